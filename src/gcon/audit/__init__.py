@@ -1,0 +1,1 @@
+"""Tools that try to break the promise."""

@@ -1,0 +1,1 @@
+"""Budget, sizes, loss and edge influence -> a noise plan. Cannot import graphs."""

@@ -1,0 +1,85 @@
+"""What it costs that a computer finds only an approximate minimiser (approximate minima perturbation).
+
+Theorem 1 is about the exact minimiser. Let the solver certify a gradient norm of at most `tolerance`, let r = tolerance
+/ ridge bound its distance from the minimiser, and add Gaussian noise of standard deviation s to every weight. With
+(eps_a, delta_a) on the exact Gaussian curve at distance r/s, an (eps, delta) mechanism becomes
+(eps + 2 eps_a, e^eps_a delta + (1 + e^(eps + eps_a)) delta_a)-DP (docs/proofs/approximate-minimiser.md). So the exact
+mechanism is run with the slightly smaller budget of `exact_budget`, and the release is (eps, delta) again.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gcon.calibrate.gaussian import gaussian_delta
+from gcon.errors import InputError
+from gcon.privacy.budget import Budget
+
+DEFAULT_TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True, kw_only=True)
+class CertificateTerms:
+    """The reserve for an approximate minimiser.
+
+    Attributes:
+        reserved_epsilon: eps_a, spent twice.
+        reserved_delta: delta_a.
+        noise_over_radius: s / r, how much larger the final noise is than the solver's certified error.
+    """
+
+    reserved_epsilon: float
+    reserved_delta: float
+    noise_over_radius: float
+
+    def final_noise(self, tolerance: float, total_ridge: float) -> float:
+        """s: the standard deviation of the final noise on every weight."""
+        return self.noise_over_radius * tolerance / total_ridge
+
+
+NO_TERMS = CertificateTerms(reserved_epsilon=0.0, reserved_delta=0.0, noise_over_radius=0.0)
+
+
+def certificate_terms(budget: Budget) -> CertificateTerms:
+    """Reserve eps_a = min(1e-3, eps/1000), with final noise large enough that delta_a does not matter."""
+    if math.isinf(budget.epsilon):
+        return NO_TERMS
+    reserved = min(1e-3, budget.epsilon / 1000)
+    noise_over_radius = 1e4 * (1e-3 / reserved)
+    # (1 + e^eps) delta_a must be a small part of delta. It is far below it for every usual budget; a huge epsilon or
+    # a minute delta gets more noise instead of an exception.
+    while _log_waste(budget.epsilon, gaussian_delta(reserved, 1 / noise_over_radius)) > math.log(budget.delta * 1e-6):
+        noise_over_radius *= 2
+    return CertificateTerms(
+        reserved_epsilon=reserved,
+        reserved_delta=gaussian_delta(reserved, 1 / noise_over_radius),
+        noise_over_radius=noise_over_radius,
+    )
+
+
+def exact_budget(budget: Budget, terms: CertificateTerms) -> Budget:
+    """The budget that is left for the exact minimiser."""
+    if terms is NO_TERMS:
+        return budget
+    waste = math.exp(_log_waste(budget.epsilon, terms.reserved_delta)) if terms.reserved_delta else 0.0
+    delta = math.exp(-terms.reserved_epsilon) * (budget.delta - waste)
+    if delta <= 0:
+        raise InputError(
+            "delta", rule="must leave room for the solver's certificate", got=budget.delta, fix="Use at least 1e-200."
+        )
+    return Budget(budget.epsilon - 2 * terms.reserved_epsilon, delta)
+
+
+def spent_budget(exact: Budget, terms: CertificateTerms) -> Budget:
+    """The promise of the whole release, re-derived from the exact mechanism's: the statement's arithmetic."""
+    epsilon, reserve = exact.epsilon, terms.reserved_epsilon
+    waste = math.exp(_log_waste(epsilon + reserve, terms.reserved_delta)) if terms.reserved_delta else 0.0
+    return Budget(epsilon + 2 * reserve, math.exp(reserve) * exact.delta + waste)
+
+
+def _log_waste(epsilon: float, delta: float) -> float:
+    """log((1 + e^eps) delta) without overflow."""
+    if delta <= 0:
+        return -math.inf
+    return epsilon + math.log1p(math.exp(-epsilon)) + math.log(delta)

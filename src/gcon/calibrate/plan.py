@@ -1,0 +1,162 @@
+"""The noise plan of the perturbed objective: every number that the release depends on, from public numbers alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+
+from gcon.calibrate.certificate_terms import (
+    DEFAULT_TOLERANCE,
+    NO_TERMS,
+    CertificateTerms,
+    certificate_terms,
+    exact_budget,
+)
+from gcon.calibrate.theorem import ObjectiveShape, TheoremOne, theorem_one
+from gcon.errors import InputError
+from gcon.losses.convex import ConvexLoss
+from gcon.privacy.budget import Budget
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisePlan:
+    """How one release is made private.
+
+    Attributes:
+        budget: the promise of the release.
+        exact: what Theorem 1 was evaluated with, after the certificate's reserve.
+        theorem: the values of Theorem 1.
+        terms: the certificate's reserve.
+        tolerance: the largest gradient norm that is accepted as solved.
+        loss: the registered loss.
+        num_features, num_labelled: the shape that the plan was made for.
+    """
+
+    budget: Budget
+    exact: Budget
+    theorem: TheoremOne
+    terms: CertificateTerms
+    tolerance: float
+    loss: ConvexLoss
+    num_features: int
+    num_labelled: int
+    noise_share: float
+
+    @property
+    def total_ridge(self) -> float:
+        """Lambda + Lambda', the modulus of strong convexity."""
+        return self.theorem.ridge + self.theorem.extra_ridge
+
+    @property
+    def noise_rate(self) -> float:
+        """beta, lowered by a rounding allowance: the noise errs on the private side."""
+        return self.theorem.noise_rate * (1 - 1e-12)
+
+    @property
+    def final_noise(self) -> float:
+        """The standard deviation of the final noise on every weight; 0 where nothing needs noise."""
+        return self.terms.final_noise(self.tolerance, self.total_ridge)
+
+    @property
+    def adds_noise(self) -> bool:
+        """Whether the release is perturbed at all."""
+        return math.isfinite(self.theorem.noise_rate)
+
+    def public_record(self) -> dict[str, object]:
+        """Every number, for ledger, receipt and statement. None stands for 'no noise'."""
+        values: dict[str, object] = asdict(self.theorem)
+        values["noise_rate"] = self.noise_rate if self.adds_noise else None
+        return values | {
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "exact_epsilon": self.exact.epsilon,
+            "exact_delta": self.exact.delta,
+            "noise_share": self.noise_share,
+            "loss": self.loss.name,
+            "num_classes": self.loss.num_classes,
+            "num_features": self.num_features,
+            "num_labelled": self.num_labelled,
+            "gradient_tolerance": self.tolerance,
+            "reserved_epsilon": self.terms.reserved_epsilon,
+            "reserved_delta": self.terms.reserved_delta,
+            "final_noise": self.final_noise,
+        }
+
+
+def make_plan(
+    budget: Budget,
+    *,
+    loss: ConvexLoss,
+    num_features: int,
+    num_labelled: int,
+    edge_influence: float,
+    ridge: float,
+    noise_share: float = 0.9,
+    margin: float | None = None,
+) -> NoisePlan:
+    """Calibrate the noise for one release.
+
+    Args:
+        budget: what is promised.
+        loss: a registered loss.
+        num_features: d, columns of the aggregates.
+        num_labelled: n_1, rows in the loss.
+        edge_influence: Psi, the bound that the aggregates carry.
+        ridge: Lambda > 0.
+        noise_share: omega in (0, 1).
+        margin: xi; None for the recommended rule.
+
+    Privacy:
+        Reads public numbers only.
+    """
+    _check(ridge=ridge, noise_share=noise_share, margin=margin, edge_influence=edge_influence)
+    needs_noise = edge_influence > 0 and math.isfinite(budget.epsilon)
+    terms = certificate_terms(budget) if needs_noise else NO_TERMS
+    exact = exact_budget(budget, terms)
+    shape = ObjectiveShape(
+        epsilon=exact.epsilon,
+        delta=exact.delta,
+        noise_share=noise_share,
+        num_features=num_features,
+        num_labelled=num_labelled,
+        edge_influence=edge_influence,
+        loss=loss,
+    )
+    theorem = theorem_one(shape, ridge=ridge, margin=margin)
+    return NoisePlan(
+        budget=budget,
+        exact=exact,
+        theorem=theorem,
+        terms=terms,
+        tolerance=_tolerance(theorem, shape),
+        loss=loss,
+        num_features=num_features,
+        num_labelled=num_labelled,
+        noise_share=noise_share,
+    )
+
+
+def _tolerance(theorem: TheoremOne, shape: ObjectiveShape) -> float:
+    """1e-10, unless the noise is so large that float64 cannot resolve it: then in proportion to the noise."""
+    if not shape.needs_noise:
+        return DEFAULT_TOLERANCE
+    noise_gradient = (
+        shape.num_features * math.sqrt(shape.loss.num_classes) / (theorem.noise_rate * shape.num_labelled)
+    )
+    return DEFAULT_TOLERANCE * max(1.0, noise_gradient / 1e4)
+
+
+def _check(*, ridge: float, noise_share: float, margin: float | None, edge_influence: float) -> None:
+    if not 0 < ridge < math.inf:
+        raise InputError("ridge", rule="must be a positive number", got=ridge, fix="The paper tries 0.01, 0.2, 1, 2.")
+    if not 0 < noise_share < 1:
+        raise InputError("noise_share", rule="must lie strictly between 0 and 1", got=noise_share, fix="Use 0.9.")
+    if margin is not None and not 0 < margin < math.inf:
+        raise InputError("margin", rule="must be a positive number or None", got=margin, fix="Use None.")
+    if not 0 <= edge_influence < math.inf:
+        raise InputError(
+            "edge_influence",
+            rule="must be a finite bound of at least 0",
+            got=edge_influence,
+            fix="A restart above 0 or a finite number of steps gives one.",
+        )

@@ -1,0 +1,1 @@
+"""The paper's graphs and a synthetic generator."""

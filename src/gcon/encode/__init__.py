@@ -1,0 +1,1 @@
+"""Public features and labels -> encoded features with unit rows. Cannot import edges."""

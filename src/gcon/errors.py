@@ -1,0 +1,84 @@
+"""Every exception that gcon raises on purpose.
+
+    GconError
+    ├── InputError                 (ValueError)   a parameter breaks its rule
+    ├── BoundaryError              (TypeError)    a private value was used outside a gate
+    ├── AccessRefusedError                        this kind of access is not promised here
+    ├── BudgetExceededError                       the ledger's ceiling would be passed
+    ├── LedgerError                               a reservation is used twice, or never made
+    ├── PlanMismatchError                         a noise plan does not fit the values it should protect
+    ├── UnprovenBoundError         (ValueError)   no proof covers this bound with these options
+    ├── NoCertificateError                        the solver could not prove its answer; nothing is released
+    ├── PrivateComputationError                   something failed on private values; details withheld
+    └── MissingExtraError          (ImportError)  an optional dependency is not installed
+
+No message ever holds a value that was derived from private edges.
+"""
+
+from __future__ import annotations
+
+
+class GconError(Exception):
+    """Base of all exceptions that gcon raises on purpose."""
+
+
+class InputError(GconError, ValueError):
+    """A parameter breaks its rule.
+
+    The message names the parameter, the rule, what was given and the way out. For parameters that hold private
+    edges, `got` must describe the problem without any value from them.
+    """
+
+    def __init__(self, parameter: str, *, rule: str, got: object, fix: str) -> None:
+        self.parameter, self.rule, self.got, self.fix = parameter, rule, got, fix
+        super().__init__(f"{parameter}: {rule}; got {got}. {fix}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Keep the keyword arguments when the exception travels between processes."""
+        return (_rebuild_input_error, (self.parameter, self.rule, str(self.got), self.fix))
+
+
+def _rebuild_input_error(parameter: str, rule: str, got: str, fix: str) -> InputError:
+    return InputError(parameter, rule=rule, got=got, fix=fix)
+
+
+class BoundaryError(GconError, TypeError):
+    """A private value was printed, measured, copied, stored or converted outside a gate."""
+
+
+class AccessRefusedError(GconError):
+    """The kind of access that was asked for is not promised for this graph."""
+
+
+class BudgetExceededError(GconError):
+    """The ledger's ceiling would be passed; nothing was opened and nothing was charged."""
+
+
+class LedgerError(GconError):
+    """A reservation was settled twice, or does not belong to this ledger."""
+
+
+class PlanMismatchError(GconError):
+    """The noise plan was made for other (or better bounded) values than the ones it should protect."""
+
+
+class UnprovenBoundError(GconError, ValueError):
+    """The chosen bound is not proven for the options in force."""
+
+
+class NoCertificateError(GconError):
+    """The solver could not certify its answer within the public number of iterations.
+
+    Nothing is released. The budget stays charged, because this very failure may depend on private edges.
+    """
+
+
+class PrivateComputationError(GconError):
+    """A computation on private values failed; what failed may depend on the edges, so it is not told."""
+
+
+class MissingExtraError(GconError, ImportError):
+    """An optional dependency is missing; the message names the extra to install."""
+
+    def __init__(self, package: str, *, extra: str) -> None:
+        super().__init__(f"{package} is not installed. Install it with: pip install 'gcon[{extra}]'")

@@ -1,0 +1,1 @@
+"""Public nodes, edge lists, splits and their checks."""

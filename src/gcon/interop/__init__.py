@@ -1,0 +1,1 @@
+"""Other libraries' graphs -> public nodes and private edges."""

@@ -1,0 +1,1 @@
+"""Convex losses with proven derivative bounds."""

@@ -1,0 +1,1 @@
+"""Bounded private values, budget and randomness -> something that may be published."""

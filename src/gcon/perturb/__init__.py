@@ -1,0 +1,1 @@
+"""Noise plan, randomness and aggregates -> the perturbed objective."""

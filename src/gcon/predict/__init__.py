@@ -1,0 +1,1 @@
+"""Released model and own edges, a public graph or no edge at all -> labels."""

@@ -1,0 +1,1 @@
+"""What the promise rests on: the boundary, budgets, the ledger, randomness, statements."""

@@ -1,0 +1,71 @@
+"""The one type that marks a value as private.
+
+A value inside `Private` depends on private edges. **A value that is not wrapped is public.** Wrapping is free for
+everybody; opening is `gcon.privacy.opening`, which only the modules listed in the import rules may import.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, NoReturn, TypeVar, final
+
+from gcon.errors import BoundaryError
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@final
+class Private(Generic[T_co]):
+    """A value that depends on private edges, and refuses every quiet way out.
+
+    Printing shows the description only. Length, iteration, indexing, comparison, hashing, truth value, number and
+    array conversion, pickling and copying raise `BoundaryError`.
+
+    Args:
+        value: the private value.
+        description: public words for it, shown when it is printed.
+
+    Example:
+        >>> from gcon.privacy.boundary import Private
+        >>> Private([1, 2, 3], "three numbers")
+        <private: three numbers>
+
+    Privacy:
+        Holds the value; reveals the description, which must therefore be public.
+    """
+
+    __slots__ = ("__description", "__value")
+
+    def __init__(self, value: T_co, description: str) -> None:
+        object.__setattr__(self, "_Private__value", value)
+        object.__setattr__(self, "_Private__description", description)
+
+    def __repr__(self) -> str:
+        return f"<private: {self.__description}>"
+
+    __str__ = __repr__
+
+    def __format__(self, format_spec: str) -> str:
+        return repr(self)
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise BoundaryError(
+            f"{self!r} depends on private edges and cannot be measured, compared, converted, copied or stored. "
+            "It leaves only through a gate that pays the ledger: see gcon.release.gate."
+        )
+
+    # Size, content and order.
+    __len__ = __iter__ = __getitem__ = __contains__ = __reversed__ = __length_hint__ = _refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __hash__ = _refuse  # type: ignore[assignment]
+    # Truth and numbers.
+    __bool__ = __int__ = __float__ = __complex__ = __index__ = __round__ = __bytes__ = _refuse
+    # Arrays.
+    __array__ = __array_ufunc__ = __array_function__ = __torch_function__ = __dlpack__ = __dlpack_device__ = _refuse
+    __array_interface__ = __array_struct__ = __cuda_array_interface__ = property(_refuse)
+    # Arithmetic: a sum with a known number would be as good as the value.
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __matmul__ = __rmatmul__ = __neg__ = __abs__ = __pow__ = _refuse
+    # Storage.
+    __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
+    # A private value is never changed in place.
+    __setattr__ = __delattr__ = _refuse  # type: ignore[assignment]

@@ -1,0 +1,90 @@
+"""Privacy budgets: pairs (epsilon, delta), their order and their sum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from gcon.errors import InputError
+
+
+@dataclass(frozen=True, order=False)
+class Budget:
+    """An (epsilon, delta) pair; infinite epsilon means no promise.
+
+    Example:
+        >>> Budget(1.0, 1e-5).covers(Budget(0.5, 1e-5))
+        True
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        if not self.epsilon >= 0:
+            raise InputError("epsilon", rule="must be at least 0", got=self.epsilon, fix="Choose a positive number.")
+        if not 0 <= self.delta < 1:
+            raise InputError("delta", rule="must lie in [0, 1)", got=self.delta, fix="Choose for instance 1e-5.")
+
+    def covers(self, other: Budget) -> bool:
+        """Whether a promise of `other` is also a promise of this budget (a partial order)."""
+        return other.epsilon <= self.epsilon and other.delta <= self.delta
+
+
+NOTHING = Budget(0.0, 0.0)
+
+
+def checked_budget(epsilon: float, delta: float) -> Budget:
+    """The budget of one release, checked: epsilon in (0, infinity], delta in (0, 1).
+
+    Infinite epsilon asks for the model without noise: it carries no promise and says so.
+    """
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InputError(name, rule="must be a number", got=type(value).__name__, fix="Pass a float.")
+    if not epsilon > 0:
+        raise InputError(
+            "epsilon",
+            rule="must be greater than 0 (infinity means no promise)",
+            got=epsilon,
+            fix="Smaller is more private; 0.5 to 4 is usual.",
+        )
+    if not 0 < delta < 1:
+        raise InputError(
+            "delta",
+            rule="must lie strictly between 0 and 1",
+            got=delta,
+            fix="Leave it out for min(1e-5, 1/(10 n)), or choose a public constant; never one over the edges.",
+        )
+    return Budget(float(epsilon), float(delta))
+
+
+def public_delta(num_nodes: int) -> float:
+    """The default delta, min(1e-5, 1/(10 n)): a function of the public number of nodes alone."""
+    return min(1e-5, 1 / (10 * max(num_nodes, 1)))
+
+
+def compose(budgets: Iterable[Budget]) -> Budget:
+    """Basic composition: both parts add. Sums are exact in decimal and round up.
+
+    A budget is taken as the decimal number that it prints as, so 0.1 and 0.2 make 0.3.
+
+    Example:
+        >>> compose([Budget(0.1, 0.0), Budget(0.2, 0.0)])
+        Budget(epsilon=0.3, delta=0.0)
+    """
+    budgets = list(budgets)
+    delta = round_up_sum(budget.delta for budget in budgets)
+    return Budget(round_up_sum(budget.epsilon for budget in budgets), min(delta, math.nextafter(1.0, 0.0)))
+
+
+def round_up_sum(numbers: Iterable[float]) -> float:
+    """The sum, never below the exact sum of the decimals that the numbers print as."""
+    numbers = list(numbers)
+    if any(math.isinf(number) for number in numbers):
+        return math.inf
+    exact = sum((Fraction(repr(float(number))) for number in numbers), Fraction(0))
+    nearest = float(exact)
+    return nearest if Fraction(repr(nearest)) >= exact else math.nextafter(nearest, math.inf)

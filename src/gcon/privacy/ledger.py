@@ -1,0 +1,191 @@
+"""What was spent on one data set: reserve before a private value is opened, settle after.
+
+This module holds the records, the rules and a ledger in memory. A ledger in a file keeps the same `Ledger` interface.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import NoReturn, Protocol, final
+
+from gcon.errors import BoundaryError, BudgetExceededError, LedgerError
+from gcon.privacy.budget import NOTHING, Budget, compose
+from gcon.privacy.protected_change import ONE_UNDIRECTED_EDGE
+
+
+class Kind(StrEnum):
+    """Why private edges were read."""
+
+    RELEASE = "release"  # something noisy was made public; it costs its budget
+    DELIVERY = "delivery"  # answers for owners, each from the owner's own edges; a promise per recipient
+    DIAGNOSTIC = "diagnostic"  # a number for the operator's eyes only
+    DECLASSIFICATION = "declassification"  # bare private values left; no promise remains
+
+
+class Outcome(StrEnum):
+    """What became of a reservation. All three are charged."""
+
+    RESERVED = "reserved"  # not settled: running, or the process died
+    RELEASED = "released"
+    WITHHELD = "withheld"  # failed or without certificate: nothing was released, and it stays charged
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What somebody wants to do with private edges: public numbers and words only."""
+
+    kind: Kind
+    mechanism: str
+    purpose: str
+    cost: Budget = NOTHING
+    plan: Mapping[str, object] = field(default_factory=dict)
+    randomness: str = "none"
+    composition: str = "basic"
+    protected_change: str = ONE_UNDIRECTED_EDGE.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerEntry:
+    """One line of the ledger."""
+
+    number: int
+    time: str
+    data_set: str
+    request: Request
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """The right to open private values once; it is charged from now on, whatever happens."""
+
+    number: int
+
+
+class Ledger(Protocol):
+    """The face that gates pay. `data_set` is a name chosen by the owner, never a fingerprint of the edges."""
+
+    @property
+    def data_set(self) -> str:
+        """The owner's name for the data."""
+
+    def reserve(self, request: Request) -> Reservation:
+        """Charge a request, or raise `BudgetExceededError` and charge nothing."""
+
+    def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
+        """Say what became of a reservation, once."""
+
+    def entries(self) -> Sequence[LedgerEntry]:
+        """All lines so far, oldest first."""
+
+    def total(self) -> Budget:
+        """Everything charged so far, by basic composition."""
+
+
+def total_cost(entries: Sequence[LedgerEntry]) -> Budget:
+    """Basic composition over all entries, whatever their outcome; rounds up."""
+    return compose(entry.request.cost for entry in entries)
+
+
+def check_ceiling(ceiling: Budget | None, *, spent: Budget, asked: Budget) -> None:
+    """Refuse what would pass the ceiling, saying what was asked, spent and left."""
+    if ceiling is None or ceiling.covers(compose([spent, asked])):
+        return
+    left = max(ceiling.epsilon - spent.epsilon, 0.0), max(ceiling.delta - spent.delta, 0.0)
+    reason = ""
+    if math.isinf(asked.epsilon):
+        reason = " What was asked carries no promise (a seed, no noise, or bare private values)."
+    raise BudgetExceededError(
+        f"ledger ceiling: asked epsilon={asked.epsilon:g}, delta={asked.delta:g}; spent epsilon={spent.epsilon:g}, "
+        f"delta={spent.delta:g}; left epsilon={left[0]:g}, delta={left[1]:g} of epsilon={ceiling.epsilon:g}, "
+        f"delta={ceiling.delta:g}.{reason} Nothing was opened or charged. Ask for less, or let the data's owner "
+        "raise the ceiling."
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@final
+class MemoryLedger:
+    """A ledger for one data set, in memory.
+
+    Args:
+        data_set: the owner's name for the data.
+        ceiling: the most that may ever be spent; None means no limit.
+        clock: gives the time of an entry.
+
+    Example:
+        >>> MemoryLedger("friendships", ceiling=Budget(2.0, 1e-5)).total()
+        Budget(epsilon=0.0, delta=0.0)
+
+    Privacy:
+        Holds public numbers and words only. A run that dies between `reserve` and `settle` stays charged.
+    """
+
+    def __init__(
+        self,
+        data_set: str = "unnamed",
+        *,
+        ceiling: Budget | None = None,
+        clock: Callable[[], datetime] = _now,
+    ) -> None:
+        self._data_set = data_set
+        self._ceiling = ceiling
+        self._clock = clock
+        self._entries: list[LedgerEntry] = []
+        self._lock = threading.Lock()
+
+    @property
+    def data_set(self) -> str:
+        """The owner's name for the data."""
+        return self._data_set
+
+    def reserve(self, request: Request) -> Reservation:
+        """Charge a request, or raise `BudgetExceededError` and charge nothing."""
+        with self._lock:
+            check_ceiling(self._ceiling, spent=total_cost(self._entries), asked=request.cost)
+            entry = LedgerEntry(
+                number=len(self._entries),
+                time=self._clock().isoformat(timespec="seconds"),
+                data_set=self._data_set,
+                request=request,
+                outcome=Outcome.RESERVED,
+            )
+            self._entries.append(entry)
+            return Reservation(entry.number)
+
+    def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
+        """Say what became of a reservation, once."""
+        with self._lock:
+            if not 0 <= reservation.number < len(self._entries):
+                raise LedgerError("This reservation was not made in this ledger.")
+            if self._entries[reservation.number].outcome is not Outcome.RESERVED:
+                raise LedgerError("This reservation is settled already; reserve again for another release.")
+            entry = replace(self._entries[reservation.number], outcome=outcome)
+            self._entries[reservation.number] = entry
+            return entry
+
+    def entries(self) -> Sequence[LedgerEntry]:
+        """All lines so far, oldest first."""
+        with self._lock:
+            return tuple(self._entries)
+
+    def total(self) -> Budget:
+        """Everything charged so far, by basic composition."""
+        return total_cost(self.entries())
+
+    def __sklearn_clone__(self) -> MemoryLedger:
+        """Clones of an estimator pay the same ledger: it belongs to the data, not to the model."""
+        return self
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise BoundaryError("A ledger cannot be copied or stored: two copies could both spend what is left.")
+
+    __copy__ = __deepcopy__ = __reduce_ex__ = __getstate__ = _refuse  # type: ignore[assignment]

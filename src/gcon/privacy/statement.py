@@ -1,0 +1,83 @@
+"""The promise in plain sentences, and as data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gcon.privacy.protected_change import ONE_UNDIRECTED_EDGE
+from gcon.privacy.receipt import Receipt
+
+ACCESS_PROMISES = {
+    "none": (
+        "No edge is read at prediction. The predictions of all nodes may be published: they are computed from "
+        "public features and the released model, so the model's promise covers them."
+    ),
+    "own-edges": (
+        "Each answer is computed from the asking node's own edges and is for its owner only. For every edge {u, v}, "
+        "the model together with all answers delivered to nodes other than u and v keeps the promise (joint "
+        "differential privacy). Publishing these answers, or an accuracy computed from them, is not covered."
+    ),
+    "public-graph": (
+        "All edges of the graph are read. This is for a graph whose edges are public; nothing is promised about "
+        "them. The edges of the private training graph keep the model's promise."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A promise that a reader can check: sentences for people, fields for machines."""
+
+    sentences: tuple[str, ...]
+    fields: dict[str, object]
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+
+def statement(receipt: Receipt) -> Statement:
+    """Say what a release promises, what it does not, and what it rests on.
+
+    Privacy:
+        Reads the receipt, which is public.
+    """
+    change = ONE_UNDIRECTED_EDGE
+    epsilon, delta = receipt.budget.epsilon, receipt.budget.delta
+    if receipt.keeps_promise:
+        promise = (
+            f"The release is ({epsilon:g}, {delta:g})-differentially private for one edge: whatever anybody concludes "
+            f"from it has at most e^{epsilon:g} = {math.exp(epsilon):.3g} times the probability it would have without "
+            f"that edge, except for a probability of {delta:g}."
+        )
+    elif receipt.randomness.startswith("seeded"):
+        promise = "There is no promise: the noise was drawn from a seed, for an experiment."
+    else:
+        promise = "There is no promise: no noise was added."
+    sentences = (
+        f"Protected: {change.sentence}",
+        f"Public, and not protected: {', '.join(change.public)}.",
+        promise,
+        f"Released: model weights, once, by {receipt.mechanism}.",
+        f"Spent on data set '{receipt.data_set}' so far, as its ledger knows: epsilon {receipt.total.epsilon:g}, delta "
+        f"{receipt.total.delta:g} (basic composition).",
+        f"Noise: {receipt.randomness}.",
+        "Limits: choosing settings by looking at results on the private edges costs extra and is not in this number; "
+        "noise and sums are floating-point numbers, the proof is about real ones; run time is not protected.",
+    )
+    fields: dict[str, object] = {
+        "protected_change": change.name,
+        "public": list(change.public),
+        "epsilon": epsilon,
+        "delta": delta,
+        "promise": receipt.keeps_promise,
+        "mechanism": receipt.mechanism,
+        "purpose": receipt.purpose,
+        "randomness": receipt.randomness,
+        "data_set": receipt.data_set,
+        "total": {"epsilon": receipt.total.epsilon, "delta": receipt.total.delta, "composition": "basic"},
+        "plan": dict(receipt.plan),
+        "access": dict(ACCESS_PROMISES),
+        "time": receipt.time,
+    }
+    return Statement(sentences, fields)

@@ -1,0 +1,1 @@
+"""Encoded features and private edges -> private aggregates with their proven edge influence."""

@@ -1,0 +1,188 @@
+"""Edge influence: proven bounds on how far one edge can move all rows of the aggregates together.
+
+For neighbouring graphs, sum over i of |z_i' - z_i| <= edge influence (Psi of the paper). Three bounds:
+
+- `paper`: 2 sum_{t=1..m} (1 - restart)^t; needs rows of length at most 1 (the paper's Lemma 2, where "=" means "<=").
+- `simple`: the same with the diameter of the features instead of 2 (Theorem 0), also for a clipped transition.
+- `sharp`: the exact worst case, or close to it (Theorems 1# and 2#), **where it is proven**: one step; every number of
+  steps from restart (1 + sqrt 13)/6 = 0.7676 on; and the cells of the table below.
+
+`auto` takes, scheme by scheme, the smallest that is proven for the options in force. Everything else raises.
+Proofs: docs/proofs/edge-influence.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from gcon.errors import InputError, UnprovenBoundError
+from gcon.propagate.schemes import Schemes
+from gcon.propagate.sharp import searched_supremum
+
+InfluenceBound = Literal["auto", "paper", "simple", "sharp"]
+
+# From here on the isolated pair is the worst case for every number of steps (3a^2 - a - 1 >= 0).
+ISOLATED_PAIR_RESTART = (1 + math.sqrt(13)) / 6
+
+_STEPS = (1, 2, 3, 5, 10, math.inf)
+_TABLE = {
+    0.1: (0.9, 1.090800, 1.539001, 2.785591, 4.961895, 5.586207),
+    0.2: (0.8, 0.905715, 1.200001, 1.889281, 2.332241, 2.285715),
+    0.3: (0.7, 0.725325, 0.931876, 1.219414, 1.325239, 1.209878),
+    0.4: (0.6, 0.600001, 0.710924, 0.786147, 0.818132, 0.731732),
+    0.5: (0.5, 0.500001, 0.529178, 0.555196, 0.553402, 0.504212),
+    0.6: (0.4,) * 6,
+    0.7: (0.3,) * 6,
+    0.8: (0.2,) * 6,
+    0.9: (0.1,) * 6,
+}
+PROVEN_CELLS = {(restart, steps): psi for restart, row in _TABLE.items() for steps, psi in zip(_STEPS, row, strict=True)}
+
+
+@dataclass(frozen=True)
+class Influence:
+    """A proven bound and where it comes from."""
+
+    value: float
+    bounds: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FeatureExtent:
+    """Two public facts about the features: how far apart two rows can be, and how long a row can be."""
+
+    diameter: float
+    longest_row: float
+
+
+def edge_influence(
+    schemes: Schemes, extent: FeatureExtent, *, num_nodes: int, bound: InfluenceBound = "auto"
+) -> Influence:
+    """Psi of the concatenated aggregates: the mean over the schemes of each scheme's bound.
+
+    Args:
+        schemes: restart, steps and clip.
+        extent: diameter and longest row of the features.
+        num_nodes: for the truncation of infinitely many steps.
+        bound: which bound to use; `auto` is the smallest proven one.
+
+    Privacy:
+        Reads public numbers only.
+    """
+    if bound not in get_args(InfluenceBound):
+        raise InputError("influence", rule=f"must be one of {get_args(InfluenceBound)}", got=bound, fix="Use 'auto'.")
+    parts = [_one_scheme(schemes, steps, extent, num_nodes, bound) for steps in schemes.steps]
+    value = math.fsum(part for part, _ in parts) / schemes.num_blocks
+    return Influence(value, tuple(name for _, name in parts))
+
+
+def _one_scheme(
+    schemes: Schemes, steps: float, extent: FeatureExtent, num_nodes: int, bound: InfluenceBound
+) -> tuple[float, str]:
+    if steps == 0 or schemes.restart == 1:
+        return 0.0, "no edge is read"
+    options: list[tuple[float, str]] = []
+    if bound in ("auto", "paper") and extent.longest_row <= 1:
+        options.append((paper_influence(schemes.restart, steps), "paper"))
+    if bound in ("auto", "simple"):
+        options.append((extent.diameter * simple_influence(schemes.restart, steps, clip=schemes.clip), "simple"))
+    if bound in ("auto", "sharp") and sharp_is_proven(schemes, steps):
+        sharp = extent.diameter * sharp_influence(schemes.restart, steps)
+        if math.isinf(steps):
+            # The sharp bound of the limit does not dominate that of a long finite run, so the truncation is added.
+            sharp += extent.diameter * schemes.truncation(num_nodes)
+        options.append((sharp, "sharp"))
+    if not options:
+        raise UnprovenBoundError(_why_unproven(bound, schemes, steps, extent))
+    return min(options)
+
+
+def paper_influence(restart: float, steps: float) -> float:
+    """2 (1 - a)/a (1 - (1 - a)^m), and 2m at restart 0: for rows of length at most 1."""
+    return 2 * simple_influence(restart, steps)
+
+
+def simple_influence(restart: float, steps: float, *, clip: float = 0.5) -> float:
+    """2p sum_{t=1..m} (1 - a)^t per unit of diameter (p = 1/2 without clipping)."""
+    if steps == 0:
+        return 0.0
+    if restart == 0:
+        return 2 * clip * steps
+    decay = 1.0 if math.isinf(steps) else -math.expm1(steps * math.log1p(-restart)) if restart < 1 else 1.0
+    return 2 * clip * (1 - restart) / restart * decay
+
+
+def sharp_influence(restart: float, steps: float) -> float:
+    """The sharp bound per unit of diameter: closed form, or the largest of closed form, table and algorithm."""
+    if steps == 0 or restart == 1:
+        return 0.0
+    if steps == 1 or restart >= ISOLATED_PAIR_RESTART:
+        return 1 - restart
+    return _sharp_cell(restart, steps)
+
+
+@lru_cache(maxsize=256)
+def _sharp_cell(restart: float, steps: float) -> float:
+    candidates = [searched_supremum(restart, steps), PROVEN_CELLS.get((restart, steps), 0.0)]
+    if math.isinf(steps):
+        candidates.append(2 * (1 - restart) ** 2 / (restart * (3 - restart)))
+    return max(candidates)
+
+
+def sharp_is_proven(schemes: Schemes, steps: float) -> bool:
+    """Whether the sharp constant counts as proven for these options."""
+    if schemes.clip < 0.5:
+        return False
+    if steps <= 1 or schemes.restart >= ISOLATED_PAIR_RESTART:
+        return True
+    return (schemes.restart, steps) in PROVEN_CELLS
+
+
+def _why_unproven(bound: str, schemes: Schemes, steps: float, extent: FeatureExtent) -> str:
+    if bound == "paper":
+        return (
+            f"influence='paper' needs feature rows of length at most 1; the longest is {extent.longest_row:g}. "
+            "Scale the rows, or use influence='auto'."
+        )
+    return (
+        f"influence='sharp' is not proven for restart={schemes.restart:g}, steps={steps:g}, clip={schemes.clip:g}. It is "
+        f"proven for one step, for restart >= {ISOLATED_PAIR_RESTART:.4f}, and for the tabulated cells (restart 0.1 to "
+        "0.9, steps 1, 2, 3, 5, 10, infinity). Use influence='auto'."
+    )
+
+
+def feature_extent(features: Tensor, *, exact_up_to: int = 25_000) -> FeatureExtent:
+    """Diameter and longest row of public features, never rounded down.
+
+    Exact (all pairs) for up to `exact_up_to` rows; beyond that, twice the largest distance from the mean row or sqrt(2)
+    times the longest row for non-negative features, whichever is smaller.
+
+    Privacy:
+        Reads public features only.
+    """
+    features = features.to(torch.float64)
+    norms = torch.linalg.vector_norm(features, dim=1)
+    longest = float(norms.max())
+    if features.shape[0] <= exact_up_to:
+        diameter = _exact_diameter(features)
+    else:
+        spread = torch.linalg.vector_norm(features - features.mean(dim=0), dim=1)
+        diameter = 2 * float(spread.max())
+        if bool((features >= 0).all()):
+            diameter = min(diameter, math.sqrt(2) * longest)
+    # Rounding allowance; a length within it of 1 is 1, as rows were scaled.
+    return FeatureExtent(min(diameter, 2 * longest) * (1 + 1e-9), longest if longest > 1 + 1e-12 else min(longest, 1.0))
+
+
+def _exact_diameter(features: Tensor) -> float:
+    largest = 0.0
+    for start in range(0, features.shape[0], 1024):
+        distances = torch.cdist(features[start : start + 1024], features[start:], compute_mode="use_mm_for_euclid_dist")
+        largest = max(largest, float(distances.max()))
+    return largest + 1e-7  # the matrix product loses up to half of the digits for close points

@@ -1,0 +1,1 @@
+"""The way out: gates that pay the ledger, and the released model."""

@@ -1,0 +1,1 @@
+"""An objective -> weights with a certificate, or an exception."""

@@ -140,9 +140,7 @@ def _tolerance(theorem: TheoremOne, shape: ObjectiveShape) -> float:
     """1e-10, unless the noise is so large that float64 cannot resolve it: then in proportion to the noise."""
     if not shape.needs_noise:
         return DEFAULT_TOLERANCE
-    noise_gradient = (
-        shape.num_features * math.sqrt(shape.loss.num_classes) / (theorem.noise_rate * shape.num_labelled)
-    )
+    noise_gradient = shape.num_features * math.sqrt(shape.loss.num_classes) / (theorem.noise_rate * shape.num_labelled)
     return DEFAULT_TOLERANCE * max(1.0, noise_gradient / 1e4)
 
 

@@ -65,7 +65,7 @@ def noise_radius_quantile(shape: ObjectiveShape) -> float:
 
 
 def ridge_floor(shape: ObjectiveShape, quantile: float) -> float:
-    """c c_2 Psi c_sf / (n_1 omega eps): below it the weight norm has no bound."""
+    """C c_2 Psi c_sf / (n_1 omega eps): below it the weight norm has no bound."""
     if not shape.needs_noise:
         return 0.0
     loss = shape.loss
@@ -97,9 +97,7 @@ def jacobian_epsilon(shape: ObjectiveShape, weight_bound: float, ridge: float) -
     return (
         shape.loss.num_classes
         * shape.num_features
-        * math.log1p(
-            _curvature_change(shape, weight_bound) / (shape.num_features * shape.num_labelled * ridge)
-        )
+        * math.log1p(_curvature_change(shape, weight_bound) / (shape.num_features * shape.num_labelled * ridge))
     )
 
 
@@ -116,7 +114,7 @@ def extra_ridge(shape: ObjectiveShape, weight_bound: float, jacobian: float, rid
 
 
 def noise_rate(shape: ObjectiveShape, weight_bound: float, jacobian: float) -> float:
-    """beta = max(eps - eps_Lambda, omega eps) / (c (c_1 + c_2 c_theta) Psi); infinite where no noise is needed."""
+    """Beta = max(eps - eps_Lambda, omega eps) / (c (c_1 + c_2 c_theta) Psi); infinite where no noise is needed."""
     if not shape.needs_noise:
         return math.inf
     loss = shape.loss

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from gcon.graphs.edges import EdgeHygiene, EdgeList, private_edges, public_edges
+from gcon.graphs.edges import EdgeHygiene, EdgeList, private_edges
 from gcon.graphs.nodes import PublicNodes
 from gcon.privacy.boundary import Private
 
@@ -23,9 +23,9 @@ class PrivateGraph:
 
 @dataclass(frozen=True, eq=False)
 class PublicGraph:
-    """Public nodes plus edges that everybody may know: nothing is promised about them."""
+    """Public features plus edges that everybody may know: nothing is promised about them."""
 
-    nodes: PublicNodes
+    features: Tensor
     edges: EdgeList
 
 
@@ -33,8 +33,3 @@ def private_graph(nodes: PublicNodes, edge_index: Tensor, *, name: str = "unname
     """Join public nodes with private edges (any direction, order, loops and repeats)."""
     edges, hygiene = private_edges(edge_index, nodes.num_nodes)
     return PrivateGraph(nodes, edges, hygiene, name)
-
-
-def public_graph(nodes: PublicNodes, edge_index: Tensor) -> PublicGraph:
-    """Join public nodes with edges that the caller declares public."""
-    return PublicGraph(nodes, public_edges(edge_index, nodes.num_nodes))

@@ -34,6 +34,8 @@ class Private(Generic[T_co]):
     """
 
     __slots__ = ("__description", "__value")
+    __description: str
+    __value: T_co
 
     def __init__(self, value: T_co, description: str) -> None:
         object.__setattr__(self, "_Private__value", value)
@@ -56,7 +58,7 @@ class Private(Generic[T_co]):
     # Size, content and order.
     __len__ = __iter__ = __getitem__ = __contains__ = __reversed__ = __length_hint__ = _refuse
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
-    __hash__ = _refuse  # type: ignore[assignment]
+    __hash__ = _refuse
     # Truth and numbers.
     __bool__ = __int__ = __float__ = __complex__ = __index__ = __round__ = __bytes__ = _refuse
     # Arrays.
@@ -66,6 +68,6 @@ class Private(Generic[T_co]):
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
     __matmul__ = __rmatmul__ = __neg__ = __abs__ = __pow__ = _refuse
     # Storage.
-    __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
+    __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse
     # A private value is never changed in place.
-    __setattr__ = __delattr__ = _refuse  # type: ignore[assignment]
+    __setattr__ = __delattr__ = _refuse

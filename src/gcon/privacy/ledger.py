@@ -188,4 +188,4 @@ class MemoryLedger:
     def _refuse(self, *_: object) -> NoReturn:
         raise BoundaryError("A ledger cannot be copied or stored: two copies could both spend what is left.")
 
-    __copy__ = __deepcopy__ = __reduce_ex__ = __getstate__ = _refuse  # type: ignore[assignment]
+    __copy__ = __deepcopy__ = __reduce_ex__ = __getstate__ = _refuse

@@ -44,5 +44,5 @@ class Mechanism(Protocol[Bounded_contra, Released_co]):
     def check(self, bounded: Bounded_contra) -> None:
         """Raise unless the plan covers the bound that the values carry. Reads public facts only."""
 
-    def apply(self, value: Any, randomness: Randomness) -> Released_co:  # noqa: ANN401 (the opened private value)
+    def apply(self, value: Any, randomness: Randomness) -> Released_co:
         """Compute what is released from the opened value. Called by the gate alone."""

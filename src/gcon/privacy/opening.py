@@ -6,7 +6,7 @@ Allowed: the private entry of propagation, the gates, and nothing else (see `too
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from gcon.errors import GconError, NoCertificateError, PrivateComputationError
 from gcon.privacy.boundary import Private
@@ -15,13 +15,27 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
+class _Deferred(Generic[T]):
+    """A private computation that runs when somebody with the right to open it does, and only once."""
+
+    def __init__(self, compute: Callable[[], T]) -> None:
+        self._compute: Callable[[], T] | None = compute
+        self._result: T | None = None
+
+    def result(self) -> T:
+        if self._compute is not None:
+            self._result, self._compute = self._compute(), None
+        return cast(T, self._result)
+
+
 def open_private(private: Private[T]) -> T:
     """Return the value inside.
 
     Privacy:
         The result is a bare private value. It may live only inside the function that asked for it.
     """
-    return cast(T, private._Private__value)  # type: ignore[attr-defined]
+    value = private._Private__value  # type: ignore[attr-defined]
+    return cast(T, value.result() if isinstance(value, _Deferred) else value)
 
 
 def apply_private(function: Callable[[T], U], private: Private[T]) -> U:
@@ -50,7 +64,11 @@ def apply_private(function: Callable[[T], U], private: Private[T]) -> U:
 def map_private(function: Callable[[T], U], private: Private[T], description: str) -> Private[U]:
     """Compute on a private value; the result is private again.
 
+    The computation waits until the result is opened: by then a gate has charged the ledger, so no edge is read before
+    it is paid for.
+
     Privacy:
-        Reads the private value; reveals nothing but the (public) description.
+        Reads the private value when opened; reveals nothing but the (public) description.
     """
-    return Private(apply_private(function, private), description)
+    deferred = _Deferred(lambda: function(open_private(private)))
+    return Private(cast(U, deferred), description)

@@ -60,7 +60,7 @@ class SeededRandomness:
     def _refuse(self, *_: object) -> NoReturn:
         raise BoundaryError("A random state cannot be copied or stored: the same noise would be drawn twice.")
 
-    __copy__ = __deepcopy__ = __reduce_ex__ = __getstate__ = _refuse  # type: ignore[assignment]
+    __copy__ = __deepcopy__ = __reduce_ex__ = __getstate__ = _refuse
 
 
 def randomness_from(seed: int | None) -> Randomness:

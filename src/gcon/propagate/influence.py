@@ -42,7 +42,9 @@ _TABLE = {
     0.8: (0.2,) * 6,
     0.9: (0.1,) * 6,
 }
-PROVEN_CELLS = {(restart, steps): psi for restart, row in _TABLE.items() for steps, psi in zip(_STEPS, row, strict=True)}
+PROVEN_CELLS = {
+    (restart, steps): psi for restart, row in _TABLE.items() for steps, psi in zip(_STEPS, row, strict=True)
+}
 
 
 @dataclass(frozen=True)
@@ -185,4 +187,6 @@ def _exact_diameter(features: Tensor) -> float:
     for start in range(0, features.shape[0], 1024):
         distances = torch.cdist(features[start : start + 1024], features[start:], compute_mode="use_mm_for_euclid_dist")
         largest = max(largest, float(distances.max()))
-    return largest + 1e-7  # the matrix product loses up to half of the digits for close points
+    # The squared distances come from a matrix product: their error is relative to the longest row, not to them.
+    longest = float(features.square().sum(dim=1).max())
+    return math.sqrt(largest**2 + 1e-13 * longest)

@@ -88,9 +88,9 @@ class Schemes:
 def _checked_steps(count: object) -> float:
     if count in ("inf", math.inf):
         return math.inf
-    if isinstance(count, int | float) and not isinstance(count, bool) and float(count).is_integer():
-        if 0 <= count <= MOST_STEPS:
-            return int(count)
+    number = float(count) if isinstance(count, int | float) and not isinstance(count, bool) else math.nan
+    if number.is_integer() and 0 <= number <= MOST_STEPS:
+        return int(number)
     raise InputError(
         "steps",
         rule=f"must be whole numbers from 0 to {MOST_STEPS}, or infinity",
@@ -119,9 +119,7 @@ def propagate(edges: EdgeList, features: Tensor, schemes: Schemes) -> Tensor:
         Reads every edge. The result is as private as the edges: the private entry is `aggregates.py`.
     """
     features = features.to(torch.float64)
-    wanted = [
-        schemes.limit_iterations(edges.num_nodes) if math.isinf(count) else int(count) for count in schemes.steps
-    ]
+    wanted = [schemes.limit_iterations(edges.num_nodes) if math.isinf(count) else int(count) for count in schemes.steps]
     width, scale = features.shape[1], 1 / schemes.num_blocks
     aggregates = features.new_empty(features.shape[0], width * schemes.num_blocks)
 

@@ -65,7 +65,8 @@ def _grid_bounds(restart: float, steps: float, dense_degrees: int) -> Iterator[t
 
 def _mass(coefficients: Array) -> Array:
     """Sum of the positive entries: a zero-sum combination of points is at most mass * diameter long (Lemma 0)."""
-    return np.clip(coefficients, 0, None).sum(axis=-1)
+    mass: Array = np.clip(coefficients, 0, None).sum(axis=-1)
+    return mass
 
 
 def _pairs_in_the_limit(k1: Array, k2: Array, a: float) -> tuple[Array, Array]:
@@ -138,9 +139,7 @@ def _end_bound(degree: Array, a: float, mass: Array) -> Array:
     return np.where(degree == 1, np.minimum(value, left), value)
 
 
-def _cross_term(
-    k1: Array, k2: Array, a: float, changes1: Array, changes2: Array, mass1: Array, mass2: Array
-) -> Array:
+def _cross_term(k1: Array, k2: Array, a: float, changes1: Array, changes2: Array, mass1: Array, mass2: Array) -> Array:
     m = mass1.shape[1]
     best = mass1[:, :, None] * mass2[:, None, :]
     for scale in _LAMBDAS:

@@ -1,0 +1,33 @@
+"""gcon: train node classifiers on sensitive graphs, with a proven promise about every single edge."""
+
+from gcon import datasets
+from gcon.errors import GconError
+from gcon.estimator import GCON
+from gcon.graphs.graph import PrivateGraph, PublicGraph, private_graph
+from gcon.graphs.nodes import PublicNodes
+from gcon.interop.inputs import public_graph
+from gcon.pipeline import Settings, train
+from gcon.predict.predictions import Predictions
+from gcon.privacy.budget import Budget
+from gcon.privacy.ledger import MemoryLedger
+from gcon.release.model import ReleasedModel
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "GCON",
+    "Budget",
+    "GconError",
+    "MemoryLedger",
+    "Predictions",
+    "PrivateGraph",
+    "PublicGraph",
+    "PublicNodes",
+    "ReleasedModel",
+    "Settings",
+    "__version__",
+    "datasets",
+    "private_graph",
+    "public_graph",
+    "train",
+]

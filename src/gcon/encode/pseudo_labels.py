@@ -1,0 +1,49 @@
+"""Which nodes are in the loss, and with which targets: labelled nodes, or all nodes with pseudo-labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from gcon.encode.encoder import Encoder
+from gcon.errors import InputError
+from gcon.graphs.nodes import PublicNodes
+
+Expansion = Literal["labelled", "all"]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """The rows in the loss (a boolean mask over the nodes) and their targets, one row each, in [0, 1]."""
+
+    mask: Tensor
+    targets: Tensor
+
+    @property
+    def count(self) -> int:
+        """n_1."""
+        return int(self.targets.shape[0])
+
+
+def training_rows(nodes: PublicNodes, encoder: Encoder, expand: Expansion) -> TrainingRows:
+    """The paper's expanded training set: n_1 = labelled nodes, or all nodes.
+
+    Unlabelled nodes get the encoder's most probable class; labelled ones keep their label. Validation and test labels
+    are not used.
+
+    Privacy:
+        Pseudo-labels come from the edge-free encoder. Ones that were computed with edges would void the proof.
+    """
+    if expand not in get_args(Expansion):
+        raise InputError("expand", rule="must be 'labelled' or 'all'", got=repr(expand), fix="Use 'all'.")
+    if expand == "labelled":
+        classes = nodes.labels[nodes.train_mask]
+        mask = nodes.train_mask
+    else:
+        classes = encoder.probabilities(nodes.features).argmax(dim=1)
+        classes[nodes.train_mask] = nodes.labels[nodes.train_mask]
+        mask = torch.ones_like(nodes.train_mask)
+    return TrainingRows(mask, torch.nn.functional.one_hot(classes, nodes.num_classes).to(torch.float64))

@@ -1,0 +1,18 @@
+"""Micro-F1, which for single labels is the share of correct answers."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from gcon.errors import InputError
+
+
+def micro_f1(predicted: Tensor, labels: Tensor, mask: Tensor) -> float:
+    """Share of correct classes among the nodes of a mask.
+
+    Privacy:
+        As private as the predictions: measured with private edges it is a diagnostic, not for publication.
+    """
+    if not bool(mask.any()):
+        raise InputError("mask", rule="needs at least one node to score", got="an empty mask", fix="Mark test nodes.")
+    return float((predicted[mask] == labels[mask]).double().mean())

@@ -1,0 +1,78 @@
+"""Edges as other libraries write them -> PyG's 2 x k edge_index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gcon.errors import InputError
+
+
+def as_edge_index(edges: Any, *, num_nodes: int, node_ids: Sequence[object] | None = None) -> Tensor:
+    """Read edges of any of the supported kinds.
+
+    Args:
+        edges: None (no edges), a scipy sparse adjacency, a networkx graph, PyG's 2 x k matrix (tensor or array), or a
+            list of pairs (k x 2). A 2 x 2 array is taken as an edge_index.
+        num_nodes: the public number of nodes.
+        node_ids: what the nodes of a networkx graph are called, in row order; by default 0..n-1, or the graph's order.
+
+    Privacy:
+        The result is bare: the caller wraps it at once. Errors hold no value from it.
+    """
+    if edges is None:
+        return torch.empty(2, 0, dtype=torch.int64)
+    if hasattr(edges, "tocoo"):
+        return _from_scipy(edges, num_nodes)
+    if hasattr(edges, "number_of_nodes") and hasattr(edges, "edges"):
+        return _from_networkx(edges, num_nodes, node_ids)
+    try:
+        index = edges if isinstance(edges, Tensor) else torch.as_tensor(np.asarray(edges))
+    except (TypeError, ValueError, RuntimeError):
+        index = None
+    if index is None:  # raised here, so that no traceback shows the edges
+        raise InputError(
+            "edges",
+            rule="must be an edge_index, a list of pairs, a scipy sparse matrix or a networkx graph",
+            got=type(edges).__name__,
+            fix="Pass node numbers; an empty list is a graph without edges.",
+        )
+    if index.numel() == 0:
+        return torch.empty(2, 0, dtype=torch.int64)
+    pairs = index.dim() == 2 and index.shape[1] == 2 and index.shape[0] != 2
+    from_list = not isinstance(edges, Tensor | np.ndarray) and index.dim() == 2 and index.shape[1] == 2
+    return index.T if pairs or from_list else index
+
+
+def _from_scipy(matrix: Any, num_nodes: int) -> Tensor:
+    if tuple(matrix.shape) != (num_nodes, num_nodes):
+        raise InputError(
+            "edges",
+            rule=f"an adjacency matrix must be {num_nodes} x {num_nodes}, one row a node",
+            got=tuple(matrix.shape),
+            fix="Use the order of the node table.",
+        )
+    entries = matrix.tocoo()
+    present = entries.data != 0
+    ends = np.stack([entries.row[present], entries.col[present]]).astype(np.int64)
+    return torch.from_numpy(ends)
+
+
+def _from_networkx(graph: Any, num_nodes: int, node_ids: Sequence[object] | None) -> Tensor:
+    ids = list(graph.nodes) if node_ids is None else list(node_ids)
+    if node_ids is None and set(ids) <= set(range(num_nodes)):
+        ids = list(range(num_nodes))
+    if len(ids) != num_nodes:
+        raise InputError(
+            "edges",
+            rule=f"the graph must have one node a row ({num_nodes})",
+            got=f"{len(ids)} nodes",
+            fix="Add the missing nodes to the graph, or drop their rows.",
+        )
+    position = {name: row for row, name in enumerate(ids)}
+    ends = [(position.get(first, -1), position.get(second, -1)) for first, second in graph.edges()]
+    return torch.tensor(ends, dtype=torch.int64).reshape(-1, 2).T

@@ -1,0 +1,31 @@
+"""From random bytes to real-valued noise. Everything that the package draws privately comes from here."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from scipy.special import ndtri
+from torch import Tensor
+
+from gcon.privacy.randomness import Randomness
+
+
+def open_uniforms(randomness: Randomness, *shape: int) -> Tensor:
+    """Uniform numbers strictly between 0 and 1, on the grid (k + 1/2) / 2^53.
+
+    Privacy:
+        53 random bits a number: the law is that of a real number up to 2^-54, which the sharp edges page lists.
+    """
+    count = int(np.prod(shape, dtype=np.int64))
+    words = np.frombuffer(randomness.take(8 * count), dtype="<u8") >> np.uint64(11)
+    return torch.from_numpy((words.astype(np.float64) + 0.5) * 2.0**-53).reshape(shape)
+
+
+def standard_normals(randomness: Randomness, *shape: int) -> Tensor:
+    """Independent standard normal numbers, by inverting their distribution function."""
+    return torch.from_numpy(ndtri(open_uniforms(randomness, *shape).numpy()))
+
+
+def erlang(randomness: Randomness, order: int, *shape: int) -> Tensor:
+    """Erlang(order, 1) numbers: sums of `order` independent exponential ones."""
+    return -open_uniforms(randomness, *shape, order).log_().sum(dim=-1)

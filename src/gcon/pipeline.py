@@ -1,0 +1,121 @@
+"""GCON's training algorithm, in the order in which the paper writes it. The only place where the stages meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gcon.calibrate.plan import make_plan
+from gcon.encode.encoder import Encoder
+from gcon.encode.mlp import EncoderSettings, train_encoder
+from gcon.encode.pseudo_labels import Expansion, training_rows
+from gcon.graphs.graph import PrivateGraph
+from gcon.losses.convex import loss_by_name
+from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
+from gcon.privacy.budget import checked_budget, public_delta
+from gcon.privacy.ledger import Ledger
+from gcon.privacy.randomness import Randomness
+from gcon.propagate.aggregates import aggregate_privately
+from gcon.propagate.influence import InfluenceBound
+from gcon.propagate.schemes import Schemes
+from gcon.release.model import ModelSettings, ReleasedModel, release_model
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything that training can be told: public numbers, with the paper's symbol for each.
+
+    Attributes:
+        epsilon, delta: the budget; delta None means min(1e-5, 1/(10 n)) with n nodes.
+        encoder: how the edge-free encoder is trained (d_1 is its hidden size).
+        schemes: restart alpha and steps m_1..m_s.
+        influence: which proven bound Psi(Z) to use.
+        expand: n_1 = labelled nodes, or all nodes with pseudo-labels.
+        loss: `soft-margin` or `pseudo-huber:WEIGHT`.
+        ridge: Lambda.
+        noise_share: omega.
+        margin: xi; None for the recommended rule.
+        inference_restart: alpha_I.
+    """
+
+    epsilon: float
+    delta: float | None = None
+    encoder: EncoderSettings = field(default_factory=EncoderSettings)
+    schemes: Schemes = field(default_factory=lambda: Schemes(restart=0.8, steps=(2,)))
+    influence: InfluenceBound = "auto"
+    expand: Expansion = "all"
+    loss: str = "soft-margin"
+    ridge: float = 1.0
+    noise_share: float = 0.9
+    margin: float | None = None
+    inference_restart: float = 0.25
+
+
+def train(
+    graph: PrivateGraph,
+    settings: Settings,
+    *,
+    ledger: Ledger,
+    randomness: Randomness,
+    encoder: Encoder | None = None,
+    progress: Progress = lambda stage: None,
+    purpose: str = "node classification",
+) -> ReleasedModel:
+    """Train on private edges and release the model.
+
+    Args:
+        graph: public nodes and private edges.
+        settings: public numbers.
+        ledger: pays before any edge is read.
+        randomness: the source of the noise.
+        encoder: an edge-free encoder trained before, to share it between runs.
+        progress: told the name of every stage.
+        purpose: public words for the ledger.
+
+    Privacy:
+        The model is (epsilon, delta)-DP for one undirected edge. Edges are read after the ledger is charged, inside
+        the release.
+    """
+    nodes = graph.nodes
+    delta = public_delta(nodes.num_nodes) if settings.delta is None else settings.delta
+    budget = checked_budget(settings.epsilon, delta)
+    loss = loss_by_name(settings.loss, nodes.num_classes)
+
+    progress("encode")
+    encoder = train_encoder(nodes, settings.encoder) if encoder is None else encoder
+    features = encoder.encode(nodes.features)
+    rows = training_rows(nodes, encoder, settings.expand)
+
+    progress("propagate")
+    aggregates = aggregate_privately(graph.edges, features, settings.schemes, bound=settings.influence)
+
+    progress("calibrate")
+    plan = make_plan(
+        budget,
+        loss=loss,
+        num_features=aggregates.num_columns,
+        num_labelled=rows.count,
+        edge_influence=aggregates.edge_influence,
+        ridge=settings.ridge,
+        noise_share=settings.noise_share,
+        margin=settings.margin,
+    )
+
+    progress("perturb, solve and release")
+    return release_model(
+        ObjectivePerturbation(plans=(plan,), mask=rows.mask, targets=rows.targets),
+        aggregates,
+        encoder=encoder,
+        settings=ModelSettings(
+            schemes=settings.schemes,
+            inference_restart=settings.inference_restart,
+            loss=settings.loss,
+            class_names=nodes.class_names,
+            training_nodes=nodes.fingerprint,
+        ),
+        ledger=ledger,
+        randomness=randomness,
+        purpose=purpose,
+    )

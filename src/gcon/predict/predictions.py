@@ -1,0 +1,79 @@
+"""What a prediction is: scores, labels and probabilities that name the access they were made with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from gcon.errors import InputError
+from gcon.losses.convex import loss_by_name
+from gcon.privacy.statement import ACCESS_PROMISES
+from gcon.release.model import ReleasedModel
+
+Access = Literal["none", "own-edges", "public-graph"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Predictions:
+    """Predicted classes of all nodes asked about, and who may see them.
+
+    Attributes:
+        classes: predicted class numbers, one a node.
+        probabilities: one row a node, one column a class.
+        class_names: what the class numbers stand for.
+        access: which edges were read: `none`, `own-edges` or `public-graph`.
+    """
+
+    classes: Tensor
+    probabilities: Tensor
+    class_names: tuple[object, ...]
+    access: Access
+
+    @property
+    def labels(self) -> list[object]:
+        """The predicted classes by name."""
+        return [self.class_names[number] for number in self.classes.tolist()]
+
+    @property
+    def promise(self) -> str:
+        """What is promised about these predictions, in words."""
+        return ACCESS_PROMISES[self.access]
+
+    @property
+    def publishable(self) -> bool:
+        """Whether the table may be published as a whole without breaking the model's promise."""
+        return self.access != "own-edges"
+
+
+def checked_access(access: str) -> Access:
+    """One of the three kinds of access."""
+    for known in get_args(Access):
+        if access == known:
+            return known  # type: ignore[no-any-return]
+    raise InputError("access", rule=f"must be one of {get_args(Access)}", got=repr(access), fix="Use 'none'.")
+
+
+def from_blocks(model: ReleasedModel, block: Tensor, encoded: Tensor, *, access: Access) -> Predictions:
+    """Predictions from one aggregated block: schemes without steps keep the node's own encoding.
+
+    The factor 1/s of training is applied here too; the paper's inference formula leaves it out, which does not change
+    the largest score but would distort the probabilities.
+    """
+    steps = model.settings.schemes.steps
+    features = torch.cat([block if count > 0 else encoded for count in steps], dim=1) / len(steps)
+    return from_aggregates(model, features, access=access)
+
+
+def from_aggregates(model: ReleasedModel, aggregates: Tensor, *, access: Access) -> Predictions:
+    """Predictions from complete aggregates: scores = aggregates times weights."""
+    scores = aggregates @ model.weights
+    loss = loss_by_name(model.settings.loss, model.weights.shape[1])
+    return Predictions(
+        classes=scores.argmax(dim=1),
+        probabilities=loss.probabilities(scores),
+        class_names=model.settings.class_names,
+        access=access,
+    )

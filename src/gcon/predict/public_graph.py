@@ -1,0 +1,32 @@
+"""Access `public-graph`: full propagation over a graph whose edges everybody may know."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from gcon.errors import AccessRefusedError
+from gcon.graphs.edges import EdgeList
+from gcon.predict.predictions import Predictions, from_aggregates
+from gcon.privacy.boundary import Private
+from gcon.propagate.schemes import propagate
+from gcon.release.model import ReleasedModel
+
+
+def predict_on_public_graph(model: ReleasedModel, features: Tensor, edges: EdgeList) -> Predictions:
+    """Predict with the same propagation as in training, on public edges (the paper's other scenario).
+
+    Args:
+        model: the released model.
+        features: public features of all nodes of that graph; nodes never seen are encoded by the released encoder.
+        edges: a bare `EdgeList`. Passing one declares the edges public; `Private` edges are refused.
+
+    Privacy:
+        Reads every edge it is given and promises nothing about them. The training edges keep the model's promise.
+    """
+    if isinstance(edges, Private):
+        raise AccessRefusedError(
+            "access='public-graph' propagates over all edges, and these are private: every prediction would depend on "
+            "other people's edges. Use access='own-edges' or access='none'."
+        )
+    encoded = model.encoder.encode(features)
+    return from_aggregates(model, propagate(edges, encoded, model.settings.schemes), access="public-graph")

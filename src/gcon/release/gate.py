@@ -1,0 +1,135 @@
+"""The gates: the only ways out for anything that depends on private edges. Each one writes the ledger first.
+
+| gate                | what leaves                                            | what it costs                          |
+|---------------------|--------------------------------------------------------|----------------------------------------|
+| `release_statistic` | what a mechanism computed, with a receipt              | the mechanism's budget                 |
+| `release_model`     | the same, as a `ReleasedModel` (release/model.py)      | the mechanism's budget                 |
+| `answer_owners`     | answers, each from its owner's own edges, for the owner | a promise per recipient; recorded     |
+| `diagnose`          | a number for the operator's eyes                       | recorded; must not be published        |
+| `declassify`        | the bare private value                                 | everything: the total becomes infinite |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from gcon.errors import InputError
+from gcon.privacy.boundary import Private
+from gcon.privacy.budget import Budget
+from gcon.privacy.ledger import Kind, Ledger, Outcome, Request
+from gcon.privacy.mechanism import BoundedPrivate, Mechanism
+from gcon.privacy.opening import apply_private
+from gcon.privacy.randomness import Randomness
+from gcon.privacy.receipt import Receipt
+
+BoundedT = TypeVar("BoundedT", bound=BoundedPrivate)
+ReleasedT = TypeVar("ReleasedT")
+T = TypeVar("T")
+U = TypeVar("U")
+
+NO_PROMISE = Budget(math.inf, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Released(Generic[ReleasedT]):
+    """Something public, and the receipt for it."""
+
+    value: ReleasedT
+    receipt: Receipt
+
+
+def release_statistic(
+    mechanism: Mechanism[BoundedT, ReleasedT],
+    bounded: BoundedT,
+    *,
+    ledger: Ledger,
+    randomness: Randomness,
+    purpose: str,
+) -> Released[ReleasedT]:
+    """Pay, open, compute, settle.
+
+    Args:
+        mechanism: computes what is released; refuses values that its plan does not cover.
+        bounded: the private values with their proven bound.
+        ledger: pays before anything is opened. If the computation fails, the reservation stays charged.
+        randomness: noise from a seed carries no promise; such a release is charged as infinite.
+        purpose: public words for the ledger.
+
+    Privacy:
+        Opens `bounded.value` inside the mechanism. What leaves is what the mechanism's proof covers.
+    """
+    mechanism.check(bounded)
+    depends_on_edges = mechanism.budget.epsilon > 0
+    keeps_promise = randomness.keeps_promise or not depends_on_edges
+    request = Request(
+        kind=Kind.RELEASE,
+        mechanism=mechanism.name,
+        purpose=purpose,
+        cost=mechanism.budget if keeps_promise else NO_PROMISE,
+        plan=mechanism.public_record(),
+        randomness=randomness.source,
+    )
+    value, time = _paid(
+        ledger, request, lambda: apply_private(lambda opened: mechanism.apply(opened, randomness), bounded.value)
+    )
+    receipt = Receipt(
+        time=time,
+        data_set=ledger.data_set,
+        protected_change=request.protected_change,
+        mechanism=mechanism.name,
+        purpose=purpose,
+        budget=mechanism.budget,
+        keeps_promise=keeps_promise and math.isfinite(mechanism.budget.epsilon),
+        randomness=randomness.source,
+        plan=request.plan,
+        total=ledger.total(),
+    )
+    return Released(value, receipt)
+
+
+def answer_owners(compute: Callable[[T], U], edges: Private[T], *, ledger: Ledger, purpose: str) -> U:
+    """Answers for owners. Each row of the result must be computed from its own node's edges alone.
+
+    Privacy:
+        Opens the edges. Joint differential privacy: for every edge {u, v}, what all others receive does not depend on
+        it. The caller hands each row to its owner only; the delivery is recorded.
+    """
+    request = Request(kind=Kind.DELIVERY, mechanism="answers from own edges", purpose=purpose)
+    return _paid(ledger, request, lambda: apply_private(compute, edges))[0]
+
+
+def diagnose(compute: Callable[[T], U], private: Private[T], *, ledger: Ledger, purpose: str) -> U:
+    """A number for the operator's eyes, such as an accuracy measured with private edges.
+
+    Privacy:
+        Opens the value. The result depends on edges without noise: the operator may look, nobody may publish.
+    """
+    request = Request(kind=Kind.DIAGNOSTIC, mechanism="diagnostic, not for publication", purpose=purpose)
+    return _paid(ledger, request, lambda: apply_private(compute, private))[0]
+
+
+def declassify(private: Private[T], *, reason: str, ledger: Ledger) -> T:
+    """The bare private value, for benchmarks and attacks on graphs that are not sensitive.
+
+    Privacy:
+        Voids every promise: the ledger's total is infinite from here on.
+    """
+    if not reason.strip():
+        raise InputError("reason", rule="must say why", got="nothing", fix="Name the experiment that needs it.")
+    request = Request(kind=Kind.DECLASSIFICATION, mechanism="declassify", purpose=reason, cost=NO_PROMISE)
+    return _paid(ledger, request, lambda: apply_private(lambda opened: opened, private))[0]
+
+
+def _paid(ledger: Ledger, request: Request, compute: Callable[[], U]) -> tuple[U, str]:
+    """Reserve, compute, settle; a failure is settled as withheld and stays charged."""
+    reservation = ledger.reserve(request)
+    try:
+        result = compute()
+    except Exception:
+        ledger.settle(reservation, Outcome.WITHHELD)
+        raise
+    entry = ledger.settle(reservation, Outcome.RELEASED)
+    return result, entry.time

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup test lint types imports unit format experiments benchmarks clean
+.PHONY: setup demo test lint types imports unit format experiments benchmarks clean
 
 setup: $(STAMP)
 
@@ -16,6 +16,9 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling editables
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[all,dev]"
 	touch $(STAMP)
+
+demo: setup
+	$(BIN)/python examples/demo.py
 
 test: lint types imports unit
 
@@ -31,6 +34,17 @@ imports: setup
 
 unit: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Long work has commands of its own; both exit with 1 when a threshold is missed.
+benchmarks: setup
+	$(BIN)/python benchmarks/solver.py
+	$(BIN)/python benchmarks/propagation.py
+	$(BIN)/python benchmarks/memory.py
+
+# Needs the real graphs: GCON_DATA. Resumes where it stopped.
+experiments: setup
+	$(BIN)/python -m gcon.experiments.accuracy --out results/accuracy
+	$(BIN)/python -m gcon.experiments.centring --out results/centring
 
 format: setup
 	$(BIN)/ruff check --fix .

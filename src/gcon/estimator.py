@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from dataclasses import fields, replace
+from typing import Any, Self, get_args
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 from torch import Tensor
 
+from gcon.calibrate.plan import make_plan
 from gcon.encode.mlp import EncoderSettings
+from gcon.encode.pseudo_labels import Expansion
 from gcon.errors import AccessRefusedError, InputError
 from gcon.evaluate.accuracy import micro_f1
 from gcon.graphs.edges import EdgeList, private_edges
 from gcon.graphs.graph import PrivateGraph, PublicGraph
-from gcon.graphs.nodes import features_fingerprint
+from gcon.graphs.nodes import PublicNodes, features_fingerprint
 from gcon.interop.edges import as_edge_index
-from gcon.interop.inputs import as_features, as_private_graph, read_columns
+from gcon.interop.inputs import (
+    as_features,
+    as_labels,
+    as_mask,
+    as_private_graph,
+    class_numbers,
+    plain_settings,
+    read_columns,
+)
+from gcon.losses.convex import loss_by_name
 from gcon.pipeline import Settings, train
 from gcon.predict.no_edges import predict_without_edges
 from gcon.predict.own_edges import own_edge_predictions, predict_from_own_edges
-from gcon.predict.predictions import Predictions, checked_access
+from gcon.predict.predictions import Access, Predictions, checked_access
 from gcon.predict.public_graph import predict_on_public_graph
 from gcon.privacy.boundary import Private
+from gcon.privacy.budget import checked_budget, public_delta
 from gcon.privacy.ledger import Ledger, MemoryLedger
 from gcon.privacy.randomness import randomness_from
 from gcon.privacy.statement import Statement
+from gcon.propagate.influence import FeatureExtent, edge_influence
 from gcon.propagate.schemes import Schemes, as_steps
 from gcon.release.gate import diagnose
 from gcon.release.model import ReleasedModel
@@ -90,7 +103,7 @@ class GCON(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         noise_share: float = 0.9,
         expand: str = "all",
         hidden: int | None = 16,
-        inference_restart: float = 0.25,
+        inference_restart: float = 0.3,
         influence: str = "auto",
         clip: float = 0.5,
         margin: float | None = None,
@@ -157,23 +170,14 @@ class GCON(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Privacy:
             Pays `epsilon` and `delta` from the ledger before any edge is read.
         """
-        graph = (
-            X
-            if isinstance(X, PrivateGraph)
-            else self._graph(
-                X,
-                y,
-                edges=edges,
-                train_mask=train_mask,
-                validation_mask=validation_mask,
-                test_mask=test_mask,
-                name=name,
-            )
-        )
+        settings = self._settings()
+        randomness = randomness_from(self.random_state)
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        masks = {"train_mask": train_mask, "validation_mask": validation_mask, "test_mask": test_mask}
+        graph = X if isinstance(X, PrivateGraph) else self._graph(X, y, name=name, edges=edges, **masks)
+        _rehearse(settings, graph.nodes)
         ledger = self.ledger if self.ledger is not None else MemoryLedger(graph.name)
-        self.model_: ReleasedModel = train(
-            graph, self._settings(), ledger=ledger, randomness=randomness_from(self.random_state)
-        )
+        self.model_: ReleasedModel = train(graph, settings, ledger=ledger, randomness=randomness)
         self.classes_: NDArray[Any] = np.asarray(graph.nodes.class_names)
         self.n_features_in_ = int(graph.nodes.features.shape[1])
         return self
@@ -191,12 +195,13 @@ class GCON(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             See `Predictions.promise`. Answers from own edges are recorded in the ledger, if there is one.
         """
         check_is_fitted(self)
-        kind = checked_access(access)
+        kind = _checked_access(access, edges)
         if kind == "public-graph":
             return self._on_public_graph(X)
-        features, private = self._parts(X, edges, read_edges=kind == "own-edges")
-        if kind == "none" or private is None:
+        features = self._features(X)
+        if kind == "none":
             return predict_without_edges(self.model_, features)
+        private = self._private_edges(X, edges, num_nodes=int(features.shape[0]))
         return predict_from_own_edges(self.model_, features, private, ledger=self._ledger())
 
     def predict(self, X: Any, *, access: str = "none", edges: Any = None) -> NDArray[Any]:
@@ -229,12 +234,11 @@ class GCON(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if sample_weight is not None:
             raise InputError("sample_weight", rule="is not supported", got="weights", fix="Leave it out.")
-        features, labels, chosen = self._scored_nodes(X, y, mask)
-        if checked_access(access) != "own-edges":
-            return micro_f1(self.predictions(X, access=access).classes, labels, chosen)
-        _, private = self._parts(X, edges, read_edges=True)
-        if private is None:
-            raise InputError("edges", rule="are needed for own-edges", got="none", fix="Pass edges=.")
+        kind, features = _checked_access(access, edges), self._features(X)
+        labels, chosen = self._scored_nodes(X, y, mask, num_nodes=int(features.shape[0]))
+        if kind != "own-edges":
+            return micro_f1(self.predictions(X, access=kind).classes, labels, chosen)
+        private = self._private_edges(X, edges, num_nodes=int(features.shape[0]))
         encoded = self.model_.encoder.encode(features)
         return diagnose(
             lambda opened: micro_f1(own_edge_predictions(self.model_, encoded, opened).classes, labels, chosen),
@@ -248,59 +252,70 @@ class GCON(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.model_.statement()
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Like scikit-learn's, but a seed is never printed: it would let anybody subtract the noise."""
+        params: dict[str, Any] = super().get_params(deep)
+        seed = params["random_state"]
+        if isinstance(seed, int | np.integer) and not isinstance(seed, bool | _HiddenSeed):
+            params["random_state"] = _HiddenSeed(seed)
+        return params
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def _settings(self) -> Settings:
+        given = plain_settings(self.get_params(deep=False))
+        encoder = {field.name: given[field.name] for field in fields(EncoderSettings) if field.name in given}
+        others = {field.name: given[field.name] for field in fields(Settings) if field.name in given}
         return Settings(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            encoder=EncoderSettings(
-                hidden=self.hidden,
-                dropout=self.dropout,
-                weight_decay=self.weight_decay,
-                learning_rate=self.learning_rate,
-                epochs=self.epochs,
-                patience=self.patience,
-                unit_input=self.unit_input,
-                centre=self.centre,
-                seed=self.encoder_seed,
-            ),
-            schemes=Schemes(restart=self.restart, steps=as_steps(self.steps), clip=self.clip),
-            influence=self.influence,  # type: ignore[arg-type]  # checked where it is used
-            expand=self.expand,  # type: ignore[arg-type]
-            loss=self.loss,
-            ridge=self.ridge,
-            noise_share=self.noise_share,
-            margin=self.margin,
-            inference_restart=self.inference_restart,
+            encoder=EncoderSettings(**encoder, seed=given["encoder_seed"]),
+            schemes=Schemes(restart=given["restart"], steps=as_steps(given["steps"]), clip=given["clip"]),
+            **others,
         )
 
     def _graph(self, X: Any, y: Any, *, name: str, **given: Any) -> PrivateGraph:
         columns = read_columns(X, labels=y, **given)
         if columns.features is X:
-            # A plain matrix: scikit-learn's own checks and messages.
-            if y is None:
-                validate_data(self, X, y)
-            matrix, labels = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_all_finite=False)
-            check_classification_targets(labels)
-            columns = read_columns(matrix, labels=labels, **given)
+            labels = np.asarray(y)
+            labels = column_or_1d(labels, warn=True) if labels.shape[1:] == (1,) else y
+            columns = replace(columns, features=self._matrix(X, reset=True), labels=labels)
         return as_private_graph(columns, classes=self.classes, name=name)
 
-    def _parts(self, X: Any, edges: Any, *, read_edges: bool) -> tuple[Tensor, Private[EdgeList] | None]:
+    def _matrix(self, X: Any, *, reset: bool) -> Any:
+        """A plain feature matrix under scikit-learn's own checks: names, number and type of the columns."""
+        try:
+            return validate_data(
+                self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
+            )
+        except ValueError as error:
+            raise InputError(
+                "features",
+                rule="must be a matrix of numbers, one row a node, with the same columns at every call",
+                got=f"this complaint of scikit-learn: {str(error).strip().removesuffix('.')}",
+                fix="Pass the matrix X, PyG's Data, a networkx graph or a PrivateGraph.",
+            ) from error
+
+    def _features(self, X: Any) -> Tensor:
         if isinstance(X, PrivateGraph):
-            return X.nodes.features, X.edges
+            return X.nodes.features
         if isinstance(X, PublicGraph):
-            if read_edges:
-                raise AccessRefusedError("These edges were declared public: use access='public-graph'.")
-            return X.features, None
-        columns = read_columns(X, edges=edges)
-        if columns.features is X:
-            columns = read_columns(validate_data(self, X, reset=False, dtype=[np.float64, np.float32]), edges=edges)
-        features = as_features(columns.features)
-        if not read_edges:
-            return features, None
-        if columns.edges is None:
-            raise InputError("edges", rule="are needed for access='own-edges'", got="none", fix="Pass edges=.")
-        index = as_edge_index(columns.edges, num_nodes=int(features.shape[0]))
-        return features, private_edges(index, int(features.shape[0]))[0]
+            return X.features
+        features = read_columns(X).features
+        return as_features(self._matrix(X, reset=False) if features is X else features)
+
+    def _private_edges(self, X: Any, edges: Any, *, num_nodes: int) -> Private[EdgeList]:
+        if isinstance(X, PrivateGraph):
+            return X.edges
+        if isinstance(X, PublicGraph):
+            raise AccessRefusedError("These edges were declared public: use access='public-graph'.")
+        found = read_columns(X, edges=edges).edges
+        if found is None:
+            raise InputError(
+                "edges", rule="are needed for access='own-edges'", got="none", fix="Pass edges=, if only an empty list."
+            )
+        return private_edges(as_edge_index(found, num_nodes=num_nodes), num_nodes)[0]
 
     def _on_public_graph(self, X: Any) -> Predictions:
         if not isinstance(X, PublicGraph):
@@ -316,37 +331,62 @@ class GCON(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return predict_on_public_graph(self.model_, X.features, X.edges)
 
-    def _scored_nodes(self, X: Any, y: Any, mask: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def _scored_nodes(self, X: Any, y: Any, mask: Any, *, num_nodes: int) -> tuple[Tensor, Tensor]:
+        """Class numbers in the order of `classes_` (-1: another class) and the mask of the nodes that count."""
+        labels, test = y, mask
         if isinstance(X, PrivateGraph):
-            nodes = X.nodes
-            chosen = nodes.test_mask if mask is None else torch.as_tensor(np.asarray(mask))
-            return nodes.features, nodes.labels, chosen
-        if isinstance(X, PublicGraph):
-            features, found, test = X.features, y, mask
-        else:
+            names = np.asarray([*X.nodes.class_names, None], dtype=object)  # -1, unknown, is the last one
+            labels = names[X.nodes.labels.numpy()] if y is None else y
+            test = X.nodes.test_mask if mask is None else mask
+        elif not isinstance(X, PublicGraph):
             columns = read_columns(X, labels=y, test_mask=mask)
-            features, found, test = as_features(columns.features), columns.labels, columns.test_mask
-        if found is None:
-            raise InputError("y", rule="labels are needed for a score", got="none", fix="Pass y.")
-        known = np.asarray(found)
-        numbers = np.full(known.shape, -1)
-        for number, name in enumerate(self.classes_):
-            numbers[known == name] = number
-        chosen = torch.ones(len(known), dtype=torch.bool) if test is None else torch.as_tensor(np.asarray(test))
-        return features, torch.from_numpy(numbers), chosen
+            labels, test = columns.labels, columns.test_mask
+        numbers = class_numbers(as_labels(labels, num_nodes), self.classes_.tolist())
+        return numbers, as_mask(test, "mask", num_nodes, default=True)
 
     def _ledger(self) -> Ledger:
         return self.ledger if self.ledger is not None else MemoryLedger(self.model_.receipt.data_set)
 
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        """Like scikit-learn's, but a seed is never printed: it would let anybody subtract the noise."""
-        if self.random_state is None:
-            return str(super().__repr__(N_CHAR_MAX))
-        shown = GCON(**{**self.get_params(deep=False), "random_state": None})
-        body = BaseEstimator.__repr__(shown, N_CHAR_MAX).removesuffix(")")
-        return f"{body}{'' if body.endswith('(') else ', '}random_state=<hidden>)"
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": repr(self)}
+class _HiddenSeed(int):
+    """A seed as `get_params` gives it: a number to compute with that does not show itself."""
 
-    _repr_html_ = None
+    def __repr__(self) -> str:
+        return "<hidden>"
+
+    __str__ = __repr__
+
+    def __format__(self, format_spec: str) -> str:
+        return repr(self)
+
+
+def _checked_access(access: str, edges: Any) -> Access:
+    kind = checked_access(access)
+    if edges is not None and kind != "own-edges":
+        rule, fix = "are read with access='own-edges' only", "Choose that access, or leave the edges out."
+        raise InputError("edges", rule=rule, got=f"edges with access='{kind}'", fix=fix)
+    return kind
+
+
+def _rehearse(settings: Settings, nodes: PublicNodes) -> None:
+    """Calibrate for the public sizes: a setting that calibration refuses is refused before anything is trained or paid.
+
+    Encoded rows have length at most 1, so their diameter is at most 2; the real plan is made from the real one.
+    """
+    if settings.expand not in get_args(Expansion):
+        raise InputError("expand", rule="must be 'labelled' or 'all'", got=repr(settings.expand), fix="Use 'all'.")
+    if not 0 <= settings.inference_restart <= 1:
+        rule, fix = "must lie in [0, 1]", "The paper uses 0.1 to 0.9."
+        raise InputError("inference_restart", rule=rule, got=settings.inference_restart, fix=fix)
+    schemes, n = settings.schemes, nodes.num_nodes
+    width = nodes.features.shape[1] if settings.encoder.hidden is None else settings.encoder.hidden
+    make_plan(
+        checked_budget(settings.epsilon, public_delta(n) if settings.delta is None else settings.delta),
+        loss=loss_by_name(settings.loss, nodes.num_classes),
+        num_features=width * schemes.num_blocks,
+        num_labelled=n if settings.expand == "all" else int(nodes.train_mask.sum()),
+        edge_influence=edge_influence(schemes, FeatureExtent(2.0, 1.0), num_nodes=n, bound=settings.influence).value,
+        ridge=settings.ridge,
+        noise_share=settings.noise_share,
+        margin=settings.margin,
+    )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from gcon.calibrate.plan import make_plan
+from gcon.calibrate.plan import check_ridge, make_plan
 from gcon.encode.encoder import Encoder
 from gcon.encode.mlp import EncoderSettings, train_encoder
-from gcon.encode.pseudo_labels import Expansion, training_rows
+from gcon.encode.pseudo_labels import Expansion, check_expansion, training_rows
+from gcon.errors import InputError
 from gcon.graphs.graph import PrivateGraph
 from gcon.losses.convex import loss_by_name
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
@@ -16,7 +17,7 @@ from gcon.privacy.budget import checked_budget, public_delta
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon.propagate.aggregates import aggregate_privately
-from gcon.propagate.influence import InfluenceBound
+from gcon.propagate.influence import InfluenceBound, check_bound
 from gcon.propagate.schemes import Schemes
 from gcon.release.model import ModelSettings, ReleasedModel, release_model
 
@@ -50,7 +51,22 @@ class Settings:
     ridge: float = 1.0
     noise_share: float = 0.9
     margin: float | None = None
-    inference_restart: float = 0.25
+    inference_restart: float = 0.3
+
+    def __post_init__(self) -> None:
+        # Everything is checked here, long before anything is trained, opened or paid for.
+        checked_budget(self.epsilon, 0.5 if self.delta is None else self.delta)
+        loss_by_name(self.loss, 2)
+        check_expansion(self.expand)
+        check_ridge(ridge=self.ridge, noise_share=self.noise_share, margin=self.margin)
+        check_bound(self.influence, self.schemes)
+        if not 0 <= self.inference_restart <= 1:
+            raise InputError(
+                "inference_restart",
+                rule="must lie in [0, 1]",
+                got=self.inference_restart,
+                fix="Low where neighbours agree (0.1), high where they do not (0.9).",
+            )
 
 
 def train(

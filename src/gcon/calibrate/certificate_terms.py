@@ -14,9 +14,12 @@ from dataclasses import dataclass
 
 from gcon.calibrate.gaussian import gaussian_delta
 from gcon.errors import InputError
+from gcon.losses.convex import ConvexLoss
 from gcon.privacy.budget import Budget
 
 DEFAULT_TOLERANCE = 1e-10
+ROW_BLOCK = 4096  # the certificate sums rows in blocks of this size, then blocks
+_UNIT = 2.0**-53
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +79,32 @@ def spent_budget(exact: Budget, terms: CertificateTerms) -> Budget:
     epsilon, reserve = exact.epsilon, terms.reserved_epsilon
     waste = math.exp(_log_waste(epsilon + reserve, terms.reserved_delta)) if terms.reserved_delta else 0.0
     return Budget(epsilon + 2 * reserve, math.exp(reserve) * exact.delta + waste)
+
+
+def rounding_allowance(
+    *,
+    num_rows: int,
+    num_features: int,
+    loss: ConvexLoss,
+    weight_size: float,
+    ridge: float,
+    noise_size: float,
+) -> float:
+    """Bound on the rounding error of the certificate's gradient, in float64, for rows of length at most 1.
+
+    Args:
+        num_rows: n_1; summed in blocks of `ROW_BLOCK`.
+        num_features: d.
+        loss: gives its slope and curvature bounds.
+        weight_size: Frobenius norm of the weights.
+        ridge: the total ridge.
+        noise_size: Frobenius norm of the noise matrix.
+    """
+    terms = min(num_rows, ROW_BLOCK) + math.ceil(num_rows / ROW_BLOCK) + 32
+    summed = terms * math.sqrt(loss.num_classes) * loss.slope_bound
+    scores = (num_features + 8) * math.sqrt(num_features) * loss.curvature_bound * weight_size
+    added = 8 * (ridge * weight_size + noise_size / num_rows)
+    return _UNIT * (summed + scores + added)
 
 
 def _log_waste(epsilon: float, delta: float) -> float:

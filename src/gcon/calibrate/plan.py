@@ -11,6 +11,7 @@ from gcon.calibrate.certificate_terms import (
     CertificateTerms,
     certificate_terms,
     exact_budget,
+    rounding_allowance,
 )
 from gcon.calibrate.theorem import ObjectiveShape, TheoremOne, theorem_one
 from gcon.errors import InputError
@@ -109,7 +110,8 @@ def make_plan(
     Privacy:
         Reads public numbers only.
     """
-    _check(ridge=ridge, noise_share=noise_share, margin=margin, edge_influence=edge_influence)
+    check_ridge(ridge=ridge, noise_share=noise_share, margin=margin)
+    _check_influence(edge_influence)
     needs_noise = edge_influence > 0 and math.isfinite(budget.epsilon)
     terms = certificate_terms(budget) if needs_noise else NO_TERMS
     exact = exact_budget(budget, terms)
@@ -137,20 +139,34 @@ def make_plan(
 
 
 def _tolerance(theorem: TheoremOne, shape: ObjectiveShape) -> float:
-    """1e-10, unless the noise is so large that float64 cannot resolve it: then in proportion to the noise."""
-    if not shape.needs_noise:
-        return DEFAULT_TOLERANCE
-    noise_gradient = shape.num_features * math.sqrt(shape.loss.num_classes) / (theorem.noise_rate * shape.num_labelled)
-    return DEFAULT_TOLERANCE * max(1.0, noise_gradient / 1e4)
+    """1e-10, unless float64 cannot resolve it: then four times the rounding of a gradient with noise of that size."""
+    classes = math.sqrt(shape.loss.num_classes)
+    rounding = rounding_allowance(
+        num_rows=shape.num_labelled,
+        num_features=shape.num_features,
+        loss=shape.loss,
+        weight_size=classes * theorem.weight_norm_bound,
+        ridge=theorem.ridge + theorem.extra_ridge,
+        noise_size=classes * theorem.noise_radius_quantile / theorem.noise_rate,
+    )
+    return max(DEFAULT_TOLERANCE, 4 * rounding)
 
 
-def _check(*, ridge: float, noise_share: float, margin: float | None, edge_influence: float) -> None:
-    if not 0 < ridge < math.inf:
+def check_ridge(*, ridge: float, noise_share: float, margin: float | None) -> None:
+    """The rules of the three numbers that a user chooses for the objective."""
+    if not _is_positive(ridge):
         raise InputError("ridge", rule="must be a positive number", got=ridge, fix="The paper tries 0.01, 0.2, 1, 2.")
-    if not 0 < noise_share < 1:
+    if not (_is_positive(noise_share) and noise_share < 1):
         raise InputError("noise_share", rule="must lie strictly between 0 and 1", got=noise_share, fix="Use 0.9.")
-    if margin is not None and not 0 < margin < math.inf:
+    if margin is not None and not _is_positive(margin):
         raise InputError("margin", rule="must be a positive number or None", got=margin, fix="Use None.")
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+
+
+def _check_influence(edge_influence: float) -> None:
     if not 0 <= edge_influence < math.inf:
         raise InputError(
             "edge_influence",

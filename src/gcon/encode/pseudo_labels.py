@@ -37,8 +37,7 @@ def training_rows(nodes: PublicNodes, encoder: Encoder, expand: Expansion) -> Tr
     Privacy:
         Pseudo-labels come from the edge-free encoder. Ones that were computed with edges would void the proof.
     """
-    if expand not in get_args(Expansion):
-        raise InputError("expand", rule="must be 'labelled' or 'all'", got=repr(expand), fix="Use 'all'.")
+    check_expansion(expand)
     if expand == "labelled":
         classes = nodes.labels[nodes.train_mask]
         mask = nodes.train_mask
@@ -47,3 +46,9 @@ def training_rows(nodes: PublicNodes, encoder: Encoder, expand: Expansion) -> Tr
         classes[nodes.train_mask] = nodes.labels[nodes.train_mask]
         mask = torch.ones_like(nodes.train_mask)
     return TrainingRows(mask, torch.nn.functional.one_hot(classes, nodes.num_classes).to(torch.float64))
+
+
+def check_expansion(expand: str) -> None:
+    """One of the two rules."""
+    if expand not in get_args(Expansion):
+        raise InputError("expand", rule="must be 'labelled' or 'all'", got=repr(expand), fix="Use 'all'.")

@@ -16,8 +16,8 @@ def as_edge_index(edges: Any, *, num_nodes: int, node_ids: Sequence[object] | No
     """Read edges of any of the supported kinds.
 
     Args:
-        edges: None (no edges), a scipy sparse adjacency, a networkx graph, PyG's 2 x k matrix (tensor or array), or a
-            list of pairs (k x 2). A 2 x 2 array is taken as an edge_index.
+        edges: None (no edges), a sparse adjacency (scipy, torch), a networkx graph, PyG's 2 x k matrix (tensor or
+            array), or a list of pairs (k x 2). A 2 x 2 array is taken as an edge_index.
         num_nodes: the public number of nodes.
         node_ids: what the nodes of a networkx graph are called, in row order; by default 0..n-1, or the graph's order.
 
@@ -28,6 +28,8 @@ def as_edge_index(edges: Any, *, num_nodes: int, node_ids: Sequence[object] | No
         return torch.empty(2, 0, dtype=torch.int64)
     if hasattr(edges, "tocoo"):
         return _from_scipy(edges, num_nodes)
+    if isinstance(edges, Tensor) and edges.layout != torch.strided:
+        return _from_torch_sparse(edges, num_nodes)
     if hasattr(edges, "number_of_nodes") and hasattr(edges, "edges"):
         return _from_networkx(edges, num_nodes, node_ids)
     try:
@@ -49,6 +51,21 @@ def as_edge_index(edges: Any, *, num_nodes: int, node_ids: Sequence[object] | No
 
 
 def _from_scipy(matrix: Any, num_nodes: int) -> Tensor:
+    _check_square(matrix, num_nodes)
+    entries = matrix.tocoo()
+    present = entries.data != 0
+    ends = np.stack([entries.row[present], entries.col[present]]).astype(np.int64)
+    return torch.from_numpy(ends)
+
+
+def _from_torch_sparse(matrix: Tensor, num_nodes: int) -> Tensor:
+    _check_square(matrix, num_nodes)
+    entries = matrix.detach().to_sparse_coo().coalesce()
+    index: Tensor = entries.indices()[:, entries.values() != 0]
+    return index
+
+
+def _check_square(matrix: Any, num_nodes: int) -> None:
     if tuple(matrix.shape) != (num_nodes, num_nodes):
         raise InputError(
             "edges",
@@ -56,10 +73,6 @@ def _from_scipy(matrix: Any, num_nodes: int) -> Tensor:
             got=tuple(matrix.shape),
             fix="Use the order of the node table.",
         )
-    entries = matrix.tocoo()
-    present = entries.data != 0
-    ends = np.stack([entries.row[present], entries.col[present]]).astype(np.int64)
-    return torch.from_numpy(ends)
 
 
 def _from_networkx(graph: Any, num_nodes: int, node_ids: Sequence[object] | None) -> Tensor:
@@ -70,7 +83,7 @@ def _from_networkx(graph: Any, num_nodes: int, node_ids: Sequence[object] | None
         raise InputError(
             "edges",
             rule=f"the graph must have one node a row ({num_nodes})",
-            got=f"{len(ids)} nodes",
+            got="another number",  # of a graph built from its edges, the number of nodes is private
             fix="Add the missing nodes to the graph, or drop their rows.",
         )
     position = {name: row for row, name in enumerate(ids)}

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.errors import InputError
-from gcon.graphs.edges import EdgeList
+from gcon.graphs.checks import check_features
+from gcon.graphs.edges import EdgeList, public_edges
 from gcon.graphs.graph import PrivateGraph, PublicGraph, private_graph
 from gcon.graphs.nodes import PublicNodes
 from gcon.interop.edges import as_edge_index
+
+_FRACTIONS = ("restart", "clip", "inference_restart", "ridge", "noise_share", "margin")
+_ENCODER_FRACTIONS = ("dropout", "weight_decay", "learning_rate")
+_WHOLE = ("hidden", "epochs", "patience", "encoder_seed")
+_NUMBERS: dict[str, Any] = dict.fromkeys(_FRACTIONS + _ENCODER_FRACTIONS, int | float) | dict.fromkeys(_WHOLE, int)
+_OPTIONAL = ("hidden", "weight_decay", "margin")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +47,7 @@ def read_columns(data: Any, **given: Any) -> Columns:
         found = {
             "features": getattr(data, "x", None),
             "labels": getattr(data, "y", None),
-            "edges": data.edge_index,
+            "edges": getattr(data, "adj_t", None) if data.edge_index is None else data.edge_index,
             "train_mask": getattr(data, "train_mask", None),
             "validation_mask": getattr(data, "val_mask", None),
             "test_mask": getattr(data, "test_mask", None),
@@ -52,14 +62,18 @@ def read_columns(data: Any, **given: Any) -> Columns:
 
 
 def as_features(features: Any) -> Tensor:
-    """A dense floating-point matrix from a tensor, array, data frame or scipy sparse matrix."""
-    if isinstance(features, Tensor):
-        dense = features.detach().cpu()
-    elif hasattr(features, "toarray"):
-        dense = torch.from_numpy(np.asarray(features.toarray()))
-    else:
-        dense = torch.from_numpy(np.ascontiguousarray(features))
-    return dense if dense.is_floating_point() else dense.to(torch.float32)
+    """A dense matrix of finite floating-point numbers from a tensor, array, data frame or scipy sparse matrix."""
+    dense = _as_tensor(features.toarray() if hasattr(features, "toarray") else features)
+    if dense is None or dense.is_complex():
+        raise InputError(
+            "features",
+            rule="must be a matrix of real numbers, one row a node",
+            got=type(features).__name__ if dense is None else str(dense.dtype),
+            fix="Turn every column into numbers.",
+        )
+    dense = dense if dense.is_floating_point() else dense.to(torch.float32)
+    check_features(dense)
+    return dense
 
 
 def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> PrivateGraph:
@@ -72,25 +86,23 @@ def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> Pri
     """
     features = as_features(columns.features)
     num_nodes = int(features.shape[0])
-    train = _mask(columns.train_mask, "train_mask", num_nodes, default=True)
-    validation = _mask(columns.validation_mask, "validation_mask", num_nodes, default=False)
-    test = _mask(columns.test_mask, "test_mask", num_nodes, default=False)
-    if columns.labels is None:
-        raise InputError("y", rule="labels are needed for training", got="none", fix="Pass y, or data.y.")
-    labels = np.asarray(columns.labels)
-    if labels.shape != (num_nodes,):
-        raise InputError("y", rule=f"one label a node ({num_nodes})", got=f"shape {labels.shape}", fix="Pass a vector.")
-    names = np.unique(labels[train.numpy()]) if classes is None else np.asarray(classes)
-    used = (train | validation | test).numpy()
-    numbers = _class_numbers(labels, names, used)
+    train = as_mask(columns.train_mask, "train_mask", num_nodes, default=True)
+    validation = as_mask(columns.validation_mask, "validation_mask", num_nodes, default=False)
+    test = as_mask(columns.test_mask, "test_mask", num_nodes, default=False)
+    labels = as_labels(columns.labels, num_nodes)
+    names = _class_names(labels[train.numpy()], classes)
+    numbers = class_numbers(labels, names)
+    used = train | validation | test
+    if bool(train.any()):
+        _check_known(labels, names, used & (numbers < 0))
     nodes = PublicNodes(
         features=features,
-        labels=numbers,
+        labels=numbers.masked_fill(~used, -1),
         num_classes=len(names),
         train_mask=train,
         validation_mask=validation,
         test_mask=test,
-        class_names=tuple(names.tolist()),
+        class_names=tuple(names),
     )
     return private_graph(nodes, as_edge_index(columns.edges, num_nodes=num_nodes), name=name)
 
@@ -105,8 +117,6 @@ def public_graph(data: Any, edges: Any = None) -> PublicGraph:
     Privacy:
         Nothing is promised about these edges.
     """
-    from gcon.graphs.edges import public_edges
-
     columns = read_columns(data, edges=edges)
     features = as_features(columns.features)
     if isinstance(columns.edges, EdgeList):
@@ -115,35 +125,104 @@ def public_graph(data: Any, edges: Any = None) -> PublicGraph:
     return PublicGraph(features, public_edges(index, int(features.shape[0])))
 
 
-def _mask(mask: Any, name: str, num_nodes: int, *, default: bool) -> Tensor:
+def as_mask(mask: Any, name: str, num_nodes: int, *, default: bool) -> Tensor:
+    """One boolean a node; `default` everywhere if there is no mask."""
     if mask is None:
         return torch.full((num_nodes,), default)
-    result = mask.detach().cpu() if isinstance(mask, Tensor) else torch.from_numpy(np.asarray(mask))
-    if result.dtype != torch.bool or tuple(result.shape) != (num_nodes,):
+    result = _as_tensor(mask)
+    if result is None or result.dtype != torch.bool or tuple(result.shape) != (num_nodes,):
         raise InputError(
             name,
             rule=f"must hold one boolean a node ({num_nodes})",
-            got=f"{result.dtype} of shape {tuple(result.shape)}",
+            got=type(mask).__name__ if result is None else f"{result.dtype} of shape {tuple(result.shape)}",
             fix="Pass a boolean vector; choose one column if there are several splits.",
         )
     return result
 
 
-def _class_numbers(labels: np.ndarray[Any, Any], names: np.ndarray[Any, Any], used: np.ndarray[Any, Any]) -> Tensor:
-    order = np.argsort(names)
-    place = np.clip(np.searchsorted(names[order], labels), 0, len(names) - 1)
-    numbers = order[place]
-    known = names[numbers] == labels
-    wrong = used & ~known
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
+def as_labels(labels: Any, num_nodes: int) -> NDArray[Any]:
+    """One label a node: numbers, strings or whatever names the classes; a single column is taken as a vector."""
+    if labels is None:
         raise InputError(
             "y",
-            rule=f"labels must lie in the class list {names.tolist()[:20]}",
-            got=f"{labels[row]!r} in row {row}",
+            rule="labels are needed",
+            got="none (this estimator requires y to be passed, but the target y is None)",
+            fix="Pass y, or data.y, or node attributes 'y'.",
+        )
+    found: NDArray[Any] = labels.detach().cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
+    if found.shape not in ((num_nodes,), (num_nodes, 1)):
+        raise InputError(
+            "y", rule=f"must hold one label a node ({num_nodes})", got=f"shape {found.shape}", fix="Pass a vector."
+        )
+    return found.reshape(num_nodes)
+
+
+def class_numbers(labels: NDArray[Any], names: Sequence[object]) -> Tensor:
+    """The place of every label in the class list; -1 where it is not in the list."""
+    place = {name: number for number, name in enumerate(names)}
+    return torch.tensor([place.get(label, -1) for label in labels.tolist()], dtype=torch.int64)
+
+
+def plain_settings(given: dict[str, Any]) -> dict[str, Any]:
+    """The estimator's parameters as Python's own numbers (a search passes NumPy's), checked where numbers are needed."""
+    plain = {
+        name: value.tolist() if isinstance(value, np.ndarray | np.generic) else value for name, value in given.items()
+    }
+    for name, kind in _NUMBERS.items():
+        value = plain[name]
+        if value is None and name in _OPTIONAL:
+            continue
+        if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(value):
+            or_none = " or None" if name in _OPTIONAL else ""
+            raise InputError(
+                name,
+                rule=f"must be a {'whole' if kind is int else 'finite'} number{or_none}",
+                got=repr(value),
+                fix="The documentation of this parameter names usual values.",
+            )
+    return plain
+
+
+def _class_names(labelled: NDArray[Any], classes: Any) -> list[object]:
+    if classes is not None:
+        names: list[object] = np.asarray(classes).tolist()
+        if len(set(names)) != len(names):
+            raise InputError("classes", rule="must differ", got=names, fix="Name every class once.")
+        return names
+    if labelled.dtype.kind == "f" and not (np.isfinite(labelled).all() and (labelled == np.round(labelled)).all()):
+        raise InputError(
+            "y",
+            rule="must name classes",
+            got="fractions or NaN (Unknown label type: continuous)",
+            fix="Pass whole numbers or strings; keep nodes without a label out of the masks.",
+        )
+    try:
+        found: list[object] = np.unique(labelled).tolist()
+    except TypeError as error:
+        kinds = sorted({type(label).__name__ for label in labelled.tolist()})
+        raise InputError("y", rule="must be of one kind", got=kinds, fix="Pass numbers or strings.") from error
+    return found
+
+
+def _check_known(labels: NDArray[Any], names: list[object], wrong: Tensor) -> None:
+    if bool(wrong.any()):
+        row = int(wrong.nonzero()[0])
+        raise InputError(
+            "y",
+            rule=f"labels must lie in the class list {names[:20]}",
+            got=f"{labels[row : row + 1].tolist()[0]!r} in row {row}",
             fix="Pass classes=[...], or label a training node of that class, or take the node out of the masks.",
         )
-    return torch.from_numpy(np.where(known & used, numbers, -1).astype(np.int64))
+
+
+def _as_tensor(values: Any) -> Tensor | None:
+    """A dense tensor that may share memory with what was passed (nothing here writes to it); None if not numbers."""
+    if isinstance(values, Tensor):
+        return values.detach().cpu().to_dense()
+    try:
+        return torch.from_numpy(np.require(values, requirements=["C", "W"]))
+    except (TypeError, ValueError):
+        return None
 
 
 def _networkx_columns(graph: Any) -> dict[str, Any]:
@@ -152,13 +231,21 @@ def _networkx_columns(graph: Any) -> dict[str, Any]:
         raise InputError("features", rule="every node needs an attribute 'x'", got="nodes without it", fix="Add it.")
     position = {node: row for row, node in enumerate(graph.nodes)}
     ends = [(position[first], position[second]) for first, second in graph.edges()]
-    splits = [entry.get("split", "") for entry in attributes]
-    has_split = any(splits)
+    labelled = [entry.get("y") is not None for entry in attributes]
     return {
-        "features": np.stack([np.asarray(entry["x"], dtype=float) for entry in attributes]),
-        "labels": np.asarray([entry.get("y", -1) for entry in attributes]),
+        "features": [entry["x"] for entry in attributes],
+        "labels": np.array([entry.get("y") for entry in attributes], dtype=None if all(labelled) else object),
         "edges": torch.tensor(ends, dtype=torch.int64).reshape(-1, 2).T,
-        "train_mask": np.asarray([split == "train" for split in splits]) if has_split else None,
-        "validation_mask": np.asarray([split == "val" for split in splits]) if has_split else None,
-        "test_mask": np.asarray([split == "test" for split in splits]) if has_split else None,
+        **_networkx_masks([entry.get("split") for entry in attributes], np.array(labelled)),
     }
+
+
+def _networkx_masks(splits: list[Any], labelled: NDArray[np.bool_]) -> dict[str, Any]:
+    """Masks from the attribute `split`; where no node has it, every labelled node is for training."""
+    if not any(splits):
+        return {"train_mask": None if labelled.all() else labelled}
+    known = {"train": "train_mask", "val": "validation_mask", "validation": "validation_mask", "test": "test_mask"}
+    unknown = [split for split in splits if split and split not in known]
+    if unknown:
+        raise InputError("split", rule=f"must be one of {list(known)}", got=repr(unknown[0]), fix="Or leave it out.")
+    return {mask: np.array([known.get(split) == mask for split in splits]) for mask in set(known.values())}

@@ -11,14 +11,14 @@ from gcon.privacy.randomness import Randomness
 
 
 def open_uniforms(randomness: Randomness, *shape: int) -> Tensor:
-    """Uniform numbers strictly between 0 and 1, on the grid (k + 1/2) / 2^53.
+    """Uniform numbers strictly between 0 and 1, on the grid (k + 1/2) / 2^52, every point of which is a float64.
 
     Privacy:
-        53 random bits a number: the law is that of a real number up to 2^-54, which the sharp edges page lists.
+        52 random bits a number: the law is that of a real number up to 2^-53, which the sharp edges page lists.
     """
     count = int(np.prod(shape, dtype=np.int64))
-    words = np.frombuffer(randomness.take(8 * count), dtype="<u8") >> np.uint64(11)
-    return torch.from_numpy((words.astype(np.float64) + 0.5) * 2.0**-53).reshape(shape)
+    words = np.frombuffer(randomness.take(8 * count), dtype="<u8") >> np.uint64(12)
+    return torch.from_numpy((words.astype(np.float64) + 0.5) * 2.0**-52).reshape(shape)
 
 
 def standard_normals(randomness: Randomness, *shape: int) -> Tensor:

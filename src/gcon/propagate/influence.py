@@ -77,11 +77,20 @@ def edge_influence(
     Privacy:
         Reads public numbers only.
     """
-    if bound not in get_args(InfluenceBound):
-        raise InputError("influence", rule=f"must be one of {get_args(InfluenceBound)}", got=bound, fix="Use 'auto'.")
+    check_bound(bound, schemes)
     parts = [_one_scheme(schemes, steps, extent, num_nodes, bound) for steps in schemes.steps]
     value = math.fsum(part for part, _ in parts) / schemes.num_blocks
     return Influence(value, tuple(name for _, name in parts))
+
+
+def check_bound(bound: str, schemes: Schemes) -> None:
+    """Refuse an unknown bound, and one that is not proven for these schemes whatever the features are."""
+    if bound not in get_args(InfluenceBound):
+        raise InputError("influence", rule=f"must be one of {get_args(InfluenceBound)}", got=bound, fix="Use 'auto'.")
+    if bound == "sharp":
+        for steps in schemes.steps:
+            if not sharp_is_proven(schemes, steps):
+                raise UnprovenBoundError(_why_unproven(bound, schemes, steps, FeatureExtent(2.0, 1.0)))
 
 
 def _one_scheme(

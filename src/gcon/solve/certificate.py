@@ -7,15 +7,11 @@ errors of this very computation.
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
+from gcon.calibrate.certificate_terms import ROW_BLOCK, rounding_allowance
 from gcon.losses.convex import ConvexLoss
-
-_ROWS = 4096
-_UNIT = 2.0**-53
 
 
 def certified_gradient_norm(
@@ -28,19 +24,16 @@ def certified_gradient_norm(
     """
     num_rows, width = aggregates.shape
     total = torch.zeros_like(weights)
-    for start in range(0, num_rows, _ROWS):
-        rows = aggregates[start : start + _ROWS]
-        total += loss.slope(rows @ weights.T, targets[start : start + _ROWS]).T @ rows
+    for start in range(0, num_rows, ROW_BLOCK):
+        rows = aggregates[start : start + ROW_BLOCK]
+        total += loss.slope(rows @ weights.T, targets[start : start + ROW_BLOCK]).T @ rows
     gradient = total / num_rows + ridge * weights + noise / num_rows
-    return float(torch.linalg.vector_norm(gradient)) + _rounding(num_rows, width, weights, loss, ridge, noise)
-
-
-def _rounding(num_rows: int, width: int, weights: Tensor, loss: ConvexLoss, ridge: float, noise: Tensor) -> float:
-    """Bound on the rounding error: blocks of rows, then blocks; rows of length at most 1."""
-    terms = min(num_rows, _ROWS) + math.ceil(num_rows / _ROWS) + 32
-    size = float(torch.linalg.vector_norm(weights))
-    classes = loss.num_classes
-    summed = terms * math.sqrt(classes) * loss.slope_bound
-    scores = (width + 8) * loss.curvature_bound * math.sqrt(width) * size
-    added = 8 * (ridge * size + float(torch.linalg.vector_norm(noise)) / num_rows)
-    return _UNIT * (summed + scores + added)
+    rounding = rounding_allowance(
+        num_rows=num_rows,
+        num_features=width,
+        loss=loss,
+        weight_size=float(torch.linalg.vector_norm(weights)),
+        ridge=ridge,
+        noise_size=float(torch.linalg.vector_norm(noise)),
+    )
+    return float(torch.linalg.vector_norm(gradient)) + rounding

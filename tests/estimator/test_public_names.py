@@ -1,0 +1,39 @@
+"""The public namespace: small, declared, and light to import."""
+
+import subprocess
+import sys
+
+import gcon
+
+DECLARED = [
+    "GCON",
+    "Budget",
+    "GconError",
+    "MemoryLedger",
+    "Predictions",
+    "PrivateGraph",
+    "PublicGraph",
+    "PublicNodes",
+    "ReleasedModel",
+    "Settings",
+    "__version__",
+    "datasets",
+    "private_graph",
+    "public_graph",
+    "train",
+]
+
+
+def test_exports_equal_the_declared_list():
+    assert gcon.__all__ == DECLARED
+    assert all(getattr(gcon, name) is not None for name in DECLARED)
+
+
+def test_importing_gcon_imports_no_extra():
+    code = (
+        "import sys, gcon; "
+        "print([name for name in ('torch_geometric', 'networkx', 'rich', 'matplotlib', 'pandas') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    assert done.stderr == ""

@@ -1,0 +1,80 @@
+"""Two neighbouring graphs: the same public nodes, one edge more or less."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pytest
+import torch
+from torch import Tensor
+
+from gcon.datasets.synthetic import social_circles_parts
+from gcon.encode.mlp import EncoderSettings
+from gcon.graphs.graph import PrivateGraph, private_graph
+from gcon.graphs.nodes import PublicNodes
+from gcon.pipeline import Settings, train
+from gcon.privacy.ledger import MemoryLedger
+from gcon.privacy.randomness import SeededRandomness
+from gcon.propagate.schemes import Schemes
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """These matrices are tiny: a second thread only waits for the first."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """The full graph, and it without some of its edges."""
+
+    nodes: PublicNodes
+    edge_index: Tensor
+
+    @property
+    def full(self) -> PrivateGraph:
+        return private_graph(self.nodes, self.edge_index, name="circles")
+
+    def without(self, *positions: int) -> PrivateGraph:
+        kept = [position for position in range(self.edge_index.shape[1]) if position not in positions]
+        return private_graph(self.nodes, self.edge_index[:, kept], name="circles")
+
+    @property
+    def pairs(self) -> list[PrivateGraph]:
+        """The graph and several neighbours: the first, the last and the middle edge missing, and one edge more."""
+        size = self.edge_index.shape[1]
+        linked = {frozenset(pair) for pair in self.edge_index.T.tolist()}
+        extra = next([0, node] for node in range(1, self.nodes.num_nodes) if frozenset({0, node}) not in linked)
+        more = private_graph(self.nodes, torch.cat([self.edge_index, torch.tensor([extra]).T], dim=1), name="circles")
+        return [self.full, self.without(0), self.without(size // 2), self.without(size - 1), more]
+
+
+@pytest.fixture(scope="session")
+def neighbours() -> Neighbours:
+    return Neighbours(*social_circles_parts(48, num_classes=3, mean_degree=4, num_features=6, per_class=6, seed=3))
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return Settings(
+        epsilon=1.0, encoder=EncoderSettings(hidden=4, epochs=15), schemes=Schemes(restart=0.5, steps=(0, 2, 3))
+    )
+
+
+@pytest.fixture
+def run(settings):
+    """Train with one seed and a stopped clock; gives the model, the ledger and what was told on the way."""
+
+    def run(graph, settings=settings, seed=11, **options):
+        stages = []
+        ledger = MemoryLedger("circles", clock=lambda: datetime(2030, 1, 2, tzinfo=UTC))
+        model = train(
+            graph, settings, ledger=ledger, randomness=SeededRandomness(seed), progress=stages.append, **options
+        )
+        return model, ledger, stages
+
+    return run

@@ -1,0 +1,78 @@
+"""Own-edge answers: what node i is told depends on the edges of i alone (section 3, item 10 of the analysis)."""
+
+import pytest
+import torch
+
+from gcon.graphs.graph import private_graph
+from gcon.predict.own_edges import predict_for_one_owner, predict_from_own_edges
+from gcon.privacy.ledger import MemoryLedger
+from gcon.privacy.opening import open_private
+
+
+@pytest.fixture(scope="module")
+def rng():
+    return torch.Generator().manual_seed(5)
+
+
+def answers(model, graph):
+    return predict_from_own_edges(model, graph.nodes.features, graph.edges, ledger=MemoryLedger())
+
+
+@pytest.fixture
+def model(neighbours, run):
+    return run(neighbours.full)[0]
+
+
+@pytest.mark.parametrize("node", [0, 7, 23, 47])
+def test_edits_elsewhere_change_nothing(neighbours, model, node, rng):
+    before = answers(model, neighbours.full).probabilities[node]
+    own = (neighbours.edge_index == node).any(dim=0)
+    others = torch.tensor([other for other in range(48) if other != node])
+    for count in (0, 1, 60, 600):
+        elsewhere = others[torch.randint(0, 47, (2, count), generator=rng)]
+        edited = private_graph(neighbours.nodes, torch.cat([neighbours.edge_index[:, own], elsewhere], dim=1))
+        assert torch.equal(answers(model, edited).probabilities[node], before)
+
+
+def test_only_the_two_ends_of_an_edge_notice_it(neighbours, model):
+    before = answers(model, neighbours.full).probabilities
+    for position in range(0, neighbours.edge_index.shape[1], 7):
+        after = answers(model, neighbours.without(position)).probabilities
+        changed = (before != after).any(dim=1).nonzero()[:, 0].tolist()
+        assert sorted(changed) == sorted(neighbours.edge_index[:, position].tolist())
+
+
+def test_features_elsewhere_change_nothing_either(neighbours, model):
+    edges = open_private(neighbours.full.edges)
+    node = int(edges.degrees.argmax())
+    features = neighbours.nodes.features.clone()
+    strangers = torch.ones(48, dtype=torch.bool)
+    strangers[[node, *edges.neighbours(node).tolist()]] = False
+    assert strangers.any()
+    features[strangers] *= -3
+    after = predict_from_own_edges(model, features, neighbours.full.edges, ledger=MemoryLedger())
+    assert torch.equal(after.probabilities[node], answers(model, neighbours.full).probabilities[node])
+
+
+@pytest.mark.parametrize("restart", [None, 0.0, 0.4, 1.0])
+def test_one_owner_alone_gets_the_row_of_the_table(neighbours, model, restart):
+    features, edges = neighbours.nodes.features, open_private(neighbours.full.edges)
+    table = predict_from_own_edges(model, features, neighbours.full.edges, ledger=MemoryLedger(), restart=restart)
+    for node in range(48):
+        alone = predict_for_one_owner(model, features[node], features[edges.neighbours(node)], restart=restart)
+        torch.testing.assert_close(alone.probabilities[0], table.probabilities[node], rtol=0, atol=1e-12)
+        assert alone.classes.tolist() == [int(table.classes[node])]
+
+
+def test_one_owner_without_neighbours(neighbours, model):
+    features = neighbours.nodes.features
+    lonely = private_graph(neighbours.nodes, torch.empty(2, 0, dtype=torch.int64))
+    alone = predict_for_one_owner(model, features[4], features[:0])
+    torch.testing.assert_close(alone.probabilities[0], answers(model, lonely).probabilities[4], rtol=0, atol=1e-12)
+
+
+def test_the_order_of_neighbours_does_not_matter_to_the_answer(neighbours, model):
+    features = neighbours.nodes.features
+    first = predict_for_one_owner(model, features[0], features[1:9])
+    second = predict_for_one_owner(model, features[0], features[1:9].flip(0))
+    torch.testing.assert_close(first.probabilities, second.probabilities, rtol=0, atol=1e-12)

@@ -1,0 +1,118 @@
+"""Budgets: their rules, their partial order, and sums that round up."""
+
+import math
+from dataclasses import FrozenInstanceError
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gcon.errors import InputError
+from gcon.privacy.budget import NOTHING, Budget, checked_budget, compose, public_delta, round_up_sum
+
+epsilons = st.floats(0, 1e6)
+deltas = st.floats(0, 0.999)
+budgets = st.builds(Budget, epsilons, deltas)
+# What people write: two decimals.
+written = st.integers(0, 10_000).map(lambda hundredths: hundredths / 100)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(-1e-9, 0), (math.nan, 0), (1, -1e-9), (1, 1), (1, 1.5), (1, math.nan)])
+def test_impossible_budgets(epsilon, delta):
+    with pytest.raises(InputError):
+        Budget(epsilon, delta)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, "1", None, True, [1.0]])
+def test_a_release_needs_a_positive_epsilon(epsilon):
+    with pytest.raises(InputError, match="^epsilon"):
+        checked_budget(epsilon, 1e-5)
+
+
+@pytest.mark.parametrize("delta", [0, 1, -1e-5, 2, math.nan, math.inf, "1e-5", None, False])
+def test_a_release_needs_a_delta_inside(delta):
+    with pytest.raises(InputError, match="^delta"):
+        checked_budget(1.0, delta)
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 1, 2.5, np.float64(0.5), math.inf])
+def test_usual_budgets(epsilon):
+    budget = checked_budget(epsilon, 1e-5)
+    assert budget == Budget(epsilon, 1e-5)
+    assert type(budget.epsilon) is float
+
+
+def test_a_budget_cannot_be_changed():
+    with pytest.raises(FrozenInstanceError):
+        Budget(1.0, 1e-5).epsilon = 0.1
+
+
+def test_cover_is_a_partial_order():
+    small, wide, tall, large = Budget(1, 1e-6), Budget(1, 1e-5), Budget(2, 1e-6), Budget(2, 1e-5)
+    assert large.covers(small)
+    assert large.covers(wide)
+    assert large.covers(tall)
+    assert not small.covers(large)
+    assert not wide.covers(tall)
+    assert not tall.covers(wide)
+    assert Budget(math.inf, 0.5).covers(large)
+    assert not large.covers(Budget(math.inf, 0.0))
+
+
+@given(first=budgets, second=budgets, third=budgets)
+def test_cover_is_reflexive_antisymmetric_and_transitive(first, second, third):
+    assert first.covers(first)
+    if first.covers(second) and second.covers(first):
+        assert first == second
+    if first.covers(second) and second.covers(third):
+        assert first.covers(third)
+
+
+@pytest.mark.parametrize(("nodes", "delta"), [(0, 1e-5), (1, 1e-5), (10_000, 1e-5), (20_000, 5e-6), (10**6, 1e-7)])
+def test_public_delta_is_a_function_of_the_nodes(nodes, delta):
+    assert public_delta(nodes) == pytest.approx(delta, rel=1e-15)
+
+
+def test_decimals_add_like_decimals():
+    assert compose([Budget(0.1, 1e-5)] * 3) == Budget(0.3, 3e-5)
+    assert compose([Budget(0.1, 0.0)] * 10) == Budget(1.0, 0.0)
+    assert compose([Budget(0.7, 0.0), Budget(0.1, 0.0)]) == Budget(0.8, 0.0)
+    assert compose([]) == NOTHING
+
+
+@given(numbers=st.lists(written, max_size=30))
+def test_written_decimals_give_the_written_sum(numbers):
+    assert round_up_sum(numbers) == float(sum((Decimal(repr(number)) for number in numbers), Decimal(0)))
+
+
+@given(numbers=st.lists(epsilons, max_size=20))
+def test_sums_round_up_and_by_one_step_at_most(numbers):
+    exact = sum((Fraction(repr(number)) for number in numbers), Fraction(0))
+    total = round_up_sum(numbers)
+    assert Fraction(repr(total)) >= exact
+    assert Fraction(repr(math.nextafter(total, 0))) <= exact
+    assert total >= max(numbers, default=0.0)
+
+
+@given(parts=st.lists(budgets, max_size=8), data=st.data())
+def test_order_does_not_matter_and_more_never_costs_less(parts, data):
+    shuffled = data.draw(st.permutations(parts))
+    assert compose(parts) == compose(shuffled)
+    assert compose([*parts, data.draw(budgets)]).covers(compose(parts))
+
+
+@given(parts=st.lists(budgets, max_size=8), more=budgets)
+def test_adding_to_a_rounded_sum_is_never_below_the_sum_of_all(parts, more):
+    assert compose([compose(parts), more]).covers(compose([*parts, more]))
+
+
+def test_infinity_stays():
+    assert compose([Budget(1.0, 1e-5), Budget(math.inf, 0.0)]) == Budget(math.inf, 1e-5)
+
+
+def test_deltas_saturate_below_one():
+    total = compose([Budget(1.0, 0.6), Budget(1.0, 0.6)])
+    assert 0.999999 < total.delta < 1

@@ -1,0 +1,221 @@
+"""Opening: late, once, by few modules, and no failure tells anything."""
+
+import ast
+import sys
+import traceback
+from pathlib import Path
+
+import pytest
+import torch
+
+import gcon
+from gcon.errors import BoundaryError, GconError, NoCertificateError, PrivateComputationError
+from gcon.privacy.boundary import Private
+from gcon.privacy.opening import apply_private, map_private, open_private
+
+PACKAGE = Path(gcon.__file__).parent
+SECRET = "977 is the number of edges"
+
+
+def test_map_private_waits_until_it_is_opened_and_runs_once():
+    calls = []
+    doubled = map_private(lambda value: calls.append(value) or [2 * value], Private(21, "a number"), "its double")
+    assert isinstance(doubled, Private)
+    assert repr(doubled) == "<private: its double>"
+    assert not calls
+    assert open_private(doubled) == [42]
+    assert open_private(doubled) is open_private(doubled)
+    assert calls == [21]
+
+
+def test_chains_wait_and_run_once_each():
+    calls = []
+
+    def step(name):
+        return lambda value: calls.append(name) or value + 1
+
+    first = map_private(step("first"), Private(0, "zero"), "one")
+    second = map_private(step("second"), first, "two")
+    third = map_private(step("third"), first, "two again")
+    assert not calls
+    assert (open_private(second), open_private(third), open_private(first)) == (2, 2, 1)
+    assert calls == ["first", "second", "third"]
+
+
+def test_a_result_of_none_runs_once_too():
+    calls = []
+    nothing = map_private(calls.append, Private(1, "x"), "nothing")
+    assert open_private(nothing) is None
+    assert open_private(nothing) is None
+    assert calls == [1]
+
+
+def test_a_waiting_value_refuses_like_any_other():
+    waiting = map_private(lambda value: [value], Private(977, "x"), "a list")
+    for way_out in (len, list, hash, bool, lambda private: private == [977]):
+        with pytest.raises(BoundaryError):
+            way_out(waiting)
+
+
+def test_a_failure_while_waiting_comes_out_at_opening_and_can_be_tried_again():
+    answers = iter([ZeroDivisionError, None])
+
+    def compute(value):
+        error = next(answers)
+        if error is not None:
+            raise error
+        return value
+
+    waiting = map_private(compute, Private(5, "x"), "y")
+    with pytest.raises(PrivateComputationError):
+        apply_private(lambda value: value, waiting)
+    assert open_private(waiting) == 5
+
+
+def test_apply_private_returns_what_the_function_returns():
+    assert apply_private(lambda value: value + 1, Private(1, "x")) == 2
+    assert apply_private(lambda value: value + 1, map_private(lambda value: 10 * value, Private(1, "x"), "y")) == 11
+
+
+def raise_value_error(opened):
+    raise ValueError(f"bad value {opened}")
+
+
+def raise_chained(opened):
+    try:
+        raise KeyError(opened)
+    except KeyError as error:
+        raise RuntimeError(f"while {opened}") from error
+
+
+def raise_ours(opened):
+    raise BoundaryError(f"ours {opened}")
+
+
+def divide(opened):
+    return len(opened) / 0
+
+
+def torch_error(opened):
+    return torch.ones(len(opened)) @ torch.ones(977)
+
+
+def stop_iteration(opened):
+    raise StopIteration(opened)
+
+
+FAILURES = [raise_value_error, raise_chained, raise_ours, divide, torch_error, stop_iteration]
+
+
+@pytest.mark.parametrize("fail", FAILURES)
+@pytest.mark.parametrize("where", ["in the function", "while waiting"])
+def test_any_failure_becomes_one_fixed_message(fail, where):
+    private = Private(SECRET, "words")
+    with pytest.raises(PrivateComputationError) as raised:
+        if where == "in the function":
+            apply_private(fail, private)
+        else:
+            apply_private(lambda opened: opened, map_private(fail, private, "a result"))
+    error = raised.value
+    assert str(error) == str(fixed_failure())
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    assert not getattr(error, "__notes__", [])
+    assert "977" not in "".join(traceback.format_exception(error))
+
+
+def fixed_failure():
+    with pytest.raises(PrivateComputationError) as raised:
+        apply_private(divide, Private("", "empty"))
+    return raised.value
+
+
+@pytest.mark.parametrize("fail", FAILURES)
+def test_no_private_frame_survives(fail):
+    private = Private(SECRET, "words")
+    with pytest.raises(PrivateComputationError) as raised:
+        apply_private(fail, map_private(lambda opened: opened + ".", private, "more words"))
+    frames = [frame for frame, _ in traceback.walk_tb(raised.value.__traceback__)]
+    names = [frame.f_code.co_name for frame in frames]
+    assert names == ["test_no_private_frame_survives", "apply_private"]
+    inside = frames[1].f_locals
+    assert not any(isinstance(value, str) and "977" in value for value in inside.values())
+    assert SECRET not in repr(inside)
+
+
+def test_nothing_lingers_as_the_current_exception():
+    with pytest.raises(PrivateComputationError):
+        apply_private(raise_value_error, Private(SECRET, "words"))
+    assert sys.exc_info() == (None, None, None)
+
+
+def test_a_missing_certificate_passes_with_its_fixed_text():
+    def fail(opened):
+        local = opened  # noqa: F841
+        raise NoCertificateError("not proven")
+
+    with pytest.raises(NoCertificateError, match="^not proven$") as raised:
+        apply_private(fail, Private(SECRET, "words"))
+    assert raised.value.__cause__ is None
+    assert raised.value.__context__ is None
+    assert all(frame.f_code.co_name != "fail" for frame, _ in traceback.walk_tb(raised.value.__traceback__))
+
+
+def test_a_missing_certificate_brings_no_chain():
+    def fail(opened):
+        try:
+            raise ValueError(opened)
+        except ValueError as error:
+            raise NoCertificateError("not proven") from error
+
+    with pytest.raises(NoCertificateError) as raised:
+        apply_private(fail, Private(SECRET, "words"))
+    assert "977" not in "".join(traceback.format_exception(raised.value))
+
+
+def test_an_interruption_is_not_swallowed():
+    def interrupt(opened):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        apply_private(interrupt, Private(1, "x"))
+
+
+def test_failures_are_ours():
+    assert isinstance(fixed_failure(), GconError)
+
+
+def sources():
+    return {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
+
+
+def imported(source):
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute, so that this scan sees them"
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_the_slot_is_named_in_two_modules_only():
+    named = {name for name, text in sources().items() if "_Private__" in text}
+    assert named == {"privacy/boundary.py", "privacy/opening.py"}
+
+
+def test_the_modules_that_open_private_values():
+    openers = {name for name, text in sources().items() if "gcon.privacy.opening" in set(imported(text))}
+    assert openers == {"propagate/aggregates.py", "release/gate.py"}
+
+
+def test_nobody_imports_by_name_at_run_time():
+    for name, text in sources().items():
+        if name.startswith(("privacy/", "propagate/", "release/", "perturb/", "solve/", "mechanisms/", "predict/")):
+            assert "import_module" not in text
+            assert "__import__" not in text
+
+
+def test_bare_opening_is_left_to_the_opening_module():
+    users = {name for name, text in sources().items() if "open_private(" in text}
+    assert users == {"privacy/opening.py"}

@@ -1,0 +1,118 @@
+"""The promise in words: everything a reader needs, and nothing that is not so."""
+
+import json
+import math
+import re
+from dataclasses import replace
+
+import pytest
+
+from gcon.privacy.budget import Budget
+from gcon.privacy.receipt import Receipt
+from gcon.privacy.statement import ACCESS_PROMISES, statement
+
+RECEIPT = Receipt(
+    time="2031-05-06T07:08:09+00:00",
+    data_set="friendships",
+    protected_change="one undirected edge",
+    mechanism="objective perturbation (GCON)",
+    purpose="node classification",
+    budget=Budget(1.5, 1e-5),
+    keeps_promise=True,
+    randomness="operating system",
+    plan={"noise_rate": 4.5, "gradient_tolerance": 1e-10},
+    total=Budget(4.0, 3e-5),
+)
+SEEDED = replace(RECEIPT, keeps_promise=False, randomness="seeded: no promise", total=Budget(math.inf, 0.0))
+NOISELESS = replace(RECEIPT, keeps_promise=False, budget=Budget(math.inf, 1e-5), total=Budget(math.inf, 1e-5))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "One undirected edge of a simple graph, added or removed",
+        "Public, and not protected: the node set, features, labels, splits, all settings",
+        "(1.5, 1e-05)-differentially private",
+        "e^1.5 = 4.48",
+        "Released: model weights, once, by objective perturbation (GCON)",
+        "'friendships' so far, as its ledger knows: epsilon 4, delta 3e-05 (basic composition)",
+        "Noise: operating system",
+        "choosing settings by looking at results on the private edges costs extra",
+        "floating-point",
+        "run time is not protected",
+    ],
+)
+def test_the_sentences_of_a_release_with_a_promise(words):
+    assert words in str(statement(RECEIPT))
+
+
+def test_the_certificate_is_named():
+    assert "certif" in str(statement(RECEIPT))
+
+
+def test_the_text_is_the_sentences():
+    made = statement(RECEIPT)
+    assert str(made).splitlines() == list(made.sentences)
+    assert all(sentence.endswith(".") for sentence in made.sentences)
+
+
+@pytest.mark.parametrize(
+    ("receipt", "words"),
+    [
+        (SEEDED, "There is no promise: the noise was drawn from a seed"),
+        (NOISELESS, "There is no promise: no noise was added"),
+    ],
+)
+def test_no_promise_is_said_plainly(receipt, words):
+    made = statement(receipt)
+    assert words in str(made)
+    assert "differentially private" not in str(made)
+    assert "epsilon inf" in str(made)
+    assert made.fields["promise"] is False
+
+
+def test_the_fields_hold_the_receipt():
+    fields = statement(RECEIPT).fields
+    assert (fields["epsilon"], fields["delta"], fields["promise"]) == (1.5, 1e-5, True)
+    assert fields["total"] == {"epsilon": 4.0, "delta": 3e-5, "composition": "basic"}
+    assert fields["plan"] == {"noise_rate": 4.5, "gradient_tolerance": 1e-10}
+    assert fields["protected_change"] == "one undirected edge"
+    assert fields["public"] == ["the node set", "features", "labels", "splits", "all settings"]
+    for name in ("time", "data_set", "mechanism", "purpose", "randomness"):
+        assert fields[name] == getattr(RECEIPT, name)
+    assert json.loads(json.dumps(fields)) == fields
+
+
+def test_the_fields_are_a_copy():
+    statement(RECEIPT).fields["plan"]["noise_rate"] = 0.0
+    assert RECEIPT.plan["noise_rate"] == 4.5
+
+
+def test_every_access_has_its_promise():
+    assert statement(RECEIPT).fields["access"] == ACCESS_PROMISES
+    assert set(ACCESS_PROMISES) == {"none", "own-edges", "public-graph"}
+    assert "may be published" in ACCESS_PROMISES["none"]
+    assert "joint" in ACCESS_PROMISES["own-edges"]
+    assert "not covered" in ACCESS_PROMISES["own-edges"]
+    assert "nothing is promised" in ACCESS_PROMISES["public-graph"]
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 50.0, 709.0, 1000.0, 1e6])
+def test_any_epsilon_can_be_stated(epsilon):
+    assert f"({epsilon:g}, 1e-05)-differentially private" in str(statement(replace(RECEIPT, budget=Budget(epsilon, 1e-5))))
+
+
+def test_the_printed_numbers_never_understate():
+    epsilon, delta = 1.0000004, 1.0000004e-5
+    text = str(statement(replace(RECEIPT, budget=Budget(epsilon, delta), total=Budget(epsilon, delta))))
+    release = re.search(r"\(([\d.e-]+), ([\d.e-]+)\)-differentially", text)
+    total = re.search(r"epsilon ([\d.e-]+), delta ([\d.e-]+) \(basic", text)
+    for match in (release, total):
+        assert float(match[1]) >= epsilon
+        assert float(match[2]) >= delta
+
+
+def test_a_release_that_reads_no_edge_has_a_whole_promise():
+    made = statement(replace(RECEIPT, budget=Budget(0.0, 0.0), total=Budget(0.0, 0.0)))
+    assert "(0, 0)-differentially private" in str(made)
+    assert "e^0 = 1 times" in str(made)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any, Self, get_args
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,12 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 from torch import Tensor
 
-from gcon.calibrate.plan import make_plan
 from gcon.encode.mlp import EncoderSettings
-from gcon.encode.pseudo_labels import Expansion
 from gcon.errors import AccessRefusedError, InputError
 from gcon.evaluate.accuracy import micro_f1
 from gcon.graphs.edges import EdgeList, private_edges
 from gcon.graphs.graph import PrivateGraph, PublicGraph
-from gcon.graphs.nodes import PublicNodes, features_fingerprint
+from gcon.graphs.nodes import features_fingerprint
 from gcon.interop.edges import as_edge_index
 from gcon.interop.inputs import (
     as_features,
@@ -31,18 +29,15 @@ from gcon.interop.inputs import (
     plain_settings,
     read_columns,
 )
-from gcon.losses.convex import loss_by_name
 from gcon.pipeline import Settings, train
 from gcon.predict.no_edges import predict_without_edges
 from gcon.predict.own_edges import own_edge_predictions, predict_from_own_edges
 from gcon.predict.predictions import Access, Predictions, checked_access
 from gcon.predict.public_graph import predict_on_public_graph
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import checked_budget, public_delta
 from gcon.privacy.ledger import Ledger, MemoryLedger
 from gcon.privacy.randomness import randomness_from
 from gcon.privacy.statement import Statement
-from gcon.propagate.influence import FeatureExtent, edge_influence
 from gcon.propagate.schemes import Schemes, as_steps
 from gcon.release.gate import diagnose
 from gcon.release.model import ReleasedModel
@@ -175,7 +170,6 @@ class GCON(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         masks = {"train_mask": train_mask, "validation_mask": validation_mask, "test_mask": test_mask}
         graph = X if isinstance(X, PrivateGraph) else self._graph(X, y, name=name, edges=edges, **masks)
-        _rehearse(settings, graph.nodes)
         ledger = self.ledger if self.ledger is not None else MemoryLedger(graph.name)
         self.model_: ReleasedModel = train(graph, settings, ledger=ledger, randomness=randomness)
         self.classes_: NDArray[Any] = np.asarray(graph.nodes.class_names)
@@ -366,27 +360,3 @@ def _checked_access(access: str, edges: Any) -> Access:
         rule, fix = "are read with access='own-edges' only", "Choose that access, or leave the edges out."
         raise InputError("edges", rule=rule, got=f"edges with access='{kind}'", fix=fix)
     return kind
-
-
-def _rehearse(settings: Settings, nodes: PublicNodes) -> None:
-    """Calibrate for the public sizes: a setting that calibration refuses is refused before anything is trained or paid.
-
-    Encoded rows have length at most 1, so their diameter is at most 2; the real plan is made from the real one.
-    """
-    if settings.expand not in get_args(Expansion):
-        raise InputError("expand", rule="must be 'labelled' or 'all'", got=repr(settings.expand), fix="Use 'all'.")
-    if not 0 <= settings.inference_restart <= 1:
-        rule, fix = "must lie in [0, 1]", "The paper uses 0.1 to 0.9."
-        raise InputError("inference_restart", rule=rule, got=settings.inference_restart, fix=fix)
-    schemes, n = settings.schemes, nodes.num_nodes
-    width = nodes.features.shape[1] if settings.encoder.hidden is None else settings.encoder.hidden
-    make_plan(
-        checked_budget(settings.epsilon, public_delta(n) if settings.delta is None else settings.delta),
-        loss=loss_by_name(settings.loss, nodes.num_classes),
-        num_features=width * schemes.num_blocks,
-        num_labelled=n if settings.expand == "all" else int(nodes.train_mask.sum()),
-        edge_influence=edge_influence(schemes, FeatureExtent(2.0, 1.0), num_nodes=n, bound=settings.influence).value,
-        ridge=settings.ridge,
-        noise_share=settings.noise_share,
-        margin=settings.margin,
-    )

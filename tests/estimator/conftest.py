@@ -64,7 +64,7 @@ class Parts:
 
     def networkx_with_attributes(self):
         graph = networkx.DiGraph()
-        split = ["train" if a else "val" if b else "test" if c else "" for a, b, c in zip(*self.masks.values())]
+        split = np.select(list(self.masks.values()), ["train", "val", "test"], default="").tolist()
         for node in range(120):
             graph.add_node(f"person {node}", x=self.features[node], y=int(self.labels[node]), split=split[node])
         graph.add_edges_from((f"person {first}", f"person {second}") for first, second in self.pairs())

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from gcon.propagate.influence import PROVEN_CELLS, sharp_influence
+from gcon.propagate.influence import PROVEN_CELLS, sharp_influence, sharp_is_proven
+from gcon.propagate.schemes import Schemes
 from gcon.propagate.sharp import column_constant, pair_bounds, searched_supremum
 
 ROUNDING = 1e-12
@@ -181,10 +182,40 @@ def test_a_smaller_constant_is_not_proven(restart, steps):
     assert not is_proven(0.998 * PROVEN_CELLS[restart, steps], restart, steps)
 
 
+def covered_constant(restart: float, steps: float, *, slack: float = 1e-5) -> float:
+    """A constant that is proven for every pair of degrees and at most `slack` above the largest pair found on the way."""
+    boxes, largest, spent = first_boxes(), 1 - restart, 0
+    while boxes.size:
+        spent += len(boxes)
+        assert spent <= MOST_BOXES
+        ends = np.where(np.isinf(boxes), boxes[:, [0, 0, 2, 2]], boxes)
+        corners = np.unique(np.concatenate([ends[:, [0, 0, 2, 2]], ends[:, [1, 1, 3, 3]]]), axis=0)
+        largest = max(largest, float(box_bounds(corners, restart, steps).max()))
+        left = boxes[box_bounds(boxes, restart, steps) > largest * (1 + slack)]
+        boxes = halves(left) if left.size else left
+    return largest * (1 + slack) * (1 + ROUNDING)
+
+
+@pytest.mark.parametrize(("restart", "steps"), [cell for cell in PROVEN_CELLS if cell[1] > 1 and cell[0] < 0.8])
+def test_the_cover_finds_the_table_by_itself(restart, steps):
+    assert covered_constant(restart, steps) == pytest.approx(PROVEN_CELLS[restart, steps], rel=2e-5)
+
+
 @pytest.mark.parametrize("steps", [2, 4, 6, 8, math.inf])
 @pytest.mark.parametrize("restart", [0.03, 0.15, 0.25, 0.45, 0.65, 0.76])
-def test_the_search_finds_the_supremum_outside_the_table_as_well(restart, steps):
+def test_outside_the_table_the_search_is_often_right(restart, steps):
     assert is_proven(searched_supremum(restart, steps) * (1 + 1e-6), restart, steps)
+
+
+def test_outside_the_table_the_search_is_not_always_right():
+    """Two steps, restart 0.32: the worst pair is (1, 67), just beyond the degrees that the search goes through one by one."""
+    searched = searched_supremum(0.32, 2)
+    missed = float(pair_bounds(1, 67, 0.32, 2)[0][0])
+    assert searched == pytest.approx(0.689650, abs=1e-6)
+    assert missed == pytest.approx(0.690051, abs=1e-6)
+    assert not is_proven(searched * (1 + 1e-6), 0.32, 2)
+    assert missed <= covered_constant(0.32, 2) <= missed * (1 + 2e-5)
+    assert not sharp_is_proven(Schemes(restart=0.32, steps=(2,)), 2)
 
 
 @pytest.mark.parametrize("steps", [2, 3, 5, 10, 25, math.inf])

@@ -66,7 +66,8 @@ def _losses(pair: AuditedPair, draws: int, randomness: Randomness) -> Tensor:
     # d(noise)/d(weights) = -n_1 * Hessian: the densities of the weights carry its determinant.
     change = jacobians[0] - jacobians[1]
     lengths = torch.linalg.vector_norm(other_noise, dim=1) - torch.linalg.vector_norm(flat, dim=1)
-    return (change + pair.noise_rate * lengths).reshape(draws, classes).sum(dim=1)
+    losses: Tensor = (change + pair.noise_rate * lengths).reshape(draws, classes).sum(dim=1)
+    return losses
 
 
 def _objectives(pair: AuditedPair, aggregates: Tensor, noises: Tensor) -> PerturbedObjectives:

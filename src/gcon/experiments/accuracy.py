@@ -13,6 +13,8 @@ The settings column reads: hidden / restart / steps / loss / ridge / inference r
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import math
 import statistics
 import sys
@@ -137,22 +139,26 @@ def units(datasets: list[str], runs: int, cora_splits: int) -> Iterator[tuple[st
 
 def summarise(collected: dict[str, list[Scores]]) -> tuple[str, str]:
     """The table as Markdown and as CSV."""
-    lines = ["graph,split,epsilon,method,access,chosen,settings,mean,standard_deviation,runs"]
-    table = ["| graph | epsilon | method | access | micro-F1 | settings |", "|---|---|---|---|---|---|"]
+    sheet = io.StringIO()
+    writer = csv.writer(sheet, lineterminator="\n")
+    writer.writerow(
+        ["graph", "split", "epsilon", "method", "access", "chosen by", "settings", "mean", "standard deviation", "runs"]
+    )
+    table = ["| graph | epsilon | method | access | micro-F1 | settings (chosen by) |", "|---|---|---|---|---|---|"]
     for name, runs in collected.items():
         dataset, split = name.split("|")
         for epsilon, method, access, chosen, key in _rows(runs):
             values = [run[key][1] for run in runs]
             mean, spread = statistics.mean(values), statistics.stdev(values) if len(values) > 1 else 0.0
-            settings = key.split("|", 2 if key.startswith("gcon") else 1)[-1].replace("|", " / ").replace(",", ";")
-            lines.append(
-                f"{dataset},{split},{epsilon},{method},{access},{chosen},{settings},{mean:.4f},{spread:.4f},{len(values)}"
+            settings = key.split("|", 2 if key.startswith("gcon") else 1)[-1].replace("|", " / ")
+            writer.writerow(
+                [dataset, split, epsilon, method, access, chosen, settings, f"{mean:.4f}", f"{spread:.4f}", len(values)]
             )
-            shown = f"{dataset} (split {split})"
             table.append(
-                f"| {shown} | {epsilon} | {method} | {access} | {mean:.3f} ± {spread:.3f} | {settings} ({chosen}) |"
+                f"| {dataset} (split {split}) | {epsilon} | {method} | {access} | {mean:.3f} ± {spread:.3f} | "
+                f"{settings} ({chosen}) |"
             )
-    return "\n".join(table) + "\n", "\n".join(lines) + "\n"
+    return "\n".join(table) + "\n", sheet.getvalue()
 
 
 def _rows(runs: list[Scores]) -> Iterator[tuple[str, str, str, str, str]]:

@@ -1,0 +1,76 @@
+"""The private entry: private in, private out, with bounds from public numbers."""
+
+import math
+
+import pytest
+import torch
+
+from gcon.encode.unit_rows import unit_rows
+from gcon.errors import BoundaryError, UnprovenBoundError
+from gcon.privacy.boundary import Private
+from gcon.privacy.opening import map_private, open_private
+from gcon.propagate.aggregates import aggregate_privately
+from gcon.propagate.influence import edge_influence, feature_extent
+from gcon.propagate.schemes import Schemes, propagate
+
+SCHEMES = Schemes(restart=0.3, steps=(0, 2, math.inf))
+
+
+def test_the_private_entry_computes_what_the_kernel_does(edges, features):
+    aggregates = aggregate_privately(Private(edges, "edges"), features, SCHEMES)
+    assert torch.equal(open_private(aggregates.value), propagate(edges, features, SCHEMES))
+    assert (aggregates.num_rows, aggregates.num_columns) == (edges.num_nodes, 15)
+
+
+def test_no_edge_is_read_before_it_is_opened(edges, features):
+    reads = []
+    watched = map_private(lambda opened: reads.append(1) or opened, Private(edges, "edges"), "watched edges")
+    aggregates = aggregate_privately(watched, features, SCHEMES)
+    assert not reads
+    assert isinstance(aggregates.value, Private)
+    open_private(aggregates.value)
+    open_private(aggregates.value)
+    assert reads == [1]
+
+
+def test_the_bounds_are_those_of_the_public_numbers(edges, features):
+    aggregates = aggregate_privately(Private(edges, "edges"), features, SCHEMES)
+    extent = feature_extent(features)
+    expected = edge_influence(SCHEMES, extent, num_nodes=edges.num_nodes)
+    assert aggregates.edge_influence == expected.value
+    assert aggregates.influence_bounds == expected.bounds
+    assert aggregates.longest_row == extent.longest_row
+
+
+def test_no_row_is_longer_than_it_says(edges, features):
+    aggregates = aggregate_privately(Private(edges, "edges"), unit_rows(features), SCHEMES)
+    assert aggregates.longest_row <= 1
+    lengths = torch.linalg.vector_norm(open_private(aggregates.value), dim=1)
+    assert float(lengths.max()) <= aggregates.longest_row / math.sqrt(3) * (1 + 1e-9)
+
+
+def test_printing_shows_public_numbers_only(edges, features):
+    shown = repr(aggregate_privately(Private(edges, "edges"), features, SCHEMES))
+    assert "<private: aggregates of all nodes>" in shown
+    assert "tensor" not in shown
+
+
+def test_the_aggregates_are_private(edges, features):
+    value = aggregate_privately(Private(edges, "edges"), features, SCHEMES).value
+    for way_out in (len, list, torch.sum, bool):
+        with pytest.raises(BoundaryError):
+            way_out(value)
+
+
+@pytest.mark.parametrize("bound", ["paper", "simple", "sharp"])
+def test_the_bound_can_be_chosen(edges, features, bound):
+    schemes = Schemes(restart=0.5, steps=(2,))
+    aggregates = aggregate_privately(Private(edges, "edges"), unit_rows(features), schemes, bound=bound)
+    assert aggregates.influence_bounds == (bound,)
+
+
+def test_an_unproven_bound_is_refused(edges, features):
+    with pytest.raises(UnprovenBoundError):
+        aggregate_privately(Private(edges, "edges"), 3 * unit_rows(features), Schemes(0.5, (2,)), bound="paper")
+    with pytest.raises(UnprovenBoundError):
+        aggregate_privately(Private(edges, "edges"), features, Schemes(0.55, (2,)), bound="sharp")

@@ -1,0 +1,79 @@
+"""The two public facts about features that the bounds rest on: never below the truth."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from gcon.encode.unit_rows import unit_rows
+from gcon.propagate.influence import feature_extent
+
+matrices = arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 5)), elements=st.floats(-1e3, 1e3))
+
+
+def brute_force(features):
+    rows = [[float(value) for value in row] for row in features.tolist()]
+    diameter = max((math.dist(first, second) for first in rows for second in rows), default=0.0)
+    return diameter, max(math.hypot(*row) for row in rows)
+
+
+@settings(max_examples=150, deadline=None)
+@given(matrix=matrices)
+def test_exact_against_brute_force(matrix):
+    extent = feature_extent(torch.from_numpy(matrix))
+    diameter, longest = brute_force(matrix)
+    assert extent.diameter >= diameter
+    assert extent.diameter <= math.sqrt(diameter**2 + 2e-12 * longest**2) * (1 + 1e-8)
+    assert extent.longest_row == pytest.approx(longest, rel=1e-12)
+
+
+@settings(max_examples=150, deadline=None)
+@given(matrix=matrices, positive=st.booleans())
+def test_the_bound_for_many_rows_is_never_below_the_truth(matrix, positive):
+    features = torch.from_numpy(np.abs(matrix) if positive else matrix)
+    bound = feature_extent(features, exact_up_to=0)
+    diameter, longest = brute_force(features)
+    assert bound.diameter >= diameter
+    assert bound.diameter <= 2 * longest * (1 + 1e-8)
+    if positive:
+        assert bound.diameter <= math.sqrt(2) * longest * (1 + 1e-8)
+    assert bound.longest_row == feature_extent(features).longest_row
+
+
+@pytest.mark.parametrize("pair", [(0, 1499), (10, 20), (1023, 1024), (1100, 1400), (3, 1030)])
+def test_the_farthest_pair_is_found_wherever_it_is(pair):
+    features = torch.randn(1500, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    features[pair[0]], features[pair[1]] = 40.0, -40.0
+    assert feature_extent(features).diameter == pytest.approx(80 * math.sqrt(3), rel=1e-8)
+
+
+def test_isolated_extremes():
+    assert feature_extent(torch.zeros(4, 3)).longest_row == 0
+    assert feature_extent(torch.zeros(4, 3)).diameter == 0
+    assert feature_extent(torch.ones(1, 3)).diameter < 1e-6
+    opposite = feature_extent(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]))
+    assert opposite.diameter == pytest.approx(2.0, rel=1e-8)
+    assert opposite.longest_row == 1.0
+
+
+def test_unit_rows_count_as_length_one():
+    rows = unit_rows(torch.randn(300, 20, generator=torch.Generator().manual_seed(0)))
+    assert feature_extent(rows).longest_row <= 1
+    assert feature_extent(rows * (1 + 1e-11)).longest_row > 1
+
+
+def test_narrow_features_are_measured_wide():
+    features = torch.randn(50, 4, generator=torch.Generator().manual_seed(0))
+    assert feature_extent(features) == feature_extent(features.double())
+
+
+def test_the_features_are_left_alone():
+    features = torch.randn(50, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    before = features.clone()
+    feature_extent(features)
+    feature_extent(features, exact_up_to=0)
+    assert torch.equal(features, before)

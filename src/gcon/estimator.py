@@ -65,7 +65,7 @@ class GCON(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         unit_input: scale raw feature rows to length 1 before encoding.
         dropout, weight_decay, learning_rate, epochs, patience: how the encoder is trained.
         encoder_seed: of the encoder's initial weights; public, and unrelated to the noise.
-        classes: the class list; None takes the labels among the training nodes.
+        classes: the class list; None takes the labels among the training nodes. A `PrivateGraph` brings its own.
         ledger: pays for every fit on its data set. None accounts for each fit alone.
         random_state: None for secure noise. A seed is for experiments: such a model carries no promise.
 
@@ -169,8 +169,8 @@ class GCON(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         randomness = randomness_from(self.random_state)
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         masks = {"train_mask": train_mask, "validation_mask": validation_mask, "test_mask": test_mask}
-        graph = X if isinstance(X, PrivateGraph) else self._graph(X, y, name=name, edges=edges, **masks)
-        ledger = self.ledger if self.ledger is not None else MemoryLedger(graph.name)
+        graph = self._graph(X, name=name, labels=y, edges=edges, **masks)
+        ledger = MemoryLedger(graph.name) if self.ledger is None else _checked_ledger(self.ledger)
         self.model_: ReleasedModel = train(graph, settings, ledger=ledger, randomness=randomness)
         self.classes_: NDArray[Any] = np.asarray(graph.nodes.class_names)
         self.n_features_in_ = int(graph.nodes.features.shape[1])
@@ -269,11 +269,17 @@ class GCON(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             **others,
         )
 
-    def _graph(self, X: Any, y: Any, *, name: str, **given: Any) -> PrivateGraph:
-        columns = read_columns(X, labels=y, **given)
+    def _graph(self, X: Any, *, name: str, **given: Any) -> PrivateGraph:
+        if isinstance(X, PrivateGraph):
+            twice = [part for part, value in given.items() if value is not None]
+            if twice:
+                rule = "a PrivateGraph brings its own labels, edges and masks"
+                raise InputError("X", rule=rule, got=f"also {', '.join(twice)}", fix="Pass the one or the others.")
+            return X
+        columns = read_columns(X, **given)
         if columns.features is X:
-            labels = np.asarray(y)
-            labels = column_or_1d(labels, warn=True) if labels.shape[1:] == (1,) else y
+            column = np.shape(np.asarray(columns.labels))[1:] == (1,)
+            labels = column_or_1d(np.asarray(columns.labels), warn=True) if column else columns.labels
             columns = replace(columns, features=self._matrix(X, reset=True), labels=labels)
         return as_private_graph(columns, classes=self.classes, name=name)
 
@@ -360,3 +366,10 @@ def _checked_access(access: str, edges: Any) -> Access:
         rule, fix = "are read with access='own-edges' only", "Choose that access, or leave the edges out."
         raise InputError("edges", rule=rule, got=f"edges with access='{kind}'", fix=fix)
     return kind
+
+
+def _checked_ledger(ledger: Ledger) -> Ledger:
+    if not hasattr(ledger, "reserve"):
+        rule, fix = "must be None or a ledger", "For example gcon.MemoryLedger('friendships')."
+        raise InputError("ledger", rule=rule, got=type(ledger).__name__, fix=fix)
+    return ledger

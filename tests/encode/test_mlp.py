@@ -119,8 +119,12 @@ def test_early_stopping_keeps_the_best_state(nodes):
 
 def test_patience_is_a_number_of_epochs(nodes):
     settings = replace(QUICK, learning_rate=0.1, epochs=60)
-    assert same(train_encoder(nodes, replace(settings, patience=60)), train_encoder(nodes, replace(settings, patience=99)))
-    assert not same(train_encoder(nodes, replace(settings, patience=1)), train_encoder(nodes, replace(settings, patience=60)))
+    assert same(
+        train_encoder(nodes, replace(settings, patience=60)), train_encoder(nodes, replace(settings, patience=99))
+    )
+    assert not same(
+        train_encoder(nodes, replace(settings, patience=1)), train_encoder(nodes, replace(settings, patience=60))
+    )
 
 
 def test_without_validation_nodes_it_trains_for_all_epochs(nodes):

@@ -70,5 +70,5 @@ def test_the_labels_are_left_alone(nodes, encoder):
 
 @pytest.mark.parametrize("expand", ["", "some", "ALL", None, True])
 def test_bad_expansions(nodes, encoder, expand):
-    with pytest.raises(InputError, match="^expand"):
+    with pytest.raises(InputError, match=r"^expand"):
         training_rows(nodes, encoder, expand)

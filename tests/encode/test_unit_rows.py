@@ -9,7 +9,9 @@ from hypothesis.extra.numpy import arrays
 
 from gcon.encode.unit_rows import unit_rows
 
-matrices = arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(1, 9)), elements=st.floats(-1e100, 1e100))
+# Rows whose squares vanish or overflow have their own test.
+values = st.floats(-1e100, 1e100).map(lambda value: value if abs(value) > 1e-100 else 0.0)
+matrices = arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(1, 9)), elements=values)
 
 
 def lengths(rows):

@@ -302,6 +302,21 @@ def test_a_public_graph_is_checked_too(parts):
         gcon.public_graph(parts.private())
 
 
+@pytest.mark.usefixtures("untrained")
+def test_a_private_graph_brings_its_own_parts(parts):
+    for more in ({"y": parts.labels}, {"edges": parts.pairs()}, {"train_mask": parts.masks["train_mask"]}):
+        ledger = gcon.MemoryLedger()
+        error = refused(ledger, lambda more=more, ledger=ledger: gcon.GCON(ledger=ledger).fit(parts.private(), **more))
+        check_message(error, "X", "also")
+
+
+@pytest.mark.usefixtures("untrained")
+def test_a_path_is_no_ledger(parts):
+    with pytest.raises(InputError) as caught:
+        gcon.GCON(ledger="ledger.jsonl").fit(parts.private())
+    check_message(caught.value, "ledger", "str")
+
+
 def test_a_model_with_a_ledger_is_not_stored(parts):
     model = gcon.GCON(epochs=2, ledger=gcon.MemoryLedger()).fit(parts.private())
     with pytest.raises(BoundaryError, match="ledger"):

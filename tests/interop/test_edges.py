@@ -68,7 +68,8 @@ def test_stored_zeros_are_not_edges(parts):
 
 
 @pytest.mark.parametrize(
-    "nothing", [None, [], (), torch.empty(2, 0), np.empty((0, 2)), scipy.sparse.coo_array((4, 4)), networkx.empty_graph(4)]
+    "nothing",
+    [None, [], (), torch.empty(2, 0), np.empty((0, 2)), scipy.sparse.coo_array((4, 4)), networkx.empty_graph(4)],
 )
 def test_no_edges(nothing):
     assert as_edge_index(nothing, num_nodes=4).shape == (2, 0)
@@ -114,7 +115,7 @@ def test_networkx_numbers_are_rows_whatever_the_order():
 
 def test_networkx_edges_to_unknown_nodes_are_refused():
     graph = networkx.Graph([("a", "b"), ("a", "stranger")])
-    with pytest.raises(InputError, match="^edges: every end must be a node") as raised:
+    with pytest.raises(InputError, match=r"^edges: every end must be a node") as raised:
         neighbours(graph, 2, node_ids=["a", "b"])
     assert "stranger" not in str(raised.value)
 
@@ -137,10 +138,9 @@ def test_networkx_edges_to_unknown_nodes_are_refused():
         (torch.tensor([[0, 4], [1, 2]]), 4),
         (torch.tensor([[0, -1], [1, 2]]), 4),
     ],
-    ids=str,
 )
 def test_bad_edges(edges, num_nodes):
-    with pytest.raises(InputError, match="^edges: "):
+    with pytest.raises(InputError, match=r"^edges: "):
         neighbours(edges, num_nodes)
 
 

@@ -131,7 +131,7 @@ def test_labels_outside_all_masks_are_never_read():
 
 def test_a_label_without_a_class_is_refused():
     masks = {"train_mask": [True, True, False, False], "test_mask": [False, False, True, True]}
-    with pytest.raises(InputError, match="^y: .*got 99 in row 3"):
+    with pytest.raises(InputError, match=r"^y: .*got 99 in row 3"):
         as_private_graph(columns(labels=[0, 1, 0, 99], **masks), name="x")
 
 
@@ -154,16 +154,16 @@ def test_a_label_without_a_class_is_refused():
     ids=str,
 )
 def test_bad_parts(given, parameter):
-    with pytest.raises(InputError, match=f"^{parameter}: "):
+    with pytest.raises(InputError, match=rf"^{parameter}: "):
         as_private_graph(columns(**given), name="x")
 
 
 def test_graphs_without_features_are_refused(parts):
-    with pytest.raises(InputError, match="^features"):
+    with pytest.raises(InputError, match=r"^features"):
         read_columns(Data(edge_index=parts[1], y=parts[0].labels))
-    with pytest.raises(InputError, match="^features: every node needs an attribute 'x'"):
+    with pytest.raises(InputError, match=r"^features: every node needs an attribute 'x'"):
         read_columns(networkx.path_graph(3))
-    with pytest.raises(InputError, match="^X"):
+    with pytest.raises(InputError, match=r"^X"):
         read_columns(private_graph(*parts))
 
 

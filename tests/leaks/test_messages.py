@@ -33,7 +33,7 @@ def numbers_in(text):
 
 @pytest.mark.parametrize("edges", BAD.values(), ids=BAD)
 def test_a_bad_edge_list_is_refused_without_its_numbers(edges):
-    with pytest.raises(InputError, match="^edges") as raised:
+    with pytest.raises(InputError, match=r"^edges") as raised:
         private_edges(edges, 8)
     error = raised.value
     assert numbers_in(str(error)) <= {"0", "2", "7"}  # node numbers 0 to 7 are public; "2 x 0" is advice
@@ -69,7 +69,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize("edges", FOREIGN.values(), ids=FOREIGN)
 def test_edges_of_other_libraries_are_refused_without_their_numbers(edges):
-    with pytest.raises(InputError, match="^edges") as raised:
+    with pytest.raises(InputError, match=r"^edges") as raised:
         private_edges(as_edge_index(edges, num_nodes=8), 8)
     shown = "".join(traceback.format_exception(raised.value)) + repr(vars(raised.value))
     assert "977" not in shown
@@ -80,7 +80,7 @@ def test_a_networkx_graph_with_unknown_nodes_is_refused_without_their_number():
     # Nodes that exist only because an edge names them: how many there are depends on the edges.
     texts = set()
     for edges in ([(0, 977)], [(0, 977), (1, 978), (2, 3)]):
-        with pytest.raises(InputError, match="^edges") as raised:
+        with pytest.raises(InputError, match=r"^edges") as raised:
             as_edge_index(networkx.Graph(edges), num_nodes=8)
         texts.add(str(raised.value))
     assert len(texts) == 1

@@ -165,16 +165,16 @@ def test_a_delivery_is_recorded_and_costs_nothing(model, graph):
 @pytest.mark.parametrize("restart", [-0.1, 1.1, math.nan, math.inf])
 def test_a_bad_restart_is_refused_before_anything_is_opened(model, graph, restart):
     ledger = MemoryLedger()
-    with pytest.raises(InputError, match="^inference_restart"):
+    with pytest.raises(InputError, match=r"^inference_restart"):
         predict_from_own_edges(model, graph.nodes.features, graph.edges, ledger=ledger, restart=restart)
-    with pytest.raises(InputError, match="^inference_restart"):
+    with pytest.raises(InputError, match=r"^inference_restart"):
         predict_for_one_owner(model, graph.nodes.features[0], graph.nodes.features[1:3], restart=restart)
     assert not ledger.entries()
 
 
 @pytest.mark.parametrize("access", ["", "all", "None", "own_edges", "PUBLIC-GRAPH"])
 def test_unknown_accesses(access):
-    with pytest.raises(InputError, match="^access"):
+    with pytest.raises(InputError, match=r"^access"):
         checked_access(access)
 
 
@@ -185,7 +185,7 @@ def test_known_accesses(access):
 
 @pytest.mark.parametrize("access", ACCESSES)
 def test_features_of_another_width_are_refused(access, model, graph, edge_index):
-    with pytest.raises(InputError, match="^features"):
+    with pytest.raises(InputError, match=r"^features"):
         answers(access, model, graph.nodes.features[:, :5], edge_index)
 
 

@@ -53,8 +53,8 @@ SHOWN = {
     "format": lambda private: f"{private}",
     "format with a width": lambda private: f"{private:>80}",
     "format as a number": lambda private: f"{private:.3f}",
-    "percent": lambda private: "%s" % private,
-    "percent r": lambda private: "%r" % private,
+    "percent": lambda private: "%s" % private,  # noqa: UP031
+    "percent r": lambda private: "%r" % private,  # noqa: UP031
     "pretty print": pprint.pformat,
     "method": lambda private: format(private, "d"),
 }
@@ -90,7 +90,7 @@ REFUSED = {
     "is in a list": lambda private: private in [1, 2],
     "bytes": bytes,
     # comparison
-    "equal to itself": lambda private: private == private,  # noqa: PLR0124
+    "equal to itself": lambda private: private == private,
     "equal": lambda private: private == 977,
     "equal, other side": lambda private: operator.eq(977, private),
     "not equal, other side": lambda private: operator.ne(977, private),
@@ -211,7 +211,7 @@ REFUSED_BY_PYTHON = {
     "bitwise or": lambda private: 1 | private,
     "bitwise xor": lambda private: private ^ 1,
     "shift": lambda private: 1 << private,
-    "percent d": lambda private: "%d" % private,
+    "percent d": lambda private: "%d" % private,  # noqa: UP031
     "value": lambda private: private.value,
     "shape": lambda private: private.shape,
     "append": lambda private: private.append(1),

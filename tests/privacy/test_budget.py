@@ -28,13 +28,13 @@ def test_impossible_budgets(epsilon, delta):
 
 @pytest.mark.parametrize("epsilon", [0, -1, math.nan, "1", None, True, [1.0]])
 def test_a_release_needs_a_positive_epsilon(epsilon):
-    with pytest.raises(InputError, match="^epsilon"):
+    with pytest.raises(InputError, match=r"^epsilon"):
         checked_budget(epsilon, 1e-5)
 
 
 @pytest.mark.parametrize("delta", [0, 1, -1e-5, 2, math.nan, math.inf, "1e-5", None, False])
 def test_a_release_needs_a_delta_inside(delta):
-    with pytest.raises(InputError, match="^delta"):
+    with pytest.raises(InputError, match=r"^delta"):
         checked_budget(1.0, delta)
 
 

@@ -22,9 +22,7 @@ from gcon.privacy.ledger import Kind, MemoryLedger, Outcome, Request, Reservatio
 
 
 def release(epsilon=1.0, delta=1e-5, **others):
-    return Request(
-        kind=Kind.RELEASE, mechanism="noisy thing", purpose="test", cost=Budget(epsilon, delta), **others
-    )
+    return Request(kind=Kind.RELEASE, mechanism="noisy thing", purpose="test", cost=Budget(epsilon, delta), **others)
 
 
 def test_reserve_then_settle():

@@ -111,11 +111,9 @@ FAILURES = [raise_value_error, raise_chained, raise_ours, divide, torch_error, s
 @pytest.mark.parametrize("where", ["in the function", "while waiting"])
 def test_any_failure_becomes_one_fixed_message(fail, where):
     private = Private(SECRET, "words")
+    waiting = map_private(fail, private, "a result")
     with pytest.raises(PrivateComputationError) as raised:
-        if where == "in the function":
-            apply_private(fail, private)
-        else:
-            apply_private(lambda opened: opened, map_private(fail, private, "a result"))
+        apply_private(*((fail, private) if where == "in the function" else (str, waiting)))
     error = raised.value
     assert str(error) == str(fixed_failure())
     assert error.__cause__ is None
@@ -154,7 +152,7 @@ def test_a_missing_certificate_passes_with_its_fixed_text():
         local = opened  # noqa: F841
         raise NoCertificateError("not proven")
 
-    with pytest.raises(NoCertificateError, match="^not proven$") as raised:
+    with pytest.raises(NoCertificateError, match=r"^not proven$") as raised:
         apply_private(fail, Private(SECRET, "words"))
     assert raised.value.__cause__ is None
     assert raised.value.__context__ is None

@@ -74,7 +74,7 @@ def test_a_random_state_cannot_travel_inside_something_else():
 
 @pytest.mark.parametrize("seed", [-SEED, True, False, 1.5, str(SEED), (SEED,), float(SEED), np.float64(SEED)])
 def test_bad_seeds_are_refused_without_showing_them(seed):
-    with pytest.raises(InputError, match="^random_state: must be None or a non-negative integer") as raised:
+    with pytest.raises(InputError, match=r"^random_state: must be None or a non-negative integer") as raised:
         randomness_from(seed)
     assert str(SEED) not in str(raised.value)
 
@@ -85,6 +85,6 @@ def test_whole_numbers_are_seeds(seed):
 
 
 def test_the_global_state_of_numpy_is_left_alone():
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    before = np.random.get_state()[1].copy()
     randomness_from(SEED).take(100)
-    assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
+    assert (np.random.get_state()[1] == before).all()

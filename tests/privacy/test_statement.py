@@ -99,7 +99,9 @@ def test_every_access_has_its_promise():
 
 @pytest.mark.parametrize("epsilon", [1e-6, 50.0, 709.0, 1000.0, 1e6])
 def test_any_epsilon_can_be_stated(epsilon):
-    assert f"({epsilon:g}, 1e-05)-differentially private" in str(statement(replace(RECEIPT, budget=Budget(epsilon, 1e-5))))
+    assert f"({epsilon:g}, 1e-05)-differentially private" in str(
+        statement(replace(RECEIPT, budget=Budget(epsilon, 1e-5)))
+    )
 
 
 def test_the_printed_numbers_never_understate():

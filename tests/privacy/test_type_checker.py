@@ -60,7 +60,13 @@ def complaints(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MYPYPATH", str(Path(gcon.__file__).parents[1]))
         out, err, _ = api.run(
-            ["--config-file", str(folder / "mypy.ini"), "--cache-dir", str(folder / "cache"), str(folder / "snippet.py")]
+            [
+                "--config-file",
+                str(folder / "mypy.ini"),
+                "--cache-dir",
+                str(folder / "cache"),
+                str(folder / "snippet.py"),
+            ]
         )
     assert not err
     return {int(line.split(":")[1]): line for line in out.splitlines() if ": error:" in line}

@@ -12,7 +12,9 @@ from hypothesis.extra.numpy import arrays
 from gcon.encode.unit_rows import unit_rows
 from gcon.propagate.influence import feature_extent
 
-matrices = arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 5)), elements=st.floats(-1e3, 1e3))
+# Squares must not vanish: tiny features have their own test.
+values = st.floats(-1e3, 1e3).map(lambda value: value if abs(value) > 1e-100 else 0.0)
+matrices = arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 5)), elements=values)
 
 
 def brute_force(features):
@@ -58,6 +60,22 @@ def test_isolated_extremes():
     opposite = feature_extent(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]))
     assert opposite.diameter == pytest.approx(2.0, rel=1e-8)
     assert opposite.longest_row == 1.0
+
+
+@pytest.mark.parametrize("exact_up_to", [0, 10])
+@pytest.mark.parametrize("size", [1e-160, 1e-185])
+def test_tiny_features_still_differ(exact_up_to, size):
+    # A diameter of zero says that no edge matters: such a release would be free and without noise.
+    extent = feature_extent(torch.tensor([[size, 0.0], [0.0, 0.0]], dtype=torch.float64), exact_up_to=exact_up_to)
+    assert extent.diameter >= size
+    assert extent.longest_row >= size
+
+
+@pytest.mark.parametrize("exact_up_to", [0, 10])
+@pytest.mark.parametrize("size", [1e160, 1e300])
+def test_huge_features_are_not_measured_as_small(exact_up_to, size):
+    extent = feature_extent(torch.tensor([[size, 0.0], [0.0, size]], dtype=torch.float64), exact_up_to=exact_up_to)
+    assert not extent.diameter < size
 
 
 def test_unit_rows_count_as_length_one():

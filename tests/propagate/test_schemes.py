@@ -206,13 +206,20 @@ def test_parts_of_a_graph_do_not_meet():
     ],
 )
 def test_bad_schemes(restart, steps, clip, parameter):
-    with pytest.raises(InputError, match=f"^{parameter}"):
+    with pytest.raises(InputError, match=rf"^{parameter}"):
         Schemes(restart=restart, steps=steps, clip=clip)
 
 
 @pytest.mark.parametrize(
     ("given_steps", "steps"),
-    [(2, (2,)), (2.0, (2,)), ("inf", (math.inf,)), (math.inf, (math.inf,)), ([0, "inf"], (0, math.inf)), ((1000,), (1000,))],
+    [
+        (2, (2,)),
+        (2.0, (2,)),
+        ("inf", (math.inf,)),
+        (math.inf, (math.inf,)),
+        ([0, "inf"], (0, math.inf)),
+        ((1000,), (1000,)),
+    ],
 )
 def test_how_steps_may_be_written(given_steps, steps):
     assert as_steps(given_steps) == steps

@@ -23,6 +23,7 @@ from gcon.propagate.aggregates import BoundedAggregates, aggregate_privately
 from gcon.propagate.schemes import Schemes
 from gcon.release.model import ModelSettings
 
+
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
     """These matrices are tiny: a second thread only waits for the first."""

@@ -97,7 +97,7 @@ def test_the_ledger_entry_and_the_receipt(kit):
 
 def test_a_refused_check_opens_and_charges_nothing(kit):
     ledger = kit.ledger()
-    with pytest.raises(PlanMismatchError, match="^no$"):
+    with pytest.raises(PlanMismatchError, match=r"^no$"):
         release(kit, Spy(kit.events, refusal=PlanMismatchError("no")), ledger=ledger)
     assert kit.events == ["check"]
     assert not ledger.entries()
@@ -375,7 +375,7 @@ def test_a_failure_in_these_gates_tells_nothing(kit, gate):
     def fail(edges):
         raise ValueError(f"{edges.columns.tolist()}")
 
-    with pytest.raises(PrivateComputationError, match="^A computation on private values failed"):
+    with pytest.raises(PrivateComputationError, match=r"^A computation on private values failed"):
         gate(fail, kit.graph.edges, ledger=ledger, purpose="x")
     assert ledger.entries()[0].outcome is Outcome.WITHHELD
 
@@ -394,7 +394,7 @@ def test_declassification_makes_the_total_infinite(kit):
 @pytest.mark.parametrize("reason", ["", " ", "\n\t"])
 def test_declassification_needs_a_reason(kit, reason):
     ledger = kit.ledger()
-    with pytest.raises(InputError, match="^reason"):
+    with pytest.raises(InputError, match=r"^reason"):
         declassify(kit.graph.edges, reason=reason, ledger=ledger)
     assert not ledger.entries()
 

@@ -52,7 +52,9 @@ def certificate_terms(budget: Budget) -> CertificateTerms:
     noise_over_radius = 1e4 * (1e-3 / reserved)
     # (1 + e^eps) delta_a must be a small part of delta. It is far below it for every usual budget; a huge epsilon or
     # a minute delta gets more noise instead of an exception.
-    while _log_waste(budget.epsilon, gaussian_delta(reserved, 1 / noise_over_radius)) > math.log(budget.delta * 1e-6):
+    while _log_waste(budget.epsilon, gaussian_delta(reserved, 1 / noise_over_radius)) > math.log(
+        budget.delta
+    ) + math.log(1e-6):
         noise_over_radius *= 2
     return CertificateTerms(
         reserved_epsilon=reserved,

@@ -6,6 +6,8 @@ import math
 
 from scipy.special import log_ndtr
 
+from gcon.errors import InputError
+
 
 def gaussian_delta(epsilon: float, distance: float) -> float:
     """The smallest delta at this epsilon for two Gaussians of unit variance at this distance.
@@ -35,7 +37,11 @@ def gaussian_multiplier(epsilon: float, delta: float) -> float:
         >>> round(gaussian_multiplier(1.0, 1e-5), 6)
         3.730632
     """
-    low, high = math.log(1e-6), math.log(1e12)
+    low, high = math.log(1e-6), 0.0
+    while gaussian_delta(epsilon, math.exp(-high)) > delta:
+        high += 10.0
+        if high > 700:
+            raise InputError("delta", rule="is too small for any noise", got=delta, fix="Use at least 1e-200.")
     for _ in range(200):
         middle = (low + high) / 2
         if gaussian_delta(epsilon, math.exp(-middle)) > delta:

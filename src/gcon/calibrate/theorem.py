@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from scipy.special import gammaincc, gammainccinv
 
+from gcon.errors import InputError
 from gcon.losses.convex import ConvexLoss
 
 
@@ -56,12 +57,15 @@ class TheoremOne:
 
 
 def noise_radius_quantile(shape: ObjectiveShape) -> float:
-    """c_sf: the upper delta/c quantile of the Erlang(d, 1) law, rounded up until its tail is covered."""
+    """c_sf: the upper delta/c quantile of the Erlang(d, 1) law, rounded up until its tail is covered.
+
+    The last factor makes room for the rounding allowance on the noise rate (`NoisePlan.noise_rate`).
+    """
     tail = shape.delta / shape.loss.num_classes
     quantile = float(gammainccinv(shape.num_features, tail))
     while float(gammaincc(shape.num_features, quantile)) > tail * (1 + 1e-13):
         quantile *= 1 + 2**-50
-    return quantile
+    return quantile * (1 + 2e-12)
 
 
 def ridge_floor(shape: ObjectiveShape, quantile: float) -> float:
@@ -89,7 +93,15 @@ def weight_norm_bound(shape: ObjectiveShape, quantile: float, ridge: float) -> f
     if not shape.needs_noise:
         return loss.slope_bound / ridge
     push = loss.num_classes * shape.edge_influence * quantile
-    return (pull * loss.slope_bound + push * loss.slope_bound) / (pull * ridge - push * loss.curvature_bound)
+    room = pull * ridge - push * loss.curvature_bound
+    if room <= 0:
+        raise InputError(
+            "margin",
+            rule="must lift the ridge above the floor of Theorem 1 by more than rounding",
+            got="a margin that is lost in rounding",
+            fix="Leave margin out: the floor is then doubled.",
+        )
+    return (pull * loss.slope_bound + push * loss.slope_bound) / room
 
 
 def jacobian_epsilon(shape: ObjectiveShape, weight_bound: float, ridge: float) -> float:
@@ -110,7 +122,7 @@ def extra_ridge(shape: ObjectiveShape, weight_bound: float, jacobian: float, rid
         * _curvature_change(shape, weight_bound)
         / (shape.num_labelled * (1 - shape.noise_share) * shape.epsilon)
     )
-    return needed - ridge
+    return max(0.0, needed - ridge)
 
 
 def noise_rate(shape: ObjectiveShape, weight_bound: float, jacobian: float) -> float:

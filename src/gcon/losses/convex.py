@@ -91,7 +91,7 @@ class SoftMargin:
 
     def value(self, score: Tensor, target: Tensor) -> Tensor:
         """(log(1 + e^x) - y x) / c, the same function written without overflow."""
-        return (torch.nn.functional.softplus(score) - target * score) / self.num_classes
+        return (torch.logaddexp(score, torch.zeros_like(score)) - target * score) / self.num_classes
 
     def slope(self, score: Tensor, target: Tensor) -> Tensor:
         """(s(x) - y) / c."""
@@ -123,7 +123,7 @@ class PseudoHuber:
     @property
     def name(self) -> str:
         """The registered name."""
-        return f"pseudo-huber:{self.weight:g}"
+        return f"pseudo-huber:{self.weight!r}"
 
     @property
     def slope_bound(self) -> float:

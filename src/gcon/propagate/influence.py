@@ -198,4 +198,4 @@ def _exact_diameter(features: Tensor) -> float:
         largest = max(largest, float(distances.max()))
     # The squared distances come from a matrix product: their error is relative to the longest row, not to them.
     longest = float(features.square().sum(dim=1).max())
-    return math.sqrt(largest**2 + 1e-13 * longest)
+    return math.sqrt(largest**2 + 8 * (features.shape[1] + 4) * 2.0**-53 * longest)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,37 +31,49 @@ def column_constant(degree: ArrayLike, restart: float) -> Array:
 
 def pair_bounds(first: ArrayLike, second: ArrayLike, restart: float, steps: float) -> tuple[Array, Array]:
     """(psi, phi) per unit diameter for every pair of end degrees; `steps` is a positive integer or infinity."""
-    first, second = np.atleast_1d(np.asarray(first, float)), np.atleast_1d(np.asarray(second, float))
+    k1, k2 = np.atleast_1d(np.asarray(first, float)), np.atleast_1d(np.asarray(second, float))
     if math.isinf(steps):
-        return _pairs_in_the_limit(first, second, restart)
-    return _pairs_after_steps(first, second, restart, int(steps))
+        return _pairs_in_the_limit(k1, k2, restart)
+    ends = _ends_after_steps(k1, k2, restart, int(steps))
+    psi = ends.share1 + ends.share2
+    cross = _cross_term(k1, k2, restart, ends)
+    return psi, np.minimum(psi, np.sqrt(ends.share1**2 + ends.share2**2 + 2 * cross))
+
+
+def pair_psi(first: ArrayLike, second: ArrayLike, restart: float, steps: float) -> Array:
+    """Psi alone, which costs a fraction of both."""
+    k1, k2 = np.atleast_1d(np.asarray(first, float)), np.atleast_1d(np.asarray(second, float))
+    if math.isinf(steps):
+        return _pairs_in_the_limit(k1, k2, restart)[0]
+    ends = _ends_after_steps(k1, k2, restart, int(steps))
+    return ends.share1 + ends.share2
 
 
 def searched_bounds(restart: float, steps: float, *, dense_degrees: int = 60) -> tuple[float, float]:
     """(psi, phi): the maximum over all pairs of small degrees and a geometric grid up to 1e7."""
-    psi, phi = 0.0, 0.0
-    for pair_psi, pair_phi, _ in _grid_bounds(restart, steps, dense_degrees):
-        psi, phi = max(psi, float(pair_psi.max())), max(phi, float(pair_phi.max()))
-    return psi, phi
+    both = [pair_bounds(first, second, restart, steps) for first, second in _degree_pairs(dense_degrees)]
+    return max(float(psi.max()) for psi, _ in both), max(float(phi.max()) for _, phi in both)
 
 
 def searched_supremum(restart: float, steps: float, *, dense_degrees: int = 60) -> float:
-    """psi, raised by 1e-6 wherever the grid's large degrees come out on top: there the supremum is a limit."""
+    """Psi over the same grid, raised by 1e-6 wherever its large degrees come out on top: there the supremum is a limit.
+
+    A search, not a proof: between the grid's degrees the bound can be larger (restart 0.32, two steps, degrees 1 and
+    67). `influence.py` uses it only in cells that are proven otherwise.
+    """
     inner, outer = 0.0, 0.0
-    for pair_psi, _, largest_degree in _grid_bounds(restart, steps, dense_degrees):
-        dense = largest_degree <= dense_degrees
-        inner = max(inner, float(pair_psi[dense].max(initial=0.0)))
-        outer = max(outer, float(pair_psi[~dense].max(initial=0.0)))
+    for first, second in _degree_pairs(dense_degrees):
+        psi, dense = pair_psi(first, second, restart, steps), np.maximum(first, second) <= dense_degrees
+        inner = max(inner, float(psi[dense].max(initial=0.0)))
+        outer = max(outer, float(psi[~dense].max(initial=0.0)))
     return inner if inner >= outer * (1 + 1e-6) else outer * (1 + 1e-6)
 
 
-def _grid_bounds(restart: float, steps: float, dense_degrees: int) -> Iterator[tuple[Array, Array, Array]]:
+def _degree_pairs(dense_degrees: int) -> Iterator[tuple[Array, Array]]:
     grid = np.unique(np.concatenate([np.arange(1, dense_degrees + 1), np.geomspace(dense_degrees, 1e7, 30).round()]))
     first, second = np.triu_indices(grid.size)
     for start in range(0, first.size, 512):
-        part = slice(start, start + 512)
-        psi, phi = pair_bounds(grid[first[part]], grid[second[part]], restart, steps)
-        yield psi, phi, np.maximum(grid[first[part]], grid[second[part]])
+        yield grid[first[start : start + 512]], grid[second[start : start + 512]]
 
 
 def _mass(coefficients: Array) -> Array:
@@ -86,7 +99,19 @@ def _pairs_in_the_limit(k1: Array, k2: Array, a: float) -> tuple[Array, Array]:
     return end1 + end2, np.maximum(np.hypot(end1, end2), same_class)
 
 
-def _pairs_after_steps(k1: Array, k2: Array, a: float, m: int) -> tuple[Array, Array]:
+@dataclass(frozen=True, eq=False)
+class _Ends:
+    """Both ends' shares of psi, and the coefficient vectors (and their masses) that they come from, step by step."""
+
+    share1: Array
+    share2: Array
+    changes1: Array
+    changes2: Array
+    mass1: Array
+    mass2: Array
+
+
+def _ends_after_steps(k1: Array, k2: Array, a: float, m: int) -> _Ends:
     points = np.eye(2 + 2 * m)
     z1, z2 = np.tile(points[0], (k1.size, 1)), np.tile(points[1], (k2.size, 1))
     changes1, changes2 = [], []
@@ -101,9 +126,7 @@ def _pairs_after_steps(k1: Array, k2: Array, a: float, m: int) -> tuple[Array, A
         )
     stacked1, stacked2 = np.stack(changes1, axis=1), np.stack(changes2, axis=1)
     mass1, mass2 = _mass(stacked1), _mass(stacked2)
-    end1, end2 = _end_bound(k1, a, mass1), _end_bound(k2, a, mass2)
-    cross = _cross_term(k1, k2, a, stacked1, stacked2, mass1, mass2)
-    return end1 + end2, np.minimum(end1 + end2, np.sqrt(end1**2 + end2**2 + 2 * cross))
+    return _Ends(_end_bound(k1, a, mass1), _end_bound(k2, a, mass2), stacked1, stacked2, mass1, mass2)
 
 
 def _column_caps(degree: Array, m: int) -> Array:
@@ -139,11 +162,11 @@ def _end_bound(degree: Array, a: float, mass: Array) -> Array:
     return np.where(degree == 1, np.minimum(value, left), value)
 
 
-def _cross_term(k1: Array, k2: Array, a: float, changes1: Array, changes2: Array, mass1: Array, mass2: Array) -> Array:
-    m = mass1.shape[1]
-    best = mass1[:, :, None] * mass2[:, None, :]
+def _cross_term(k1: Array, k2: Array, a: float, ends: _Ends) -> Array:
+    m = ends.mass1.shape[1]
+    best = ends.mass1[:, :, None] * ends.mass2[:, None, :]
     for scale in _LAMBDAS:
-        joint = _mass(scale * changes1[:, :, None, :] + changes2[:, None, :, :] / scale)
+        joint = _mass(scale * ends.changes1[:, :, None, :] + ends.changes2[:, None, :, :] / scale)
         best = np.minimum(best, joint**2 / 4)
     discount = (1 - a) ** np.arange(1, m + 1)
     weight1 = discount * _column_caps(k1, m) / (k1 + 1)[:, None]

@@ -33,7 +33,8 @@ imports: setup
 	$(BIN)/lint-imports
 
 unit: setup
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	# One thread a worker: two workers of two threads each would fight over two cores.
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 # Long work has commands of its own; both exit with 1 when a threshold is missed.
 benchmarks: setup

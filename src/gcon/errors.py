@@ -17,6 +17,9 @@ No message ever holds a value that was derived from private edges.
 
 from __future__ import annotations
 
+import numbers
+from collections.abc import Callable
+
 
 class GconError(Exception):
     """Base of all exceptions that gcon raises on purpose."""
@@ -40,6 +43,15 @@ class InputError(GconError, ValueError):
 
 def _rebuild_input_error(parameter: str, rule: str, got: str, fix: str) -> InputError:
     return InputError(parameter, rule=rule, got=got, fix=fix)
+
+
+def check_number(
+    parameter: str, value: object, *, allowed: Callable[[float], bool], rule: str, fix: str, whole: bool = False
+) -> None:
+    """Raise `InputError` unless the value is a number (whole, if wanted; never a truth value) that is allowed."""
+    kind = numbers.Integral if whole else numbers.Real
+    if isinstance(value, bool) or not isinstance(value, kind) or not allowed(float(value)):
+        raise InputError(parameter, rule=rule, got=repr(value), fix=fix)
 
 
 class BoundaryError(GconError, TypeError):

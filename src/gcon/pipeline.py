@@ -9,7 +9,7 @@ from gcon.calibrate.plan import check_ridge, make_plan
 from gcon.encode.encoder import Encoder
 from gcon.encode.mlp import EncoderSettings, train_encoder
 from gcon.encode.pseudo_labels import Expansion, check_expansion, training_rows
-from gcon.errors import InputError
+from gcon.errors import check_number
 from gcon.graphs.graph import PrivateGraph
 from gcon.losses.convex import loss_by_name
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
@@ -60,13 +60,13 @@ class Settings:
         check_expansion(self.expand)
         check_ridge(ridge=self.ridge, noise_share=self.noise_share, margin=self.margin)
         check_bound(self.influence, self.schemes)
-        if not 0 <= self.inference_restart <= 1:
-            raise InputError(
-                "inference_restart",
-                rule="must lie in [0, 1]",
-                got=self.inference_restart,
-                fix="Low where neighbours agree (0.1), high where they do not (0.9).",
-            )
+        check_number(
+            "inference_restart",
+            self.inference_restart,
+            allowed=lambda number: 0 <= number <= 1,
+            rule="must lie in [0, 1]",
+            fix="Low where neighbours agree (0.1), high where they do not (0.9).",
+        )
 
 
 def train(

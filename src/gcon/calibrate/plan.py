@@ -14,7 +14,7 @@ from gcon.calibrate.certificate_terms import (
     rounding_allowance,
 )
 from gcon.calibrate.theorem import ObjectiveShape, TheoremOne, theorem_one
-from gcon.errors import InputError
+from gcon.errors import InputError, check_number
 from gcon.losses.convex import ConvexLoss
 from gcon.privacy.budget import Budget
 
@@ -154,16 +154,21 @@ def _tolerance(theorem: TheoremOne, shape: ObjectiveShape) -> float:
 
 def check_ridge(*, ridge: float, noise_share: float, margin: float | None) -> None:
     """The rules of the three numbers that a user chooses for the objective."""
-    if not _is_positive(ridge):
-        raise InputError("ridge", rule="must be a positive number", got=ridge, fix="The paper tries 0.01, 0.2, 1, 2.")
-    if not (_is_positive(noise_share) and noise_share < 1):
-        raise InputError("noise_share", rule="must lie strictly between 0 and 1", got=noise_share, fix="Use 0.9.")
-    if margin is not None and not _is_positive(margin):
-        raise InputError("margin", rule="must be a positive number or None", got=margin, fix="Use None.")
 
+    def positive(number: float) -> bool:
+        return 0 < number < math.inf
 
-def _is_positive(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+    rule = "must be a positive number"
+    check_number("ridge", ridge, allowed=positive, rule=rule, fix="The paper tries 0.01, 0.2, 1, 2.")
+    if margin is not None:
+        check_number("margin", margin, allowed=positive, rule=f"{rule} or None", fix="Use None.")
+    check_number(
+        "noise_share",
+        noise_share,
+        allowed=lambda number: 0 < number < 1,
+        rule="must lie strictly between 0 and 1",
+        fix="Use 0.9.",
+    )
 
 
 def _check_influence(edge_influence: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from gcon.encode.encoder import Encoder, scaled_input
-from gcon.errors import InputError
+from gcon.errors import check_number
 from gcon.graphs.nodes import PublicNodes
 
 _PRIOR = 0.6
@@ -45,23 +46,27 @@ class EncoderSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.hidden is not None and not 1 <= self.hidden <= 4096:
-            raise InputError(
-                "hidden", rule="must be None or 1 to 4096", got=self.hidden, fix="The paper uses 8, 16, 64."
+        usual = "The default works for few and for many labels."
+        if self.hidden is not None:
+            _whole("hidden", self.hidden, 1, 4096, fix="The paper uses 8, 16, 64.")
+        if self.weight_decay is not None:
+            _number(
+                "weight_decay", self.weight_decay, lambda value: 0 <= value < math.inf, "at least 0, or None", usual
             )
-        if not 0 <= self.dropout < 1:
-            raise InputError("dropout", rule="must lie in [0, 1)", got=self.dropout, fix="Use 0.5.")
-        if (self.weight_decay or 0) < 0 or not self.learning_rate > 0:
-            raise InputError(
-                "weight_decay, learning_rate",
-                rule="must be at least 0, and above 0",
-                got=(self.weight_decay, self.learning_rate),
-                fix="Use the defaults.",
-            )
-        if self.epochs < 1 or self.patience < 1:
-            raise InputError(
-                "epochs, patience", rule="must be at least 1", got=(self.epochs, self.patience), fix="Use the defaults."
-            )
+        _number("dropout", self.dropout, lambda value: 0 <= value < 1, "in [0, 1)", usual)
+        _number("learning_rate", self.learning_rate, lambda value: 0 < value < math.inf, "positive", usual)
+        _whole("epochs", self.epochs, 1, 10**6, fix=usual)
+        _whole("patience", self.patience, 1, 10**6, fix=usual)
+        _whole("encoder_seed", self.seed, 0, 2**63 - 1, fix="Any whole number; it may be public.")
+
+
+def _whole(parameter: str, value: object, low: int, high: int, *, fix: str) -> None:
+    rule = f"must be a whole number from {low} to {high}"
+    check_number(parameter, value, allowed=lambda number: low <= number <= high, rule=rule, fix=fix, whole=True)
+
+
+def _number(parameter: str, value: object, allowed: Callable[[float], bool], rule: str, fix: str) -> None:
+    check_number(parameter, value, allowed=allowed, rule=f"must be a number {rule}", fix=fix)
 
 
 def train_encoder(nodes: PublicNodes, settings: EncoderSettings) -> Encoder:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,12 +17,6 @@ from gcon.graphs.edges import EdgeList, public_edges
 from gcon.graphs.graph import PrivateGraph, PublicGraph, private_graph
 from gcon.graphs.nodes import PublicNodes
 from gcon.interop.edges import as_edge_index
-
-_FRACTIONS = ("restart", "clip", "inference_restart", "ridge", "noise_share", "margin")
-_ENCODER_FRACTIONS = ("dropout", "weight_decay", "learning_rate")
-_WHOLE = ("hidden", "epochs", "patience", "encoder_seed")
-_NUMBERS: dict[str, Any] = dict.fromkeys(_FRACTIONS + _ENCODER_FRACTIONS, int | float) | dict.fromkeys(_WHOLE, int)
-_OPTIONAL = ("hidden", "weight_decay", "margin")
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,23 +157,10 @@ def class_numbers(labels: NDArray[Any], names: Sequence[object]) -> Tensor:
 
 
 def plain_settings(given: dict[str, Any]) -> dict[str, Any]:
-    """The estimator's parameters as Python's own numbers (a search passes NumPy's), checked where numbers are needed."""
-    plain = {
+    """The estimator's parameters as Python's own numbers: a search over settings passes NumPy's."""
+    return {
         name: value.tolist() if isinstance(value, np.ndarray | np.generic) else value for name, value in given.items()
     }
-    for name, kind in _NUMBERS.items():
-        value = plain[name]
-        if value is None and name in _OPTIONAL:
-            continue
-        if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(value):
-            or_none = " or None" if name in _OPTIONAL else ""
-            raise InputError(
-                name,
-                rule=f"must be a {'whole' if kind is int else 'finite'} number{or_none}",
-                got=repr(value),
-                fix="The documentation of this parameter names usual values.",
-            )
-    return plain
 
 
 def _class_names(labelled: NDArray[Any], classes: Any) -> list[object]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from gcon.errors import InputError
+from gcon.errors import InputError, check_number
 
 
 @dataclass(frozen=True, order=False)
@@ -41,23 +41,20 @@ def checked_budget(epsilon: float, delta: float) -> Budget:
 
     Infinite epsilon asks for the model without noise: it carries no promise and says so.
     """
-    for name, value in (("epsilon", epsilon), ("delta", delta)):
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise InputError(name, rule="must be a number", got=type(value).__name__, fix="Pass a float.")
-    if not epsilon > 0:
-        raise InputError(
-            "epsilon",
-            rule="must be greater than 0 (infinity means no promise)",
-            got=epsilon,
-            fix="Smaller is more private; 0.5 to 4 is usual.",
-        )
-    if not 0 < delta < 1:
-        raise InputError(
-            "delta",
-            rule="must lie strictly between 0 and 1",
-            got=delta,
-            fix="Leave it out for min(1e-5, 1/(10 n)), or choose a public constant; never one over the edges.",
-        )
+    check_number(
+        "epsilon",
+        epsilon,
+        allowed=lambda number: number > 0,
+        rule="must be greater than 0 (infinity means no promise)",
+        fix="Smaller is more private; 0.5 to 4 is usual.",
+    )
+    check_number(
+        "delta",
+        delta,
+        allowed=lambda number: 0 < number < 1,
+        rule="must lie strictly between 0 and 1",
+        fix="Leave it out for min(1e-5, 1/(10 n)), or choose a public constant; never one over the edges.",
+    )
     return Budget(float(epsilon), float(delta))
 
 

@@ -7,13 +7,14 @@ transition T. Aggregates are (1/s) [R_m1 X, ..., R_ms X] (the paper's equations 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import numbers
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from gcon.errors import InputError
+from gcon.errors import InputError, check_number
 from gcon.graphs.edges import EdgeList
 from gcon.propagate.multiply import Multiplier
 from gcon.propagate.transition import transition_weights
@@ -44,10 +45,20 @@ class Schemes:
         object.__setattr__(self, "steps", tuple(_checked_steps(count) for count in self.steps))
         if not self.steps:
             raise InputError("steps", rule="needs at least one scheme", got="none", fix="For example steps=(2,).")
-        if not 0 <= self.restart <= 1:
-            raise InputError("restart", rule="must lie in [0, 1]", got=self.restart, fix="The paper uses 0.2 to 0.8.")
-        if not 0 < self.clip <= 0.5:
-            raise InputError("clip", rule="must lie in (0, 1/2]", got=self.clip, fix="1/2 clips nothing.")
+        check_number(
+            "restart",
+            self.restart,
+            allowed=lambda number: 0 <= number <= 1,
+            rule="must lie in [0, 1]",
+            fix="The paper uses 0.2 to 0.8.",
+        )
+        check_number(
+            "clip",
+            self.clip,
+            allowed=lambda number: 0 < number <= 0.5,
+            rule="must lie in (0, 1/2]",
+            fix="1/2 clips nothing.",
+        )
         if math.inf in self.steps:
             if self.restart == 0:
                 raise InputError(
@@ -86,9 +97,12 @@ class Schemes:
 
 
 def _checked_steps(count: object) -> float:
-    if count in ("inf", math.inf):
+    if isinstance(count, str):
+        number = math.inf if count == "inf" else math.nan
+    else:
+        number = float(count) if isinstance(count, numbers.Real) and not isinstance(count, bool) else math.nan
+    if number == math.inf:
         return math.inf
-    number = float(count) if isinstance(count, int | float) and not isinstance(count, bool) else math.nan
     if number.is_integer() and 0 <= number <= MOST_STEPS:
         return int(number)
     raise InputError(
@@ -101,7 +115,7 @@ def _checked_steps(count: object) -> float:
 
 def as_steps(steps: float | str | Sequence[float | str]) -> tuple[float, ...]:
     """One number, 'inf', or a sequence of them, as the tuple of a `Schemes`."""
-    entries = (steps,) if isinstance(steps, int | float | str) else tuple(steps)
+    entries = tuple(steps) if isinstance(steps, Iterable) and not isinstance(steps, str) else (steps,)
     return tuple(_checked_steps(entry) for entry in entries)
 
 

@@ -168,8 +168,8 @@ ARGUMENTS = {
     "edges of the wrong shape": (lambda p: {"edges": np.full((3, 3), 98)}, "edges", "another shape"),
     "flat edges": (lambda p: {"edges": np.arange(98)}, "edges", "another shape"),
     "edges of the wrong kind": (lambda p: {"edges": {(0, 987654)}}, "edges", "set"),
-    "adjacency of another size": (lambda p: {"edges": scipy.sparse.eye_array(7)}, "edges", "(7, 7)"),
-    "sparse tensor of another size": (lambda p: {"edges": torch.eye(7).to_sparse()}, "edges", "(7, 7)"),
+    "adjacency of another size": (lambda p: {"edges": scipy.sparse.eye_array(7)}, "edges", "another shape"),
+    "sparse tensor of another size": (lambda p: {"edges": torch.eye(7).to_sparse()}, "edges", "another shape"),
 }
 
 

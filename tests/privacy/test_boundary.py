@@ -184,7 +184,8 @@ REFUSED = {
 @pytest.mark.parametrize("way_out", REFUSED.values(), ids=REFUSED)
 def test_refusals(secret, way_out):
     error = refused(way_out, secret)
-    assert "<private: some numbers>" in str(error)
+    # A torch function meets the class, not the value: it cannot name the description.
+    assert "<private: some numbers>" in str(error) or "passed to a torch function" in str(error)
     assert "gcon.release.gate" in str(error)
 
 

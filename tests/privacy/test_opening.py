@@ -150,10 +150,11 @@ def test_nothing_lingers_as_the_current_exception():
 def test_a_missing_certificate_passes_with_its_fixed_text():
     def fail(opened):
         local = opened  # noqa: F841
-        raise NoCertificateError("not proven")
+        raise NoCertificateError(f"not proven: {opened}")
 
-    with pytest.raises(NoCertificateError, match=r"^not proven$") as raised:
+    with pytest.raises(NoCertificateError, match="nothing is released. The budget stays charged") as raised:
         apply_private(fail, Private(SECRET, "words"))
+    assert "977" not in str(raised.value)
     assert raised.value.__cause__ is None
     assert raised.value.__context__ is None
     assert all(frame.f_code.co_name != "fail" for frame, _ in traceback.walk_tb(raised.value.__traceback__))

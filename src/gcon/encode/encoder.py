@@ -75,6 +75,13 @@ class Encoder:
                 got=width,
                 fix="Pass the same features in the same order as in training.",
             )
+        if not bool(torch.isfinite(features.to(torch.float32)).all()):
+            raise InputError(
+                "features",
+                rule="must be finite in single precision",
+                got="NaN or more than 3e38",
+                fix="Scale them down.",
+            )
 
 
 def scaled_input(features: Tensor, *, unit: bool) -> Tensor:

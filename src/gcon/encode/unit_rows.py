@@ -5,9 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-# Dividing by the norm can leave a row one rounding error too long; the bounds want at most 1.
-_SHRINK = 1 - 2.0**-50
-
 
 def unit_rows(features: Tensor, centre: Tensor | None = None) -> Tensor:
     """Subtract a public centre, then scale every row to length 1 (never above); zero rows stay zero. float64.
@@ -21,6 +18,11 @@ def unit_rows(features: Tensor, centre: Tensor | None = None) -> Tensor:
     features = features.to(torch.float64)
     if centre is not None:
         features = features - centre
-    norms = torch.linalg.vector_norm(features, dim=1, keepdim=True)
-    scaled: Tensor = features / norms.masked_fill(norms == 0, 1.0) * _SHRINK
+    # First by the largest entry, so that squares neither overflow nor vanish; then by the length, and a little more
+    # than the rounding of a sum over the columns: the bounds want at most 1.
+    largest = features.abs().amax(dim=1, keepdim=True)
+    rows = features / largest.masked_fill(largest == 0, 1.0)
+    lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+    shrink = 1 - (features.shape[1] + 8) * 2.0**-53
+    scaled: Tensor = rows / lengths.masked_fill(lengths == 0, 1.0) * shrink
     return scaled

@@ -70,8 +70,8 @@ def _check_square(matrix: Any, num_nodes: int) -> None:
         raise InputError(
             "edges",
             rule=f"an adjacency matrix must be {num_nodes} x {num_nodes}, one row a node",
-            got=tuple(matrix.shape),
-            fix="Use the order of the node table.",
+            got="another shape",  # scipy infers it from the largest end, so it is private
+            fix="Use the order of the node table, and give the matrix its shape.",
         )
 
 

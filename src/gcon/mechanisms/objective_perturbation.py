@@ -21,12 +21,6 @@ from gcon.propagate.aggregates import BoundedAggregates
 from gcon.solve.certificate import certified_gradient_norm
 from gcon.solve.newton import minimise
 
-NO_CERTIFICATE = (
-    "The solver could not prove its answer within its fixed number of iterations, so nothing is released. The budget "
-    "stays charged, because this may depend on private edges. Raise the ridge or lower the noise (a larger epsilon, "
-    "restart or number of labelled nodes), and plan for another release."
-)
-
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -80,7 +74,7 @@ class ObjectivePerturbation:
     def check(self, bounded: BoundedAggregates) -> None:
         """Refuse aggregates that the plans do not cover. Reads public facts only."""
         for plan in self.plans:
-            if plan.theorem.edge_influence < bounded.edge_influence:
+            if not plan.theorem.edge_influence >= bounded.edge_influence:  # also refuses NaN
                 raise PlanMismatchError(
                     f"plan made for edge influence {plan.theorem.edge_influence:g}; the aggregates carry "
                     f"{bounded.edge_influence:g}. Make the plan from the aggregates' own bound."
@@ -90,7 +84,7 @@ class ObjectivePerturbation:
                     f"plan made for {plan.num_features} columns and {self.mask.numel()} nodes; the aggregates have "
                     f"{bounded.num_columns} and {bounded.num_rows}."
                 )
-        if bounded.longest_row > 1:
+        if not bounded.longest_row <= 1:
             raise PlanMismatchError(
                 f"Theorem 1 needs rows of length at most 1; the longest is {bounded.longest_row:g}. Scale the rows."
             )
@@ -115,7 +109,7 @@ class ObjectivePerturbation:
                 noise=objectives.noises[index],
             )
             if not norm <= plan.tolerance:
-                raise NoCertificateError(NO_CERTIFICATE)
+                raise NoCertificateError("a gradient norm above the tolerance")
             if plan.final_noise > 0:
                 weights[index] += plan.final_noise * standard_normals(randomness, *weights[index].shape)
         return weights.transpose(1, 2).contiguous()

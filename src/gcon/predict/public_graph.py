@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from gcon.errors import AccessRefusedError
+from gcon.errors import AccessRefusedError, InputError
 from gcon.graphs.edges import EdgeList
 from gcon.predict.predictions import Predictions, from_aggregates
 from gcon.privacy.boundary import Private
@@ -27,6 +27,10 @@ def predict_on_public_graph(model: ReleasedModel, features: Tensor, edges: EdgeL
         raise AccessRefusedError(
             "access='public-graph' propagates over all edges, and these are private: every prediction would depend on "
             "other people's edges. Use access='own-edges' or access='none'."
+        )
+    if len(features) != edges.num_nodes:
+        raise InputError(
+            "features", rule=f"must have one row a node ({edges.num_nodes})", got=len(features), fix="Pass all nodes."
         )
     encoded = model.encoder.encode(features)
     return from_aggregates(model, propagate(edges, encoded, model.settings.schemes), access="public-graph")

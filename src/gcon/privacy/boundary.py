@@ -62,7 +62,7 @@ class Private(Generic[T_co]):
     # Truth and numbers.
     __bool__ = __int__ = __float__ = __complex__ = __index__ = __round__ = __bytes__ = _refuse
     # Arrays.
-    __array__ = __array_ufunc__ = __array_function__ = __torch_function__ = __dlpack__ = __dlpack_device__ = _refuse
+    __array__ = __array_ufunc__ = __array_function__ = __dlpack__ = __dlpack_device__ = _refuse
     __array_interface__ = __array_struct__ = __cuda_array_interface__ = property(_refuse)
     # Arithmetic: a sum with a known number would be as good as the value.
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
@@ -70,4 +70,12 @@ class Private(Generic[T_co]):
     # Storage.
     __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse
     # A private value is never changed in place.
-    __setattr__ = __delattr__ = _refuse
+    __delattr__ = _refuse
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "__orig_class__":  # typing notes the type argument of Private[T](...) here; there is no slot for it
+            self._refuse()
+
+    @classmethod
+    def __torch_function__(cls, *_: object, **__: object) -> NoReturn:
+        raise BoundaryError("A private value was passed to a torch function. It leaves only through a gate: see gcon.release.gate.")

@@ -62,9 +62,13 @@ class LedgerEntry:
 
 @dataclass(frozen=True)
 class Reservation:
-    """The right to open private values once; it is charged from now on, whatever happens."""
+    """The right to open private values once; it is charged from now on, whatever happens.
+
+    `ledger` marks the ledger that gave it: a reservation cannot be settled in another one.
+    """
 
     number: int
+    ledger: object = None
 
 
 class Ledger(Protocol):
@@ -96,7 +100,7 @@ def check_ceiling(ceiling: Budget | None, *, spent: Budget, asked: Budget) -> No
     """Refuse what would pass the ceiling, saying what was asked, spent and left."""
     if ceiling is None or ceiling.covers(compose([spent, asked])):
         return
-    left = max(ceiling.epsilon - spent.epsilon, 0.0), max(ceiling.delta - spent.delta, 0.0)
+    left = _left(ceiling.epsilon, spent.epsilon), _left(ceiling.delta, spent.delta)
     reason = ""
     if math.isinf(asked.epsilon):
         reason = " What was asked carries no promise (a seed, no noise, or bare private values)."
@@ -106,6 +110,10 @@ def check_ceiling(ceiling: Budget | None, *, spent: Budget, asked: Budget) -> No
         f"delta={ceiling.delta:g}.{reason} Nothing was opened or charged. Ask for less, or let the data's owner "
         "raise the ceiling."
     )
+
+
+def _left(ceiling: float, spent: float) -> float:
+    return 0.0 if spent >= ceiling else ceiling - spent
 
 
 def _now() -> datetime:
@@ -141,6 +149,7 @@ class MemoryLedger:
         self._clock = clock
         self._entries: list[LedgerEntry] = []
         self._lock = threading.Lock()
+        self._mark = object()
 
     @property
     def data_set(self) -> str:
@@ -159,13 +168,15 @@ class MemoryLedger:
                 outcome=Outcome.RESERVED,
             )
             self._entries.append(entry)
-            return Reservation(entry.number)
+            return Reservation(entry.number, self._mark)
 
     def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
         """Say what became of a reservation, once."""
         with self._lock:
-            if not 0 <= reservation.number < len(self._entries):
+            if reservation.ledger is not self._mark:
                 raise LedgerError("This reservation was not made in this ledger.")
+            if outcome is Outcome.RESERVED:
+                raise LedgerError("A reservation is settled as released or withheld.")
             if self._entries[reservation.number].outcome is not Outcome.RESERVED:
                 raise LedgerError("This reservation is settled already; reserve again for another release.")
             entry = replace(self._entries[reservation.number], outcome=outcome)

@@ -11,6 +11,12 @@ from typing import Generic, TypeVar, cast
 from gcon.errors import GconError, NoCertificateError, PrivateComputationError
 from gcon.privacy.boundary import Private
 
+NO_CERTIFICATE = (
+    "The solver could not prove its answer within its fixed number of iterations, so nothing is released. The budget "
+    "stays charged, because this may depend on private edges. Raise the ridge or lower the noise (a larger epsilon, "
+    "restart or number of labelled nodes), and plan for another release."
+)
+
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -42,7 +48,7 @@ def apply_private(function: Callable[[T], U], private: Private[T]) -> U:
     """Apply a function to the value inside, letting no detail of a failure out.
 
     An exception on private values may itself depend on the edges: its text, its type, the values in its frames. All
-    are replaced by one fixed message, except a missing certificate, whose text is fixed already.
+    are replaced by one fixed message; a missing certificate has a fixed one of its own.
 
     Privacy:
         Reads the private value. The result is as private as what the function returns.
@@ -50,8 +56,8 @@ def apply_private(function: Callable[[T], U], private: Private[T]) -> U:
     failure: GconError
     try:
         return function(open_private(private))
-    except NoCertificateError as error:
-        failure = NoCertificateError(*error.args)
+    except NoCertificateError:
+        failure = NoCertificateError(NO_CERTIFICATE)
     except Exception:
         failure = PrivateComputationError(
             "A computation on private values failed. What failed may depend on the edges, so it is not told; "

@@ -41,7 +41,7 @@ class SystemRandomness:
 class SeededRandomness:
     """Repeatable bytes, for experiments. Whoever knows the seed can subtract the noise, so there is no promise.
 
-    The seed is neither kept nor shown; the state cannot be copied or stored, so noise is never drawn twice.
+    The seed is never shown; the state cannot be copied or stored, so noise is never drawn twice.
     """
 
     source: Final = "seeded: no promise"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from gcon.privacy.budget import NOTHING
 from gcon.privacy.protected_change import ONE_UNDIRECTED_EDGE
 from gcon.privacy.receipt import Receipt
 
@@ -44,11 +45,14 @@ def statement(receipt: Receipt) -> Statement:
     """
     change = ONE_UNDIRECTED_EDGE
     epsilon, delta = receipt.budget.epsilon, receipt.budget.delta
-    if receipt.keeps_promise:
+    if receipt.budget == NOTHING:
+        promise = "Nothing in the release depends on any edge: it keeps every promise about edges."
+    elif receipt.keeps_promise:
+        factor = f" = {math.exp(epsilon):.3g}" if epsilon < 700 else ""
         promise = (
-            f"The release is ({epsilon:g}, {delta:g})-differentially private for one edge: whatever anybody concludes "
-            f"from it has at most e^{epsilon:g} = {math.exp(epsilon):.3g} times the probability it would have without "
-            f"that edge, except for a probability of {delta:g}."
+            f"The release is ({_number(epsilon)}, {_number(delta)})-differentially private for one edge: whatever anybody "
+            f"concludes from it has at most e^{_number(epsilon)}{factor} times the probability it would have without "
+            f"that edge, except for a probability of {_number(delta)}."
         )
     elif receipt.randomness.startswith("seeded"):
         promise = "There is no promise: the noise was drawn from a seed, for an experiment."
@@ -58,10 +62,11 @@ def statement(receipt: Receipt) -> Statement:
         f"Protected: {change.sentence}",
         f"Public, and not protected: {', '.join(change.public)}.",
         promise,
-        f"Released: model weights, once, by {receipt.mechanism}.",
-        f"Spent on data set '{receipt.data_set}' so far, as its ledger knows: epsilon {receipt.total.epsilon:g}, delta "
-        f"{receipt.total.delta:g} (basic composition).",
-        f"Noise: {receipt.randomness}.",
+        f"Released, once: what {receipt.mechanism} computed, for {receipt.purpose}.",
+        f"Spent on data set '{receipt.data_set}' so far, as its ledger knows: epsilon "
+        f"{_number(receipt.total.epsilon)}, delta {_number(receipt.total.delta)} (basic composition).",
+        *([f"Noise: {receipt.randomness}."] if receipt.budget != NOTHING else []),
+        *_certificate(receipt),
         "Limits: choosing settings by looking at results on the private edges costs extra and is not in this number; "
         "noise and sums are floating-point numbers, the proof is about real ones; run time is not protected.",
     )
@@ -81,3 +86,18 @@ def statement(receipt: Receipt) -> Statement:
         "time": receipt.time,
     }
     return Statement(sentences, fields)
+
+
+def _number(value: float) -> str:
+    """Every digit: a promise is not rounded down for the reader. Whole numbers lose their point."""
+    return repr(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def _certificate(receipt: Receipt) -> tuple[str, ...]:
+    tolerance, reserved = receipt.plan.get("gradient_tolerance"), receipt.plan.get("reserved_epsilon")
+    if not isinstance(tolerance, float):
+        return ()
+    return (
+        f"Certificate: the solver's answer was accepted with a recomputed gradient norm of at most {tolerance:g}; that it is "
+        f"not the exact minimiser is paid for inside the budget (twice {reserved!r} of epsilon) and covered by final noise.",
+    )

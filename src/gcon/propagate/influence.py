@@ -178,17 +178,25 @@ def feature_extent(features: Tensor, *, exact_up_to: int = 25_000) -> FeatureExt
         Reads public features only.
     """
     features = features.to(torch.float64)
-    norms = torch.linalg.vector_norm(features, dim=1)
-    longest = float(norms.max())
-    if features.shape[0] <= exact_up_to:
-        diameter = _exact_diameter(features)
-    else:
-        spread = torch.linalg.vector_norm(features - features.mean(dim=0), dim=1)
-        diameter = 2 * float(spread.max())
-        if bool((features >= 0).all()):
-            diameter = min(diameter, math.sqrt(2) * longest)
-    # Rounding allowance; a length within it of 1 is 1, as rows were scaled.
-    return FeatureExtent(min(diameter, 2 * longest) * (1 + 1e-9), longest if longest > 1 + 1e-12 else min(longest, 1.0))
+    size = float(features.abs().max())
+    if size == 0:
+        return FeatureExtent(0.0, 0.0)
+    # Measured at the scale of the largest entry: squares of tiny features would vanish.
+    extent = _scaled_extent(features / size, exact=features.shape[0] <= exact_up_to)
+    longest = extent.longest_row * size
+    # A length within rounding of 1 is 1: rows were scaled to it.
+    return FeatureExtent(extent.diameter * size * (1 + 1e-9), longest if longest > 1 + 1e-12 else min(longest, 1.0))
+
+
+def _scaled_extent(features: Tensor, *, exact: bool) -> FeatureExtent:
+    longest = float(torch.linalg.vector_norm(features, dim=1).max())
+    if exact:
+        return FeatureExtent(min(_exact_diameter(features), 2 * longest), longest)
+    spread = torch.linalg.vector_norm(features - features.mean(dim=0), dim=1)
+    diameter = min(2 * float(spread.max()), 2 * longest)
+    if bool((features >= 0).all()):
+        diameter = min(diameter, math.sqrt(2) * longest)
+    return FeatureExtent(diameter, longest)
 
 
 def _exact_diameter(features: Tensor) -> float:

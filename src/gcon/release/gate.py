@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 
 from gcon.errors import InputError
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import Budget
+from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import Kind, Ledger, Outcome, Request
 from gcon.privacy.mechanism import BoundedPrivate, Mechanism
 from gcon.privacy.opening import apply_private
@@ -62,7 +62,7 @@ def release_statistic(
         Opens `bounded.value` inside the mechanism. What leaves is what the mechanism's proof covers.
     """
     mechanism.check(bounded)
-    depends_on_edges = mechanism.budget.epsilon > 0
+    depends_on_edges = mechanism.budget != NOTHING
     keeps_promise = randomness.keeps_promise or not depends_on_edges
     request = Request(
         kind=Kind.RELEASE,

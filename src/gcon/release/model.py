@@ -74,7 +74,7 @@ def release_models(
     """
     released = release_statistic(mechanism, aggregates, ledger=ledger, randomness=randomness, purpose=purpose)
     return tuple(
-        ReleasedModel(weights=weights, encoder=encoder, settings=settings, receipt=released.receipt)
+        ReleasedModel(weights=weights.clone(), encoder=encoder, settings=settings, receipt=released.receipt)
         for weights in released.value
     )
 

@@ -21,7 +21,7 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import Kind, Ledger, Outcome, Request
 from gcon.privacy.mechanism import BoundedPrivate, Mechanism
-from gcon.privacy.opening import apply_private
+from gcon.privacy.opening import apply_private, map_private
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
 
@@ -88,6 +88,15 @@ def release_statistic(
         total=ledger.total(),
     )
     return Released(value, receipt)
+
+
+def map_into_gate(function: Callable[[T], U], private: Private[T], description: str) -> Private[U]:
+    """A computation on a private value whose result is private again, to be handed to a gate.
+
+    Privacy:
+        Deferred: it runs when a gate opens the result, after the ledger was charged.
+    """
+    return map_private(function, private, description)
 
 
 def answer_owners(compute: Callable[[T], U], edges: Private[T], *, ledger: Ledger, purpose: str) -> U:

@@ -1,0 +1,40 @@
+"""The `gcon` command."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from gcon.cli.output import print_json
+from gcon.cli.plan import plan
+from gcon.cli.version import version
+
+app = typer.Typer(
+    name="gcon",
+    help="Train node classifiers on sensitive graphs, with a proven promise about every single edge.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(plan)
+app.command()(version)
+
+
+def main() -> None:
+    """Run the command; a wrong call is bad input too, and with --json it is told as one JSON object."""
+    try:
+        code = app(standalone_mode=False)
+    except typer.TyperException as error:
+        if "--json" in sys.argv:
+            print_json({"error": "UsageError", "message": error.format_message(), "exit_code": 2})
+        else:
+            sys.stderr.write(f"error: {error.format_message()} See gcon --help.\n")
+        code = 2
+    except typer.Abort:
+        code = 130
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

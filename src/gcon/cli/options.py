@@ -1,0 +1,69 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gcon.errors import InputError
+from gcon.propagate.influence import InfluenceBound
+
+
+def _read_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Take defaults from a TOML file: its keys are the verb's long options."""
+    if path is None:
+        return None
+    try:
+        content = tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise typer.BadParameter(f"cannot be read as TOML: {type(error).__name__}") from None
+    known = {parameter.name for parameter in context.command.params}
+    values = {key.replace("-", "_"): value for key, value in content.items()}
+    unknown = sorted(set(values) - {name for name in known if name})
+    if unknown:
+        raise typer.BadParameter(f"has keys that this verb does not know: {', '.join(unknown)}")
+    context.default_map = {**(context.default_map or {}), **values}
+    return path
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="TOML file with defaults; keys are the long option names.",
+        is_eager=True,
+        callback=_read_config,
+        exists=True,
+        dir_okay=False,
+    ),
+]
+Epsilon = Annotated[float, typer.Option(help="Privacy budget; smaller is more private. 'inf' promises nothing.")]
+Steps = Annotated[list[str], typer.Option(help="How far features travel; repeat for several, 'inf' for the limit.")]
+Restart = Annotated[float, typer.Option(help="Weight of a node's own features in every step, in [0, 1].")]
+Loss = Annotated[str, typer.Option(help="soft-margin, or pseudo-huber:WEIGHT.")]
+Ridge = Annotated[float, typer.Option(help="Regularisation; the proof may raise it.")]
+NoiseShare = Annotated[float, typer.Option(help="Least share of epsilon that goes to the noise, in (0, 1).")]
+Influence = Annotated[str, typer.Option(help="Bound on an edge's influence: auto, paper, simple or sharp.")]
+
+
+def parsed_steps(steps: list[str]) -> tuple[float, ...]:
+    """Steps as typed on the command line."""
+    parsed: list[float] = []
+    for entry in steps:
+        try:
+            parsed.append(float(entry))
+        except ValueError:
+            raise InputError(
+                "steps", rule="whole numbers or 'inf'", got=repr(entry), fix="For example --steps 2."
+            ) from None
+    return tuple(parsed)
+
+
+def as_bound(name: str) -> InfluenceBound:
+    """The bound's name; wrong ones are refused where they are used."""
+    return name  # type: ignore[return-value]

@@ -1,0 +1,86 @@
+"""What a verb prints, and with which exit code it ends.
+
+With `--json`, standard output is exactly one JSON object, also when something goes wrong. People's words go to standard
+output, progress and warnings to standard error. Nothing ever prompts.
+
+| exit code | meaning                                                             |
+|-----------|---------------------------------------------------------------------|
+| 0         | done                                                                |
+| 1         | something we did not foresee                                        |
+| 2         | bad input: a parameter or a file breaks its rule                    |
+| 3         | the ledger's ceiling refuses                                        |
+| 4         | no certificate: nothing was released, the budget stays charged      |
+| 5         | this access is not promised for this graph                          |
+| 6         | the ledger or a release folder is damaged or of another format      |
+| 7         | a computation on private values failed; details are withheld        |
+| 8         | an optional dependency is missing                                   |
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from gcon import errors
+
+EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
+    (errors.BudgetExceededError, 3),
+    (errors.NoCertificateError, 4),
+    (errors.AccessRefusedError, 5),
+    (errors.LedgerError, 6),
+    (errors.PrivateComputationError, 7),
+    (errors.MissingExtraError, 8),
+    (errors.GconError, 2),
+)
+
+
+class Output:
+    """Where one verb writes."""
+
+    def __init__(self, *, as_json: bool, quiet: bool) -> None:
+        self._as_json, self._quiet = as_json, quiet
+        self._screen = Console(highlight=False, soft_wrap=True)
+        self.progress = Console(stderr=True, quiet=quiet or as_json)
+
+    def result(self, fields: Mapping[str, object], text: str) -> None:
+        """The result: one JSON object, or words."""
+        if self._as_json:
+            print_json(fields)
+        elif not self._quiet:
+            self._screen.print(text, markup=False)
+
+    @contextmanager
+    def reporting(self) -> Iterator[Output]:
+        """Turn our exceptions into a message and an exit code."""
+        try:
+            yield self
+        except errors.GconError as error:
+            code = next(code for kind, code in EXIT_CODES if isinstance(error, kind))
+            if self._as_json:
+                print_json({"error": type(error).__name__, "message": str(error), "exit_code": code})
+            else:
+                Console(stderr=True, highlight=False, soft_wrap=True).print(f"error: {error}", markup=False)
+            raise typer.Exit(code) from None
+
+
+def print_json(fields: Mapping[str, object]) -> None:
+    """One strict JSON object on standard output; infinity is written as a string."""
+    sys.stdout.write(json.dumps(plain(fields), allow_nan=False, indent=2) + "\n")
+
+
+def plain(value: Any) -> Any:
+    """Records, tuples and infinities as JSON knows them."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

@@ -1,0 +1,22 @@
+"""`gcon version`: what runs here."""
+
+from __future__ import annotations
+
+import platform
+
+import torch
+
+import gcon
+from gcon.cli import options
+from gcon.cli.output import Output
+
+
+def version(json: options.Json = False, quiet: options.Quiet = False) -> None:
+    """Versions of gcon, torch and Python."""
+    fields: dict[str, object] = {
+        "gcon": gcon.__version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+    text = ", ".join(f"{name} {number}" for name, number in fields.items())
+    Output(as_json=json, quiet=quiet).result(fields, text)

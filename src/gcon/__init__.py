@@ -11,8 +11,7 @@ from gcon.predict.predictions import Predictions
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import MemoryLedger
 from gcon.release.model import ReleasedModel
-
-__version__ = "0.1.0"
+from gcon.version import __version__
 
 __all__ = [
     "GCON",

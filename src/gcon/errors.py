@@ -5,11 +5,12 @@
     ├── BoundaryError              (TypeError)    a private value was used outside a gate
     ├── AccessRefusedError                        this kind of access is not promised here
     ├── BudgetExceededError                       the ledger's ceiling would be passed
-    ├── LedgerError                               a reservation is used twice, or never made
+    ├── LedgerError                               a reservation is used twice, or a ledger file is damaged
     ├── PlanMismatchError                         a noise plan does not fit the values it should protect
     ├── UnprovenBoundError         (ValueError)   no proof covers this bound with these options
     ├── NoCertificateError                        the solver could not prove its answer; nothing is released
     ├── PrivateComputationError                   something failed on private values; details withheld
+    ├── ReleaseFormatError         (ValueError)   a stored release is damaged, edited, or of a newer format
     └── MissingExtraError          (ImportError)  an optional dependency is not installed
 
 No message ever holds a value that was derived from private edges.
@@ -67,7 +68,7 @@ class BudgetExceededError(GconError):
 
 
 class LedgerError(GconError):
-    """A reservation was settled twice, or does not belong to this ledger."""
+    """A reservation was settled twice or elsewhere, or a ledger file was changed, damaged or cannot be written."""
 
 
 class PlanMismatchError(GconError):
@@ -87,6 +88,10 @@ class NoCertificateError(GconError):
 
 class PrivateComputationError(GconError):
     """A computation on private values failed; what failed may depend on the edges, so it is not told."""
+
+
+class ReleaseFormatError(GconError, ValueError):
+    """A folder is not a release that this version can read: missing, damaged, edited, or of a newer format."""
 
 
 class MissingExtraError(GconError, ImportError):

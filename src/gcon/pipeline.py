@@ -67,6 +67,8 @@ class Settings:
             rule="must lie in [0, 1]",
             fix="Low where neighbours agree (0.1), high where they do not (0.9).",
         )
+        for name in ("epsilon", "ridge", "noise_share", "inference_restart"):
+            object.__setattr__(self, name, float(getattr(self, name)))
 
 
 def train(

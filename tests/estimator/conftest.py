@@ -66,8 +66,8 @@ class Parts:
         graph = networkx.DiGraph()
         split = np.select(list(self.masks.values()), ["train", "val", "test"], default="").tolist()
         for node in range(120):
-            graph.add_node(f"person {node}", x=self.features[node], y=int(self.labels[node]), split=split[node])
-        graph.add_edges_from((f"person {first}", f"person {second}") for first, second in self.pairs())
+            graph.add_node(f"person {node:03d}", x=self.features[node], y=int(self.labels[node]), split=split[node])
+        graph.add_edges_from((f"person {first:03d}", f"person {second:03d}") for first, second in self.pairs())
         return graph
 
 

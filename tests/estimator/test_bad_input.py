@@ -159,7 +159,7 @@ ARGUMENTS = {
     "unknown node in networkx": (
         lambda p: {"edges": networkx.Graph([(0, 987654)])},
         "edges",
-        "another number",
+        "another name",
     ),
     "float edges": (lambda p: {"edges": p.edge_index.double() + 0.987654}, "edges", "another type"),
     "boolean edges": (lambda p: {"edges": p.edge_index > 3}, "edges", "another type"),
@@ -175,7 +175,7 @@ ARGUMENTS = {
 
 def odd_networkx(parts, **attributes):
     graph = parts.networkx_with_attributes()
-    graph.nodes["person 3"].update(attributes)
+    graph.nodes["person 003"].update(attributes)
     return graph
 
 

@@ -131,12 +131,23 @@ def test_networkx_nodes_without_a_label_are_not_for_training(parts):
     assert fitted({"X": graph}).model_.weights.equal(expected.model_.weights)
 
 
-def test_a_networkx_graph_with_names_goes_by_the_order_of_its_nodes(parts, reference):
-    graph = networkx.Graph()
-    graph.add_nodes_from("abcdefgh"[number // 16] + str(number) for number in range(120))
-    names = list(graph)
-    graph.add_edges_from((names[first], names[second]) for first, second in parts.pairs())
-    assert fitted(parts.arrays | {"edges": graph}).model_.weights.equal(reference.model_.weights)
+def test_a_networkx_graph_built_from_its_edges_gives_rows_that_no_edge_chooses(parts):
+    """Node order of such a graph is private: two graphs that differ in one edge must give the same public table."""
+    everything = parts.networkx_with_attributes()
+    attributes = dict(everything.nodes(data=True))
+
+    def rebuilt(pairs):
+        graph = networkx.Graph(pairs)
+        graph.add_nodes_from(attributes)
+        networkx.set_node_attributes(graph, attributes)
+        return graph
+
+    pairs = list(everything.edges)
+    whole, less = (fitted({"X": rebuilt(kept)}).model_ for kept in (pairs, pairs[1:]))
+    assert whole.settings == less.settings
+    assert whole.encoder.head_weight.equal(less.encoder.head_weight)
+    with pytest.raises(InputError, match="named by their row"):
+        fitted(parts.arrays | {"edges": networkx.Graph(pairs)})
 
 
 def test_given_classes_set_the_order_and_may_hold_more(parts, reference):

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from gcon.errors import GconError, InputError
-from gcon.graphs.graph import private_graph, public_graph
+from gcon.graphs.edges import public_edges
+from gcon.graphs.graph import PublicGraph, private_graph
 from gcon.graphs.nodes import PublicNodes, features_fingerprint
 from gcon.privacy.boundary import Private
 
@@ -156,7 +157,8 @@ def test_the_fingerprint_knows_values_and_shape():
 
 def test_joining_nodes_with_edges():
     edge_index = torch.tensor([[0, 1], [1, 2]])
-    private, public = private_graph(table(), edge_index, name="mine"), public_graph(table(), edge_index)
+    private = private_graph(table(), edge_index, name="mine")
+    public = PublicGraph(table().features, public_edges(edge_index, private.nodes.num_nodes))
     assert isinstance(private.edges, Private)
     assert isinstance(private.hygiene, Private)
     assert private.name == "mine"

@@ -34,13 +34,11 @@ FORMS = {
     "32-bit tensor": lambda edges: edges.int(),
     "array": lambda edges: edges.numpy(),
     "unsigned array": lambda edges: edges.numpy().astype(np.uint16),
-    "two lists": lambda edges: edges.tolist(),
     "both directions": lambda edges: torch.cat([edges, edges.flip(0)], dim=1),
     "with loops": lambda edges: torch.cat([edges, torch.arange(30).repeat(2, 1)], dim=1),
     "list of pairs": lambda edges: [tuple(pair) for pair in edges.T.tolist()],
     "list of lists": lambda edges: edges.T.tolist(),
     "array of pairs": lambda edges: edges.T.numpy(),
-    "tensor of pairs": lambda edges: edges.T,
     "coo": adjacency,
     "csr": lambda edges: adjacency(edges).tocsr(),
     "csc matrix": lambda edges: scipy.sparse.csc_matrix(adjacency(edges)),
@@ -76,9 +74,17 @@ def test_no_edges(nothing):
     assert neighbours(nothing, 4) == [[], [], [], []]
 
 
-def test_two_edges_as_an_array_are_an_edge_index():
-    for square in (np.array([[0, 1], [2, 3]]), torch.tensor([[0, 1], [2, 3]])):
-        assert neighbours(square, 4) == [[2], [3], [0], [1]]
+def test_the_meaning_of_an_array_never_depends_on_the_number_of_edges():
+    """A neighbouring graph has one edge more or less: it must be read the same way, or be refused."""
+    assert neighbours(torch.tensor([[0, 1], [2, 3]]), 4) == [[2], [3], [0], [1]]
+    with pytest.raises(InputError, match="can be read both ways"):
+        neighbours(np.array([[0, 1], [2, 3]]), 4)
+    for count in (1, 3, 4):
+        pairs = [(node, node + 1) for node in range(count)]
+        with pytest.raises(InputError, match="edges"):
+            neighbours(torch.tensor(pairs), 8)  # a tensor is an edge_index
+        with pytest.raises(InputError, match="edges"):
+            neighbours(np.array(pairs).T.tolist(), 8) if count != 2 else None  # a list is a list of pairs
 
 
 def test_two_edges_as_a_list_are_pairs():
@@ -90,15 +96,17 @@ def test_two_edges_as_a_list_are_pairs():
 def test_other_numbers_of_pairs_are_clear(count):
     pairs = [(node, node + 1) for node in range(count)]
     expected = neighbours(pairs, 8)
-    assert neighbours(np.array(pairs), 8) == neighbours(np.array(pairs).T, 8) == neighbours(torch.tensor(pairs), 8)
+    assert neighbours(np.array(pairs).T, 8) == neighbours(torch.tensor(pairs).T, 8) == expected
     assert neighbours(np.array(pairs), 8) == expected
 
 
-def test_networkx_with_string_names_in_the_order_of_the_graph():
-    graph = networkx.Graph()
-    graph.add_nodes_from(["d", "a", "c", "b"])
-    graph.add_edges_from([("a", "b"), ("d", "c")])
-    assert neighbours(graph, 4) == [[2], [3], [0], [1]]
+def test_networkx_order_never_chooses_rows():
+    """The order of a graph's nodes is that in which its edges were added."""
+    with pytest.raises(InputError, match="named by their row") as raised:
+        neighbours(networkx.Graph([("a", "b"), ("d", "c")]), 4)
+    assert "'a'" not in str(raised.value)
+    for order in ([(0, 1), (2, 3)], [(2, 3), (0, 1)], [(3, 2), (1, 0)]):
+        assert neighbours(networkx.Graph(order), 4) == [[1], [0], [3], [2]]
 
 
 def test_networkx_with_names_in_a_given_order():
@@ -115,7 +123,7 @@ def test_networkx_numbers_are_rows_whatever_the_order():
 
 def test_networkx_edges_to_unknown_nodes_are_refused():
     graph = networkx.Graph([("a", "b"), ("a", "stranger")])
-    with pytest.raises(InputError, match=r"^edges: every end must be a node") as raised:
+    with pytest.raises(InputError, match=r"^edges: nodes of a networkx graph") as raised:
         neighbours(graph, 2, node_ids=["a", "b"])
     assert "stranger" not in str(raised.value)
 

@@ -55,7 +55,9 @@ def loose(nodes, edges, features=None):
 SOURCES = {
     "PyG": lambda nodes, edges: read_columns(as_data(nodes, edges)),
     "networkx, numbers": lambda nodes, edges: read_columns(as_networkx(nodes, edges)),
-    "networkx, words": lambda nodes, edges: read_columns(as_networkx(nodes, edges, lambda number: f"person {number}")),
+    "networkx, words": lambda nodes, edges: read_columns(
+        as_networkx(nodes, edges, lambda number: f"person {number:03d}")
+    ),
     "networkx, tuples": lambda nodes, edges: read_columns(as_networkx(nodes, edges, lambda number: (number, "x"))),
     "arrays": lambda nodes, edges: read_columns(**loose(nodes, edges.numpy())),
     "arrays and pairs": lambda nodes, edges: read_columns(**loose(nodes, edges.T.tolist())),
@@ -66,7 +68,7 @@ SOURCES = {
             scipy.sparse.csr_array(nodes.features.numpy()),
         )
     ),
-    "lists": lambda nodes, edges: read_columns(**loose(nodes, edges.tolist(), nodes.features.tolist())),
+    "lists": lambda nodes, edges: read_columns(**loose(nodes, edges.T.tolist(), nodes.features.tolist())),
     "named arguments win": lambda nodes, edges: read_columns(
         as_data(nodes, torch.tensor([[0], [1]])), edges=edges, labels=nodes.labels
     ),

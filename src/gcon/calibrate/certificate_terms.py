@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gcon.calibrate.gaussian import gaussian_delta
+from gcon.calibrate.gaussian import gaussian_log_delta
 from gcon.errors import InputError
 from gcon.losses.convex import ConvexLoss
 from gcon.privacy.budget import Budget
@@ -28,20 +28,25 @@ class CertificateTerms:
 
     Attributes:
         reserved_epsilon: eps_a, spent twice.
-        reserved_delta: delta_a.
+        log_reserved_delta: log delta_a (delta_a itself can be too small for a float).
         noise_over_radius: s / r, how much larger the final noise is than the solver's certified error.
     """
 
     reserved_epsilon: float
-    reserved_delta: float
+    log_reserved_delta: float
     noise_over_radius: float
+
+    @property
+    def reserved_delta(self) -> float:
+        """delta_a."""
+        return math.exp(self.log_reserved_delta)
 
     def final_noise(self, tolerance: float, total_ridge: float) -> float:
         """s: the standard deviation of the final noise on every weight."""
         return self.noise_over_radius * tolerance / total_ridge
 
 
-NO_TERMS = CertificateTerms(reserved_epsilon=0.0, reserved_delta=0.0, noise_over_radius=0.0)
+NO_TERMS = CertificateTerms(reserved_epsilon=0.0, log_reserved_delta=-math.inf, noise_over_radius=0.0)
 
 
 def certificate_terms(budget: Budget) -> CertificateTerms:
@@ -52,13 +57,12 @@ def certificate_terms(budget: Budget) -> CertificateTerms:
     noise_over_radius = 1e4 * (1e-3 / reserved)
     # (1 + e^eps) delta_a must be a small part of delta. It is far below it for every usual budget; a huge epsilon or
     # a minute delta gets more noise instead of an exception.
-    while _log_waste(budget.epsilon, gaussian_delta(reserved, 1 / noise_over_radius)) > math.log(
-        budget.delta
-    ) + math.log(1e-6):
+    allowed = math.log(budget.delta) + math.log(1e-6)
+    while _log_waste(budget.epsilon, gaussian_log_delta(reserved, 1 / noise_over_radius)) > allowed:
         noise_over_radius *= 2
     return CertificateTerms(
         reserved_epsilon=reserved,
-        reserved_delta=gaussian_delta(reserved, 1 / noise_over_radius),
+        log_reserved_delta=gaussian_log_delta(reserved, 1 / noise_over_radius),
         noise_over_radius=noise_over_radius,
     )
 
@@ -67,7 +71,7 @@ def exact_budget(budget: Budget, terms: CertificateTerms) -> Budget:
     """The budget that is left for the exact minimiser."""
     if terms is NO_TERMS:
         return budget
-    waste = math.exp(_log_waste(budget.epsilon, terms.reserved_delta)) if terms.reserved_delta else 0.0
+    waste = math.exp(_log_waste(budget.epsilon, terms.log_reserved_delta))
     delta = math.exp(-terms.reserved_epsilon) * (budget.delta - waste)
     if delta <= 0:
         raise InputError(
@@ -79,7 +83,7 @@ def exact_budget(budget: Budget, terms: CertificateTerms) -> Budget:
 def spent_budget(exact: Budget, terms: CertificateTerms) -> Budget:
     """The promise of the whole release, re-derived from the exact mechanism's: the statement's arithmetic."""
     epsilon, reserve = exact.epsilon, terms.reserved_epsilon
-    waste = math.exp(_log_waste(epsilon + reserve, terms.reserved_delta)) if terms.reserved_delta else 0.0
+    waste = math.exp(_log_waste(epsilon + reserve, terms.log_reserved_delta))
     return Budget(epsilon + 2 * reserve, math.exp(reserve) * exact.delta + waste)
 
 
@@ -109,8 +113,8 @@ def rounding_allowance(
     return _UNIT * (summed + scores + added)
 
 
-def _log_waste(epsilon: float, delta: float) -> float:
+def _log_waste(epsilon: float, log_delta: float) -> float:
     """log((1 + e^eps) delta) without overflow."""
-    if delta <= 0:
-        return -math.inf
-    return epsilon + math.log1p(math.exp(-epsilon)) + math.log(delta)
+    if log_delta == -math.inf:
+        return log_delta
+    return epsilon + math.log1p(math.exp(-epsilon)) + log_delta

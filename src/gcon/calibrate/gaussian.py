@@ -10,22 +10,27 @@ from gcon.errors import InputError
 
 
 def gaussian_delta(epsilon: float, distance: float) -> float:
-    """The smallest delta at this epsilon for two Gaussians of unit variance at this distance.
+    """The smallest delta at this epsilon for two Gaussians of unit variance at this distance."""
+    return math.exp(gaussian_log_delta(epsilon, distance))
+
+
+def gaussian_log_delta(epsilon: float, distance: float) -> float:
+    """The logarithm of that delta, which exists long after delta itself is too small for a float.
 
     delta = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) with mu the distance (sensitivity over standard deviation),
-    evaluated in logarithms, so that it keeps its relative accuracy down to 1e-300.
+    evaluated in logarithms.
 
     Args:
         epsilon: at least 0.
         distance: mu > 0.
     """
     if distance <= 0:
-        return 0.0
+        return -math.inf
     first = float(log_ndtr(distance / 2 - epsilon / distance))
     second = epsilon + float(log_ndtr(-distance / 2 - epsilon / distance))
     # The two logarithms are rounded; the allowance keeps the result on the private side.
     gap = min(second - first - 1e-13 * (1 + abs(first)), -1e-16)
-    return min(1.0, math.exp(first) * -math.expm1(gap))
+    return min(0.0, first + math.log(-math.expm1(gap)))
 
 
 def gaussian_multiplier(epsilon: float, delta: float) -> float:

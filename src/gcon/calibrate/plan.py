@@ -112,6 +112,9 @@ def make_plan(
     """
     check_ridge(ridge=ridge, noise_share=noise_share, margin=margin)
     _check_influence(edge_influence)
+    # Python's own numbers: half precision from elsewhere would calibrate the noise in half precision.
+    ridge, noise_share, edge_influence = float(ridge), float(noise_share), float(edge_influence)
+    margin = None if margin is None else float(margin)
     needs_noise = edge_influence > 0 and math.isfinite(budget.epsilon)
     terms = certificate_terms(budget) if needs_noise else NO_TERMS
     exact = exact_budget(budget, terms)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from gcon.errors import InputError
@@ -46,6 +47,10 @@ def paid_accuracy(
     Privacy:
         One edge changes the answers of its two ends at most, so the count has sensitivity 2. Costs (epsilon, 0).
     """
+    if mask.dtype != torch.bool or tuple(mask.shape) != (len(features),):
+        raise InputError(
+            "mask", rule="must hold one boolean a node", got=str(mask.dtype), fix="An index could count a node twice."
+        )
     total = int(mask.sum())
     if total == 0:
         raise InputError("mask", rule="needs at least one node to score", got="an empty mask", fix="Mark test nodes.")

@@ -16,10 +16,11 @@ def as_edge_index(edges: Any, *, num_nodes: int, node_ids: Sequence[object] | No
     """Read edges of any of the supported kinds.
 
     Args:
-        edges: None (no edges), a sparse adjacency (scipy, torch), a networkx graph, PyG's 2 x k matrix (tensor or
-            array), or a list of pairs (k x 2). A 2 x 2 array is taken as an edge_index.
+        edges: None (no edges), a sparse adjacency (scipy, torch), a networkx graph, PyG's 2 x k edge_index (a tensor is
+            always that), a list of pairs, or a NumPy array of either shape; a 2 x 2 array is refused, since its meaning
+            would depend on the number of edges.
         num_nodes: the public number of nodes.
-        node_ids: what the nodes of a networkx graph are called, in row order; by default 0..n-1, or the graph's order.
+        node_ids: what the nodes of a networkx graph are called, in row order; by default 0..n-1.
 
     Privacy:
         The result is bare: the caller wraps it at once. Errors hold no value from it.
@@ -45,9 +46,19 @@ def as_edge_index(edges: Any, *, num_nodes: int, node_ids: Sequence[object] | No
         )
     if index.numel() == 0:
         return torch.empty(2, 0, dtype=torch.int64)
-    pairs = index.dim() == 2 and index.shape[1] == 2 and index.shape[0] != 2
-    from_list = not isinstance(edges, Tensor | np.ndarray) and index.dim() == 2 and index.shape[1] == 2
-    return index.T if pairs or from_list else index
+    if isinstance(edges, Tensor):
+        return index
+    if isinstance(edges, np.ndarray):
+        if tuple(index.shape) == (2, 2):
+            raise InputError(
+                "edges",
+                rule="a 2 x 2 array can be read both ways",
+                got="two rows and two columns",
+                fix="Pass a list of pairs, or PyG's edge_index as a tensor.",
+            )
+        return index.T if index.dim() == 2 and index.shape[1] == 2 else index
+    # A list is a list of pairs, whatever its length.
+    return index.T if index.dim() == 2 and index.shape[1] == 2 else index.reshape(-1)
 
 
 def _from_scipy(matrix: Any, num_nodes: int) -> Tensor:
@@ -76,16 +87,15 @@ def _check_square(matrix: Any, num_nodes: int) -> None:
 
 
 def _from_networkx(graph: Any, num_nodes: int, node_ids: Sequence[object] | None) -> Tensor:
-    ids = list(graph.nodes) if node_ids is None else list(node_ids)
-    if node_ids is None and set(ids) <= set(range(num_nodes)):
-        ids = list(range(num_nodes))
-    if len(ids) != num_nodes:
+    # The order of graph.nodes is the order in which edges were added: it is private and must not choose rows.
+    names = range(num_nodes) if node_ids is None else node_ids
+    position = {name: row for row, name in enumerate(names)}
+    if len(position) != num_nodes or any(node not in position for node in graph.nodes):
         raise InputError(
             "edges",
-            rule=f"the graph must have one node a row ({num_nodes})",
-            got="another number",  # of a graph built from its edges, the number of nodes is private
-            fix="Add the missing nodes to the graph, or drop their rows.",
+            rule=f"nodes of a networkx graph must be named by their row, 0 to {num_nodes - 1}",
+            got="another name",
+            fix="Rename them with networkx.relabel_nodes(graph, {name: row, ...}).",
         )
-    position = {name: row for row, name in enumerate(ids)}
-    ends = [(position.get(first, -1), position.get(second, -1)) for first, second in graph.edges()]
+    ends = [(position[first], position[second]) for first, second in graph.edges()]
     return torch.tensor(ends, dtype=torch.int64).reshape(-1, 2).T

@@ -206,10 +206,22 @@ def _as_tensor(values: Any) -> Tensor | None:
 
 
 def _networkx_columns(graph: Any) -> dict[str, Any]:
-    attributes = [graph.nodes[node] for node in graph.nodes]
+    try:
+        # Rows in the order of the names: the graph's own order may be that in which edges were added, which is private.
+        names = sorted(graph.nodes)
+    except TypeError:
+        names = []
+    if not names:
+        raise InputError(
+            "X",
+            rule="node names must be of one kind that can be sorted",
+            got="other names",
+            fix="Use numbers or strings.",
+        )
+    attributes = [graph.nodes[node] for node in names]
     if not attributes or any("x" not in entry for entry in attributes):
         raise InputError("features", rule="every node needs an attribute 'x'", got="nodes without it", fix="Add it.")
-    position = {node: row for row, node in enumerate(graph.nodes)}
+    position = {node: row for row, node in enumerate(names)}
     ends = [(position[first], position[second]) for first, second in graph.edges()]
     labelled = [entry.get("y") is not None for entry in attributes]
     return {

@@ -10,13 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import final
 
-import torch
-from torch import Tensor
-
 from gcon.errors import InputError, PlanMismatchError
-from gcon.perturb.sampling import open_uniforms
+from gcon.perturb.exact import two_sided_geometric
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
@@ -51,6 +49,7 @@ class NoisyCount:
                 got=(self.epsilon, self.sensitivity),
                 fix="For example epsilon 0.1.",
             )
+        object.__setattr__(self, "epsilon", float(self.epsilon))
 
     @property
     def name(self) -> str:
@@ -83,10 +82,4 @@ class NoisyCount:
         """The count plus noise; it may be negative or too large, which is part of the promise."""
         if math.isinf(self.epsilon):
             return int(value)
-        return int(value) + int(two_sided_geometric(randomness, self.epsilon / self.sensitivity, 1)[0])
-
-
-def two_sided_geometric(randomness: Randomness, rate: float, count: int) -> Tensor:
-    """Whole numbers k with probability proportional to exp(-rate |k|): the difference of two geometric ones."""
-    waits = torch.floor(open_uniforms(randomness, 2, count).log_() / -rate)
-    return (waits[0] - waits[1]).to(torch.int64)
+        return int(value) + two_sided_geometric(randomness, Fraction(self.epsilon) / self.sensitivity)

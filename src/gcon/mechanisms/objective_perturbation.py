@@ -44,6 +44,13 @@ class ObjectivePerturbation:
         shapes = {(plan.num_features, plan.num_labelled, plan.loss.num_classes) for plan in self.plans}
         if len(shapes) != 1:
             raise InputError("plans", rule="must share one shape", got=f"{len(shapes)} shapes", fix="Split the batch.")
+        if self.mask.dtype != torch.bool or self.mask.dim() != 1:
+            raise InputError(
+                "mask",
+                rule="must hold one boolean a node",
+                got=str(self.mask.dtype),
+                fix="An index could count a row twice.",
+            )
         (_, labelled, classes), rows = shapes.pop(), int(self.mask.sum())
         if tuple(self.targets.shape) != (labelled, classes) or rows != labelled:
             raise PlanMismatchError(

@@ -38,6 +38,8 @@ class Private(Generic[T_co]):
     __value: T_co
 
     def __init__(self, value: T_co, description: str) -> None:
+        if hasattr(self, "_Private__description"):
+            self._refuse()  # a private value is never exchanged
         object.__setattr__(self, "_Private__value", value)
         object.__setattr__(self, "_Private__description", description)
 
@@ -78,4 +80,6 @@ class Private(Generic[T_co]):
 
     @classmethod
     def __torch_function__(cls, *_: object, **__: object) -> NoReturn:
-        raise BoundaryError("A private value was passed to a torch function. It leaves only through a gate: see gcon.release.gate.")
+        raise BoundaryError(
+            "A private value was passed to a torch function. It leaves only through a gate: see gcon.release.gate."
+        )

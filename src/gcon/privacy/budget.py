@@ -34,10 +34,11 @@ class Budget:
 
 
 NOTHING = Budget(0.0, 0.0)
+SMALLEST_DELTA = 1e-12
 
 
 def checked_budget(epsilon: float, delta: float) -> Budget:
-    """The budget of one release, checked: epsilon in (0, infinity], delta in (0, 1).
+    """The budget of one release, checked: epsilon in (0, infinity], delta in [1e-12, 1).
 
     Infinite epsilon asks for the model without noise: it carries no promise and says so.
     """
@@ -51,8 +52,8 @@ def checked_budget(epsilon: float, delta: float) -> Budget:
     check_number(
         "delta",
         delta,
-        allowed=lambda number: 0 < number < 1,
-        rule="must lie strictly between 0 and 1",
+        allowed=lambda number: SMALLEST_DELTA <= number < 1,
+        rule=f"must lie between {SMALLEST_DELTA:g} (what the random numbers resolve) and 1",
         fix="Leave it out for min(1e-5, 1/(10 n)), or choose a public constant; never one over the edges.",
     )
     return Budget(float(epsilon), float(delta))

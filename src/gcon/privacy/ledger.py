@@ -6,6 +6,7 @@ This module holds the records, the rules and a ledger in memory. A ledger in a f
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -150,6 +151,7 @@ class MemoryLedger:
         self._entries: list[LedgerEntry] = []
         self._lock = threading.Lock()
         self._mark = object()
+        self._process = os.getpid()
 
     @property
     def data_set(self) -> str:
@@ -158,6 +160,11 @@ class MemoryLedger:
 
     def reserve(self, request: Request) -> Reservation:
         """Charge a request, or raise `BudgetExceededError` and charge nothing."""
+        if os.getpid() != self._process:
+            raise LedgerError(
+                "This ledger lives in the memory of another process, which would not see what is spent here. Use a ledger in "
+                "a file for work in several processes."
+            )
         with self._lock:
             check_ceiling(self._ceiling, spent=total_cost(self._entries), asked=request.cost)
             entry = LedgerEntry(

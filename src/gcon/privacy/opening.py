@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar, cast
 
-from gcon.errors import GconError, NoCertificateError, PrivateComputationError
+from gcon.errors import NoCertificateError, PrivateComputationError
 from gcon.privacy.boundary import Private
 
 NO_CERTIFICATE = (
@@ -53,9 +53,11 @@ def apply_private(function: Callable[[T], U], private: Private[T]) -> U:
     Privacy:
         Reads the private value. The result is as private as what the function returns.
     """
-    failure: GconError
+    failure: BaseException
     try:
         return function(open_private(private))
+    except KeyboardInterrupt:
+        failure = KeyboardInterrupt()
     except NoCertificateError:
         failure = NoCertificateError(NO_CERTIFICATE)
     except Exception:

@@ -95,7 +95,7 @@ def _number(value: float) -> str:
 
 def _certificate(receipt: Receipt) -> tuple[str, ...]:
     tolerance, reserved = receipt.plan.get("gradient_tolerance"), receipt.plan.get("reserved_epsilon")
-    if not isinstance(tolerance, float):
+    if not isinstance(tolerance, float) or not receipt.plan.get("final_noise"):
         return ()
     return (
         f"Certificate: the solver's answer was accepted with a recomputed gradient norm of at most {tolerance:g}; that it is "

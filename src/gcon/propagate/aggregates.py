@@ -51,7 +51,7 @@ def aggregate_privately(
     influence = edge_influence(schemes, extent, num_nodes=features.shape[0], bound=bound)
     return BoundedAggregates(
         value=map_private(lambda opened: propagate(opened, features, schemes), edges, "aggregates of all nodes"),
-        edge_influence=influence.value,
+        edge_influence=influence.value * (1 + 1e-9),  # rounding of the aggregates themselves
         influence_bounds=influence.bounds,
         longest_row=extent.longest_row,
         num_rows=int(features.shape[0]),

@@ -192,11 +192,12 @@ def _scaled_extent(features: Tensor, *, exact: bool) -> FeatureExtent:
     longest = float(torch.linalg.vector_norm(features, dim=1).max())
     if exact:
         return FeatureExtent(min(_exact_diameter(features), 2 * longest), longest)
+    # Any centre will do for the bound, so its own rounding does not matter; that of the subtraction does.
     spread = torch.linalg.vector_norm(features - features.mean(dim=0), dim=1)
     diameter = min(2 * float(spread.max()), 2 * longest)
     if bool((features >= 0).all()):
         diameter = min(diameter, math.sqrt(2) * longest)
-    return FeatureExtent(diameter, longest)
+    return FeatureExtent(diameter + 8 * (features.shape[1] + 4) * 2.0**-53 * longest, longest)
 
 
 def _exact_diameter(features: Tensor) -> float:

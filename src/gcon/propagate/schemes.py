@@ -59,6 +59,9 @@ class Schemes:
             rule="must lie in (0, 1/2]",
             fix="1/2 clips nothing.",
         )
+        # Python's own numbers: half precision from elsewhere would calibrate the noise in half precision.
+        object.__setattr__(self, "restart", float(self.restart))
+        object.__setattr__(self, "clip", float(self.clip))
         if math.inf in self.steps:
             if self.restart == 0:
                 raise InputError(
@@ -89,7 +92,7 @@ class Schemes:
         """T: how many steps stand for infinitely many, so that n (1 - restart)^T is at most 1e-10."""
         if self.restart == 1:
             return 0
-        return math.ceil(math.log(1e-10 / num_nodes) / math.log1p(-self.restart))
+        return math.ceil(min(math.log(1e-10 / num_nodes) / math.log1p(-self.restart), 1e9))
 
     def truncation(self, num_nodes: int) -> float:
         """2 n (1 - restart)^T: what stopping after T steps can add to the influence, per unit of diameter."""

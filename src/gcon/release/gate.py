@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from gcon.errors import InputError
+from gcon.errors import InputError, PlanMismatchError
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import Kind, Ledger, Outcome, Request
@@ -63,6 +63,8 @@ def release_statistic(
     """
     mechanism.check(bounded)
     depends_on_edges = mechanism.budget != NOTHING
+    if not depends_on_edges and getattr(bounded, "edge_influence", None) != 0:
+        raise PlanMismatchError("A release is free only if its values carry an edge influence of exactly 0.")
     keeps_promise = randomness.keeps_promise or not depends_on_edges
     request = Request(
         kind=Kind.RELEASE,

@@ -1,4 +1,4 @@
-"""The certificate: the gradient, recomputed by plain code that shares nothing with the solver.
+"""The certificate: the gradient, recomputed by plain code that shares only the loss's derivative with the solver.
 
 Theorem 1 is about the exact minimiser. A weight matrix whose gradient norm is at most tau lies within tau / ridge of it
 (strong convexity), which the plan has paid for. The norm that is compared with tau includes a bound on the rounding

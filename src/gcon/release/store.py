@@ -1,0 +1,137 @@
+"""A released model as a folder: numbers and words only, written whole or not at all, read without running code.
+
+| file                | holds                                                                                         |
+|---------------------|-----------------------------------------------------------------------------------------------|
+| `model.safetensors` | the weights and the encoder's tensors                                                         |
+| `release.json`      | format, library versions, settings, class names, receipt; size and SHA-256 of all other files |
+| `privacy.json`      | the statement as data                                                                         |
+| `privacy.md`        | the statement as sentences                                                                    |
+| `README.md`         | the model card                                                                                |
+
+The same model gives the same bytes. JSON is strict: infinity is the string "inf". `release.json` ends the writing and
+starts the reading, so a folder without it is no release. Checksums find damage and careless edits; they are no signature.
+Other files in the folder are ignored and never opened.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+import torch
+
+from gcon.errors import InputError, ReleaseFormatError
+from gcon.release.layout import NAMES, named_tensors, release_files, unfit
+from gcon.release.model import ReleasedModel
+from gcon.release.read import GET_IT_AGAIN, load_release
+
+__all__ = ["NAMES", "load_release", "save_release"]
+
+
+def save_release(model: ReleasedModel, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write a released model into a new folder, all of it or nothing.
+
+    The files are written to a hidden neighbour of the folder and read back; then the neighbour is renamed.
+
+    Args:
+        model: the released model.
+        folder: where to; must not exist yet.
+        overwrite: replace a release that is there (only a folder that holds nothing but a release). It is moved aside
+            first and removed last. A process killed between the two renames leaves both models, whole, in hidden
+            neighbours that end in `.old` and `.new`.
+
+    Example:
+        >>> import gcon, tempfile
+        >>> model = gcon.GCON(epochs=5).fit(gcon.datasets.social_circles(100, seed=1)).model_
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     save_release(model, Path(place) / "friends")
+        ...     load_release(Path(place) / "friends").receipt.budget
+        Budget(epsilon=1.0, delta=1e-05)
+
+    Privacy:
+        Writes what is in the model, all of it public, and library versions. No seed, no count of edges, no time but the
+        receipt's, no name of a user, a machine or a path.
+    """
+    folder = Path(folder).absolute()
+    _check_target(folder, overwrite=overwrite)
+    files = release_files(model)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    mark = secrets.token_hex(8)
+    new, old = (folder.with_name(f".{folder.name}.{mark}.{kind}") for kind in ("new", "old"))
+    try:
+        os.mkdir(new)
+        for name in NAMES:
+            _write(new / name, files[name])
+        _sync_folder(new)
+        _check_copy(model, new)
+        _put_in_place(new, folder, old=old, overwrite=overwrite)
+    finally:
+        _remove(new)
+    _remove(old)
+
+
+def _check_target(folder: Path, *, overwrite: bool) -> None:
+    if not os.path.lexists(folder):
+        return
+    if not overwrite:
+        rule, fix = "must not exist yet", "Choose another name, or pass overwrite=True to replace a release."
+        raise InputError("folder", rule=rule, got=f"'{folder}', which does", fix=fix)
+    found = "a link or a file"
+    if folder.is_dir() and not folder.is_symlink():
+        others = sorted(entry.name for entry in folder.iterdir() if entry.name not in NAMES or entry.is_dir())
+        if not others:
+            return
+        found = f"a folder that also holds {others[0]!r}"
+    rule = "must hold a release and nothing else to be overwritten"
+    raise InputError("folder", rule=rule, got=found, fix="Move away what is there, or choose another name.")
+
+
+def _write(path: Path, content: bytes) -> None:
+    with open(path, "xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _check_copy(model: ReleasedModel, folder: Path) -> None:
+    """What cannot be read again as the same model is never given its name."""
+    try:
+        copy = load_release(folder)
+    except ReleaseFormatError as error:
+        raise unfit(str(error).removesuffix(f". {GET_IT_AGAIN}")) from error
+    tensors, copies = named_tensors(model), named_tensors(copy)
+    if copy.settings != model.settings or copy.receipt != model.receipt:
+        raise unfit("settings or a plan that JSON cannot hold, such as a tuple, or the word 'inf'")
+    if any(not torch.equal(tensor, copies[name]) for name, tensor in tensors.items()):
+        raise unfit("tensors that read back differently")
+
+
+def _put_in_place(new: Path, folder: Path, *, old: Path, overwrite: bool) -> None:
+    try:
+        if overwrite and os.path.lexists(folder):
+            os.rename(folder, old)
+        os.rename(new, folder)
+        _sync_folder(folder.parent)
+    except BaseException:
+        if not os.path.lexists(new):  # the new one had its place already
+            os.rename(folder, new)
+        if os.path.lexists(old):
+            os.rename(old, folder)
+        raise
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder of ours, and nothing that we did not write."""
+    if folder.is_dir():
+        for name in NAMES:
+            (folder / name).unlink(missing_ok=True)
+        folder.rmdir()

@@ -10,12 +10,16 @@ from gcon.pipeline import Settings, train
 from gcon.predict.predictions import Predictions
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import MemoryLedger
+from gcon.privacy.ledger_file import FileLedger
 from gcon.release.model import ReleasedModel
+from gcon.release.read import load_release
+from gcon.release.store import save_release
 from gcon.version import __version__
 
 __all__ = [
     "GCON",
     "Budget",
+    "FileLedger",
     "GconError",
     "MemoryLedger",
     "Predictions",
@@ -26,7 +30,9 @@ __all__ = [
     "Settings",
     "__version__",
     "datasets",
+    "load_release",
     "private_graph",
     "public_graph",
+    "save_release",
     "train",
 ]

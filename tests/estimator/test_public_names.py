@@ -8,6 +8,7 @@ import gcon
 DECLARED = [
     "GCON",
     "Budget",
+    "FileLedger",
     "GconError",
     "MemoryLedger",
     "Predictions",
@@ -18,8 +19,10 @@ DECLARED = [
     "Settings",
     "__version__",
     "datasets",
+    "load_release",
     "private_graph",
     "public_graph",
+    "save_release",
     "train",
 ]
 
@@ -30,10 +33,8 @@ def test_exports_equal_the_declared_list():
 
 
 def test_importing_gcon_imports_no_extra():
-    code = (
-        "import sys, gcon; "
-        "print([name for name in ('torch_geometric', 'networkx', 'rich', 'matplotlib', 'pandas') if name in sys.modules])"
-    )
+    extras = ["torch_geometric", "networkx", "rich", "matplotlib", "pandas", "polars", "typer"]
+    code = f"import sys, gcon; print([name for name in {extras} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
     assert done.stderr == ""

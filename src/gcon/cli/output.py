@@ -35,6 +35,7 @@ EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
     (errors.NoCertificateError, 4),
     (errors.AccessRefusedError, 5),
     (errors.LedgerError, 6),
+    (errors.ReleaseFormatError, 6),
     (errors.PrivateComputationError, 7),
     (errors.MissingExtraError, 8),
     (errors.GconError, 2),

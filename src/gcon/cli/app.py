@@ -6,8 +6,13 @@ import sys
 
 import typer
 
+from gcon.cli import data, ledger
+from gcon.cli.evaluate import evaluate
 from gcon.cli.output import print_json
 from gcon.cli.plan import plan
+from gcon.cli.predict import predict
+from gcon.cli.statement import statement
+from gcon.cli.train import train
 from gcon.cli.version import version
 
 app = typer.Typer(
@@ -17,8 +22,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(plan)
-app.command()(version)
+for verb in (plan, train, predict, evaluate, statement, version):
+    app.command()(verb)
+app.add_typer(ledger.app, name="ledger")
+app.add_typer(data.app, name="data")
 
 
 def main() -> None:

@@ -1,0 +1,89 @@
+"""`gcon data`: named data sets, checks of files, and made-up graphs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gcon.cli import options
+from gcon.cli.output import Output
+from gcon.cli.source import Features, IgnoreColumn, NoHeader
+from gcon.datasets import FACTS
+from gcon.datasets.facts import facts_of
+from gcon.datasets.synthetic import social_circles_parts
+from gcon.errors import InputError
+from gcon.interop.tables import check_files, write_edges, write_nodes
+
+app = typer.Typer(help="Data sets and files.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_(json: options.Json = False, quiet: options.Quiet = False) -> None:
+    """The data sets that gcon knows by name."""
+    with Output(as_json=json, quiet=quiet).reporting() as output:
+        fields: dict[str, object] = {"data_sets": [asdict(facts) for facts in FACTS.values()]}
+        lines = [
+            f"{name:10s} {facts.num_nodes:7,d} nodes  {facts.num_classes} classes" for name, facts in FACTS.items()
+        ]
+        output.result(fields, "\n".join(lines))
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="A data set.")], json: options.Json = False, quiet: options.Quiet = False
+) -> None:
+    """Published facts about one data set; no file is read."""
+    with Output(as_json=json, quiet=quiet).reporting() as output:
+        fields: dict[str, object] = asdict(facts_of(name))
+        output.result(fields, "\n".join(f"{key:20s} {value}" for key, value in fields.items()))
+
+
+@app.command()
+def check(
+    nodes: Annotated[Path, typer.Option(help="The nodes file.")],
+    edges: Annotated[Path | None, typer.Option(help="The edges file.")] = None,
+    features: Features = None,
+    ignore_column: IgnoreColumn = [],  # noqa: B006
+    no_header: NoHeader = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Everything that is wrong with a pair of files, in one pass. Exit code 2 if something is.
+
+    Problems of the nodes come with their row numbers; those of the edges without any content.
+    """
+    with Output(as_json=json, quiet=quiet).reporting() as output:
+        problems = check_files(nodes, edges, features_path=features, ignore_columns=ignore_column, header=not no_header)
+        fields: dict[str, object] = {"ok": not problems, "problems": [str(problem) for problem in problems]}
+        output.result(fields, "\n".join(str(problem) for problem in problems) or "nothing is wrong")
+        if problems:
+            raise typer.Exit(2)
+
+
+@app.command()
+def make(
+    out: Annotated[Path, typer.Option(help="An existing folder; nodes and edges are written into it.")],
+    nodes: Annotated[int, typer.Option(help="How many nodes.")] = 2000,
+    classes: Annotated[int, typer.Option(help="How many classes.")] = 4,
+    mean_degree: Annotated[float, typer.Option(help="Neighbours of a node, on average.")] = 10.0,
+    homophily: Annotated[float, typer.Option(help="Share of edges inside a class.")] = 0.8,
+    seed: Annotated[int, typer.Option(help="The same seed makes the same graph.")] = 0,
+    file_format: Annotated[str, typer.Option("--format", help="csv, tsv or parquet.")] = "csv",
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Write a made-up social graph: nodes.FORMAT and edges.FORMAT."""
+    with Output(as_json=json, quiet=quiet).reporting() as output:
+        if file_format not in ("csv", "tsv", "parquet"):
+            raise InputError("format", rule="must be csv, tsv or parquet", got=file_format, fix="Use csv.")
+        table, edge_index = social_circles_parts(
+            nodes, num_classes=classes, mean_degree=mean_degree, homophily=homophily, seed=seed
+        )
+        paths = out / f"nodes.{file_format}", out / f"edges.{file_format}"
+        write_nodes(paths[0], table)
+        write_edges(paths[1], edge_index, num_nodes=nodes)
+        fields: dict[str, object] = {"nodes": str(paths[0]), "edges": str(paths[1])}
+        output.result(fields, f"Written: {paths[0]}, {paths[1]}")

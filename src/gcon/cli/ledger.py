@@ -1,0 +1,89 @@
+"""`gcon ledger`: what was spent on a data set, whether the books are whole, and how much may ever be spent."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gcon.cli import options
+from gcon.cli.output import Output
+from gcon.errors import InputError, LedgerError
+from gcon.privacy.budget import Budget
+from gcon.privacy.ledger_file import FileLedger
+
+app = typer.Typer(help="The ledger of a data set.", no_args_is_help=True)
+Path_ = Annotated[Path, typer.Argument(help="The ledger file.")]
+
+
+def _open(path: Path) -> FileLedger:
+    if not path.is_file():
+        raise InputError("ledger", rule="must be an existing ledger file", got=str(path), fix="gcon train makes one.")
+    return FileLedger(path)
+
+
+@app.command()
+def show(path: Path_, json: options.Json = False, quiet: options.Quiet = False) -> None:
+    """All entries, the total and the ceiling."""
+    with Output(as_json=json, quiet=quiet).reporting() as output:
+        books = _open(path)
+        entries, total, ceiling = books.entries(), books.total(), books.ceiling()
+        fields: dict[str, object] = {
+            "data_set": books.data_set,
+            "total": asdict(total) | {"composition": "basic"},
+            "ceiling": None if ceiling is None else asdict(ceiling),
+            "entries": [
+                {
+                    "number": entry.number,
+                    "time": entry.time,
+                    "kind": entry.request.kind.value,
+                    "mechanism": entry.request.mechanism,
+                    "purpose": entry.request.purpose,
+                    "cost": asdict(entry.request.cost),
+                    "randomness": entry.request.randomness,
+                    "outcome": entry.outcome.value,
+                }
+                for entry in entries
+            ],
+        }
+        lines = [
+            f"{entry.number:4d}  {entry.time}  {entry.request.kind.value:16s} epsilon {entry.request.cost.epsilon:g}  "
+            f"delta {entry.request.cost.delta:g}  {entry.outcome.value:9s} {entry.request.purpose}"
+            for entry in entries
+        ]
+        limit = "none" if ceiling is None else f"epsilon {ceiling.epsilon:g}, delta {ceiling.delta:g}"
+        lines.append(f"spent on '{books.data_set}': epsilon {total.epsilon:g}, delta {total.delta:g}; ceiling: {limit}")
+        output.result(fields, "\n".join(lines))
+
+
+@app.command()
+def verify(path: Path_, json: options.Json = False, quiet: options.Quiet = False) -> None:
+    """Check the chain of hashes. Exit code 6 if the file was changed or cut."""
+    with Output(as_json=json, quiet=quiet).reporting() as output:
+        found = _open(path).verify()
+        if not found.ok:
+            raise LedgerError(f"line {found.line_number}: {found.problem}")
+        output.result(asdict(found), f"whole: {found.lines} lines; last hash {found.last_hash}")
+
+
+@app.command("set-ceiling")
+def set_ceiling(
+    path: Path_,
+    epsilon: Annotated[float | None, typer.Option(help="The most epsilon that may ever be spent.")] = None,
+    delta: Annotated[float | None, typer.Option(help="The most delta that may ever be spent.")] = None,
+    none: Annotated[bool, typer.Option("--none", help="Remove the ceiling.")] = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Set or remove the ceiling. What is spent already counts."""
+    with Output(as_json=json, quiet=quiet).reporting() as output:
+        if none == (epsilon is not None or delta is not None) or (epsilon is None) != (delta is None):
+            raise InputError(
+                "epsilon, delta", rule="pass both, or --none", got="something else", fix="--epsilon 2 --delta 1e-4"
+            )
+        ceiling = None if epsilon is None or delta is None else Budget(epsilon, delta)
+        _open(path).set_ceiling(ceiling)
+        fields: dict[str, object] = {"ceiling": None if ceiling is None else asdict(ceiling)}
+        output.result(fields, "no ceiling" if ceiling is None else f"ceiling: epsilon {epsilon:g}, delta {delta:g}")

@@ -1,0 +1,82 @@
+"""Where a verb's graph comes from, and which ledger belongs to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gcon.datasets import load, names
+from gcon.errors import InputError
+from gcon.graphs.graph import PrivateGraph
+from gcon.interop.tables import read_edges, read_nodes
+from gcon.privacy.ledger_file import FileLedger
+
+Source = Annotated[str | None, typer.Argument(help="A data set by name (gcon data list); or pass --edges and --nodes.")]
+Edges = Annotated[Path | None, typer.Option(help="Edges: CSV, TSV, Parquet with columns source and target, or .npz.")]
+Nodes = Annotated[Path | None, typer.Option(help="Nodes: CSV or Parquet with columns id, label, split and features.")]
+Features = Annotated[Path | None, typer.Option(help="Features as .npy or .npz, one row a node, beside --nodes.")]
+IgnoreColumn = Annotated[list[str], typer.Option(help="A further column of the edges file to leave unread; repeat.")]
+NoHeader = Annotated[bool, typer.Option("--no-header", help="The edges file has two columns and no header.")]
+Split = Annotated[int, typer.Option(help="Which split of a named data set; 0 is the paper's.")]
+LedgerPath = Annotated[Path | None, typer.Option("--ledger", help="Ledger file; by default beside the edges.")]
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedGraph:
+    """A graph, its node ids for output, and where its ledger lies by default."""
+
+    graph: PrivateGraph
+    ids: Sequence[object]
+    ledger_path: Path
+
+
+def load_source(
+    source: str | None,
+    *,
+    edges: Path | None,
+    nodes: Path | None,
+    features: Path | None = None,
+    ignore_columns: Sequence[str] = (),
+    header: bool = True,
+    split: int = 0,
+) -> LoadedGraph:
+    """Read a named data set or a pair of files.
+
+    Privacy:
+        The edges are wrapped on the way in; messages hold nothing from them.
+    """
+    if (source is None) == (edges is None and nodes is None):
+        raise InputError(
+            "SOURCE",
+            rule="name a data set, or pass both --edges and --nodes",
+            got="both" if source is not None else "neither",
+            fix=f"Data sets: {', '.join(names())}.",
+        )
+    if source is not None:
+        graph = load(source, split=split)
+        return LoadedGraph(graph, range(graph.nodes.num_nodes), _state_folder() / f"{graph.name}.ledger")
+    if edges is None or nodes is None:
+        raise InputError("--edges, --nodes", rule="belong together", got="one of them", fix="Pass both.")
+    table = read_nodes(nodes, features_path=features)
+    private, hygiene = read_edges(edges, ids=table.ids, ignore_columns=ignore_columns, header=header)
+    graph = PrivateGraph(table.nodes, private, hygiene, edges.stem)
+    return LoadedGraph(graph, table.ids.tolist(), edges.with_name(f"{edges.name}.ledger"))
+
+
+def open_ledger(loaded: LoadedGraph, path: Path | None) -> FileLedger:
+    """The ledger of the data: the one that was named, or the one beside it. An existing one keeps its own name."""
+    target = loaded.ledger_path if path is None else path
+    if path is None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    return FileLedger(target, data_set=None if target.exists() else loaded.graph.name)
+
+
+def _state_folder() -> Path:
+    """Where ledgers of named data sets are kept: the user's state folder."""
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "gcon"

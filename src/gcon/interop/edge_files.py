@@ -1,0 +1,214 @@
+"""The edges file -> private edges, batch by batch. No message holds an id, a row or a count from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from gcon.graphs.edges import EdgeHygiene, EdgeList, private_edges
+from gcon.interop.edge_arrays import scan_arrays
+from gcon.interop.edge_problems import edge_problem
+from gcon.interop.file_problems import (
+    TABLES,
+    Problem,
+    file_problem,
+    raise_problems,
+    repeated_columns,
+    require_readers,
+)
+from gcon.interop.node_ids import NodeIds, NumberLookup, as_node_ids
+from gcon.interop.table_files import column_types, table_batches
+from gcon.privacy.boundary import Private
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Chunks = list[NDArray[Any]]
+RowsOf = Callable[["pl.Series"], tuple[NDArray[Any], set[str]]]
+
+
+def read_edges(
+    path: str | Path,
+    *,
+    ids: NodeIds | Sequence[object] | NDArray[Any],
+    source_column: str = "source",
+    target_column: str = "target",
+    header: bool = True,
+    ignore_columns: Sequence[str] = (),
+) -> tuple[Private[EdgeList], Private[EdgeHygiene]]:
+    """Read private edges from CSV, TSV, Parquet or .npz without holding the whole table.
+
+    Args:
+        path: the file; its ending decides the format. An .npz holds `edge_index` (2 x k row numbers of the nodes
+            file, from 0) or a sparse matrix as scipy saves it, whose values count as present or absent.
+        ids: the node ids in row order, from `read_nodes`. If they are numbers, the ids of this file are read as
+            whole numbers; if they are strings, as strings.
+        source_column: the column with one end of each edge.
+        target_column: the column with the other end.
+        header: whether a text file starts with column names; without, it has exactly two columns.
+        ignore_columns: further columns to leave out; any other further column is refused.
+
+    Raises:
+        InputError: the file breaks the format; says what kinds of problems there are.
+        MissingExtraError: polars or pyarrow is not installed.
+
+    Privacy:
+        Reads the edges; the result is wrapped. Errors name kinds of problems, columns of a real header and nothing
+        else from the file.
+    """
+    require_readers()
+    known = as_node_ids(ids)
+    chunks, problems = scan_edges(
+        Path(path),
+        ids=known,
+        source_column=source_column,
+        target_column=target_column,
+        header=header,
+        ignore_columns=ignore_columns,
+    )
+    if problems:
+        raise_problems(problems)
+    return private_edges(_joined(chunks), len(known))
+
+
+def scan_edges(
+    path: Path,
+    *,
+    ids: NodeIds | None,
+    source_column: str = "source",
+    target_column: str = "target",
+    header: bool = True,
+    ignore_columns: Sequence[str] = (),
+) -> tuple[Chunks, list[Problem]]:
+    """The ends as rows of the nodes file (bare and private!), and all problems; no chunks if there are any.
+
+    Without ids the format alone is checked.
+    """
+    wrong = file_problem(path, "edges", suffixes=(*TABLES, ".npz"))
+    if wrong is not None:
+        return [], [wrong]
+    if path.suffix.lower() == ".npz":
+        return scan_arrays(path, ids=ids, ignored=ignore_columns)
+    names, problems = _columns(path, (source_column, target_column), header=header, ignored=ignore_columns)
+    if problems:
+        return [], problems
+    chunks, kinds = _scan(path, names, header=header, ids=ids)
+    return chunks, [edge_problem(path, kind) for kind in sorted(kinds)]
+
+
+def _columns(
+    path: Path, wanted: tuple[str, str], *, header: bool, ignored: Sequence[str]
+) -> tuple[list[str], list[Problem]]:
+    """The names of the two id columns in the file, or what is wrong with its columns."""
+    import polars as pl
+
+    types = _types(path, header=header)
+    if types is None:
+        return [], [edge_problem(path, "unreadable")]
+    found = [name for name, _ in types]
+    if header or path.suffix.lower() == ".parquet":
+        # The first line of a text file is only known to be a header if both names are in it.
+        missing = [name for name in dict.fromkeys(wanted) if name not in found]
+        if missing or wanted[0] == wanted[1]:
+            return [], [edge_problem(path, "columns", names=missing or [wanted[0]])]
+        names = list(wanted)
+        told = {
+            "repeated": repeated_columns(found),
+            "further": [name for name in found if name not in (*wanted, *ignored)],
+            "ignored": [name for name in ignored if name not in found],
+        }
+        problems = [edge_problem(path, kind, names=listed) for kind, listed in told.items() if listed]
+    else:
+        names = found
+        problems = [] if len(names) == 2 and not ignored else [edge_problem(path, "two columns")]
+    texts = (pl.String, pl.Categorical, pl.Enum)
+    if not problems and not all(kind.is_integer() or kind in texts for name, kind in types if name in names):
+        problems = [edge_problem(path, "type")]
+    return names, problems
+
+
+def _types(path: Path, *, header: bool) -> list[tuple[str, pl.DataType]] | None:
+    """Columns of the file; None if it cannot be read. What the reader says may hold ids, so it is dropped."""
+    try:
+        return column_types(path, header=header)
+    except Exception:
+        return None
+
+
+def _scan(path: Path, names: list[str], *, header: bool, ids: NodeIds | None) -> tuple[Chunks, set[str]]:
+    """Rows of all ends, and the kinds of problems; reading goes on after a problem to find the other kinds."""
+    kinds: set[str] = set()
+    chunks: Chunks = []
+    rows = None if ids is None else _rows_of(ids)
+    try:
+        for batch in table_batches(path, names, header=header):
+            ends = []
+            for name in names:
+                column, lost = _absent(batch[name])
+                if lost.any():
+                    kinds.add("missing")
+                if rows is not None:
+                    found, wrong = rows(column.filter(~lost) if lost.any() else column)
+                    kinds.update(wrong)
+                    ends.append(found)
+            if kinds:
+                chunks.clear()
+            elif rows is not None:
+                chunks.append(np.stack(ends))
+    except Exception:  # what the reader says may hold ids: only the kind is kept
+        kinds.add("unreadable")
+    return ([] if kinds else chunks), kinds
+
+
+def _absent(column: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """The column (categories as strings), and where it is null or empty."""
+    import polars as pl
+
+    if not column.dtype.is_integer():
+        column = column.cast(pl.String)
+        return column, column.fill_null("") == ""
+    return column, column.is_null()
+
+
+def _rows_of(ids: NodeIds) -> RowsOf:
+    """From ids without gaps to rows (-1 or left out where that fails), with the kinds of problems."""
+    import polars as pl
+
+    if ids.numbers is not None:
+        return partial(_rows_of_numbers, NumberLookup(ids.numbers))
+    return partial(_rows_of_strings, pl.DataFrame({"id": ids.strings, "row": np.arange(len(ids), dtype=np.int32)}))
+
+
+def _rows_of_numbers(lookup: NumberLookup, column: pl.Series) -> tuple[NDArray[Any], set[str]]:
+    import polars as pl
+
+    numbers = column.cast(pl.Int64, strict=False)
+    found = lookup.rows(numbers.drop_nulls().to_numpy())
+    kinds = {"number": numbers.null_count() > 0, "unknown": bool((found < 0).any())}
+    return found, {kind for kind, occurs in kinds.items() if occurs}
+
+
+def _rows_of_strings(known: pl.DataFrame, column: pl.Series) -> tuple[NDArray[Any], set[str]]:
+    import polars as pl
+
+    text = column.cast(pl.String).alias("id").to_frame()
+    found = text.join(known, on="id", how="left", maintain_order="left")["row"]
+    return found.fill_null(-1).to_numpy(), {"unknown"} if found.null_count() else set()
+
+
+def _joined(chunks: Chunks) -> torch.Tensor:
+    """One 2 x k matrix; every chunk is let go once it is copied."""
+    index = np.empty((2, sum(chunk.shape[1] for chunk in chunks)), dtype=np.int64)
+    start = 0
+    chunks.reverse()
+    while chunks:
+        chunk = chunks.pop()
+        index[:, start : start + chunk.shape[1]] = chunk
+        start += chunk.shape[1]
+    return torch.from_numpy(index)

@@ -1,0 +1,116 @@
+"""What is wrong with a file, in words: with rows and values for public files, without any for the edges file."""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gcon.errors import InputError, MissingExtraError
+
+SHOWN = 5
+TABLES = (".csv", ".tsv", ".parquet")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with one file.
+
+    Attributes:
+        file: which file: "nodes", "features" or "edges".
+        name: the file's name, without its folder.
+        rule: what is asked for.
+        got: what was found. For the edges file: the kind of problem only.
+        fix: the way out.
+        rows: the first rows concerned, counted from 1 below the header; always empty for the edges file.
+        num_rows: how many rows are concerned; always 0 for the edges file.
+
+    Privacy:
+        A problem of the edges file holds no id, row or count from it.
+    """
+
+    file: str
+    name: str
+    rule: str
+    got: str
+    fix: str
+    rows: tuple[int, ...] = ()
+    num_rows: int = 0
+
+    @property
+    def where(self) -> str:
+        """The rows in words, or nothing."""
+        if not self.rows:
+            return ""
+        listed = ", ".join(str(row) for row in self.rows)
+        more = self.num_rows - len(self.rows)
+        return f" in row{'s' if self.num_rows > 1 else ''} {listed}{f' and {more} more' if more else ''}"
+
+    def __str__(self) -> str:
+        return f"{self.file} file {self.name!r}: {self.rule}; got {self.got}{self.where}. {self.fix}"
+
+
+def in_rows(wrong: NDArray[np.bool_]) -> dict[str, object]:
+    """The fields `rows` and `num_rows` for the rows that are wrong."""
+    found = np.flatnonzero(wrong)
+    return {"rows": tuple((found[:SHOWN] + 1).tolist()), "num_rows": int(found.size)}
+
+
+def raise_problems(problems: Sequence[Problem]) -> NoReturn:
+    """Raise one `InputError` for all problems."""
+    first = problems[0]
+    if len(problems) == 1:
+        raise InputError(
+            f"{first.file} file {first.name!r}", rule=first.rule, got=f"{first.got}{first.where}", fix=first.fix
+        )
+    listed = "".join(f"\n  - {problem}" for problem in problems)
+    raise InputError(
+        "files", rule="must follow the format", got=f"several problems:{listed}\n", fix="Correct them all."
+    )
+
+
+def file_problem(path: Path, file: str, *, suffixes: Sequence[str]) -> Problem | None:
+    """The first reason why a file cannot even be opened: not there, another ending, zero bytes."""
+    if path.suffix.lower() not in suffixes:
+        return Problem(
+            file,
+            path.name,
+            f"the name must end in {', '.join(suffixes)} (the ending alone decides the format)",
+            f"the ending {path.suffix!r}",
+            "Rename or convert the file.",
+        )
+    if not path.is_file():
+        return Problem(file, path.name, "must be a file that exists", "no such file", "Check the path.")
+    if path.stat().st_size == 0:
+        fix = "A table without rows still needs its header." if path.suffix.lower() in TABLES else "Write it again."
+        return Problem(file, path.name, "must not be empty", "zero bytes", fix)
+    return None
+
+
+def repeated_columns(names: Sequence[str]) -> list[str]:
+    """Names that occur more than once."""
+    return sorted(name for name, times in Counter(names).items() if times > 1)
+
+
+def require_readers() -> None:
+    """Raise `MissingExtraError` unless polars and pyarrow are installed."""
+    require_polars()
+    _require("pyarrow")
+
+
+def require_polars() -> None:
+    """Raise `MissingExtraError` unless polars is installed."""
+    _require("polars")
+
+
+def _require(package: str) -> None:
+    try:
+        importlib.import_module(package)
+    except ImportError as error:
+        raise MissingExtraError(package, extra="files") from error

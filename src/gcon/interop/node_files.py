@@ -1,0 +1,192 @@
+"""The nodes file -> ids and public nodes. All problems are reported at once, with their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from gcon.errors import InputError
+from gcon.graphs.nodes import PublicNodes
+from gcon.interop.file_problems import (
+    TABLES,
+    Problem,
+    file_problem,
+    raise_problems,
+    repeated_columns,
+    require_readers,
+)
+from gcon.interop.node_columns import has_label, node_problem, read_ids, read_labels, read_splits
+from gcon.interop.node_features import features_of_arrays, features_of_table
+from gcon.interop.node_ids import NodeIds
+from gcon.interop.table_files import column_types, table_batches
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTable:
+    """What the nodes file says: the ids in row order, and the public nodes.
+
+    Privacy:
+        Everything here is public.
+    """
+
+    ids: NodeIds
+    nodes: PublicNodes
+
+
+@dataclass(frozen=True, eq=False)
+class NodeReading:
+    """A table if all went well; the ids as soon as they are good; all problems."""
+
+    table: NodeTable | None
+    ids: NodeIds | None
+    problems: list[Problem]
+
+
+def read_nodes(
+    path: str | Path,
+    *,
+    id_column: str = "id",
+    label_column: str = "label",
+    split_column: str = "split",
+    features_path: str | Path | None = None,
+    num_classes: int | None = None,
+    classes: Sequence[object] | None = None,
+    ignore_columns: Sequence[str] = (),
+) -> NodeTable:
+    """Read public nodes from CSV, TSV or Parquet.
+
+    Args:
+        path: the file; its ending decides the format.
+        id_column: whole numbers or strings, each once.
+        label_column: numbers or strings; may be empty. A label on a row whose split is empty is never read.
+        split_column: train, val, test or empty. Without this column every row with a label is a training node.
+        features_path: an .npz or .npy with one row a node; by default the features are the further columns, or the
+            list column `features`.
+        num_classes: the classes are 0 to this number, less one; at least 2.
+        classes: the class list; by default the labels that occur among the training nodes.
+        ignore_columns: further columns that are no features.
+
+    Raises:
+        InputError: the file breaks the format; lists everything that is wrong, with rows counted from 1 below the
+            header.
+        MissingExtraError: polars or pyarrow is not installed.
+
+    Privacy:
+        Everything in this file is public; errors may show it.
+    """
+    require_readers()
+    reading = inspect_nodes(
+        Path(path),
+        id_column=id_column,
+        label_column=label_column,
+        split_column=split_column,
+        features_path=None if features_path is None else Path(features_path),
+        classes=class_list(num_classes, classes),
+        ignore_columns=ignore_columns,
+    )
+    if reading.table is None:
+        raise_problems(reading.problems)
+    return reading.table
+
+
+def class_list(num_classes: int | None, classes: Sequence[object] | None) -> Sequence[object] | None:
+    """The class list that two alternative arguments ask for; None to take it from the training labels."""
+    if num_classes is None and classes is None:
+        return None
+    whole = isinstance(num_classes, int) and not isinstance(num_classes, bool) and num_classes >= 2
+    if classes is None and whole:
+        return range(num_classes or 0)
+    if num_classes is None and classes is not None and len({str(name) for name in classes}) == len(classes) >= 2:
+        return classes
+    raise InputError(
+        "num_classes, classes",
+        rule="pass a whole number from 2, or a list of at least two different names, or neither",
+        got=f"{num_classes!r} and {classes!r}",
+        fix="Leave one of them out.",
+    )
+
+
+def inspect_nodes(
+    path: Path,
+    *,
+    id_column: str = "id",
+    label_column: str = "label",
+    split_column: str = "split",
+    features_path: Path | None = None,
+    classes: Sequence[object] | None = None,
+    ignore_columns: Sequence[str] = (),
+) -> NodeReading:
+    """Read the nodes file as far as it goes."""
+    wrong = file_problem(path, "nodes", suffixes=TABLES)
+    if wrong is not None:
+        return NodeReading(None, None, [wrong])
+    try:
+        types = column_types(path)
+        repeated = repeated_columns([name for name, _ in types])
+        frame = _whole(path, types) if not repeated else None
+    except Exception as error:
+        got = (str(error).splitlines() or ["an error"])[0]
+        problem = node_problem(path, "must be readable", got, "Write the file again, in UTF-8.")
+        return NodeReading(None, None, [problem])
+    if frame is None:
+        got = f"{', '.join(repr(name) for name in repeated)} more than once"
+        problem = node_problem(path, "every column needs a name of its own", got, "Rename or drop one of them.")
+        return NodeReading(None, None, [problem])
+    problems = _column_problems(path, frame, wanted=(id_column, label_column), ignored=ignore_columns)
+    if not frame.height:
+        problems.append(node_problem(path, "needs at least one node", "no rows", "Add the nodes."))
+    if problems:
+        return NodeReading(None, None, problems)
+    ids, problems = read_ids(path, frame[id_column])
+    split = frame[split_column] if split_column in frame.columns else None
+    masks, found = read_splits(path, split, has_label(frame[label_column]))
+    problems += found
+    labels, names, found = read_labels(path, frame[label_column], masks, classes=classes)
+    problems += found
+    rest = frame.drop(id_column, label_column, split_column, *ignore_columns, strict=False)
+    if features_path is None:
+        features, found = features_of_table(path, rest)
+    else:
+        features, found = features_of_arrays(features_path, frame.height)
+        if rest.width:
+            got = ", ".join(repr(name) for name in rest.columns[:5])
+            rule, fix = "may hold no features beside features_path", "Drop them, or name them in ignore_columns."
+            problems.append(node_problem(path, rule, got, fix))
+    problems += found
+    if problems or ids is None or features is None:
+        return NodeReading(None, ids, problems)
+    nodes = PublicNodes(
+        features=features,
+        labels=torch.from_numpy(labels),
+        num_classes=len(names),
+        train_mask=torch.from_numpy(masks["train"].copy()),
+        validation_mask=torch.from_numpy(masks["validation"].copy()),
+        test_mask=torch.from_numpy(masks["test"].copy()),
+        class_names=tuple(names),
+    )
+    return NodeReading(NodeTable(ids, nodes), ids, [])
+
+
+def _column_problems(
+    path: Path, frame: pl.DataFrame, *, wanted: Sequence[str], ignored: Sequence[str]
+) -> list[Problem]:
+    problems = []
+    names = frame.columns
+    missing = [name for name in (*wanted, *ignored) if name not in names]
+    if missing:
+        got = f"no {', '.join(repr(name) for name in missing)} among {', '.join(repr(name) for name in names[:8])}"
+        problems.append(node_problem(path, "needs the columns that are named", got, "Rename them, or name others."))
+    return problems
+
+
+def _whole(path: Path, types: list[tuple[str, pl.DataType]]) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.concat([pl.DataFrame(schema=dict(types)), *table_batches(path, [name for name, _ in types])])

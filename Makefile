@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 demo: setup
-	$(BIN)/python examples/demo.py
+	$(BIN)/gcon demo
 
 test: lint types imports unit
 

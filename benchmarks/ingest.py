@@ -51,7 +51,7 @@ def make(arguments: argparse.Namespace) -> dict[str, Any]:
     ends = {name: pl.Series(rng.integers(0, arguments.nodes, arguments.edges)) for name in ("source", "target")}
     frame = pl.DataFrame(ends)
     if arguments.ids == "strings":
-        frame = frame.select("user-" + pl.all().cast(pl.String))
+        frame = frame.select((pl.lit("user-") + pl.col(name).cast(pl.String)).alias(name) for name in ends)
     frame.write_parquet(arguments.file, row_group_size=1_000_000)
     return {"bytes": arguments.file.stat().st_size}
 

@@ -3,6 +3,8 @@
 import re
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 
@@ -20,7 +22,7 @@ SECRETS = re.compile(r"700|zebra|quokka|wombat|numbat|stranger|0\.25|\b\d+\b")
 
 def parquet(**columns):
     def write(path):
-        pl.DataFrame(columns, strict=False).write_parquet(path)
+        pl.DataFrame(columns, strict=False).write_parquet(path, compression="uncompressed")
 
     return write
 
@@ -38,6 +40,18 @@ def torn_pages(path):
     data = bytearray(path.read_bytes())
     data[8:40] = b"\xff" * 32
     path.write_bytes(bytes(data))
+
+
+def foreign_bytes(where):
+    """Text that is not UTF-8 in a name or a value: handed on unchecked, it would make polars panic."""
+
+    def write(path):
+        parquet(source=["zebra", "wombat"], target=["quokka", "numbat"])(path)
+        data = path.read_bytes()
+        assert where in data
+        path.write_bytes(data.replace(where, b"\xff" * len(where)))
+
+    return write
 
 
 TWO = {"source": IDS[:2], "target": IDS[2:]}
@@ -96,6 +110,8 @@ EDGES = {
     "headless parquet": ("e.parquet", cut(30, None, **TWO), {}, "truncated"),
     "half a parquet": ("e.parquet", cut(0, 100, **TWO), {}, "truncated"),
     "torn pages": ("e.parquet", torn_pages, {}, "damaged"),
+    "foreign bytes in a name": ("e.parquet", foreign_bytes(b"target"), {"ids": NAMES}, "damaged"),
+    "foreign bytes in an id": ("e.parquet", foreign_bytes(b"quokka"), {"ids": NAMES}, "damaged"),
     "text as parquet": ("e.parquet", b"source,target\n7001,7002\n", {}, "damaged"),
     "text as npz": ("e.npz", b"source,target\n7001,7002\n", {}, "damaged"),
     "truncated npz": ("e.npz", b"PK\x03\x04" + b"\0" * 50, {}, "truncated"),
@@ -178,6 +194,14 @@ def test_damaged_parquet_tells_nothing(tmp_path, capfd, seed):
     for error in told:
         assert not SECRETS.search(str(error).replace("UTF-8", ""))
         assert error.__context__ is None
+    assert capfd.readouterr() == ("", "")
+
+
+def test_metadata_that_is_not_utf_8_does_not_reach_polars(tmp_path, capfd):
+    """It would panic, past the exceptions and with text on standard error."""
+    fields = [pa.field(name, pa.int64(), metadata={b"note": b"\xff\xfe"}) for name in ("source", "target")]
+    pq.write_table(pa.table([IDS[:2], IDS[2:]], schema=pa.schema(fields)), tmp_path / "e.parquet")
+    assert open_private(read_edges(tmp_path / "e.parquet", ids=IDS)[1]).given == 2
     assert capfd.readouterr() == ("", "")
 
 

@@ -7,10 +7,12 @@ import sys
 import typer
 
 from gcon.cli import data, ledger
+from gcon.cli.demo import demo
 from gcon.cli.evaluate import evaluate
 from gcon.cli.output import print_json
 from gcon.cli.plan import plan
 from gcon.cli.predict import predict
+from gcon.cli.report import report
 from gcon.cli.statement import statement
 from gcon.cli.train import train
 from gcon.cli.version import version
@@ -22,7 +24,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (plan, train, predict, evaluate, statement, version):
+for verb in (plan, train, predict, evaluate, statement, demo, report, version):
     app.command()(verb)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(data.app, name="data")

@@ -23,7 +23,7 @@ from gcon.interop.file_problems import (
     require_readers,
 )
 from gcon.interop.node_ids import NodeIds, NumberLookup, as_node_ids
-from gcon.interop.table_files import column_types, table_batches
+from gcon.interop.table_files import column_types, read_errors, table_batches
 from gcon.privacy.boundary import Private
 
 if TYPE_CHECKING:
@@ -106,8 +106,6 @@ def _columns(
     path: Path, wanted: tuple[str, str], *, header: bool, ignored: Sequence[str]
 ) -> tuple[list[str], list[Problem]]:
     """The names of the two id columns in the file, or what is wrong with its columns."""
-    import polars as pl
-
     types = _types(path, header=header)
     if types is None:
         return [], [edge_problem(path, "unreadable")]
@@ -127,17 +125,16 @@ def _columns(
     else:
         names = found
         problems = [] if len(names) == 2 and not ignored else [edge_problem(path, "two columns")]
-    texts = (pl.String, pl.Categorical, pl.Enum)
-    if not problems and not all(kind.is_integer() or kind in texts for name, kind in types if name in names):
+    if not problems and not all(kind in ("numbers", "strings") for name, kind in types if name in names):
         problems = [edge_problem(path, "type")]
     return names, problems
 
 
-def _types(path: Path, *, header: bool) -> list[tuple[str, pl.DataType]] | None:
+def _types(path: Path, *, header: bool) -> list[tuple[str, str]] | None:
     """Columns of the file; None if it cannot be read. What the reader says may hold ids, so it is dropped."""
     try:
         return column_types(path, header=header)
-    except Exception:
+    except read_errors():
         return None
 
 
@@ -161,7 +158,7 @@ def _scan(path: Path, names: list[str], *, header: bool, ids: NodeIds | None) ->
                 chunks.clear()
             elif rows is not None:
                 chunks.append(np.stack(ends))
-    except Exception:  # what the reader says may hold ids: only the kind is kept
+    except read_errors():  # what the reader says may hold ids: only the kind is kept
         kinds.add("unreadable")
     return ([] if kinds else chunks), kinds
 

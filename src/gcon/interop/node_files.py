@@ -22,7 +22,7 @@ from gcon.interop.file_problems import (
 from gcon.interop.node_columns import has_label, node_problem, read_ids, read_labels, read_splits
 from gcon.interop.node_features import features_of_arrays, features_of_table
 from gcon.interop.node_ids import NodeIds
-from gcon.interop.table_files import column_types, table_batches
+from gcon.interop.table_files import column_types, read_errors, table_batches
 
 if TYPE_CHECKING:
     import polars as pl
@@ -128,10 +128,10 @@ def inspect_nodes(
     if wrong is not None:
         return NodeReading(None, None, [wrong])
     try:
-        types = column_types(path)
-        repeated = repeated_columns([name for name, _ in types])
-        frame = _whole(path, types) if not repeated else None
-    except Exception as error:
+        names = [name for name, _ in column_types(path)]
+        repeated = repeated_columns(names)
+        frame = None if repeated else _whole(path, names)
+    except read_errors() as error:
         got = (str(error).splitlines() or ["an error"])[0]
         problem = node_problem(path, "must be readable", got, "Write the file again, in UTF-8.")
         return NodeReading(None, None, [problem])
@@ -148,7 +148,7 @@ def inspect_nodes(
     split = frame[split_column] if split_column in frame.columns else None
     masks, found = read_splits(path, split, has_label(frame[label_column]))
     problems += found
-    labels, names, found = read_labels(path, frame[label_column], masks, classes=classes)
+    labels, class_names, found = read_labels(path, frame[label_column], masks, classes=classes)
     problems += found
     rest = frame.drop(id_column, label_column, split_column, *ignore_columns, strict=False)
     if features_path is None:
@@ -165,11 +165,11 @@ def inspect_nodes(
     nodes = PublicNodes(
         features=features,
         labels=torch.from_numpy(labels),
-        num_classes=len(names),
+        num_classes=len(class_names),
         train_mask=torch.from_numpy(masks["train"].copy()),
         validation_mask=torch.from_numpy(masks["validation"].copy()),
         test_mask=torch.from_numpy(masks["test"].copy()),
-        class_names=tuple(names),
+        class_names=tuple(class_names),
     )
     return NodeReading(NodeTable(ids, nodes), ids, [])
 
@@ -186,7 +186,8 @@ def _column_problems(
     return problems
 
 
-def _whole(path: Path, types: list[tuple[str, pl.DataType]]) -> pl.DataFrame:
+def _whole(path: Path, names: list[str]) -> pl.DataFrame:
     import polars as pl
 
-    return pl.concat([pl.DataFrame(schema=dict(types)), *table_batches(path, [name for name, _ in types])])
+    batches = list(table_batches(path, names))
+    return pl.concat(batches) if batches else pl.DataFrame({name: [] for name in names})

@@ -1,0 +1,269 @@
+"""`gcon demo`: train at several budgets on a made-up graph, beside the controls that cost nothing, and write a report."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from torch import Tensor
+
+from gcon.calibrate.attacker import best_advantage, best_true_positive_rate, in_words
+from gcon.cli import options
+from gcon.cli.output import Output
+from gcon.cli.report import RECORD, write_file, write_page
+from gcon.datasets import load
+from gcon.datasets.folders import DATA_VARIABLE
+from gcon.datasets.synthetic import social_circles
+from gcon.encode.mlp import EncoderSettings, train_encoder
+from gcon.errors import InputError, check_number
+from gcon.evaluate.accuracy import micro_f1
+from gcon.evaluate.report import (
+    LedgerLine,
+    ModelScores,
+    NoiseLevel,
+    ReportData,
+    confusion_counts,
+    mean_and_deviation,
+    reliability_bins,
+    to_json,
+    verdict,
+)
+from gcon.evaluate.report_figures import check_matplotlib
+from gcon.experiments.controls import one_hop, self_trained_encoder
+from gcon.graphs.edges import EdgeList
+from gcon.graphs.graph import PrivateGraph
+from gcon.pipeline import Settings, train
+from gcon.predict.no_edges import predict_without_edges
+from gcon.predict.own_edges import own_edge_predictions
+from gcon.privacy.ledger import Ledger, MemoryLedger
+from gcon.privacy.randomness import SystemRandomness
+from gcon.privacy.receipt import Receipt
+from gcon.release.gate import diagnose
+from gcon.release.model import ReleasedModel
+from gcon.version import __version__
+
+EPSILONS = (0.5, 1.0, 2.0, 4.0)
+SHOWN = 1.0  # the budget whose promise, confusion matrix and calibration are shown
+NUM_NODES = 2000
+EPOCHS = 300
+FREE, ONE_HOP, SELF = "edge-free model", "zero-budget control, one hop", "self-training control, one hop"
+PRIVATE, REFERENCE = "private model", "non-private reference"
+KINDS = {FREE: "edge-free", ONE_HOP: "one-hop", SELF: "self-training", PRIVATE: "private", REFERENCE: "non-private"}
+Key = tuple[str, float | None]
+Scores = dict[Key, tuple[float | None, float | None]]  # without edges, with own edges
+
+
+def demo(
+    out: Annotated[
+        Path, typer.Option(help="The folder for report.html and run.json; an older demo is replaced.")
+    ] = Path("gcon-demo"),
+    runs: Annotated[int, typer.Option(help="Trainings a budget, for the spread.")] = 3,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """See it work, in about a minute: private models, the controls they must beat, and a report.
+
+    Uses a made-up social graph of 2000 nodes, or Cora-ML if GCON_DATA names the folder of the data sets.
+    """
+    with Output(as_json=json, quiet=quiet).reporting() as output:
+        start = time.perf_counter()
+        fix = "3 takes about a minute."
+        check_number("runs", runs, allowed=lambda n: 1 <= n <= 1000, rule="must lie in [1, 1000]", fix=fix)
+        check_matplotlib()
+        _check_folder(out)
+        graph, about = _graph()
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=output.progress) as bar:
+            task = bar.add_task("training", total=runs * (len(EPSILONS) + 3))
+            data = run_demo(graph, about, runs, step=lambda stage: bar.update(task, advance=1, description=stage))
+        write_file(out / RECORD, to_json(data))
+        path = write_page(out, data)
+        seconds = time.perf_counter() - start
+        fields: dict[str, object] = {
+            "report": str(path),
+            "run": str(out / RECORD),
+            "data_set": data.data_set,
+            "models": [asdict(model) for model in data.models],
+            "verdict": list(verdict(data)),
+            "total": {"epsilon": data.total_epsilon, "delta": data.total_delta, "composition": "basic"},
+            "seconds": round(seconds, 1),
+        }
+        output.result(fields, f"{_words(data, runs)}\nReport: {path} ({seconds:.0f} seconds)")
+
+
+def run_demo(graph: PrivateGraph, about: str, runs: int, *, step: Callable[[str], None]) -> ReportData:
+    """Train everything and gather the record.
+
+    Privacy:
+        The private models pay the demo's ledger with secure noise; scores with own edges are diagnostics in it. The
+        non-private reference is trained and scored on a copy of the books.
+    """
+    books, copy = MemoryLedger(graph.name), MemoryLedger(f"{graph.name}, copy for the non-private reference")
+    found: list[Scores] = []
+    first: dict[float, ReleasedModel] = {}
+    for run in range(runs):
+        scores, models = _one_run(graph, run, books, copy, step)
+        found.append(scores)
+        first = first or models
+    shown, nodes = first[SHOWN], graph.nodes
+    settings = Settings(epsilon=SHOWN, encoder=EncoderSettings(epochs=EPOCHS))
+    total, seen = books.total(), predict_without_edges(shown, nodes.features)
+    return ReportData(
+        data_set=graph.name,
+        about=f"{about} {runs} runs, each with its own encoder and noise.",
+        time=datetime.now(UTC).isoformat(timespec="seconds"),
+        version=__version__,
+        shown_epsilon=SHOWN,
+        promise=(
+            f"This is the promise of one model, the one at epsilon {SHOWN:g}.",
+            *shown.statement().sentences,
+            in_words(shown.receipt.budget),
+            f"The demo released {runs * len(EPSILONS)} models of one graph. Whoever holds all of them faces the sum: "
+            f"epsilon {total.epsilon:g}, delta {total.delta:g}.",
+        ),
+        models=tuple(
+            ModelScores(
+                kind=KINDS[name],
+                name=name,
+                epsilon=epsilon,
+                none=tuple(pair[0] for scores in found if (pair := scores[name, epsilon])[0] is not None),
+                own_edges=tuple(pair[1] for scores in found if (pair := scores[name, epsilon])[1] is not None),
+            )
+            for name, epsilon in found[0]
+        ),
+        noise=tuple(_noise_level(model.receipt) for model in first.values()),
+        class_names=tuple(str(name) for name in nodes.class_names),
+        confusion=confusion_counts(seen.classes, nodes.labels, nodes.test_mask, nodes.num_classes),
+        reliability=reliability_bins(seen.probabilities, nodes.labels, nodes.test_mask),
+        settings={name: str(value) for name, value in asdict(settings).items() if name not in ("epsilon", "encoder")}
+        | {"delta": f"{shown.receipt.budget.delta:g}", "epsilon": ", ".join(f"{epsilon:g}" for epsilon in EPSILONS)}
+        | {f"encoder: {name}": str(value) for name, value in asdict(settings.encoder).items() if name != "seed"},
+        ledger=tuple(
+            LedgerLine(
+                number=entry.number,
+                time=entry.time,
+                kind=entry.request.kind.value,
+                purpose=entry.request.purpose,
+                epsilon=entry.request.cost.epsilon,
+                delta=entry.request.cost.delta,
+                outcome=entry.outcome.value,
+            )
+            for entry in books.entries()
+        ),
+        total_epsilon=total.epsilon,
+        total_delta=total.delta,
+    )
+
+
+def _one_run(
+    graph: PrivateGraph, run: int, books: Ledger, copy: Ledger, step: Callable[[str], None]
+) -> tuple[Scores, dict[float, ReleasedModel]]:
+    """All models of one run, on one edge-free encoder."""
+    nodes, encoding = graph.nodes, EncoderSettings(seed=run, epochs=EPOCHS)
+    purpose = f"demo, run {run + 1}"
+    encoder = train_encoder(nodes, encoding)
+    step("edge-free encoder")
+    trained = self_trained_encoder(nodes, encoder, encoding)
+    step("self-training")
+
+    def released(epsilon: float, ledger: Ledger) -> ReleasedModel:
+        settings = Settings(epsilon=epsilon, encoder=encoding)
+        noise = SystemRandomness()
+        model = train(graph, settings, ledger=ledger, randomness=noise, encoder=encoder, purpose=purpose)
+        step(f"epsilon {epsilon:g}")
+        return model
+
+    models = {epsilon: released(epsilon, books) for epsilon in EPSILONS}
+    reference = released(float("inf"), copy)
+    restart = reference.settings.inference_restart
+    controls = {ONE_HOP: encoder.probabilities(nodes.features), SELF: trained.probabilities(nodes.features)}
+    encoded = encoder.encode(nodes.features)
+
+    def score(classes: Tensor) -> float:
+        return micro_f1(classes, nodes.labels, nodes.test_mask)
+
+    def without(model: ReleasedModel) -> float:
+        return score(predict_without_edges(model, nodes.features).classes)
+
+    def own(model: ReleasedModel, edges: EdgeList) -> float:
+        return score(own_edge_predictions(model, encoded, edges).classes)
+
+    def own_of_all(edges: EdgeList) -> tuple[dict[str, float], dict[float, float]]:
+        hops = {name: one_hop(edges, values.double(), restart) for name, values in controls.items()}
+        return (
+            {name: score(values.argmax(dim=1)) for name, values in hops.items()},
+            {epsilon: own(model, edges) for epsilon, model in models.items()},
+        )
+
+    words = f"{purpose}: accuracy with own edges, for the operator"
+    hopped, private = diagnose(own_of_all, graph.edges, ledger=books, purpose=words)
+    best = diagnose(lambda edges: own(reference, edges), graph.edges, ledger=copy, purpose=words)
+    scores: Scores = {(FREE, None): (score(controls[ONE_HOP].argmax(dim=1)), None)}
+    scores |= {(name, None): (None, value) for name, value in hopped.items()}
+    scores |= {(PRIVATE, epsilon): (without(model), private[epsilon]) for epsilon, model in models.items()}
+    return scores | {(REFERENCE, None): (without(reference), best)}, models
+
+
+def _graph() -> tuple[PrivateGraph, str]:
+    if os.environ.get(DATA_VARIABLE):
+        return load("cora-ml"), "Cora-ML, a published citation graph whose edges are treated as private."
+    graph = social_circles(
+        NUM_NODES, num_classes=5, mean_degree=12.0, homophily=0.7, num_features=64, feature_signal=2.0, seed=7
+    )
+    return graph, f"A made-up graph of {NUM_NODES} people in 5 circles; its edges are treated as private."
+
+
+def _noise_level(receipt: Receipt) -> NoiseLevel:
+    """As `gcon plan` says it: the noise of one class over the largest possible class sum, from the public plan."""
+    plan, budget = receipt.plan, receipt.budget
+    classes, width, rows, rate = (
+        float(str(plan[name])) for name in ("num_classes", "num_features", "num_labelled", "noise_rate")
+    )
+    return NoiseLevel(
+        epsilon=budget.epsilon,
+        noise_to_signal=classes**2 * width / (rate * rows),
+        best_advantage=best_advantage(budget),
+        true_positive_rate=best_true_positive_rate(budget, 0.01),
+    )
+
+
+def _check_folder(out: Path) -> None:
+    """Refuse before a minute of work what could not be written afterwards."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        writable = os.access(out, os.W_OK)
+    except OSError:
+        writable = False
+    if not writable:
+        raise InputError("out", rule="must be a folder that can be written", got=str(out), fix="Choose another one.")
+
+
+def _words(data: ReportData, runs: int) -> str:
+    """The table, and what it shows."""
+    lines = [
+        f"Share of correct labels on the test nodes of {data.data_set}: mean and standard deviation, {runs} run(s)"
+    ]
+    lines.append(f"{'model':34s} {'epsilon':>8s}  {'no edge read':15s}  own edges (operator only)")
+    for model in data.models:
+        epsilon = {"private": f"{model.epsilon or 0:g}", "non-private": "none"}.get(model.kind, "0")
+        lines.append(f"{model.name:34s} {epsilon:>8s}  {_cell(model.none):15s}  {_cell(model.own_edges)}")
+    lines += ["", *verdict(data), ""]
+    lines.append(
+        f"{runs * len(EPSILONS)} private models were released, so the ledger holds epsilon {data.total_epsilon:g} and delta "
+        f"{data.total_delta:g} in all. The own-edges column is a diagnostic for the operator, not for publication."
+    )
+    return "\n".join(lines)
+
+
+def _cell(scores: tuple[float, ...]) -> str:
+    if not scores:
+        return "-"
+    mean, deviation = mean_and_deviation(scores)
+    return f"{mean:.3f} ± {deviation:.3f}"

@@ -51,7 +51,7 @@ from gcon.version import __version__
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 SHOWN = 1.0  # the budget whose promise, confusion matrix and calibration are shown
-NUM_NODES = 2000
+NUM_NODES = 3000
 EPOCHS = 300
 FREE, ONE_HOP, SELF = "edge-free model", "zero-budget control, one hop", "self-training control, one hop"
 PRIVATE, REFERENCE = "private model", "non-private reference"
@@ -70,7 +70,7 @@ def demo(
 ) -> None:
     """See it work, in about a minute: private models, the controls they must beat, and a report.
 
-    Uses a made-up social graph of 2000 nodes, or Cora-ML if GCON_DATA names the folder of the data sets.
+    Uses a made-up social graph of 3000 nodes, or Cora-ML if GCON_DATA names the folder of the data sets.
     """
     with Output(as_json=json, quiet=quiet).reporting() as output:
         start = time.perf_counter()
@@ -117,7 +117,7 @@ def run_demo(graph: PrivateGraph, about: str, runs: int, *, step: Callable[[str]
     total, seen = books.total(), predict_without_edges(shown, nodes.features)
     return ReportData(
         data_set=graph.name,
-        about=f"{about} {runs} runs, each with its own encoder and noise.",
+        about=f"{about} {runs} run(s), each with its own encoder and noise.",
         time=datetime.now(UTC).isoformat(timespec="seconds"),
         version=__version__,
         shown_epsilon=SHOWN,
@@ -142,9 +142,7 @@ def run_demo(graph: PrivateGraph, about: str, runs: int, *, step: Callable[[str]
         class_names=tuple(str(name) for name in nodes.class_names),
         confusion=confusion_counts(seen.classes, nodes.labels, nodes.test_mask, nodes.num_classes),
         reliability=reliability_bins(seen.probabilities, nodes.labels, nodes.test_mask),
-        settings={name: str(value) for name, value in asdict(settings).items() if name not in ("epsilon", "encoder")}
-        | {"delta": f"{shown.receipt.budget.delta:g}", "epsilon": ", ".join(f"{epsilon:g}" for epsilon in EPSILONS)}
-        | {f"encoder: {name}": str(value) for name, value in asdict(settings.encoder).items() if name != "seed"},
+        settings=_settings_in_words(settings, delta=shown.receipt.budget.delta),
         ledger=tuple(
             LedgerLine(
                 number=entry.number,
@@ -234,6 +232,17 @@ def _noise_level(receipt: Receipt) -> NoiseLevel:
     )
 
 
+def _settings_in_words(settings: Settings, *, delta: float) -> dict[str, str]:
+    values = asdict(settings) | {"delta": delta, "epsilon": EPSILONS}
+    for part in ("schemes", "encoder"):
+        values |= {f"{part}: {name}": value for name, value in values.pop(part).items()}
+    del values["encoder: seed"]  # another one every run
+    return {
+        name: ", ".join(f"{entry:g}" for entry in value) if isinstance(value, tuple) else str(value)
+        for name, value in values.items()
+    }
+
+
 def _check_folder(out: Path) -> None:
     """Refuse before a minute of work what could not be written afterwards."""
     try:
@@ -257,7 +266,8 @@ def _words(data: ReportData, runs: int) -> str:
     lines += ["", *verdict(data), ""]
     lines.append(
         f"{runs * len(EPSILONS)} private models were released, so the ledger holds epsilon {data.total_epsilon:g} and delta "
-        f"{data.total_delta:g} in all. The own-edges column is a diagnostic for the operator, not for publication."
+        f"{data.total_delta:g} in all. The own-edges column and the non-private row are "
+        "diagnostics for the operator, not for publication."
     )
     return "\n".join(lines)
 

@@ -55,7 +55,7 @@ class NoiseLevel:
 
 @dataclass(frozen=True, kw_only=True)
 class ReliabilityBin:
-    """Test nodes whose top probability lies in (low, high]: how sure the model was, and how often it was right."""
+    """Test nodes whose top probability lies from low to high: how sure the model was, and how often it was right."""
 
     low: float
     high: float
@@ -149,20 +149,20 @@ def confusion_counts(predicted: Tensor, labels: Tensor, mask: Tensor, num_classe
 def reliability_bins(
     probabilities: Tensor, labels: Tensor, mask: Tensor, *, count: int = 10
 ) -> tuple[ReliabilityBin, ...]:
-    """Nodes of a mask by the probability of their predicted class, in equal steps; empty steps are left out."""
+    """Nodes of a mask in groups of equal size, by the probability of their predicted class, from unsure to sure."""
     confidence, classes = probabilities[mask].max(dim=1)
     right = classes == labels[mask]
-    place = (confidence * count).ceil().long().clamp(1, count) - 1
+    groups = confidence.argsort(stable=True).tensor_split(count)
     return tuple(
         ReliabilityBin(
-            low=number / count,
-            high=(number + 1) / count,
-            count=int(chosen.sum()),
-            confidence=float(confidence[chosen].mean()),
-            accuracy=float(right[chosen].double().mean()),
+            low=float(confidence[group].min()),
+            high=float(confidence[group].max()),
+            count=len(group),
+            confidence=float(confidence[group].mean()),
+            accuracy=float(right[group].double().mean()),
         )
-        for number in range(count)
-        if bool((chosen := place == number).any())
+        for group in groups
+        if len(group)
     )
 
 

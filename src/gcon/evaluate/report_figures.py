@@ -132,24 +132,13 @@ def confusion_figure(data: ReportData) -> str:
 def reliability_figure(data: ReportData) -> str:
     """How often the model is right at each level of its own sureness; on the diagonal its word can be taken."""
     figure, axes = _canvas(5.4, 4.4)
-    most = max(bin_.count for bin_ in data.reliability)
-    for bin_ in data.reliability:
-        axes.bar(bin_.low, bin_.accuracy, width=bin_.high - bin_.low, align="edge", color=SECOND, alpha=0.15, lw=0)
+    seen = [entry.confidence for entry in data.reliability]
+    pad = max(0.001, 0.08 * (max(seen) - min(seen)))
     axes.plot([0, 1], [0, 1], color=INK, linestyle="--", lw=1, label="perfectly calibrated")
-    axes.plot(
-        [bin_.confidence for bin_ in data.reliability],
-        [bin_.accuracy for bin_ in data.reliability],
-        color=MAIN,
-        lw=1.2,
-        label="the model (dots: larger for more nodes)",
-    )
-    axes.scatter(
-        [bin_.confidence for bin_ in data.reliability],
-        [bin_.accuracy for bin_ in data.reliability],
-        s=[20 + 100 * bin_.count / most for bin_ in data.reliability],
-        color=MAIN,
-    )
-    axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="probability of the predicted class", ylabel="share that is right")
+    right = [entry.accuracy for entry in data.reliability]
+    axes.plot(seen, right, color=MAIN, lw=1.2, marker="o", label="the model (a dot: one tenth of the nodes)")
+    axes.set(xlim=(max(0.0, min(seen) - pad), min(1.0, max(seen) + pad)), ylim=(0, 1.15))
+    axes.set(xlabel="probability of the predicted class", ylabel="share that is right")
     axes.legend(frameon=False, loc="upper left", fontsize=9)
     return _svg(figure, "calibration", "Reliability")
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 from urllib.parse import quote
 
-from gcon.evaluate.report import OPERATOR_ONLY, ReportData, mean_and_deviation, verdict
+from gcon.evaluate.report import OPERATOR_ONLY, ModelScores, ReportData, mean_and_deviation, verdict
 from gcon.evaluate.report_figures import (
     access_figure,
     accuracy_figure,
@@ -53,6 +53,7 @@ figure .warn { margin: 0 0 .5rem; font-weight: 600; }
 caption { text-align: left; color: var(--soft); padding-bottom: .3rem; }
 th, td { padding: .25rem .8rem .25rem 0; text-align: left; border-bottom: 1px solid var(--faint); vertical-align: top; }
 details { margin-top: .6rem; } summary { cursor: pointer; } li { margin: .3rem 0; }
+#ledger td:nth-child(2) { white-space: nowrap; }
 @media print { details > * { display: block; } nav { display: none; } }
 """
 # The browser itself is told to load nothing from anywhere.
@@ -119,11 +120,11 @@ def _accuracy(data: ReportData) -> str:
         "bought with the budget."
     )
     rows = [
-        (model.name, _budget(model.epsilon), "own-edges" if model.own_edges else "none", len(scores), *_numbers(scores))
+        (model.name, _budget(model.epsilon), access, len(scores), *_numbers(scores), _audience(model, access))
         for model in data.models
-        for scores in [model.own_edges or model.none]
+        for access, scores in [("own-edges", model.own_edges) if model.own_edges else ("none", model.none)]
     ]
-    columns = ("model", "epsilon", "access", "runs", "mean", "standard deviation")
+    columns = ("model", "epsilon", "access", "runs", "mean", "standard deviation", "audience")
     return _figure("accuracy", caption, accuracy_figure(data), columns, rows, operator_only=True)
 
 
@@ -144,15 +145,23 @@ def _noise(data: ReportData) -> str:
 def _access(data: ReportData) -> str:
     caption = (
         "'No edge read': predictions for all nodes may be published. 'Own edges': each answer is for its owner only, and an "
-        "accuracy computed from such answers is for the operator."
+        "accuracy computed from such answers is for the operator. The non-private reference promises nothing, so both of its "
+        "numbers are for the operator."
     )
     rows = [
-        (model.name, _budget(model.epsilon), access, *_numbers(scores), " ".join(f"{score:.4f}" for score in scores))
+        (
+            model.name,
+            _budget(model.epsilon),
+            access,
+            *_numbers(scores),
+            " ".join(f"{score:.4f}" for score in scores),
+            _audience(model, access),
+        )
         for model in data.models
         for access, scores in (("none", model.none), ("own-edges", model.own_edges))
         if scores
     ]
-    columns = ("model", "epsilon", "access", "mean", "standard deviation", "runs")
+    columns = ("model", "epsilon", "access", "mean", "standard deviation", "runs", "audience")
     return _figure("access", caption, access_figure(data), columns, rows, operator_only=True)
 
 
@@ -176,13 +185,13 @@ def _calibration(data: ReportData) -> str:
     lean = sum(entry.count * (entry.accuracy - entry.confidence) for entry in data.reliability) / total
     if lean > 0.1:
         caption += (
-            " The probabilities are too low: the ridge that privacy asks for pulls all classes towards the same one. The "
-            "labels and their order can be used, the numbers should not be read as chances."
+            " The probabilities are too low: a strong ridge pulls all classes towards the same one. They should not "
+            "be read as chances; mind the scale of the axis."
         )
     elif lean < -0.1:
         caption += " The probabilities are too high: they should not be read as chances."
     rows = [
-        (f"{e.low:.1f} to {e.high:.1f}", e.count, f"{e.confidence:.4f}", f"{e.accuracy:.4f}") for e in data.reliability
+        (f"{e.low:.4f} to {e.high:.4f}", e.count, f"{e.confidence:.4f}", f"{e.accuracy:.4f}") for e in data.reliability
     ]
     columns = ("probability", "nodes", "mean probability", "share right")
     return _figure("calibration", caption, reliability_figure(data), columns, rows)
@@ -195,6 +204,11 @@ def _ledger(data: ReportData) -> str:
         "they cost nothing as long as nobody publishes them."
     )
     return _table(("entry", "time", "kind", "epsilon", "delta", "outcome", "purpose"), rows, caption)
+
+
+def _audience(model: ModelScores, access: str) -> str:
+    """Who may see a score: without noise in training or with edges at prediction, the operator alone."""
+    return "anybody" if access == "none" and model.kind != "non-private" else "operator only"
 
 
 def _numbers(scores: Sequence[float]) -> tuple[str, str]:
@@ -213,7 +227,6 @@ def _figure(
     badge, file = "", f"{name}.csv"
     if operator_only:
         badge, file = f'<p class="warn">{OPERATOR_ONLY}</p>\n', f"{name}-operator-only.csv"
-        columns, rows = (*columns, "audience"), [(*row, "operator only") for row in rows]
     text = io.StringIO()
     csv.writer(text, lineterminator="\r\n").writerows([columns, *rows])
     link = f'<a download="{file}" href="data:text/csv;charset=utf-8,{quote(text.getvalue())}">{file}</a>'

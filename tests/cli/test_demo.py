@@ -1,0 +1,91 @@
+"""`gcon demo` and `gcon report`, small: a few nodes, one run, few epochs."""
+
+import json
+import math
+import sys
+
+import pytest
+
+from gcon.cli import app as cli
+from gcon.cli import demo
+from gcon.evaluate.report import OPERATOR_ONLY, from_json
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    monkeypatch.setattr(demo, "NUM_NODES", 300)
+    monkeypatch.setattr(demo, "EPOCHS", 5)
+    monkeypatch.delenv("GCON_DATA", raising=False)
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["gcon", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        printed = capsys.readouterr()
+        return stopped.value.code, printed.out, printed.err
+
+    return call
+
+
+def test_demo_writes_a_report_and_prints_one_json_object(run, tmp_path):
+    folder = tmp_path / "demo"
+    code, out, err = run("demo", "--out", folder, "--runs", 1, "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert found["report"] == str(folder / "report.html")
+    assert sorted(path.name for path in folder.iterdir()) == ["report.html", "run.json"]
+    kinds = [model["kind"] for model in found["models"]]
+    assert kinds == ["edge-free", "one-hop", "self-training", *["private"] * 4, "non-private"]
+    assert [model["epsilon"] for model in found["models"] if model["kind"] == "private"] == [0.5, 1.0, 2.0, 4.0]
+    # The non-private reference is not in the demo's books.
+    assert found["total"]["epsilon"] == pytest.approx(7.5)
+    data = from_json((folder / "run.json").read_text())
+    assert [line.kind for line in data.ledger] == ["release"] * 4 + ["diagnostic"]
+    assert math.isfinite(data.total_epsilon)
+    levels = [level.noise_to_signal for level in data.noise]
+    assert levels == sorted(levels, reverse=True)
+    assert sum(map(sum, data.confusion)) == sum(entry.count for entry in data.reliability) > 0
+
+    page = (folder / "report.html").read_bytes()
+    assert OPERATOR_ONLY.encode() in page
+    (folder / "report.html").unlink()
+    assert run("report", folder)[:2] == (0, f"Written: {folder / 'report.html'}\n")
+    assert (folder / "report.html").read_bytes() == page
+
+    text = (folder / "run.json").read_text()
+    (folder / "run.json").write_text(text[:-200])
+    (folder / "report.html").unlink()
+    code, out, err = run("report", folder)
+    assert code == 2
+    assert "run.json" in err
+    assert [path.name for path in folder.iterdir()] == ["run.json"]
+    code, out, _ = run("report", folder, "--json")
+    assert (code, json.loads(out)["exit_code"]) == (2, 2)
+
+
+def test_demo_in_words_names_path_table_and_verdict(run, tmp_path):
+    code, out, err = run("demo", "--out", tmp_path, "--runs", 2)
+    assert code == 0
+    assert "zero-budget control, one hop" in out
+    assert "non-private reference" in out
+    assert "control" in out.split("\n\n")[1]
+    assert "not for publication" in out
+    assert str(tmp_path / "report.html") in out.splitlines()[-1]
+    assert "14/14" in err
+
+
+def test_bad_calls_end_with_2_and_leave_nothing(run, tmp_path):
+    assert run("demo", "--out", tmp_path / "new", "--runs", 0)[0] == 2
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "file").write_text("")
+    assert run("demo", "--out", tmp_path / "file", "--runs", 1)[0] == 2
+    assert run("report", tmp_path / "nowhere")[0] == 2
+    assert run("report", tmp_path)[0] == 2
+
+
+def test_quiet_and_missing_matplotlib(run, tmp_path, monkeypatch):
+    assert run("demo", "--out", tmp_path, "--runs", 1, "--quiet") == (0, "", "")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert run("report", tmp_path)[0] == 8
+    assert run("demo", "--out", tmp_path / "other")[0] == 8
+    assert not (tmp_path / "other").exists()

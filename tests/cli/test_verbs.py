@@ -166,6 +166,37 @@ def test_from_files_to_a_released_model_and_back(run, files, tmp_path):
     assert run("ledger", "verify", ledger)[0] == 0
 
 
+def test_scores_go_by_the_names_of_the_classes(run, files, tmp_path):
+    """A file in which one class has no training node numbers its classes otherwise; the score must not change."""
+    assert train(run, files, tmp_path / "model", "--quiet")[0] == 0
+    before = json.loads(run("evaluate", tmp_path / "model", *files, "--json")[1])
+    lines = (tmp_path / "nodes.csv").read_text().splitlines()
+    place = lines[0].split(",").index("label"), lines[0].split(",").index("split")
+    cells = [line.split(",") for line in lines[1:]]
+    for row in cells:
+        if row[place[0]] == "0" and row[place[1]] != "":
+            row[place[1]] = ""  # class 0 leaves all splits, so class 1 becomes number 0
+    (tmp_path / "nodes.csv").write_text("\n".join([lines[0], *(",".join(row) for row in cells)]) + "\n")
+    after = json.loads(run("evaluate", tmp_path / "model", *files, "--json")[1])
+    assert after["nodes"] < before["nodes"]
+    assert after["micro_f1"] > 0.4  # far above what shuffled class numbers would give
+
+
+def test_prediction_needs_no_labels_and_access_none_no_edges(run, files, tmp_path):
+    assert train(run, files, tmp_path / "model", "--quiet")[0] == 0
+    rows = [line.split(",") for line in (tmp_path / "nodes.csv").read_text().splitlines()]
+    drop = {rows[0].index("label"), rows[0].index("split")}
+    bare = [",".join(cell for place, cell in enumerate(row) if place not in drop) for row in rows]
+    (tmp_path / "bare.csv").write_text("\n".join(bare) + "\n")
+    whole, less = tmp_path / "whole.csv", tmp_path / "less.csv"
+    assert run("predict", tmp_path / "model", *files, "--out", whole)[0] == 0
+    assert run("predict", tmp_path / "model", "--nodes", tmp_path / "bare.csv", "--out", less)[0] == 0
+    assert whole.read_bytes() == less.read_bytes()
+    arguments = ["--nodes", tmp_path / "bare.csv", "--access", "own-edges", "--out", tmp_path / "own.csv"]
+    assert run("predict", tmp_path / "model", *arguments, "--json")[0] == 2  # needs the edges
+    assert run("predict", tmp_path / "model", *arguments, "--edges", tmp_path / "edges.csv")[0] == 0
+
+
 def test_a_ceiling_refuses_and_nothing_is_written_or_charged(run, files, tmp_path):
     ledger = tmp_path / "edges.csv.ledger"
     assert train(run, files, tmp_path / "first", "--quiet")[0] == 0

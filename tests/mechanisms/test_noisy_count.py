@@ -88,8 +88,8 @@ def lower_bound(mechanism, draws=60_000):
 
     def bound(cut, part):
         hits, alarms = int((near[part] >= cut).sum()), int((far[part] >= cut).sum())
-        low = scipy.stats.binomtest(hits, half).proportion_ci(0.99, "exact").low
-        high = scipy.stats.binomtest(alarms, half).proportion_ci(0.99, "exact").high
+        low = scipy.stats.binomtest(hits, half).proportion_ci(0.9999, "exact").low
+        high = scipy.stats.binomtest(alarms, half).proportion_ci(0.9999, "exact").high
         return math.log(low / high)
 
     best = max(range(8, 18), key=lambda cut: bound(cut, slice(half)))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import torch
 import typer
+from torch import Tensor
 
 from gcon.cli import options
 from gcon.cli.output import Output
@@ -24,11 +26,13 @@ from gcon.cli.source import (
 from gcon.errors import AccessRefusedError, InputError
 from gcon.evaluate.accuracy import micro_f1
 from gcon.evaluate.paid import paid_accuracy
+from gcon.graphs.nodes import PublicNodes
 from gcon.predict.no_edges import predict_without_edges
 from gcon.predict.own_edges import own_edge_predictions
 from gcon.predict.predictions import checked_access
 from gcon.privacy.randomness import SystemRandomness
 from gcon.release.gate import diagnose
+from gcon.release.model import ReleasedModel
 from gcon.release.read import load_release
 
 OPERATOR_ONLY = "For the operator's eyes: measured with private edges, without noise. Do not publish."
@@ -75,7 +79,7 @@ def evaluate(
             split=split,
         )
         graph, mask = loaded.graph, loaded.graph.nodes.test_mask
-        labels = graph.nodes.labels
+        labels = _in_model_order(graph.nodes, released)
         fields: dict[str, object] = {"access": kind, "nodes": int(mask.sum()), "publishable": kind == "none"}
         words = "No edge was read: this may be published."
         if kind == "none":
@@ -109,3 +113,10 @@ def evaluate(
             words = OPERATOR_ONLY
         fields["note"] = words
         output.result(fields, f"micro-F1 {fields['micro_f1']:.4f} on {fields['nodes']} nodes ({kind})\n{words}")
+
+
+def _in_model_order(nodes: PublicNodes, model: ReleasedModel) -> Tensor:
+    """The nodes' labels as the model numbers its classes, by name; a class that the model does not know is -1."""
+    places = {name: place for place, name in enumerate(model.settings.class_names)}
+    known = [places.get(name, -1) for name in nodes.class_names]
+    return torch.tensor([*known, -1])[nodes.labels]  # label -1, unknown, is the last entry

@@ -18,7 +18,7 @@ from gcon.cli.source import (
     NoHeader,
     Source,
     Split,
-    load_source,
+    load_features,
     open_ledger,
 )
 from gcon.errors import AccessRefusedError
@@ -63,7 +63,7 @@ def predict(
             )
         released = load_release(model)
         with output.progress.status("read"):
-            loaded = load_source(
+            loaded = load_features(
                 source,
                 edges=edges,
                 nodes=nodes,
@@ -71,12 +71,13 @@ def predict(
                 ignore_columns=ignore_column,
                 header=not no_header,
                 split=split,
+                read_edges_too=kind == "own-edges",
             )
-        table = loaded.graph.nodes.features
-        if kind == "own-edges":
-            found = predict_from_own_edges(released, table, loaded.graph.edges, ledger=open_ledger(loaded, ledger))
+        if kind == "own-edges" and loaded.edges is not None:
+            books = open_ledger(loaded, ledger)
+            found = predict_from_own_edges(released, loaded.features, loaded.edges, ledger=books)
         else:
-            found = predict_without_edges(released, table)
+            found = predict_without_edges(released, loaded.features)
         write_predictions(out, loaded.ids, found)
         fields: dict[str, object] = {
             "out": str(out),

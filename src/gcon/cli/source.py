@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from torch import Tensor
 
 from gcon.datasets import load, names
 from gcon.errors import InputError
+from gcon.graphs.edges import EdgeList
 from gcon.graphs.graph import PrivateGraph
-from gcon.interop.tables import read_edges, read_nodes
+from gcon.interop.tables import read_edges, read_node_features, read_nodes
+from gcon.privacy.boundary import Private
 from gcon.privacy.ledger_file import FileLedger
 
 Source = Annotated[str | None, typer.Argument(help="A data set by name (gcon data list); or pass --edges and --nodes.")]
@@ -28,11 +31,54 @@ LedgerPath = Annotated[Path | None, typer.Option("--ledger", help="Ledger file; 
 
 @dataclass(frozen=True, eq=False)
 class LoadedGraph:
-    """A graph, its node ids for output, and where its ledger lies by default."""
+    """A graph for training or scoring, and where its ledger lies by default."""
 
     graph: PrivateGraph
-    ids: Sequence[object]
     ledger_path: Path
+
+    @property
+    def name(self) -> str:
+        """The owner's name for the data."""
+        return self.graph.name
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedFeatures:
+    """What prediction needs: node ids for the output, public features, private edges if they are to be read."""
+
+    ids: Sequence[object]
+    features: Tensor
+    edges: Private[EdgeList] | None
+    name: str
+    ledger_path: Path
+
+
+def load_features(
+    source: str | None,
+    *,
+    edges: Path | None,
+    nodes: Path | None,
+    features: Path | None = None,
+    ignore_columns: Sequence[str] = (),
+    header: bool = True,
+    split: int = 0,
+    read_edges_too: bool,
+) -> LoadedFeatures:
+    """Read a graph for prediction: labels may be missing, and edges are opened as a file only if they are needed."""
+    if source is not None or nodes is None:
+        loaded = load_source(source, edges=edges, nodes=nodes, split=split)
+        graph = loaded.graph
+        return LoadedFeatures(
+            range(graph.nodes.num_nodes), graph.nodes.features, graph.edges, graph.name, loaded.ledger_path
+        )
+    ids, table = read_node_features(nodes, features_path=features)
+    private = None
+    if read_edges_too:
+        if edges is None:
+            raise InputError("--edges", rule="is needed for own-edges", got="nothing", fix="Pass the edges file.")
+        private = read_edges(edges, ids=ids, ignore_columns=ignore_columns, header=header)[0]
+    place = nodes if edges is None else edges
+    return LoadedFeatures(ids.tolist(), table, private, place.stem, place.with_name(f"{place.name}.ledger"))
 
 
 def load_source(
@@ -59,21 +105,21 @@ def load_source(
         )
     if source is not None:
         graph = load(source, split=split)
-        return LoadedGraph(graph, range(graph.nodes.num_nodes), _state_folder() / f"{graph.name}.ledger")
+        return LoadedGraph(graph, _state_folder() / f"{graph.name}.ledger")
     if edges is None or nodes is None:
         raise InputError("--edges, --nodes", rule="belong together", got="one of them", fix="Pass both.")
     table = read_nodes(nodes, features_path=features)
     private, hygiene = read_edges(edges, ids=table.ids, ignore_columns=ignore_columns, header=header)
     graph = PrivateGraph(table.nodes, private, hygiene, edges.stem)
-    return LoadedGraph(graph, table.ids.tolist(), edges.with_name(f"{edges.name}.ledger"))
+    return LoadedGraph(graph, edges.with_name(f"{edges.name}.ledger"))
 
 
-def open_ledger(loaded: LoadedGraph, path: Path | None) -> FileLedger:
+def open_ledger(loaded: LoadedGraph | LoadedFeatures, path: Path | None) -> FileLedger:
     """The ledger of the data: the one that was named, or the one beside it. An existing one keeps its own name."""
     target = loaded.ledger_path if path is None else path
     if path is None:
         target.parent.mkdir(parents=True, exist_ok=True)
-    return FileLedger(target, data_set=None if target.exists() else loaded.graph.name)
+    return FileLedger(target, data_set=None if target.exists() else loaded.name)
 
 
 def _state_folder() -> Path:

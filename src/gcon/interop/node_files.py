@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from gcon.errors import InputError
 from gcon.graphs.nodes import PublicNodes
@@ -96,6 +97,36 @@ def read_nodes(
     return reading.table
 
 
+def read_node_features(
+    path: str | Path,
+    *,
+    id_column: str = "id",
+    label_column: str = "label",
+    split_column: str = "split",
+    features_path: str | Path | None = None,
+    ignore_columns: Sequence[str] = (),
+) -> tuple[NodeIds, Tensor]:
+    """Read ids and features alone, for prediction: labels and splits may be missing, and are not read.
+
+    Args: those of `read_nodes`.
+
+    Privacy:
+        Everything in this file is public; errors may show it.
+    """
+    require_readers()
+    path = Path(path)
+    frame, problems = _frame(path, wanted=(id_column,), ignored=ignore_columns)
+    if frame is None:
+        raise_problems(problems)
+    ids, problems = read_ids(path, frame[id_column])
+    rest = frame.drop(id_column, label_column, split_column, *ignore_columns, strict=False)
+    beside = None if features_path is None else Path(features_path)
+    features, found = _features(path, rest, beside, height=frame.height)
+    if problems or found or ids is None or features is None:
+        raise_problems(problems + found)
+    return ids, features
+
+
 def class_list(num_classes: int | None, classes: Sequence[object] | None) -> Sequence[object] | None:
     """The class list that two alternative arguments ask for; None to take it from the training labels."""
     if num_classes is None and classes is None:
@@ -124,25 +155,8 @@ def inspect_nodes(
     ignore_columns: Sequence[str] = (),
 ) -> NodeReading:
     """Read the nodes file as far as it goes."""
-    wrong = file_problem(path, "nodes", suffixes=TABLES)
-    if wrong is not None:
-        return NodeReading(None, None, [wrong])
-    try:
-        names = [name for name, _ in column_types(path)]
-        repeated = repeated_columns(names)
-        frame = None if repeated else _whole(path, names)
-    except read_errors() as error:
-        got = (str(error).splitlines() or ["an error"])[0]
-        problem = node_problem(path, "must be readable", got, "Write the file again, in UTF-8.")
-        return NodeReading(None, None, [problem])
+    frame, problems = _frame(path, wanted=(id_column, label_column), ignored=ignore_columns)
     if frame is None:
-        got = f"{', '.join(repr(name) for name in repeated)} more than once"
-        problem = node_problem(path, "every column needs a name of its own", got, "Rename or drop one of them.")
-        return NodeReading(None, None, [problem])
-    problems = _column_problems(path, frame, wanted=(id_column, label_column), ignored=ignore_columns)
-    if not frame.height:
-        problems.append(node_problem(path, "needs at least one node", "no rows", "Add the nodes."))
-    if problems:
         return NodeReading(None, None, problems)
     ids, problems = read_ids(path, frame[id_column])
     split = frame[split_column] if split_column in frame.columns else None
@@ -151,14 +165,7 @@ def inspect_nodes(
     labels, class_names, found = read_labels(path, frame[label_column], masks, classes=classes)
     problems += found
     rest = frame.drop(id_column, label_column, split_column, *ignore_columns, strict=False)
-    if features_path is None:
-        features, found = features_of_table(path, rest)
-    else:
-        features, found = features_of_arrays(features_path, frame.height)
-        if rest.width:
-            got = ", ".join(repr(name) for name in rest.columns[:5])
-            rule, fix = "may hold no features beside features_path", "Drop them, or name them in ignore_columns."
-            problems.append(node_problem(path, rule, got, fix))
+    features, found = _features(path, rest, features_path, height=frame.height)
     problems += found
     if problems or ids is None or features is None:
         return NodeReading(None, ids, problems)
@@ -172,6 +179,41 @@ def inspect_nodes(
         class_names=tuple(class_names),
     )
     return NodeReading(NodeTable(ids, nodes), ids, [])
+
+
+def _frame(path: Path, *, wanted: Sequence[str], ignored: Sequence[str]) -> tuple[pl.DataFrame | None, list[Problem]]:
+    """The whole table, if it can be read and has the columns that are needed."""
+    wrong = file_problem(path, "nodes", suffixes=TABLES)
+    if wrong is not None:
+        return None, [wrong]
+    try:
+        names = [name for name, _ in column_types(path)]
+        repeated = repeated_columns(names)
+        frame = None if repeated else _whole(path, names)
+    except read_errors() as error:
+        got = (str(error).splitlines() or ["an error"])[0]
+        return None, [node_problem(path, "must be readable", got, "Write the file again, in UTF-8.")]
+    if frame is None:
+        got = f"{', '.join(repr(name) for name in repeated)} more than once"
+        return None, [node_problem(path, "every column needs a name of its own", got, "Rename or drop one of them.")]
+    problems = _column_problems(path, frame, wanted=wanted, ignored=ignored)
+    if not frame.height:
+        problems.append(node_problem(path, "needs at least one node", "no rows", "Add the nodes."))
+    return (None, problems) if problems else (frame, [])
+
+
+def _features(
+    path: Path, rest: pl.DataFrame, features_path: Path | None, *, height: int
+) -> tuple[Tensor | None, list[Problem]]:
+    """Features from the columns that are left, or from an array beside the table."""
+    if features_path is None:
+        return features_of_table(path, rest)
+    features, problems = features_of_arrays(features_path, height)
+    if rest.width:
+        got = ", ".join(repr(name) for name in rest.columns[:5])
+        rule, fix = "may hold no features beside features_path", "Drop them, or name them in ignore_columns."
+        problems.append(node_problem(path, rule, got, fix))
+    return features, problems
 
 
 def _column_problems(

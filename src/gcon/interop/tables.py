@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gcon.interop.edge_files import read_edges, scan_edges
 from gcon.interop.file_problems import Problem, require_readers
-from gcon.interop.node_files import NodeTable, class_list, inspect_nodes, read_nodes
+from gcon.interop.node_files import NodeTable, class_list, inspect_nodes, read_node_features, read_nodes
 from gcon.interop.node_ids import NodeIds
 from gcon.interop.write_files import write_edges, write_nodes
 
@@ -17,6 +17,7 @@ __all__ = [
     "Problem",
     "check_files",
     "read_edges",
+    "read_node_features",
     "read_nodes",
     "write_edges",
     "write_nodes",

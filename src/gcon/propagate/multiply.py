@@ -2,8 +2,7 @@
 
 `multiply_plain` is the reference: obviously right, slow. `Multiplier` is what runs: the transition as a sparse matrix
 with 32-bit indices, and the whole step (product, row normalisation, restart) in one call, in which every row is
-summed in the fixed order of its columns. A fused numba kernel was measured and is not faster on two cores at 10^6
-edges (see benchmarks/propagation.py), so there is no further dependency.
+summed in the fixed order of its columns. benchmarks/propagation.py compares it with torch's and scipy's own products.
 """
 
 from __future__ import annotations

@@ -56,3 +56,21 @@ def gaussian_multiplier(epsilon: float, delta: float) -> float:
         if high - low < 1e-15 * max(1.0, abs(high)):
             break
     return math.exp(high)
+
+
+def gaussian_epsilon(distance: float, delta: float) -> float:
+    """The smallest epsilon at this delta for two Gaussians of unit variance at this distance (upper end of bisection).
+
+    Example:
+        >>> round(gaussian_epsilon(1 / 3.730632, 1e-5), 6)
+        1.0
+    """
+    if distance <= 0 or gaussian_delta(0.0, distance) <= delta:
+        return 0.0
+    low, high = 0.0, 1.0
+    while gaussian_delta(high, distance) > delta:
+        low, high = high, 2 * high
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if gaussian_delta(middle, distance) > delta else (low, middle)
+    return high

@@ -15,6 +15,7 @@ from gcon.cli.predict import predict
 from gcon.cli.report import report
 from gcon.cli.statement import statement
 from gcon.cli.train import train
+from gcon.cli.tune import tune
 from gcon.cli.version import version
 
 app = typer.Typer(
@@ -24,7 +25,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (plan, train, predict, evaluate, statement, demo, report, version):
+for verb in (plan, tune, train, predict, evaluate, statement, demo, report, version):
     app.command()(verb)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(data.app, name="data")

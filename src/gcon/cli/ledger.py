@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
+from gcon.calibrate.composition import NAME, gaussian_total
 from gcon.cli import options
 from gcon.cli.output import Output
-from gcon.errors import InputError, LedgerError
+from gcon.errors import InputError, LedgerError, check_number
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger_file import FileLedger
 
@@ -25,14 +26,28 @@ def _open(path: Path) -> FileLedger:
 
 
 @app.command()
-def show(path: Path_, json: options.Json = False, quiet: options.Quiet = False) -> None:
-    """All entries, the total and the ceiling."""
+def show(
+    path: Path_,
+    extra_delta: Annotated[float, typer.Option(help="What the tighter rule may add to delta, in (0, 1).")] = 1e-6,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """All entries, the totals and the ceiling.
+
+    The total is the sum (basic composition), and the ceiling counts that. Many small releases without a delta of their
+    own cost less by Gaussian composition; where that is less, it is shown too.
+    """
     with Output(as_json=json, quiet=quiet).reporting() as output:
         books = _open(path)
+        check_number(
+            "extra-delta", extra_delta, allowed=lambda x: 0 < x < 1, rule="must lie in (0, 1)", fix="1e-6 is usual."
+        )
         entries, total, ceiling = books.entries(), books.total(), books.ceiling()
+        tighter = gaussian_total(entries, extra_delta=extra_delta)
         fields: dict[str, object] = {
             "data_set": books.data_set,
             "total": asdict(total) | {"composition": "basic"},
+            "tighter_total": asdict(tighter) | {"composition": NAME} if tighter.epsilon < total.epsilon else None,
             "ceiling": None if ceiling is None else asdict(ceiling),
             "entries": [
                 {
@@ -55,6 +70,11 @@ def show(path: Path_, json: options.Json = False, quiet: options.Quiet = False) 
         ]
         limit = "none" if ceiling is None else f"epsilon {ceiling.epsilon:g}, delta {ceiling.delta:g}"
         lines.append(f"spent on '{books.data_set}': epsilon {total.epsilon:g}, delta {total.delta:g}; ceiling: {limit}")
+        if fields["tighter_total"]:
+            lines.append(
+                f"by {NAME} composition, if budgets were fixed in advance: epsilon {tighter.epsilon:.4g}, delta "
+                f"{tighter.delta:.4g}"
+            )
         output.result(fields, "\n".join(lines))
 
 

@@ -27,6 +27,21 @@ def two_sided_geometric(randomness: Randomness, rate: Fraction) -> int:
             return -size if negative else size
 
 
+def coin_exp(randomness: Randomness, exponent: Fraction) -> bool:
+    """True with probability exactly exp(-exponent), for an exponent of at least 0."""
+    whole = int(exponent)
+    return all(_coin_exp(randomness, Fraction(1)) for _ in range(whole)) and _coin_exp(randomness, exponent - whole)
+
+
+def shuffled(randomness: Randomness, size: int) -> list[int]:
+    """The numbers 0 to size - 1 in uniformly random order (Fisher and Yates)."""
+    order = list(range(size))
+    for last in range(size - 1, 0, -1):
+        other = _below(randomness, last + 1)
+        order[last], order[other] = order[other], order[last]
+    return order
+
+
 def _coin_exp(randomness: Randomness, exponent: Fraction) -> bool:
     """True with probability exactly exp(-exponent), for an exponent in [0, 1]."""
     count = 1

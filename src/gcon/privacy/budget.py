@@ -86,3 +86,15 @@ def round_up_sum(numbers: Iterable[float]) -> float:
     exact = sum((Fraction(repr(float(number))) for number in numbers), Fraction(0))
     nearest = float(exact)
     return nearest if Fraction(repr(nearest)) >= exact else math.nextafter(nearest, math.inf)
+
+
+def round_down_difference(whole: float, part: float) -> float:
+    """What is left of `whole` after `part`, as decimals, rounded so that both together never exceed `whole`.
+
+    Example:
+        >>> round_down_difference(0.4, 0.1)
+        0.3
+    """
+    exact = Fraction(repr(float(whole))) - Fraction(repr(float(part)))
+    nearest = float(exact)
+    return nearest if Fraction(repr(nearest)) <= exact else math.nextafter(nearest, -math.inf)

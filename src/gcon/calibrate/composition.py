@@ -1,0 +1,49 @@
+"""Totals tighter than the sum, for releases whose mechanism allows it (docs/proofs/composition.md).
+
+A release of pure epsilon is at least as private as one Gaussian with distance mu = 2 Phi^-1(e^eps / (1 + e^eps)).
+Gaussians compose exactly: the distances add in squares. So many small pure releases cost about the square root of what
+their sum says. Releases with a delta of their own (the perturbed objective) add to that as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from scipy.special import expit, ndtri
+
+from gcon.calibrate.gaussian import gaussian_epsilon
+from gcon.privacy.budget import Budget, compose
+from gcon.privacy.ledger import LedgerEntry
+
+NAME = "gaussian"
+
+
+def pure_as_gaussian(epsilon: float) -> float:
+    """The distance of two unit Gaussians that are at least as easy to tell apart as any (epsilon, 0)-DP pair.
+
+    Example:
+        >>> round(pure_as_gaussian(1.0), 6)
+        1.232035
+    """
+    if epsilon <= 0:
+        return 0.0
+    # Phi^-1(1 - p) = -Phi^-1(p): accurate where e^eps / (1 + e^eps) would round to 1.
+    return -2 * float(ndtri(expit(-epsilon))) * (1 + 1e-12)
+
+
+def gaussian_total(entries: Iterable[LedgerEntry], *, extra_delta: float) -> Budget:
+    """Everything charged so far, by Gaussian composition where the mechanism allows it, basic composition elsewhere.
+
+    Holds if the budgets of the releases were fixed without looking at earlier releases; the mechanisms may depend on
+    them. For few releases the basic total is the smaller one.
+
+    Args:
+        entries: lines of a ledger.
+        extra_delta: what the tighter rule may add to delta, in (0, 1).
+    """
+    costs = [entry.request.cost for entry in entries]
+    tight = [cost for cost in costs if cost.delta == 0 and math.isfinite(cost.epsilon)]
+    rest: Sequence[Budget] = [cost for cost in costs if cost not in tight]
+    distance = math.hypot(*(pure_as_gaussian(cost.epsilon) for cost in tight)) * (1 + 1e-12)
+    return compose([*rest, Budget(gaussian_epsilon(distance, extra_delta), extra_delta)])

@@ -1,0 +1,17 @@
+"""Refuse before anything is computed or paid for what could not be written afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gcon.errors import InputError
+
+
+def check_new_file(out: Path) -> None:
+    """A file or folder that does not exist yet, in a folder that does."""
+    if out.exists():
+        raise InputError("out", rule="must not exist yet", got=str(out), fix="Choose another name.")
+    if not out.absolute().parent.is_dir():
+        raise InputError(
+            "out", rule="must lie in an existing folder", got=str(out), fix="Make the parent folder first."
+        )

@@ -1,0 +1,132 @@
+"""`gcon tune`: choose settings from free information, or pay for it, and say which."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from gcon.cli import options
+from gcon.cli.output import Output
+from gcon.cli.report import write_file
+from gcon.cli.source import (
+    Edges,
+    Features,
+    IgnoreColumn,
+    LedgerPath,
+    Nodes,
+    NoHeader,
+    Source,
+    Split,
+    load_source,
+    open_ledger,
+)
+from gcon.cli.targets import check_new_file
+from gcon.errors import check_number
+from gcon.pipeline import Settings
+from gcon.privacy.randomness import SystemRandomness
+from gcon.tune.choose import Tuned
+from gcon.tune.choose import tune as choose
+from gcon.tune.rehearse import combinations
+
+
+def tune(
+    source: Source = None,
+    *,
+    epsilon: options.Epsilon,
+    delta: Annotated[float | None, typer.Option(help="By default min(1e-5, 1/(10 n)) for n nodes.")] = None,
+    pay: Annotated[float | None, typer.Option(help="Part of epsilon that buys a choice which only edges make.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A new TOML file, for gcon train --config.")] = None,
+    draws: Annotated[int, typer.Option(help="Rehearsals of each candidate.")] = 3,
+    edges: Edges = None,
+    nodes: Nodes = None,
+    features: Features = None,
+    ignore_column: IgnoreColumn = [],  # noqa: B006
+    no_header: NoHeader = False,
+    split: Split = 0,
+    ledger: LedgerPath = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    config: options.Config = None,
+) -> None:
+    """Choose settings for a budget.
+
+    Free: encoder width, loss and ridge, by training with the real noise on the same nodes without any edge and scoring
+    on validation labels. Paid, with --pay: the inference restart, by private selection; training gets the rest.
+
+    Example: gcon tune cora-ml --epsilon 1 --pay 0.1 --out settings.toml
+    """
+    with Output(as_json=json, quiet=quiet).reporting() as output:
+        base = Settings(epsilon=epsilon, delta=delta)
+        check_number(
+            "draws",
+            draws,
+            allowed=lambda n: 1 <= n <= 1000,
+            rule="must lie in [1, 1000]",
+            fix="3 is usual.",
+            whole=True,
+        )
+        if out is not None:
+            check_new_file(out)
+        loaded = load_source(
+            source,
+            edges=edges,
+            nodes=nodes,
+            features=features,
+            ignore_columns=ignore_column,
+            header=not no_header,
+            split=split,
+        )
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=output.progress) as bar:
+            task = bar.add_task("rehearse", total=len(combinations(base)))
+            found = choose(
+                loaded.graph,
+                base,
+                pay=pay,
+                ledger=None if pay is None else open_ledger(loaded, ledger),
+                randomness=SystemRandomness,
+                draws=draws,
+                step=lambda done: bar.update(task, advance=1, description=done),
+            )
+        if out is not None:
+            write_file(out, as_toml(found))
+        fields: dict[str, object] = {
+            "settings": as_options(found.settings),
+            "choices": [asdict(choice) for choice in found.choices],
+            "cost": asdict(found.cost),
+            "rehearsals": [
+                {**as_options(rehearsal.settings), "mean": rehearsal.mean, "scores": list(rehearsal.scores)}
+                for rehearsal in found.rehearsals
+            ],
+            "out": None if out is None else str(out),
+        }
+        output.result(fields, as_toml(found) + ("" if out is None else f"Written: {out}"))
+
+
+def as_options(settings: Settings) -> dict[str, object]:
+    """Settings by the long options of `gcon train`."""
+    return {
+        "epsilon": settings.epsilon,
+        **({} if settings.delta is None else {"delta": settings.delta}),
+        "hidden": settings.encoder.hidden or 0,
+        "loss": settings.loss,
+        "ridge": settings.ridge,
+        "restart": settings.schemes.restart,
+        "steps": [f"{count:g}" for count in settings.schemes.steps],
+        "inference-restart": settings.inference_restart,
+    }
+
+
+def as_toml(found: Tuned) -> str:
+    """A configuration file for `gcon train`, each choice with its reason."""
+    reasons = {choice.setting.replace("_", "-"): f"{choice.how}: {choice.why}" for choice in found.choices}
+    reasons["epsilon"] = f"what is left after the choice, which cost epsilon {found.cost.epsilon:g}"
+    lines = []
+    for name, value in as_options(found.settings).items():
+        shown = f'"{value}"' if isinstance(value, str) else str(value).replace("'", '"')
+        lines.append(f"{name} = {shown}" + (f"  # {reasons[name]}" if name in reasons else ""))
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,1 @@
+"""Settings chosen from free information, or paid for; every choice says which."""

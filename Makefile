@@ -3,8 +3,10 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+BROWSER_STAMP := $(VENV)/.installed-browser
+DOCS_STAMP := $(VENV)/.installed-docs
 
-.PHONY: setup demo test lint types imports unit format experiments benchmarks clean
+.PHONY: setup demo test test-browser lint types imports unit format experiments benchmarks docs clean
 
 setup: $(STAMP)
 
@@ -36,6 +38,16 @@ unit: setup
 	# One thread a worker: two workers of two threads each would fight over two cores.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
+# The report in the system's Chromium. What drives it is installed on demand, so `make test` does without.
+test-browser: $(BROWSER_STAMP)
+	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || \
+		{ echo "make test-browser needs Chromium on the PATH. On Debian: apt-get install chromium" >&2; exit 1; }
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests_browser -n 2
+
+$(BROWSER_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[browser]"
+	touch $(BROWSER_STAMP)
+
 # Long work has commands of its own; both exit with 1 when a threshold is missed.
 benchmarks: setup
 	$(BIN)/python benchmarks/solver.py
@@ -47,9 +59,19 @@ experiments: setup
 	$(BIN)/python -m gcon.experiments.accuracy --out results/accuracy
 	$(BIN)/python -m gcon.experiments.centring --out results/centring
 
+# The docs' own tools are installed here and not by setup: `make test` does not need them.
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[all,dev,docs]"
+	touch $(DOCS_STAMP)
+
+# The site must work without a network: nothing in a page may be loaded from outside.
+docs: $(DOCS_STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	! grep -rElI --include='*.html' '<(link|script|img|iframe)[^>]*(src|href)="?(https?:)?//' site
+
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build site

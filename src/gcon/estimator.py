@@ -15,10 +15,9 @@ from torch import Tensor
 
 from gcon.encode.mlp import EncoderSettings
 from gcon.errors import AccessRefusedError, InputError
-from gcon.evaluate.accuracy import micro_f1
+from gcon.evaluate.accuracy import check_scored, micro_f1
 from gcon.graphs.edges import EdgeList, private_edges
 from gcon.graphs.graph import PrivateGraph, PublicGraph
-from gcon.graphs.nodes import features_fingerprint
 from gcon.interop.edges import as_edge_index
 from gcon.interop.inputs import (
     as_features,
@@ -33,7 +32,7 @@ from gcon.pipeline import Settings, train
 from gcon.predict.no_edges import predict_without_edges
 from gcon.predict.own_edges import own_edge_predictions, predict_from_own_edges
 from gcon.predict.predictions import Access, Predictions, checked_access
-from gcon.predict.public_graph import predict_on_public_graph
+from gcon.predict.public_graph import predict_on_public_graph, refuse_training_nodes
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger, MemoryLedger
 from gcon.privacy.randomness import randomness_from
@@ -65,6 +64,7 @@ class GCON(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         unit_input: scale raw feature rows to length 1 before encoding.
         dropout, weight_decay, learning_rate, epochs, patience: how the encoder is trained.
         encoder_seed: of the encoder's initial weights; public, and unrelated to the noise.
+        device: where propagation and the solver run: `auto` (a GPU if there is one), `cpu`, `cuda` or `cuda:NUMBER`.
         classes: the class list; None takes the labels among the training nodes. A `PrivateGraph` brings its own.
         ledger: pays for every fit on its data set. None accounts for each fit alone.
         random_state: None for secure noise. A seed is for experiments: such a model carries no promise.
@@ -110,6 +110,7 @@ class GCON(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         epochs: int = 300,
         patience: int = 60,
         encoder_seed: int = 0,
+        device: str = "auto",
         classes: Sequence[object] | None = None,
         ledger: Ledger | None = None,
         random_state: int | None = None,
@@ -135,6 +136,7 @@ class GCON(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.epochs = epochs
         self.patience = patience
         self.encoder_seed = encoder_seed
+        self.device = device
         self.classes = classes
         self.ledger = ledger
         self.random_state = random_state
@@ -232,6 +234,7 @@ class GCON(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels, chosen = self._scored_nodes(X, y, mask, num_nodes=int(features.shape[0]))
         if kind != "own-edges":
             return micro_f1(self.predictions(X, access=kind).classes, labels, chosen)
+        check_scored(chosen)
         private = self._private_edges(X, edges, num_nodes=int(features.shape[0]))
         encoded = self.model_.encoder.encode(features)
         return diagnose(
@@ -323,12 +326,7 @@ class GCON(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "access='public-graph' needs edges that were declared public: gcon.public_graph(data). Edges count as "
                 "private unless somebody says otherwise."
             )
-        if features_fingerprint(X.features) == self.model_.settings.training_nodes:
-            raise AccessRefusedError(
-                "access='public-graph' is refused for the node table that the model was trained on: its edges are "
-                "private. Use access='own-edges' or 'none'. For an experiment on edges that are truly public, call "
-                "gcon.predict.public_graph.predict_on_public_graph, which takes your word for it."
-            )
+        refuse_training_nodes(self.model_, X.features)
         return predict_on_public_graph(self.model_, X.features, X.edges)
 
     def _scored_nodes(self, X: Any, y: Any, mask: Any, *, num_nodes: int) -> tuple[Tensor, Tensor]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gcon.calibrate.plan import check_ridge, make_plan
+from gcon.devices import chosen_device
 from gcon.encode.encoder import Encoder
 from gcon.encode.mlp import EncoderSettings, train_encoder
 from gcon.encode.pseudo_labels import Expansion, check_expansion, training_rows
@@ -39,6 +40,9 @@ class Settings:
         noise_share: omega.
         margin: xi; None for the recommended rule.
         inference_restart: alpha_I.
+        device: where propagation and the solver run: `auto` (a GPU if there is one), `cpu`, `cuda` or `cuda:NUMBER`.
+            The encoder, with its few labelled rows, the noise and the certificate stay on the processor, and so does
+            all that is released.
     """
 
     epsilon: float
@@ -52,6 +56,7 @@ class Settings:
     noise_share: float = 0.9
     margin: float | None = None
     inference_restart: float = 0.3
+    device: str = "auto"
 
     def __post_init__(self) -> None:
         # Everything is checked here, long before anything is trained, opened or paid for.
@@ -60,6 +65,7 @@ class Settings:
         check_expansion(self.expand)
         check_ridge(ridge=self.ridge, noise_share=self.noise_share, margin=self.margin)
         check_bound(self.influence, self.schemes)
+        chosen_device(self.device)
         check_number(
             "inference_restart",
             self.inference_restart,
@@ -107,7 +113,8 @@ def train(
     rows = training_rows(nodes, encoder, settings.expand)
 
     progress("propagate")
-    aggregates = aggregate_privately(graph.edges, features, settings.schemes, bound=settings.influence)
+    device = chosen_device(settings.device)
+    aggregates = aggregate_privately(graph.edges, features, settings.schemes, bound=settings.influence, device=device)
 
     progress("calibrate")
     plan = make_plan(

@@ -1,48 +1,109 @@
-"""Every Python block in README and docs runs; every file they link to exists; no figure of a machine slips in."""
+"""What README and docs say is so: links, names, tables. Their blocks run in `test_blocks_run.py`."""
 
+import dataclasses
+import importlib
 import re
 from pathlib import Path
 
 import pytest
 
+import gcon
+from gcon.cli import output
+from gcon.evaluate.report import LedgerLine, ModelScores, NoiseLevel, ReportData
+from gcon.release.layout import NAMES
+
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("**/*.md")])
+API = sorted(DOCS.glob("api/*.md"))
 
 
-def blocks(page, language):
-    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), flags=re.DOTALL)
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
-def test_python_blocks_run(page, capsys):
-    space = {}
-    for block in blocks(page, "python"):
-        exec(compile(block, str(page), "exec"), space)
+def column(page, place, *, header):
+    """One column of the table that starts with this header cell."""
+    rows = [line.strip("|").split("|") for line in page.read_text().splitlines() if line.startswith("|")]
+    start = next(number for number, row in enumerate(rows) if row[0].strip() == header)
+    return [row[place].strip() for row in rows[start + 2 :]]
 
 
 def test_readme_says_the_promise(capsys):
-    space = {}
-    exec(blocks(ROOT / "README.md", "python")[0], space)
+    block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)[1]
+    exec(block, {})
     printed = capsys.readouterr().out
     assert "(1, 1e-05)-differentially private" in printed
     assert "Budget(epsilon=1.0, delta=1e-05)" in printed
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
         if not target.startswith(("http://", "https://")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+            # The site is built from docs/ alone: a link out of it would be dead there.
+            assert DOCS not in page.parents or (page.parent / target).resolve().is_relative_to(DOCS), target
 
 
-def test_commands_in_the_readme_are_targets_of_the_makefile():
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
-    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
-        for target in re.findall(r"`?make ([a-z-]+)", page.read_text()):
-            assert target in targets, target
+def navigation():
+    """The pages in the navigation of mkdocs.yml; read without a YAML library, which the tests' environment lacks."""
+    text = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n", 1)[1]
+    block = re.split(r"\n(?=\S)", text)[0]
+    return re.findall(r"^ +- (?:[^:\n]+: )?(\S+\.md)$", block, flags=re.MULTILINE)
 
 
-def test_modules_named_in_commands_exist():
-    for page in PAGES:
-        for module in re.findall(r"-m (gcon[.a-z_]+)", page.read_text()):
-            assert (ROOT / "src" / Path(*module.split("."))).with_suffix(".py").exists(), module
+def test_the_site_names_every_page_once():
+    assert sorted(navigation()) == sorted(str(page.relative_to(DOCS)) for page in DOCS.glob("**/*.md"))
+
+
+def test_the_site_loads_nothing_from_outside():
+    """Fonts and icons would come from other hosts; `make docs` looks at the built pages as well."""
+    settings = (ROOT / "mkdocs.yml").read_text()
+    assert "font: false" in settings
+    assert "//" not in settings
+    assert "//" not in (DOCS / "style.css").read_text()
+
+
+def test_exit_codes_are_those_of_the_command():
+    codes = {0, 1} | {code for _, code in output.EXIT_CODES}
+    listed = [int(code) for code in column(DOCS / "exit-codes.md", 0, header="code")]
+    assert listed == sorted(codes)
+    assert [int(code) for code in re.findall(r"^\| (\d+) ", output.__doc__, flags=re.MULTILINE)] == listed
+    examples = re.findall(r"^\*\*(\d+)\.\*\*", (DOCS / "exit-codes.md").read_text(), flags=re.MULTILINE)
+    assert [int(code) for code in examples] == listed
+
+
+def test_every_sharp_edge_has_a_severity_and_the_worst_come_first():
+    levels = ["high", "medium", "low"]
+    found = [levels.index(severity) for severity in column(DOCS / "sharp-edges.md", 1, header="what")]
+    assert found == sorted(found)
+
+
+def reference():
+    """All names that the Python reference shows."""
+    return [name for page in API for name in re.findall(r"^::: (\S+)$", page.read_text(), flags=re.MULTILINE)]
+
+
+@pytest.mark.parametrize("name", reference())
+def test_names_in_the_reference_exist(name):
+    module, _, last = name.rpartition(".")
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError:
+        assert hasattr(importlib.import_module(module), last)
+
+
+def test_the_reference_shows_every_public_name():
+    shown, index = set(reference()), (DOCS / "api" / "index.md").read_text()
+    for name in gcon.__all__:
+        assert f"`{name}`" in index
+        thing = getattr(gcon, name)
+        if name not in ("__version__", "datasets", "GconError"):  # a string, a module, and shown with its module
+            assert f"{thing.__module__}.{thing.__qualname__}" in shown
+    shown_data_sets = {name.rpartition(".")[2] for name in shown if name.startswith("gcon.datasets.")}
+    assert shown_data_sets == set(gcon.datasets.__all__)
+
+
+def test_file_formats_name_every_file_and_field():
+    text = (DOCS / "file-formats.md").read_text()
+    records = (ReportData, ModelScores, NoiseLevel, LedgerLine)
+    fields = [entry.name for record in records for entry in dataclasses.fields(record)]
+    for name in (*fields, *NAMES):
+        assert f"`{name}`" in text, name

@@ -211,4 +211,5 @@ def test_settings_hold_public_numbers_only():
         "noise_share",
         "margin",
         "inference_restart",
+        "device",
     }

@@ -4,12 +4,14 @@ import json
 import math
 import re
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
+from gcon.predict.predictions import Access
 from gcon.privacy.budget import Budget
 from gcon.privacy.receipt import Receipt
-from gcon.privacy.statement import ACCESS_PROMISES, statement
+from gcon.privacy.statement import ACCESS_PROMISES, MODEL_ACCESSES, statement
 
 RECEIPT = Receipt(
     time="2031-05-06T07:08:09+00:00",
@@ -90,12 +92,15 @@ def test_the_fields_are_a_copy():
 
 
 def test_every_access_has_its_promise():
-    assert statement(RECEIPT).fields["access"] == ACCESS_PROMISES
-    assert set(ACCESS_PROMISES) == {"none", "own-edges", "public-graph"}
+    assert statement(RECEIPT).fields["access"] == {access: ACCESS_PROMISES[access] for access in MODEL_ACCESSES}
+    assert MODEL_ACCESSES == ("none", "own-edges", "public-graph")
+    assert set(ACCESS_PROMISES) == set(get_args(Access))
     assert "may be published" in ACCESS_PROMISES["none"]
     assert "joint" in ACCESS_PROMISES["own-edges"]
     assert "not covered" in ACCESS_PROMISES["own-edges"]
     assert "nothing is promised" in ACCESS_PROMISES["public-graph"]
+    assert "may be published" in ACCESS_PROMISES["cached"]
+    assert "Nothing is promised" in ACCESS_PROMISES["full"]
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 50.0, 709.0, 1000.0, 1e6])

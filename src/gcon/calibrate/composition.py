@@ -2,13 +2,14 @@
 
 A release of pure epsilon is at least as private as one Gaussian with distance mu = 2 Phi^-1(e^eps / (1 + e^eps)).
 Gaussians compose exactly: the distances add in squares. So many small pure releases cost about the square root of what
-their sum says. Releases with a delta of their own (the perturbed objective) add to that as they are.
+their sum says. Gaussian releases enter with their own distance. Releases of which only (epsilon, delta) is known (the
+perturbed objective) add to that as they are.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from scipy.special import expit, ndtri
 
@@ -42,8 +43,23 @@ def gaussian_total(entries: Iterable[LedgerEntry], *, extra_delta: float) -> Bud
         entries: lines of a ledger.
         extra_delta: what the tighter rule may add to delta, in (0, 1).
     """
-    costs = [entry.request.cost for entry in entries]
-    tight = [cost for cost in costs if cost.delta == 0 and math.isfinite(cost.epsilon)]
-    rest: Sequence[Budget] = [cost for cost in costs if cost not in tight]
-    distance = math.hypot(*(pure_as_gaussian(cost.epsilon) for cost in tight)) * (1 + 1e-12)
-    return compose([*rest, Budget(gaussian_epsilon(distance, extra_delta), extra_delta)])
+    rest: list[Budget] = []
+    distances: list[float] = []
+    for entry in entries:
+        distance = _distance(entry)
+        if distance is None:
+            rest.append(entry.request.cost)
+        else:
+            distances.append(distance)
+    total = math.hypot(*distances) * (1 + 1e-12)
+    return compose([*rest, Budget(gaussian_epsilon(total, extra_delta), extra_delta)])
+
+
+def _distance(entry: LedgerEntry) -> float | None:
+    """The Gaussian distance of a release, or None if only its budget is known."""
+    cost, given = entry.request.cost, entry.request.gaussian_distance
+    if math.isinf(cost.epsilon):
+        return None
+    if given is not None:
+        return given
+    return pure_as_gaussian(cost.epsilon) if cost.delta == 0 else None

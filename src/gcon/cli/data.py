@@ -1,4 +1,4 @@
-"""`gcon data`: named data sets, checks of files, and made-up graphs."""
+"""`gcon data`: named data sets, checks and conversion of files, and made-up graphs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import typer
 
 from gcon.cli import options
 from gcon.cli.output import Output
-from gcon.cli.source import Features, IgnoreColumn, NoHeader
+from gcon.cli.source import Features, IgnoreColumn, NoHeader, SourceColumn, TargetColumn, ledger_beside
 from gcon.datasets import FACTS
 from gcon.datasets.facts import facts_of
 from gcon.datasets.synthetic import social_circles_parts
 from gcon.errors import InputError
-from gcon.interop.tables import check_files, write_edges, write_nodes
+from gcon.interop.tables import check_files, convert_files, write_edges, write_nodes
 
 app = typer.Typer(help="Data sets and files.", no_args_is_help=True)
 
@@ -46,6 +46,8 @@ def check(
     nodes: Annotated[Path, typer.Option(help="The nodes file.")],
     edges: Annotated[Path | None, typer.Option(help="The edges file.")] = None,
     features: Features = None,
+    source_column: SourceColumn = "source",
+    target_column: TargetColumn = "target",
     ignore_column: IgnoreColumn = [],  # noqa: B006
     no_header: NoHeader = False,
     json: options.Json = False,
@@ -56,11 +58,63 @@ def check(
     Problems of the nodes come with their row numbers; those of the edges without any content.
     """
     with Output(as_json=json, quiet=quiet).reporting() as output:
-        problems = check_files(nodes, edges, features_path=features, ignore_columns=ignore_column, header=not no_header)
+        problems = check_files(
+            nodes,
+            edges,
+            features_path=features,
+            source_column=source_column,
+            target_column=target_column,
+            header=not no_header,
+            ignore_columns=ignore_column,
+        )
         fields: dict[str, object] = {"ok": not problems, "problems": [str(problem) for problem in problems]}
         output.result(fields, "\n".join(str(problem) for problem in problems) or "nothing is wrong")
         if problems:
             raise typer.Exit(2)
+
+
+@app.command()
+def convert(
+    nodes: Annotated[Path, typer.Option(help="The nodes file.")],
+    out: Annotated[Path, typer.Option(help="An existing folder; no file in it is ever replaced.")],
+    file_format: Annotated[str, typer.Option("--format", help="csv, tsv, parquet or npz.")],
+    edges: Annotated[Path | None, typer.Option(help="The edges file.")] = None,
+    features: Features = None,
+    source_column: SourceColumn = "source",
+    target_column: TargetColumn = "target",
+    ignore_column: IgnoreColumn = [],  # noqa: B006
+    no_header: NoHeader = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Write the same graph in another format: nodes.FORMAT and edges.FORMAT.
+
+    Converts files (a data set by name is none); npz gives nodes.csv, features.npz and edges.npz. Nothing is released,
+    so nothing is charged; what was spent on the old edges file stays spent, and its ledger goes with the new one.
+    Example: gcon data convert --nodes nodes.csv --edges edges.csv --out folder --format parquet
+    """
+    with Output(as_json=json, quiet=quiet).reporting() as output:
+        with output.progress.status("convert"):
+            done = convert_files(
+                nodes,
+                edges,
+                out=out,
+                file_format=file_format,
+                features=features,
+                source_column=source_column,
+                target_column=target_column,
+                header=not no_header,
+                ignore_columns=ignore_column,
+            )
+        fields: dict[str, object] = {kind: str(path) for kind, path in done.files.items()}
+        fields["features_narrowed"] = done.features_narrowed
+        lines = [f"Written: {', '.join(str(path) for path in done.files.values())}"]
+        if done.features_narrowed:
+            lines.append("Text is read as 32-bit numbers: the features lose digits. Parquet and npz keep them.")
+        if edges is not None:
+            fields["ledger"] = str(ledger_beside(edges))
+            lines.append(f"These are the same private edges: keep paying from --ledger {ledger_beside(edges)}.")
+        output.result(fields, "\n".join(lines))
 
 
 @app.command()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 import typer
@@ -12,29 +13,45 @@ from torch import Tensor
 from gcon.cli import options
 from gcon.cli.output import Output
 from gcon.cli.source import (
+    EdgeFormat,
     Edges,
     Features,
     IgnoreColumn,
     LedgerPath,
     Nodes,
     NoHeader,
+    PublicEdges,
     Source,
+    SourceColumn,
     Split,
+    TargetColumn,
+    load_nodes,
     load_source,
     open_ledger,
+    public_files,
 )
-from gcon.errors import AccessRefusedError, InputError
-from gcon.evaluate.accuracy import micro_f1
+from gcon.errors import InputError
+from gcon.evaluate.accuracy import check_scored
 from gcon.evaluate.paid import paid_accuracy
+from gcon.evaluate.scores import Scores, score
 from gcon.graphs.nodes import PublicNodes
+from gcon.interop.tables import read_nodes, read_public_edges
 from gcon.predict.no_edges import predict_without_edges
 from gcon.predict.own_edges import own_edge_predictions
-from gcon.predict.predictions import checked_access
+from gcon.predict.predictions import Access, checked_access
+from gcon.predict.public_graph import predict_on_public_graph, refuse_training_nodes
 from gcon.privacy.randomness import SystemRandomness
+from gcon.privacy.statement import ACCESS_PROMISES
 from gcon.release.gate import diagnose
 from gcon.release.model import ReleasedModel
 from gcon.release.read import load_release
 
+FURTHER = {
+    "macro_f1": "macro-F1",
+    "balanced_accuracy": "balanced accuracy",
+    "log_loss": "log loss",
+    "expected_calibration_error": "calibration error",
+}
 OPERATOR_ONLY = "For the operator's eyes: measured with private edges, without noise. Do not publish."
 
 
@@ -42,11 +59,14 @@ def evaluate(
     model: Annotated[Path, typer.Argument(help="A release folder.")],
     source: Source = None,
     *,
-    access: Annotated[str, typer.Option(help="none, or own-edges.")] = "none",
+    access: Annotated[str, typer.Option(help="none, own-edges, or public-graph with --public-edges.")] = "none",
     paid: Annotated[float | None, typer.Option(help="Epsilon for a noisy count that may be published.")] = None,
     edges: Edges = None,
     nodes: Nodes = None,
+    public_edges: PublicEdges = None,
     features: Features = None,
+    source_column: SourceColumn = "source",
+    target_column: TargetColumn = "target",
     ignore_column: IgnoreColumn = [],  # noqa: B006
     no_header: NoHeader = False,
     split: Split = 0,
@@ -55,37 +75,46 @@ def evaluate(
     quiet: options.Quiet = False,
     config: options.Config = None,
 ) -> None:
-    """Micro-F1 on the test nodes.
+    """Scores on the test nodes: micro-F1, and more by class and for the probabilities.
 
-    With own-edges it is a diagnostic: recorded, and not for publication, unless --paid EPSILON buys a noisy count.
+    With own-edges they are diagnostics: recorded, and not for publication, unless --paid EPSILON buys a noisy count.
     Example: gcon evaluate model cora-ml --access own-edges
     """
     with Output(as_json=json, quiet=quiet).reporting() as output:
         kind = checked_access(access)
-        if kind == "public-graph":
-            raise AccessRefusedError("access='public-graph' is for graphs whose edges are public; a SOURCE is private.")
+        public = public_files(kind, source=source, edges=edges, nodes=nodes, public_edges=public_edges)
         if paid is not None and kind != "own-edges":
             raise InputError(
-                "paid", rule="goes with --access own-edges", got=kind, fix="Without edges nothing is to be paid."
+                "paid",
+                rule="goes with --access own-edges",
+                got=kind,
+                fix="Without private edges nothing is to be paid.",
             )
-        released = load_release(model)
-        loaded = load_source(
-            source,
-            edges=edges,
-            nodes=nodes,
-            features=features,
-            ignore_columns=ignore_column,
+        edge_format = EdgeFormat(
+            source_column=source_column,
+            target_column=target_column,
             header=not no_header,
-            split=split,
+            ignore_columns=ignore_column,
         )
-        graph, mask = loaded.graph, loaded.graph.nodes.test_mask
-        labels = _in_model_order(graph.nodes, released)
-        fields: dict[str, object] = {"access": kind, "nodes": int(mask.sum()), "publishable": kind == "none"}
-        words = "No edge was read: this may be published."
+        released = load_release(model)
+        if public is not None:
+            found, mask = _on_public_graph(released, *public, features=features, edge_format=edge_format)
+            output.result(*_told(asdict(found), kind, mask, publishable=True, words=ACCESS_PROMISES[kind]))
+            return
         if kind == "none":
-            fields["micro_f1"] = micro_f1(predict_without_edges(released, graph.nodes.features).classes, labels, mask)
-        elif paid is not None:
-            found = paid_accuracy(
+            table = load_nodes(source, edges=edges, nodes=nodes, features=features, split=split)
+            mask = table.test_mask
+            found = score(predict_without_edges(released, table.features), _in_model_order(table, released), mask)
+            words = "No edge was read: this may be published."
+            output.result(*_told(asdict(found), kind, mask, publishable=True, words=words))
+            return
+        loaded = load_source(source, edges=edges, nodes=nodes, features=features, split=split, **vars(edge_format))
+        graph, mask = loaded.graph, loaded.graph.nodes.test_mask
+        check_scored(mask)  # public, so found out before a ledger is made and edges are opened
+        released.encoder.check(graph.nodes.features)
+        labels = _in_model_order(graph.nodes, released)
+        if paid is not None:
+            bought = paid_accuracy(
                 released,
                 graph.nodes.features,
                 labels,
@@ -95,24 +124,40 @@ def evaluate(
                 ledger=open_ledger(loaded, ledger),
                 randomness=SystemRandomness(),
             )
-            words = f"Paid with epsilon {paid:g}: this may be published. Noise: {found.standard_deviation:.4f}."
-            fields |= {
-                "micro_f1": found.micro_f1,
-                "standard_deviation": found.standard_deviation,
-                "epsilon": paid,
-                "publishable": True,
-            }
+            words = f"Paid with epsilon {paid:g}: this may be published. Noise: {bought.standard_deviation:.4f}."
+            count = {"micro_f1": bought.micro_f1, "standard_deviation": bought.standard_deviation, "epsilon": paid}
+            output.result(*_told(count, kind, mask, publishable=True, words=words))
         else:
             encoded = released.encoder.encode(graph.nodes.features)
-            fields["micro_f1"] = diagnose(
-                lambda opened: micro_f1(own_edge_predictions(released, encoded, opened).classes, labels, mask),
+            found = diagnose(
+                lambda opened: score(own_edge_predictions(released, encoded, opened), labels, mask),
                 graph.edges,
                 ledger=open_ledger(loaded, ledger),
                 purpose="accuracy with own edges, for the operator",
             )
-            words = OPERATOR_ONLY
-        fields["note"] = words
-        output.result(fields, f"micro-F1 {fields['micro_f1']:.4f} on {fields['nodes']} nodes ({kind})\n{words}")
+            output.result(*_told(asdict(found), kind, mask, publishable=False, words=OPERATOR_ONLY))
+
+
+def _on_public_graph(
+    model: ReleasedModel, nodes: Path, edges: Path, *, features: Path | None, edge_format: EdgeFormat
+) -> tuple[Scores, Tensor]:
+    """Scores over edges that the caller declares public, and the nodes that they are about."""
+    table = read_nodes(nodes, features_path=features)
+    refuse_training_nodes(model, table.nodes.features)
+    bare = read_public_edges(edges, ids=table.ids, **vars(edge_format))
+    found = predict_on_public_graph(model, table.nodes.features, bare)
+    return score(found, _in_model_order(table.nodes, model), table.nodes.test_mask), table.nodes.test_mask
+
+
+def _told(
+    scores: dict[str, Any], kind: Access, mask: Tensor, *, publishable: bool, words: str
+) -> tuple[dict[str, object], str]:
+    """The scores as fields and in words, with who may see them."""
+    nodes = int(mask.sum())
+    fields = {"access": kind, "nodes": nodes, "publishable": publishable, **scores, "note": words}
+    lines = [f"micro-F1 {scores['micro_f1']:.4f} on {nodes} nodes ({kind})"]
+    more = [f"{title} {scores[name]:.4f}" for name, title in FURTHER.items() if name in scores]
+    return fields, "\n".join([*lines, *([", ".join(more)] if more else []), words])
 
 
 def _in_model_order(nodes: PublicNodes, model: ReleasedModel) -> Tensor:

@@ -84,7 +84,9 @@ def verify(path: Path_, json: options.Json = False, quiet: options.Quiet = False
     with Output(as_json=json, quiet=quiet).reporting() as output:
         found = _open(path).verify()
         if not found.ok:
-            raise LedgerError(f"line {found.line_number}: {found.problem}")
+            raise LedgerError(
+                f"ledger {path}: {found.problem} Restore it and its head together from a backup: what was spent stays spent."
+            )
         output.result(asdict(found), f"whole: {found.lines} lines; last hash {found.last_hash}")
 
 

@@ -19,12 +19,16 @@ def _read_config(context: typer.Context, path: Path | None) -> Path | None:
     try:
         content = tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise typer.BadParameter(f"cannot be read as TOML: {type(error).__name__}") from None
+        raise typer.BadParameter(
+            f"cannot be read as TOML ({type(error).__name__}). Write lines like, for example, epsilon = 1.0"
+        ) from None
     known = {parameter.name for parameter in context.command.params}
     values = {key.replace("-", "_"): value for key, value in content.items()}
     unknown = sorted(set(values) - {name for name in known if name})
     if unknown:
-        raise typer.BadParameter(f"has keys that this verb does not know: {', '.join(unknown)}")
+        raise typer.BadParameter(
+            f"has keys that this verb does not know: {', '.join(unknown)}. Keys are the verb's long options."
+        )
     context.default_map = {**(context.default_map or {}), **values}
     return path
 

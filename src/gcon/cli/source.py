@@ -12,10 +12,12 @@ import typer
 from torch import Tensor
 
 from gcon.datasets import load, names
-from gcon.errors import InputError
+from gcon.errors import AccessRefusedError, InputError
 from gcon.graphs.edges import EdgeList
 from gcon.graphs.graph import PrivateGraph
+from gcon.graphs.nodes import PublicNodes
 from gcon.interop.tables import read_edges, read_node_features, read_nodes
+from gcon.predict.predictions import Access
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger_file import FileLedger
 
@@ -24,9 +26,25 @@ Edges = Annotated[Path | None, typer.Option(help="Edges: CSV, TSV, Parquet with 
 Nodes = Annotated[Path | None, typer.Option(help="Nodes: CSV or Parquet with columns id, label, split and features.")]
 Features = Annotated[Path | None, typer.Option(help="Features as .npy or .npz, one row a node, beside --nodes.")]
 IgnoreColumn = Annotated[list[str], typer.Option(help="A further column of the edges file to leave unread; repeat.")]
+SourceColumn = Annotated[str, typer.Option(help="The column of the edges file with one end of each edge.")]
+TargetColumn = Annotated[str, typer.Option(help="The column of the edges file with the other end.")]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="The edges file has two columns and no header.")]
 Split = Annotated[int, typer.Option(help="Which split of a named data set; 0 is the paper's.")]
+PublicEdges = Annotated[
+    Path | None,
+    typer.Option(help="Edges that everybody may know, with --access public-graph: nothing is promised about them."),
+]
 LedgerPath = Annotated[Path | None, typer.Option("--ledger", help="Ledger file; by default beside the edges.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgeFormat:
+    """How an edges file is written: for `**vars(...)`, with the names of `read_edges`."""
+
+    source_column: str = "source"
+    target_column: str = "target"
+    header: bool = True
+    ignore_columns: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +77,10 @@ def load_features(
     edges: Path | None,
     nodes: Path | None,
     features: Path | None = None,
-    ignore_columns: Sequence[str] = (),
+    source_column: str = "source",
+    target_column: str = "target",
     header: bool = True,
+    ignore_columns: Sequence[str] = (),
     split: int = 0,
     read_edges_too: bool,
 ) -> LoadedFeatures:
@@ -76,9 +96,16 @@ def load_features(
     if read_edges_too:
         if edges is None:
             raise InputError("--edges", rule="is needed for own-edges", got="nothing", fix="Pass the edges file.")
-        private = read_edges(edges, ids=ids, ignore_columns=ignore_columns, header=header)[0]
+        private = read_edges(
+            edges,
+            ids=ids,
+            source_column=source_column,
+            target_column=target_column,
+            header=header,
+            ignore_columns=ignore_columns,
+        )[0]
     place = nodes if edges is None else edges
-    return LoadedFeatures(ids.tolist(), table, private, place.stem, place.with_name(f"{place.name}.ledger"))
+    return LoadedFeatures(ids.tolist(), table, private, place.stem, ledger_beside(place))
 
 
 def load_source(
@@ -87,8 +114,10 @@ def load_source(
     edges: Path | None,
     nodes: Path | None,
     features: Path | None = None,
-    ignore_columns: Sequence[str] = (),
+    source_column: str = "source",
+    target_column: str = "target",
     header: bool = True,
+    ignore_columns: Sequence[str] = (),
     split: int = 0,
 ) -> LoadedGraph:
     """Read a named data set or a pair of files.
@@ -109,9 +138,61 @@ def load_source(
     if edges is None or nodes is None:
         raise InputError("--edges, --nodes", rule="belong together", got="one of them", fix="Pass both.")
     table = read_nodes(nodes, features_path=features)
-    private, hygiene = read_edges(edges, ids=table.ids, ignore_columns=ignore_columns, header=header)
+    private, hygiene = read_edges(
+        edges,
+        ids=table.ids,
+        source_column=source_column,
+        target_column=target_column,
+        header=header,
+        ignore_columns=ignore_columns,
+    )
     graph = PrivateGraph(table.nodes, private, hygiene, edges.stem)
-    return LoadedGraph(graph, edges.with_name(f"{edges.name}.ledger"))
+    return LoadedGraph(graph, ledger_beside(edges))
+
+
+def load_nodes(
+    source: str | None, *, edges: Path | None, nodes: Path | None, features: Path | None = None, split: int = 0
+) -> PublicNodes:
+    """The public side alone: no edges file is opened, if one was named at all."""
+    if source is None and nodes is not None:
+        return read_nodes(nodes, features_path=features).nodes
+    return load_source(source, edges=edges, nodes=nodes, features=features, split=split).graph.nodes
+
+
+def public_files(
+    kind: Access, *, source: str | None, edges: Path | None, nodes: Path | None, public_edges: Path | None
+) -> tuple[Path, Path] | None:
+    """The nodes and edges of a public graph; None if the access is another one.
+
+    Edges are read as public only where somebody says that they are, and nothing says otherwise.
+
+    Privacy:
+        Looks at options and at names of files; opens none.
+    """
+    if kind != "public-graph":
+        if public_edges is not None:
+            rule, fix = "go with --access public-graph", "Private edges go with --edges."
+            raise InputError("--public-edges", rule=rule, got=f"--access {kind}", fix=fix)
+        return None
+    if source is not None or edges is not None:
+        raise AccessRefusedError(
+            "access='public-graph' reads all edges, and those of a SOURCE or of --edges are private. Pass edges that "
+            "everybody may know with --public-edges and --nodes, or use access='own-edges' or 'none'."
+        )
+    if nodes is None or public_edges is None:
+        rule = "are needed for public-graph"
+        raise InputError("--public-edges, --nodes", rule=rule, got="one of them or none", fix="Pass both.")
+    if ledger_beside(public_edges).exists():
+        raise AccessRefusedError(
+            f"A ledger lies beside {public_edges.name}: its edges have been used as private ones, and edges do not become "
+            "public by being called so. Use access='own-edges' or 'none'."
+        )
+    return nodes, public_edges
+
+
+def ledger_beside(edges: Path) -> Path:
+    """Where the ledger of an edges file lies by default."""
+    return edges.with_name(f"{edges.name}.ledger")
 
 
 def open_ledger(loaded: LoadedGraph | LoadedFeatures, path: Path | None) -> FileLedger:

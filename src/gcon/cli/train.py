@@ -17,10 +17,13 @@ from gcon.cli.source import (
     Nodes,
     NoHeader,
     Source,
+    SourceColumn,
     Split,
+    TargetColumn,
     load_source,
     open_ledger,
 )
+from gcon.cli.targets import check_new_file
 from gcon.encode.mlp import EncoderSettings
 from gcon.errors import InputError
 from gcon.pipeline import Settings
@@ -39,6 +42,8 @@ def train(
     edges: Edges = None,
     nodes: Nodes = None,
     features: Features = None,
+    source_column: SourceColumn = "source",
+    target_column: TargetColumn = "target",
     ignore_column: IgnoreColumn = [],  # noqa: B006
     no_header: NoHeader = False,
     split: Split = 0,
@@ -54,7 +59,7 @@ def train(
     expand: Annotated[str, typer.Option(help="Nodes in the loss: all (with pseudo-labels) or labelled.")] = "all",
     inference_restart: Annotated[float, typer.Option(help="Weight of own features at own-edges inference.")] = 0.3,
     centre: Annotated[bool, typer.Option(help="Centre encoded features before scaling them.")] = True,
-    device: Annotated[str, typer.Option(help="auto or cpu.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda, or cuda:NUMBER.")] = "auto",
     seed: Annotated[int | None, typer.Option(help="For experiments only: the model then carries no promise.")] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -69,8 +74,6 @@ def train(
     with Output(as_json=json, quiet=quiet).reporting() as output:
         if mechanism != "paper":
             raise InputError("mechanism", rule="must be 'paper'", got=repr(mechanism), fix="More are to come.")
-        if device not in ("auto", "cpu"):
-            raise InputError("device", rule="must be auto or cpu", got=repr(device), fix="Training runs on the CPU.")
         settings = Settings(
             epsilon=epsilon,
             delta=delta,
@@ -82,16 +85,20 @@ def train(
             ridge=ridge,
             noise_share=noise_share,
             inference_restart=inference_restart,
+            device=device,
         )
-        _check_target(out)
+        check_new_file(out)
+        randomness = randomness_from(seed)
         with output.progress.status("read") as status:
             loaded = load_source(
                 source,
                 edges=edges,
                 nodes=nodes,
                 features=features,
-                ignore_columns=ignore_column,
+                source_column=source_column,
+                target_column=target_column,
                 header=not no_header,
+                ignore_columns=ignore_column,
                 split=split,
             )
             books = open_ledger(loaded, ledger)
@@ -99,7 +106,7 @@ def train(
                 loaded.graph,
                 settings,
                 ledger=books,
-                randomness=randomness_from(seed),
+                randomness=randomness,
                 progress=status.update,
             )
             status.update("write")
@@ -111,14 +118,3 @@ def train(
             "sentences": list(statement.sentences),
         }
         output.result(fields, f"{statement}\nWritten: {out}")
-
-
-def _check_target(out: Path) -> None:
-    """Refuse before anything is paid for what could not be written afterwards."""
-    if out.exists():
-        raise InputError("out", rule="must not exist yet", got=str(out), fix="Choose another folder.")
-    parent = out.absolute().parent
-    if not parent.is_dir():
-        raise InputError(
-            "out", rule="must lie in an existing folder", got=str(out), fix="Make the parent folder first."
-        )

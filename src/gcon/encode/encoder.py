@@ -43,17 +43,17 @@ class Encoder:
 
     def hidden(self, features: Tensor) -> Tensor:
         """The hidden layer: ReLU(x W1 + b1), or the features themselves if they are embeddings."""
-        self._check(features)
+        self.check(features)
         return torch.cat([self._hidden(batch) for batch in _batches(features)])
 
     def encode(self, features: Tensor) -> Tensor:
         """Encoded features: hidden rows, centred, scaled to length 1, float64."""
-        self._check(features)
+        self.check(features)
         return torch.cat([unit_rows(self._hidden(batch), self.centre) for batch in _batches(features)])
 
     def probabilities(self, features: Tensor) -> Tensor:
         """Class probabilities from features alone."""
-        self._check(features)
+        self.check(features)
         return torch.cat([torch.softmax(self.head(self._hidden(batch)), dim=1) for batch in _batches(features)])
 
     def head(self, hidden: Tensor) -> Tensor:
@@ -66,7 +66,8 @@ class Encoder:
             return rows
         return torch.relu(rows @ self.hidden_weight + self.hidden_bias)
 
-    def _check(self, features: Tensor) -> None:
+    def check(self, features: Tensor) -> None:
+        """Raise `InputError` for features that cannot be encoded."""
         if features.dim() != 2 or features.shape[1] != self.num_features:
             width = features.shape[1] if features.dim() == 2 else "no matrix"
             raise InputError(

@@ -13,6 +13,11 @@ def micro_f1(predicted: Tensor, labels: Tensor, mask: Tensor) -> float:
     Privacy:
         As private as the predictions: measured with private edges it is a diagnostic, not for publication.
     """
+    check_scored(mask)
+    return float((predicted[mask] == labels[mask]).double().mean())
+
+
+def check_scored(mask: Tensor) -> None:
+    """Refuse an empty mask. It is public: where private edges are used, check it before a gate opens them."""
     if not bool(mask.any()):
         raise InputError("mask", rule="needs at least one node to score", got="an empty mask", fix="Mark test nodes.")
-    return float((predicted[mask] == labels[mask]).double().mean())

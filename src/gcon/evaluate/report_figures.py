@@ -59,7 +59,7 @@ def accuracy_figure(data: ReportData) -> str:
     axes.minorticks_off()
     axes.set_xlabel("privacy budget epsilon")
     axes.set_ylabel("correct labels, test nodes")
-    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=9)
+    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=9, handlelength=3.2)
     _mark(axes)
     return _svg(figure, "accuracy", "Accuracy against epsilon")
 
@@ -119,7 +119,7 @@ def confusion_figure(data: ReportData) -> str:
     for row, counts in enumerate(data.confusion):
         for column, count in enumerate(counts):
             share = count / max(1, sum(counts))
-            axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=MAIN, alpha=0.65 * share, lw=0))
+            axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=MAIN, alpha=0.5 * share, lw=0))
             axes.text(column, row, str(count), ha="center", va="center")
     axes.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5), xlabel="predicted class", ylabel="true class")
     axes.set_xticks(range(size), data.class_names)
@@ -186,8 +186,9 @@ def _svg(figure: Figure, name: str, title: str) -> str:
     drawn = drawn[drawn.index("<svg") :]
     drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
     box = re.findall(r"[\d.]+", drawn[drawn.index('viewBox="') : drawn.index(">")])[:4]
-    # The same scale for all, so that their text has one size.
-    style = f"max-width: {1.4 * float(box[2]):.0f}px"
+    # The same scale for all, so that their text has one size; a narrow screen scrolls before the text gets too small.
+    width = float(box[2])
+    style = f"max-width: {1.4 * width:.0f}px; min-width: {width:.0f}px"
     head = f'<svg viewBox="{" ".join(box)}" style="{style}" role="img" aria-label="{title}">'
     drawn = head + drawn[drawn.index(">") + 1 :]
     drawn = drawn.replace("xlink:href", "href")

@@ -49,11 +49,19 @@ figure { margin: 1rem 0; padding: 1rem; background: var(--card); border-radius: 
 figure svg { display: block; width: 100%; margin: .4rem auto; }
 figure svg text { font-family: system-ui, sans-serif !important; }
 figure .warn { margin: 0 0 .5rem; font-weight: 600; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; color: var(--soft); padding-bottom: .3rem; }
-th, td { padding: .25rem .8rem .25rem 0; text-align: left; border-bottom: 1px solid var(--faint); vertical-align: top; }
+figure { --under: var(--card); }
+.scroll { overflow-x: auto; /* a shadow where more lies to the right */
+  background: linear-gradient(to left, var(--under, var(--paper)) 30%, transparent) right / 2rem 100% no-repeat local,
+    linear-gradient(to left, var(--faint), transparent) right / .7rem 100% no-repeat scroll; }
+table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
+caption { text-align: left; padding-bottom: .3rem; }
+caption span { display: inline-block; position: sticky; left: 0; max-width: min(50rem, calc(100vw - 3.5rem));
+  color: var(--soft); }
+th, td { padding: .25rem .8rem .25rem 0; text-align: left; border-bottom: 1px solid var(--faint); vertical-align: top;
+  white-space: nowrap; }
 details { margin-top: .6rem; } summary { cursor: pointer; } li { margin: .3rem 0; }
-#ledger td:nth-child(2) { white-space: nowrap; }
+#ledger td:last-child { white-space: normal; min-width: 12rem; }
+@media (max-width: 34rem) { body { padding-inline: .8rem; } figure { padding: .7rem .6rem; } }
 @media print { details > * { display: block; } nav { display: none; } }
 """
 # The browser itself is told to load nothing from anywhere.
@@ -232,7 +240,7 @@ def _figure(
     link = f'<a download="{file}" href="data:text/csv;charset=utf-8,{quote(text.getvalue())}">{file}</a>'
     table = _table(columns, rows, OPERATOR_ONLY if operator_only else SECTIONS[name])
     return (
-        f"<figure>\n{badge}{svg}\n<figcaption>{escape(caption)}</figcaption>\n"
+        f'<figure>\n{badge}<div class="scroll">{svg}</div>\n<figcaption>{escape(caption)}</figcaption>\n'
         f'<details><summary>The numbers</summary>{table}</details>\n<p class="small">Download: {link}</p>\n</figure>'
     )
 
@@ -241,6 +249,6 @@ def _table(columns: Sequence[str], rows: Sequence[Row], caption: str) -> str:
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
     body = "\n".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
     return (
-        f'<div class="scroll"><table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>'
+        f'<div class="scroll"><table><caption><span>{escape(caption)}</span></caption><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )

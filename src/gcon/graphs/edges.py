@@ -83,9 +83,10 @@ def private_edges(edge_index: Tensor, num_nodes: int) -> tuple[Private[EdgeList]
 def _simple_undirected(edge_index: Tensor, num_nodes: int) -> tuple[EdgeList, EdgeHygiene]:
     edge_index = _checked(edge_index, num_nodes)
     source, target = edge_index[0].numpy(), edge_index[1].numpy()
+    size = max(num_nodes, 1)
     # An unordered pair is one key, low * n + high: taking the pair symmetrises, equal keys are duplicates.
-    keys = np.minimum(source, target)
-    keys *= num_nodes
+    keys = np.minimum(source, target).astype(np.int64, copy=False)
+    keys *= size
     keys += np.maximum(source, target)
     proper = source != target
     self_loops = int(proper.size - np.count_nonzero(proper))
@@ -95,19 +96,16 @@ def _simple_undirected(edge_index: Tensor, num_nodes: int) -> tuple[EdgeList, Ed
     keys.sort()
     keys = _distinct(keys)
     kept = int(keys.size)
-    low, high = np.divmod(keys, max(num_nodes, 1))
+    both = np.empty(2 * kept, dtype=np.int64)  # the keys, and those of the other direction: high * n + low
+    both[:kept] = keys
+    np.remainder(keys, size, out=both[kept:])
+    both[kept:] *= size
+    keys //= size
+    both[kept:] += keys
     del keys
-    both = np.empty(2 * kept, dtype=np.int64)
-    np.multiply(low, num_nodes, out=both[:kept])
-    both[:kept] += high
-    np.multiply(high, num_nodes, out=both[kept:])
-    both[kept:] += low
-    degrees = np.bincount(low, minlength=num_nodes) + np.bincount(high, minlength=num_nodes)
-    del low, high
     both.sort()
-    both %= max(num_nodes, 1)
-    pointers = np.zeros(num_nodes + 1, dtype=np.int64)
-    np.cumsum(degrees, out=pointers[1:])
+    pointers = np.searchsorted(both, np.arange(num_nodes + 1) * size)
+    both %= size
     narrow = max(num_nodes, both.size) < 2**31
     columns = torch.from_numpy(both.astype(np.int32) if narrow else both)
     hygiene = EdgeHygiene(
@@ -140,7 +138,9 @@ def _checked(edge_index: Tensor, num_nodes: int) -> Tensor:
         raise InputError(
             "edges", rule="must hold integer node numbers", got="another type", fix="Convert the ids to integers."
         )
-    edge_index = edge_index.detach().cpu().to(torch.int64)
+    edge_index = edge_index.detach().cpu()
+    if edge_index.dtype != torch.int32:  # these are taken as they are: half the memory
+        edge_index = edge_index.to(torch.int64)
     if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index.max()) >= num_nodes):
         raise InputError(
             "edges",

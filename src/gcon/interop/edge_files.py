@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gcon.graphs.edges import EdgeHygiene, EdgeList, private_edges
+from gcon.graphs.edges import EdgeHygiene, EdgeList, private_edges, public_edges
 from gcon.interop.edge_arrays import scan_arrays
 from gcon.interop.edge_problems import edge_problem
 from gcon.interop.file_problems import (
@@ -62,19 +62,28 @@ def read_edges(
         Reads the edges; the result is wrapped. Errors name kinds of problems, columns of a real header and nothing
         else from the file.
     """
-    require_readers()
-    known = as_node_ids(ids)
-    chunks, problems = scan_edges(
-        Path(path),
-        ids=known,
-        source_column=source_column,
-        target_column=target_column,
-        header=header,
-        ignore_columns=ignore_columns,
-    )
-    if problems:
-        raise_problems(problems)
-    return private_edges(_joined(chunks), len(known))
+    columns = {"source_column": source_column, "target_column": target_column}
+    return private_edges(*_read(path, ids, header=header, ignore_columns=ignore_columns, **columns))
+
+
+def read_public_edges(
+    path: str | Path,
+    *,
+    ids: NodeIds | Sequence[object] | NDArray[Any],
+    source_column: str = "source",
+    target_column: str = "target",
+    header: bool = True,
+    ignore_columns: Sequence[str] = (),
+) -> EdgeList:
+    """Read edges that the caller declares public, for access='public-graph'.
+
+    Args: those of `read_edges`.
+
+    Privacy:
+        Nothing is promised about these edges.
+    """
+    columns = {"source_column": source_column, "target_column": target_column}
+    return public_edges(*_read(path, ids, header=header, ignore_columns=ignore_columns, **columns))
 
 
 def scan_edges(
@@ -90,16 +99,40 @@ def scan_edges(
 
     Without ids the format alone is checked.
     """
+    problems: list[Problem] = []
+    columns = (source_column, target_column)
+    chunks = list(edge_chunks(path, problems, ids=ids, columns=columns, header=header, ignore_columns=ignore_columns))
+    return ([] if problems else chunks), problems
+
+
+def edge_chunks(
+    path: Path,
+    problems: list[Problem],
+    *,
+    ids: NodeIds | None,
+    columns: tuple[str, str],
+    header: bool = True,
+    ignore_columns: Sequence[str] = (),
+) -> Iterator[NDArray[Any]]:
+    """The ends as rows of the nodes file (bare and private!), 2 x k at a time.
+
+    After a problem reading goes on to find the other kinds, but gives no more chunks. All problems are in the list once
+    the last chunk was taken; with any, the chunks before are worth nothing.
+    """
     wrong = file_problem(path, "edges", suffixes=(*TABLES, ".npz"))
     if wrong is not None:
-        return [], [wrong]
-    if path.suffix.lower() == ".npz":
-        return scan_arrays(path, ids=ids, ignored=ignore_columns)
-    names, problems = _columns(path, (source_column, target_column), header=header, ignored=ignore_columns)
-    if problems:
-        return [], problems
-    chunks, kinds = _scan(path, names, header=header, ids=ids)
-    return chunks, [edge_problem(path, kind) for kind in sorted(kinds)]
+        problems.append(wrong)
+    elif path.suffix.lower() == ".npz":
+        chunks, found = scan_arrays(path, ids=ids, ignored=ignore_columns)
+        problems += found
+        yield from chunks
+    else:
+        names, found = _columns(path, columns, header=header, ignored=ignore_columns)
+        problems += found
+        if not found:
+            kinds: set[str] = set()
+            yield from _scan(path, names, kinds, header=header, ids=ids)
+            problems += [edge_problem(path, kind) for kind in sorted(kinds)]
 
 
 def _columns(
@@ -138,10 +171,10 @@ def _types(path: Path, *, header: bool) -> list[tuple[str, str]] | None:
         return None
 
 
-def _scan(path: Path, names: list[str], *, header: bool, ids: NodeIds | None) -> tuple[Chunks, set[str]]:
-    """Rows of all ends, and the kinds of problems; reading goes on after a problem to find the other kinds."""
-    kinds: set[str] = set()
-    chunks: Chunks = []
+def _scan(
+    path: Path, names: list[str], kinds: set[str], *, header: bool, ids: NodeIds | None
+) -> Iterator[NDArray[Any]]:
+    """Rows of all ends, batch by batch; adds the kinds of problems to the set."""
     rows = None if ids is None else _rows_of(ids)
     try:
         for batch in table_batches(path, names, header=header):
@@ -154,13 +187,10 @@ def _scan(path: Path, names: list[str], *, header: bool, ids: NodeIds | None) ->
                     found, wrong = rows(column.filter(~lost) if lost.any() else column)
                     kinds.update(wrong)
                     ends.append(found)
-            if kinds:
-                chunks.clear()
-            elif rows is not None:
-                chunks.append(np.stack(ends))
+            if rows is not None and not kinds:
+                yield np.stack(ends)
     except read_errors():  # what the reader says may hold ids: only the kind is kept
         kinds.add("unreadable")
-    return ([] if kinds else chunks), kinds
 
 
 def _absent(column: pl.Series) -> tuple[pl.Series, pl.Series]:
@@ -199,9 +229,20 @@ def _rows_of_strings(known: pl.DataFrame, column: pl.Series) -> tuple[NDArray[An
     return found.fill_null(-1).to_numpy(), {"unknown"} if found.null_count() else set()
 
 
+def _read(path: str | Path, ids: NodeIds | Sequence[object] | NDArray[Any], **options: Any) -> tuple[torch.Tensor, int]:
+    """The edge_index (bare and private!) and the number of nodes."""
+    require_readers()
+    known = as_node_ids(ids)
+    chunks, problems = scan_edges(Path(path), ids=known, **options)
+    if problems:
+        raise_problems(problems)
+    return _joined(chunks), len(known)
+
+
 def _joined(chunks: Chunks) -> torch.Tensor:
     """One 2 x k matrix; every chunk is let go once it is copied."""
-    index = np.empty((2, sum(chunk.shape[1] for chunk in chunks)), dtype=np.int64)
+    dtype = np.int32 if all(chunk.dtype == np.int32 for chunk in chunks) else np.int64
+    index = np.empty((2, sum(chunk.shape[1] for chunk in chunks)), dtype=dtype)
     start = 0
     chunks.reverse()
     while chunks:

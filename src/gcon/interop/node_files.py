@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.errors import InputError
@@ -20,8 +22,8 @@ from gcon.interop.file_problems import (
     repeated_columns,
     require_readers,
 )
-from gcon.interop.node_columns import has_label, node_problem, read_ids, read_labels, read_splits
-from gcon.interop.node_features import features_of_arrays, features_of_table
+from gcon.interop.node_columns import has_label, label_text, node_problem, read_ids, read_labels, read_splits
+from gcon.interop.node_features import LIST_COLUMN, features_of_arrays, features_of_table
 from gcon.interop.node_ids import NodeIds
 from gcon.interop.table_files import column_types, read_errors, table_batches
 
@@ -125,6 +127,49 @@ def read_node_features(
     if problems or found or ids is None or features is None:
         raise_problems(problems + found)
     return ids, features
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RawNodes:
+    """What the nodes file holds, for writing it again: also labels that no split uses.
+
+    Attributes:
+        ids: in row order.
+        texts: the columns label and split, those that there are.
+        features: n x k, 32-bit or 64-bit.
+        feature_names: the names of the columns; empty if the features are a list or an array beside the file.
+    """
+
+    ids: NodeIds
+    texts: dict[str, pl.Series]
+    features: NDArray[Any]
+    feature_names: list[str]
+
+
+def read_raw_nodes(path: Path, *, features_path: Path | None = None) -> RawNodes:
+    """Read the nodes file as it stands; labels and splits may be missing.
+
+    Privacy:
+        Everything in this file is public; errors may show it.
+    """
+    import polars as pl
+
+    frame, problems = _frame(path, wanted=("id",), ignored=())
+    if frame is None:
+        raise_problems(problems)
+    ids, problems = read_ids(path, frame["id"])
+    texts = {}
+    if "label" in frame.columns:
+        texts["label"] = label_text(frame["label"])
+    if "split" in frame.columns:
+        problems += read_splits(path, frame["split"], np.zeros(frame.height, dtype=bool))[1]
+        texts["split"] = frame["split"].cast(pl.String, strict=False)
+    rest = frame.drop("id", "label", "split", strict=False)
+    features, found = _features(path, rest, features_path, height=frame.height)
+    if problems or found or ids is None or features is None:
+        raise_problems(problems + found)
+    named = features_path is None and rest.columns != [LIST_COLUMN]
+    return RawNodes(ids=ids, texts=texts, features=features.numpy(), feature_names=rest.columns if named else [])
 
 
 def class_list(num_classes: int | None, classes: Sequence[object] | None) -> Sequence[object] | None:

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gcon.interop.edge_files import read_edges, scan_edges
+from gcon.interop.convert_files import Conversion, convert_files
+from gcon.interop.edge_files import read_edges, read_public_edges, scan_edges
 from gcon.interop.file_problems import Problem, require_readers
 from gcon.interop.node_files import NodeTable, class_list, inspect_nodes, read_node_features, read_nodes
 from gcon.interop.node_ids import NodeIds
 from gcon.interop.write_files import write_edges, write_nodes
 
 __all__ = [
+    "Conversion",
     "NodeIds",
     "NodeTable",
     "Problem",
     "check_files",
+    "convert_files",
     "read_edges",
     "read_node_features",
     "read_nodes",
+    "read_public_edges",
     "write_edges",
     "write_nodes",
 ]

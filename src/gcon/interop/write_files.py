@@ -41,7 +41,7 @@ def write_nodes(
     require_polars()
     import polars as pl
 
-    target = _checked_path(path)
+    target = checked_target(path)
     names = _ids(ids, nodes.num_nodes)
     split = np.full(nodes.num_nodes, "", dtype=object)
     for word, mask in (("train", nodes.train_mask), ("val", nodes.validation_mask), ("test", nodes.test_mask)):
@@ -80,7 +80,7 @@ def write_edges(
     require_polars()
     import polars as pl
 
-    target = _checked_path(path)
+    target = checked_target(path)
     names = _ids(ids, num_nodes)
     ends = edge_index.numpy()
     if ends.ndim != 2 or ends.shape[0] != 2 or (ends.size and not 0 <= ends.min() <= ends.max() < num_nodes):
@@ -92,7 +92,7 @@ def write_edges(
 
 def write_frame(path: str | Path, frame: pl.DataFrame) -> None:
     """Write any table in the format of the file's ending, whole or not at all."""
-    _write(frame, _checked_path(path))
+    _write(frame, checked_target(path))
 
 
 def _write(frame: pl.DataFrame, target: Path) -> None:
@@ -124,13 +124,16 @@ def _umask() -> int:
     return mask
 
 
-def _checked_path(path: str | Path) -> Path:
+def checked_target(path: str | Path, parameter: str = "path") -> Path:
+    """The path, if a table can be written there; worth asking before anything is computed or recorded."""
     target = Path(path)
     if target.suffix.lower() not in TABLES:
         rule = f"must end in {', '.join(TABLES)}"
-        raise InputError("path", rule=rule, got=repr(target.suffix), fix="The ending decides the format.")
+        raise InputError(parameter, rule=rule, got=repr(target.suffix), fix="The ending decides the format.")
     if not target.parent.is_dir():
-        raise InputError("path", rule="the folder must exist", got=str(target.parent), fix="Make it first.")
+        raise InputError(parameter, rule="the folder must exist", got=str(target.parent), fix="Make it first.")
+    if target.is_dir():
+        raise InputError(parameter, rule="must be a file", got=f"the folder {target}", fix="Choose another name.")
     return target
 
 

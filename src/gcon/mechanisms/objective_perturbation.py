@@ -104,16 +104,17 @@ class ObjectivePerturbation:
             reserve cover.
         """
         objectives = self._objectives(value, randomness)
-        tolerances = torch.tensor([plan.tolerance for plan in self.plans], dtype=torch.float64)
-        weights = minimise(objectives, tolerances)
+        weights = minimise(objectives, value.new_tensor([plan.tolerance for plan in self.plans])).cpu()
+        # Whatever device the solver ran on, its answer is checked on the processor.
+        aggregates, noises = objectives.aggregates.cpu(), objectives.noises.cpu()
         for index, plan in enumerate(self.plans):
             norm = certified_gradient_norm(
                 weights[index],
-                aggregates=objectives.aggregates,
+                aggregates=aggregates,
                 targets=self.targets,
                 loss=plan.loss,
                 ridge=plan.total_ridge,
-                noise=objectives.noises[index],
+                noise=noises[index],
             )
             if not norm <= plan.tolerance:
                 raise NoCertificateError("a gradient norm above the tolerance")
@@ -136,9 +137,9 @@ class ObjectivePerturbation:
             for plan in self.plans
         ]
         return PerturbedObjectives(
-            aggregates=aggregates if bool(self.mask.all()) else aggregates[self.mask],
-            targets=self.targets,
+            aggregates=aggregates if bool(self.mask.all()) else aggregates[self.mask.to(aggregates.device)],
+            targets=self.targets.to(aggregates.device),
             losses=[plan.loss for plan in self.plans],
-            ridges=torch.tensor([plan.total_ridge for plan in self.plans], dtype=torch.float64),
-            noises=torch.stack(noises),
+            ridges=aggregates.new_tensor([plan.total_ridge for plan in self.plans]),
+            noises=torch.stack(noises).to(aggregates.device),
         )

@@ -80,7 +80,7 @@ class PerturbedObjectives:
         The products of feature pairs are shared by all columns, so one matrix product serves the whole batch.
         """
         width = self.aggregates.shape[1]
-        upper = torch.triu_indices(width, width)
+        upper = torch.triu_indices(width, width, device=weights.device)
         packed = weights.new_zeros(len(columns), upper.shape[1])
         for loss, members in self._by_loss(columns):
             chosen, classes = weights[members], columns[members] % self.targets.shape[1]
@@ -98,14 +98,14 @@ class PerturbedObjectives:
     def hessian_bound(self) -> Tensor:
         """A matrix above every Hessian of every column, wherever it is taken: c_2 Z'Z / n_1 + ridge I."""
         gram = self.aggregates.T @ self.aggregates / self.num_rows
-        bounds = torch.tensor([loss.curvature_bound for loss in self.losses], dtype=torch.float64)
+        bounds = gram.new_tensor([loss.curvature_bound for loss in self.losses])
         matrices = bounds[:, None, None] * gram
         matrices.diagonal(dim1=1, dim2=2).add_(self.ridges[:, None])
         return matrices
 
     @cached_property
     def _all_columns(self) -> Tensor:
-        return torch.arange(len(self.losses) * self.targets.shape[1])
+        return torch.arange(len(self.losses) * self.targets.shape[1], device=self.aggregates.device)
 
     def _by_loss(self, columns: Tensor) -> Iterator[tuple[ConvexLoss, Tensor]]:
         """Positions in `columns` of each distinct loss."""
@@ -114,7 +114,7 @@ class PerturbedObjectives:
         for position, problem in enumerate(problems):
             groups.setdefault(self.losses[problem], []).append(position)
         for loss, members in groups.items():
-            yield loss, torch.tensor(members)
+            yield loss, torch.tensor(members, device=columns.device)
 
     def _blocks(self, width: int) -> Iterator[slice]:
         size = max(1, min(_LARGEST_BLOCK, _BLOCK_ENTRIES // max(width, 1)))

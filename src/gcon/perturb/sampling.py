@@ -29,3 +29,9 @@ def standard_normals(randomness: Randomness, *shape: int) -> Tensor:
 def erlang(randomness: Randomness, order: int, *shape: int) -> Tensor:
     """Erlang(order, 1) numbers: sums of `order` independent exponential ones."""
     return -open_uniforms(randomness, *shape, order).log_().sum(dim=-1)
+
+
+def laplaces(randomness: Randomness, *shape: int) -> Tensor:
+    """Independent Laplace numbers of scale 1: exponential ones with a random sign."""
+    uniforms = open_uniforms(randomness, 2, *shape)
+    return torch.where(uniforms[0] < 0.5, 1.0, -1.0) * -uniforms[1].log()

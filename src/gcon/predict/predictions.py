@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from gcon.errors import InputError
+from gcon.errors import AccessRefusedError, InputError
 from gcon.losses.convex import loss_by_name
-from gcon.privacy.statement import ACCESS_PROMISES
+from gcon.privacy.statement import ACCESS_PROMISES, MODEL_ACCESSES
 from gcon.release.model import ReleasedModel
 
-Access = Literal["none", "own-edges", "public-graph"]
+Access = Literal["none", "cached", "own-edges", "public-graph", "full"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -24,7 +25,7 @@ class Predictions:
         classes: predicted class numbers, one a node.
         probabilities: one row a node, one column a class.
         class_names: what the class numbers stand for.
-        access: which edges were read: `none`, `own-edges` or `public-graph`.
+        access: which edges were read: `none`, `cached`, `own-edges`, `public-graph` or `full`.
     """
 
     classes: Tensor
@@ -45,15 +46,21 @@ class Predictions:
     @property
     def publishable(self) -> bool:
         """Whether the table may be published as a whole without breaking the model's promise."""
-        return self.access != "own-edges"
+        return self.access not in ("own-edges", "full")
 
 
-def checked_access(access: str) -> Access:
-    """One of the three kinds of access."""
-    for known in get_args(Access):
-        if access == known:
-            return known  # type: ignore[no-any-return]
-    raise InputError("access", rule=f"must be one of {get_args(Access)}", got=repr(access), fix="Use 'none'.")
+def checked_access(access: str, allowed: Sequence[str] = MODEL_ACCESSES) -> Access:
+    """One of the kinds of access, if it is allowed here; by default those of a released model."""
+    known: tuple[Access, ...] = get_args(Access)
+    for kind in known:
+        if access == kind and kind in allowed:
+            return kind
+    if access in known:
+        raise AccessRefusedError(
+            f"access={access!r} is not there for this model. It has: {', '.join(allowed)}. Only competitors keep noisy "
+            "quantities of every node (cached) or read all private edges (full)."
+        )
+    raise InputError("access", rule=f"must be one of {tuple(allowed)}", got=repr(access), fix="Use 'none'.")
 
 
 def from_blocks(model: ReleasedModel, block: Tensor, encoded: Tensor, *, access: Access) -> Predictions:

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from gcon.errors import AccessRefusedError, InputError
 from gcon.graphs.edges import EdgeList
+from gcon.graphs.nodes import features_fingerprint
 from gcon.predict.predictions import Predictions, from_aggregates
 from gcon.privacy.boundary import Private
 from gcon.propagate.schemes import propagate
@@ -34,3 +35,17 @@ def predict_on_public_graph(model: ReleasedModel, features: Tensor, edges: EdgeL
         )
     encoded = model.encoder.encode(features)
     return from_aggregates(model, propagate(edges, encoded, model.settings.schemes), access="public-graph")
+
+
+def refuse_training_nodes(model: ReleasedModel, features: Tensor) -> None:
+    """Refuse the node table that the model was trained on: whatever the caller says, its edges are private.
+
+    Privacy:
+        Compares checksums of public features.
+    """
+    if features_fingerprint(features) == model.settings.training_nodes:
+        raise AccessRefusedError(
+            "access='public-graph' is refused for the node table that the model was trained on: its edges are private. "
+            "Use access='own-edges' or 'none'. For an experiment on edges that are truly public, call "
+            "gcon.predict.public_graph.predict_on_public_graph, which takes your word for it."
+        )

@@ -48,6 +48,7 @@ class Request:
     randomness: str = "none"
     composition: str = "basic"
     protected_change: str = ONE_UNDIRECTED_EDGE.name
+    gaussian_distance: float | None = None  # the release amounts to one Gaussian of this distance: for tighter totals
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -203,12 +203,16 @@ class FileLedger:
 
     @contextmanager
     def _locked(self, *, write: bool) -> Iterator[None]:
+        with self._refusals("write" if write else "read"), _lock(self._beside(".lock"), write=write):
+            yield
+
+    @contextmanager
+    def _refusals(self, what: str) -> Iterator[None]:
         try:
-            with _lock(self._beside(".lock"), write=write):
-                yield
+            yield
         except OSError as error:
             raise LedgerError(
-                f"ledger {self._path}: the system refused to {'write' if write else 'read'} it ({error.strerror}). "
+                f"ledger {self._path}: the system refused to {what} it ({error.strerror}). "
                 "Without the ledger nothing may be opened. Check permissions and free space in its folder."
             ) from error
 
@@ -226,7 +230,8 @@ class FileLedger:
                 _replace(self._beside(".head"), render_head(chain))
 
     def _read_name(self) -> str:
-        with self._locked(write=False):
+        # Needs no lock: the first line is written whole and never changes. What is no ledger gets no lock file beside it.
+        with self._refusals("read"):
             data = _bytes(self._path)
         if not data:
             raise self._tampered("it is empty or gone, but was written before.")

@@ -184,7 +184,7 @@ def data_set_name(data: bytes) -> str:
 def _header_name(header: Mapping[str, Any]) -> str:
     version, name = header.get("version"), header.get("data_set")
     if header.get("format") != FORMAT or type(version) is not int or version < 1 or not isinstance(name, str):
-        raise LedgerError("is not the header of a gcon ledger")
+        raise LedgerError("is not the header of a gcon ledger: check the path")
     if version > VERSION:
         raise LedgerError(f"is of version {version}; this gcon reads up to {VERSION}: update gcon")
     return name
@@ -221,7 +221,8 @@ def write_request(request: Request) -> dict[str, object]:
     plan = _write(request.plan)
     if not isinstance(plan, dict):
         raise _unfit("plan", request.plan)
-    return {**words, "kind": str(request.kind), "cost": write_budget(request.cost), "plan": plan}
+    fields = {**words, "kind": str(request.kind), "cost": write_budget(request.cost), "plan": plan}
+    return fields if request.gaussian_distance is None else {**fields, "gaussian": _write(request.gaussian_distance)}
 
 
 def write_budget(budget: Budget) -> dict[str, object]:
@@ -231,7 +232,14 @@ def write_budget(budget: Budget) -> dict[str, object]:
 
 def _read_request(fields: Mapping[str, Any]) -> Request:
     words = {name: str(fields[name]) for name in _WORDS}
-    return Request(kind=Kind(fields["kind"]), cost=_read_budget(fields["cost"]), plan=_read(fields["plan"]), **words)
+    distance = fields.get("gaussian")
+    return Request(
+        kind=Kind(fields["kind"]),
+        cost=_read_budget(fields["cost"]),
+        plan=_read(fields["plan"]),
+        gaussian_distance=None if distance is None else float(distance),
+        **words,
+    )
 
 
 def _read_budget(fields: Mapping[str, Any]) -> Budget:

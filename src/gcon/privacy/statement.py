@@ -14,6 +14,10 @@ ACCESS_PROMISES = {
         "No edge is read at prediction. The predictions of all nodes may be published: they are computed from "
         "public features and the released model, so the model's promise covers them."
     ),
+    "cached": (
+        "No edge is read at prediction. Noisy quantities that were released in training, one row a node, are used again. "
+        "The predictions of all nodes may be published: the promise of that release covers them."
+    ),
     "own-edges": (
         "Each answer is computed from the asking node's own edges and is for its owner only. For every edge {u, v}, "
         "the model together with all answers delivered to nodes other than u and v keeps the promise (joint "
@@ -23,7 +27,12 @@ ACCESS_PROMISES = {
         "All edges of the graph are read. This is for a graph whose edges are public; nothing is promised about "
         "them. The edges of the private training graph keep the model's promise."
     ),
+    "full": (
+        "All private edges are read, without noise. Nothing is promised: these predictions are for the operator and for "
+        "comparison only."
+    ),
 }
+MODEL_ACCESSES = ("none", "own-edges", "public-graph")  # what a released model can be asked under
 
 
 @dataclass(frozen=True)
@@ -82,7 +91,7 @@ def statement(receipt: Receipt) -> Statement:
         "data_set": receipt.data_set,
         "total": {"epsilon": receipt.total.epsilon, "delta": receipt.total.delta, "composition": "basic"},
         "plan": dict(receipt.plan),
-        "access": dict(ACCESS_PROMISES),
+        "access": {access: ACCESS_PROMISES[access] for access in MODEL_ACCESSES},
         "time": receipt.time,
     }
     return Statement(sentences, fields)

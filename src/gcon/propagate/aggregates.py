@@ -34,7 +34,12 @@ class BoundedAggregates:
 
 
 def aggregate_privately(
-    edges: Private[EdgeList], features: Tensor, schemes: Schemes, *, bound: InfluenceBound = "auto"
+    edges: Private[EdgeList],
+    features: Tensor,
+    schemes: Schemes,
+    *,
+    bound: InfluenceBound = "auto",
+    device: str = "cpu",
 ) -> BoundedAggregates:
     """Propagate public features over private edges.
 
@@ -43,6 +48,7 @@ def aggregate_privately(
         features: n x d public features.
         schemes: restart, steps, clip.
         bound: which influence bound the result carries.
+        device: where to compute the aggregates, and where they stay.
 
     Privacy:
         Reads every edge; the matrix stays private. The bound is computed from public numbers before any edge is read.
@@ -50,7 +56,9 @@ def aggregate_privately(
     extent = feature_extent(features)
     influence = edge_influence(schemes, extent, num_nodes=features.shape[0], bound=bound)
     return BoundedAggregates(
-        value=map_private(lambda opened: propagate(opened, features, schemes), edges, "aggregates of all nodes"),
+        value=map_private(
+            lambda opened: propagate(opened, features.to(device), schemes), edges, "aggregates of all nodes"
+        ),
         edge_influence=influence.value * (1 + 1e-9),  # rounding of the aggregates themselves
         influence_bounds=influence.bounds,
         longest_row=extent.longest_row,

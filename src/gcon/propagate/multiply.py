@@ -32,7 +32,7 @@ class Multiplier:
         Holds the edges; lives only inside `propagate`.
     """
 
-    def __init__(self, edges: EdgeList, weights: TransitionWeights) -> None:
+    def __init__(self, edges: EdgeList, weights: TransitionWeights, device: torch.device | None = None) -> None:
         index_type = edges.columns.dtype
         values = torch.repeat_interleave(weights.neighbour, edges.degrees)
         with warnings.catch_warnings():
@@ -43,8 +43,8 @@ class Multiplier:
                 values,
                 size=(edges.num_nodes, edges.num_nodes),
                 check_invariants=False,
-            )
-        self._own = weights.own[:, None]
+            ).to(device)
+        self._own = weights.own[:, None].to(device)
 
     def step(self, current: Tensor, origin: Tensor, *, restart: float) -> Tensor:
         """(1 - restart) T current + restart origin."""

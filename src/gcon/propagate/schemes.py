@@ -129,7 +129,7 @@ def propagate(edges: EdgeList, features: Tensor, schemes: Schemes) -> Tensor:
 
     Args:
         edges: a simple undirected graph.
-        features: n x d encoded features.
+        features: n x d encoded features; they say on which device to compute.
         schemes: what to compute.
 
     Privacy:
@@ -151,7 +151,7 @@ def propagate(edges: EdgeList, features: Tensor, schemes: Schemes) -> Tensor:
         for block in range(schemes.num_blocks):
             torch.mul(features, scale, out=aggregates[:, block * width : (block + 1) * width])
         return aggregates
-    multiplier = Multiplier(edges, transition_weights(edges, schemes.clip))
+    multiplier = Multiplier(edges, transition_weights(edges, schemes.clip), features.device)
     current = features
     for step in range(1, last + 1):
         current = multiplier.step(current, features, restart=schemes.restart)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gcon.privacy.statement import ACCESS_PROMISES
+from gcon.privacy.statement import ACCESS_PROMISES, MODEL_ACCESSES
 from gcon.release.model import ReleasedModel
 
 _HEAD = """\
@@ -108,7 +108,7 @@ def _items(model: ReleasedModel) -> str:
 
 
 def _access_table() -> str:
-    rows = [f"| `{access}` | {_plain(promise)} |" for access, promise in ACCESS_PROMISES.items()]
+    rows = [f"| `{access}` | {_plain(ACCESS_PROMISES[access])} |" for access in MODEL_ACCESSES]
     return "\n".join(["| access | what is promised |", "|---|---|", *rows])
 
 

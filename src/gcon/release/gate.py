@@ -73,6 +73,7 @@ def release_statistic(
         cost=mechanism.budget if keeps_promise else NO_PROMISE,
         plan=mechanism.public_record(),
         randomness=randomness.source,
+        gaussian_distance=getattr(mechanism, "gaussian_distance", None) if keeps_promise else None,
     )
     value, time = _paid(
         ledger, request, lambda: apply_private(lambda opened: mechanism.apply(opened, randomness), bounded.value)

@@ -36,13 +36,13 @@ def minimise(objectives: PerturbedObjectives, tolerances: Tensor) -> Tensor:
     problems, classes, width = objectives.shape
     # Half of the tolerance, shared by the classes: leaves room for the certificate's rounding allowance.
     goals = (tolerances / (2 * classes**0.5)).repeat_interleave(classes)
-    weights = torch.zeros(problems * classes, width, dtype=torch.float64)
+    weights = objectives.aggregates.new_zeros(problems * classes, width)
     gradient = objectives.gradient(weights)
     norms = torch.linalg.vector_norm(gradient, dim=1)
     inverse = _inverse(objectives.hessian_bound()).repeat_interleave(classes, dim=0)
-    exact = torch.zeros(problems * classes, dtype=torch.bool)  # whether the inverse is of the Hessian right here
+    exact = torch.zeros_like(norms, dtype=torch.bool)  # whether the inverse is of the Hessian right here
     refresh = exact.clone()
-    steps = torch.ones(problems * classes, dtype=torch.float64)
+    steps = torch.ones_like(norms)
     for _ in range(MOST_ITERATIONS):
         active = (norms > goals) & (steps >= _SMALLEST_STEP)
         if not bool(active.any()):

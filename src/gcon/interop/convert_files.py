@@ -1,0 +1,190 @@
+"""A pair of files in one format -> the same graph in another, all of it written or nothing.
+
+Formats: csv, tsv and parquet have nodes.FORMAT and edges.FORMAT. npz has features.npz and edges.npz (a sparse adjacency
+as scipy saves it, whose rows are those of the nodes file) beside a nodes.csv with ids, labels and splits.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from gcon.errors import InputError
+from gcon.interop.edge_files import edge_chunks
+from gcon.interop.file_problems import Problem, raise_problems, require_readers
+from gcon.interop.node_files import RawNodes, read_raw_nodes
+from gcon.interop.node_ids import NodeIds
+from gcon.interop.table_files import BATCH, SEPARATORS
+from gcon.interop.write_files import write_frame
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FORMATS = ("csv", "tsv", "parquet", "npz")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversion:
+    """What was written, by what it is ("nodes", "features", "edges"), and whether text made the features narrower.
+
+    Text is read as 32-bit numbers: features of 64 bits keep them in Parquet and npz only.
+    """
+
+    files: Mapping[str, Path]
+    features_narrowed: bool
+
+
+def convert_files(
+    nodes: Path,
+    edges: Path | None,
+    *,
+    out: Path,
+    file_format: str,
+    features: Path | None = None,
+    source_column: str = "source",
+    target_column: str = "target",
+    header: bool = True,
+    ignore_columns: Sequence[str] = (),
+) -> Conversion:
+    """Write the same graph in another format into a folder.
+
+    Args:
+        nodes: the nodes file. Ids, labels (also those outside the splits), splits and features are kept.
+        edges: the edges file, streamed; every edge as it stands there, ids in the writing of the nodes file.
+        out: an existing folder; an existing file is never replaced.
+        file_format: one of `FORMATS`.
+        features: an .npz or .npy beside the nodes file.
+        source_column: the column of the edges file with one end of each edge.
+        target_column: the column with the other end.
+        header: whether a text file of edges starts with column names.
+        ignore_columns: further columns of the edges file, which are left out.
+
+    Privacy:
+        No release: the owner's own edges, from one file of the owner into another one with the same permissions. They
+        stay bare inside this module, nothing about them is returned, and errors name kinds of problems only. The budget
+        that was spent on them stays spent: the ledger of the old file is the ledger of the new one.
+    """
+    require_readers()
+    targets = _targets(out, file_format, with_edges=edges is not None)
+    table = read_raw_nodes(nodes, features_path=features)
+    with tempfile.TemporaryDirectory(prefix=".convert-", dir=out) as folder:
+        written = {kind: Path(folder) / path.name for kind, path in targets.items()}
+        _write_nodes(table, written["nodes"], written.get("features"))
+        if edges is not None:
+            options = {"columns": (source_column, target_column), "header": header, "ignore_columns": ignore_columns}
+            _convert_edges(edges, written["edges"], table.ids, options)
+        for kind, path in written.items():
+            like = {"edges": edges, "features": features}.get(kind) or nodes
+            path.chmod(stat.S_IMODE(like.stat().st_mode))
+        _check_free(targets)
+        for kind, path in written.items():
+            path.rename(targets[kind])
+    narrowed = file_format in ("csv", "tsv") and table.features.dtype == np.float64
+    return Conversion(files=targets, features_narrowed=narrowed)
+
+
+def _targets(out: Path, file_format: str, *, with_edges: bool) -> dict[str, Path]:
+    """What will be written, by what it is; checked before anything is read."""
+    if file_format not in FORMATS:
+        raise InputError("format", rule=f"must be one of {', '.join(FORMATS)}", got=repr(file_format), fix="Use csv.")
+    if not out.is_dir() or not os.access(out, os.W_OK):
+        raise InputError("out", rule="must be an existing folder to write to", got=str(out), fix="Make it first.")
+    names = {"nodes": f"nodes.{file_format}"}
+    if file_format == "npz":
+        names = {"nodes": "nodes.csv", "features": "features.npz"}
+    if with_edges:
+        names["edges"] = f"edges.{file_format}"
+    targets = {kind: out / name for kind, name in names.items()}
+    _check_free(targets)
+    return targets
+
+
+def _check_free(targets: Mapping[str, Path]) -> None:
+    taken = [path.name for path in targets.values() if path.exists()]
+    if taken:
+        rule, fix = "may not hold these files yet", "Choose another folder, or move them away."
+        raise InputError("out", rule=rule, got=", ".join(taken), fix=fix)
+
+
+def _write_nodes(table: RawNodes, target: Path, features: Path | None) -> None:
+    """The public side; the features in a file of their own if there is one."""
+    import polars as pl
+
+    ids = table.ids.numbers if table.ids.strings is None else table.ids.strings
+    frame = pl.DataFrame({"id": ids, **table.texts})
+    if features is None:
+        frame = frame.with_columns(_feature_columns(table, nested=target.suffix == ".parquet"))
+    else:
+        np.savez_compressed(features, features=table.features)
+    write_frame(target, frame)
+
+
+def _feature_columns(table: RawNodes, *, nested: bool) -> list[pl.Series]:
+    """Features under their own names; those without (an array, a list) as one list in Parquet, else as x0, x1, ..."""
+    import polars as pl
+
+    names = table.feature_names
+    if not names and nested:
+        inner = pl.Float64 if table.features.dtype == np.float64 else pl.Float32
+        return [pl.Series("features", table.features).cast(pl.List(inner))]
+    names = names or [f"x{place}" for place in range(table.features.shape[1])]
+    return [pl.Series(name, table.features[:, place]) for place, name in enumerate(names)]
+
+
+def _convert_edges(source: Path, target: Path, ids: NodeIds, options: dict[str, Any]) -> None:
+    problems: list[Problem] = []
+    chunks = edge_chunks(source, problems, ids=ids, **options)
+    writer = {".npz": _write_matrix, ".parquet": _write_parquet}.get(target.suffix, _write_text)
+    with target.open("xb") as file:
+        writer(file, target.suffix, chunks, ids)
+        file.flush()
+        os.fsync(file.fileno())
+    if problems:
+        raise_problems(problems)
+
+
+def _write_matrix(file: BinaryIO, suffix: str, chunks: Iterator[NDArray[Any]], ids: NodeIds) -> None:
+    """One entry an edge, repeats included: summed ones could overflow to 0, which means no edge."""
+    dtype = np.int32 if len(ids) < 2**31 else np.int64
+    parts = [np.empty((2, 0), dtype=dtype), *(chunk.astype(dtype, copy=False) for chunk in chunks)]
+    row, column = (np.concatenate([part[end] for part in parts]) for end in (0, 1))
+    matrix = scipy.sparse.coo_array((np.ones(row.size, dtype=np.int8), (row, column)), shape=(len(ids), len(ids)))
+    scipy.sparse.save_npz(file, matrix)
+
+
+def _write_parquet(file: BinaryIO, suffix: str, chunks: Iterator[NDArray[Any]], ids: NodeIds) -> None:
+    import polars
+    import pyarrow.parquet  # type: ignore[import-untyped]
+
+    oldest = polars.CompatLevel.oldest()  # strings as every version of pyarrow can write them
+    tables = (table.to_arrow(compat_level=oldest) for table in _tables(chunks, ids))
+    with pyarrow.parquet.ParquetWriter(file, next(tables).schema) as writer:
+        for table in tables:
+            writer.write_table(table)
+
+
+def _write_text(file: BinaryIO, suffix: str, chunks: Iterator[NDArray[Any]], ids: NodeIds) -> None:
+    for place, table in enumerate(_tables(chunks, ids)):
+        table.write_csv(file, separator=SEPARATORS[suffix], include_header=place == 0)
+
+
+def _tables(chunks: Iterator[NDArray[Any]], ids: NodeIds) -> Iterator[pl.DataFrame]:
+    """Ids of both ends, a bounded number of edges at a time; the first table is empty and names the columns."""
+    import polars as pl
+
+    names = ("source", "target")
+    called = pl.Series(ids.numbers) if ids.strings is None else ids.strings
+    yield pl.DataFrame({name: called.clear() for name in names})
+    for chunk in chunks:
+        for start in range(0, chunk.shape[1], BATCH):
+            ends = chunk[:, start : start + BATCH]
+            yield pl.DataFrame({name: called.gather(rows) for name, rows in zip(names, ends, strict=True)})

@@ -1,0 +1,292 @@
+"""Every fenced block of README, CONTRIBUTING and docs runs, page by page, in order, in one empty folder a page.
+
+| language            | what happens                                                                                      |
+|---------------------|---------------------------------------------------------------------------------------------------|
+| python              | runs; all blocks of a page share their names                                                      |
+| bash, sh, console   | runs, command by command; `# exit code N` at the end of a command says how it must end (else 0)   |
+| text                | what the block before printed: every line must be in it, in order; `…` stands for anything        |
+| toml, json, csv     | parsed; with title="NAME" also written to that file                                               |
+
+Any other language fails, and so does none. Long work is tried, not run: `make TARGET` with -n, scripts with --help.
+"""
+
+import contextlib
+import csv
+import io
+import json
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import typer
+
+from gcon.cli import app as cli
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+FENCE = re.compile(r"^\s*(```+|~~~+)(.*)$")
+EXIT_CODE = re.compile(r"#.*\bexit code (\d+)\s*$")
+SHELL_ONLY = set("|&;<>$`*?(){}~")  # what only a shell understands
+
+
+@dataclass
+class Block:
+    language: str
+    title: str | None
+    text: str
+    line: int
+
+
+def blocks(text):
+    """The fenced blocks of a page. A fence that is never closed is an error."""
+    found, fence, start, head, lines = [], None, 0, "", []
+    for number, line in enumerate(text.splitlines(), start=1):
+        mark = FENCE.match(line)
+        if fence is None and mark:
+            fence, head, start, lines = mark[1], mark[2].strip(), number, []
+        elif fence is not None and mark and mark[1].startswith(fence) and not mark[2].strip():
+            title = re.search(r'title="([^"]+)"', head)
+            language = head.split()[0] if head else ""
+            found.append(Block(language, title[1] if title else None, "\n".join(lines) + "\n", start))
+            fence = None
+        elif fence is not None:
+            lines.append(line)
+    assert fence is None, f"line {start}: a fence that is never closed"
+    return found
+
+
+def commands(block):
+    """The commands of a shell block and the exit code that each must have."""
+    for line in block.replace("\\\n", " ").splitlines():
+        if line.strip() and not line.lstrip().startswith("#"):
+            code = EXIT_CODE.search(line)
+            yield line.strip(), int(code[1]) if code else 0
+
+
+@dataclass
+class Runner:
+    """One page in one folder."""
+
+    folder: Path
+    patch: pytest.MonkeyPatch
+    names: dict = field(default_factory=lambda: {"__name__": "__main__"})
+    printed: str | None = None
+
+    def run(self, block):
+        runners = {
+            "python": self.python,
+            "bash": self.shell,
+            "sh": self.shell,
+            "console": self.shell,
+            "text": self.output,
+            "toml": lambda found: self.data(found, tomllib.loads),
+            "json": lambda found: self.data(found, json.loads),
+            "csv": lambda found: self.data(found, same_width),
+        }
+        assert block.language in runners, f"no runner for the language {block.language!r}"
+        runners[block.language](block)
+
+    def python(self, block):
+        with capture() as printed:
+            exec(compile(block.text, f"block at line {block.line}", "exec"), self.names)
+        self.printed = printed.getvalue()
+
+    def shell(self, block):
+        self.printed = ""
+        for command, expected in commands(block.text):
+            code, printed = self.command(command)
+            self.printed += printed
+            assert code == expected, f"{command}\nended with {code}, not {expected}:\n{printed}"
+
+    def command(self, command):
+        words = shlex.split(command, comments=True)
+        if words[0] == "make":
+            return dry_run(words[1:])
+        if is_long_work(words):
+            return ask_for_help(words)
+        if words[0] == "gcon" and not SHELL_ONLY & set("".join(words)):
+            return self.gcon(words)
+        programs = Path(sys.prefix) / "bin"
+        here = ROOT if ".venv/" in command else self.folder
+        line = command.replace(".venv/bin/", f"{programs}/")
+        environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+        done = subprocess.run(
+            ["bash", "-c", line], cwd=here, env=environment, capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def gcon(self, words):
+        """In this process: starting Python and torch for every command would take most of the time."""
+        self.patch.setattr(sys, "argv", words)
+        with capture() as printed, pytest.raises(SystemExit) as stopped:
+            cli.main()
+        return stopped.value.code, printed.getvalue()
+
+    def output(self, block):
+        assert self.printed is not None, "a block of output without a block that prints it"
+        lines = iter(self.printed.splitlines())
+        for wanted in block.text.splitlines():
+            pattern = re.escape(wanted.rstrip()).replace("…", ".*")
+            assert any(re.fullmatch(pattern, line.rstrip()) for line in lines), (
+                f"not printed, or not in this order: {wanted}\nprinted:\n{self.printed}"
+            )
+
+    def data(self, block, parse):
+        parse(block.text)
+        if block.title:
+            (self.folder / block.title).write_text(block.text)
+
+
+@contextlib.contextmanager
+def capture():
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        yield printed
+
+
+def same_width(text):
+    assert len({len(row) for row in csv.reader(io.StringIO(text))}) == 1, "rows of different lengths"
+
+
+def dry_run(targets):
+    """Make's plan for the targets; a target that does not exist fails."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    done = subprocess.run(
+        ["make", "-n", *targets], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def is_long_work(words):
+    return len(words) > 1 and Path(words[0]).name in ("python", "python3") and script_of(words) is not None
+
+
+def script_of(words):
+    """The file of `python -m gcon.MODULE` or `python benchmarks/SCRIPT`."""
+    if words[1] == "-m" and words[2].startswith("gcon."):
+        return (ROOT / "src" / Path(*words[2].split("."))).with_suffix(".py")
+    return ROOT / words[1] if words[1].startswith("benchmarks/") else None
+
+
+def ask_for_help(words):
+    """Run a script with --help, and look for the options of the command in what it says."""
+    script, options = script_of(words), [word for word in words[1:] if word.startswith("--")]
+    with pytest.MonkeyPatch.context() as patch, capture() as printed:
+        patch.setattr(sys, "argv", [str(script), "--help"])
+        with pytest.raises(SystemExit) as stopped:
+            runpy.run_path(str(script), run_name="__main__")
+    said = printed.getvalue()
+    missing = [option for option in options if option not in said]
+    return (stopped.value.code or 0) or bool(missing), said
+
+
+@pytest.fixture
+def runner(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("GCON_DATA", raising=False)  # what a page shows needs no data set
+    return Runner(tmp_path, monkeypatch)
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page.read_text())], ids=name_of)
+def test_every_block_runs(page, runner):
+    for block in blocks(page.read_text()):
+        try:
+            runner.run(block)
+        except Exception as error:
+            error.add_note(f"in {name_of(page)}, the block at line {block.line}")
+            raise
+
+
+def spans(start):
+    """Commands in running text, each once: code between single backticks that starts like this."""
+    found = {span for page in PAGES for span in re.findall(rf"`({re.escape(start)} [^`]+)`", page.read_text())}
+    return sorted(found)
+
+
+@pytest.mark.parametrize("command", spans("gcon"))
+def test_commands_in_running_text_name_verbs_and_options_that_exist(command):
+    verb, (_, *words) = typer.main.get_command(cli.app), shlex.split(command)
+    while words and hasattr(verb, "commands"):
+        assert words[0] in verb.commands, command
+        verb = verb.commands[words.pop(0)]
+    known = {name for parameter in verb.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    for word in words:
+        assert not word.startswith("-") or word in known | {"--help"}, command
+
+
+@pytest.mark.parametrize("command", [*spans("make"), *spans(".venv/bin/python")])
+def test_long_work_in_running_text_can_start(command):
+    words = shlex.split(command)
+    code, printed = dry_run(words[1:]) if words[0] == "make" else ask_for_help(words)
+    assert code == 0, printed
+
+
+class TestTheRunnerItself:
+    """A runner that lets everything pass would be worse than none."""
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "```\nno language\n```",
+            "```ruby\nputs 1\n```",
+            "```bash\nfalse\n```",
+            "```bash\ngcon plan --epsilon -1\n```",
+            "```bash\ntrue  # exit code 2\n```",
+            "```bash\nmake no-such-target\n```",
+            "```bash\n.venv/bin/python -m gcon.experiments.accuracy --no-such-option 1\n```",
+            "```python\nprint(1)\n```\n```text\n2\n```",
+            "```text\nnobody printed this\n```",
+            '```toml title="x.toml"\n= 1\n```',
+        ],
+    )
+    def test_wrong_blocks_fail(self, text, runner):
+        *before, last = blocks(text)
+        for block in before:
+            runner.run(block)
+        with pytest.raises((AssertionError, tomllib.TOMLDecodeError)):
+            runner.run(last)
+
+    def test_a_fence_must_be_closed(self):
+        with pytest.raises(AssertionError):
+            blocks("```python\nprint(1)\n")
+
+    def test_right_blocks_pass(self, runner):
+        text = """
+```bash
+# a comment
+gcon version \\
+  --quiet
+echo one && echo two   # in a shell
+exit 3  # exit code 3
+```
+```text
+o…
+two
+```
+```csv title="t.csv"
+a,b
+1,2
+```
+```python
+from pathlib import Path
+
+print(Path("t.csv").read_text())
+```
+```text
+1,2
+```
+"""
+        for block in blocks(text):
+            runner.run(block)

@@ -1,0 +1,248 @@
+"""Opens a report in Chromium and says what is wrong with it.
+
+A page that needs anything from elsewhere, lacks a figure or a number, or cannot be read is a broken report, however its
+HTML looks. Nothing leaves the machine even if the page asks for it: other addresses are answered with a refusal.
+"""
+
+import csv
+import io
+from contextlib import contextmanager
+from pathlib import Path
+
+# What the report promises to show. In the tests' own words, so that a section cannot quietly leave the product.
+SECTIONS = {
+    "promise": "The promise",
+    "accuracy": "Accuracy against epsilon",
+    "noise": "What the noise does",
+    "access": "Accuracy by access",
+    "confusion": "Confusion matrix",
+    "calibration": "Calibration",
+    "settings": "Settings",
+    "ledger": "Ledger",
+}
+FIGURES = ("accuracy", "noise", "access", "confusion", "calibration")
+WIDTHS = (1200, 400)
+LEAST_CONTRAST = 4.5  # WCAG AA for text
+LEAST_TEXT = 8.9  # pixels
+LEAST_WIDTH, LEAST_HEIGHT = 250, 150  # of a figure, pixels
+
+_TABLES = """() => [...document.querySelectorAll('table')].map(table => ({
+  place: table.closest('section')?.id ?? 'no section',
+  height: table.getBoundingClientRect().height,
+  head: [...table.querySelectorAll('thead th')].map(cell => cell.textContent),
+  rows: [...table.querySelectorAll('tbody tr')].map(row => [...row.cells].map(cell => cell.textContent)),
+}))"""
+_FIGURE = """figure => {
+  const svg = figure.querySelector('svg'), box = svg.getBoundingClientRect();
+  const drawn = [...svg.querySelectorAll('path, use')].filter(mark => {
+    const around = mark.getBoundingClientRect();
+    return around.width + around.height > 0;
+  });
+  const texts = [...svg.querySelectorAll('text')].map(text => {
+    const around = text.getBoundingClientRect(), matrix = text.getScreenCTM();
+    return {
+      words: text.textContent.trim(),
+      size: parseFloat(getComputedStyle(text).fontSize) * Math.hypot(matrix.a, matrix.b),
+      inside: around.left >= box.left - 1 && around.right <= box.right + 1
+        && around.top >= box.top - 1 && around.bottom <= box.bottom + 1,
+    };
+  });
+  const band = svg.querySelector('[id*=FillBetween]')?.getBoundingClientRect();
+  return { width: box.width, height: box.height, drawn: drawn.length, texts, band: band ? band.height : 0 };
+}"""
+# What sticks out to the right, but for what lies in a box that scrolls on its own.
+_OVERFLOW = """() => {
+  const edge = document.documentElement.clientWidth, out = [];
+  if (document.documentElement.scrollWidth > edge) out.push('the page');
+  for (const element of document.querySelectorAll('body *')) {
+    const box = element.getBoundingClientRect();
+    if (box.width > 0 && box.right > edge + 1 && !element.parentElement.closest('.scroll')) out.push(element.tagName);
+  }
+  return out;
+}"""
+# Every text against what really lies behind its middle: boxes and shapes, blended by their opacity.
+_CONTRAST = """() => {
+  const parsed = words => {
+    const numbers = words.match(/[\\d.]+/g)?.map(Number);
+    return numbers && words.startsWith('rgb') ? [...numbers.slice(0, 3), numbers[3] ?? 1] : null;
+  };
+  const over = (front, back) => back.map((value, i) => front[3] * front[i] + (1 - front[3]) * value);
+  const light = colour => {
+    const [r, g, b] = colour.map(v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const paint = element => {
+    const style = getComputedStyle(element);
+    const shape = element instanceof SVGGeometryElement;
+    const colour = parsed(shape ? style.fill : element instanceof SVGElement ? '' : style.backgroundColor);
+    return colour && [...colour.slice(0, 3), colour[3] * style.opacity * (shape ? style.fillOpacity : 1)];
+  };
+  const behind = (element, x, y) => {
+    const stack = document.elementsFromPoint(x, y);
+    const from = stack.findIndex(found => found === element || found.contains(element) || element.contains(found));
+    return stack.slice(Math.max(from, 0)).reverse().map(paint).filter(Boolean)
+      .reduce((back, front) => over(front, back), [255, 255, 255]);
+  };
+  const found = [];
+  for (const element of document.querySelectorAll('body *')) {
+    const own = [...element.childNodes].filter(node => node.nodeType === 3 && node.data.trim());
+    if (!own.length || ['style', 'STYLE', 'title', 'desc'].includes(element.tagName)) continue;
+    element.scrollIntoView({ block: 'center', inline: 'center' });
+    const range = document.createRange();
+    range.selectNodeContents(own[0]);
+    const box = range.getClientRects()[0];
+    if (!box || !box.width) continue;
+    const style = getComputedStyle(element), svg = element instanceof SVGElement;
+    const back = behind(element, box.left + box.width / 2, box.top + box.height / 2);
+    const ink = over(parsed(svg ? style.fill : style.color), back);
+    const [low, high] = [light(ink), light(back)].sort((a, b) => a - b);
+    found.push({ words: own[0].data.trim().slice(0, 40), ratio: (high + 0.05) / (low + 0.05) });
+  }
+  scrollTo(0, 0);
+  const paper = parsed(getComputedStyle(document.body).backgroundColor).slice(0, 3);
+  return { texts: found, paper: light(paper) };
+}"""
+_REFERENCES = """() => [...document.querySelectorAll('*')].flatMap(element =>
+  ['src', 'srcset', 'href', 'xlink:href', 'action', 'poster', 'data'].filter(name => element.hasAttribute(name))
+    .map(name => element.getAttribute(name)).filter(value => !value.startsWith('data:')
+      && !(value.startsWith('#') && document.getElementById(value.slice(1))))
+    .map(value => `${element.tagName} ${value}`))"""
+
+
+def problems(browser, path, *, width=1200, dark=False, bands=False):
+    """Everything that is wrong with the report at `path`, in words; an empty list if it is whole.
+
+    Args:
+        browser: a running Chromium.
+        path: the HTML file.
+        width: of the window, in pixels.
+        dark: whether the reader's system is dark.
+        bands: whether the record holds several runs, so that the accuracy needs a band.
+    """
+    with _opened(browser, path, width, dark) as (page, told):
+        found = [*_sections(page), *_figures(page, bands), *_tables_and_files(page), *_reading(page, dark)]
+        found += [f"overflow at {width} pixels: {what}" for what in page.evaluate(_OVERFLOW)]
+        found += [f"a reference that leads nowhere or away: {what}" for what in page.evaluate(_REFERENCES)]
+        page.wait_for_load_state("networkidle")
+        return found + told
+
+
+@contextmanager
+def _opened(browser, path, width, dark):
+    """The page, all details open, and what is told while it lives: requests that leave it and words on its console."""
+    address, told = Path(path).absolute().as_uri(), []
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", accept_downloads=True
+    )
+
+    def requested(request):
+        if request.url != address and not request.url.startswith(("data:", "blob:")):
+            told.append(f"a request leaves the page: {request.url}")
+
+    context.on("request", requested)
+    context.on("weberror", lambda failure: told.append(f"script error: {failure.error}"))
+    context.route(lambda url: not url.startswith(("file:", "data:", "blob:")), lambda route: route.abort())
+    page = context.new_page()
+    page.on("websocket", lambda socket: told.append(f"a request leaves the page: {socket.url}"))
+    page.on("console", lambda message: told.append(f"console, {message.type}: {message.text}"))
+    try:
+        page.goto(address)
+        for summary in page.locator("summary").all():
+            summary.click()
+        yield page, told
+    finally:
+        context.close()
+
+
+def _sections(page):
+    for name, title in SECTIONS.items():
+        section = page.locator(f"section#{name}")
+        if section.count() != 1 or not section.get_by_role("heading", name=title, exact=True).is_visible():
+            yield f"section '{title}' is missing"
+    if not page.locator("#promise li").count():
+        yield "the promise has no sentence"
+    if "for the operator" not in page.locator("header").inner_text():
+        yield "the page does not say for whom it is"
+
+
+def _figures(page, bands):
+    for name in FIGURES:
+        figure = page.locator(f"section#{name} figure")
+        if figure.count() != 1 or figure.locator("svg").count() != 1:
+            yield f"figure '{name}' is missing"
+            continue
+        seen = figure.evaluate(_FIGURE)
+        if not figure.locator("svg").is_visible() or seen["width"] < LEAST_WIDTH or seen["height"] < LEAST_HEIGHT:
+            yield f"figure '{name}' has no visible size"
+        if seen["drawn"] < 5 or len(seen["texts"]) < 5:
+            yield f"figure '{name}' is empty"
+        words = [text["words"] for text in seen["texts"]]
+        for text in seen["texts"]:
+            if text["size"] < LEAST_TEXT:
+                yield f"figure '{name}': '{text['words']}' is only {text['size']:.1f} pixels high"
+            if not text["inside"]:
+                yield f"figure '{name}': '{text['words']}' is cut off"
+        missing = _expected_words(page, name) - set(words)
+        if missing:
+            yield f"figure '{name}' does not show {sorted(missing)}"
+        if name == "accuracy" and bands and not seen["band"] > 5:
+            yield "the accuracy has no band"
+
+
+def _expected_words(page, name):
+    """What a figure must say, from the table beside it."""
+    head, rows = next(((table["head"], table["rows"]) for table in _tables(page) if table["place"] == name), ([], []))
+    records = [dict(zip(head, row, strict=False)) for row in rows]
+    if name == "accuracy":  # the budgets on the axis, and every reference line by its name
+        read = {"own-edges": "own edges", "none": "no edge read"}
+        lines = {f"{r['model']}, {read[r['access']]}" for r in records if not r["epsilon"]}
+        return lines | {r["epsilon"] for r in records if r["epsilon"]}
+    if name == "noise":
+        return {r["epsilon"] for r in records} | {f"{float(r['noise to signal']):.3g}" for r in records}
+    if name == "access":
+        return {f"{r['model']}, epsilon {r['epsilon']}" if r["epsilon"] else r["model"] for r in records}
+    if name == "confusion":
+        return {cell for row in rows for cell in row}
+    return {"perfectly calibrated"}
+
+
+def _tables(page):
+    return page.evaluate(_TABLES)
+
+
+def _tables_and_files(page):
+    tables = {table["place"]: table for table in _tables(page)}
+    for name in (*FIGURES, "settings", "ledger"):
+        if name not in tables:
+            yield f"table '{name}' is missing"
+            continue
+        table = tables[name]
+        if not table["rows"]:
+            yield f"table '{name}' has no rows"
+        if not table["height"] or any(len(row) != len(table["head"]) for row in table["rows"]):
+            yield f"table '{name}' is not whole"
+    for name in FIGURES:
+        link = page.locator(f"section#{name} figure a[download]")
+        if link.count() != 1:
+            yield f"figure '{name}' has no file to take along"
+            continue
+        with page.expect_download() as started:
+            link.click()
+        file = started.value
+        if file.suggested_filename != link.get_attribute("download"):
+            yield f"the file of '{name}' is called '{file.suggested_filename}'"
+        text = Path(file.path()).read_bytes().decode("utf-8")
+        shown = tables.get(name, {"head": [], "rows": []})
+        if list(csv.reader(io.StringIO(text, newline=""))) != [shown["head"], *shown["rows"]]:
+            yield f"the file of '{name}' does not hold the numbers of its table"
+
+
+def _reading(page, dark):
+    seen = page.evaluate(_CONTRAST)
+    if (seen["paper"] < 0.5) != dark:
+        yield f"the page does not follow the reader's {'dark' if dark else 'light'} system"
+    if len(seen["texts"]) < 50:
+        yield "almost no text was found"
+    for text in seen["texts"]:
+        if text["ratio"] < LEAST_CONTRAST:
+            yield f"'{text['words']}' has a contrast of only {text['ratio']:.1f}"

@@ -1,0 +1,20 @@
+"""One Chromium for all tests: the system's own, nothing is downloaded. A missing one is an error, never a skip."""
+
+import shutil
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+NEEDED = "These tests need Chromium on the PATH. On Debian: apt-get install chromium"
+
+
+@pytest.fixture(scope="session")
+def browser():
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.fail(NEEDED)
+    with sync_playwright() as playwright:
+        # No name is looked up, so that a page which asks for something gets nothing, whatever the network is like.
+        running = playwright.chromium.launch(executable_path=path, args=["--host-resolver-rules=MAP * ~NOTFOUND"])
+        yield running
+        running.close()

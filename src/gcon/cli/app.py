@@ -7,6 +7,7 @@ import sys
 import typer
 
 from gcon.cli import data, ledger
+from gcon.cli.baseline import baseline
 from gcon.cli.demo import demo
 from gcon.cli.evaluate import evaluate
 from gcon.cli.output import print_json
@@ -25,7 +26,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (plan, tune, train, predict, evaluate, statement, demo, report, version):
+for verb in (plan, tune, train, predict, evaluate, statement, baseline, demo, report, version):
     app.command()(verb)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(data.app, name="data")

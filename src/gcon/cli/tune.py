@@ -13,6 +13,7 @@ from gcon.cli import options
 from gcon.cli.output import Output
 from gcon.cli.report import write_file
 from gcon.cli.source import (
+    EdgeFormat,
     Edges,
     Features,
     IgnoreColumn,
@@ -20,7 +21,9 @@ from gcon.cli.source import (
     Nodes,
     NoHeader,
     Source,
+    SourceColumn,
     Split,
+    TargetColumn,
     load_source,
     open_ledger,
 )
@@ -44,6 +47,8 @@ def tune(
     edges: Edges = None,
     nodes: Nodes = None,
     features: Features = None,
+    source_column: SourceColumn = "source",
+    target_column: TargetColumn = "target",
     ignore_column: IgnoreColumn = [],  # noqa: B006
     no_header: NoHeader = False,
     split: Split = 0,
@@ -71,15 +76,13 @@ def tune(
         )
         if out is not None:
             check_new_file(out)
-        loaded = load_source(
-            source,
-            edges=edges,
-            nodes=nodes,
-            features=features,
-            ignore_columns=ignore_column,
+        edge_format = EdgeFormat(
+            source_column=source_column,
+            target_column=target_column,
             header=not no_header,
-            split=split,
+            ignore_columns=ignore_column,
         )
+        loaded = load_source(source, edges=edges, nodes=nodes, features=features, split=split, **vars(edge_format))
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=output.progress) as bar:
             task = bar.add_task("rehearse", total=len(combinations(base)))

@@ -57,8 +57,8 @@ def checked_access(access: str, allowed: Sequence[str] = MODEL_ACCESSES) -> Acce
             return kind
     if access in known:
         raise AccessRefusedError(
-            f"access={access!r} is not there for this model. It has: {', '.join(allowed)}. Only competitors keep noisy "
-            "quantities of every node (cached) or read all private edges (full)."
+            f"access={access!r} is not there. What there is: {', '.join(allowed)}. Noisy quantities of every node (cached) and "
+            "all private edges (full) are kept by some competitors only."
         )
     raise InputError("access", rule=f"must be one of {tuple(allowed)}", got=repr(access), fix="Use 'none'.")
 

@@ -1,0 +1,48 @@
+"""The competitors, one file a method, behind one face: settings, `fit`, then `predict` under a named access."""
+
+from gcon.baselines.controls import EncoderAlone, EncoderOneHop
+from gcon.baselines.dp_sgd import DPSGD
+from gcon.baselines.dpgcn import DPGCN
+from gcon.baselines.gap import GAP
+from gcon.baselines.gcn import GCN
+from gcon.baselines.gpr_gnn import GPRGNN
+from gcon.baselines.interface import FittedMethod, Method, PrivateMethod
+from gcon.baselines.lpgnet import LPGNet
+from gcon.baselines.mlp import MLP
+from gcon.baselines.progap import ProGAP
+from gcon.baselines.self_training import SelfTraining
+
+METHODS: dict[str, type[Method]] = {
+    method.name: method
+    for method in (
+        EncoderAlone,
+        EncoderOneHop,
+        SelfTraining,
+        MLP,
+        GCN,
+        GPRGNN,
+        DPGCN,
+        LPGNet,
+        GAP,
+        ProGAP,
+        DPSGD,
+    )
+}
+
+__all__ = [
+    "DPGCN",
+    "DPSGD",
+    "GAP",
+    "GCN",
+    "GPRGNN",
+    "METHODS",
+    "MLP",
+    "EncoderAlone",
+    "EncoderOneHop",
+    "FittedMethod",
+    "LPGNet",
+    "Method",
+    "PrivateMethod",
+    "ProGAP",
+    "SelfTraining",
+]

@@ -1,0 +1,103 @@
+"""Zero-budget controls: GCON's edge-free encoder, alone and with one hop over a node's own edges.
+
+Under the paper's inference rule a node's own edges are free, so a private model is worth its budget only if it beats
+models that were trained without any edge and are used in the same way. The strongest one is in `self_training.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gcon.baselines.interface import Method, Scorer, Trained
+from gcon.encode.encoder import Encoder
+from gcon.encode.mlp import EncoderSettings, train_encoder
+from gcon.errors import check_number
+from gcon.graphs.edges import EdgeList
+from gcon.graphs.nodes import PublicNodes
+from gcon.predict.predictions import Access
+from gcon.privacy.boundary import Private
+from gcon.privacy.ledger import Ledger
+from gcon.privacy.randomness import Randomness
+from gcon.propagate.schemes import Schemes, propagate
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderAlone(Method):
+    """GCON's encoder, a two-layer perceptron on features.
+
+    Attributes:
+        hidden: width of the hidden layer.
+    """
+
+    name = "encoder"
+    about = "Reads no edge in training and none at inference: every promise about edges holds."
+
+    hidden: int = 16
+
+    def _train(
+        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
+    ) -> Trained:
+        encoder = self._encoder(nodes)
+        return Trained(scorers={"none": edge_free_scorers(encoder.probabilities, 1.0)["none"]})
+
+    def _encoder(self, nodes: PublicNodes) -> Encoder:
+        return train_encoder(nodes, EncoderSettings(hidden=self.hidden, seed=self.seed))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderOneHop(EncoderAlone):
+    """The encoder's class probabilities, averaged over a node's own neighbourhood.
+
+    Attributes:
+        inference_restart: the weight a of a node itself in (1 - a) T + a I; fixed in advance, never chosen with edges.
+    """
+
+    name = "encoder-one-hop"
+    about = "Reads no edge in training; every node's answer is computed from its own edges."
+
+    inference_restart: float = 0.2
+
+    def __post_init__(self) -> None:
+        check_inference_restart(self.inference_restart)
+
+    def _train(
+        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
+    ) -> Trained:
+        return Trained(scorers=edge_free_scorers(self._encoder(nodes).probabilities, self.inference_restart))
+
+
+def edge_free_scorers(probabilities: Callable[[Tensor], Tensor], restart: float) -> dict[Access, Scorer]:
+    """How a model without edges is used: with one hop over own edges (T = D^-1 (A + I)), or without.
+
+    Args:
+        probabilities: class probabilities from features.
+        restart: weight of a node itself in the hop; 1 leaves the edges out.
+    """
+
+    def own_edges(features: Tensor, opened: EdgeList | None) -> Tensor:
+        assert opened is not None
+        return _scores(propagate(opened, probabilities(features), Schemes(restart=restart, steps=(1,))))
+
+    def without_edges(features: Tensor, _: EdgeList | None) -> Tensor:
+        return _scores(probabilities(features))
+
+    return {"own-edges": own_edges, "none": without_edges}
+
+
+def check_inference_restart(restart: float) -> None:
+    """Raise `InputError` unless it lies in [0, 1]."""
+    check_number(
+        "inference_restart",
+        restart,
+        allowed=lambda number: 0 <= number <= 1,
+        rule="must lie in [0, 1]",
+        fix="0.2 is usual; 1 leaves a node's edges out.",
+    )
+
+
+def _scores(probabilities: Tensor) -> Tensor:
+    return torch.log(probabilities.to(torch.float64).clamp_min(1e-12))

@@ -1,0 +1,172 @@
+"""The competitors' grids (as their authors or the paper give them), and seeded draws from them."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gcon.baselines.controls import EncoderAlone, EncoderOneHop
+from gcon.baselines.dp_sgd import DPSGD
+from gcon.baselines.dpgcn import DPGCN
+from gcon.baselines.gap import GAP
+from gcon.baselines.gcn import GCN
+from gcon.baselines.gpr_gnn import GPRGNN
+from gcon.baselines.interface import Method, PrivateMethod
+from gcon.baselines.lpgnet import LPGNet
+from gcon.baselines.mlp import MLP
+from gcon.baselines.progap import ProGAP
+from gcon.baselines.self_training import SelfTraining
+
+Settings = Mapping[str, Any]
+
+_PERCEPTRON: dict[str, Sequence[Any]] = {
+    "hidden": (16, 64, 256),
+    "dropout": (0.1, 0.3, 0.5),
+    "learning_rate": (0.001, 0.005, 0.01, 0.05),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Competitor:
+    """A line of the table.
+
+    Attributes:
+        name: of the line.
+        method: the class.
+        fixed: settings that all candidates share.
+        grid: values to draw from; the method's defaults are always the first candidate.
+        most: how many candidates.
+        chosen_by: the access under which validation scores choose; never the exact private edges of a private method.
+        shown: the accesses whose scores are in the table.
+    """
+
+    name: str
+    method: type[Method]
+    fixed: Settings = field(default_factory=dict)
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    most: int = 20
+    chosen_by: str
+    shown: tuple[str, ...]
+
+    @property
+    def spends(self) -> bool:
+        """Whether it needs an epsilon."""
+        return issubclass(self.method, PrivateMethod)
+
+    def candidates(self) -> list[Settings]:
+        """The defaults, then distinct draws of the grid; the same on every machine."""
+        combinations = [dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())]
+        random.Random(self.name).shuffle(combinations)
+        found: list[Settings] = [{}, *(combination for combination in combinations if combination)]
+        return [{**self.fixed, **settings} for settings in found[: self.most]]
+
+    def build(self, settings: Settings, *, epsilon: float | None, seed: int) -> Method:
+        """The method with these settings."""
+        budget = {"epsilon": epsilon} if self.spends else {}
+        return self.method(**settings, **budget, seed=seed)
+
+
+COMPETITORS: tuple[Competitor, ...] = (
+    Competitor(name="encoder", method=EncoderAlone, chosen_by="none", shown=("none",)),
+    Competitor(name="encoder, one hop", method=EncoderOneHop, chosen_by="none", shown=("own-edges",)),
+    Competitor(name="self-training", method=SelfTraining, chosen_by="none", shown=("none", "own-edges")),
+    Competitor(name="mlp", method=MLP, grid={**_PERCEPTRON, "layers": (2, 3)}, chosen_by="none", shown=("none",)),
+    Competitor(name="gcn", method=GCN, grid=_PERCEPTRON, chosen_by="full", shown=("full",)),
+    Competitor(
+        name="gpr-gnn",
+        method=GPRGNN,
+        grid={
+            "learning_rate": (0.002, 0.01, 0.05),
+            "weight_decay": (0.0, 5e-4),
+            "restart": (0.1, 0.2, 0.5, 0.9),
+            "score_dropout": (0.0, 0.5, 0.7),
+        },
+        most=12,
+        chosen_by="full",
+        shown=("full",),
+    ),
+    Competitor(
+        name="lpgnet",
+        method=LPGNet,
+        fixed={"stacked": 1},
+        grid={**_PERCEPTRON, "layers": (2, 3)},
+        chosen_by="cached",
+        shown=("cached", "own-edges"),
+    ),
+    Competitor(
+        name="lpgnet, two",
+        method=LPGNet,
+        fixed={"stacked": 2},
+        grid={**_PERCEPTRON, "layers": (2, 3)},
+        most=8,
+        chosen_by="cached",
+        shown=("cached", "own-edges"),
+    ),
+    Competitor(
+        name="gap",
+        method=GAP,
+        grid={
+            "hops": (1, 2, 3, 4, 5),
+            "learning_rate": (0.001, 0.01, 0.05),
+            "hidden": (16, 64),
+            "dropout": (0.0, 0.5),
+        },
+        chosen_by="cached",
+        shown=("cached", "own-edges"),
+    ),
+    Competitor(
+        name="progap",
+        method=ProGAP,
+        grid={
+            "depth": (1, 2, 3, 4, 5),
+            "base_layers": (1, 2),
+            "train_earlier_blocks": (True, False),
+            "learning_rate": (0.01, 0.05),
+            "hidden": (16, 64),
+            "dropout": (0.0, 0.5),
+        },
+        chosen_by="cached",
+        shown=("cached", "own-edges"),
+    ),
+    Competitor(
+        name="dp-sgd",
+        method=DPSGD,
+        grid={
+            "hidden": (8, 16, 64),
+            "clip": (0.1, 0.5, 1.0),
+            "steps": (50, 100, 200, 500),
+            "sampling": (0.1, 0.25, 0.5, 1.0),
+            "learning_rate": (0.01, 0.1, 0.5, 1.0),
+            "optimiser": ("sgd", "adam"),
+        },
+        chosen_by="none",
+        shown=("none", "own-edges"),
+    ),
+    Competitor(
+        name="dpgcn, LapGraph",
+        method=DPGCN,
+        fixed={"variant": "top-pairs"},
+        grid=_PERCEPTRON,
+        most=8,
+        chosen_by="cached",
+        shown=("cached", "own-edges"),
+    ),
+    Competitor(
+        name="dpgcn, EdgeRand",
+        method=DPGCN,
+        # A noisy graph of millions of pairs: fewer epochs and candidates, and what is larger is skipped and named.
+        fixed={"variant": "random-flips", "epochs": 100, "most_pairs": 2_000_000},
+        grid=_PERCEPTRON,
+        most=2,
+        chosen_by="cached",
+        shown=("cached", "own-edges"),
+    ),
+)
+
+
+def competitor(name: str) -> Competitor:
+    """The line of this name."""
+    return next(entry for entry in COMPETITORS if entry.name == name)

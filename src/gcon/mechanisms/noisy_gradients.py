@@ -1,0 +1,222 @@
+"""Training by noisy clipped gradients (DP-SGD) on propagated rows: what the DP-SGD competitor releases.
+
+Row i of the private matrix is z_i, row i of D^-1 (A + I) X: it reads the edges of node i alone, so one edge {u, v}
+changes the rows of u and v and no other. The model is softmax(z_i W); its gradient at one node is the outer product of
+z_i and the residual softmax(z_i W) - y_i. A step takes every labelled node with probability q, clips each gradient to
+length tau, and moves W along
+
+    (sum of the clipped gradients + sigma * standard normal matrix) / (q n_0).
+
+All steps together are (epsilon, delta)-DP for the noise of `gcon.calibrate.replaced_pair` (docs/proofs/dp-sgd.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, final
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from gcon.calibrate.replaced_pair import noise_for
+from gcon.errors import InputError, PlanMismatchError, check_number
+from gcon.perturb.sampling import open_uniforms, standard_normals
+from gcon.privacy.boundary import Private
+from gcon.privacy.budget import Budget
+from gcon.privacy.randomness import Randomness
+
+Optimiser = Literal["sgd", "adam"]
+_ROUNDING = 1e-9  # a clipped gradient may be this much longer than tau; the noise covers it
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedRows:
+    """A private n_0 x d matrix, one row a labelled node, of which one edge changes at most two rows.
+
+    How far these rows move does not matter: gradients are clipped. Rows of a symmetric normalisation do not qualify,
+    since there an edge also changes the rows of all neighbours of its ends.
+    """
+
+    value: Private[Tensor]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientPlan:
+    """The noise of all steps.
+
+    Attributes:
+        budget: what all steps together cost.
+        sampling: q in (0, 1], with which each labelled node enters a step, independently.
+        steps: how many there are; fixed beforehand.
+        clip: tau, the largest length of one node's gradient.
+        standard_deviation: sigma of the noise on the clipped sum.
+    """
+
+    budget: Budget
+    sampling: float
+    steps: int
+    clip: float
+    standard_deviation: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.sampling <= 1 or self.steps < 1 or not 0 < self.clip < math.inf:
+            raise InputError(
+                "sampling, steps, clip",
+                rule="sampling must lie in (0, 1], steps be at least 1, clip be positive",
+                got=(self.sampling, self.steps, self.clip),
+                fix="Usual are 0.1 to 1, 50 to 500, 0.1 to 1.",
+            )
+        if math.isfinite(self.budget.epsilon) and not self.standard_deviation > 0:
+            raise PlanMismatchError("A finite epsilon must lead to noise.")
+
+
+def gradient_plan(epsilon: float, delta: float, *, sampling: float, steps: int, clip: float) -> GradientPlan:
+    """The noise that makes `steps` noisy gradient steps (epsilon, delta)-DP.
+
+    Args:
+        epsilon: positive; infinity leaves the noise out and promises nothing.
+        delta: in (0, 1).
+        sampling: q in (0, 1].
+        steps: from 1.
+        clip: tau > 0.
+
+    Example:
+        >>> round(gradient_plan(1.0, 1 / 16316, sampling=1.0, steps=100, clip=1.0).standard_deviation, 1)
+        132.3
+    """
+    if math.isinf(epsilon):
+        return GradientPlan(
+            budget=Budget(epsilon, 0.0), sampling=sampling, steps=steps, clip=clip, standard_deviation=0.0
+        )
+    multiplier = noise_for(float(sampling), int(steps), float(epsilon), float(delta))
+    return GradientPlan(
+        budget=Budget(epsilon, delta),
+        sampling=sampling,
+        steps=steps,
+        clip=clip,
+        standard_deviation=clip * multiplier * (1 + _ROUNDING),
+    )
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NoisyGradients:
+    """Train a linear softmax classifier on private rows and release its weights.
+
+    Attributes:
+        plan: steps, sampling, clipping and noise.
+        labels: the public classes of the rows, n_0 numbers.
+        num_classes: c.
+        learning_rate: of the optimiser.
+        optimiser: `sgd`, or `adam` on the noisy gradients.
+    """
+
+    plan: GradientPlan
+    labels: Tensor
+    num_classes: int
+    learning_rate: float = 1.0
+    optimiser: Optimiser = "sgd"
+
+    def __post_init__(self) -> None:
+        check_number(
+            "learning_rate",
+            self.learning_rate,
+            allowed=lambda rate: 0 < rate < math.inf,
+            rule="must be positive",
+            fix="Usual are 0.01 to 1.",
+        )
+        if self.optimiser not in ("sgd", "adam"):
+            raise InputError("optimiser", rule="sgd or adam", got=repr(self.optimiser), fix="Use 'adam'.")
+        if len(self.labels) == 0:
+            raise InputError("train_mask", rule="needs at least one labelled node", got="none", fix="Label some nodes.")
+
+    @property
+    def name(self) -> str:
+        """The name in the ledger."""
+        return "noisy gradients"
+
+    @property
+    def budget(self) -> Budget:
+        """What all steps together cost."""
+        return self.plan.budget
+
+    @property
+    def gaussian_distance(self) -> float | None:
+        """Without sampling, the distance of the one Gaussian release that all steps amount to, for tighter totals."""
+        plan = self.plan
+        if plan.sampling < 1 or plan.standard_deviation == 0:
+            return None
+        return 4 * plan.clip * math.sqrt(plan.steps) / plan.standard_deviation * (1 + _ROUNDING)
+
+    def public_record(self) -> Mapping[str, object]:
+        """The plan's numbers."""
+        plan = self.plan
+        return {
+            "epsilon": plan.budget.epsilon,
+            "delta": plan.budget.delta,
+            "sampling": plan.sampling,
+            "steps": plan.steps,
+            "clip": plan.clip,
+            "standard_deviation": plan.standard_deviation,
+            "sensitivity": "two replaced gradients of length at most clip",
+            "learning_rate": self.learning_rate,
+            "optimiser": self.optimiser,
+        }
+
+    def check(self, bounded: BoundedRows) -> None:
+        """Nothing to compare: clipping gives the bound, whatever the two rows are."""
+
+    def apply(self, value: Tensor, randomness: Randomness) -> Tensor:
+        """The weights after all steps, d x c in float64. They start from zero."""
+        rows, plan = value.to(torch.float64), self.plan
+        if len(rows) != len(self.labels):
+            raise PlanMismatchError("One row a label is needed.")
+        targets = one_hot(self.labels.long(), self.num_classes).to(torch.float64)
+        weights = torch.zeros(rows.shape[1], self.num_classes, dtype=torch.float64)
+        move = _adam if self.optimiser == "adam" else _sgd
+        state: list[Tensor] = []
+        for step in range(1, plan.steps + 1):
+            # Nothing depends on how many were drawn: an empty batch takes a step of pure noise.
+            drawn = open_uniforms(randomness, len(rows)) < plan.sampling
+            total = clipped_sum(rows[drawn], targets[drawn], weights, clip=plan.clip)
+            if plan.standard_deviation > 0:
+                total = total + plan.standard_deviation * standard_normals(randomness, *total.shape)
+            gradient = total / (plan.sampling * len(rows))
+            weights = weights - self.learning_rate * move(gradient, state, step)
+        return weights
+
+
+def clipped_sum(rows: Tensor, targets: Tensor, weights: Tensor, *, clip: float) -> Tensor:
+    """The sum of the nodes' gradients, each clipped to length `clip`: Z^T diag(f) R.
+
+    The gradient of node i is the outer product of z_i and its residual r_i, of length |z_i| |r_i|; f_i = min(1, clip /
+    that). No gradient of a single node is ever formed.
+
+    Args:
+        rows: Z, k x d.
+        targets: k x c, one-hot.
+        weights: d x c.
+        clip: tau > 0.
+    """
+    residuals = torch.softmax(rows @ weights, dim=1) - targets
+    lengths = torch.linalg.vector_norm(rows, dim=1) * torch.linalg.vector_norm(residuals, dim=1)
+    factors = (clip / lengths.clamp(min=clip)).unsqueeze(1)  # 1 for every gradient that is short enough
+    total: Tensor = rows.T @ (factors * residuals)
+    return total
+
+
+def _sgd(gradient: Tensor, _: list[Tensor], __: int) -> Tensor:
+    return gradient
+
+
+def _adam(gradient: Tensor, state: list[Tensor], step: int) -> Tensor:
+    """Adam's direction from noisy gradients alone; `state` holds the two running means."""
+    if not state:
+        state += [torch.zeros_like(gradient), torch.zeros_like(gradient)]
+    state[0] = 0.9 * state[0] + 0.1 * gradient
+    state[1] = 0.999 * state[1] + 0.001 * gradient**2
+    mean, square = state[0] / (1 - 0.9**step), state[1] / (1 - 0.999**step)
+    return mean / (square.sqrt() + 1e-8)

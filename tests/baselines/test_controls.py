@@ -1,0 +1,218 @@
+"""Zero-budget controls: no edge in training, one hop over own edges at inference, and the public graph of features."""
+
+import numpy as np
+import pytest
+import torch
+
+from gcon.baselines.controls import EncoderAlone, EncoderOneHop
+from gcon.baselines.feature_neighbours import (
+    Nearest,
+    label_agreement,
+    nearest_rows,
+    neighbour_graph,
+    principal_rows,
+    smoothed_rows,
+    weighted_rows,
+)
+from gcon.baselines.self_training import SelfTraining
+from gcon.datasets import social_circles
+from gcon.encode.mlp import EncoderSettings, train_encoder
+from gcon.errors import AccessRefusedError, InputError
+from gcon.graphs.edges import public_edges
+from gcon.graphs.graph import PrivateGraph, PublicGraph, private_graph
+from gcon.graphs.nodes import PublicNodes
+from gcon.privacy.boundary import Private
+from gcon.privacy.budget import NOTHING
+from gcon.privacy.ledger import Kind, MemoryLedger
+from gcon.privacy.opening import open_private
+
+ALL = (EncoderAlone, EncoderOneHop, SelfTraining)
+ONE_HOP = (EncoderOneHop, SelfTraining)
+CIRCLES = social_circles(240, num_classes=3, per_class=10, mean_degree=6.0, feature_signal=4.0, seed=5)
+NODES = CIRCLES.nodes
+
+
+class Untouchable:
+    """Edges that must not be read."""
+
+    def __getattr__(self, name):
+        raise AssertionError(f"{name} of the edges was read")
+
+
+def changed(nodes=NODES, **other):
+    kept = {name: getattr(nodes, name) for name in PublicNodes.__dataclass_fields__}
+    return PublicNodes(**(kept | other))
+
+
+def with_edges(edge_index):
+    return private_graph(NODES, edge_index, name="circles")
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_training_reads_no_edge_and_costs_nothing(kind):
+    ledger = MemoryLedger("circles")
+    edges = Private(Untouchable(), "edges that must not be read")
+    fitted = kind().fit(PrivateGraph(NODES, edges, CIRCLES.hygiene, "circles"), ledger=ledger)
+    assert fitted.receipts == ()
+    assert len(ledger.entries()) == 0
+    fitted.predict(PrivateGraph(NODES, edges, CIRCLES.hygiene, "circles"), access="none")
+    assert len(ledger.entries()) == 0
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_better_than_chance_and_the_same_for_a_seed(kind):
+    fitted = kind(seed=3).fit(CIRCLES)
+    assert fitted.score(CIRCLES, NODES.test_mask, access="none") > 0.7
+    first, second = (run.predictions(CIRCLES).probabilities for run in (fitted, kind(seed=3).fit(CIRCLES)))
+    assert torch.equal(first, second)
+    assert torch.allclose(first.sum(dim=1), torch.ones(240, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("kind", ONE_HOP)
+def test_own_edges_are_the_default_and_recorded_as_delivery(kind):
+    ledger = MemoryLedger("circles")
+    fitted = kind().fit(CIRCLES, ledger=ledger)
+    assert fitted.predictions(CIRCLES).access == "own-edges"
+    assert [entry.request.kind for entry in ledger.entries()] == [Kind.DELIVERY]
+    assert ledger.total() == NOTHING
+    with_hop = fitted.score(CIRCLES, NODES.test_mask)
+    assert with_hop > fitted.score(CIRCLES, NODES.test_mask, access="none") - 0.02
+    assert ledger.entries()[-1].request.kind is Kind.DIAGNOSTIC
+
+
+def test_the_encoder_alone_knows_no_edges():
+    with pytest.raises(AccessRefusedError):
+        EncoderAlone().fit(CIRCLES).predict(CIRCLES, access="own-edges")
+
+
+def test_the_encoder_is_that_of_gcon_and_the_hop_is_a_mean():
+    encoder = train_encoder(NODES, EncoderSettings(seed=2))
+    expected = encoder.probabilities(NODES.features).double()
+    alone = EncoderAlone(seed=2).fit(CIRCLES).predictions(CIRCLES).probabilities
+    assert torch.allclose(alone, expected, atol=1e-9)
+    with_loops = torch.eye(240, dtype=torch.float64)
+    edges = open_private(CIRCLES.edges)
+    for node in range(240):
+        with_loops[node, edges.columns[edges.row_pointers[node] : edges.row_pointers[node + 1]]] = 1
+    mean = with_loops / with_loops.sum(dim=1, keepdim=True)
+    hop = EncoderOneHop(seed=2, inference_restart=0.3).fit(CIRCLES).predictions(CIRCLES).probabilities
+    assert torch.allclose(hop, 0.7 * mean @ expected + 0.3 * expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ONE_HOP)
+def test_an_answer_depends_on_own_edges_only(kind):
+    path = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]])
+    fitted = kind().fit(CIRCLES)
+    before = fitted.predictions(with_edges(path)).probabilities
+    after = fitted.predictions(with_edges(torch.cat([path, torch.tensor([[3], [9]])], dim=1))).probabilities
+    moved = (before != after).any(dim=1)
+    assert set(moved.nonzero()[:, 0].tolist()) == {3, 9}
+
+
+@pytest.mark.parametrize("kind", ONE_HOP)
+def test_restart_one_leaves_the_edges_out(kind):
+    fitted = kind(inference_restart=1.0).fit(CIRCLES)
+    own, none = (fitted.predictions(CIRCLES, access=access).probabilities for access in ("own-edges", "none"))
+    assert torch.equal(own, none)
+
+
+def test_no_hop_where_feature_neighbours_do_not_agree():
+    fitted = SelfTraining(least_agreement=1.0).fit(CIRCLES)
+    own, none = (fitted.predictions(CIRCLES, access=access).probabilities for access in ("own-edges", "none"))
+    assert torch.equal(own, none)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"inference_restart": 1.5}, {"neighbours": 0}, {"rounds": 1.5}, {"taught_share": -0.1}]
+)
+def test_settings_are_checked(wrong):
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        SelfTraining(**wrong)
+
+
+def test_self_training_answers_for_its_own_nodes_only():
+    fitted = SelfTraining().fit(CIRCLES)
+    others = PublicGraph(NODES.features + 1, public_edges(torch.tensor([[0], [1]]), 240))
+    with pytest.raises(InputError, match="nodes of the training"):
+        fitted.predict(others, access="none")
+
+
+def test_self_training_without_validation_and_with_one_class():
+    nobody = torch.zeros_like(NODES.validation_mask)
+    blind = private_graph(changed(validation_mask=nobody), torch.tensor([[0], [1]]))
+    assert SelfTraining().fit(blind).score(blind, NODES.test_mask, access="none") > 0.7
+    one_class = NODES.train_mask & (NODES.labels == 1)
+    lonely = private_graph(changed(train_mask=one_class, validation_mask=nobody), torch.tensor([[0], [1]]))
+    assert set(SelfTraining().fit(lonely).predict(lonely, access="none").tolist()) == {1}
+
+
+def test_labels_outside_training_and_validation_are_not_read():
+    hidden = torch.where(NODES.train_mask | NODES.validation_mask, NODES.labels, -1)
+    nodes = changed(labels=hidden, test_mask=torch.zeros_like(NODES.test_mask))
+    blind = private_graph(nodes, torch.tensor([[0], [1]]))
+    first, second = (SelfTraining().fit(graph).predictions(graph, access="none") for graph in (blind, CIRCLES))
+    assert torch.equal(first.probabilities, second.probabilities)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 64, 1000])
+def test_nearest_rows_against_brute_force(chunk):
+    rows = torch.from_numpy(np.random.default_rng(0).standard_normal((64, 9)))
+    cosine = rows @ rows.T / (rows.norm(dim=1)[:, None] * rows.norm(dim=1))
+    cosine.fill_diagonal_(-2)
+    nearest = nearest_rows(rows, 5, chunk=chunk)
+    expected = cosine.argsort(dim=1, descending=True)[:, :5]
+    assert torch.equal(nearest.places, expected)
+    assert torch.allclose(nearest.cosines.double(), cosine.gather(1, expected).clamp_min(0), atol=1e-6)
+    assert not bool((nearest.places == torch.arange(64)[:, None]).any())
+
+
+def test_nearest_rows_of_few_or_equal_nodes():
+    nearest = nearest_rows(torch.ones(4, 2), 10)
+    assert nearest.places.shape == (4, 3)
+    for node in range(4):
+        assert set(nearest.places[node].tolist()) == set(range(4)) - {node}
+
+
+def test_the_graph_by_hand():
+    nearest = Nearest(places=torch.tensor([[1], [2], [1], [0]]), cosines=torch.tensor([[0.5], [1.0], [1.0], [0.0]]))
+    both = np.array([[0, 0.25, 0, 0], [0.25, 0, 2, 0], [0, 2, 0, 0], [0, 0, 0, 0]])
+    degrees = np.array([0.25, 2.25, 2, 1])
+    graph = neighbour_graph(nearest)
+    expected = both / np.sqrt(degrees[:, None] * degrees)
+    assert np.allclose(graph.toarray(), expected, atol=1e-6)
+    rows = torch.arange(8.0).reshape(4, 2)
+    once = 0.75 * expected @ rows.numpy() + 0.25 * rows.numpy()
+    assert np.allclose(smoothed_rows(graph, rows, restart=0.25, steps=1).numpy(), once, atol=1e-5)
+    assert torch.equal(smoothed_rows(graph, rows, restart=1.0), rows)
+
+
+def test_weights_of_words_and_of_other_features():
+    words = torch.zeros(20, 10)
+    words[:, 0], words[0, 3], words[1, 4], words[1, 5] = 1, 1, 1, 1
+    weighted = weighted_rows(words)
+    assert torch.equal(weighted[:, 0], torch.zeros(20))  # a word that all nodes have says nothing
+    assert torch.allclose(weighted[0], torch.eye(10)[3])
+    assert torch.allclose(weighted[1, 4:6], torch.full((2,), 0.5**0.5))
+    other = torch.from_numpy(np.random.default_rng(1).standard_normal((30, 4)))
+    standard = torch.from_numpy((other.numpy() - other.numpy().mean(0)) / other.numpy().std(0))
+    assert torch.allclose(weighted_rows(other).double(), standard / standard.norm(dim=1, keepdim=True), atol=1e-6)
+    assert torch.equal(weighted_rows(torch.ones(5, 2)), torch.zeros(5, 2))
+
+
+def test_principal_rows_keep_products():
+    rows = torch.from_numpy(np.random.default_rng(2).standard_normal((40, 6))).float()
+    principal = principal_rows(rows, 200)
+    assert principal.shape == (40, 6)
+    assert torch.allclose(principal @ principal.T, rows @ rows.T, atol=1e-4)
+    lengths = principal_rows(rows, 3).norm(dim=0)
+    assert lengths.shape == (3,)
+    assert bool((lengths[:-1] >= lengths[1:]).all())
+
+
+def test_label_agreement():
+    nearest = Nearest(places=torch.tensor([[1], [0], [3], [2]]), cosines=torch.ones(4, 1))
+    everybody, nobody = torch.ones(4, dtype=torch.bool), torch.zeros(4, dtype=torch.bool)
+    assert label_agreement(nearest, torch.tensor([0, 0, 1, 1]), everybody) == 1
+    assert label_agreement(nearest, torch.tensor([0, 1, 0, 1]), everybody) == -1
+    assert label_agreement(nearest, torch.tensor([0, 0, 0, 0]), everybody) == 0
+    assert label_agreement(nearest, torch.tensor([-1, -1, -1, -1]), nobody) == 0

@@ -1,0 +1,127 @@
+"""DP-SGD as a competitor: its faces, what it pays, and what its answers depend on."""
+
+import math
+
+import pytest
+import torch
+
+from gcon.baselines.dp_sgd import DPSGD
+from gcon.datasets.synthetic import social_circles_parts
+from gcon.errors import AccessRefusedError, InputError
+from gcon.graphs.edges import public_edges
+from gcon.graphs.graph import PublicGraph, private_graph
+from gcon.privacy.budget import Budget
+from gcon.privacy.ledger import MemoryLedger
+from gcon.privacy.opening import open_private
+from gcon.privacy.randomness import SeededRandomness
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return social_circles_parts(
+        120, num_classes=3, mean_degree=6, num_features=8, feature_signal=2.0, per_class=15, seed=4
+    )
+
+
+@pytest.fixture(scope="module")
+def graph(parts):
+    return private_graph(*parts, name="circles")
+
+
+def method(epsilon=4.0, **changes):
+    options = {"hidden": 8, "steps": 10, "sampling": 1.0, "delta": 1e-5, **changes}
+    return DPSGD(epsilon=epsilon, **options)
+
+
+def scores(fitted, access, features, edges):
+    return fitted.trained.scorers[access](features, edges)
+
+
+def test_pays_once_and_says_what(graph):
+    ledger = MemoryLedger("circles")
+    fitted = method(sampling=0.5).fit(graph, ledger=ledger)
+    assert ledger.total() == Budget(4.0, 1e-5)
+    (receipt,) = fitted.receipts
+    assert receipt.keeps_promise
+    assert receipt.budget == Budget(4.0, 1e-5)
+    assert receipt.plan["sampling"] == 0.5
+    assert receipt.plan["standard_deviation"] > 0
+
+
+def test_default_delta_is_public(graph):
+    fitted = method(delta=None).fit(graph)
+    assert fitted.receipts[0].budget == Budget(4.0, 1e-5)
+
+
+def test_accesses(parts, graph):
+    fitted = method(math.inf, steps=100).fit(graph)
+    nodes, edge_index = parts
+    own = fitted.predictions(graph)
+    assert own.access == "own-edges"
+    assert len(own.labels) == nodes.num_nodes
+    public = fitted.predictions(PublicGraph(nodes.features, public_edges(edge_index, 120)), access="public-graph")
+    assert torch.equal(public.classes, own.classes)
+    alone = fitted.predictions(graph, access="none")
+    assert not torch.equal(alone.probabilities, own.probabilities)
+    assert fitted.score(graph, nodes.test_mask) > 0.5
+    with pytest.raises(AccessRefusedError):
+        fitted.predictions(graph, access="public-graph")
+    with pytest.raises(AccessRefusedError):
+        fitted.predictions(PublicGraph(nodes.features, public_edges(edge_index, 120)), access="own-edges")
+
+
+def test_answers_from_own_edges_read_own_edges_only(parts, graph):
+    """Dropping one edge changes the scores of its two ends and no others; without edges nothing changes."""
+    nodes, edge_index = parts
+    fitted = method().fit(graph)
+    full = scores(fitted, "own-edges", nodes.features, public_edges(edge_index, 120))
+    for dropped in (0, 17, edge_index.shape[1] - 1):
+        kept = edge_index[:, torch.arange(edge_index.shape[1]) != dropped]
+        less = scores(fitted, "own-edges", nodes.features, public_edges(kept, 120))
+        changed = (full != less).any(dim=1).nonzero()[:, 0].tolist()
+        assert sorted(changed) == sorted(edge_index[:, dropped].tolist())
+    assert torch.equal(full, scores(fitted, "own-edges", nodes.features, open_private(graph.edges)))
+
+
+def test_infinite_epsilon_is_the_version_without_noise(parts, graph):
+    """The same as gradient descent written out here; repeatable, and without a promise."""
+    nodes, edge_index = parts
+    settings = method(math.inf, hidden=None, steps=25, clip=10.0, learning_rate=0.5, optimiser="sgd")
+    fitted = settings.fit(graph)
+    rows = torch.nn.functional.normalize(nodes.features.double(), dim=1)
+    dense = torch.eye(120, dtype=torch.float64)
+    dense[tuple(public_edges(edge_index, 120).edge_index())] = 1
+    means = dense / dense.sum(dim=1, keepdim=True) @ rows
+    weights = torch.zeros(8, 3, dtype=torch.float64)
+    targets = torch.nn.functional.one_hot(nodes.labels[nodes.train_mask], 3).double()
+    for _ in range(25):
+        residuals = torch.softmax(means[nodes.train_mask] @ weights, dim=1) - targets
+        weights -= 0.5 * means[nodes.train_mask].T @ residuals / len(targets)
+    found = scores(fitted, "own-edges", nodes.features, open_private(graph.edges))
+    assert torch.allclose(found, means @ weights, atol=1e-10)
+    assert not fitted.receipts[0].keeps_promise
+    again = settings.fit(graph)
+    assert torch.equal(scores(again, "own-edges", nodes.features, open_private(graph.edges)), found)
+
+
+def test_noise_differs_between_runs(parts, graph):
+    nodes, _ = parts
+    one, other = (scores(method().fit(graph), "none", nodes.features, None) for _ in range(2))
+    assert not torch.equal(one, other)
+    seeded = [method().fit(graph, randomness=SeededRandomness(3)) for _ in range(2)]
+    assert torch.equal(*(scores(fitted, "none", nodes.features, None) for fitted in seeded))
+    assert not seeded[0].receipts[0].keeps_promise
+
+
+def test_seeded_noise_is_charged_as_no_promise(graph):
+    ledger = MemoryLedger("circles")
+    method().fit(graph, ledger=ledger, randomness=SeededRandomness(3))
+    assert math.isinf(ledger.total().epsilon)
+
+
+@pytest.mark.parametrize("changes", [{"sampling": 0.0}, {"steps": 0}, {"clip": -1.0}, {"learning_rate": 0.0}])
+def test_bad_settings_are_refused_before_anything_is_paid(graph, changes):
+    ledger = MemoryLedger("circles")
+    with pytest.raises(InputError):
+        method(**changes).fit(graph, ledger=ledger)
+    assert ledger.total() == Budget(0.0, 0.0)

@@ -1,0 +1,239 @@
+"""Noisy gradients: what one edge changes, the clipped sum, the noise, and an audit on the worst pair of small graphs.
+
+Tests of chance use the system's randomness; each fails by chance with probability below 1e-6.
+"""
+
+import math
+
+import networkx
+import numpy as np
+import pytest
+import scipy.stats
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gcon.calibrate.replaced_pair import replaced_pair_epsilon
+from gcon.errors import InputError, PlanMismatchError
+from gcon.graphs.edges import public_edges
+from gcon.mechanisms.noisy_gradients import GradientPlan, NoisyGradients, clipped_sum, gradient_plan
+from gcon.privacy.budget import Budget
+from gcon.privacy.randomness import SeededRandomness, SystemRandomness
+from gcon.propagate.schemes import Schemes, propagate
+
+LEVEL = 1e-7
+ONE_STEP = Schemes(restart=0, steps=(1,))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """These matrices are tiny: a second thread only waits for the first."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def by_hand(deviation, *, sampling=1.0, steps=1, clip=1.0, epsilon=1.0):
+    """A plan with any noise, also with too little."""
+    return GradientPlan(
+        budget=Budget(epsilon, 1e-5), sampling=sampling, steps=steps, clip=clip, standard_deviation=deviation
+    )
+
+
+def test_one_edge_changes_two_rows_only():
+    """All graphs of up to five nodes, every edge; the symmetric normalisation would change more."""
+    generator = torch.Generator().manual_seed(0)
+    features = torch.nn.functional.normalize(torch.randn(5, 3, generator=generator, dtype=torch.float64), dim=1)
+    more_by_symmetric = 0
+    for atlas in networkx.graph_atlas_g()[1:53]:
+        size, ends = atlas.number_of_nodes(), [sorted(edge) for edge in atlas.edges]
+        for dropped in ends:
+            kept = [edge for edge in ends if edge != dropped]
+            full, less = (
+                public_edges(torch.tensor(some, dtype=torch.int64).reshape(-1, 2).T, size) for some in (ends, kept)
+            )
+            rows = [propagate(edges, features[:size], ONE_STEP) for edges in (full, less)]
+            changed = (rows[0] != rows[1]).any(dim=1).nonzero()[:, 0].tolist()
+            assert set(changed) <= set(dropped)
+            symmetric = [_symmetric(edges) for edges in (full, less)]
+            more_by_symmetric += int((symmetric[0] != symmetric[1]).any(dim=1).sum() > 2)
+    assert more_by_symmetric > 0
+
+
+def _symmetric(edges):
+    dense = torch.eye(edges.num_nodes, dtype=torch.float64)
+    dense[tuple(edges.edge_index())] = 1
+    scale = dense.sum(dim=1).rsqrt()
+    return scale[:, None] * dense * scale
+
+
+def random_case(seed, nodes=7, width=4, classes=3):
+    rng = np.random.default_rng(seed)
+    rows, weights = torch.from_numpy(rng.standard_normal((nodes, width))), rng.standard_normal((width, classes))
+    targets = torch.eye(classes, dtype=torch.float64)[torch.from_numpy(rng.integers(classes, size=nodes))]
+    return rows, targets, torch.from_numpy(3 * weights)
+
+
+@given(seed=st.integers(0, 2**32 - 1), clip=st.sampled_from([1e-3, 0.1, 0.7, 1.0, 100.0]))
+def test_clipped_sum_is_that_of_single_gradients(seed, clip):
+    rows, targets, weights = random_case(seed)
+    total = torch.zeros_like(weights)
+    for row, target in zip(rows, targets, strict=True):
+        leaf = weights.clone().requires_grad_(True)
+        torch.nn.functional.cross_entropy((row @ leaf)[None], target[None]).backward()
+        gradient = leaf.grad
+        total += gradient * min(1.0, clip / float(gradient.norm()))
+    assert torch.allclose(clipped_sum(rows, targets, weights, clip=clip), total, rtol=1e-9, atol=1e-12)
+
+
+@given(seed=st.integers(0, 2**32 - 1), clip=st.sampled_from([0.05, 0.5, 2.0]), scale=st.sampled_from([1.0, 1e3, 1e-3]))
+def test_two_rows_move_the_sum_by_at_most_four_clips(seed, clip, scale):
+    rows, targets, weights = random_case(seed)
+    changed = rows.clone()
+    changed[:2] = scale * torch.from_numpy(np.random.default_rng(seed + 1).standard_normal((2, 4)))
+    before, one, both = (
+        clipped_sum(some, targets, weights, clip=clip) for some in (rows, torch.cat([changed[:1], rows[1:]]), changed)
+    )
+    assert float((one - before).norm()) <= 2 * clip * (1 + 1e-9)
+    assert float((both - before).norm()) <= 4 * clip * (1 + 1e-9)
+
+
+def opposite_graphs():
+    """Two graphs of six nodes, one edge {0, 1} apart, that turn the rows of both its ends around.
+
+    Nodes 0 and 1 have the feature (1, 0) and two friends each, whose features add to (-1.5, 0). Alone the mean points
+    to the left, together to the right.
+    """
+    high = math.sqrt(1 - 0.75**2)
+    features = torch.tensor(
+        [[1, 0], [1, 0], [-0.75, high], [-0.75, -high], [-0.75, high], [-0.75, -high]], dtype=torch.float64
+    )
+    apart = [[0, 2], [0, 3], [1, 4], [1, 5]]
+    return [
+        propagate(public_edges(torch.tensor(ends).T, 6), features, ONE_STEP)[:2] for ends in (apart, [*apart, [0, 1]])
+    ]
+
+
+def test_four_clips_are_reached():
+    apart, joined = opposite_graphs()
+    assert torch.allclose(apart, torch.tensor([[-1 / 6, 0.0]] * 2, dtype=torch.float64))
+    assert torch.allclose(joined, torch.tensor([[1 / 8, 0.0]] * 2, dtype=torch.float64))
+    targets, weights = torch.tensor([[1.0, 0.0]] * 2, dtype=torch.float64), torch.zeros(2, 2, dtype=torch.float64)
+    sums = [clipped_sum(rows, targets, weights, clip=0.05) for rows in (apart, joined)]
+    assert float((sums[0] - sums[1]).norm()) == pytest.approx(4 * 0.05, rel=1e-12)
+
+
+def accepted(sample, deviation):
+    return bool(scipy.stats.kstest(sample, scipy.stats.norm(scale=deviation).cdf).pvalue > LEVEL)
+
+
+@pytest.mark.parametrize("sampling", [1.0, 0.2])
+def test_noise_of_one_step_at_the_right_scale_only(sampling):
+    """Zero rows have no gradient: the weights are noise, of standard deviation rate * sigma / (q n_0)."""
+    plan = gradient_plan(1.0, 1e-5, sampling=sampling, steps=1, clip=0.5)
+    assert replaced_pair_epsilon(sampling, plan.standard_deviation / 0.5, 1, 1e-5) <= 1.0
+    mechanism = NoisyGradients(plan=plan, labels=torch.zeros(5, dtype=torch.int64), num_classes=4, learning_rate=0.3)
+    sample = mechanism.apply(torch.zeros(5, 1500, dtype=torch.float64), SystemRandomness()).flatten().numpy()
+    deviation = 0.3 * plan.standard_deviation / (sampling * 5)
+    assert accepted(sample, deviation)
+    assert not accepted(sample, deviation * 2 / 3)
+    assert not accepted(sample, deviation * 3 / 2)
+
+
+def test_every_step_has_noise_of_its_own():
+    """Ten steps of pure noise add in squares."""
+    mechanism = NoisyGradients(plan=by_hand(2.0, steps=10), labels=torch.tensor([0]), num_classes=4)
+    sample = mechanism.apply(torch.zeros(1, 1500, dtype=torch.float64), SystemRandomness()).flatten().numpy()
+    assert accepted(sample, 2.0 * math.sqrt(10))
+    assert not accepted(sample, 2.0 * 10)
+
+
+def test_an_empty_batch_still_takes_a_noisy_step():
+    """At q = 1e-9 nobody is drawn (but for a chance of 1e-8), and the weights are noise all the same."""
+    plan = by_hand(1.0, sampling=1e-9)
+    mechanism = NoisyGradients(plan=plan, labels=torch.zeros(5, dtype=torch.int64), num_classes=4, learning_rate=5e-9)
+    sample = mechanism.apply(torch.ones(5, 1000, dtype=torch.float64), SystemRandomness()).flatten().numpy()
+    assert accepted(sample, 1.0)
+    assert not accepted(sample, 1.5)
+
+
+def test_sampling_rate_and_constant_denominator():
+    """Without noise one step of n_0 equal gradients is (number drawn) / (q n_0) of one of them: a binomial count."""
+    nodes, sampling = 20_000, 0.3
+    plan = GradientPlan(budget=Budget(math.inf, 0.0), sampling=sampling, steps=1, clip=10.0, standard_deviation=0.0)
+    mechanism = NoisyGradients(plan=plan, labels=torch.zeros(nodes, dtype=torch.int64), num_classes=2)
+    weights = mechanism.apply(torch.ones(nodes, 1, dtype=torch.float64), SystemRandomness())
+    count = float(weights[0, 0]) / 0.5 * sampling * nodes
+    assert count == pytest.approx(round(count), abs=1e-6)
+    assert scipy.stats.binomtest(round(count), nodes, sampling).pvalue > LEVEL
+
+
+def test_without_noise_it_is_gradient_descent():
+    """Infinite epsilon and q = 1, with sgd and adam: the same as autograd with torch's optimisers."""
+    rows, targets, _ = random_case(3)
+    labels = targets.argmax(dim=1)
+    plan = gradient_plan(math.inf, 1e-5, sampling=1.0, steps=30, clip=100.0)
+    for optimiser, kind in (("sgd", torch.optim.SGD), ("adam", torch.optim.Adam)):
+        mechanism = NoisyGradients(plan=plan, labels=labels, num_classes=3, learning_rate=0.1, optimiser=optimiser)
+        weights = torch.zeros(4, 3, dtype=torch.float64, requires_grad=True)
+        optimizer = kind([weights], lr=0.1)
+        for _ in range(30):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(rows @ weights, labels).backward()
+            optimizer.step()
+        found = mechanism.apply(rows, SystemRandomness())
+        assert found.dtype == torch.float64
+        assert torch.allclose(found, weights.detach(), rtol=1e-6, atol=1e-9)
+
+
+def measured(deviation, *, runs=2_000, sampling=0.7, steps=2, delta=0.3, clip=0.05, cut=1.8):
+    """Clopper-Pearson lower bound on epsilon (each side fails with probability 1e-7) on the worst pair of graphs."""
+    plan = by_hand(clip * deviation, sampling=sampling, steps=steps, clip=clip)
+    mechanism = NoisyGradients(plan=plan, labels=torch.tensor([0, 0]), num_classes=2, learning_rate=0.01)
+    hits = []
+    for rows in opposite_graphs():
+        # The weights along the gradients' common direction, in units of clip: number of ends drawn, plus noise.
+        found = torch.stack([mechanism.apply(rows, SystemRandomness())[0] for _ in range(runs)])
+        along = (found @ torch.tensor([-1.0, 1.0], dtype=torch.float64)) / math.sqrt(2) * sampling * 2 / 0.01 / clip
+        hits.append(int((along > cut).sum()))
+    low = scipy.stats.beta.ppf(LEVEL, max(hits), runs - max(hits) + 1)
+    high = scipy.stats.beta.isf(LEVEL, min(hits) + 1, runs - min(hits))
+    return math.log(max(low - delta, 1e-9) / high)
+
+
+def test_audit_stays_below_epsilon_and_catches_half_the_noise():
+    """At half the noise the bound passes epsilon with probability above 1 - 1e-6 (binomial tails at a fixed cut).
+
+    The large delta keeps the audit short: at the right noise the same event is worth an epsilon of 1.37.
+    """
+    noise = gradient_plan(1.5, 0.3, sampling=0.7, steps=2, clip=1.0).standard_deviation
+    assert 0 < measured(noise) <= 1.5
+    assert measured(noise / 2) > 1.5
+
+
+def test_record_and_distance():
+    plan = gradient_plan(1.0, 1e-5, sampling=1.0, steps=100, clip=0.1)
+    mechanism = NoisyGradients(plan=plan, labels=torch.tensor([0, 1]), num_classes=2)
+    assert mechanism.gaussian_distance == pytest.approx(0.4 * 10 / plan.standard_deviation)
+    assert mechanism.public_record()["standard_deviation"] == plan.standard_deviation
+    assert mechanism.budget == Budget(1.0, 1e-5)
+    sampled = NoisyGradients(plan=by_hand(1.0, sampling=0.5), labels=torch.tensor([0]), num_classes=2)
+    assert sampled.gaussian_distance is None
+
+
+def test_refusals():
+    with pytest.raises(PlanMismatchError):
+        by_hand(0.0)
+    for sampling, steps, clip in ((0.0, 1, 1.0), (1.5, 1, 1.0), (0.5, 0, 1.0), (0.5, 1, 0.0), (0.5, 1, math.inf)):
+        with pytest.raises(InputError):
+            by_hand(1.0, sampling=sampling, steps=steps, clip=clip)
+        with pytest.raises(InputError):
+            gradient_plan(math.inf, 1e-5, sampling=sampling, steps=steps, clip=clip)
+    for options in ({"learning_rate": 0.0}, {"optimiser": "lbfgs"}, {"labels": torch.empty(0, dtype=torch.int64)}):
+        with pytest.raises(InputError):
+            NoisyGradients(**{"plan": by_hand(1.0), "labels": torch.tensor([0]), "num_classes": 2, **options})
+    with pytest.raises(PlanMismatchError):
+        NoisyGradients(plan=by_hand(1.0), labels=torch.tensor([0]), num_classes=2).apply(
+            torch.zeros(2, 3), SeededRandomness(0)
+        )

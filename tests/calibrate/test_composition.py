@@ -9,7 +9,9 @@ import scipy.stats
 from gcon.calibrate.composition import gaussian_total, pure_as_gaussian
 from gcon.calibrate.gaussian import gaussian_delta, gaussian_epsilon
 from gcon.privacy.budget import Budget
-from gcon.privacy.ledger import Kind, MemoryLedger, Request
+from gcon.privacy.ledger import Kind, MemoryLedger, Outcome, Request
+
+mpmath = pytest.importorskip("mpmath")  # comes with torch, by way of sympy
 
 
 def books(*costs):
@@ -59,3 +61,55 @@ def test_releases_with_a_delta_add_as_they_are():
     assert both.delta == pytest.approx(1e-6 + 1.1e-5)
     assert math.isinf(gaussian_total(books(Budget(math.inf, 0.0)), extra_delta=1e-6).epsilon)
     assert gaussian_total(books(), extra_delta=1e-6).epsilon == 0
+
+
+SMALL = (5e-324, 1e-310, 1e-200, 1e-17, 1e-16, 1e-9, 1e-4, 0.0099999)
+MIDDLE = (0.01, 0.0100001, 0.5, 1.0, 30.0, 300.0, 699.9, 700.0)
+LARGE = (700.1, 740.0, 746.0, 1000.0, 1e6)
+
+
+@pytest.mark.parametrize("epsilon", [*SMALL, *MIDDLE, *LARGE])
+def test_the_gaussian_of_a_pure_release_is_never_rounded_down(epsilon):
+    """mu is large enough if and only if Phi(-mu/2) <= 1/(1 + e^eps); checked with as many digits as that takes."""
+    mu = pure_as_gaussian(epsilon)
+    assert 0 < mu <= math.sqrt(8 * epsilon) * (1 + 1e-11)
+    with mpmath.workdps(800):
+        corner = 1 / (1 + mpmath.exp(mpmath.mpf(epsilon)))
+        assert mpmath.ncdf(-mpmath.mpf(mu) / 2) <= corner
+        if 1e-300 < epsilon <= 700:
+            assert mpmath.ncdf(-mpmath.mpf(mu * (1 - 3e-6)) / 2) > corner  # and hardly larger than it must be
+
+
+def test_a_release_of_a_huge_pure_epsilon_adds_as_it_is():
+    """Its Gaussian would cost four times as much, and beyond 745 had an infinite distance."""
+    small = [Budget(0.1, 0.0)] * 100
+    alone = gaussian_total(books(*small), extra_delta=1e-6)
+    both = gaussian_total(books(Budget(1000.0, 0.0), *small), extra_delta=1e-6)
+    assert both.epsilon == pytest.approx(1000 + alone.epsilon)
+    assert gaussian_total(books(Budget(1e308, 0.0)), extra_delta=1e-6).epsilon == 1e308
+
+
+def one(cost, distance, outcome=Outcome.RELEASED):
+    ledger = MemoryLedger("friendships")
+    request = Request(kind=Kind.RELEASE, mechanism="sums", purpose="test", cost=cost, gaussian_distance=distance)
+    ledger.settle(ledger.reserve(request), outcome)
+    return ledger.entries()
+
+
+@pytest.mark.parametrize("outcome", [Outcome.RELEASED, Outcome.WITHHELD])
+def test_a_distance_counts_whatever_became_of_the_release(outcome):
+    delta = gaussian_delta(1.0, 0.25)
+    total = gaussian_total(one(Budget(1.0, delta), 0.25, outcome), extra_delta=1e-6)
+    assert total.epsilon == pytest.approx(gaussian_epsilon(0.25, 1e-6), rel=1e-9)
+    assert total.delta == 1e-6
+
+
+def test_a_release_without_promise_is_infinite_whatever_distance_it_names():
+    assert math.isinf(gaussian_total(one(Budget(math.inf, 0.0), 0.25), extra_delta=1e-6).epsilon)
+
+
+def test_a_pure_release_takes_the_smaller_distance():
+    pure = pure_as_gaussian(0.5)
+    for own in (pure / 2, pure * 2):
+        total = gaussian_total(one(Budget(0.5, 0.0), own), extra_delta=1e-6)
+        assert total.epsilon == pytest.approx(gaussian_epsilon(min(own, pure), 1e-6), rel=1e-9)

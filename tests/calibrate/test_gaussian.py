@@ -6,11 +6,12 @@ import itertools
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from gcon.calibrate.gaussian import gaussian_delta, gaussian_multiplier
+from gcon.calibrate import gaussian
+from gcon.calibrate.gaussian import gaussian_delta, gaussian_epsilon, gaussian_multiplier
 
 mpmath = pytest.importorskip("mpmath")  # comes with torch, by way of sympy
 
@@ -96,3 +97,49 @@ def test_far_tails_keep_their_digits():
     assert value == pytest.approx(leading, rel=0.06)
     assert 0 < value < 1e-28
     assert precise_delta(1e-3, 1e-4) <= value <= precise_delta(1e-3, 1e-4) * (1 + 1e-5)
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(
+    distance=st.floats() | st.floats(0, 1e-290) | st.floats(1e150, 1e308),
+    delta=st.floats(0, 1) | st.floats(1e-300, 1e-12),
+)
+@example(distance=math.inf, delta=1e-6)
+@example(distance=math.nan, delta=1e-6)
+@example(distance=1e160, delta=1e-6)
+@example(distance=1e-310, delta=1e-14)
+@example(distance=5e-324, delta=1e-20)
+@example(distance=1.0, delta=0.0)
+def test_epsilon_is_found_in_a_bounded_number_of_steps_for_every_input(distance, delta):
+    """1024 doublings to infinity, 1074 halvings to the smallest float, and the bisection between two powers of two."""
+    calls = 0
+
+    def counted(epsilon, mu):
+        nonlocal calls
+        calls += 1
+        assert calls <= 2200
+        return gaussian_delta(epsilon, mu)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gaussian, "gaussian_delta", counted)
+        epsilon = gaussian_epsilon(distance, delta)
+    assert epsilon >= 0
+    if distance > 0 and delta > 0:
+        assert math.isinf(epsilon) or gaussian_delta(epsilon, distance) <= delta
+    elif not distance <= 0:
+        assert math.isinf(epsilon)
+
+
+def test_epsilon_of_extreme_distances():
+    assert gaussian_epsilon(math.inf, 1e-6) == gaussian_epsilon(1e160, 1e-6) == math.inf
+    assert 0 < gaussian_epsilon(1e-310, 1e-14) < 1e-300
+    assert gaussian_epsilon(1e100, 1e-6) == pytest.approx(5e199)
+    assert gaussian_epsilon(0.0, 0.0) == gaussian_epsilon(0.0, 1e-6) == 0.0
+
+
+@pytest.mark.parametrize("distance", [1e2, 1e5, 1e9])
+def test_large_distances_lose_no_privacy_to_rounding(distance):
+    """The sum with epsilon cancels many digits there; what is left must not be below the exact delta."""
+    for tail in (0.0, 2.0, 5.0):
+        epsilon = distance**2 / 2 + tail * distance
+        assert gaussian_delta(epsilon, distance) >= precise_delta(epsilon, distance) * (1 - 1e-5)

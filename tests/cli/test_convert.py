@@ -1,8 +1,10 @@
 """Conversion of files: whatever the formats and the ids, the same graph is read back, and nothing is half written."""
 
+import errno
 import json
 import stat
 import sys
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -239,19 +241,37 @@ def test_broken_edges_leave_nothing_and_are_not_quoted(convert, tmp_path, text, 
     assert list(out.iterdir()) == []
 
 
-def test_a_full_disk_leaves_nothing(run, tmp_path, monkeypatch):
+def test_a_full_disk_leaves_nothing(convert, tmp_path, monkeypatch):
     files = write_source(tmp_path, IDS["rows"])
     out = tmp_path / "out"
     out.mkdir()
 
     def full(handle):
-        raise OSError("disk full")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("gcon.interop.convert_files.os.fsync", full)
-    monkeypatch.setattr(sys, "argv", ["gcon", "data", "convert", *map(str, options(files)), "--out", str(out)])
-    sys.argv += ["--format", "csv"]
-    with pytest.raises(OSError, match="disk full"):
-        cli.main()
+    code, found = convert(*options(files), "--out", out, "--format", "csv")
+    assert (code, found["error"]) == (2, "InputError")
+    assert "No space left" in found["message"]
+    assert list(out.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_file_that_cannot_be_put_in_place_takes_the_others_away(convert, tmp_path, monkeypatch, name):
+    files = write_source(tmp_path, IDS["rows"])
+    out = tmp_path / "out"
+    out.mkdir()
+    rename = Path.rename
+
+    def refuse_edges(path, target):
+        if target == out / f"edges.{name}":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse_edges)
+    code, found = convert(*options(files), "--out", out, "--format", name)
+    assert (code, found["error"]) == (2, "InputError")
+    assert "Permission denied" in found["message"]
     assert list(out.iterdir()) == []
 
 
@@ -277,14 +297,24 @@ def test_the_edges_keep_their_permissions_and_their_ledger(convert, run, tmp_pat
     out.mkdir()
     _, found = convert(*options(files), "--out", out, "--format", "csv")
     assert stat.S_IMODE((out / "edges.csv").stat().st_mode) == 0o600
-    assert found["ledger"] == f"{files['edges']}.ledger"
+    books = Path(f"{files['edges']}.ledger")
+    assert (found["ledger"], found["ledger_exists"]) == (str(books), False)
     assert not list(tmp_path.glob("**/*.ledger"))  # nothing was released, so nothing is recorded
-    (out / "edges.csv").unlink()
-    (out / "nodes.csv").unlink()
-    assert (
-        f"--ledger {files['edges']}.ledger"
-        in run("data", "convert", *options(files), "--out", out, "--format", "csv")[1]
-    )
+
+    def words(*more):
+        for path in out.iterdir():
+            path.unlink()
+        return run("data", "convert", *options(files), "--out", out, "--format", "csv", *more)[1]
+
+    said = words()
+    assert f"there is no ledger {books}" in said
+    assert "If they were paid for from another one" in said
+    assert f"--ledger {books}" in said
+    books.touch()
+    said = words()
+    assert f"keep paying from --ledger {books}" in said
+    assert "no ledger" not in said
+    assert json.loads(words("--json"))["ledger_exists"] is True
 
 
 def test_other_column_names_in_every_verb(run, tmp_path):

@@ -116,6 +116,25 @@ def test_the_training_nodes_are_refused_whatever_the_edges_are_called(run, world
     assert not (world / "p.csv").exists()
 
 
+@pytest.mark.parametrize("verb", [["predict", "--out", "p.csv"], ["evaluate"]], ids=["predict", "evaluate"])
+def test_a_link_to_edges_with_a_ledger_is_refused(run, world, monkeypatch, verb):
+    """By the link's own name and place no ledger lies beside it."""
+    monkeypatch.chdir(world)
+    (world / "pub.csv").symlink_to(world / "private/edges.csv")
+    (world / "twice.csv").symlink_to("pub.csv")
+    for link in ("pub.csv", "twice.csv"):
+        given = ["--public-edges", link, "--nodes", world / "open/nodes.csv"]
+        code, out = run(verb[0], world / "model", *verb[1:], *given, *PUBLIC, "--json")
+        assert code == 5
+        assert "ledger" in json.loads(out)["message"]
+    # A ledger beside the link itself counts too.
+    (world / "named.csv").symlink_to(world / "open/edges.csv")
+    (world / "named.csv.ledger").touch()
+    given = ["--public-edges", "named.csv", "--nodes", world / "open/nodes.csv"]
+    assert run(verb[0], world / "model", *verb[1:], *given, *PUBLIC, "--json")[0] == 5
+    assert not (world / "p.csv").exists()
+
+
 def test_nothing_can_be_paid_on_a_public_graph(run, world):
     assert run("evaluate", world / "model", *shown(world), *PUBLIC, "--paid", 1, "--json")[0] == 2
 

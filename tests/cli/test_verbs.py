@@ -146,6 +146,7 @@ def test_from_files_to_a_released_model_and_back(run, files, tmp_path):
     assert (code, json.loads(out)["publishable"]) == (0, True)
     code, out, _ = run("predict", model, *files, "--access", "own-edges", "--out", tmp_path / "own.parquet", "--json")
     assert (code, json.loads(out)["publishable"]) == (0, False)
+    assert (tmp_path / "own.parquet").stat().st_mode & 0o777 == 0o600
     lines = (tmp_path / "public.csv").read_text().splitlines()
     assert len(lines) == 301
     assert lines[0] == "id,label,probability_0,probability_1,probability_2,probability_3,audience"

@@ -133,3 +133,8 @@ def test_refusals():
     with pytest.raises(PlanMismatchError):
         NoisyCount(1.0, 1).check(BoundedCount(Private(3, "count"), 2))
     assert NoisyCount(math.inf, 2).apply(5, SystemRandomness()) == 5
+
+
+def test_noise_uses_the_decimal_that_the_ledger_adds_up(monkeypatch):
+    monkeypatch.setattr("gcon.mechanisms.noisy_count.two_sided_geometric", lambda randomness, rate: rate.denominator)
+    assert NoisyCount(0.1, 2).apply(0, SystemRandomness()) == 20

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -91,8 +92,6 @@ def test_audit_measures_epsilon_and_catches_half_the_noise():
 
 
 def test_exact_pieces():
-    from fractions import Fraction
-
     randomness = SystemRandomness()
     heads = sum(coin_exp(randomness, Fraction(3, 2)) for _ in range(20_000))
     assert scipy.stats.binomtest(heads, 20_000, math.exp(-1.5)).pvalue > LEVEL
@@ -109,3 +108,14 @@ def test_refusals():
     with pytest.raises(PlanMismatchError):
         Selection(1.0, 1).check(BoundedCounts(Private([3, 4], "counts"), 2))
     assert Selection(math.inf, 2).apply((3, 9, 9), SystemRandomness()) == 1
+
+
+def test_coins_use_the_decimal_that_the_ledger_adds_up(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "gcon.mechanisms.selection.coin_exp", lambda randomness, exponent: seen.append(exponent) or True
+    )
+    for _ in range(40):
+        Selection(0.1, 2).apply((0, 3), SystemRandomness())
+    assert set(seen) <= {Fraction(0), Fraction(3, 40)}
+    assert Fraction(3, 40) in seen  # missed with probability 2^-40

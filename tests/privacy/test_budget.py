@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gcon.errors import InputError
-from gcon.privacy.budget import NOTHING, Budget, checked_budget, compose, public_delta, round_up_sum
+from gcon.privacy.budget import NOTHING, Budget, checked_budget, compose, public_delta, round_up_digits, round_up_sum
 
 epsilons = st.floats(0, 1e6)
 deltas = st.floats(0, 0.999)
@@ -116,3 +116,14 @@ def test_infinity_stays():
 def test_deltas_saturate_below_one():
     total = compose([Budget(1.0, 0.6), Budget(1.0, 0.6)])
     assert 0.999999 < total.delta < 1
+
+
+@settings(max_examples=200, deadline=None)
+@given(number=st.floats(1e-300, 1e300), digits=st.integers(1, 17))
+def test_printed_numbers_round_up(number, digits):
+    shown = float(f"{round_up_digits(number, digits):.{digits}g}")
+    assert number <= shown <= number * (1 + 10.0 ** (1 - digits)) * (1 + 1e-15)
+
+
+def test_whole_and_infinite_numbers_stay():
+    assert [round_up_digits(number, 4) for number in (0.0, 1.5, math.inf)] == [0.0, 1.5, math.inf]

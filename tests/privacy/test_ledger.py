@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from gcon import GCON
-from gcon.errors import BoundaryError, BudgetExceededError, LedgerError
+from gcon.errors import BoundaryError, BudgetExceededError, InputError, LedgerError
 from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.ledger import Kind, MemoryLedger, Outcome, Request, Reservation, check_ceiling
 
@@ -248,3 +248,18 @@ def test_a_ledger_cannot_travel_inside_something_else():
     for duplicate in (copy.deepcopy, pickle.dumps):
         with pytest.raises(BoundaryError):
             duplicate(GCON(ledger=MemoryLedger()))
+
+
+@pytest.mark.parametrize("distance", [math.inf, -math.inf, math.nan, -0.5, 0.0, 0, True, "0.5", 1j])
+def test_a_gaussian_distance_is_a_positive_finite_number(distance):
+    with pytest.raises(InputError, match="gaussian_distance"):
+        Request(kind=Kind.RELEASE, mechanism="m", purpose="p", cost=Budget(1.0, 1e-5), gaussian_distance=distance)
+
+
+def test_a_free_request_may_have_distance_zero():
+    assert Request(kind=Kind.RELEASE, mechanism="m", purpose="p", gaussian_distance=0.0).gaussian_distance == 0.0
+
+
+def test_the_ceiling_can_be_asked_for():
+    assert MemoryLedger(ceiling=Budget(2.0, 1e-5)).ceiling() == Budget(2.0, 1e-5)
+    assert MemoryLedger().ceiling() is None

@@ -24,13 +24,14 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from gcon import GCON
+from gcon.calibrate.composition import gaussian_total
 from gcon.errors import BudgetExceededError, InputError, LedgerError
 from gcon.privacy import ledger_file
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.ledger import Kind, MemoryLedger, Outcome, Request, Reservation
 from gcon.privacy.ledger_file import FileLedger
-from gcon.privacy.ledger_lines import Chain, read_ledger, render_head
+from gcon.privacy.ledger_lines import Chain, read_ledger, render_head, write_request
 
 SOURCE = Path(ledger_file.__file__).parents[2]
 CLOCK = datetime(2031, 5, 6, 7, 8, 9, 10, tzinfo=UTC)
@@ -398,6 +399,18 @@ def test_what_is_written_is_what_is_read(epsilon, delta, purpose, plan):
         assert ledger.total() == compose([request.cost])
 
 
+@pytest.mark.parametrize("distance", [0.1, 1 / 3, 5e-324, 1e300, np.float64(0.7), None])
+def test_the_gaussian_distance_comes_back_exactly(path, distance):
+    ledger = FileLedger(path, data_set="friendships")
+    request = release(gaussian_distance=distance)
+    ledger.settle(ledger.reserve(request), Outcome.WITHHELD)
+    (entry,) = FileLedger(path).entries()
+    assert entry.request == request
+    assert entry.request.gaussian_distance == distance
+    totals = [gaussian_total(books.entries(), extra_delta=1e-6) for books in (ledger, FileLedger(path))]
+    assert totals[0] == totals[1]
+
+
 def test_plans_with_numbers_of_numpy_and_tuples(path):
     ledger = FileLedger(path, data_set="friendships")
     ledger.reserve(release(np.float64(0.5), plan={"a": np.float32(0.5), "b": np.int64(3), "c": (1, 2)}))
@@ -670,6 +683,7 @@ def test_a_history_written_anew_is_noticed_by_the_head(path):
         {"line": "settle", "number": 0, "time": "t", "outcome": "released"},
         {"line": "ceiling", "time": "t", "ceiling": {"epsilon": -1.0, "delta": 0.0}},
         {"line": "ceiling", "time": "t", "ceiling": {"epsilon": "nan", "delta": 0.0}},
+        {"line": "ceiling", "time": "t", "ceiling": {"epsilon": 10**400, "delta": 0.0}},
         {},
     ],
 )
@@ -678,6 +692,19 @@ def test_well_chained_nonsense_is_refused(path, content):
     chain = ledger._read().chain
     path.write_bytes(path.read_bytes() + chain.render(content))
     assert_noticed(ledger, path, line_number=6)
+
+
+@pytest.mark.parametrize("distance", ["inf", "0.5", -1.0, 0.0, True, [1.0], 10**400])
+def test_a_line_with_another_gaussian_distance_is_refused(path, distance):
+    ledger = small_ledger(path)
+    chain = ledger._read().chain
+    fields = write_request(release(gaussian_distance=0.5))
+    content = {"line": "reserve", "number": 2, "time": "t", "request": fields}
+    Chain.add(copy.deepcopy(chain), chain.render(content))  # the line is good but for the distance
+    path.write_bytes(path.read_bytes() + chain.render({**content, "request": {**fields, "gaussian": distance}}))
+    assert_noticed(ledger, path, line_number=6)
+    with pytest.raises(LedgerError):
+        ledger.entries()
 
 
 def test_another_data_sets_files_put_in_place_are_noticed(path, tmp_path):

@@ -24,12 +24,16 @@ def gaussian_log_delta(epsilon: float, distance: float) -> float:
         epsilon: at least 0.
         distance: mu > 0.
     """
-    if distance <= 0:
+    if distance <= 0 or epsilon == math.inf:
         return -math.inf
+    if distance == math.inf:
+        return 0.0
     first = float(log_ndtr(distance / 2 - epsilon / distance))
+    if first == -math.inf:  # delta is smaller still
+        return -math.inf
     second = epsilon + float(log_ndtr(-distance / 2 - epsilon / distance))
-    # The two logarithms are rounded; the allowance keeps the result on the private side.
-    gap = min(second - first - 1e-13 * (1 + abs(first)), -1e-16)
+    # The two logarithms are rounded, and so is the sum with epsilon; the allowance keeps the result on the private side.
+    gap = min(second - first - 1e-13 * (1 + abs(first)) - 2e-15 * epsilon, -1e-16)
     return min(0.0, first + math.log(-math.expm1(gap)))
 
 
@@ -61,16 +65,22 @@ def gaussian_multiplier(epsilon: float, delta: float) -> float:
 def gaussian_epsilon(distance: float, delta: float) -> float:
     """The smallest epsilon at this delta for two Gaussians of unit variance at this distance (upper end of bisection).
 
+    Infinite where no float is large enough: for an infinite distance, and for delta 0.
+
     Example:
         >>> round(gaussian_epsilon(1 / 3.730632, 1e-5), 6)
         1.0
     """
-    if distance <= 0 or gaussian_delta(0.0, distance) <= delta:
+    if distance <= 0:
+        return 0.0
+    if not distance < math.inf or not delta > 0:
+        return math.inf
+    if gaussian_delta(0.0, distance) <= delta:
         return 0.0
     low, high = 0.0, 1.0
-    while gaussian_delta(high, distance) > delta:
+    while gaussian_delta(high, distance) > delta:  # at most 1024 times: then high is infinite, where delta is 0
         low, high = high, 2 * high
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
+    # Ends: every step at least halves `high` or the gap, and neighbouring floats have none between them.
+    while high < math.inf and high - low > 1e-12 * high and low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if gaussian_delta(middle, distance) > delta else (low, middle)
     return high

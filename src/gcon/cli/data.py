@@ -112,9 +112,20 @@ def convert(
         if done.features_narrowed:
             lines.append("Text is read as 32-bit numbers: the features lose digits. Parquet and npz keep them.")
         if edges is not None:
-            fields["ledger"] = str(ledger_beside(edges))
-            lines.append(f"These are the same private edges: keep paying from --ledger {ledger_beside(edges)}.")
+            books = ledger_beside(edges)
+            fields |= {"ledger": str(books), "ledger_exists": books.exists()}
+            lines.append(_same_edges(books))
         output.result(fields, "\n".join(lines))
+
+
+def _same_edges(books: Path) -> str:
+    """Where to pay from now on: the new file would start a ledger of its own."""
+    if books.exists():
+        return f"These are the same private edges: keep paying from --ledger {books}."
+    return (
+        f"These are the same private edges, and there is no ledger {books}. If they were paid for from another one, keep "
+        f"paying from that. If nothing was released from them yet, name one for both files: --ledger {books}."
+    )
 
 
 @app.command()

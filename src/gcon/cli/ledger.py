@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from gcon.calibrate.composition import NAME, gaussian_total
+from gcon.calibrate.composition import CONDITION, NAME, gaussian_total
 from gcon.cli import options
 from gcon.cli.output import Output
 from gcon.errors import InputError, LedgerError, check_number
-from gcon.privacy.budget import Budget
+from gcon.privacy.budget import Budget, round_up_digits
 from gcon.privacy.ledger_file import FileLedger
 
 app = typer.Typer(help="The ledger of a data set.", no_args_is_help=True)
@@ -47,7 +47,11 @@ def show(
         fields: dict[str, object] = {
             "data_set": books.data_set,
             "total": asdict(total) | {"composition": "basic"},
-            "tighter_total": asdict(tighter) | {"composition": NAME} if tighter.epsilon < total.epsilon else None,
+            "tighter_total": (
+                asdict(tighter) | {"composition": NAME, "condition": CONDITION}
+                if tighter.epsilon < total.epsilon
+                else None
+            ),
             "ceiling": None if ceiling is None else asdict(ceiling),
             "entries": [
                 {
@@ -57,6 +61,7 @@ def show(
                     "mechanism": entry.request.mechanism,
                     "purpose": entry.request.purpose,
                     "cost": asdict(entry.request.cost),
+                    "gaussian_distance": entry.request.gaussian_distance,
                     "randomness": entry.request.randomness,
                     "outcome": entry.outcome.value,
                 }
@@ -69,13 +74,16 @@ def show(
             for entry in entries
         ]
         limit = "none" if ceiling is None else f"epsilon {ceiling.epsilon:g}, delta {ceiling.delta:g}"
-        lines.append(f"spent on '{books.data_set}': epsilon {total.epsilon:g}, delta {total.delta:g}; ceiling: {limit}")
+        lines.append(f"spent on '{books.data_set}': {_in_words(total, 6)}; ceiling: {limit}")
         if fields["tighter_total"]:
-            lines.append(
-                f"by {NAME} composition, if budgets were fixed in advance: epsilon {tighter.epsilon:.4g}, delta "
-                f"{tighter.delta:.4g}"
-            )
+            lines.append(f"by {NAME} composition, for {CONDITION}: {_in_words(tighter, 4)}")
         output.result(fields, "\n".join(lines))
+
+
+def _in_words(total: Budget, digits: int) -> str:
+    """A total, rounded up to so many digits."""
+    epsilon, delta = (round_up_digits(number, digits) for number in (total.epsilon, total.delta))
+    return f"epsilon {epsilon:.{digits}g}, delta {delta:.{digits}g}"
 
 
 @app.command()

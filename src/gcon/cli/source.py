@@ -167,7 +167,7 @@ def public_files(
     Edges are read as public only where somebody says that they are, and nothing says otherwise.
 
     Privacy:
-        Looks at options and at names of files; opens none.
+        Looks at options and at names of files, links followed; opens none. A ledger elsewhere is not seen.
     """
     if kind != "public-graph":
         if public_edges is not None:
@@ -182,7 +182,7 @@ def public_files(
     if nodes is None or public_edges is None:
         rule = "are needed for public-graph"
         raise InputError("--public-edges, --nodes", rule=rule, got="one of them or none", fix="Pass both.")
-    if ledger_beside(public_edges).exists():
+    if any(ledger_beside(path).exists() for path in (public_edges, public_edges.resolve())):
         raise AccessRefusedError(
             f"A ledger lies beside {public_edges.name}: its edges have been used as private ones, and edges do not become "
             "public by being called so. Use access='own-edges' or 'none'."

@@ -11,7 +11,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from gcon.cli import options
 from gcon.cli.output import Output
-from gcon.cli.report import write_file
 from gcon.cli.source import (
     EdgeFormat,
     Edges,
@@ -24,15 +23,17 @@ from gcon.cli.source import (
     SourceColumn,
     Split,
     TargetColumn,
+    load_nodes,
     load_source,
     open_ledger,
 )
 from gcon.cli.targets import check_new_file
-from gcon.errors import check_number
+from gcon.errors import InputError, check_number
+from gcon.experiments.store import write_whole
 from gcon.pipeline import Settings
 from gcon.privacy.randomness import SystemRandomness
-from gcon.tune.choose import Tuned
-from gcon.tune.choose import tune as choose
+from gcon.tune.choose import Tuned, check_payment, tune_paid
+from gcon.tune.choose import tune as tune_free
 from gcon.tune.rehearse import combinations
 
 
@@ -60,7 +61,8 @@ def tune(
     """Choose settings for a budget.
 
     Free: encoder width, loss and ridge, by training with the real noise on the same nodes without any edge and scoring
-    on validation labels. Paid, with --pay: the inference restart, by private selection; training gets the rest.
+    on validation labels; the edges file is not read and need not be named. Paid, with --pay: the inference restart, by
+    private selection; training gets the rest.
 
     Example: gcon tune cora-ml --epsilon 1 --pay 0.1 --out settings.toml
     """
@@ -76,27 +78,34 @@ def tune(
         )
         if out is not None:
             check_new_file(out)
-        edge_format = EdgeFormat(
-            source_column=source_column,
-            target_column=target_column,
-            header=not no_header,
-            ignore_columns=ignore_column,
-        )
-        loaded = load_source(source, edges=edges, nodes=nodes, features=features, split=split, **vars(edge_format))
+        if pay is not None:
+            check_payment(base, pay)  # before a ledger is made
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=output.progress) as bar:
             task = bar.add_task("rehearse", total=len(combinations(base)))
-            found = choose(
-                loaded.graph,
-                base,
-                pay=pay,
-                ledger=None if pay is None else open_ledger(loaded, ledger),
-                randomness=SystemRandomness,
-                draws=draws,
-                step=lambda done: bar.update(task, advance=1, description=done),
-            )
+
+            def step(done: str) -> None:
+                bar.update(task, advance=1, description=done)
+
+            if pay is None:
+                table = load_nodes(source, edges=edges, nodes=nodes, features=features, split=split)
+                found = tune_free(table, base, randomness=SystemRandomness, draws=draws, step=step)
+            else:
+                edge_format = EdgeFormat(
+                    source_column=source_column,
+                    target_column=target_column,
+                    header=not no_header,
+                    ignore_columns=ignore_column,
+                )
+                loaded = load_source(
+                    source, edges=edges, nodes=nodes, features=features, split=split, **vars(edge_format)
+                )
+                books = open_ledger(loaded, ledger)
+                found = tune_paid(
+                    loaded.graph, base, pay=pay, ledger=books, randomness=SystemRandomness, draws=draws, step=step
+                )
         if out is not None:
-            write_file(out, as_toml(found))
+            _write_choice(out, found)
         fields: dict[str, object] = {
             "settings": as_options(found.settings),
             "choices": [asdict(choice) for choice in found.choices],
@@ -108,6 +117,20 @@ def tune(
             "out": None if out is None else str(out),
         }
         output.result(fields, as_toml(found) + ("" if out is None else f"Written: {out}"))
+
+
+def _write_choice(out: Path, found: Tuned) -> None:
+    """Write the file; if the disk refuses, the message holds the choice, which may have been paid for."""
+    text = as_toml(found)
+    try:
+        write_whole(out, text)
+    except OSError as error:
+        raise InputError(
+            "out",
+            rule="must be writable",
+            got=f"{out} ({error.strerror})",
+            fix=f"The choice is made; save it by hand instead of choosing again:\n{text}",
+        ) from None
 
 
 def as_options(settings: Settings) -> dict[str, object]:

@@ -10,6 +10,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -76,7 +77,7 @@ def convert_files(
     require_readers()
     targets = _targets(out, file_format, with_edges=edges is not None)
     table = read_raw_nodes(nodes, features_path=features)
-    with tempfile.TemporaryDirectory(prefix=".convert-", dir=out) as folder:
+    with _refusals(), tempfile.TemporaryDirectory(prefix=".convert-", dir=out) as folder:
         written = {kind: Path(folder) / path.name for kind, path in targets.items()}
         _write_nodes(table, written["nodes"], written.get("features"))
         if edges is not None:
@@ -86,10 +87,36 @@ def convert_files(
             like = {"edges": edges, "features": features}.get(kind) or nodes
             path.chmod(stat.S_IMODE(like.stat().st_mode))
         _check_free(targets)
-        for kind, path in written.items():
-            path.rename(targets[kind])
+        _put_in_place([(path, targets[kind]) for kind, path in written.items()])
     narrowed = file_format in ("csv", "tsv") and table.features.dtype == np.float64
     return Conversion(files=targets, features_narrowed=narrowed)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """What the system refuses, as an `InputError`: the reason only, no path and no content."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            "out",
+            rule="must take the files, and all files must be readable",
+            got=error.strerror or type(error).__name__,
+            fix="Check permissions and free space. Nothing was written.",
+        ) from None
+
+
+def _put_in_place(moves: Sequence[tuple[Path, Path]]) -> None:
+    """Rename all files; if one fails, take away those that were renamed already."""
+    done: list[Path] = []
+    try:
+        for path, target in moves:
+            path.rename(target)
+            done.append(target)
+    except BaseException:
+        for target in done:
+            target.unlink(missing_ok=True)
+        raise
 
 
 def _targets(out: Path, file_format: str, *, with_edges: bool) -> dict[str, Path]:

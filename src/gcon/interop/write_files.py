@@ -90,20 +90,26 @@ def write_edges(
     _write(pl.DataFrame({"source": called.gather(ends[0]), "target": called.gather(ends[1])}), target)
 
 
-def write_frame(path: str | Path, frame: pl.DataFrame) -> None:
-    """Write any table in the format of the file's ending, whole or not at all."""
-    _write(frame, checked_target(path))
+def write_frame(path: str | Path, frame: pl.DataFrame, *, owner_only: bool = False) -> None:
+    """Write any table in the format of the file's ending, whole or not at all.
+
+    Args:
+        path: where to; an existing file is replaced, with its permissions.
+        frame: the table.
+        owner_only: nobody but the file's owner may read it (mode 0600); otherwise the system's usual permissions.
+    """
+    _write(frame, checked_target(path), owner_only=owner_only)
 
 
-def _write(frame: pl.DataFrame, target: Path) -> None:
+def _write(frame: pl.DataFrame, target: Path, *, owner_only: bool = False) -> None:
     suffix = target.suffix.lower()
     if suffix == ".parquet":
-        _whole(target, lambda path: frame.write_parquet(path, row_group_size=ROW_GROUP))
+        _whole(target, lambda path: frame.write_parquet(path, row_group_size=ROW_GROUP), owner_only=owner_only)
     else:
-        _whole(target, lambda path: frame.write_csv(path, separator=SEPARATORS[suffix]))
+        _whole(target, lambda path: frame.write_csv(path, separator=SEPARATORS[suffix]), owner_only=owner_only)
 
 
-def _whole(target: Path, write: Callable[[Path], None]) -> None:
+def _whole(target: Path, write: Callable[[Path], None], *, owner_only: bool) -> None:
     """Write beside the target, then move into place: nobody ever sees half a file."""
     handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
     os.close(handle)
@@ -112,7 +118,7 @@ def _whole(target: Path, write: Callable[[Path], None]) -> None:
         write(beside)
         with beside.open("rb") as written:
             os.fsync(written.fileno())
-        beside.chmod(0o666 & ~_umask())
+        beside.chmod(0o600 if owner_only else 0o666 & ~_umask())
         beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)

@@ -82,4 +82,5 @@ class NoisyCount:
         """The count plus noise; it may be negative or too large, which is part of the promise."""
         if math.isinf(self.epsilon):
             return int(value)
-        return int(value) + two_sided_geometric(randomness, Fraction(self.epsilon) / self.sensitivity)
+        rate = Fraction(repr(self.epsilon)) / self.sensitivity  # the decimal that the ledger adds up
+        return int(value) + two_sided_geometric(randomness, rate)

@@ -78,6 +78,7 @@ class Selection:
         largest = max(value)
         if math.isinf(self.epsilon):
             return list(value).index(largest)
-        rate = Fraction(self.epsilon) / (2 * self.sensitivity)
+        # The decimal that epsilon prints as, which is what the ledger adds up.
+        rate = Fraction(repr(self.epsilon)) / (2 * self.sensitivity)
         order = shuffled(randomness, len(value))
         return next(place for place in order if coin_exp(randomness, rate * (largest - int(value[place]))))

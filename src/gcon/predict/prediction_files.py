@@ -18,6 +18,9 @@ def write_predictions(path: str | Path, ids: Sequence[object], predictions: Pred
         path: ends in .csv, .tsv or .parquet.
         ids: one a node, in row order.
         predictions: what to write.
+
+    Privacy:
+        A table that may not be published is readable by its owner only (mode 0600).
     """
     if len(ids) != len(predictions.classes):
         raise InputError("ids", rule="one a prediction", got=len(ids), fix="Pass the ids of the same graph.")
@@ -28,4 +31,4 @@ def write_predictions(path: str | Path, ids: Sequence[object], predictions: Pred
     for number, name in enumerate(predictions.class_names):
         columns[f"probability_{name}"] = predictions.probabilities[:, number].numpy()
     columns["audience"] = ["public" if predictions.publishable else "owner only"] * len(ids)
-    write_frame(path, polars.DataFrame(columns))
+    write_frame(path, polars.DataFrame(columns), owner_only=not predictions.publishable)

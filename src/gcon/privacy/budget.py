@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 
 from gcon.errors import InputError, check_number
@@ -86,6 +87,16 @@ def round_up_sum(numbers: Iterable[float]) -> float:
     exact = sum((Fraction(repr(float(number))) for number in numbers), Fraction(0))
     nearest = float(exact)
     return nearest if Fraction(repr(nearest)) >= exact else math.nextafter(nearest, math.inf)
+
+
+def round_up_digits(number: float, digits: int) -> float:
+    """The number with so many significant digits, never below it: for printing.
+
+    Example:
+        >>> round_up_digits(1.23401, 4)
+        1.235
+    """
+    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(float(number))))
 
 
 def round_down_difference(whole: float, part: float) -> float:

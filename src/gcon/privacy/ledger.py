@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NoReturn, Protocol, final
 
-from gcon.errors import BoundaryError, BudgetExceededError, LedgerError
+from gcon.errors import BoundaryError, BudgetExceededError, LedgerError, check_number
 from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.protected_change import ONE_UNDIRECTED_EDGE
 
@@ -38,7 +38,11 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What somebody wants to do with private edges: public numbers and words only."""
+    """What somebody wants to do with private edges: public numbers and words only.
+
+    `gaussian_distance`: the proof of the mechanism says that the release amounts to one Gaussian of this distance, for
+    tighter totals. The ledger cannot check the proof; it takes positive finite numbers (0 if nothing is charged).
+    """
 
     kind: Kind
     mechanism: str
@@ -48,7 +52,18 @@ class Request:
     randomness: str = "none"
     composition: str = "basic"
     protected_change: str = ONE_UNDIRECTED_EDGE.name
-    gaussian_distance: float | None = None  # the release amounts to one Gaussian of this distance: for tighter totals
+    gaussian_distance: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.gaussian_distance is not None:
+            free = self.cost == NOTHING
+            check_number(
+                "gaussian_distance",
+                self.gaussian_distance,
+                allowed=lambda number: 0 < number < math.inf or (free and number == 0),
+                rule="must be a positive finite number",
+                fix="Leave it out if only the budget is known.",
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +106,9 @@ class Ledger(Protocol):
 
     def total(self) -> Budget:
         """Everything charged so far, by basic composition."""
+
+    def ceiling(self) -> Budget | None:
+        """The most that may ever be spent; None means no limit."""
 
 
 def total_cost(entries: Sequence[LedgerEntry]) -> Budget:
@@ -199,6 +217,10 @@ class MemoryLedger:
     def total(self) -> Budget:
         """Everything charged so far, by basic composition."""
         return total_cost(self.entries())
+
+    def ceiling(self) -> Budget | None:
+        """The most that may ever be spent; None means no limit."""
+        return self._ceiling
 
     def __sklearn_clone__(self) -> MemoryLedger:
         """Clones of an estimator pay the same ledger: it belongs to the data, not to the model."""

@@ -66,7 +66,7 @@ class Chain:
             if self.render(content) != line:
                 raise LedgerError("was edited, or a line before it was changed, removed, added or moved")
             self._take(content, digest)
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OverflowError):
             raise LedgerError("does not have the fields of a ledger line") from None
         self.hashes.append(digest)
 
@@ -237,7 +237,7 @@ def _read_request(fields: Mapping[str, Any]) -> Request:
         kind=Kind(fields["kind"]),
         cost=_read_budget(fields["cost"]),
         plan=_read(fields["plan"]),
-        gaussian_distance=None if distance is None else float(distance),
+        gaussian_distance=distance,
         **words,
     )
 

@@ -1,0 +1,36 @@
+"""Tables of predictions: what may not be published is for the owner of the file alone."""
+
+import os
+import stat
+
+import polars
+import pytest
+import torch
+
+from gcon.predict.prediction_files import write_predictions
+from gcon.predict.predictions import Predictions
+
+MODES = {"none": 0o644, "public-graph": 0o644, "own-edges": 0o600, "full": 0o600}
+
+
+@pytest.fixture(autouse=True)
+def usual_umask():
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.parametrize("access", MODES)
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+@pytest.mark.parametrize("exists", [False, True])
+def test_permissions(tmp_path, access, suffix, exists):
+    path = tmp_path / f"labels{suffix}"
+    if exists:
+        path.touch(mode=0o666)  # what is replaced does not pass its permissions on
+    found = Predictions(classes=torch.tensor([0, 1]), probabilities=torch.eye(2), class_names=("a", "b"), access=access)
+    write_predictions(path, ["one", "two"], found)
+    assert stat.S_IMODE(path.stat().st_mode) == MODES[access]
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+    if suffix == ".csv":
+        audience = "owner only" if MODES[access] == 0o600 else "public"
+        assert set(polars.read_csv(path)["audience"]) == {audience}

@@ -58,6 +58,7 @@ benchmarks: setup
 experiments: setup
 	$(BIN)/python -m gcon.experiments.accuracy --out results/accuracy
 	$(BIN)/python -m gcon.experiments.centring --out results/centring
+	$(BIN)/python -m gcon.experiments.baselines --out results/baselines
 
 # The docs' own tools are installed here and not by setup: `make test` does not need them.
 $(DOCS_STAMP): $(STAMP)

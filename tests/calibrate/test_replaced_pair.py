@@ -9,6 +9,7 @@ import scipy.integrate
 import scipy.optimize
 from scipy.special import ndtr
 
+from gcon.calibrate import replaced_pair
 from gcon.calibrate.gaussian import gaussian_delta, gaussian_epsilon, gaussian_multiplier
 from gcon.calibrate.replaced_pair import noise_for, replaced_pair_delta, replaced_pair_epsilon, revealed_batch_epsilon
 from gcon.errors import InputError
@@ -160,6 +161,36 @@ def test_adding_and_removing_is_not_enough():
     usual = float(np.clip(mixed - math.e * plain, 0, None).sum() * (points[1] - points[0]))
     assert usual == pytest.approx(0.821, abs=5e-4)
     assert replaced_pair_delta(0.9, 1.0, 1, 1.0) == pytest.approx(0.833, abs=5e-4)
+
+
+def test_what_lies_beyond_the_cells_is_counted():
+    """No finite loss of one step reaches 50: what is left is the mass that was given an infinite loss."""
+    beyond = replaced_pair_delta(0.1, 10.0, 1, 50.0)
+    assert 0 < beyond < 1e-20
+    assert replaced_pair_delta(0.1, 10.0, 100, 5000.0) == pytest.approx(100 * beyond)
+
+
+@pytest.mark.parametrize(("sampling", "noise", "steps"), [(0.1, 10.0, 100), (0.5, 3.0, 3), (0.02, 0.7, 500)])
+def test_epsilon_is_the_upper_end(sampling, noise, steps):
+    for delta in (1e-3, 1e-5, 1e-8):
+        epsilon = replaced_pair_epsilon(sampling, noise, steps, delta)
+        assert replaced_pair_delta(sampling, noise, steps, epsilon) <= delta
+        assert replaced_pair_delta(sampling, noise, steps, epsilon * (1 - 1e-5)) > delta
+
+
+@pytest.mark.parametrize("delta", [1e-18, 1e-19, 1e-30, 1e-100])
+def test_a_delta_that_no_noise_reaches_is_refused(delta):
+    with pytest.raises(InputError, match="delta"):
+        noise_for(0.5, 1000, 1.0, delta)
+    with pytest.raises(InputError, match="delta"):
+        replaced_pair_epsilon(0.5, 10.0, 1000, delta)
+
+
+def test_a_search_without_end_is_refused(monkeypatch):
+    """Whatever the reason that no noise is enough."""
+    monkeypatch.setattr(replaced_pair, "_composed_delta", lambda *_: 1.0)
+    with pytest.raises(InputError, match="delta"):
+        noise_for.__wrapped__(0.5, 10, 1.0, 1e-5)
 
 
 def test_refusals():

@@ -135,6 +135,12 @@ def test_self_training_answers_for_its_own_nodes_only():
     others = PublicGraph(NODES.features + 1, public_edges(torch.tensor([[0], [1]]), 240))
     with pytest.raises(InputError, match="nodes of the training"):
         fitted.predict(others, access="none")
+    entries = len(fitted.ledger.entries())
+    strangers = private_graph(changed(features=NODES.features + 1), torch.tensor([[0], [1]]))
+    for ask in (fitted.predict, lambda given: fitted.score(given, NODES.test_mask)):
+        with pytest.raises(InputError, match="trained on"):  # not withheld by a gate, and not recorded
+            ask(strangers)
+    assert len(fitted.ledger.entries()) == entries
 
 
 def test_self_training_without_validation_and_with_one_class():

@@ -59,7 +59,8 @@ def test_accesses(parts, graph):
     own = fitted.predictions(graph)
     assert own.access == "own-edges"
     assert len(own.labels) == nodes.num_nodes
-    public = fitted.predictions(PublicGraph(nodes.features, public_edges(edge_index, 120)), access="public-graph")
+    scaled = PublicGraph(2 * nodes.features, public_edges(edge_index, 120))  # other nodes, and the same unit rows
+    public = fitted.predictions(scaled, access="public-graph")
     assert torch.equal(public.classes, own.classes)
     alone = fitted.predictions(graph, access="none")
     assert not torch.equal(alone.probabilities, own.probabilities)
@@ -119,9 +120,31 @@ def test_seeded_noise_is_charged_as_no_promise(graph):
     assert math.isinf(ledger.total().epsilon)
 
 
-@pytest.mark.parametrize("changes", [{"sampling": 0.0}, {"steps": 0}, {"clip": -1.0}, {"learning_rate": 0.0}])
-def test_bad_settings_are_refused_before_anything_is_paid(graph, changes):
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"sampling": wrong} for wrong in (0.0, 1.1, math.nan, "half")),
+        *({"steps": wrong} for wrong in (0, 10.5, True, 100_001, "ten")),
+        *({"clip": wrong} for wrong in (-1.0, 0.0, 1e-7, math.inf, math.nan)),
+        *({"learning_rate": wrong} for wrong in (0.0, -1.0, 1.5e308, math.inf, math.nan, None)),
+        *({"hidden": wrong} for wrong in (0, 8.5, True, "wide")),
+        *({"optimiser": wrong} for wrong in ("lbfgs", None)),
+    ],
+)
+def test_bad_settings_are_refused_when_they_are_made(changes):
+    for epsilon in (1.0, math.inf):
+        with pytest.raises(InputError, match=next(iter(changes))):
+            method(epsilon, **changes)
+
+
+def test_a_delta_that_cannot_be_planned_is_refused_before_anything_is_paid(graph):
     ledger = MemoryLedger("circles")
-    with pytest.raises(InputError):
-        method(**changes).fit(graph, ledger=ledger)
-    assert ledger.total() == Budget(0.0, 0.0)
+    with pytest.raises(InputError, match="delta"):
+        method(sampling=0.5, delta=1e-25).fit(graph, ledger=ledger)
+    assert not ledger.entries()
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+def test_weights_are_finite_at_the_largest_rate(graph, optimiser):
+    fitted = method(learning_rate=1e6, optimiser=optimiser, hidden=None).fit(graph)
+    assert bool(torch.isfinite(scores(fitted, "none", graph.nodes.features, None)).all())

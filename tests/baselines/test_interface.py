@@ -10,7 +10,9 @@ import pytest
 import torch
 
 import gcon.baselines
-from gcon.baselines import LPGNet, Method, PrivateMethod
+from gcon.baselines import GAP, GCN, MLP, LPGNet, Method, PrivateMethod, ProGAP
+from gcon.baselines.gap import unit
+from gcon.baselines.interface import RANGES, settings_of
 from gcon.datasets import social_circles_parts
 from gcon.errors import AccessRefusedError, BudgetExceededError, InputError
 from gcon.graphs.edges import public_edges
@@ -20,6 +22,7 @@ from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.ledger import Kind, MemoryLedger
 from gcon.privacy.opening import open_private
 from gcon.privacy.randomness import SeededRandomness
+from gcon.privacy.statement import ACCESS_PROMISES
 
 NODES, EDGE_INDEX = social_circles_parts(
     100, num_classes=3, per_class=6, num_validation=25, num_test=50, mean_degree=4.0, seed=3
@@ -30,6 +33,15 @@ PAYING = tuple(method for method in METHODS if issubclass(method, PrivateMethod)
 
 def graph(edge_index=EDGE_INDEX):
     return private_graph(NODES, edge_index, name="circles")
+
+
+def another(edge_index=EDGE_INDEX):
+    """Other nodes, as many as in the training graph."""
+    return private_graph(dataclasses.replace(NODES, features=NODES.features + 1), edge_index, name="circles")
+
+
+def public(features):
+    return PublicGraph(features, public_edges(EDGE_INDEX, 100))
 
 
 def small(method, **settings):
@@ -88,12 +100,12 @@ def test_fit_then_predict_under_every_access(kind):
     assert fitted.trained.scorers
     first = next(iter(fitted.trained.scorers))
     for access in fitted.trained.scorers:
-        asked = PublicGraph(NODES.features, public_edges(EDGE_INDEX, 100)) if access == "public-graph" else graph()
+        asked = public(NODES.features + 1) if access == "public-graph" else graph()
         found = fitted.predictions(asked, access=access)
         assert found.access == access
         assert found.probabilities.shape == (100, 3)
         assert found.probabilities.sum(dim=1).tolist() == pytest.approx([1.0] * 100, abs=1e-5)
-        assert found.publishable == (access not in ("own-edges", "full"))
+        assert found.publishable == (kind.private and access not in ("own-edges", "full"))
         assert fitted.predict(asked, access=access).tolist() == found.labels
         if access == "public-graph":
             continue
@@ -173,6 +185,156 @@ def test_noise_from_a_seed_repeats_and_promises_nothing(kind):
         assert math.isinf(ledger.total().epsilon)
         assert not fitted.receipts[0].keeps_promise
     assert torch.equal(*results)
+
+
+@pytest.mark.parametrize("kind", METHODS)
+@pytest.mark.parametrize(
+    ("changes", "randomness", "why"),
+    [({}, 7, "drawn from a seed"), ({"epsilon": math.inf}, None, "no noise was added")],
+)
+def test_predictions_promise_no_more_than_the_release_behind_them(kind, changes, randomness, why):
+    source = None if randomness is None else SeededRandomness(randomness)
+    fitted = small(kind, **changes).fit(graph(), randomness=source)
+    kept = kind.private and kind not in PAYING
+    why = why if kind in PAYING else "the method is not private"
+    assert (fitted.no_promise is None) == kept
+    for access in fitted.trained.scorers:
+        found = fitted.predictions(public(NODES.features + 1) if access == "public-graph" else graph(), access=access)
+        if kept:
+            assert found.publishable == (access == "none")
+            assert found.promise == ACCESS_PROMISES[access]
+        else:
+            assert not found.publishable
+            assert found.audience == "operator only"
+            assert (why if access != "full" else "Nothing is promised") in found.promise
+            assert "may be published" not in found.promise
+            assert "keeps the promise" not in found.promise
+
+
+def test_one_release_without_a_promise_is_enough_to_lose_it():
+    kept = GAP(epsilon=1.0, epochs=1).fit(graph())
+    void = GAP(epsilon=1.0, epochs=1).fit(graph(), randomness=SeededRandomness(0))
+    for receipts in (kept.receipts + void.receipts, void.receipts + kept.receipts):
+        both = dataclasses.replace(kept, trained=dataclasses.replace(kept.trained, receipts=receipts))
+        assert not both.predictions(graph()).publishable
+    assert kept.predictions(graph()).publishable
+
+
+@pytest.mark.parametrize("kind", [kind for kind in METHODS if kind.name in ("dp-sgd", "gcn", "gpr-gnn")])
+def test_edges_of_the_training_nodes_are_never_public(kind):
+    fitted = small(kind, steps=5).fit(graph())
+    if not kind.private:  # nothing was promised about them
+        assert len(fitted.predictions(public(NODES.features), access="public-graph").classes) == 100
+        return
+    with pytest.raises(AccessRefusedError, match="its edges are private") as refusal:
+        fitted.predictions(public(NODES.features), access="public-graph")
+    assert "own-edges, none" in str(refusal.value)
+    assert len(fitted.predictions(public(NODES.features + 1), access="public-graph").classes) == 100
+
+
+@pytest.mark.parametrize("kind", METHODS)
+def test_private_edges_are_read_for_the_training_nodes_only(kind):
+    """The ledger that pays belongs to them, and what is kept of training nodes is theirs."""
+    ledger = MemoryLedger("circles")
+    fitted = small(kind).fit(graph(), ledger=ledger)
+    before = len(ledger.entries())
+    for access in set(fitted.trained.scorers) - {"none", "public-graph"}:
+        for ask in (fitted.predictions, lambda given, access: fitted.score(given, NODES.test_mask, access=access)):
+            with pytest.raises(InputError, match="trained on"):
+                ask(another(), access=access)
+        with pytest.raises((InputError, AccessRefusedError)):
+            fitted.predictions(public(NODES.features), access=access)
+    assert len(ledger.entries()) == before
+
+
+NUMBERS = [math.nan, math.inf, -math.inf, -1, 10**400, True, "1", None, 1j, [1]]
+
+
+@pytest.mark.parametrize("kind", METHODS)
+def test_every_setting_is_checked_when_a_method_is_built(kind):
+    for name, setting in settings_of(kind).items():
+        assert getattr(small(kind), name) is not None or setting.optional
+        wrong = [value for value in NUMBERS if not (setting.optional and value is None)]
+        if setting.kind is bool:
+            wrong = [0, 1, "true", None]
+        elif setting.kind is str:
+            wrong = ["", "all", 1, None]
+        elif name == "least_agreement":
+            wrong = [-1.1 if value == -1 else value for value in wrong]
+        if setting.kind is int:
+            wrong += [1.5, 2.0]
+        for value in wrong:
+            with pytest.raises(InputError, match=f"^{name}: must be ") as refusal:
+                small(kind, **{name: value})
+            assert "The default is" in str(refusal.value)
+
+
+@pytest.mark.parametrize("kind", METHODS)
+def test_every_number_has_a_range_whose_ends_are_right(kind):
+    for name, setting in settings_of(kind).items():
+        if setting.kind not in (int, float):
+            continue
+        found = RANGES[name]
+        for end, included, step in ((found.least, found.least_too, -1), (found.most, found.most_too, 1)):
+            if included:
+                assert getattr(small(kind, **{name: end}), name) == end
+                beyond = end + step if setting.kind is int else math.nextafter(end, step * math.inf)
+            else:
+                beyond = end
+            with pytest.raises(InputError, match=name):
+                small(kind, **{name: beyond})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"hidden": 0},
+        {"hidden": 10**9},
+        {"layers": 0},
+        {"dropout": 1.0},
+        {"learning_rate": 0.0},
+        {"weight_decay": -1e-9},
+        {"epochs": 0},
+        {"stacked": 3},
+        {"seed": -1},
+        {"seed": 0.5},
+    ],
+)
+def test_wrong_settings_cost_nothing(wrong):
+    ledger = MemoryLedger("circles")
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        LPGNet(epsilon=1.0, **wrong).fit(graph(), ledger=ledger)
+    assert not ledger.entries()
+
+
+def test_a_training_that_diverges_is_released_all_the_same():
+    """Later stages are trained inside the gate: a refusal there would cost the budget and give nothing."""
+    lost = torch.tensor([[math.nan, 1.0], [math.inf, 1.0], [3.0, 4.0], [0.0, 0.0]])
+    assert unit(lost).tolist() == [[0, 0], [0, 0], [0.6, 0.8], [0, 0]]
+    method = ProGAP(epsilon=1.0, learning_rate=1e6, base_layers=16, hidden=256, epochs=20)
+    fitted = method.fit(graph(), randomness=SeededRandomness(0))
+    assert len(fitted.predict(graph())) == 100
+
+
+def test_none_is_for_optional_settings():
+    assert GCN(patience=None).patience is None
+    with pytest.raises(InputError, match="patience"):
+        GCN(patience=0)
+    with pytest.raises(InputError, match="hidden"):
+        MLP(hidden=None)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("10", 10), ("1e1", 10), ("+3", 3), ("1_0", 10), ("1.5", None), ("inf", None), ("²", None)]
+)
+def test_whole_numbers_from_text(text, value):
+    hops = settings_of(GAP)["hops"]
+    if value is None:
+        with pytest.raises(InputError, match="hops"):
+            hops.read(text)
+    else:
+        assert hops.read(text) == value
+        assert isinstance(hops.read(text), int)
 
 
 @pytest.mark.parametrize("kind", METHODS)

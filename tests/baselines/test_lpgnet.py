@@ -1,6 +1,7 @@
 """LPGNet: counts without noise by hand, own edges, what is charged, noise per layer and run."""
 
 import dataclasses
+import itertools
 import math
 
 import pytest
@@ -126,11 +127,11 @@ def test_noise_differs_between_runs_and_layers(released):
     for _ in range(2):
         LPGNet(epsilon=1.0, stacked=2, seed=5, **SMALL).fit(graph())
     (one, two), (three, four) = (run.value for run in released)
-    assert bool((one != three).all())
-    # The counts are whole numbers, so the fractions are noise alone.
+    # The counts are whole numbers, so the fractions are noise alone: of 360 pairs of independent lattice points that
+    # agree in their fractions 0.4 are expected (the spacing is 2^-10), 18 never.
     fractions = [part - part.round() for part in (one, two, three, four)]
-    assert not bool((fractions[0] == fractions[1]).any())
-    assert not bool((fractions[2] == fractions[3]).any())
+    for first, second in itertools.combinations(fractions, 2):
+        assert int((first == second).sum()) < 18
 
 
 @pytest.mark.parametrize("stacked", [1, 2])

@@ -1,13 +1,19 @@
 """`gcon baseline`: every method from the shell, what it pays, and what is refused before anything is read or paid."""
 
+import contextlib
+import itertools
 import json
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gcon.baselines import METHODS
-from gcon.baselines.interface import PrivateMethod
+from gcon.baselines.interface import PrivateMethod, settings_of
 from gcon.cli import app as cli
+from gcon.cli.baseline import _built
+from gcon.errors import InputError
 
 QUICK = {
     "self-training": [],
@@ -53,6 +59,12 @@ def test_every_method_trains_pays_and_is_scored(run, files, tmp_path, name):
     told = json.loads(out)
     assert {entry["access"] for entry in told["scores"]} <= {"none", "cached", "own-edges", "full"}
     assert all(entry["publishable"] == (entry["access"] in ("none", "cached")) for entry in told["scores"])
+    assert told["keeps_promise"] == (name not in ("gcn", "gpr-gnn"))
+    assert len(told["receipts"]) == spends
+    for receipt in told["receipts"]:
+        assert set(receipt) == {"mechanism", "budget", "keeps_promise", "randomness", "total", "plan"}
+        assert (receipt["keeps_promise"], receipt["randomness"]) == (True, "operating system")
+        assert receipt["budget"]["epsilon"] == receipt["total"]["epsilon"] == 1.0
     shown = json.loads(run("ledger", "show", tmp_path / "edges.csv.ledger", "--json")[1])
     total = shown["total"]["epsilon"]
     assert total == ("inf" if name in ("gcn", "gpr-gnn") else 1.0 if spends else 0.0)
@@ -73,6 +85,14 @@ def test_every_method_trains_pays_and_is_scored(run, files, tmp_path, name):
         (["gap", "--epsilon", "1", "--set", "hops=many"], "hops"),
         (["lpgnet", "--epsilon", "1", "--set", "stacked=3"], "stacked"),
         (["gap", "--epsilon", "1", "--seed", "-1"], "random_state"),
+        (["gap", "--epsilon", "1", "--set", "hidden"], "must be NAME=VALUE"),
+        (["gap", "--epsilon", "1", "--set", "hidden="], "hidden: must be a whole number"),
+        (["gap", "--epsilon", "1", "--set", "hidden=none"], "hidden: must be a whole number"),
+        (["gap", "--epsilon", "1", "--set", "hidden=1.5"], "hidden: must be a whole number"),
+        (["dp-sgd", "--epsilon", "1", "--set", "sampling=none"], "sampling: must be a number"),
+        (["progap", "--epsilon", "1", "--set", "train_earlier_blocks=no"], "must be true or false"),
+        (["dpgcn", "--epsilon", "1", "--set", "variant=lapgraph"], "variant: must be one of top-pairs, random-flips"),
+        (["gap", "--epsilon", "1", "--set", "epsilon=2"], "must name a setting of gap"),
     ],
 )
 def test_wrong_calls_are_refused_before_anything_is_paid(run, files, tmp_path, arguments, words):
@@ -91,7 +111,102 @@ def test_a_ceiling_refuses_what_is_not_private(run, files, tmp_path):
     assert json.loads(run("ledger", "show", ledger, "--json")[1])["total"]["epsilon"] == 1.0
 
 
-def test_a_seed_promises_nothing(run, files, tmp_path):
-    options = ["--epsilon", 1, "--set", "epochs=2", "--seed", 5, "--quiet"]
-    assert run("baseline", "gap", *files, *options)[0] == 0
+GARBAGE = [
+    "",
+    " ",
+    "=",
+    "no",
+    "yes",
+    "none",
+    "nan",
+    "inf",
+    "-inf",
+    "-2",
+    "1e999",
+    "-1e1",
+    "0x10",
+    "1.5",
+    "1,5",
+    "[]",
+    "²",
+]
+GARBAGE += [
+    "{}",
+    "1" * 400,
+    "1" * 5000,
+    "\x00",
+    "\udcff",
+    "tRuE",
+    "true",
+    "1e1",
+    "1",
+    "0",
+    "0.5",
+    "None",
+    "'adam'",
+    "%s",
+]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_no_setting_ends_in_a_traceback_or_costs_anything(run, files, tmp_path, name):
+    kind = METHODS[name]
+    budget = {"epsilon": 1.0} if issubclass(kind, PrivateMethod) else {}
+    before, refused = sorted(tmp_path.iterdir()), 0
+    for field, text in itertools.product(settings_of(kind), GARBAGE):
+        try:
+            built = _built(name, epsilon=budget.get("epsilon"), delta=None, given=[f"{field}={text}"])
+        except InputError:
+            refused += 1
+        else:  # it was understood
+            settings_of(kind)[field].check(getattr(built, field))
+            continue
+        if refused % 4:  # a verb takes a while: every fourth one, other texts for every field
+            continue
+        spent = ["--epsilon", 1] if budget else []
+        code, out, _ = run("baseline", name, *files, *spent, "--set", f"{field}={text}", "--json")
+        assert code == 2
+        assert field in json.loads(out)["message"]
+    assert refused >= 15 * len(settings_of(kind))
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@given(st.sampled_from(sorted(METHODS)), st.data(), st.text() | st.floats().map(str) | st.integers().map(str))
+def test_any_text_is_understood_or_refused(name, data, text):
+    kind = METHODS[name]
+    field = data.draw(st.sampled_from(sorted(settings_of(kind))))
+    epsilon = 1.0 if issubclass(kind, PrivateMethod) else None
+    with contextlib.suppress(InputError):
+        built = _built(name, epsilon=epsilon, delta=None, given=[f"{field}={text}"])
+        value = getattr(built, field)
+        assert value is None or isinstance(value, settings_of(kind)[field].kind)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [(["--epsilon", 1, "--seed", 5], "drawn from a seed"), (["--epsilon", "inf"], "no noise was added")],
+)
+def test_without_a_promise_nothing_is_publishable(run, files, tmp_path, options, why):
+    code, out, _ = run("baseline", "gap", *files, *options, "--set", "epochs=2", "--json")
+    told = json.loads(out)
+    assert code == 0
+    assert told["keeps_promise"] is False
+    assert [entry["access"] for entry in told["scores"]] == ["cached", "own-edges"]
+    for entry in told["scores"]:
+        assert entry["publishable"] is False
+        assert entry["promise"].startswith("There is no promise: ")
+        assert why in entry["promise"]
+    (receipt,) = told["receipts"]
+    assert receipt["keeps_promise"] is False
+    assert receipt["randomness"] == ("seeded: no promise" if "--seed" in options else "operating system")
+    assert receipt["total"]["epsilon"] == "inf"
     assert json.loads(run("ledger", "show", tmp_path / "edges.csv.ledger", "--json")[1])["total"]["epsilon"] == "inf"
+
+
+def test_words_say_what_was_paid_and_whether_the_promise_holds(run, files):
+    _, kept, _ = run("baseline", "gap", *files, "--epsilon", 1, "--set", "epochs=2")
+    assert "epsilon 1.0, delta 1e-05, noise: operating system; the promise holds." in kept
+    assert "may be published" in kept
+    _, void, _ = run("baseline", "gap", *files, "--epsilon", 1, "--set", "epochs=2", "--seed", 3)
+    assert "noise: seeded: no promise; there is no promise. The ledger's total: epsilon inf" in void
+    assert "may be published" not in void

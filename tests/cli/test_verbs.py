@@ -192,6 +192,14 @@ def test_scores_go_by_the_names_of_the_classes(run, files, tmp_path):
     assert after["micro_f1"] == pytest.approx(right / len(kept), abs=1e-12)
 
 
+def test_scores_of_a_model_without_a_promise_may_not_be_published(run, files, tmp_path):
+    assert train(run, files, tmp_path / "model", "--seed", 3, "--quiet")[0] == 0
+    for more in (["--access", "none"], ["--access", "own-edges"], ["--access", "own-edges", "--paid", 1]):
+        told = json.loads(run("evaluate", tmp_path / "model", *files, *more, "--json")[1])
+        assert told["publishable"] is False
+        assert "no promise" in told["note"]
+
+
 def test_prediction_needs_no_labels_and_access_none_no_edges(run, files, tmp_path):
     assert train(run, files, tmp_path / "model", "--quiet")[0] == 0
     rows = [line.split(",") for line in (tmp_path / "nodes.csv").read_text().splitlines()]

@@ -1,5 +1,6 @@
 """The competitors' table in small: it resumes, repeats itself, names what it skips, and never chooses by exact edges."""
 
+import dataclasses
 import json
 import time
 
@@ -9,7 +10,11 @@ from gcon.baselines import GAP
 from gcon.baselines.interface import PrivateMethod
 from gcon.datasets.synthetic import social_circles
 from gcon.experiments import baselines
+from gcon.experiments.baselines_page import page
 from gcon.experiments.grids import COMPETITORS, Competitor, competitor
+from gcon.mechanisms.neighbour_sums import gaussian_sums_plan
+from gcon.privacy.protected_change import ONE_UNDIRECTED_EDGE
+from gcon.privacy.randomness import SeededRandomness
 
 FAR = 1e12
 TINY = Competitor(
@@ -55,12 +60,92 @@ def test_interrupted_work_resumes_and_equals_uninterrupted_work(small, tmp_path)
 
 def test_the_table_has_a_line_for_every_access(small, tmp_path):
     assert baselines.finish_group(tmp_path, ("gap", "citeseer", 1.0), FAR)
-    sheet, text = baselines.table(tmp_path, ["gap"], ["citeseer", "pubmed"])
+    sheet = baselines.table(tmp_path, ["gap"], ["citeseer", "pubmed"])
+    text = page(sheet)
     lines = sheet.splitlines()
     assert len(lines) == 3
     assert [line.split(",")[3] for line in lines[1:]] == ["cached", "own-edges"]
     assert "validation (cached)" in sheet
     assert "pubmed" not in text
+
+
+def test_the_table_says_that_tuning_is_not_charged(small, tmp_path):
+    assert baselines.finish_group(tmp_path, ("gap", "citeseer", 1.0), FAR)
+    sheet = baselines.table(tmp_path, ["gap"], ["citeseer"])
+    before, *rows = page(sheet).split("\n| ")
+    assert "This tuning is **not charged**" in before
+    assert all("validation (cached), uncharged" in line for line in sheet.splitlines()[1:])
+    assert len({row.split("\n")[0].count(" | ") for row in rows}) == 1
+
+
+def test_units_hold_the_numbers_of_the_noise_plan(small, tmp_path):
+    assert baselines.finish_group(tmp_path, ("gap", "citeseer", 1.0), FAR)
+    units = without_seconds(tmp_path)
+    assert len(units) == 4  # the defaults, two draws of the grid, and the final runs
+    for unit in units.values():
+        (release,) = unit["releases"]
+        hops = unit["settings"].get("hops", 2)
+        assert (release["epsilon"], release["delta"]) == (1.0, 1e-5)
+        assert release["releases"] == release["plan"]["rounds"] == hops
+        assert release["noise"] == release["plan"]["scale"]
+        assert release["noise"] == pytest.approx(gaussian_sums_plan(1.0, 1e-5, hops).scale)
+        assert release["sensitivity"] == "sqrt(2)"
+        assert release["protected_change"] == ONE_UNDIRECTED_EDGE.name
+        assert release["keeps_promise"] is False  # the noise of an experiment is seeded
+
+
+@pytest.mark.parametrize("entry", COMPETITORS, ids=lambda entry: entry.name)
+def test_every_private_line_records_its_plan(small, entry):
+    quick = {"epochs": 1, "steps": 2, "rounds": 0}
+    known = {field.name for field in dataclasses.fields(entry.method)}
+    settings = {**entry.fixed, **{name: value for name, value in quick.items() if name in known}}
+    epsilon = 1.0 if entry.spends else None
+    found = baselines.score(entry, "citeseer", epsilon, settings, range(1), "unit")
+    assert ("releases" in found) == entry.method.private
+    assert len(found.get("releases", [])) == entry.spends
+    for release in json.loads(json.dumps(found, allow_nan=False)).get("releases", []):
+        assert release["epsilon"] == 1.0
+        assert release["noise"] > 0
+        assert release["releases"] >= 1
+        assert release["sensitivity"]
+        assert release["protected_change"] == ONE_UNDIRECTED_EDGE.name
+
+
+def test_older_units_without_plans_are_still_read(small, tmp_path):
+    group = ("gap", "citeseer", 1.0)
+    assert baselines.finish_group(tmp_path, group, FAR)
+    expected = baselines.table(tmp_path, ["gap"], ["citeseer"])
+    for path in tmp_path.iterdir():
+        unit = json.loads(path.read_text())
+        del unit["releases"]
+        path.write_text(json.dumps(unit))
+    assert baselines.finish_group(tmp_path, group, 0.0)  # nothing is left to do
+    assert baselines.table(tmp_path, ["gap"], ["citeseer"]) == expected
+
+
+def test_every_run_of_every_unit_draws_its_own_noise(small, monkeypatch, tmp_path):
+    seeds = []
+
+    def recording(seed):
+        seeds.append(seed)
+        return SeededRandomness(seed)
+
+    monkeypatch.setattr(baselines, "SeededRandomness", recording)
+    assert baselines.finish_group(tmp_path, ("gap", "citeseer", 1.0), FAR)
+    assert len(seeds) == 3 * baselines.SEARCH_RUNS + 3
+    assert len(set(seeds)) == len(seeds)
+
+
+def test_the_choice_goes_by_the_named_access_and_by_validation():
+    def unit(hops, cached, own):
+        validation, test = {"cached": cached, "own-edges": own}, {"cached": 1 - cached, "own-edges": 1 - own}
+        return {"settings": {"hops": hops}, "runs": [{"validation": validation, "test": test}]}
+
+    searched = [unit(1, 0.7, 0.1), unit(2, 0.6, 0.9)]
+    assert baselines.chosen(TINY, searched, [{}]) == {"hops": 1}
+    skipped = {"settings": {"hops": 3}, "skipped": "too large", "runs": []}
+    assert baselines.chosen(TINY, [skipped, *searched], [{}]) == {"hops": 1}
+    assert baselines.chosen(TINY, [skipped], [{"hops": 4}]) == {"hops": 4}
 
 
 def test_what_does_not_fit_is_skipped_and_named(small, monkeypatch, tmp_path):
@@ -74,7 +159,7 @@ def test_what_does_not_fit_is_skipped_and_named(small, monkeypatch, tmp_path):
     monkeypatch.setattr(baselines, "competitor", lambda name: large)
     monkeypatch.setattr(baselines, "COMPETITORS", (large,))
     assert baselines.finish_group(tmp_path, ("flips", "citeseer", 1.0), FAR)
-    assert "skipped" in baselines.table(tmp_path, ["flips"], ["citeseer"])[0]
+    assert "skipped" in baselines.table(tmp_path, ["flips"], ["citeseer"])
 
 
 def test_no_private_method_is_chosen_by_exact_edges():

@@ -3,7 +3,9 @@
 Tests of chance use the system's randomness; each fails by chance with probability below 1e-6.
 """
 
+import dataclasses
 import math
+from types import SimpleNamespace
 
 import networkx
 import numpy as np
@@ -16,7 +18,9 @@ from hypothesis import strategies as st
 from gcon.calibrate.replaced_pair import replaced_pair_epsilon
 from gcon.errors import InputError, PlanMismatchError
 from gcon.graphs.edges import public_edges
+from gcon.mechanisms import noisy_gradients
 from gcon.mechanisms.noisy_gradients import GradientPlan, NoisyGradients, clipped_sum, gradient_plan
+from gcon.perturb.lattice import lattice_spacing
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon.propagate.schemes import Schemes, propagate
@@ -35,8 +39,8 @@ def one_thread():
 
 
 def by_hand(deviation, *, sampling=1.0, steps=1, clip=1.0, epsilon=1.0):
-    """A plan with any noise, also with too little."""
-    return GradientPlan(
+    """A plan with any noise, also with too little; `GradientPlan` itself refuses to be one."""
+    return SimpleNamespace(
         budget=Budget(epsilon, 1e-5), sampling=sampling, steps=steps, clip=clip, standard_deviation=deviation
     )
 
@@ -115,6 +119,34 @@ def opposite_graphs():
     ]
 
 
+@pytest.mark.parametrize("wide", [1e305, math.inf, math.nan])
+def test_a_gradient_that_is_not_finite_adds_nothing(wide):
+    """Overflowing scores, and rows that are not finite: the other nodes' gradients are summed as if it were not there."""
+    rows, targets, weights = random_case(5)
+    broken = rows.clone()
+    broken[2] = wide
+    others = torch.arange(len(rows)) != 2
+    for scale in (1.0, 1e6):
+        expected = clipped_sum(rows[others], targets[others], scale * weights, clip=0.5)
+        assert bool(torch.isfinite(expected).all())
+        assert torch.allclose(clipped_sum(broken, targets, 1e6 * weights, clip=0.5), expected) == (scale == 1e6)
+    for number in (math.inf, -math.inf, math.nan):  # weights too
+        weights[1, 1] = number
+        assert float(clipped_sum(rows, targets, weights, clip=0.5).norm()) <= 7 * 0.5
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+def test_whether_the_release_is_finite_does_not_depend_on_rows(optimiser):
+    """Two nodes whose scores overflow or do not, as one edge may decide: the weights are finite either way."""
+    plan = gradient_plan(1.0, 1e-5, sampling=1.0, steps=5, clip=1.0)
+    mechanism = NoisyGradients(
+        plan=plan, labels=torch.tensor([0, 1]), num_classes=2, learning_rate=1e6, optimiser=optimiser
+    )
+    for size in (1.0, 1e300, 1e305):
+        rows = size * torch.tensor([[1.0, 1.0, 1.0, 1.0], [1.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
+        assert bool(torch.isfinite(mechanism.apply(rows, SystemRandomness())).all())
+
+
 def test_four_clips_are_reached():
     apart, joined = opposite_graphs()
     assert torch.allclose(apart, torch.tensor([[-1 / 6, 0.0]] * 2, dtype=torch.float64))
@@ -187,10 +219,85 @@ def test_without_noise_it_is_gradient_descent():
         assert torch.allclose(found, weights.detach(), rtol=1e-6, atol=1e-9)
 
 
-def measured(deviation, *, runs=2_000, sampling=0.7, steps=2, delta=0.3, clip=0.05, cut=1.8):
+def drawn_counts(nodes, *, sampling, steps):
+    """How often every node was drawn, read off the weights: node i alone moves row i, by `clip` each time."""
+    plan = gradient_plan(math.inf, 1e-5, sampling=sampling, steps=steps, clip=1e-3)
+    mechanism = NoisyGradients(plan=plan, labels=torch.zeros(nodes, dtype=torch.int64), num_classes=2)
+    weights = mechanism.apply(torch.eye(nodes, dtype=torch.float64), SystemRandomness())
+    counts = weights[:, 0] * math.sqrt(2) / 1e-3 * sampling * nodes
+    assert torch.allclose(counts, counts.round(), atol=1e-6)
+    return counts.round().numpy()
+
+
+def plausible(counts, size, sampling):
+    """Whether the variance of binomial counts is right (chi-square; a binomial's tails are lighter)."""
+    statistic = float(((counts - size * sampling) ** 2).sum() / (size * sampling * (1 - sampling)))
+    return bool(
+        scipy.stats.chi2(len(counts)).cdf(statistic) > LEVEL and scipy.stats.chi2(len(counts)).sf(statistic) > LEVEL
+    )
+
+
+def test_every_step_draws_a_batch_of_its_own():
+    """A node is in a binomial number of steps; with one batch for all steps it would be in none or in all."""
+    counts = drawn_counts(800, sampling=0.4, steps=20)
+    assert plausible(counts, 20, 0.4)
+    assert not plausible(np.where(counts > 8, 20, 0), 20, 0.4)
+
+
+def test_batches_have_no_fixed_size():
+    """Nodes are drawn independently: the size of a batch is binomial too."""
+    sizes = np.array([drawn_counts(100, sampling=0.4, steps=1).sum() for _ in range(300)])
+    assert plausible(sizes, 100, 0.4)
+    assert not plausible(np.full(300, 40), 100, 0.4)
+
+
+# --- what the optimiser sees ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("optimiser", "kind"), [("sgd", torch.optim.SGD), ("adam", torch.optim.Adam)])
+def test_the_weights_follow_from_noisy_sums_alone(monkeypatch, optimiser, kind):
+    """The noisy sums of all steps, given to torch's optimiser, lead to the same weights: no clean sum is read."""
+    seen = []
+    keep = noisy_gradients.to_lattice
+
+    def recording(noisy, scale):
+        seen.append(keep(noisy, scale))
+        return seen[-1]
+
+    monkeypatch.setattr(noisy_gradients, "to_lattice", recording)
+    rows, targets, _ = random_case(8)
+    plan = gradient_plan(4.0, 1e-3, sampling=0.5, steps=12, clip=0.5)
+    mechanism = NoisyGradients(
+        plan=plan, labels=targets.argmax(dim=1), num_classes=3, learning_rate=0.2, optimiser=optimiser
+    )
+    found = mechanism.apply(rows, SystemRandomness())
+    weights = torch.zeros(4, 3, dtype=torch.float64, requires_grad=True)
+    optimizer = kind([weights], lr=0.2)
+    for noisy in seen:
+        weights.grad = noisy / (0.5 * len(rows))
+        optimizer.step()
+    assert len(seen) == 12
+    assert torch.allclose(found, weights.detach(), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+def test_every_step_is_rounded_to_the_lattice(optimiser):
+    """Steps of one node at rate 1: the weights are minus a sum of lattice points. Adam's first step forgets the size."""
+    plan = gradient_plan(1.0, 1e-5, sampling=1.0, steps=3, clip=0.3)
+    mechanism = NoisyGradients(plan=plan, labels=torch.tensor([0]), num_classes=3, optimiser=optimiser)
+    rows = torch.from_numpy(np.random.default_rng(0).standard_normal((1, 50)))
+    weights = mechanism.apply(rows, SystemRandomness())
+    on_lattice = torch.equal(weights.remainder(lattice_spacing(plan.standard_deviation)), torch.zeros_like(weights))
+    assert on_lattice == (optimiser == "sgd")
+    assert mechanism.public_record()["spacing"] == lattice_spacing(plan.standard_deviation)
+
+
+def measured(deviation, *, runs=2_000, sampling=0.7, steps=2, delta=0.3, clip=0.05, cut=1.8, optimiser="sgd"):
     """Clopper-Pearson lower bound on epsilon (each side fails with probability 1e-7) on the worst pair of graphs."""
     plan = by_hand(clip * deviation, sampling=sampling, steps=steps, clip=clip)
-    mechanism = NoisyGradients(plan=plan, labels=torch.tensor([0, 0]), num_classes=2, learning_rate=0.01)
+    mechanism = NoisyGradients(
+        plan=plan, labels=torch.tensor([0, 0]), num_classes=2, learning_rate=0.01, optimiser=optimiser
+    )
     hits = []
     for rows in opposite_graphs():
         # The weights along the gradients' common direction, in units of clip: number of ends drawn, plus noise.
@@ -212,6 +319,20 @@ def test_audit_stays_below_epsilon_and_catches_half_the_noise():
     assert measured(noise / 2) > 1.5
 
 
+def test_audit_with_adam():
+    """One step of Adam keeps the signs of the noisy sum: those of two entries tell the graphs apart best."""
+    noise = gradient_plan(1.5, 0.3, sampling=1.0, steps=1, clip=1.0).standard_deviation
+    options = {
+        "sampling": 1.0,
+        "steps": 1,
+        "cut": 10.0,
+        "optimiser": "adam",
+        "runs": 1_000,
+    }  # both signs right: 57; one: 0
+    assert measured(noise, **options) <= 1.5
+    assert measured(noise / 2, **options) > 1.5
+
+
 def test_record_and_distance():
     plan = gradient_plan(1.0, 1e-5, sampling=1.0, steps=100, clip=0.1)
     mechanism = NoisyGradients(plan=plan, labels=torch.tensor([0, 1]), num_classes=2)
@@ -222,15 +343,39 @@ def test_record_and_distance():
     assert sampled.gaussian_distance is None
 
 
+@pytest.mark.parametrize("sampling", [1.0, 0.2])
+def test_a_plan_covers_its_budget_or_is_refused(sampling):
+    plan = gradient_plan(1.0, 1e-5, sampling=sampling, steps=20, clip=0.3)
+    assert dataclasses.replace(plan, standard_deviation=2 * plan.standard_deviation).budget == plan.budget
+    wrong = [{"standard_deviation": scale} for scale in (0.0, -1.0, math.nan, math.inf, 1e-3)]
+    wrong += [{"standard_deviation": 0.999 * plan.standard_deviation}, {"steps": 21}, {"clip": 0.31}]
+    wrong += [{"budget": Budget(0.99, 1e-5)}, {"budget": Budget(1.0, 0.99e-5)}]
+    for changes in [*wrong, {"sampling": 0.21}] if sampling < 1 else wrong:
+        with pytest.raises(PlanMismatchError):
+            dataclasses.replace(plan, **changes)
+
+
+def test_large_budgets_can_be_planned():
+    for sampling in (1.0, 0.5):
+        assert gradient_plan(2000.0, 0.1, sampling=sampling, steps=1, clip=1.0).standard_deviation > 0
+
+
 def test_refusals():
-    with pytest.raises(PlanMismatchError):
-        by_hand(0.0)
-    for sampling, steps, clip in ((0.0, 1, 1.0), (1.5, 1, 1.0), (0.5, 0, 1.0), (0.5, 1, 0.0), (0.5, 1, math.inf)):
+    wrong = ((0.0, 1, 1.0), (1.5, 1, 1.0), (0.5, 0, 1.0), (0.5, 10.5, 1.0), (0.5, 1, 0.0), (0.5, 1, 1e-9))
+    for sampling, steps, clip in (*wrong, (0.5, 1, math.inf), (0.5, True, 1.0), (math.nan, 1, 1.0)):
         with pytest.raises(InputError):
-            by_hand(1.0, sampling=sampling, steps=steps, clip=clip)
+            gradient_plan(1.0, 1e-5, sampling=sampling, steps=steps, clip=clip)
         with pytest.raises(InputError):
             gradient_plan(math.inf, 1e-5, sampling=sampling, steps=steps, clip=clip)
-    for options in ({"learning_rate": 0.0}, {"optimiser": "lbfgs"}, {"labels": torch.empty(0, dtype=torch.int64)}):
+    for epsilon in (0.0, -1.0, -math.inf, math.nan):
+        with pytest.raises(InputError):
+            gradient_plan(epsilon, 1e-5, sampling=0.5, steps=1, clip=1.0)
+    for options in (
+        {"learning_rate": 0.0},
+        {"learning_rate": 1.1e6},
+        {"optimiser": "lbfgs"},
+        {"labels": torch.empty(0, dtype=torch.int64)},
+    ):
         with pytest.raises(InputError):
             NoisyGradients(**{"plan": by_hand(1.0), "labels": torch.tensor([0]), "num_classes": 2, **options})
     with pytest.raises(PlanMismatchError):

@@ -34,15 +34,16 @@ def circles(num_nodes: int, seed: int):
     )
 
 
-def trained(graph: PrivateGraph, steps=STEPS, **options) -> ReleasedModel:
+def trained(graph: PrivateGraph, steps=STEPS, *, epsilon=50.0, randomness=None, **options) -> ReleasedModel:
+    """Noise from a seed unless told otherwise: such a model keeps no promise."""
     settings = Settings(
-        epsilon=50.0,
+        epsilon=epsilon,
         encoder=EncoderSettings(hidden=4, epochs=20),
         schemes=Schemes(restart=0.5, steps=steps),
         inference_restart=0.25,
         **options,
     )
-    return train(graph, settings, ledger=MemoryLedger(), randomness=SeededRandomness(1))
+    return train(graph, settings, ledger=MemoryLedger(), randomness=randomness or SeededRandomness(1))
 
 
 @pytest.fixture(scope="session")

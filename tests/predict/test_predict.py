@@ -17,6 +17,7 @@ from gcon.predict.public_graph import predict_on_public_graph
 from gcon.privacy.budget import NOTHING
 from gcon.privacy.ledger import Kind, MemoryLedger, Outcome
 from gcon.privacy.opening import open_private
+from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon.privacy.statement import ACCESS_PROMISES
 from gcon.propagate.schemes import Schemes, propagate
 
@@ -47,14 +48,37 @@ ACCESSES = ["none", "own-edges", "public-graph"]
 def test_every_result_names_its_access_and_its_promise(access, model, graph, edge_index):
     found = answers(access, model, graph.nodes.features, edge_index)
     assert found.access == access
-    assert found.promise == ACCESS_PROMISES[access]
-    assert found.publishable == (access != "own-edges")
     assert found.class_names == (0, 1, 2)
     assert found.labels == found.classes.tolist()
     assert found.classes.shape == (48,)
     assert found.probabilities.shape == (48, 3)
     assert torch.equal(found.classes, found.probabilities.argmax(dim=1))
     close(found.probabilities.sum(dim=1), torch.ones(48, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("access", ACCESSES)
+@pytest.mark.parametrize(
+    ("steps", "options", "why"),
+    [
+        ((2,), {"randomness": SystemRandomness()}, None),
+        ((2,), {"randomness": SeededRandomness(1)}, "drawn from a seed"),
+        ((2,), {"epsilon": math.inf, "randomness": SystemRandomness()}, "no noise was added"),
+        ((0,), {"randomness": SeededRandomness(1)}, None),  # no edge was read: nothing to protect, and no noise
+    ],
+)
+def test_predictions_promise_no_more_than_their_model(access, make_model, graph, edge_index, steps, options, why):
+    model = make_model(*steps, **options)
+    assert (model.receipt.budget == NOTHING) == (steps == (0,))
+    found = answers(access, model, graph.nodes.features, edge_index)
+    if why is None:
+        assert found.promise == ACCESS_PROMISES[access]
+        assert found.publishable == (access != "own-edges")
+        assert found.audience == ("owner only" if access == "own-edges" else "public")
+    else:
+        assert found.promise.startswith("There is no promise: ")
+        assert why in found.promise
+        assert not found.publishable
+        assert found.audience == "operator only"
 
 
 @pytest.mark.parametrize("access", ACCESSES)
@@ -82,7 +106,6 @@ def test_none_reads_no_edge(model, graph):
     encoded = model.encoder.encode(graph.nodes.features)
     found = predict_without_edges(model, graph.nodes.features)
     close(found.probabilities, by_hand(model, encoded, encoded, encoded))
-    assert found.publishable
     assert "edges" not in inspect.signature(predict_without_edges).parameters
 
 

@@ -11,6 +11,7 @@ from gcon.predict.prediction_files import write_predictions
 from gcon.predict.predictions import Predictions
 
 MODES = {"none": 0o644, "public-graph": 0o644, "own-edges": 0o600, "full": 0o600}
+AUDIENCES = {"none": "public", "public-graph": "public", "own-edges": "owner only", "full": "operator only"}
 
 
 @pytest.fixture(autouse=True)
@@ -32,5 +33,18 @@ def test_permissions(tmp_path, access, suffix, exists):
     assert stat.S_IMODE(path.stat().st_mode) == MODES[access]
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
     if suffix == ".csv":
-        audience = "owner only" if MODES[access] == 0o600 else "public"
-        assert set(polars.read_csv(path)["audience"]) == {audience}
+        assert set(polars.read_csv(path)["audience"]) == {AUDIENCES[access]}
+
+
+@pytest.mark.parametrize("access", MODES)
+def test_without_a_promise_a_table_is_for_the_operator(tmp_path, access):
+    found = Predictions(
+        classes=torch.tensor([0, 1]),
+        probabilities=torch.eye(2),
+        class_names=("a", "b"),
+        access=access,
+        no_promise="no noise was added",
+    )
+    write_predictions(tmp_path / "labels.csv", ["one", "two"], found)
+    assert stat.S_IMODE((tmp_path / "labels.csv").stat().st_mode) == 0o600
+    assert set(polars.read_csv(tmp_path / "labels.csv")["audience"]) == {"operator only"}

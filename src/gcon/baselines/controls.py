@@ -15,7 +15,6 @@ from torch import Tensor
 from gcon.baselines.interface import Method, Scorer, Trained
 from gcon.encode.encoder import Encoder
 from gcon.encode.mlp import EncoderSettings, train_encoder
-from gcon.errors import check_number
 from gcon.graphs.edges import EdgeList
 from gcon.graphs.nodes import PublicNodes
 from gcon.predict.predictions import Access
@@ -61,9 +60,6 @@ class EncoderOneHop(EncoderAlone):
 
     inference_restart: float = 0.2
 
-    def __post_init__(self) -> None:
-        check_inference_restart(self.inference_restart)
-
     def _train(
         self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
     ) -> Trained:
@@ -86,17 +82,6 @@ def edge_free_scorers(probabilities: Callable[[Tensor], Tensor], restart: float)
         return _scores(probabilities(features))
 
     return {"own-edges": own_edges, "none": without_edges}
-
-
-def check_inference_restart(restart: float) -> None:
-    """Raise `InputError` unless it lies in [0, 1]."""
-    check_number(
-        "inference_restart",
-        restart,
-        allowed=lambda number: 0 <= number <= 1,
-        rule="must lie in [0, 1]",
-        fix="0.2 is usual; 1 leaves a node's edges out.",
-    )
 
 
 def _scores(probabilities: Tensor) -> Tensor:

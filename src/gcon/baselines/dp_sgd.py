@@ -32,10 +32,10 @@ class DPSGD(PrivateMethod):
 
     Attributes:
         hidden: width of the edge-free encoder; None takes the features themselves, scaled to rows of length 1.
-        clip: tau, the largest length of one node's gradient.
+        clip: tau, the largest length of one node's gradient, from 1e-6 to 1e6.
         steps: number of noisy steps, fixed beforehand.
         sampling: q in (0, 1], the probability with which a labelled node enters a step.
-        learning_rate: of the optimiser.
+        learning_rate: of the optimiser, at most 1e6.
         optimiser: `sgd` or `adam`, on noisy gradients.
     """
 

@@ -12,7 +12,6 @@ from gcon.baselines.gcn import trained_gcn
 from gcon.baselines.graph_products import roots_of_degrees
 from gcon.baselines.interface import PrivateMethod, Trained
 from gcon.baselines.networks import Training
-from gcon.errors import InputError
 from gcon.graphs.edges import EdgeList
 from gcon.graphs.nodes import PublicNodes
 from gcon.mechanisms.neighbour_sums import BoundedEdges
@@ -86,8 +85,6 @@ class DPGCN(PrivateMethod):
 
     def mechanism(self, num_nodes: int) -> TopPairs | RandomFlips:
         """What releases the noisy graph."""
-        if self.variant not in ("top-pairs", "random-flips"):
-            raise InputError("variant", rule="top-pairs or random-flips", got=repr(self.variant), fix="top-pairs")
         kind = TopPairs if self.variant == "top-pairs" else RandomFlips
         return kind(epsilon=self.epsilon, num_nodes=num_nodes, most_pairs=self.most_pairs)
 

@@ -15,7 +15,6 @@ from torch.nn.functional import dropout, normalize, selu
 
 from gcon.baselines.interface import PrivateMethod, Trained
 from gcon.baselines.networks import SparseLinear, Training, fit_on_rows, logits_of, seeded, sparse_if_worth_it
-from gcon.errors import check_number
 from gcon.graphs.edges import EdgeList
 from gcon.graphs.nodes import PublicNodes
 from gcon.mechanisms.neighbour_sums import BoundedEdges, EdgeSensitivity, NoisyNeighbourSums, gaussian_sums_plan
@@ -46,17 +45,6 @@ class GAP(PrivateMethod):
     learning_rate: float = 0.01
     epochs: int = 100
     edge_sensitivity: EdgeSensitivity = "undirected"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_number(
-            "hops",
-            self.hops,
-            allowed=lambda number: number >= 1,
-            rule="must be a whole number from 1",
-            fix="1 or 2 is usual.",
-            whole=True,
-        )
 
     def _train(
         self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
@@ -97,8 +85,11 @@ class GAP(PrivateMethod):
 
 
 def unit(rows: Tensor) -> Tensor:
-    """Rows scaled to length 1 in float64; zero rows stay zero."""
-    return normalize(rows.to(torch.float64), dim=1)
+    """Rows scaled to length 1 in float64; zero rows stay zero.
+
+    Rows of a training that diverged become zero: their sums are worth nothing, but what was paid for is not withheld.
+    """
+    return normalize(rows.to(torch.float64), dim=1).nan_to_num(nan=0.0)
 
 
 class _Encoder(nn.Module):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from types import NoneType
+from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import torch
@@ -16,8 +20,8 @@ from gcon.errors import AccessRefusedError, InputError
 from gcon.evaluate.accuracy import check_scored, micro_f1
 from gcon.graphs.edges import EdgeList
 from gcon.graphs.graph import PrivateGraph, PublicGraph
-from gcon.graphs.nodes import PublicNodes
-from gcon.predict.predictions import Access, Predictions, checked_access
+from gcon.graphs.nodes import PublicNodes, features_fingerprint
+from gcon.predict.predictions import NOT_PRIVATE, Access, Predictions, checked_access, why_no_promise
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import checked_budget, public_delta
 from gcon.privacy.ledger import Ledger, MemoryLedger
@@ -66,29 +70,35 @@ class FittedMethod:
         """What was paid."""
         return self.trained.receipts
 
+    @property
+    def no_promise(self) -> str | None:
+        """Why nothing is promised about the training edges; None if all that was released keeps its promise.
+
+        A private method without receipts reads no edge in training and keeps every promise.
+        """
+        if not self.method.private:
+            return NOT_PRIVATE
+        return next((why for why in map(why_no_promise, self.receipts) if why is not None), None)
+
     def predictions(self, graph: PrivateGraph | PublicGraph, *, access: str | None = None) -> Predictions:
         """Predict for all nodes of a graph, with the access and its promise named in the result.
 
         Args:
-            graph: the training graph, or for `public-graph` a graph whose edges are public.
+            graph: the training graph; for `public-graph` another one, whose edges are public. A private method refuses the
+                training nodes there: their edges are private, whatever the caller says.
             access: one of the method's accesses; None for its first.
 
         Privacy:
             See `Predictions.promise`. Answers from own edges are recorded in the ledger.
         """
         kind, scorer = self._scorer(access)
-        private = _private_parts(graph) if kind == "own-edges" else None
         self._check_nodes(graph, kind)
-        if private is not None:
-            features, edges = private
+        if kind == "own-edges":
+            features, edges = _private_parts(graph)
             purpose = f"answers to node owners ({self.method.name})"
             scores = answer_owners(lambda opened: scorer(features, opened), edges, ledger=self.ledger, purpose=purpose)
         elif kind == "public-graph":
-            if not isinstance(graph, PublicGraph):
-                raise AccessRefusedError(
-                    "access='public-graph' needs a graph whose edges were declared public: gcon.public_graph(...)."
-                )
-            scores = scorer(graph.features, graph.edges)
+            scores = scorer(*self._public_parts(graph))
         else:
             features = graph.nodes.features if isinstance(graph, PrivateGraph) else graph.features
             scores = scorer(features, None)
@@ -97,6 +107,7 @@ class FittedMethod:
             probabilities=torch.softmax(scores, dim=1),
             class_names=self.class_names,
             access=kind,
+            no_promise=self.no_promise,
         )
 
     def predict(self, graph: PrivateGraph | PublicGraph, *, access: str | None = None) -> NDArray[Any]:
@@ -119,10 +130,12 @@ class FittedMethod:
         )
 
     def _check_nodes(self, graph: PrivateGraph | PublicGraph, kind: Access) -> None:
-        """Quantities of training nodes, noisy or exact, belong to that node table only."""
-        keeps_rows = kind in ("cached", "full") or (kind == "own-edges" and "cached" in self.trained.scorers)
-        nodes = graph.nodes if isinstance(graph, PrivateGraph) else None
-        if keeps_rows and (nodes is None or nodes.fingerprint != self.training_nodes):
+        """What is kept of training nodes belongs to that node table only, and the ledger to its private edges only."""
+        if kind in ("none", "public-graph"):
+            return
+        if kind == "own-edges":
+            _private_parts(graph)
+        if not isinstance(graph, PrivateGraph) or graph.nodes.fingerprint != self.training_nodes:
             raise InputError(
                 "graph",
                 rule="must be the graph that the method was trained on",
@@ -130,15 +143,169 @@ class FittedMethod:
                 fix="Only the accesses none and public-graph answer for other nodes.",
             )
 
+    def _public_parts(self, graph: PrivateGraph | PublicGraph) -> tuple[Tensor, EdgeList]:
+        if not isinstance(graph, PublicGraph):
+            raise AccessRefusedError(
+                "access='public-graph' needs a graph whose edges were declared public: gcon.public_graph(...)."
+            )
+        if self.method.private and features_fingerprint(graph.features) == self.training_nodes:
+            raise AccessRefusedError(
+                "access='public-graph' is refused for the node table that the method was trained on: its edges are private. "
+                f"What there is for it: {', '.join(kind for kind in self.trained.scorers if kind != 'public-graph')}."
+            )
+        return graph.features, graph.edges
+
     def _scorer(self, access: str | None) -> tuple[Access, Scorer]:
         known = self.trained.scorers
         kind = next(iter(known)) if access is None else checked_access(access, tuple(known))
         return kind, known[kind]
 
 
+@dataclass(frozen=True)
+class Range:
+    """The numbers that a setting may be."""
+
+    least: float
+    most: float
+    least_too: bool = True
+    most_too: bool = True
+
+    def __contains__(self, number: Any) -> bool:
+        above = number >= self.least if self.least_too else number > self.least
+        below = number <= self.most if self.most_too else number < self.most
+        return bool(above and below)
+
+    def __str__(self) -> str:
+        return f"in {'[' if self.least_too else '('}{self.least}, {self.most}{']' if self.most_too else ')'}"
+
+
+_SHARE, _WEIGHT, _EPOCHS = Range(0, 1, most_too=False), Range(0, 1), Range(1, 10**6)
+RANGES: Mapping[str, Range] = {
+    "seed": Range(0, 2**62),
+    "hidden": Range(1, 4096),
+    "layers": Range(1, 16),
+    "base_layers": Range(1, 16),
+    "hops": Range(1, 100),
+    "depth": Range(1, 100),
+    "stacked": Range(1, 2),
+    "steps": Range(1, 10**5),
+    "epochs": _EPOCHS,
+    "patience": _EPOCHS,
+    "window": _EPOCHS,
+    "dropout": _SHARE,
+    "score_dropout": _SHARE,
+    "learning_rate": Range(0, 10**6, least_too=False),
+    "weight_decay": Range(0, 1000),
+    "clip": Range(1e-6, 1e6),
+    "sampling": Range(0, 1, least_too=False),
+    "restart": _WEIGHT,
+    "inference_restart": _WEIGHT,
+    "taught_share": _WEIGHT,
+    "least_agreement": Range(-1, 1),
+    "neighbours": Range(1, 1000),
+    "rounds": Range(0, 100),
+    "most_pairs": Range(1, 5 * 10**9),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What a setting of a method may be: its annotation says the kind, its name the range.
+
+    Attributes:
+        name: of the field.
+        kind: bool, int, float or str.
+        optional: whether it may be None.
+        choices: of a str.
+        default: of the field.
+    """
+
+    name: str
+    kind: type
+    optional: bool
+    choices: tuple[str, ...]
+    default: object
+
+    def check(self, value: object) -> None:
+        """Raise `InputError` unless the value is allowed."""
+        if not (self.optional and value is None) and not self._allows(value):
+            raise self.refusal(value)
+
+    def read(self, text: str) -> bool | int | float | str | None:
+        """The value that a text stands for; its range is checked by the method. `1e2` is a whole number too."""
+        if self.optional and text.lower() == "none":
+            return None
+        if self.kind is str:
+            return text
+        if self.kind is bool:
+            if text.lower() in ("true", "false"):
+                return text.lower() == "true"
+            raise self.refusal(text)
+        try:
+            if self.kind is int and text.strip().lstrip("+-").isdigit():
+                return int(text)
+            number = float(text)
+        except ValueError:
+            raise self.refusal(text) from None
+        if self.kind is float:
+            return number
+        if not (math.isfinite(number) and number.is_integer()):
+            raise self.refusal(text)
+        return int(number)
+
+    def refusal(self, got: object) -> InputError:
+        """What is said of a wrong value."""
+        return InputError(self.name, rule=self.rule, got=repr(got), fix=f"The default is {self.default}.")
+
+    @property
+    def rule(self) -> str:
+        """In words."""
+        if self.kind is bool:
+            words = "must be true or false"
+        elif self.kind is str:
+            words = f"must be one of {', '.join(self.choices)}"
+        else:
+            words = f"must be a {'whole ' if self.kind is int else ''}number {self._range}"
+        return f"{words}, or none" if self.optional else words
+
+    def _allows(self, value: object) -> bool:
+        if self.kind is bool or isinstance(value, bool):
+            return self.kind is bool and isinstance(value, bool)
+        if self.kind is str:
+            return isinstance(value, str) and value in self.choices
+        number = numbers.Integral if self.kind is int else numbers.Real
+        return isinstance(value, number) and value in self._range
+
+    @property
+    def _range(self) -> Range:
+        return RANGES.get(self.name, Range(-math.inf, math.inf))
+
+
+@cache
+def settings_of(method: type[Method]) -> Mapping[str, Setting]:
+    """All settings of a method but its budget, by name."""
+    hints = get_type_hints(method)
+    found = {}
+    for entry in fields(method):
+        if entry.name in ("epsilon", "delta"):
+            continue
+        hint = hints[entry.name]
+        parts = [hint] if get_origin(hint) is Literal else list(get_args(hint)) or [hint]
+        (kind,) = (part for part in parts if part is not NoneType)
+        choices = get_args(kind) if get_origin(kind) is Literal else ()
+        found[entry.name] = Setting(
+            name=entry.name,
+            kind=str if choices else kind,
+            optional=NoneType in parts,
+            choices=choices,
+            default=None if entry.default is MISSING else entry.default,
+        )
+    return found
+
+
 @dataclass(frozen=True, kw_only=True)
 class Method(ABC):
-    """Settings of a competitor: public numbers.
+    """Settings of a competitor: public numbers, all checked when it is built, before anything is read or paid.
 
     Attributes:
         seed: of initial weights and dropout; it has nothing to do with the noise and may be public.
@@ -149,6 +316,10 @@ class Method(ABC):
     private: ClassVar[bool] = True  # whether it keeps a promise about edges
 
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, setting in settings_of(type(self)).items():
+            setting.check(getattr(self, name))
 
     def fit(
         self, graph: PrivateGraph, *, ledger: Ledger | None = None, randomness: Randomness | None = None
@@ -194,6 +365,7 @@ class PrivateMethod(Method):
     delta: float | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checked_budget(self.epsilon, 0.5 if self.delta is None else self.delta)
 
     def delta_for(self, nodes: PublicNodes) -> float:

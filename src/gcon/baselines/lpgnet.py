@@ -15,7 +15,6 @@ from torch.nn.functional import one_hot
 
 from gcon.baselines.interface import PrivateMethod, Trained
 from gcon.baselines.networks import Perceptron, Training, fit_on_rows, logits_of, rows_with_sum_one, seeded
-from gcon.errors import InputError
 from gcon.graphs.edges import EdgeList
 from gcon.graphs.nodes import PublicNodes
 from gcon.mechanisms.neighbour_sums import BoundedEdges, NoisyNeighbourSums, laplace_sums_plan
@@ -46,11 +45,6 @@ class LPGNet(PrivateMethod):
     learning_rate: float = 0.01
     weight_decay: float = 5e-4
     epochs: int = 500
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.stacked not in (1, 2) or isinstance(self.stacked, bool):
-            raise InputError("stacked", rule="must be 1 or 2", got=repr(self.stacked), fix="1 needs less noise.")
 
     def _train(
         self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness

@@ -17,7 +17,6 @@ from torch.nn.functional import dropout, normalize, selu
 from gcon.baselines.gap import unit
 from gcon.baselines.interface import PrivateMethod, Trained
 from gcon.baselines.networks import SparseLinear, Training, fit_network, seeded, sparse_if_worth_it
-from gcon.errors import check_number
 from gcon.graphs.edges import EdgeList
 from gcon.graphs.nodes import PublicNodes
 from gcon.mechanisms.neighbour_sums import BoundedEdges, EdgeSensitivity, NoisyNeighbourSums, gaussian_sums_plan
@@ -52,18 +51,6 @@ class ProGAP(PrivateMethod):
     epochs: int = 100
     train_earlier_blocks: bool = True
     edge_sensitivity: EdgeSensitivity = "undirected"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for parameter in ("depth", "base_layers"):
-            check_number(
-                parameter,
-                getattr(self, parameter),
-                allowed=lambda number: number >= 1,
-                rule="must be a whole number from 1",
-                fix="1 or 2 is usual.",
-                whole=True,
-            )
 
     def _train(
         self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness

@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 from torch.nn.functional import nll_loss, normalize
 
-from gcon.baselines.controls import check_inference_restart, edge_free_scorers
+from gcon.baselines.controls import edge_free_scorers
 from gcon.baselines.feature_neighbours import (
     label_agreement,
     nearest_rows,
@@ -33,9 +33,9 @@ from gcon.baselines.feature_neighbours import (
 )
 from gcon.baselines.interface import Method, Trained
 from gcon.encode.mlp import EncoderSettings, train_encoder
-from gcon.errors import InputError, check_number
+from gcon.errors import InputError
 from gcon.graphs.edges import EdgeList
-from gcon.graphs.nodes import PublicNodes
+from gcon.graphs.nodes import PublicNodes, features_fingerprint
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
@@ -71,13 +71,6 @@ class SelfTraining(Method):
     taught_share: float = 0.5
     validation_shares: bool = True
 
-    def __post_init__(self) -> None:
-        check_inference_restart(self.inference_restart)
-        _check("neighbours", self.neighbours, least=1, most=1000, whole=True)
-        _check("rounds", self.rounds, least=0, most=100, whole=True)
-        _check("taught_share", self.taught_share, least=0, most=1)
-        _check("least_agreement", self.least_agreement, least=-1, most=1)
-
     def _train(
         self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
     ) -> Trained:
@@ -90,7 +83,7 @@ class SelfTraining(Method):
         agree = label_agreement(nearest, nodes.labels, known) >= self.least_agreement
 
         def probabilities(features: Tensor) -> Tensor:
-            if not torch.equal(features, nodes.features):
+            if features_fingerprint(features) != nodes.fingerprint:
                 raise InputError(
                     "graph",
                     rule="must have the nodes of the training",
@@ -133,12 +126,6 @@ class SelfTraining(Method):
         choices = product(_TEMPERATURES, (0.0, 0.5, 1.0) if self.validation_shares else (0.0,))
         checked, labels = logits[mask], nodes.labels[mask]
         return adjusted(logits, min(choices, key=lambda choice: _loss(adjusted(checked, choice), labels)))
-
-
-def _check(parameter: str, value: float, *, least: float, most: float, whole: bool = False) -> None:
-    rule = f"must be a {'whole ' if whole else ''}number from {least} to {most}"
-    fix = "The default serves all graphs."
-    check_number(parameter, value, allowed=lambda given: least <= given <= most, rule=rule, fix=fix, whole=whole)
 
 
 def _best_average(members: Sequence[Tensor], nodes: PublicNodes) -> Tensor:

@@ -41,7 +41,7 @@ _POINTS_PER_DEVIATION = 40  # grid points a standard deviation of one step's los
 _MOST_POINTS = 2**20
 _MASS_SLACK = 1e-10  # relative error of a cell's mass
 _LOSS_SLACK = 1e-13  # error of a loss, relative to 1 + its size
-_LEAST_NOISE = 0.1  # smaller multipliers are never planned
+LEAST_NOISE = 0.1  # smaller multipliers are never planned with sampling
 _TAIL = 60.0  # windows leave out at most e^-60 of the tilted mass on either side
 _UNIT = 2.0**-53
 
@@ -134,12 +134,19 @@ def noise_for(sampling: float, steps: int, epsilon: float, delta: float) -> floa
     full = 4 * math.sqrt(steps) * gaussian_multiplier(epsilon, delta)
     if sampling == 1:
         return full
+    if not delta > 2 * _infinite(float(ndtr(-_REACH)), steps):  # counted whatever the noise
+        raise _delta_too_small(delta)
 
     def enough(noise: float, cells: int) -> bool:
         return _composed_delta(_pair_losses(sampling, noise, cells), steps, epsilon) <= delta
 
-    rough = _smallest(lambda noise: enough(noise, _COARSE), full, first=0.5, precision=1e-3)
-    return _smallest(lambda noise: enough(noise, _FINE), rough, first=0.97, precision=1e-5)
+    high = max(full, LEAST_NOISE)
+    for cells, first, precision in ((_COARSE, 0.5, 1e-3), (_FINE, 0.97, 1e-5)):
+        found = _smallest(lambda noise, cells=cells: enough(noise, cells), high, first=first, precision=precision)  # type: ignore[misc]
+        if found is None:
+            raise _delta_too_small(delta)
+        high = found
+    return high
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +206,7 @@ def _law(losses: Floats, masses: Floats, infinite: float) -> _Law:
 
 def _composed_delta(law: _Law, steps: int, epsilon: float) -> float:
     """P(loss infinite) + sum over finite losses l > epsilon of mass (1 - e^(epsilon - l)), after `steps` steps."""
-    infinite = -math.expm1(steps * math.log1p(-law.infinite))
+    infinite = _infinite(law.infinite, steps)
     kept = np.flatnonzero(law.masses > 0)
     index, logs = kept + law.first, np.log(law.masses[kept])
     losses = np.asarray(index * law.spacing, dtype=np.float64)
@@ -263,26 +270,41 @@ def _composed_epsilon(law: _Law, steps: int, delta: float) -> float:
     while _composed_delta(law, steps, high) > delta:
         low, high = high, 2 * high
         if high > 1e12:
-            raise InputError("delta", rule="is too small for this accountant", got=delta, fix="Use at least 1e-12.")
+            raise _delta_too_small(delta)
     while high - low > 1e-6 * high:
         middle = (low + high) / 2
         low, high = (middle, high) if _composed_delta(law, steps, middle) > delta else (low, middle)
     return high
 
 
-def _smallest(enough: Callable[[float], bool], high: float, *, first: float, precision: float) -> float:
-    """A noise that is enough, at most `precision` (relative) above one that is not, or the smallest one considered."""
+def _smallest(enough: Callable[[float], bool], high: float, *, first: float, precision: float) -> float | None:
+    """A noise that is enough, at most `precision` (relative) above one that is not, or the smallest one considered.
+
+    None where a thousand times the first guess is not enough: without sampling that guess would be.
+    """
+    most = 1000 * high
     while not enough(high):
         high *= 2
+        if high > most:
+            return None
     low = high * first
-    while low >= _LEAST_NOISE and enough(low):
+    while low >= LEAST_NOISE and enough(low):
         low, high = low * first, low
-    if low < _LEAST_NOISE:
+    if low < LEAST_NOISE:
         return high
     while high / low > 1 + precision:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
+
+
+def _infinite(infinite: float, steps: int) -> float:
+    """The probability of an infinite loss in any of the steps."""
+    return -math.expm1(steps * math.log1p(-infinite))
+
+
+def _delta_too_small(delta: float) -> InputError:
+    return InputError("delta", rule="is too small for this accountant", got=delta, fix="Use at least 1e-12.")
 
 
 def _binomial(sampling: float) -> Floats:
@@ -306,8 +328,8 @@ def _check(sampling: float, noise_multiplier: float, steps: int) -> None:
     check_number(
         "noise_multiplier",
         noise_multiplier,
-        allowed=lambda number: _LEAST_NOISE <= number < math.inf,
-        rule=f"must be finite and at least {_LEAST_NOISE}",
+        allowed=lambda number: LEAST_NOISE <= number < math.inf,
+        rule=f"must be finite and at least {LEAST_NOISE}",
         fix="It is the noise's standard deviation over the clipping length.",
     )
     check_number(

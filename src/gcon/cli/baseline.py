@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
 from typing import Annotated, Any
 
 import typer
 
 from gcon.baselines import METHODS
-from gcon.baselines.interface import FittedMethod, Method, PrivateMethod
+from gcon.baselines.interface import FittedMethod, Method, PrivateMethod, settings_of
 from gcon.cli import options
 from gcon.cli.output import Output
 from gcon.cli.source import (
@@ -29,8 +28,9 @@ from gcon.cli.source import (
 from gcon.errors import InputError
 from gcon.evaluate.accuracy import check_scored
 from gcon.graphs.graph import PrivateGraph
+from gcon.predict.predictions import may_be_published, promise_under
 from gcon.privacy.randomness import randomness_from
-from gcon.privacy.statement import ACCESS_PROMISES
+from gcon.privacy.receipt import Receipt
 
 
 def baseline(
@@ -82,10 +82,15 @@ def baseline(
             fitted = method.fit(loaded.graph, ledger=open_ledger(loaded, ledger), randomness=randomness)
             status.update("score")
             scores = _scores(fitted, loaded.graph)
-        receipts = [{"mechanism": receipt.mechanism, "plan": dict(receipt.plan)} for receipt in fitted.receipts]
         words = [f"micro-F1 {entry['micro_f1']:.4f} ({entry['access']}): {entry['promise']}" for entry in scores]
-        told: dict[str, object] = {"method": name, "about": method.about, "scores": scores, "receipts": receipts}
-        output.result(told, "\n".join([method.about, *words]))
+        told: dict[str, object] = {
+            "method": name,
+            "about": method.about,
+            "keeps_promise": fitted.no_promise is None,
+            "scores": scores,
+            "receipts": [_paid(receipt) for receipt in fitted.receipts],
+        }
+        output.result(told, "\n".join([method.about, *map(_paid_in_words, fitted.receipts), *words]))
 
 
 def _built(name: str, *, epsilon: float | None, delta: float | None, given: list[str]) -> Method:
@@ -106,33 +111,16 @@ def _built(name: str, *, epsilon: float | None, delta: float | None, given: list
 
 
 def _setting(kind: type[Method], entry: str) -> tuple[str, Any]:
-    """One NAME=VALUE, read as the type of the setting's default."""
-    name, _, text = entry.partition("=")
-    defaults = _defaults(kind)
-    if name not in defaults:
-        rule, fix = f"must name a setting of {kind.name}: {', '.join(defaults)}", "For example --set hidden=64."
+    """One NAME=VALUE, read as the kind that the setting has."""
+    name, equals, text = entry.partition("=")
+    known = settings_of(kind)
+    if name not in known:
+        rule, fix = f"must name a setting of {kind.name}: {', '.join(known)}", "For example --set seed=1."
         raise InputError("set", rule=rule, got=repr(name), fix=fix)
-    default = defaults[name]
-    if text.lower() in ("true", "false") and isinstance(default, bool):
-        return name, text.lower() == "true"
-    if text.lower() == "none":
-        return name, None
-    for convert in (int, float):
-        if not isinstance(default, str):
-            try:
-                return name, convert(text)
-            except ValueError:
-                continue
-    return name, text
-
-
-def _defaults(kind: type[Method]) -> dict[str, Any]:
-    skipped = {"epsilon", "delta"}
-    return {
-        entry.name: entry.default
-        for entry in fields(kind)
-        if entry.name not in skipped and entry.default is not MISSING
-    }
+    if not equals:
+        rule, fix = "must be NAME=VALUE", f"For example --set {name}={known[name].default}."
+        raise InputError("set", rule=rule, got=repr(entry), fix=fix)
+    return name, known[name].read(text)
 
 
 def _scores(fitted: FittedMethod, graph: PrivateGraph) -> list[dict[str, Any]]:
@@ -141,11 +129,31 @@ def _scores(fitted: FittedMethod, graph: PrivateGraph) -> list[dict[str, Any]]:
         {
             "access": access,
             "micro_f1": fitted.score(graph, graph.nodes.test_mask, access=access),
-            "publishable": access in ("none", "cached"),
-            "promise": ACCESS_PROMISES[access],
+            "publishable": may_be_published(access, fitted.no_promise),
+            "promise": promise_under(access, fitted.no_promise),
         }
         for access in accesses
     ]
+
+
+def _paid(receipt: Receipt) -> dict[str, object]:
+    return {
+        "mechanism": receipt.mechanism,
+        "budget": vars(receipt.budget),
+        "keeps_promise": receipt.keeps_promise,
+        "randomness": receipt.randomness,
+        "total": {**vars(receipt.total), "composition": "basic"},
+        "plan": dict(receipt.plan),
+    }
+
+
+def _paid_in_words(receipt: Receipt) -> str:
+    spent, total = receipt.budget, receipt.total
+    kept = "the promise holds" if receipt.keeps_promise else "there is no promise"
+    return (
+        f"{receipt.mechanism}: epsilon {spent.epsilon!r}, delta {spent.delta!r}, noise: {receipt.randomness}; {kept}. The "
+        f"ledger's total: epsilon {total.epsilon!r}, delta {total.delta!r}."
+    )
 
 
 def _described(kind: type[Method]) -> dict[str, object]:
@@ -154,7 +162,7 @@ def _described(kind: type[Method]) -> dict[str, object]:
         "about": kind.about,
         "private": kind.private,
         "spends_budget": issubclass(kind, PrivateMethod),
-        "settings": _defaults(kind),
+        "settings": {name: setting.default for name, setting in settings_of(kind).items()},
     }
 
 

@@ -38,7 +38,7 @@ from gcon.graphs.nodes import PublicNodes
 from gcon.interop.tables import read_nodes, read_public_edges
 from gcon.predict.no_edges import predict_without_edges
 from gcon.predict.own_edges import own_edge_predictions
-from gcon.predict.predictions import Access, checked_access
+from gcon.predict.predictions import Access, checked_access, promise_under, why_no_promise
 from gcon.predict.public_graph import predict_on_public_graph, refuse_training_nodes
 from gcon.privacy.randomness import SystemRandomness
 from gcon.privacy.statement import ACCESS_PROMISES
@@ -99,14 +99,14 @@ def evaluate(
         released = load_release(model)
         if public is not None:
             found, mask = _on_public_graph(released, *public, features=features, edge_format=edge_format)
-            output.result(*_told(asdict(found), kind, mask, publishable=True, words=ACCESS_PROMISES[kind]))
+            output.result(*_told(released, asdict(found), kind, mask, publishable=True, words=ACCESS_PROMISES[kind]))
             return
         if kind == "none":
             table = load_nodes(source, edges=edges, nodes=nodes, features=features, split=split)
             mask = table.test_mask
             found = score(predict_without_edges(released, table.features), _in_model_order(table, released), mask)
             words = "No edge was read: this may be published."
-            output.result(*_told(asdict(found), kind, mask, publishable=True, words=words))
+            output.result(*_told(released, asdict(found), kind, mask, publishable=True, words=words))
             return
         loaded = load_source(source, edges=edges, nodes=nodes, features=features, split=split, **vars(edge_format))
         graph, mask = loaded.graph, loaded.graph.nodes.test_mask
@@ -126,7 +126,7 @@ def evaluate(
             )
             words = f"Paid with epsilon {paid:g}: this may be published. Noise: {bought.standard_deviation:.4f}."
             count = {"micro_f1": bought.micro_f1, "standard_deviation": bought.standard_deviation, "epsilon": paid}
-            output.result(*_told(count, kind, mask, publishable=True, words=words))
+            output.result(*_told(released, count, kind, mask, publishable=True, words=words))
         else:
             encoded = released.encoder.encode(graph.nodes.features)
             found = diagnose(
@@ -135,7 +135,7 @@ def evaluate(
                 ledger=open_ledger(loaded, ledger),
                 purpose="accuracy with own edges, for the operator",
             )
-            output.result(*_told(asdict(found), kind, mask, publishable=False, words=OPERATOR_ONLY))
+            output.result(*_told(released, asdict(found), kind, mask, publishable=False, words=OPERATOR_ONLY))
 
 
 def _on_public_graph(
@@ -150,9 +150,12 @@ def _on_public_graph(
 
 
 def _told(
-    scores: dict[str, Any], kind: Access, mask: Tensor, *, publishable: bool, words: str
+    model: ReleasedModel, scores: dict[str, Any], kind: Access, mask: Tensor, *, publishable: bool, words: str
 ) -> tuple[dict[str, object], str]:
-    """The scores as fields and in words, with who may see them."""
+    """The scores as fields and in words, with who may see them: nobody else where the model itself promises nothing."""
+    reason = why_no_promise(model.receipt)
+    if reason is not None:
+        publishable, words = False, promise_under(kind, reason)
     nodes = int(mask.sum())
     fields = {"access": kind, "nodes": nodes, "publishable": publishable, **scores, "note": words}
     lines = [f"micro-F1 {scores['micro_f1']:.4f} on {nodes} nodes ({kind})"]

@@ -6,6 +6,8 @@ node's neighbours are released with noise. One undirected edge {u, v} changes tw
 - rows of Euclidean length at most 1: the matrix moves by at most sqrt(2); Gaussian noise. K rounds of standard deviation
   s are together exactly one Gaussian release of distance sqrt(2 K)/s (docs/proofs/neighbour-sums.md).
 - rows of absolute sum at most 1: the matrix moves by at most 2 in absolute sum; Laplace noise of scale 2 K/epsilon.
+
+Noisy sums are rounded to a public lattice before anybody sees them: their low bits would tell which edges are there.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from torch import Tensor
 from gcon.calibrate.gaussian import gaussian_delta, gaussian_epsilon, gaussian_multiplier
 from gcon.errors import InputError, PlanMismatchError, check_number
 from gcon.graphs.edges import EdgeList
+from gcon.perturb.lattice import lattice_spacing, to_lattice
 from gcon.perturb.sampling import laplaces, standard_normals
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
@@ -170,6 +173,7 @@ class NoisyNeighbourSums:
             "rounds": plan.rounds,
             "law": plan.law,
             "scale": plan.scale,
+            "spacing": lattice_spacing(plan.scale) if plan.scale > 0 else 0.0,
             "sensitivity": "sqrt(2)" if plan.law == "gaussian" else "2 in absolute sum",
             "edge_sensitivity": plan.convention,
         }
@@ -178,7 +182,7 @@ class NoisyNeighbourSums:
         """Nothing to compare: the sensitivity is that of one undirected pair, whatever the graph."""
 
     def apply(self, value: EdgeList, randomness: Randomness) -> tuple[Tensor, ...]:
-        """The noisy sums of all rounds."""
+        """The noisy sums of all rounds, rounded to the lattice; without noise as they are."""
         released: list[Tensor] = []
         for _ in range(self.plan.rounds):
             rows = self.rows(tuple(released)).detach().to(torch.float64)
@@ -186,7 +190,7 @@ class NoisyNeighbourSums:
             sums = neighbour_sums(value, rows)
             if self.plan.scale > 0:
                 draw = standard_normals if self.plan.law == "gaussian" else laplaces
-                sums = sums + self.plan.scale * draw(randomness, *sums.shape)
+                sums = to_lattice(sums + self.plan.scale * draw(randomness, *sums.shape), self.plan.scale)
             released.append(sums)
         return tuple(released)
 

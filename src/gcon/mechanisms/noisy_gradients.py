@@ -7,6 +7,7 @@ length tau, and moves W along
 
     (sum of the clipped gradients + sigma * standard normal matrix) / (q n_0).
 
+The noisy sum of every step is rounded to a public lattice before it is used, so that low bits cannot tell rows apart.
 All steps together are (epsilon, delta)-DP for the noise of `gcon.calibrate.replaced_pair` (docs/proofs/dp-sgd.md).
 """
 
@@ -21,8 +22,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from gcon.calibrate.replaced_pair import noise_for
+from gcon.calibrate.gaussian import gaussian_delta
+from gcon.calibrate.replaced_pair import LEAST_NOISE, MOST_STEPS, noise_for, replaced_pair_delta
 from gcon.errors import InputError, PlanMismatchError, check_number
+from gcon.perturb.lattice import lattice_spacing, to_lattice
 from gcon.perturb.sampling import open_uniforms, standard_normals
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
@@ -30,6 +33,7 @@ from gcon.privacy.randomness import Randomness
 
 Optimiser = Literal["sgd", "adam"]
 _ROUNDING = 1e-9  # a clipped gradient may be this much longer than tau; the noise covers it
+_ACCOUNTANT_SLACK = 1e-6  # the accountant's delta may move by this much (relative) between nearly equal noises
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,15 +66,22 @@ class GradientPlan:
     standard_deviation: float
 
     def __post_init__(self) -> None:
-        if not 0 < self.sampling <= 1 or self.steps < 1 or not 0 < self.clip < math.inf:
-            raise InputError(
-                "sampling, steps, clip",
-                rule="sampling must lie in (0, 1], steps be at least 1, clip be positive",
-                got=(self.sampling, self.steps, self.clip),
-                fix="Usual are 0.1 to 1, 50 to 500, 0.1 to 1.",
-            )
-        if math.isfinite(self.budget.epsilon) and not self.standard_deviation > 0:
+        check_steps(sampling=self.sampling, steps=self.steps, clip=self.clip)
+        if math.isinf(self.budget.epsilon):
+            return
+        if not 0 < self.standard_deviation < math.inf:
             raise PlanMismatchError("A finite epsilon must lead to noise.")
+        if not self._covers_its_budget():
+            raise PlanMismatchError("This noise is too small for what the plan says that the steps cost.")
+
+    def _covers_its_budget(self) -> bool:
+        epsilon, delta = self.budget.epsilon, self.budget.delta
+        multiplier = self.standard_deviation / (self.clip * (1 + _ROUNDING))
+        if self.sampling == 1:
+            return gaussian_delta(epsilon, 4 * math.sqrt(self.steps) / multiplier) <= delta
+        if multiplier < LEAST_NOISE:
+            return False
+        return replaced_pair_delta(self.sampling, multiplier, self.steps, epsilon) <= delta * (1 + _ACCOUNTANT_SLACK)
 
 
 def gradient_plan(epsilon: float, delta: float, *, sampling: float, steps: int, clip: float) -> GradientPlan:
@@ -81,13 +92,14 @@ def gradient_plan(epsilon: float, delta: float, *, sampling: float, steps: int, 
         delta: in (0, 1).
         sampling: q in (0, 1].
         steps: from 1.
-        clip: tau > 0.
+        clip: tau, from 1e-6 to 1e6.
 
     Example:
         >>> round(gradient_plan(1.0, 1 / 16316, sampling=1.0, steps=100, clip=1.0).standard_deviation, 1)
         132.3
     """
-    if math.isinf(epsilon):
+    check_steps(sampling=sampling, steps=steps, clip=clip)
+    if epsilon == math.inf:
         return GradientPlan(
             budget=Budget(epsilon, 0.0), sampling=sampling, steps=steps, clip=clip, standard_deviation=0.0
         )
@@ -97,7 +109,7 @@ def gradient_plan(epsilon: float, delta: float, *, sampling: float, steps: int, 
         sampling=sampling,
         steps=steps,
         clip=clip,
-        standard_deviation=clip * multiplier * (1 + _ROUNDING),
+        standard_deviation=clip * multiplier * (1 + 2 * _ROUNDING),
     )
 
 
@@ -110,7 +122,7 @@ class NoisyGradients:
         plan: steps, sampling, clipping and noise.
         labels: the public classes of the rows, n_0 numbers.
         num_classes: c.
-        learning_rate: of the optimiser.
+        learning_rate: of the optimiser, at most 1e6.
         optimiser: `sgd`, or `adam` on the noisy gradients.
     """
 
@@ -121,15 +133,7 @@ class NoisyGradients:
     optimiser: Optimiser = "sgd"
 
     def __post_init__(self) -> None:
-        check_number(
-            "learning_rate",
-            self.learning_rate,
-            allowed=lambda rate: 0 < rate < math.inf,
-            rule="must be positive",
-            fix="Usual are 0.01 to 1.",
-        )
-        if self.optimiser not in ("sgd", "adam"):
-            raise InputError("optimiser", rule="sgd or adam", got=repr(self.optimiser), fix="Use 'adam'.")
+        check_optimiser(self.optimiser, learning_rate=self.learning_rate)
         if len(self.labels) == 0:
             raise InputError("train_mask", rule="needs at least one labelled node", got="none", fix="Label some nodes.")
 
@@ -161,6 +165,7 @@ class NoisyGradients:
             "steps": plan.steps,
             "clip": plan.clip,
             "standard_deviation": plan.standard_deviation,
+            "spacing": lattice_spacing(plan.standard_deviation) if plan.standard_deviation > 0 else 0.0,
             "sensitivity": "two replaced gradients of length at most clip",
             "learning_rate": self.learning_rate,
             "optimiser": self.optimiser,
@@ -183,7 +188,9 @@ class NoisyGradients:
             drawn = open_uniforms(randomness, len(rows)) < plan.sampling
             total = clipped_sum(rows[drawn], targets[drawn], weights, clip=plan.clip)
             if plan.standard_deviation > 0:
-                total = total + plan.standard_deviation * standard_normals(randomness, *total.shape)
+                noise = plan.standard_deviation * standard_normals(randomness, *total.shape)
+                total = to_lattice(total + noise, plan.standard_deviation)
+            # From here on nothing but the noisy sum is read.
             gradient = total / (plan.sampling * len(rows))
             weights = weights - self.learning_rate * move(gradient, state, step)
         return weights
@@ -193,19 +200,60 @@ def clipped_sum(rows: Tensor, targets: Tensor, weights: Tensor, *, clip: float) 
     """The sum of the nodes' gradients, each clipped to length `clip`: Z^T diag(f) R.
 
     The gradient of node i is the outer product of z_i and its residual r_i, of length |z_i| |r_i|; f_i = min(1, clip /
-    that). No gradient of a single node is ever formed.
+    that). No gradient of a single node is ever formed. A node whose gradient is not finite (the scores overflow, or
+    the row is not finite) adds 0, which is no longer than `clip` either.
 
     Args:
         rows: Z, k x d.
         targets: k x c, one-hot.
-        weights: d x c.
+        weights: d x c, finite or not.
         clip: tau > 0.
     """
     residuals = torch.softmax(rows @ weights, dim=1) - targets
     lengths = torch.linalg.vector_norm(rows, dim=1) * torch.linalg.vector_norm(residuals, dim=1)
     factors = (clip / lengths.clamp(min=clip)).unsqueeze(1)  # 1 for every gradient that is short enough
-    total: Tensor = rows.T @ (factors * residuals)
+    finite = torch.isfinite(lengths).unsqueeze(1)  # of a row and a residual that are finite
+    total: Tensor = rows.masked_fill(~finite, 0.0).T @ (factors * residuals).masked_fill(~finite, 0.0)
     return total
+
+
+def check_steps(*, sampling: float, steps: int, clip: float) -> None:
+    """Raise `InputError` unless these public numbers can be planned for."""
+    check_number(
+        "sampling",
+        sampling,
+        allowed=lambda number: 0 < number <= 1,
+        rule="must lie in (0, 1]",
+        fix="1 takes every node.",
+    )
+    check_number(
+        "steps",
+        steps,
+        allowed=lambda number: 1 <= number <= MOST_STEPS,
+        rule=f"must be a whole number from 1 to {MOST_STEPS}",
+        fix="Usual are 50 to 500.",
+        whole=True,
+    )
+    check_number(
+        "clip",
+        clip,
+        allowed=lambda number: 1e-6 <= number <= 1e6,
+        rule="must lie between 1e-6 and 1e6",
+        fix="Usual are 0.1 to 1.",
+    )
+
+
+def check_optimiser(optimiser: str, *, learning_rate: float) -> None:
+    """Raise `InputError` unless the optimiser is known and its rate positive and sane."""
+    check_number(
+        "learning_rate",
+        learning_rate,
+        allowed=lambda rate: 0 < rate <= 1e6,
+        rule="must be positive and at most 1e6",
+        fix="Usual are 0.01 to 1.",
+    )
+    if optimiser not in ("sgd", "adam"):
+        raise InputError("optimiser", rule="must be 'sgd' or 'adam'", got=repr(optimiser), fix="Use 'adam'.")
 
 
 def _sgd(gradient: Tensor, _: list[Tensor], __: int) -> Tensor:

@@ -2,7 +2,7 @@
 
 One edge is one bit of the private data: the bit of its unordered pair. Two mechanisms hide every single bit:
 
-- `RandomFlips` (EdgeRand): every pair's bit is flipped with probability 1/(1 + e^epsilon), independently.
+- `RandomFlips` (EdgeRand): every pair's bit is flipped with probability 1/(1 + e^epsilon), rounded up, independently.
 - `TopPairs` (LapGraph): a noisy number of edges; then the pairs with the largest bits after Laplace noise.
 
 Both draw only what they keep, never a dense matrix. Pairs i < j are numbered j (j - 1)/2 + i.
@@ -34,6 +34,7 @@ MOST_PAIRS = 50_000_000
 MOST_NODES = 100_000_000  # pair numbers and their square roots stay exact far beyond this
 LARGEST_EPSILON = 16.0  # beyond, 52 random bits a number would not resolve the law
 _ROUNDING = 1e-9  # the noise is this much larger than needed: it covers rounding of its scale
+_GRID = 2.0**-37  # over f: what 52 bits a gap can move the ratio of two probabilities by, relatively
 _TAIL = 2.0**-10  # a longer gap between flips is drawn in several parts
 
 
@@ -113,7 +114,7 @@ class _NoisyGraph:
 @final
 @dataclass(frozen=True, kw_only=True)
 class RandomFlips(_NoisyGraph):
-    """EdgeRand: flip the bit of every pair with probability f = 1/(1 + e^epsilon).
+    """EdgeRand: flip the bit of every pair with probability f = 1/(1 + e^epsilon), rounded up.
 
     Which bits are flipped is drawn without looking at the edges: the gaps between flipped pairs are geometric. The
     released graph is the symmetric difference of the true edges and the flipped pairs.
@@ -123,15 +124,18 @@ class RandomFlips(_NoisyGraph):
         3.5
 
     Privacy:
-        (epsilon, 0): the probability of every graph changes by the factor e^epsilon exactly when one bit changes.
+        (epsilon, 0): when one bit changes, the probability of every graph changes by the factor e^epsilon at most.
     """
 
     name = "noisy graph by random flips (EdgeRand)"
 
     @property
     def flip_probability(self) -> float:
-        """The probability f = 1/(1 + e^epsilon) of every flip."""
-        return 1 / (1 + math.exp(self.epsilon)) if math.isfinite(self.epsilon) else 0.0
+        """The probability of every flip: 1/(1 + e^epsilon) and a relative 1e-9 more, at most 1/2."""
+        if math.isinf(self.epsilon):
+            return 0.0
+        needed = 1 / (1 + math.exp(self.epsilon))
+        return min(needed * (1 + _ROUNDING) + _GRID, 0.5)
 
     @property
     def expected_noise_pairs(self) -> float:

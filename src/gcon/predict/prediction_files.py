@@ -12,7 +12,7 @@ from gcon.predict.predictions import Predictions
 
 
 def write_predictions(path: str | Path, ids: Sequence[object], predictions: Predictions) -> None:
-    """Write id, label, `probability_CLASS` for every class, and `audience`: `public` or `owner only`, row by row.
+    """Write id, label, `probability_CLASS` for every class, and `audience` (who may see it), row by row.
 
     Args:
         path: ends in .csv, .tsv or .parquet.
@@ -30,5 +30,5 @@ def write_predictions(path: str | Path, ids: Sequence[object], predictions: Pred
     columns: dict[str, object] = {"id": list(ids), "label": [str(label) for label in predictions.labels]}
     for number, name in enumerate(predictions.class_names):
         columns[f"probability_{name}"] = predictions.probabilities[:, number].numpy()
-    columns["audience"] = ["public" if predictions.publishable else "owner only"] * len(ids)
+    columns["audience"] = [predictions.audience] * len(ids)
     write_frame(path, polars.DataFrame(columns), owner_only=not predictions.publishable)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -11,10 +12,12 @@ from torch import Tensor
 
 from gcon.errors import AccessRefusedError, InputError
 from gcon.losses.convex import loss_by_name
+from gcon.privacy.receipt import Receipt
 from gcon.privacy.statement import ACCESS_PROMISES, MODEL_ACCESSES
 from gcon.release.model import ReleasedModel
 
 Access = Literal["none", "cached", "own-edges", "public-graph", "full"]
+NOT_PRIVATE = "the method is not private"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -26,12 +29,14 @@ class Predictions:
         probabilities: one row a node, one column a class.
         class_names: what the class numbers stand for.
         access: which edges were read: `none`, `cached`, `own-edges`, `public-graph` or `full`.
+        no_promise: why the model behind them keeps no promise; None if it keeps one.
     """
 
     classes: Tensor
     probabilities: Tensor
     class_names: tuple[object, ...]
     access: Access
+    no_promise: str | None = None
 
     @property
     def labels(self) -> list[object]:
@@ -41,12 +46,47 @@ class Predictions:
     @property
     def promise(self) -> str:
         """What is promised about these predictions, in words."""
-        return ACCESS_PROMISES[self.access]
+        return promise_under(self.access, self.no_promise)
 
     @property
     def publishable(self) -> bool:
         """Whether the table may be published as a whole without breaking the model's promise."""
-        return self.access not in ("own-edges", "full")
+        return may_be_published(self.access, self.no_promise)
+
+    @property
+    def audience(self) -> str:
+        """Who may see a row: `public`, `owner only` (of the node), or `operator only` where nothing is promised."""
+        if self.publishable:
+            return "public"
+        return "owner only" if self.access == "own-edges" and self.no_promise is None else "operator only"
+
+
+def promise_under(access: Access, no_promise: str | None = None) -> str:
+    """What is promised about predictions under an access, or that nothing is and why."""
+    if no_promise is None or access == "full":
+        return ACCESS_PROMISES[access]
+    return (
+        f"There is no promise: {no_promise}. What was predicted with access '{access}' is for the operator and for "
+        "comparison only."
+    )
+
+
+def may_be_published(access: Access, no_promise: str | None = None) -> bool:
+    """Whether predictions under an access, and scores computed from them, may be published."""
+    return no_promise is None and access not in ("own-edges", "full")
+
+
+def why_no_promise(receipt: Receipt) -> str | None:
+    """Why a release keeps no promise; None if it keeps one.
+
+    Privacy:
+        Reads the receipt, which is public.
+    """
+    if receipt.keeps_promise:
+        return None
+    if math.isinf(receipt.budget.epsilon):
+        return "no noise was added in training"
+    return "the noise of training was drawn from a seed, for an experiment"
 
 
 def checked_access(access: str, allowed: Sequence[str] = MODEL_ACCESSES) -> Access:
@@ -83,4 +123,5 @@ def from_aggregates(model: ReleasedModel, aggregates: Tensor, *, access: Access)
         probabilities=loss.probabilities(scores),
         class_names=model.settings.class_names,
         access=access,
+        no_promise=why_no_promise(model.receipt),
     )

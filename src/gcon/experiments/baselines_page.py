@@ -16,8 +16,8 @@ ACCESSES = {
 
 UNCHARGED = (
     "Micro-F1 on the test nodes, mean ± standard deviation over the final runs. Settings were chosen by validation scores, as "
-    "the column `chosen by` of the CSV says. This tuning is **not charged**: the epsilon of a column is that of one training with "
-    "these settings, as in the paper."
+    "the column `chosen by` of the CSV says. This tuning is **not charged**: the epsilon of a column is that of one training "
+    "with these settings, as in the paper."
 )
 
 

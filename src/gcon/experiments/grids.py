@@ -169,7 +169,7 @@ COMPETITORS: tuple[Competitor, ...] = (
         name="dpgcn, EdgeRand",
         method=DPGCN,
         # A noisy graph of millions of pairs: fewer epochs and candidates, and what is larger is skipped and named.
-        fixed={"variant": "random-flips", "epochs": 100, "most_pairs": 2_000_000},
+        fixed={"variant": "random-flips", "epochs": 100, "most_pairs": 700_000},
         grid=_PERCEPTRON,
         most=2,
         chosen_by="cached",

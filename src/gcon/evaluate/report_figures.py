@@ -6,13 +6,12 @@ text. Without dates and with fixed ids, equal records give equal bytes.
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gcon.errors import MissingExtraError
 from gcon.evaluate.report import OPERATOR_ONLY, ModelScores, ReportData, mean_and_deviation
+from gcon.evaluate.svg import inline_svg, svg_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -173,26 +172,12 @@ def _mark(axes: Axes) -> None:
 
 
 def _svg(figure: Figure, name: str, title: str) -> str:
-    """The figure as an `svg` element: no prolog, no addresses, ids of its own, the page's colours and size."""
-    import matplotlib
+    """The figure for the inside of the page, in the page's colours."""
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):
         text.set_color(INK)
-    buffer = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
-        figure.savefig(buffer, format="svg", transparent=True, bbox_inches="tight", metadata={"Date": None})
-    drawn = buffer.getvalue()
-    drawn = drawn[drawn.index("<svg") :]
-    drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
-    box = re.findall(r"[\d.]+", drawn[drawn.index('viewBox="') : drawn.index(">")])[:4]
-    # The same scale for all, so that their text has one size; a narrow screen scrolls before the text gets too small.
-    width = float(box[2])
-    style = f"max-width: {1.4 * width:.0f}px; min-width: {width:.0f}px"
-    head = f'<svg viewBox="{" ".join(box)}" style="{style}" role="img" aria-label="{title}">'
-    drawn = head + drawn[drawn.index(">") + 1 :]
-    drawn = drawn.replace("xlink:href", "href")
-    drawn = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", drawn)
+    drawn = inline_svg(svg_text(figure, name, transparent=True), name, title)
     for colour, variable in _VARIABLES.items():
         drawn = drawn.replace(colour, f"var(--{variable})")
-    return drawn.strip()
+    return drawn

@@ -6,8 +6,8 @@ import csv
 import io
 from collections.abc import Sequence
 from html import escape
-from urllib.parse import quote
 
+from gcon.evaluate.html_page import Row, document, download, figure, table
 from gcon.evaluate.report import OPERATOR_ONLY, ModelScores, ReportData, mean_and_deviation, verdict
 from gcon.evaluate.report_figures import (
     access_figure,
@@ -17,7 +17,6 @@ from gcon.evaluate.report_figures import (
     reliability_figure,
 )
 
-Row = Sequence[object]
 SECTIONS = {
     "promise": "The promise",
     "accuracy": "Accuracy against epsilon",
@@ -28,44 +27,6 @@ SECTIONS = {
     "settings": "Settings",
     "ledger": "Ledger",
 }
-_STYLE = """
-:root { color-scheme: light dark; --paper: #fdfdfb; --ink: #1d2226; --soft: #59636b; --faint: #c3c9cd; --card: #f3f4f1;
-  --main: #1565b8; --second: #b4570c; --edge-free: #6b7379; --one-hop: #a3269a; --self-training: #187a3d;
-  --non-private: #1d2226; --warn: #9a3412; --warn-paper: #fff1e6; }
-@media (prefers-color-scheme: dark) { :root { --paper: #14181b; --ink: #e7eaec; --soft: #a3adb5; --faint: #4b555c;
-  --card: #1d2327; --main: #6db3f8; --second: #f2a65a; --edge-free: #9fa9b0; --one-hop: #e38fdc; --self-training: #6fd08f;
-  --non-private: #e7eaec; --warn: #ffb689; --warn-paper: #33211a; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 54rem; background: var(--paper); color: var(--ink);
-  font: 1rem/1.6 system-ui, sans-serif; }
-h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .4rem; } h2 { font-size: 1.3rem; margin: 2.8rem 0 .6rem; }
-header p, figcaption, .small { color: var(--soft); } a { color: var(--main); }
-nav ul { display: flex; flex-wrap: wrap; gap: .3rem 1.1rem; padding: 0; margin: 1.2rem 0; list-style: none; }
-.warn { color: var(--warn); background: var(--warn-paper); border-left: 4px solid var(--warn); padding: .5rem .8rem;
-  border-radius: 4px; }
-.verdict { background: var(--card); border-radius: 8px; padding: .9rem 1.2rem; margin: 1rem 0; }
-.verdict p { margin: .35rem 0; }
-figure { margin: 1rem 0; padding: 1rem; background: var(--card); border-radius: 8px; }
-figure svg { display: block; width: 100%; margin: .4rem auto; }
-figure svg text { font-family: system-ui, sans-serif !important; }
-figure .warn { margin: 0 0 .5rem; font-weight: 600; }
-figure { --under: var(--card); }
-.scroll { overflow-x: auto; /* a shadow where more lies to the right */
-  background: linear-gradient(to left, var(--under, var(--paper)) 30%, transparent) right / 2rem 100% no-repeat local,
-    linear-gradient(to left, var(--faint), transparent) right / .7rem 100% no-repeat scroll; }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; padding-bottom: .3rem; }
-caption span { display: inline-block; position: sticky; left: 0; max-width: min(50rem, calc(100vw - 3.5rem));
-  color: var(--soft); }
-th, td { padding: .25rem .8rem .25rem 0; text-align: left; border-bottom: 1px solid var(--faint); vertical-align: top;
-  white-space: nowrap; }
-details { margin-top: .6rem; } summary { cursor: pointer; } li { margin: .3rem 0; }
-#ledger td:last-child { white-space: normal; min-width: 12rem; }
-@media (max-width: 34rem) { body { padding-inline: .8rem; } figure { padding: .7rem .6rem; } }
-@media print { details > * { display: block; } nav { display: none; } }
-"""
-# The browser itself is told to load nothing from anywhere.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def page(data: ReportData) -> str:
@@ -81,44 +42,21 @@ def page(data: ReportData) -> str:
         "access": _access(data),
         "confusion": _confusion(data),
         "calibration": _calibration(data),
-        "settings": _table(
+        "settings": table(
             ("setting", "value"), list(data.settings.items()), "Public numbers; one model a budget and run."
         ),
         "ledger": _ledger(data),
     }
-    sections = "\n".join(
-        f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{SECTIONS[name]}</h2>\n{body}\n</section>'
-        for name, body in parts.items()
-    )
-    links = "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title in SECTIONS.items())
     said = "".join(f"<p>{escape(sentence)}</p>" for sentence in verdict(data))
-    title = f"{escape(data.data_set)}: privacy and accuracy"
-    whole = f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
-<title>{title}</title>
-<style>{_STYLE}</style>
-</head>
-<body>
-<header>
-<h1>{title}</h1>
-<p>{escape(data.about)} Made by gcon {escape(data.version)}, {escape(data.time)}.</p>
+    header = f"""<p>{escape(data.about)} Made by gcon {escape(data.version)}, {escape(data.time)}.</p>
 <p class="warn">This page is for the operator of the graph: figures marked as diagnostics were measured with private edges,
-without noise. The rest may be published.</p>
-</header>
-<nav aria-label="Sections"><ul>{links}</ul></nav>
-<main>
-<div class="verdict" role="note"><p class="warn">{OPERATOR_ONLY}</p>{said}</div>
-{sections}
-</main>
-</body>
-</html>
-"""
-    # Plain ASCII, so that no reader or writer can get the encoding wrong.
-    return whole.encode("ascii", "xmlcharrefreplace").decode("ascii")
+without noise. The rest may be published.</p>"""
+    return document(
+        f"{data.data_set}: privacy and accuracy",
+        header=header,
+        opening=f'<div class="verdict" role="note"><p class="warn">{OPERATOR_ONLY}</p>{said}</div>\n',
+        sections={name: (SECTIONS[name], body) for name, body in parts.items()},
+    )
 
 
 def _accuracy(data: ReportData) -> str:
@@ -211,7 +149,7 @@ def _ledger(data: ReportData) -> str:
         f"In all: epsilon {data.total_epsilon:g}, delta {data.total_delta:g} (basic composition). Diagnostics are recorded; "
         "they cost nothing as long as nobody publishes them."
     )
-    return _table(("entry", "time", "kind", "epsilon", "delta", "outcome", "purpose"), rows, caption)
+    return table(("entry", "time", "kind", "epsilon", "delta", "outcome", "purpose"), rows, caption)
 
 
 def _audience(model: ModelScores, access: str) -> str:
@@ -237,18 +175,5 @@ def _figure(
         badge, file = f'<p class="warn">{OPERATOR_ONLY}</p>\n', f"{name}-operator-only.csv"
     text = io.StringIO()
     csv.writer(text, lineterminator="\r\n").writerows([columns, *rows])
-    link = f'<a download="{file}" href="data:text/csv;charset=utf-8,{quote(text.getvalue())}">{file}</a>'
-    table = _table(columns, rows, OPERATOR_ONLY if operator_only else SECTIONS[name])
-    return (
-        f'<figure>\n{badge}<div class="scroll">{svg}</div>\n<figcaption>{escape(caption)}</figcaption>\n'
-        f'<details><summary>The numbers</summary>{table}</details>\n<p class="small">Download: {link}</p>\n</figure>'
-    )
-
-
-def _table(columns: Sequence[str], rows: Sequence[Row], caption: str) -> str:
-    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
-    body = "\n".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    return (
-        f'<div class="scroll"><table><caption><span>{escape(caption)}</span></caption><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
+    numbers = table(columns, rows, OPERATOR_ONLY if operator_only else SECTIONS[name])
+    return figure(svg, escape(caption), numbers, download(file, text.getvalue()), badge=badge)

@@ -1,8 +1,8 @@
 """A damped Newton method for many small strongly convex problems at once.
 
 Every column (a class of a problem) has its own weights, step and curvature. The first curvature is the shared upper
-bound of all Hessians, which costs one small matrix; a column whose gradient does not shrink tenfold under it gets its
-true Hessian, and again whenever that has grown stale. Progress is measured by the gradient norm: for a strongly convex
+bound of all Hessians, which costs one small matrix; a column whose gradient does not shrink well under it gets its true
+Hessian, and again whenever that has grown stale. Progress is measured by the gradient norm: for a strongly convex
 function the Newton direction lowers it for every small enough step, so halving the step always ends.
 """
 
@@ -14,7 +14,9 @@ from torch import Tensor
 from gcon.perturb.objective import PerturbedObjectives
 
 MOST_ITERATIONS = 200
-_KEEP_CURVATURE = 0.1  # a step that shrinks the gradient below this share keeps its curvature
+# A step that shrinks the gradient below this share keeps its curvature. A Hessian costs about a quarter of the width in
+# gradients, so wide problems rather take a few more steps with an old one.
+_KEEP_NARROW, _KEEP_WIDE, _WIDE = 0.1, 0.5, 32
 _ACCEPT = 0.9  # a step with an old curvature must shrink the gradient to this share
 _SMALLEST_STEP = 2.0**-30
 
@@ -43,6 +45,7 @@ def minimise(objectives: PerturbedObjectives, tolerances: Tensor) -> Tensor:
     exact = torch.zeros_like(norms, dtype=torch.bool)  # whether the inverse is of the Hessian right here
     refresh = exact.clone()
     steps = torch.ones_like(norms)
+    keep = _KEEP_WIDE if width >= _WIDE else _KEEP_NARROW
     for _ in range(MOST_ITERATIONS):
         active = (norms > goals) & (steps >= _SMALLEST_STEP)
         if not bool(active.any()):
@@ -60,7 +63,7 @@ def minimise(objectives: PerturbedObjectives, tolerances: Tensor) -> Tensor:
         good = torch.where(exact[columns], shrink <= 1 - 0.1 * steps[columns], shrink <= _ACCEPT)
         moved, failed = columns[good], columns[~good]
         weights[moved], gradient[moved], norms[moved] = trial[good], trial_gradient[good], trial_norms[good]
-        refresh[moved] = shrink[good] > _KEEP_CURVATURE
+        refresh[moved] = shrink[good] > keep
         exact[moved] = False
         steps[moved] = 1.0
         # Not enough progress: first get the true Hessian; if it was the true one, take a shorter step along it.

@@ -14,6 +14,7 @@ from gcon.cli.output import print_json
 from gcon.cli.plan import plan
 from gcon.cli.predict import predict
 from gcon.cli.report import report
+from gcon.cli.reproduce import reproduce
 from gcon.cli.statement import statement
 from gcon.cli.train import train
 from gcon.cli.tune import tune
@@ -26,7 +27,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (plan, tune, train, predict, evaluate, statement, baseline, demo, report, version):
+for verb in (plan, tune, train, predict, evaluate, statement, baseline, demo, report, reproduce, version):
     app.command()(verb)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(data.app, name="data")

@@ -17,34 +17,33 @@ from __future__ import annotations
 
 import argparse
 import csv
-import hashlib
 import io
 import json
-import multiprocessing
 import statistics
 import sys
 import time
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.console import Console
 
-from gcon.datasets import load
 from gcon.errors import InputError
 from gcon.experiments.baselines_page import page
 from gcon.experiments.grids import COMPETITORS, Competitor, Settings, competitor
 from gcon.experiments.store import UnitStore, write_whole
-from gcon.graphs.graph import PrivateGraph
+from gcon.experiments.sweep.graphs import open_graph
+from gcon.experiments.sweep.models import seed_of
+from gcon.experiments.sweep.run import Task, in_parallel
 from gcon.privacy.randomness import SeededRandomness
 from gcon.privacy.receipt import Receipt
 
 DATASETS = ("citeseer", "pubmed", "cora-ml", "actor")
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
-SEARCH_RUNS, FINAL_RUNS = 2, 10
+SEARCH_RUNS = 2
 # Most nodes of Actor are labelled, so a run takes ten times as long: fewer settings are tried, and no wide ones.
 FEWER, WIDEST = {"actor": 4}, {"actor": 64}
 COLUMNS = (
@@ -63,21 +62,47 @@ Group = tuple[str, str, float | None]  # line, graph, epsilon
 Run = dict[str, Any]
 
 
-def groups(lines: list[str], datasets: list[str]) -> Iterator[Group]:
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How much is done.
+
+    Attributes:
+        lines: of the table.
+        epsilons: the budgets.
+        candidates: settings that are tried at most; 1 takes the defaults.
+        final_runs: at the chosen settings.
+    """
+
+    lines: tuple[str, ...] = tuple(entry.name for entry in COMPETITORS)
+    epsilons: tuple[float, ...] = EPSILONS
+    candidates: int | None = None
+    final_runs: int = 10
+
+
+FULL = Effort()
+QUICK = Effort(
+    # A noisy graph of millions of pairs and a second noisy layer take longer than all the rest.
+    lines=tuple(entry.name for entry in COMPETITORS if entry.name not in ("dpgcn, EdgeRand", "lpgnet, two")),
+    epsilons=(1.0, 4.0),
+    candidates=1,
+    final_runs=2,
+)
+
+
+def groups(effort: Effort, datasets: Sequence[str]) -> Iterator[Group]:
     """All that the table holds; cheap lines first."""
-    for entry in COMPETITORS:
-        if entry.name in lines:
-            for dataset in datasets:
-                for epsilon in EPSILONS if entry.spends else (None,):
-                    yield entry.name, dataset, epsilon
+    for line in effort.lines:
+        for dataset in datasets:
+            for epsilon in effort.epsilons if competitor(line).spends else (None,):
+                yield line, dataset, epsilon
 
 
-def finish_group(folder: Path, group: Group, deadline: float) -> bool:
+def finish_group(folder: Path, group: Group, deadline: float, effort: Effort = FULL) -> bool:
     """Search and final runs of one group, reusing what is stored; False if the time was up."""
     torch.set_num_threads(1)
     store, (line, dataset, epsilon) = UnitStore(folder), group
     entry, searched = competitor(line), []
-    candidates = candidates_on(entry, dataset)
+    candidates = candidates_on(entry, dataset, effort)
     for place, settings in enumerate(candidates if len(candidates) > 1 else []):
         name = unit_name(group, f"search{place}")
         unit = store.read(name)
@@ -92,17 +117,17 @@ def finish_group(folder: Path, group: Group, deadline: float) -> bool:
         if time.time() > deadline:
             return False
         settings = chosen(entry, searched, candidates)
-        runs = range(SEARCH_RUNS, SEARCH_RUNS + FINAL_RUNS)  # not those that the settings were chosen on
+        runs = range(SEARCH_RUNS, SEARCH_RUNS + effort.final_runs)  # not those that the settings were chosen on
         store.write(name, {"settings": settings, **score(entry, dataset, epsilon, settings, runs, name)})
     return True
 
 
-def candidates_on(entry: Competitor, dataset: str) -> list[Settings]:
+def candidates_on(entry: Competitor, dataset: str, effort: Effort = FULL) -> list[Settings]:
     """The settings that are tried on a graph."""
     widest = WIDEST.get(dataset)
     found = entry.candidates()
     narrow = [settings for settings in found if widest is None or settings.get("hidden", 0) <= widest]
-    return narrow[: FEWER.get(dataset)]
+    return narrow[: FEWER.get(dataset)][: effort.candidates]
 
 
 def chosen(entry: Competitor, searched: list[Run], candidates: list[Settings]) -> Settings:
@@ -122,11 +147,11 @@ def score(
     found: list[Run] = []
     releases: list[dict[str, Any]] = []
     for run in runs:
-        graph = _graph(dataset, (run % 10) // 2 if dataset == "actor" else 0)
+        graph = open_graph(dataset, run).graph
         start = time.perf_counter()
         try:
             method = entry.build(settings, epsilon=epsilon, seed=run)
-            fitted = method.fit(graph, randomness=SeededRandomness(_noise_seed(name, run)))
+            fitted = method.fit(graph, randomness=SeededRandomness(seed_of(f"{name}|{run}")))
         except InputError as error:
             return {"skipped": str(error), "runs": []}
         releases = [_released(receipt) for receipt in fitted.receipts]  # the same in every run
@@ -162,28 +187,18 @@ def _released(receipt: Receipt) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=8)
-def _graph(dataset: str, split: int) -> PrivateGraph:
-    return load(dataset, split=split)
-
-
-def _noise_seed(name: str, run: int) -> int:
-    """A seed for the noise of one run: no two runs of any unit share it."""
-    return int.from_bytes(hashlib.sha256(f"{name}|{run}".encode()).digest()[:8], "little")
-
-
 def unit_name(group: Group, stage: str) -> str:
     """The name of a stored unit."""
     line, dataset, epsilon = group
     return f"{line.replace(', ', '-')}-{dataset}-{'any' if epsilon is None else f'{epsilon:g}'}-{stage}"
 
 
-def table(folder: Path, lines: list[str], datasets: list[str]) -> str:
+def table(folder: Path, effort: Effort, datasets: Sequence[str]) -> str:
     """The finished part of the table as CSV."""
     store, sheet = UnitStore(folder), io.StringIO()
     writer = csv.DictWriter(sheet, COLUMNS, lineterminator="\n", restval="")
     writer.writeheader()
-    for group in groups(lines, datasets):
+    for group in groups(effort, datasets):
         line, dataset, epsilon = group
         entry, final = competitor(line), store.read(unit_name(group, "final"))
         if final is None:
@@ -192,7 +207,7 @@ def table(folder: Path, lines: list[str], datasets: list[str]) -> str:
         if "skipped" in final:
             writer.writerow({**row, "runs": 0, "settings": f"skipped: {final['skipped']}"})
             continue
-        places = range(len(candidates_on(entry, dataset)))
+        places = range(len(candidates_on(entry, dataset, effort)))
         searched = [store.read(unit_name(group, f"search{place}")) for place in places]
         seconds = sum(run["seconds"] for unit in [*searched, final] if unit for run in unit["runs"])
         row |= {
@@ -202,10 +217,26 @@ def table(folder: Path, lines: list[str], datasets: list[str]) -> str:
         }
         for access in entry.shown:
             values = [run["test"][access] for run in final["runs"]]
-            mean, spread = statistics.mean(values), statistics.stdev(values)
+            mean, spread = statistics.mean(values), statistics.stdev(values) if len(values) > 1 else 0.0
             numbers = {"mean": f"{mean:.4f}", "standard deviation": f"{spread:.4f}", "runs": len(values)}
             writer.writerow({**row, "access": access, **numbers})
     return sheet.getvalue()
+
+
+def finish_groups(
+    folder: Path, work: Sequence[Group], effort: Effort, *, workers: int, deadline: float, console: Console
+) -> int:
+    """Do what is missing of some groups until the deadline; returns how many are not finished."""
+    store = UnitStore(folder)
+    tasks = [
+        Task(
+            " ".join(str(part) for part in group),
+            1.0,
+            None if store.read(unit_name(group, "final")) else partial(finish_group, folder, group, deadline, effort),
+        )
+        for group in work
+    ]
+    return in_parallel(tasks, workers=workers, console=console)
 
 
 def main() -> int:
@@ -218,19 +249,13 @@ def main() -> int:
     parser.add_argument("--lines", nargs="*", default=names, choices=names)
     parser.add_argument("--datasets", nargs="*", default=list(DATASETS), choices=DATASETS)
     arguments = parser.parse_args()
+    effort = replace(FULL, lines=tuple(arguments.lines))
     units, deadline = arguments.out / "units", time.time() + 60 * arguments.minutes
-    work = list(groups(arguments.lines, arguments.datasets))
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    unfinished = 0
-    # New processes, not forked ones: no state of any generator is copied.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(arguments.workers, mp_context=context) as pool, Progress(*columns) as progress:
-        task = progress.add_task("groups", total=len(work))
-        waiting = {pool.submit(finish_group, units, group, deadline): group for group in work}
-        for future in as_completed(waiting):
-            unfinished += not future.result()
-            progress.update(task, advance=1, description=" ".join(str(part) for part in waiting[future]))
-    sheet = table(units, arguments.lines, arguments.datasets)
+    work = list(groups(effort, arguments.datasets))
+    unfinished = finish_groups(
+        units, work, effort, workers=arguments.workers, deadline=deadline, console=Console(stderr=True)
+    )
+    sheet = table(units, effort, arguments.datasets)
     write_whole(arguments.out / "baselines.csv", sheet)
     write_whole(arguments.out / "baselines.md", page(sheet))
     print(f"{len(work) - unfinished} of {len(work)} groups are finished; the table is in {arguments.out}.")

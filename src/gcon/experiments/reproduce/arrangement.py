@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gcon.datasets.facts import facts_of, names
+from gcon.datasets.facts import FACTS, names
 from gcon.errors import InputError
 from gcon.experiments.reproduce.points import ANY, Kind, Point
 
@@ -36,8 +36,8 @@ class Panel:
 
     @property
     def title(self) -> str:
-        """The graph as the literature writes it."""
-        return facts_of(self.graph).title
+        """The graph as the literature writes it; a made-up one by its name."""
+        return FACTS[self.graph].title if self.graph in FACTS else self.graph
 
 
 def panels(points: Sequence[Point], graphs: Sequence[str] = ()) -> list[list[Panel]]:
@@ -52,10 +52,8 @@ def panels(points: Sequence[Point], graphs: Sequence[str] = ()) -> list[list[Pan
     """
     _check_distinct(points)
     found = {point.graph for point in points}
-    columns = [*graphs, *(name for name in names() if name in found and name not in graphs)]
-    unknown = found - set(columns)
-    if unknown:
-        facts_of(min(unknown))  # says which names are known
+    known = [*graphs, *(name for name in names() if name in found and name not in graphs)]
+    columns = [*known, *sorted(found - set(known))]
     readings = list(dict.fromkeys(point.reading for point in points if point.reading)) or [""]
     return [
         [

@@ -9,8 +9,10 @@ import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -41,8 +43,26 @@ def run_units(units: Sequence[Unit], folder: Path, *, workers: int, deadline: fl
     """Do what is missing until the deadline (`time.time()`); returns how many units are still missing."""
     store = ResultStore(folder)
     store.tidy()
-    missing = [unit for unit in units if not store.has(unit.name)]
-    if not missing:
+    tasks = [
+        Task(unit.name, unit.cost, None if store.has(unit.name) else partial(_finish, unit, folder, deadline))
+        for unit in units
+    ]
+    return in_parallel(tasks, workers=workers, console=console)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A named piece of work; `work` says whether it was finished, and is None where it was done before."""
+
+    name: str
+    cost: float
+    work: Callable[[], bool] | None
+
+
+def in_parallel(tasks: Sequence[Task], *, workers: int, console: Console) -> int:
+    """Do tasks in processes of their own, with the time left on the screen; returns how many were not finished."""
+    waiting = [task for task in tasks if task.work is not None]
+    if not waiting:
         return 0
     columns = (
         TextColumn("{task.description}"),
@@ -50,22 +70,22 @@ def run_units(units: Sequence[Unit], folder: Path, *, workers: int, deadline: fl
         TaskProgressColumn(),
         TimeElapsedColumn(),
         TextColumn("left"),
-        TimeRemainingColumn(elapsed_when_finished=True),
+        TimeRemainingColumn(),
     )
     unfinished = 0
     # New processes, not forked ones: no state of any generator is copied.
     context = multiprocessing.get_context("spawn")
     with (
-        ProcessPoolExecutor(min(workers, len(missing)), mp_context=context, initializer=_begin_worker) as pool,
+        ProcessPoolExecutor(min(workers, len(waiting)), mp_context=context, initializer=_begin_worker) as pool,
         Progress(*columns, console=console, speed_estimate_period=600) as progress,
     ):
-        task = progress.add_task("", total=sum(unit.cost for unit in units))
-        progress.update(task, completed=sum(unit.cost for unit in units if store.has(unit.name)))
-        waiting = {pool.submit(_finish, unit, folder, deadline): unit for unit in missing}
-        for future in as_completed(waiting):
-            unit, finished = waiting[future], future.result()
+        bar = progress.add_task("", total=sum(task.cost for task in tasks))
+        progress.update(bar, completed=sum(task.cost for task in tasks if task.work is None))
+        futures = {pool.submit(task.work): task for task in waiting if task.work is not None}
+        for future in as_completed(futures):
+            task, finished = futures[future], future.result()
             unfinished += not finished
-            progress.update(task, advance=unit.cost if finished else 0, description=unit.name)
+            progress.update(bar, advance=task.cost if finished else 0, description=task.name)
     return unfinished
 
 

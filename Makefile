@@ -53,10 +53,11 @@ benchmarks: setup
 	$(BIN)/python benchmarks/solver.py
 	$(BIN)/python benchmarks/propagation.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/sweep.py
 
 # Needs the real graphs: GCON_DATA. Resumes where it stopped.
 experiments: setup
-	$(BIN)/python -m gcon.experiments.accuracy --out results/accuracy
+	$(BIN)/gcon reproduce all --competitors docs/results/baselines.csv --out results/paper
 	$(BIN)/python -m gcon.experiments.centring --out results/centring
 	$(BIN)/python -m gcon.experiments.baselines --out results/baselines
 

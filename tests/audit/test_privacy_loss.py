@@ -6,7 +6,14 @@ import math
 import pytest
 import torch
 
-from gcon.audit.privacy_loss import AuditedPair, isolated_pair, measured_epsilon, privacy_losses, probabilistic_epsilon
+from gcon.audit.privacy_loss import (
+    AuditedPair,
+    RadialNoise,
+    isolated_pair,
+    measured_epsilon,
+    privacy_losses,
+    probabilistic_epsilon,
+)
 from gcon.calibrate.theorem import ObjectiveShape, theorem_one
 from gcon.losses.convex import PseudoHuber, SoftMargin
 from gcon.privacy.randomness import SystemRandomness
@@ -34,7 +41,7 @@ def audited(epsilon, *, width=1, restart=0.8, influence=None, loss=None, broken=
         steps=math.inf,
         width=width,
         ridge=theorem.ridge + theorem.extra_ridge,
-        noise_rate=theorem.noise_rate * broken,
+        noise=RadialNoise(theorem.noise_rate * broken),
     )
     return pair, privacy_losses(pair, draws=draws, randomness=SystemRandomness())
 
@@ -55,7 +62,7 @@ def test_loss_stays_below_epsilon_in_both_directions(epsilon, width):
         targets=pair.targets,
         loss=pair.loss,
         ridge=pair.ridge,
-        noise_rate=pair.noise_rate,
+        noise=pair.noise,
     )
     for sample in (losses, privacy_losses(swapped, draws=30_000, randomness=SystemRandomness())):
         assert measured_epsilon(sample, DELTA) <= probabilistic_epsilon(sample, DELTA) <= epsilon

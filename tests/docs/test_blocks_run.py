@@ -180,6 +180,7 @@ def ask_for_help(words):
     script, options = script_of(words), [word for word in words[1:] if word.startswith("--")]
     with pytest.MonkeyPatch.context() as patch, capture() as printed:
         patch.setattr(sys, "argv", [str(script), "--help"])
+        patch.syspath_prepend(script.parent)  # as python does for a script
         with pytest.raises(SystemExit) as stopped:
             runpy.run_path(str(script), run_name="__main__")
     said = printed.getvalue()
@@ -245,7 +246,7 @@ class TestTheRunnerItself:
             "```bash\ngcon plan --epsilon -1\n```",
             "```bash\ntrue  # exit code 2\n```",
             "```bash\nmake no-such-target\n```",
-            "```bash\n.venv/bin/python -m gcon.experiments.accuracy --no-such-option 1\n```",
+            "```bash\n.venv/bin/python -m gcon.experiments.baselines --no-such-option 1\n```",
             "```python\nprint(1)\n```\n```text\n2\n```",
             "```text\nnobody printed this\n```",
             '```toml title="x.toml"\n= 1\n```',

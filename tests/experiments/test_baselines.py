@@ -3,13 +3,16 @@
 import dataclasses
 import json
 import time
+from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
 from gcon.baselines import GAP
 from gcon.baselines.interface import PrivateMethod
 from gcon.datasets.synthetic import social_circles
 from gcon.experiments import baselines
+from gcon.experiments.baselines import Effort
 from gcon.experiments.baselines_page import page
 from gcon.experiments.grids import COMPETITORS, Competitor, competitor
 from gcon.mechanisms.neighbour_sums import gaussian_sums_plan
@@ -25,16 +28,15 @@ TINY = Competitor(
     chosen_by="cached",
     shown=("cached", "own-edges"),
 )
+EFFORT = Effort(lines=("gap",), epsilons=(1.0,), final_runs=3)
+GROUP = ("gap", "citeseer", 1.0)
 
 
 @pytest.fixture
 def small(monkeypatch):
     graph = social_circles(150, num_classes=3, per_class=8, num_validation=40, num_test=60, seed=1)
-    monkeypatch.setattr(baselines, "_graph", lambda dataset, split: graph)
+    monkeypatch.setattr(baselines, "open_graph", lambda dataset, run: SimpleNamespace(graph=graph))
     monkeypatch.setattr(baselines, "competitor", lambda name: TINY)
-    monkeypatch.setattr(baselines, "COMPETITORS", (TINY,))
-    monkeypatch.setattr(baselines, "EPSILONS", (1.0,))
-    monkeypatch.setattr(baselines, "FINAL_RUNS", 3)
 
 
 def without_seconds(folder):
@@ -46,21 +48,20 @@ def without_seconds(folder):
 
 
 def test_interrupted_work_resumes_and_equals_uninterrupted_work(small, tmp_path):
-    group = ("gap", "citeseer", 1.0)
-    assert baselines.finish_group(tmp_path / "whole", group, FAR)
-    assert not baselines.finish_group(tmp_path / "parts", group, time.time() - 1)  # no time at all
+    assert baselines.finish_group(tmp_path / "whole", GROUP, FAR, EFFORT)
+    assert not baselines.finish_group(tmp_path / "parts", GROUP, time.time() - 1, EFFORT)  # no time at all
     for name in ("search0", "final"):  # two units are there already, as after a kill
-        unit = baselines.unit_name(group, name)
+        unit = baselines.unit_name(GROUP, name)
         baselines.UnitStore(tmp_path / "parts").write(
             unit, json.loads((tmp_path / "whole" / f"{unit}.json").read_text())
         )
-    assert baselines.finish_group(tmp_path / "parts", group, FAR)
+    assert baselines.finish_group(tmp_path / "parts", GROUP, FAR, EFFORT)
     assert without_seconds(tmp_path / "parts") == without_seconds(tmp_path / "whole")
 
 
 def test_the_table_has_a_line_for_every_access(small, tmp_path):
-    assert baselines.finish_group(tmp_path, ("gap", "citeseer", 1.0), FAR)
-    sheet = baselines.table(tmp_path, ["gap"], ["citeseer", "pubmed"])
+    assert baselines.finish_group(tmp_path, GROUP, FAR, EFFORT)
+    sheet = baselines.table(tmp_path, EFFORT, ["citeseer", "pubmed"])
     text = page(sheet)
     lines = sheet.splitlines()
     assert len(lines) == 3
@@ -70,8 +71,8 @@ def test_the_table_has_a_line_for_every_access(small, tmp_path):
 
 
 def test_the_table_says_that_tuning_is_not_charged(small, tmp_path):
-    assert baselines.finish_group(tmp_path, ("gap", "citeseer", 1.0), FAR)
-    sheet = baselines.table(tmp_path, ["gap"], ["citeseer"])
+    assert baselines.finish_group(tmp_path, GROUP, FAR, EFFORT)
+    sheet = baselines.table(tmp_path, EFFORT, ["citeseer"])
     before, *rows = page(sheet).split("\n| ")
     assert "This tuning is **not charged**" in before
     assert all("validation (cached), uncharged" in line for line in sheet.splitlines()[1:])
@@ -79,7 +80,7 @@ def test_the_table_says_that_tuning_is_not_charged(small, tmp_path):
 
 
 def test_units_hold_the_numbers_of_the_noise_plan(small, tmp_path):
-    assert baselines.finish_group(tmp_path, ("gap", "citeseer", 1.0), FAR)
+    assert baselines.finish_group(tmp_path, GROUP, FAR, EFFORT)
     units = without_seconds(tmp_path)
     assert len(units) == 4  # the defaults, two draws of the grid, and the final runs
     for unit in units.values():
@@ -112,15 +113,14 @@ def test_every_private_line_records_its_plan(small, entry):
 
 
 def test_older_units_without_plans_are_still_read(small, tmp_path):
-    group = ("gap", "citeseer", 1.0)
-    assert baselines.finish_group(tmp_path, group, FAR)
-    expected = baselines.table(tmp_path, ["gap"], ["citeseer"])
+    assert baselines.finish_group(tmp_path, GROUP, FAR, EFFORT)
+    expected = baselines.table(tmp_path, EFFORT, ["citeseer"])
     for path in tmp_path.iterdir():
         unit = json.loads(path.read_text())
         del unit["releases"]
         path.write_text(json.dumps(unit))
-    assert baselines.finish_group(tmp_path, group, 0.0)  # nothing is left to do
-    assert baselines.table(tmp_path, ["gap"], ["citeseer"]) == expected
+    assert baselines.finish_group(tmp_path, GROUP, 0.0, EFFORT)  # nothing is left to do
+    assert baselines.table(tmp_path, EFFORT, ["citeseer"]) == expected
 
 
 def test_every_run_of_every_unit_draws_its_own_noise(small, monkeypatch, tmp_path):
@@ -131,7 +131,7 @@ def test_every_run_of_every_unit_draws_its_own_noise(small, monkeypatch, tmp_pat
         return SeededRandomness(seed)
 
     monkeypatch.setattr(baselines, "SeededRandomness", recording)
-    assert baselines.finish_group(tmp_path, ("gap", "citeseer", 1.0), FAR)
+    assert baselines.finish_group(tmp_path, GROUP, FAR, EFFORT)
     assert len(seeds) == 3 * baselines.SEARCH_RUNS + 3
     assert len(set(seeds)) == len(seeds)
 
@@ -157,9 +157,9 @@ def test_what_does_not_fit_is_skipped_and_named(small, monkeypatch, tmp_path):
         shown=("cached",),
     )
     monkeypatch.setattr(baselines, "competitor", lambda name: large)
-    monkeypatch.setattr(baselines, "COMPETITORS", (large,))
-    assert baselines.finish_group(tmp_path, ("flips", "citeseer", 1.0), FAR)
-    assert "skipped" in baselines.table(tmp_path, ["flips"], ["citeseer"])
+    effort = dataclasses.replace(EFFORT, lines=("flips",))
+    assert baselines.finish_group(tmp_path, ("flips", "citeseer", 1.0), FAR, effort)
+    assert "skipped" in baselines.table(tmp_path, effort, ["citeseer"])
 
 
 def test_no_private_method_is_chosen_by_exact_edges():
@@ -178,9 +178,56 @@ def test_candidates_build_and_are_the_same_everywhere():
             entry.build(settings, epsilon=1.0 if entry.spends else None, seed=0)
 
 
-def test_no_two_runs_share_their_noise():
+def test_no_two_units_share_their_noise(small, monkeypatch):
+    seeds = []
+    monkeypatch.setattr(baselines, "SeededRandomness", seeds.append)
+    fitted = SimpleNamespace(receipts=(), trained=SimpleNamespace(scorers={}))
+    method = SimpleNamespace(private=False, fit=lambda graph, *, randomness: fitted)
+    entry = SimpleNamespace(method=method, build=lambda settings, *, epsilon, seed: method)
     names = [
-        baselines.unit_name(("gap", dataset, 1.0), stage) for dataset in ("a", "b") for stage in ("search0", "final")
+        baselines.unit_name(("gap", dataset, epsilon), stage)
+        for dataset in ("a", "b")
+        for epsilon in (1.0, 2.0)
+        for stage in ("search0", "search1", "final")
     ]
-    seeds = [baselines._noise_seed(name, run) for name in names for run in range(12)]
-    assert len(set(seeds)) == len(seeds)
+    for name in names:
+        baselines.score(entry, "a", 1.0, {}, range(12), name)
+    assert len(set(seeds)) == len(seeds) == 12 * len(names)
+
+
+def test_all_groups_are_named_and_only_spenders_have_budgets():
+    effort = Effort(lines=("mlp", "gap"), epsilons=(1.0, 4.0))
+    assert list(baselines.groups(effort, ["a", "b"])) == [
+        ("mlp", "a", None), ("mlp", "b", None),
+        ("gap", "a", 1.0), ("gap", "a", 4.0), ("gap", "b", 1.0), ("gap", "b", 4.0),
+    ]  # fmt: skip
+    assert set(baselines.FULL.lines) == {entry.name for entry in COMPETITORS}
+    assert (baselines.FULL.epsilons, baselines.FULL.final_runs) == ((0.5, 1.0, 2.0, 3.0, 4.0), 10)
+
+
+def test_one_candidate_means_the_defaults_without_a_search(small, tmp_path):
+    effort = dataclasses.replace(EFFORT, candidates=1, final_runs=1)
+    assert baselines.finish_group(tmp_path, GROUP, FAR, effort)
+    (unit,) = without_seconds(tmp_path).values()
+    assert unit["settings"] == TINY.candidates()[0]
+    sheet = baselines.table(tmp_path, effort, ["citeseer"])
+    assert "nothing (defaults)" in sheet
+    assert "validation" not in sheet
+
+
+def test_finished_groups_are_not_given_out_again(small, monkeypatch, tmp_path):
+    given = []
+
+    def in_turn(tasks, *, workers, console):
+        given.append([task.name for task in tasks if task.work is not None])
+        return sum(not task.work() for task in tasks if task.work is not None)
+
+    monkeypatch.setattr(baselines, "in_parallel", in_turn)
+    effort = dataclasses.replace(EFFORT, candidates=1, final_runs=1)
+    one, both = [GROUP], [GROUP, ("gap", "pubmed", 1.0)]
+    options = {"workers": 1, "console": Console(quiet=True)}
+    assert baselines.finish_groups(tmp_path, both, effort, deadline=0.0, **options) == 2
+    assert baselines.finish_groups(tmp_path, one, effort, deadline=FAR, **options) == 0
+    assert baselines.finish_groups(tmp_path, both, effort, deadline=FAR, **options) == 0
+    first, second = "gap citeseer 1.0", "gap pubmed 1.0"
+    assert given == [[first, second], [first], [second]]

@@ -155,8 +155,13 @@ def test_what_cannot_be_drawn_is_refused():
         draw("fig9", [one])
     with pytest.raises(InputError, match="one kind"):
         draw("fig1", [one, point("fig1", "actor", "GAP", "control", "any")])
-    with pytest.raises(InputError, match="nowhere"):
-        panels([point("fig1", "nowhere", "GAP", "competitor", "2")])
+
+
+def test_a_graph_that_is_not_in_the_paper_has_a_panel_after_those_that_are():
+    ((*others, last),) = panels([point("fig1", "made-up", "GAP", "competitor", "2")], GRAPHS["fig1"])
+    assert [panel.graph for panel in others] == list(GRAPHS["fig1"])
+    assert not any(panel.points for panel in others)
+    assert (last.title, len(last.points)) == ("made-up", 1)
 
 
 def test_markdown_cells():

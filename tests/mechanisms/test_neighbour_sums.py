@@ -15,6 +15,7 @@ import scipy.special
 import scipy.stats
 import torch
 
+from gcon.audit.lower_bound import epsilon_lower_bound
 from gcon.calibrate.composition import gaussian_total
 from gcon.calibrate.gaussian import gaussian_delta, gaussian_epsilon, gaussian_multiplier
 from gcon.errors import InputError, PlanMismatchError, PrivateComputationError
@@ -406,24 +407,6 @@ def test_noise_from_a_seed_is_charged_as_infinite():
 # --- audit ------------------------------------------------------------------------------------------------------------
 
 
-def lower_bound(near, far, delta):
-    """A lower bound on epsilon at this delta that is wrong with probability below 5e-7 (Clopper-Pearson).
-
-    The threshold is chosen on the first half of the scores and measured on the second half.
-    """
-    half = len(near) // 2
-
-    def bound(cut, part):
-        hits, alarms = int((near[part] >= cut).sum()), int((far[part] >= cut).sum())
-        low = scipy.stats.binomtest(hits, half).proportion_ci(1 - 5e-7, "exact").low - delta
-        high = scipy.stats.binomtest(alarms, half).proportion_ci(1 - 5e-7, "exact").high
-        return math.log(low / high) if low > 0 else 0.0
-
-    cuts = np.quantile(np.concatenate([near[:half], far[:half]]), np.linspace(0.02, 0.98, 49))
-    best = max(cuts, key=lambda cut: bound(cut, slice(half)))
-    return bound(best, slice(half, None))
-
-
 def likelihood_ratio(law, outcome, change):
     """The logarithm of the ratio of densities, up to a positive factor; `outcome` has the sums without the edge taken off."""
     if law == "gaussian":
@@ -456,8 +439,8 @@ def halved(plan):
 def test_audit_on_two_nodes_finds_epsilon_and_catches_half_the_noise(law, rounds):
     epsilon, delta = 1.0, (0.01 if law == "gaussian" else 0.0)
     plan = gaussian_sums_plan(epsilon, delta, rounds) if law == "gaussian" else laplace_sums_plan(epsilon, rounds)
-    assert 0.3 <= lower_bound(*pair_scores(plan, 40_000), delta) <= epsilon
-    assert lower_bound(*pair_scores(halved(plan), 40_000), delta) > epsilon
+    assert 0.3 <= epsilon_lower_bound(*pair_scores(plan, 40_000), delta) <= epsilon
+    assert epsilon_lower_bound(*pair_scores(halved(plan), 40_000), delta) > epsilon
 
 
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
@@ -479,6 +462,6 @@ def test_audit_on_twenty_nodes(law):
             out = torch.stack([mechanism.apply(edges, SystemRandomness())[0] for _ in range(2_000)])
             yield likelihood_ratio(law, out - base, change).numpy()
 
-    assert lower_bound(*scores(plan), delta) <= epsilon
+    assert epsilon_lower_bound(*scores(plan), delta) <= epsilon
     weak = SimpleNamespace(rounds=1, law=law, scale=plan.scale / 4)
-    assert lower_bound(*scores(weak), delta) > epsilon
+    assert epsilon_lower_bound(*scores(weak), delta) > epsilon

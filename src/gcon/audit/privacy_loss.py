@@ -3,15 +3,17 @@
 For a given noise B the minimiser W on the first graph is known exactly, and so is the one noise B' that leads to the
 same W on the second graph. The densities of W under the two graphs therefore have the ratio
 
-    loss = log |det J' / det J| + noise_rate * sum_j (|b_j'| - |b_j|),
+    loss = log |det J / det J'| + sum_j (energy(b_j') - energy(b_j)),
 
-with J the Jacobian of the map from weights to noise. Over draws of B this is the privacy loss random variable itself:
+with J the Jacobian of the map from weights to noise and e^-energy the density of the noise (`RadialNoise` in the paper's
+mechanism, `GaussianNoise` in Theorem C). Over draws of B this is the privacy loss random variable itself:
 the smallest epsilon that it allows for a given delta is what the mechanism really spends on this pair.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol, final
 
 import torch
 from torch import Tensor
@@ -20,9 +22,52 @@ from gcon.graphs.edges import public_edges
 from gcon.losses.convex import ConvexLoss
 from gcon.perturb.noise import objective_noise
 from gcon.perturb.objective import PerturbedObjectives
+from gcon.perturb.sampling import standard_normals
 from gcon.privacy.randomness import Randomness
 from gcon.propagate.schemes import Schemes, propagate
 from gcon.solve.newton import minimise
+
+
+class NoiseLaw(Protocol):
+    """The law of one column of the noise, as the mechanism really uses it (an audit may pass a broken one)."""
+
+    def draw(self, randomness: Randomness, *, columns: int, width: int) -> Tensor:
+        """Independent columns of noise, one a row."""
+
+    def energy(self, noise: Tensor) -> Tensor:
+        """Minus the logarithm of the density of every row, up to a constant."""
+
+
+@final
+@dataclass(frozen=True)
+class RadialNoise:
+    """Theorem 1: density proportional to exp(-rate |b|)."""
+
+    rate: float
+
+    def draw(self, randomness: Randomness, *, columns: int, width: int) -> Tensor:
+        """Independent columns of noise, one a row."""
+        return objective_noise(randomness, noise_rate=self.rate, num_features=width, num_classes=columns)
+
+    def energy(self, noise: Tensor) -> Tensor:
+        """Rate times length."""
+        return self.rate * torch.linalg.vector_norm(noise, dim=1)
+
+
+@final
+@dataclass(frozen=True)
+class GaussianNoise:
+    """Theorem C: independent normal entries."""
+
+    scale: float
+
+    def draw(self, randomness: Randomness, *, columns: int, width: int) -> Tensor:
+        """Independent columns of noise, one a row."""
+        return self.scale * standard_normals(randomness, columns, width)
+
+    def energy(self, noise: Tensor) -> Tensor:
+        """|b|^2 / (2 scale^2)."""
+        return (noise / self.scale).square().sum(dim=1) / 2
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -34,7 +79,7 @@ class AuditedPair:
         targets: n_1 x c.
         loss: the loss.
         ridge: the total ridge.
-        noise_rate: beta, as the mechanism really uses it (an audit may pass a broken one).
+        noise: the law of the noise.
     """
 
     first: Tensor
@@ -42,7 +87,7 @@ class AuditedPair:
     targets: Tensor
     loss: ConvexLoss
     ridge: float
-    noise_rate: float
+    noise: NoiseLaw
 
 
 def privacy_losses(pair: AuditedPair, *, draws: int, randomness: Randomness, batch: int = 20_000) -> Tensor:
@@ -52,7 +97,7 @@ def privacy_losses(pair: AuditedPair, *, draws: int, randomness: Randomness, bat
 
 def _losses(pair: AuditedPair, draws: int, randomness: Randomness) -> Tensor:
     classes, width = pair.targets.shape[1], pair.first.shape[1]
-    flat = objective_noise(randomness, noise_rate=pair.noise_rate, num_features=width, num_classes=draws * classes)
+    flat = pair.noise.draw(randomness, columns=draws * classes, width=width)
     objectives = _objectives(pair, pair.first, flat.reshape(draws, classes, width))
     weights = minimise(objectives, torch.full((draws,), 1e-9, dtype=torch.float64)).reshape(-1, width)
     everything = torch.arange(draws * classes)
@@ -65,8 +110,8 @@ def _losses(pair: AuditedPair, draws: int, randomness: Randomness) -> Tensor:
     ]
     # d(noise)/d(weights) = -n_1 * Hessian: the densities of the weights carry its determinant.
     change = jacobians[0] - jacobians[1]
-    lengths = torch.linalg.vector_norm(other_noise, dim=1) - torch.linalg.vector_norm(flat, dim=1)
-    losses: Tensor = (change + pair.noise_rate * lengths).reshape(draws, classes).sum(dim=1)
+    energies = pair.noise.energy(other_noise) - pair.noise.energy(flat)
+    losses: Tensor = (change + energies).reshape(draws, classes).sum(dim=1)
     return losses
 
 
@@ -102,7 +147,7 @@ def _delta(losses: Tensor, epsilon: float) -> float:
 
 
 def isolated_pair(
-    loss: ConvexLoss, *, restart: float, steps: float, width: int, ridge: float, noise_rate: float
+    loss: ConvexLoss, *, restart: float, steps: float, width: int, ridge: float, noise: NoiseLaw
 ) -> AuditedPair:
     """The worst small pair: two nodes with opposite features and different classes, with and without their edge."""
     features = torch.zeros(2, width, dtype=torch.float64)
@@ -118,5 +163,5 @@ def isolated_pair(
         targets=targets,
         loss=loss,
         ridge=ridge,
-        noise_rate=noise_rate,
+        noise=noise,
     )

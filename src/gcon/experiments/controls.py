@@ -1,13 +1,4 @@
-"""Zero-budget controls: models trained without any edge, scored under the same access as the private result.
-
-A node's own edges are free at inference (the paper's rule), so a private model is worth its budget only if it beats
-these:
-
-- encoder alone: no edge at all;
-- encoder, one hop: the encoder's class probabilities averaged over a node's own neighbourhood;
-- self-training, one hop: the encoder retrained on its own confident predictions, then one hop;
-- GCON without edges: this very pipeline with the private aggregates left out (restart 1 in training), then one hop.
-"""
+"""The demo's zero-budget control: the encoder retrained on its own confident predictions, then one hop over own edges."""
 
 from __future__ import annotations
 
@@ -22,25 +13,10 @@ from gcon.graphs.edges import EdgeList
 from gcon.graphs.nodes import PublicNodes
 from gcon.propagate.schemes import Schemes, propagate
 
-CONTROL_RESTARTS = (0.1, 0.3, 0.4, 0.6, 0.8, 0.9)
-
 
 def one_hop(edges: EdgeList, values: Tensor, restart: float) -> Tensor:
     """Every node's values averaged with those of its own neighbours."""
     return propagate(edges, values, Schemes(restart=restart, steps=(1,)))
-
-
-def control_scores(
-    nodes: PublicNodes, edges: EdgeList, encoder: Encoder, settings: EncoderSettings
-) -> dict[str, Tensor]:
-    """Class scores of all nodes for every control and inference restart."""
-    trained = self_trained_encoder(nodes, encoder, settings)
-    scores = {"encoder alone": encoder.probabilities(nodes.features)}
-    scores["self-training"] = trained.probabilities(nodes.features)
-    for restart in CONTROL_RESTARTS:
-        for name, model in (("encoder, one hop", encoder), ("self-training, one hop", trained)):
-            scores[f"{name}|{restart:g}"] = one_hop(edges, model.probabilities(nodes.features).double(), restart)
-    return scores
 
 
 def self_trained_encoder(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import platform
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,42 +15,17 @@ from rich.console import Console
 from gcon.errors import InputError
 from gcon.evaluate.report_figures import check_matplotlib
 from gcon.experiments import baselines
-from gcon.experiments.reproduce import claims
 from gcon.experiments.reproduce.collect import Plan, points_of
 from gcon.experiments.reproduce.competitors import Sheet, level_points, read_sheet, spending_points
-from gcon.experiments.reproduce.figures import draw
-from gcon.experiments.reproduce.page import Section, page
-from gcon.experiments.reproduce.points import Point, to_csv
-from gcon.experiments.reproduce.tables import dataset_rows, dataset_table, figure_rows, markdown, measure
-from gcon.experiments.store import write_whole, write_whole_bytes
-from gcon.experiments.sweep.graphs import MADE_UP, open_graph
+from gcon.experiments.reproduce.points import Point
+from gcon.experiments.reproduce.write import FIGURES, PARTS, write_parts
+from gcon.experiments.sweep.graphs import MADE_UP
 from gcon.experiments.sweep.grid import PAPER_GRAPHS, paper_grid, quick_grid
 from gcon.experiments.sweep.run import Unit, run_units
 from gcon.experiments.sweep.store import ResultStore
 from gcon.version import __version__
 
-FIGURES = ("fig1", "fig2", "fig3", "fig4")
-PARTS = ("table2", *FIGURES, "claims")
 WHATS = (*PARTS, "all")
-TITLES = {
-    "fig1": "Fig. 1: accuracy against epsilon",
-    "fig2": "Fig. 2: effect of the steps on a private test graph, epsilon 4",
-    "fig3": "Fig. 3: effect of the steps on a public test graph, epsilon 4",
-    "fig4": "Fig. 4: effect of the restart with two steps",
-}
-WORDS = {
-    "fig1": (
-        "Own edges at inference. GCON: the paper's grid, delta 1/|E| and choice by validation, not charged. GCON, honest: "
-        "public delta, choices free or paid from epsilon. Of a competitor's variants and accesses the best on the test nodes is "
-        "drawn, with a public delta and settings by validation, not charged."
-    ),
-    "fig2": "Own edges at inference; all other settings by validation, not charged.",
-    "fig3": (
-        "The model's propagation over public edges. The paper does not say which edges are left out: in one reading those of "
-        "labelled nodes, in the other the nodes are split, the model is trained on one part and used on the other."
-    ),
-    "fig4": "Own edges at inference; all other settings by validation, not charged.",
-}
 QUICK_RUNS, FULL_RUNS = 2, 10
 
 
@@ -90,11 +63,20 @@ class Job:
                     raise InputError(
                         name, rule=f"must be one of {', '.join(known)}", got=value, fix="Check the spelling."
                     )
+        if not self.graphs or len(set(self.graphs)) < len(self.graphs):
+            raise InputError(
+                "graphs",
+                rule="must be some graphs, each once",
+                got=", ".join(self.graphs) or "none",
+                fix="Leave out repeats.",
+            )
         for name, number in (("runs", self.number_of_runs), ("workers", self.workers)):
             if number < 1:
                 raise InputError(name, rule="must be at least 1", got=number, fix="Leave it out for the default.")
         if not self.minutes > 0:
             raise InputError("minutes", rule="must be above 0", got=self.minutes, fix="Usual is 90.")
+        if any(path.exists() and not path.is_dir() for path in (self.out, *self.out.parents)):
+            raise InputError("out", rule="must be a folder", got=str(self.out), fix="Name another one.")
         if self.competitors is not None and not self.competitors.is_file():
             raise InputError(
                 "competitors",
@@ -130,7 +112,7 @@ class Outcome:
 def reproduce(job: Job, console: Console) -> Outcome:
     """Measure until the time is up, then write what there is."""
     check_matplotlib()
-    given = None if job.competitors is None else read_sheet(job.competitors.read_text())
+    given = None if job.competitors is None else read_sheet(job.competitors.read_text(errors="replace"))
     deadline = time.time() + 60 * job.minutes
     missing = run_units(list(_units(job)), job.out / "store", workers=job.workers, deadline=deadline, console=console)
     sheet: Sheet = given or []
@@ -139,7 +121,8 @@ def reproduce(job: Job, console: Console) -> Outcome:
         missing += unfinished
     elif given is None:
         sheet = _finished_competitors(job)
-    return Outcome(missing, tuple(_write(job, sheet)))
+    points = all_points(job, sheet)
+    return Outcome(missing, tuple(write_parts(job.parts, points, job.graphs, job.out, facts=_facts(job))))
 
 
 def _units(job: Job) -> Iterator[Unit]:
@@ -186,81 +169,6 @@ def all_points(job: Job, sheet: Sheet) -> list[Point]:
         for figure in ("fig1", "fig2", "fig4") if plan.graph != "actor" else ("fig1",):
             points += list(level_points(sheet, figure, plan.graph))
     return points
-
-
-def _write(job: Job, sheet: Sheet) -> Iterator[Path]:
-    points, sections, notes = all_points(job, sheet), [], []
-    if "table2" in job.parts:
-        rows = [measure(open_graph(graph, 0).graph) for graph in job.graphs if graph != MADE_UP]
-        columns, cells = dataset_rows(rows)
-        text = _csv([columns, *cells])
-        sections.append(
-            Section(
-                anchor="table2",
-                title="The datasets",
-                words="Published and measured.",
-                columns=columns,
-                rows=cells,
-                csv_name="table2.csv",
-                csv=text,
-            )
-        )
-        notes.append(f"## The datasets\n\n{dataset_table(rows)}")
-        yield from _files(job.out, {"table2.csv": text, "table2.md": dataset_table(rows)})
-    for figure in FIGURES:
-        if figure in job.parts:
-            own = [point for point in points if point.figure == figure]
-            drawing, picture = draw(figure, own)
-            columns, cells = figure_rows(own)
-            section = Section(
-                anchor=figure,
-                title=TITLES[figure],
-                words=WORDS[figure],
-                svg=drawing,
-                columns=columns,
-                rows=cells,
-                csv_name=f"{figure}.csv",
-                csv=to_csv(own),
-            )
-            sections.append(section)
-            notes.append(
-                f"## {TITLES[figure]}\n\n{WORDS[figure]}\n\n![{TITLES[figure]}]({figure}.svg)\n\n{markdown(own)}"
-            )
-            texts = {f"{figure}.csv": to_csv(own), f"{figure}.md": markdown(own), f"{figure}.svg": drawing}
-            yield from _files(job.out, texts)
-            yield write_whole_bytes(job.out / f"{figure}.png", picture)
-    if "claims" in job.parts:
-        found = claims.check(points)
-        verdicts = [(each.claim, each.verdict, each.numbers) for each in claims.overall(found)]
-        sections.append(
-            Section(
-                anchor="claims",
-                title="What the paper claims",
-                words="Tested on these numbers.",
-                columns=("claim", "verdict", "numbers"),
-                rows=verdicts,
-                csv_name="claims.csv",
-                csv=claims.to_csv(found),
-            )
-        )
-        notes.append(f"## What the paper claims\n\n{claims.markdown(found)}")
-        yield from _files(job.out, {"claims.csv": claims.to_csv(found), "claims.md": claims.markdown(found)})
-    facts = _facts(job)
-    heads = "\n".join(f"- {name}: {words}" for name, words in facts.items())
-    whole = "# The paper's figures and table, made again\n\n" + "\n\n".join([heads, *notes]) + "\n"
-    yield from _files(job.out, {"index.html": page(sections, facts=facts), "results.md": whole})
-
-
-def _files(folder: Path, texts: dict[str, str]) -> Iterator[Path]:
-    for name, text in texts.items():
-        write_whole(folder / name, text)
-        yield folder / name
-
-
-def _csv(rows: Sequence[Sequence[str]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
 
 
 def _facts(job: Job) -> dict[str, str]:

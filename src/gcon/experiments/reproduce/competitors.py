@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterator
 
 from gcon.errors import InputError
@@ -45,7 +46,28 @@ def read_sheet(text: str) -> Sheet:
             got="another table",
             fix="Pass what gcon.experiments.baselines wrote, for example docs/results/baselines.csv.",
         )
-    return [row for row in rows if row["mean"]]  # a skipped group has no mean
+    kept = [row for row in rows if row["mean"]]  # a skipped group has no mean
+    for row in kept:
+        _check_numbers(row)
+    return kept
+
+
+def _check_numbers(row: dict[str, str]) -> None:
+    """A number that is none would be found only when everything has been measured."""
+    try:
+        found = [float(row[name]) for name in ("mean", "standard deviation", "runs")]
+        if row["epsilon"] != ANY:
+            found.append(float(row["epsilon"]))
+        whole = all(map(math.isfinite, found)) and str(int(row["runs"])) == row["runs"]
+    except (TypeError, ValueError):
+        whole = False
+    if not whole:
+        raise InputError(
+            "competitors",
+            rule="must have numbers for epsilon (or any), mean, standard deviation and runs",
+            got=f"another row for {row['method']} on {row['graph']}",
+            fix="Make the table again.",
+        )
 
 
 def level_points(sheet: Sheet, figure: str, graph: str) -> Iterator[Point]:

@@ -82,10 +82,15 @@ def in_parallel(tasks: Sequence[Task], *, workers: int, console: Console) -> int
         bar = progress.add_task("", total=sum(task.cost for task in tasks))
         progress.update(bar, completed=sum(task.cost for task in tasks if task.work is None))
         futures = {pool.submit(task.work): task for task in waiting if task.work is not None}
-        for future in as_completed(futures):
-            task, finished = futures[future], future.result()
-            unfinished += not finished
-            progress.update(bar, advance=task.cost if finished else 0, description=task.name)
+        try:
+            for future in as_completed(futures):
+                task, finished = futures[future], future.result()
+                unfinished += not finished
+                progress.update(bar, advance=task.cost if finished else 0, description=task.name)
+        except BaseException:
+            # An error or Ctrl-C is told now, not after all that is waiting; what has begun may end.
+            pool.shutdown(cancel_futures=True)
+            raise
     return unfinished
 
 

@@ -1,0 +1,120 @@
+"""What all mechanisms that minimise a convex objective share: checks of public facts, and a certified solution.
+
+The mechanisms differ in where the noise is: in the objective (`objective_perturbation.py`, `gaussian_objective.py`) or
+on the solution (`output_perturbation.py`). None of them may continue with weights that have no certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from gcon.errors import InputError, NoCertificateError, PlanMismatchError
+from gcon.losses.convex import ConvexLoss
+from gcon.perturb.objective import PerturbedObjectives
+from gcon.propagate.aggregates import BoundedAggregates
+from gcon.solve.certificate import certified_gradient_norm
+from gcon.solve.newton import minimise
+
+
+class ConvexPlan(Protocol):
+    """What a plan says about the objective itself."""
+
+    @property
+    def loss(self) -> ConvexLoss:
+        """The registered loss."""
+
+    @property
+    def num_features(self) -> int:
+        """d, columns of the aggregates."""
+
+    @property
+    def num_labelled(self) -> int:
+        """n_1, rows in the loss."""
+
+    @property
+    def total_ridge(self) -> float:
+        """The modulus of strong convexity."""
+
+    @property
+    def tolerance(self) -> float:
+        """The largest gradient norm that is accepted as solved."""
+
+
+def check_training_rows(plans: Sequence[ConvexPlan], *, mask: Tensor, targets: Tensor) -> None:
+    """Refuse plans of different shapes, and rows in the loss that the plans were not made for. All of it is public."""
+    shapes = {(plan.num_features, plan.num_labelled, plan.loss.num_classes) for plan in plans}
+    if len(shapes) != 1:
+        raise InputError("plans", rule="must share one shape", got=f"{len(shapes)} shapes", fix="Split the batch.")
+    if mask.dtype != torch.bool or mask.dim() != 1:
+        raise InputError(
+            "mask",
+            rule="must hold one boolean a node",
+            got=str(mask.dtype),
+            fix="An index could count a row twice.",
+        )
+    (_, labelled, classes), rows = shapes.pop(), int(mask.sum())
+    if tuple(targets.shape) != (labelled, classes) or rows != labelled:
+        raise PlanMismatchError(
+            f"plan made for {labelled} labelled nodes and {classes} classes; got {rows} rows in the loss and targets "
+            f"of shape {tuple(targets.shape)}. Make the plan from the rows that are in the loss."
+        )
+    if not bool(((targets >= 0) & (targets <= 1)).all()):  # also refuses NaN
+        raise InputError("targets", rule="must lie in [0, 1]", got="a value outside", fix="The loss bounds need it.")
+
+
+def check_cover(bounded: BoundedAggregates, *, edge_influence: float, num_features: int, num_nodes: int) -> None:
+    """Refuse aggregates with a larger influence, or of another shape, than a plan was made for."""
+    if not edge_influence >= bounded.edge_influence:  # also refuses NaN
+        raise PlanMismatchError(
+            f"plan made for edge influence {edge_influence:g}; the aggregates carry "
+            f"{bounded.edge_influence:g}. Make the plan from the aggregates' own bound."
+        )
+    if num_features != bounded.num_columns or num_nodes != bounded.num_rows:
+        raise PlanMismatchError(
+            f"plan made for {num_features} columns and {num_nodes} nodes; the aggregates have "
+            f"{bounded.num_columns} and {bounded.num_rows}."
+        )
+
+
+def certified_weights(
+    plans: Sequence[ConvexPlan], *, aggregates: Tensor, mask: Tensor, targets: Tensor, noises: Sequence[Tensor]
+) -> Tensor:
+    """The minimiser of every plan's objective, plans x classes x features, on the processor; or `NoCertificateError`.
+
+    Args:
+        plans: give loss, ridge and tolerance.
+        aggregates: opened, all nodes.
+        mask: which nodes are in the loss.
+        targets: of those.
+        noises: one c x d matrix a plan, the linear term of its objective.
+
+    Privacy:
+        The result depends on edges without the noise that a mechanism adds afterwards: it stays inside `apply`.
+    """
+    rows = aggregates if bool(mask.all()) else aggregates[mask.to(aggregates.device)]
+    objectives = PerturbedObjectives(
+        aggregates=rows,
+        targets=targets.to(aggregates.device),
+        losses=[plan.loss for plan in plans],
+        ridges=aggregates.new_tensor([plan.total_ridge for plan in plans]),
+        noises=torch.stack(list(noises)).to(aggregates.device),
+    )
+    weights = minimise(objectives, aggregates.new_tensor([plan.tolerance for plan in plans])).cpu()
+    # Whatever device the solver ran on, its answer is checked on the processor.
+    rows = rows.cpu()
+    for index, plan in enumerate(plans):
+        norm = certified_gradient_norm(
+            weights[index],
+            aggregates=rows,
+            targets=targets,
+            loss=plan.loss,
+            ridge=plan.total_ridge,
+            noise=noises[index],
+        )
+        if not norm <= plan.tolerance:
+            raise NoCertificateError("a gradient norm above the tolerance")
+    return weights

@@ -1,0 +1,53 @@
+"""A statistic: a named matrix computed from private edges, with the proven bound on what one edge can change in it.
+
+A statistic alone releases nothing. `gcon.mechanisms.gaussian_release` adds the noise that its sensitivity asks for, behind
+the gate `release_statistic`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from gcon.graphs.edges import EdgeList
+
+
+class Statistic(ABC):
+    """One private matrix.
+
+    The public parts (features, targets, settings) are given at construction, copied, and fixed from then on; so is the
+    sensitivity. The edges are an argument of `of` alone.
+
+    Privacy:
+        Only the classes listed in `proven.py` may be released: a sensitivity without a proof is refused.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What it is, for ledger and receipt."""
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> float:
+        """The Frobenius norm of the change that one undirected edge can cause, at most. From public numbers alone."""
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the matrix is symmetric; its noise is then too."""
+        return False
+
+    @property
+    def edge_free(self) -> Tensor | None:
+        """True where an entry cannot depend on any edge (broadcasts to the value); None: nowhere. It gets no noise."""
+        return None
+
+    @abstractmethod
+    def public_record(self) -> Mapping[str, object]:
+        """Its settings as public numbers and words."""
+
+    @abstractmethod
+    def of(self, edges: EdgeList) -> Tensor:
+        """The exact value, float64. Called inside a gate only: the result is as private as the edges."""

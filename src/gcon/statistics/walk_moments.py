@@ -1,0 +1,68 @@
+"""Walk moments, F' Z: like edge moments, over walks of several steps (docs/proofs/class-sums.md, 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import final
+
+import torch
+from torch import Tensor
+
+from gcon.graphs.edges import EdgeList
+from gcon.propagate.schemes import Schemes, propagate
+from gcon.statistics.rows import check_nodes, checked_rows
+from gcon.statistics.statistic import Statistic
+from gcon.statistics.walks import joint_bound, walk_bounds
+
+
+@final
+class WalkMoments(Statistic):
+    """The d x s d matrix F' Z with Z = (1/s) [R_m1 F, ..., R_ms F]. Not symmetric: rows of R_m are.
+
+    The block of a scheme without steps is F' F / s, which everybody can compute: it is released without noise.
+
+    Args:
+        rows: F, n x d: public, or computed from what was released before.
+        schemes: restart, steps and clip.
+
+    Privacy:
+        One edge moves a block by at most the longest row of F times the edge influence of R_m F, that is r D_F psi (for
+        one step by Theorem G, which is smaller where the diameter is less than twice the longest row).
+    """
+
+    def __init__(self, rows: Tensor, schemes: Schemes) -> None:
+        self._rows, self._schemes = checked_rows("rows", rows), schemes
+        self._bounds = walk_bounds(self._rows, self._rows, schemes)
+
+    @property
+    def name(self) -> str:
+        """What it is."""
+        return "walk moments"
+
+    @property
+    def sensitivity(self) -> float:
+        """(1/s) sqrt(sum over the schemes of their bounds squared)."""
+        return joint_bound(self._bounds)
+
+    @property
+    def edge_free(self) -> Tensor | None:
+        """The columns of schemes that read no edge."""
+        free = torch.tensor([bound.value == 0 for bound in self._bounds])
+        return free.repeat_interleave(self._rows.shape[1])[None, :] if free.any() else None
+
+    def public_record(self) -> Mapping[str, object]:
+        """Shape, schemes and the bound of every scheme."""
+        return {
+            "rows": self._rows.shape[1],
+            "columns": self._rows.shape[1] * self._schemes.num_blocks,
+            "restart": self._schemes.restart,
+            "steps": list(self._schemes.steps),
+            "clip": self._schemes.clip,
+            "bounds": [bound.reason for bound in self._bounds],
+        }
+
+    def of(self, edges: EdgeList) -> Tensor:
+        """F' Z."""
+        check_nodes(edges, self._rows)
+        moments: Tensor = self._rows.T @ propagate(edges, self._rows, self._schemes)
+        return moments

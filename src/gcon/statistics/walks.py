@@ -1,0 +1,60 @@
+"""What one edge can change in Y' R_m X, for public matrices X and Y with one row a node (docs/proofs/class-sums.md)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from gcon.propagate.influence import class_sum_influence, edge_influence
+from gcon.propagate.schemes import Schemes
+from gcon.statistics.bilinear_sums import bilinear_bound, extent_of
+from gcon.statistics.rows import ALLOWANCE, longest_rows
+
+
+@dataclass(frozen=True)
+class WalkBound:
+    """The bound of one scheme's block, and the argument that it comes from."""
+
+    value: float
+    reason: str
+
+
+def walk_bounds(features: Tensor, weights: Tensor, schemes: Schemes) -> tuple[WalkBound, ...]:
+    """For every scheme a bound on the Frobenius change of weights' (R_m features) by one edge; without the factor 1/s.
+
+    The smallest of what is proven:
+
+    - any weights: longest row of the weights times the edge influence;
+    - weights without a negative entry: largest row sum times the class-sum constant, in its proven cells;
+    - one step without clipping: Theorem G.
+
+    Privacy:
+        Reads public matrices only.
+    """
+    extent, num_nodes = extent_of(features), len(features)
+    longest, _ = longest_rows(weights)
+    positive = bool((weights >= 0).all())
+    largest_sum = float(weights.sum(dim=1).max()) * (1 + ALLOWANCE) if weights.numel() else 0.0
+    bounds = []
+    for steps in schemes.steps:
+        one = Schemes(restart=schemes.restart, steps=(steps,), clip=schemes.clip)
+        if not one.reads_edges or num_nodes < 2:
+            bounds.append(WalkBound(0.0, "no edge is read"))
+            continue
+        influence = edge_influence(one, extent, num_nodes=num_nodes)
+        options = [(longest * influence.value, f"influence, {influence.bounds[0]}")]
+        if positive:
+            per_sum = class_sum_influence(one, extent, num_nodes=num_nodes)[0]
+            options.append((largest_sum * per_sum.value, f"class sums, {per_sum.bounds[0]}"))
+        if steps == 1 and schemes.clip == 0.5:
+            options.append(((1 - schemes.restart) * bilinear_bound(extent_of(weights), extent), "one step"))
+        value, reason = min(options)
+        bounds.append(WalkBound(value * (1 + ALLOWANCE), reason))
+    return tuple(bounds)
+
+
+def joint_bound(bounds: tuple[WalkBound, ...]) -> float:
+    """Of the blocks side by side, each divided by their number: (1/s) sqrt(sum of squares)."""
+    return math.hypot(*(bound.value for bound in bounds)) / len(bounds) * (1 + 1e-14)

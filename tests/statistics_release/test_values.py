@@ -1,0 +1,195 @@
+"""What the statistics compute, what they refuse, and what they hold in memory."""
+
+import math
+
+import networkx
+import numpy as np
+import pytest
+import torch
+
+from gcon.errors import InputError, PlanMismatchError
+from gcon.graphs.edges import public_edges
+from gcon.propagate.schemes import Schemes
+from gcon.statistics.bilinear_sums import BilinearSums
+from gcon.statistics.blocks import neighbour_sum_blocks, node_blocks
+from gcon.statistics.class_sums import ClassSums
+from gcon.statistics.edge_moments import EdgeMoments
+from gcon.statistics.neighbour_rows import NeighbourRows
+from gcon.statistics.proven import PROVEN
+from gcon.statistics.rows import longest_rows
+from gcon.statistics.statistic import Statistic
+from gcon.statistics.walk_moments import WalkMoments
+
+SIZE = 40
+GRAPH = networkx.gnp_random_graph(SIZE, 0.1, seed=4)
+DENSE = torch.from_numpy(networkx.to_numpy_array(GRAPH))
+EDGES = public_edges(torch.tensor(list(GRAPH.edges)).T, SIZE)
+RANDOM = torch.Generator().manual_seed(0)
+ROWS = torch.randn(SIZE, 5, generator=RANDOM, dtype=torch.float64)
+TARGETS = torch.eye(3, dtype=torch.float64)[torch.randint(3, (SIZE,), generator=RANDOM)]
+EYE = torch.eye(SIZE, dtype=torch.float64)
+SCHEMES = Schemes(restart=0.4, steps=(0, 2, math.inf))
+
+
+def walk(steps, restart=0.4):
+    transition = (DENSE + EYE) / (DENSE.sum(dim=1, keepdim=True) + 1)
+    if math.isinf(steps):
+        return restart * torch.linalg.inv(EYE - (1 - restart) * transition)
+    power = EYE
+    for _ in range(steps):
+        power = (1 - restart) * transition @ power + restart * EYE
+    return power
+
+
+def test_values_are_those_of_dense_matrices():
+    around = torch.cat([walk(steps) @ ROWS for steps in SCHEMES.steps], dim=1) / 3
+    loops = (DENSE + 2.5 * EYE) / (DENSE.sum(dim=1, keepdim=True) + 2.5)
+    for statistic, expected in (
+        (EdgeMoments(ROWS), ROWS.T @ DENSE @ ROWS),
+        (NeighbourRows(ROWS), DENSE @ ROWS),
+        (WalkMoments(ROWS, SCHEMES), ROWS.T @ around),
+        (ClassSums(ROWS, TARGETS, SCHEMES), around.T @ TARGETS),
+        (BilinearSums(ROWS, TARGETS, 2.5), ROWS.T @ loops @ TARGETS),
+    ):
+        assert type(statistic) in PROVEN
+        value = statistic.of(EDGES)
+        assert value.dtype == torch.float64
+        torch.testing.assert_close(value, expected, rtol=0, atol=1e-9)
+        assert torch.equal(value, value.T) if statistic.symmetric else not (value.shape[0] == value.shape[1] == 1)
+        assert statistic.symmetric == (statistic.name == "edge moments")
+
+
+def test_a_constant_column_counts_edges():
+    with_constant = torch.cat([ROWS, torch.full((SIZE, 1), 0.5)], dim=1)
+    assert float(EdgeMoments(with_constant).of(EDGES)[-1, -1]) == pytest.approx(0.25 * 2 * GRAPH.number_of_edges())
+
+
+def test_schemes_without_steps_are_edge_free_and_cost_nothing():
+    without = Schemes(restart=0.4, steps=(2, math.inf))
+    for make in (lambda schemes: ClassSums(ROWS, TARGETS, schemes), lambda schemes: WalkMoments(ROWS, schemes)):
+        three, two, none = make(SCHEMES), make(without), make(Schemes(restart=0.4, steps=(0,)))
+        assert three.sensitivity == pytest.approx(two.sensitivity * 2 / 3)  # the factor 1/s alone
+        assert two.edge_free is None
+        assert none.sensitivity == 0
+        free = three.edge_free.expand(three.of(EDGES).shape)
+        empty = public_edges(torch.empty(2, 0, dtype=torch.int64), SIZE)
+        assert torch.equal(three.of(EDGES)[free], three.of(empty)[free])
+        assert int(free.sum()) * 3 == free.numel()
+        assert make(Schemes(restart=1.0, steps=(2,))).sensitivity == 0
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e80, 1e-70])
+def test_rows_without_sense_are_refused(bad):
+    rows = torch.zeros(4, 2, dtype=torch.float64)
+    rows[1, 1] = bad
+    good, schemes = torch.ones(4, 2), Schemes(restart=0.5, steps=(2,))
+    for make in (
+        lambda: EdgeMoments(rows),
+        lambda: NeighbourRows(rows),
+        lambda: WalkMoments(rows, schemes),
+        lambda: ClassSums(rows, good, schemes),
+        lambda: ClassSums(good, rows, schemes),
+        lambda: BilinearSums(rows, good),
+        lambda: BilinearSums(good, rows),
+    ):
+        with pytest.raises(InputError, match="finite"):
+            make()
+
+
+def test_shapes_and_weights_are_checked():
+    for rows in (torch.ones(4), torch.ones(2, 2, 2), torch.ones(2, 2, dtype=torch.complex64)):
+        with pytest.raises(InputError, match="matrix"):
+            EdgeMoments(rows)
+    for make in (BilinearSums, lambda one, other: ClassSums(one, other, SCHEMES)):
+        with pytest.raises(InputError, match="rows of both"):
+            make(torch.ones(4, 2), torch.ones(5, 2))
+    for weight in (0.99, 0.0, -1.0, math.nan, math.inf, True):
+        with pytest.raises(InputError, match="self_weight"):
+            BilinearSums(torch.ones(4, 2), torch.ones(4, 2), weight)
+    with pytest.raises(PlanMismatchError, match="every node"):
+        EdgeMoments(torch.ones(SIZE + 1, 1)).of(EDGES)
+
+
+def test_rows_are_copied_so_that_the_sensitivity_stays_true():
+    rows = torch.ones(SIZE, 2, dtype=torch.float64)
+    statistics = [EdgeMoments(rows), NeighbourRows(rows), WalkMoments(rows, SCHEMES), BilinearSums(rows, rows)]
+    before = [statistic.of(EDGES) for statistic in statistics]
+    rows *= 1000
+    for statistic, value in zip(statistics, before, strict=True):
+        assert torch.equal(statistic.of(EDGES), value)
+
+
+def test_lengths_are_never_rounded_down():
+    random = np.random.default_rng(0)
+    for scale in (1e-40, 1.0, 1e40):
+        rows = random.normal(size=(30, 7)) * scale
+        exact = sorted((math.hypot(*row) for row in rows), reverse=True)
+        for found, length in zip(longest_rows(torch.from_numpy(rows)), exact[:2], strict=True):
+            assert length <= found <= length * (1 + 2e-9)
+    assert longest_rows(torch.zeros(3, 2)) == longest_rows(torch.zeros(0, 2)) == longest_rows(torch.zeros(3, 0)) == (0.0, 0.0)
+    assert longest_rows(torch.ones(1, 1))[1] == 0
+
+
+def test_nothing_can_change_on_one_node_or_with_one_row_that_is_not_zero():
+    one = torch.ones(1, 2)
+    schemes = Schemes(restart=0.5, steps=(2,))
+    for statistic in (EdgeMoments(one), NeighbourRows(one), WalkMoments(one, schemes), ClassSums(one, one, schemes)):
+        assert statistic.sensitivity == 0
+    assert EdgeMoments(torch.tensor([[5.0], [0.0], [0.0]])).sensitivity == 0
+    assert ClassSums(torch.ones(3, 2), torch.zeros(3, 2), schemes).sensitivity == 0
+
+
+def test_signed_targets_have_a_bound_of_their_own():
+    signed, schemes = ClassSums(ROWS, TARGETS - 0.5, SCHEMES), ClassSums(ROWS, TARGETS, SCHEMES)
+    assert signed.public_record()["bounds"] == ["no edge is read", "influence, sharp", "influence, sharp"]
+    assert schemes.public_record()["bounds"] == ["no edge is read", "class sums, phi", "class sums, phi"]
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most_entries", [1, 7, 100, 10**6])
+@pytest.mark.parametrize("most_nodes", [3, 10**6])
+def test_blocks_hold_so_many_neighbours_and_cover_all_nodes(most_entries, most_nodes):
+    star = networkx.star_graph(60)
+    for graph in (GRAPH, star, networkx.empty_graph(9), networkx.complete_graph(12), networkx.empty_graph(0)):
+        size = graph.number_of_nodes()
+        edges = public_edges(torch.tensor(list(graph.edges), dtype=torch.int64).reshape(-1, 2).T, size)
+        blocks = list(node_blocks(edges, most_entries=most_entries, most_nodes=most_nodes))
+        assert [node for block in blocks for node in range(block.start, block.stop)] == list(range(size))
+        for block in blocks:
+            held = int(edges.degrees[block].sum())
+            assert held <= max(most_entries, int(edges.degrees.max()))  # a node has at most n neighbours
+            assert 1 <= block.stop - block.start <= most_nodes
+        rows = torch.randn(size, 2, dtype=torch.float64)
+        parts = [
+            sums for _, sums in neighbour_sum_blocks(edges, rows, most_entries=most_entries, most_nodes=most_nodes)
+        ]
+        dense = torch.from_numpy(networkx.to_numpy_array(graph)) if size else torch.zeros(0, 0, dtype=torch.float64)
+        torch.testing.assert_close(torch.cat([rows[:0], *parts]), dense @ rows, rtol=0, atol=1e-12)
+
+
+def test_moments_of_many_edges_are_made_of_small_pieces(monkeypatch):
+    """Half a million neighbours, 40 columns: no piece is longer than the block's limit, so |E| x d never exists."""
+    size, limit = 1_000, 20_000
+    edges = public_edges(torch.randint(size, (2, 300_000), generator=RANDOM), size)
+    assert len(edges.columns) > 400_000
+    lengths = []
+
+    def limited(graph, rows):
+        for nodes, sums in neighbour_sum_blocks(graph, rows, most_entries=limit):
+            lengths.append((int(graph.degrees[nodes].sum()), len(sums)))
+            yield nodes, sums
+
+    rows = torch.randn(size, 40, generator=RANDOM, dtype=torch.float64)
+    whole = EdgeMoments(rows).of(edges)
+    monkeypatch.setattr("gcon.statistics.edge_moments.neighbour_sum_blocks", limited)
+    torch.testing.assert_close(EdgeMoments(rows).of(edges), whole, rtol=1e-12, atol=1e-9)
+    assert max(entries for entries, _ in lengths) <= limit
+    assert sum(nodes for _, nodes in lengths) == size
+    assert len(lengths) > 20
+
+
+def test_a_statistic_must_say_everything():
+    with pytest.raises(TypeError, match="abstract"):
+        Statistic()

@@ -103,8 +103,6 @@ def test_later_stages_see_what_was_released_and_nothing_else():
     assert out[2].standard_deviation == pytest.approx(out[2].sensitivity / PLAN.distance / math.sqrt(share), rel=1e-9)
 
 
-
-
 @pytest.mark.parametrize("shares", [(0.6, 0.5), (1.0, 1e-9), (0.3, 0.3, 0.3, 0.2)])
 def test_shares_above_one_are_refused_before_the_portion_is_computed(monkeypatch, shares):
     computed, real = [], EdgeMoments.of
@@ -150,7 +148,9 @@ def test_a_statistic_without_a_proof_is_refused():
 
 
 def test_infinite_epsilon_gives_exact_values_and_no_promise():
-    mechanism = release_jointly([Portion(MOMENTS, 0.5), Portion(SUMS, 0.5)], epsilon=math.inf, delta=1e-5, method="test")
+    mechanism = release_jointly(
+        [Portion(MOMENTS, 0.5), Portion(SUMS, 0.5)], epsilon=math.inf, delta=1e-5, method="test"
+    )
     for noisy, statistic in zip(mechanism.apply(EDGES, SystemRandomness()), (MOMENTS, SUMS), strict=True):
         assert torch.equal(noisy.value, statistic.of(EDGES))
         assert noisy.standard_deviation == 0

@@ -145,7 +145,9 @@ def test_every_cell_of_the_table_is_proven_for_all_degrees(restart, steps):
     assert is_proven(class_sum_constant(restart, steps), restart, steps)
 
 
-@pytest.mark.parametrize(("restart", "steps"), [(0.1, 2), (0.2, 3), (0.4, 5), (0.5, math.inf), (0.2, math.inf), (0.6, 3)])
+@pytest.mark.parametrize(
+    ("restart", "steps"), [(0.1, 2), (0.2, 3), (0.4, 5), (0.5, math.inf), (0.2, math.inf), (0.6, 3)]
+)
 def test_a_smaller_constant_is_not_proven(restart, steps):
     assert not is_proven(0.998 * PROVEN_CLASS_SUM_CELLS[restart, steps], restart, steps)
 

@@ -56,13 +56,15 @@ def test_plain_noise(statistic):
     check_scale(noise.ravel(), 1.0, LEVEL / 3)
     # Draws, rows and columns are independent.
     assert scipy.stats.spearmanr(noise[0].ravel(), noise[1].ravel()).pvalue > LEVEL / 3
-    assert scipy.stats.spearmanr(noise[0].ravel(), noise[0].T.ravel()).pvalue > LEVEL / 1e3  # the diagonal counts double
+    assert (
+        scipy.stats.spearmanr(noise[0].ravel(), noise[0].T.ravel()).pvalue > LEVEL / 1e3
+    )  # the diagonal counts double
     assert scipy.stats.spearmanr(noise[:, :-1].ravel(), noise[:, 1:].ravel()).pvalue > LEVEL / 3
 
 
 @pytest.fixture(scope="module")
 def symmetric():
-    return noise_of(EdgeMoments(ROWS), 12)
+    return noise_of(EdgeMoments(ROWS), 60)
 
 
 def test_symmetric_noise_on_and_off_the_diagonal(symmetric):

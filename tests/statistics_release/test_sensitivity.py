@@ -133,12 +133,19 @@ def test_searched_graphs(graph, name, seed):
 def test_bilinear_sums_by_climbing(weight):
     """Random steps that raise moved / sensitivity, from many starts: they approach 1 on a pair and never pass it."""
     random, best = torch.Generator().manual_seed(3), 0.0
-    for pairs, size in (([(0, 1)], 2), ([(0, 1), (1, 2)], 3), ([(0, 1), (0, 2), (1, 3)], 4), ([(0, 1), (0, 2), (1, 2)], 3)):
+    for pairs, size in (
+        ([(0, 1)], 2),
+        ([(0, 1), (1, 2)], 3),
+        ([(0, 1), (0, 2), (1, 3)], 4),
+        ([(0, 1), (0, 2), (1, 2)], 3),
+    ):
         for _ in range(4):
             rows, answers = (torch.randn(size, 2, generator=random, dtype=torch.float64) for _ in range(2))
             ratio = 0.0
             for _ in range(120):
-                tried = [old + 0.3 * torch.randn(size, 2, generator=random, dtype=torch.float64) for old in (rows, answers)]
+                tried = [
+                    old + 0.3 * torch.randn(size, 2, generator=random, dtype=torch.float64) for old in (rows, answers)
+                ]
                 statistic = BilinearSums(*tried, weight)
                 change = moved(statistic, pairs, pairs[0], size) / statistic.sensitivity
                 if change > ratio:
@@ -155,9 +162,7 @@ ATTAINED = {
     "class sums, one step": lambda: ClassSums(signs(), torch.eye(2), Schemes(restart=0.0, steps=(1,))),
     "class sums in the limit": lambda: ClassSums(signs(), torch.eye(2), Schemes(restart=0.8, steps=(INF,))),
     "class sums, two steps": lambda: ClassSums(signs(), 4 * torch.eye(2), Schemes(restart=0.7, steps=(2,))),
-    "class sums of three schemes": lambda: ClassSums(
-        signs(), torch.eye(2), Schemes(restart=0.8, steps=(0, 1, 5, INF))
-    ),
+    "class sums of three schemes": lambda: ClassSums(signs(), torch.eye(2), Schemes(restart=0.8, steps=(0, 1, 5, INF))),
     "walk moments, one step": lambda: WalkMoments(signs(), Schemes(restart=0.3, steps=(1,))),
     "walk moments in the limit": lambda: WalkMoments(signs(), Schemes(restart=0.8, steps=(INF,))),
     "walk moments, one step, one-hot rows": lambda: WalkMoments(torch.eye(2), Schemes(restart=0.3, steps=(1,))),
@@ -182,3 +187,15 @@ def test_centring_matters_for_bilinear_sums():
     statistic = BilinearSums(far, torch.tensor([[1.0], [1.0], [0.0]]), 1.0)
     change = moved(statistic, [(0, 1), (1, 2)], (1, 2), 3)
     assert 0.1 * 1 / 2 < change <= statistic.sensitivity
+
+
+@pytest.mark.parametrize("restart", [0.1, 0.2, 0.3])
+def test_two_joined_stars_come_close_in_the_limit(restart):
+    """Far more than one step's bound: opposite features on both sides, a class a side."""
+    leaves = 1000
+    pairs = [(0, 1), *((side, 2 + 2 * leaf + side) for leaf in range(leaves) for side in (0, 1))]
+    size = 2 + 2 * leaves
+    sides = torch.arange(size) % 2
+    features, schemes = (1.0 - 2 * sides)[:, None], Schemes(restart=restart, steps=(INF,))
+    for statistic in (ClassSums(features, torch.eye(2)[sides], schemes), WalkMoments(features, schemes)):
+        assert 0.97 * statistic.sensitivity < moved(statistic, pairs, (0, 1), size) <= statistic.sensitivity

@@ -102,7 +102,9 @@ BILINEAR = [  # self weight, rounds, spread, diameter of P, epsilon, delta, g, s
 ]
 
 
-@pytest.mark.parametrize(("weight", "rounds", "spread", "width", "epsilon", "delta", "multiplier", "bound", "sigma"), BILINEAR)
+@pytest.mark.parametrize(
+    ("weight", "rounds", "spread", "width", "epsilon", "delta", "multiplier", "bound", "sigma"), BILINEAR
+)
 def test_bilinear_sums(weight, rounds, spread, width, epsilon, delta, multiplier, bound, sigma):
     extents = FeatureExtent(spread, 0.0), FeatureExtent(width, width)
     assert gaussian_multiplier(epsilon, delta) == close(multiplier)

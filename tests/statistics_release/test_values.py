@@ -126,7 +126,12 @@ def test_lengths_are_never_rounded_down():
         exact = sorted((math.hypot(*row) for row in rows), reverse=True)
         for found, length in zip(longest_rows(torch.from_numpy(rows)), exact[:2], strict=True):
             assert length <= found <= length * (1 + 2e-9)
-    assert longest_rows(torch.zeros(3, 2)) == longest_rows(torch.zeros(0, 2)) == longest_rows(torch.zeros(3, 0)) == (0.0, 0.0)
+    assert (
+        longest_rows(torch.zeros(3, 2))
+        == longest_rows(torch.zeros(0, 2))
+        == longest_rows(torch.zeros(3, 0))
+        == (0.0, 0.0)
+    )
     assert longest_rows(torch.ones(1, 1))[1] == 0
 
 

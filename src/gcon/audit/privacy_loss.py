@@ -51,7 +51,8 @@ class RadialNoise:
 
     def energy(self, noise: Tensor) -> Tensor:
         """Rate times length."""
-        return self.rate * torch.linalg.vector_norm(noise, dim=1)
+        lengths: Tensor = torch.linalg.vector_norm(noise, dim=1)
+        return self.rate * lengths
 
 
 @final

@@ -5,7 +5,11 @@ import pytest
 import torch
 
 from gcon.baselines.controls import EncoderAlone, EncoderOneHop
-from gcon.baselines.feature_neighbours import (
+from gcon.baselines.self_training import SelfTraining
+from gcon.datasets import social_circles
+from gcon.encode.mlp import EncoderSettings, train_encoder
+from gcon.errors import AccessRefusedError, InputError
+from gcon.estimate.feature_graph import (
     Nearest,
     label_agreement,
     nearest_rows,
@@ -14,10 +18,6 @@ from gcon.baselines.feature_neighbours import (
     smoothed_rows,
     weighted_rows,
 )
-from gcon.baselines.self_training import SelfTraining
-from gcon.datasets import social_circles
-from gcon.encode.mlp import EncoderSettings, train_encoder
-from gcon.errors import AccessRefusedError, InputError
 from gcon.graphs.edges import public_edges
 from gcon.graphs.graph import PrivateGraph, PublicGraph, private_graph
 from gcon.graphs.nodes import PublicNodes

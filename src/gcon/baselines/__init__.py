@@ -9,6 +9,7 @@ from gcon.baselines.gpr_gnn import GPRGNN
 from gcon.baselines.interface import FittedMethod, Method, PrivateMethod
 from gcon.baselines.lpgnet import LPGNet
 from gcon.baselines.mlp import MLP
+from gcon.baselines.moments import Moments, MomentsWithoutEdges
 from gcon.baselines.progap import ProGAP
 from gcon.baselines.self_training import SelfTraining
 
@@ -18,6 +19,7 @@ METHODS: dict[str, type[Method]] = {
         EncoderAlone,
         EncoderOneHop,
         SelfTraining,
+        MomentsWithoutEdges,
         MLP,
         GCN,
         GPRGNN,
@@ -26,6 +28,7 @@ METHODS: dict[str, type[Method]] = {
         GAP,
         ProGAP,
         DPSGD,
+        Moments,
     )
 }
 
@@ -42,6 +45,8 @@ __all__ = [
     "FittedMethod",
     "LPGNet",
     "Method",
+    "Moments",
+    "MomentsWithoutEdges",
     "PrivateMethod",
     "ProGAP",
     "SelfTraining",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from gcon.baselines.interface import Method, Trained
@@ -39,6 +40,18 @@ class MLP(Method):
     def _train(
         self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
     ) -> Trained:
+        network = self._network(nodes)
+
+        def without_edges(features: Tensor, _: EdgeList | None) -> Tensor:
+            return logits_of(network, rows_with_sum_one(features))
+
+        return Trained(scorers={"none": without_edges})
+
+    def class_probabilities(self, nodes: PublicNodes) -> Tensor:
+        """Of all nodes, after training on them; for models that build on this one."""
+        return torch.softmax(logits_of(self._network(nodes), rows_with_sum_one(nodes.features)), dim=1)
+
+    def _network(self, nodes: PublicNodes) -> Perceptron:
         rows = rows_with_sum_one(nodes.features)
         with seeded(self.seed):
             network = Perceptron(
@@ -51,8 +64,4 @@ class MLP(Method):
             )
             training = Training(learning_rate=self.learning_rate, epochs=self.epochs)
             fit_on_rows(network, rows, nodes, training, weight_decay=self.weight_decay)
-
-        def without_edges(features: Tensor, _: EdgeList | None) -> Tensor:
-            return logits_of(network, rows_with_sum_one(features))
-
-        return Trained(scorers={"none": without_edges})
+        return network

@@ -11,19 +11,17 @@ likeness says nothing about the class (heterophily), averaging would hurt.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 
-import torch
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from torch import Tensor
-from torch.nn.functional import nll_loss, normalize
+from torch.nn.functional import normalize
 
 from gcon.baselines.controls import edge_free_scorers
-from gcon.baselines.feature_neighbours import (
+from gcon.baselines.interface import Method, Trained
+from gcon.encode.mlp import EncoderSettings, train_encoder
+from gcon.errors import InputError
+from gcon.estimate.feature_graph import (
     label_agreement,
     nearest_rows,
     neighbour_graph,
@@ -31,9 +29,7 @@ from gcon.baselines.feature_neighbours import (
     smoothed_rows,
     weighted_rows,
 )
-from gcon.baselines.interface import Method, Trained
-from gcon.encode.mlp import EncoderSettings, train_encoder
-from gcon.errors import InputError
+from gcon.estimate.members import best_average, calibrated, pseudo_labels, taught_members, true_labels
 from gcon.graphs.edges import EdgeList
 from gcon.graphs.nodes import PublicNodes, features_fingerprint
 from gcon.privacy.boundary import Private
@@ -43,8 +39,6 @@ from gcon.privacy.randomness import Randomness
 _WIDTH, _GRAPH_WIDTH = 200, 100  # principal directions that are learned from, and that nodes are compared in
 _RESTARTS = (0.1, 0.2, 0.4, 1.0)  # of smoothing; 1 is none
 _PENALTIES = (1.0, 0.1)  # on the squared weights of a regression
-_TEMPERATURES = (0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0)
-_PICKS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,81 +90,11 @@ class SelfTraining(Method):
 
     def _answers(self, nodes: PublicNodes, views: Sequence[Tensor]) -> Tensor:
         """Class probabilities of all nodes."""
-        truth = nodes.labels, nodes.train_mask
+        truth, shares = true_labels(nodes), self.validation_shares
         encoder = train_encoder(nodes, EncoderSettings(seed=self.seed))
-        members = [self._calibrated(encoder.probabilities(nodes.features).double(), nodes, truth)]
-        members += self._members(nodes, views, truth)
+        members = [calibrated(encoder.probabilities(nodes.features).double(), nodes, truth, shares)]
+        members += taught_members(nodes, views, truth, penalties=_PENALTIES, validation_shares=shares)
         for _ in range(self.rounds):
-            taught = _pseudo_labels(_best_average(members, nodes), nodes, self.taught_share)
-            members += self._members(nodes, views, taught)
-        return _best_average(members, nodes)
-
-    def _members(self, nodes: PublicNodes, views: Sequence[Tensor], taught: tuple[Tensor, Tensor]) -> list[Tensor]:
-        return [
-            self._calibrated(_softmax_regression(view, taught, nodes.num_classes, penalty), nodes, taught)
-            for view, penalty in product(views, _PENALTIES)
-        ]
-
-    def _calibrated(self, given: Tensor, nodes: PublicNodes, taught: tuple[Tensor, Tensor]) -> Tensor:
-        """Logits over a temperature plus a share of log(validation shares / training shares): least validation loss."""
-        mask = nodes.validation_mask
-        if not bool(mask.any()):
-            return given
-        shift = _log_shares(nodes.labels[mask], nodes.num_classes)
-        shift = shift - _log_shares(taught[0][taught[1]], nodes.num_classes)
-        logits = given.clamp_min(1e-9).log()
-
-        def adjusted(rows: Tensor, choice: tuple[float, float]) -> Tensor:
-            return torch.softmax(rows / choice[0] + choice[1] * shift, dim=1)
-
-        choices = product(_TEMPERATURES, (0.0, 0.5, 1.0) if self.validation_shares else (0.0,))
-        checked, labels = logits[mask], nodes.labels[mask]
-        return adjusted(logits, min(choices, key=lambda choice: _loss(adjusted(checked, choice), labels)))
-
-
-def _best_average(members: Sequence[Tensor], nodes: PublicNodes) -> Tensor:
-    """A weighted mean of members: a dozen picks, each the one that lowers the validation loss most (with repeats)."""
-    mask = nodes.validation_mask
-    if not bool(mask.any()):
-        return torch.stack(list(members)).mean(dim=0)
-    checked, labels = torch.stack([member[mask] for member in members]), nodes.labels[mask]
-    weights, total = torch.zeros(len(members), dtype=torch.float64), torch.zeros_like(checked[0])
-    for pick in range(1, _PICKS + 1):
-        best = min(range(len(members)), key=lambda place: _loss((total + checked[place]) / pick, labels))
-        weights[best] += 1 / _PICKS
-        total += checked[best]
-    return torch.einsum("m,mnc->nc", weights, torch.stack(list(members)))
-
-
-def _pseudo_labels(answers: Tensor, nodes: PublicNodes, share: float) -> tuple[Tensor, Tensor]:
-    """Labels and a mask: the labelled nodes, and the surest share of the nodes without a label."""
-    sure, classes = answers.max(dim=1)
-    free = ~(nodes.train_mask | nodes.validation_mask)
-    chosen = sure.masked_fill(~free, -1.0).topk(int(share * int(free.sum()))).indices
-    taught = nodes.train_mask.clone()
-    taught[chosen] = True
-    return torch.where(free, classes, nodes.labels), taught
-
-
-def _softmax_regression(rows: Tensor, taught: tuple[Tensor, Tensor], num_classes: int, penalty: float) -> Tensor:
-    """Class probabilities of all rows; classes that nobody taught get 0."""
-    labels, mask = taught
-    answers = torch.zeros(len(rows), num_classes, dtype=torch.float64)
-    if len(seen := labels[mask].unique()) == 1:
-        answers[:, seen] = 1.0
-        return answers
-    model = LogisticRegression(C=1 / penalty, max_iter=100)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # stopping early regularises too
-        model.fit(rows[mask].numpy(), labels[mask].numpy())
-    answers[:, model.classes_] = torch.from_numpy(model.predict_proba(rows.numpy())).double()
-    return answers
-
-
-def _log_shares(labels: Tensor, num_classes: int) -> Tensor:
-    counts = torch.bincount(labels, minlength=num_classes).double() + 1
-    return (counts / counts.sum()).log()
-
-
-def _loss(answers: Tensor, labels: Tensor) -> float:
-    return float(nll_loss(answers.clamp_min(1e-9).log(), labels))
+            taught = pseudo_labels(best_average(members, nodes), nodes, self.taught_share)
+            members += taught_members(nodes, views, taught, penalties=_PENALTIES, validation_shares=shares)
+        return best_average(members, nodes)

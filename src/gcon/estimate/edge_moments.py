@@ -1,0 +1,59 @@
+"""What noisy edge moments F' A F are used for: directions in which neighbours agree are made longer, others shorter.
+
+The noise is known, so the moments are shrunk by it, towards those of a public graph (nearest features) times the factor
+that fits best. With much noise little more than the public graph remains; with little noise the moments are taken as they
+are. Free: reads released and public numbers only.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+_ROUNDS = 6
+# How the directions are whitened before their eigenvalues are taken (the ridge; infinite: not at all), and the power of the
+# eigenvalues that lengthens them.
+FILTERS = ((math.inf, 0.5), (100.0, 1.0))
+
+
+def shrunk_moments(noisy: Tensor, *, deviation: float, rows: Tensor, expected: Tensor) -> Tensor:
+    """The posterior mean of the moments.
+
+    The model: moments = a * expected + deviations of variance t e_i e_j, with e the energies of the columns of `rows`;
+    a and t are fitted to the noisy moments.
+
+    Args:
+        noisy: d x d, symmetric.
+        deviation: sigma of its noise: so much on the diagonal, sigma / sqrt(2) off it.
+        rows: F, public.
+        expected: the moments of a public graph.
+    """
+    factor = max(float((noisy * expected).sum() / expected.square().sum()), 0.0)
+    rest = noisy - factor * expected
+    if deviation == 0:
+        return noisy
+    energy = rows.double().square().sum(dim=0)
+    scale = torch.outer(energy, energy)
+    noise = deviation**2 / 2 * (1 + torch.eye(len(noisy), dtype=noisy.dtype))
+    spread = 0.0
+    for _ in range(_ROUNDS):  # weighted least squares for t, with weights from the last t
+        weights = scale / (spread * scale + noise).square()
+        spread = max(float((weights * (rest.square() - noise)).sum() / (weights * scale).sum()), 0.0)
+    kept = spread * scale / (spread * scale + noise)
+    return factor * expected + kept * rest
+
+
+def rescaled_rows(rows: Tensor, moments: Tensor, *, ridge: float, power: float) -> Tensor:
+    """Unit rows along the directions of the moments, each as long as the power of its eigenvalue; negative ones vanish."""
+    rows = rows.double()
+    if math.isinf(ridge):
+        whitening = torch.eye(rows.shape[1], dtype=rows.dtype)
+    else:
+        energies, axes = torch.linalg.eigh(rows.T @ rows)
+        whitening = axes / (energies.clamp_min(0) + ridge).sqrt()
+    inner = whitening.T @ moments @ whitening
+    values, vectors = torch.linalg.eigh((inner + inner.T) / 2)
+    return normalize((rows @ whitening @ vectors) * values.clamp_min(0) ** power, dim=1).float()

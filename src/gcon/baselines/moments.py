@@ -24,7 +24,8 @@ from gcon.baselines.mlp import MLP
 from gcon.errors import InputError
 from gcon.estimate.edge_free import PENALTIES, TAUGHT_SHARE, EdgeFree, train_edge_free
 from gcon.estimate.edge_moments import FILTERS, rescaled_rows, shrunk_moments
-from gcon.estimate.evidence import fitted_homophily, messages, scores_with_own_edges, tells, usual_homophily
+from gcon.estimate.evidence import messages, scores_with_own_edges, tells, usual_homophily
+from gcon.estimate.graph_facts import counted_rows, graph_facts
 from gcon.estimate.members import best_average, pseudo_labels, taught_members, true_labels
 from gcon.graphs.edges import EdgeList
 from gcon.graphs.nodes import PublicNodes, features_fingerprint
@@ -45,8 +46,7 @@ from gcon.statistics.edge_moments import EdgeMoments
 from gcon.statistics.neighbour_rows import NeighbourRows
 
 FEATURES_SHARE, ANSWERS_SHARE, SECOND_SHARE = 0.35, 0.05, 0.6  # of the squared distance; all public constants
-_CONSTANT = 0.3  # a column of the answers that counts edges
-_HEARD = 2.25  # neighbours over noise from which sums are worth their budget
+HEARD = 2.25  # neighbours over noise from which sums are worth their budget
 _SUM_PENALTIES = (1.0, 10.0)
 
 
@@ -109,8 +109,7 @@ class _Estimate:
 
     def __init__(self, nodes: PublicNodes, free: EdgeFree) -> None:
         self._nodes, self._free = nodes, free
-        constant = torch.full((nodes.num_nodes, 1), _CONSTANT, dtype=torch.float64)
-        self._counted = torch.cat([free.answers, constant], dim=1)
+        self._counted = counted_rows(free.answers)
 
     def first_portions(self) -> tuple[Portion, ...]:
         return (
@@ -120,10 +119,11 @@ class _Estimate:
 
     def second_portions(self, released: tuple[NoisyStatistic, ...]) -> tuple[Portion, ...]:
         homophily, degree = self._facts(released)
-        # The noise of the sums, were they released: that of the moments, scaled by sensitivity and share.
-        first = released[0]
-        per_unit = first.standard_deviation / max(first.sensitivity, 1e-300) * math.sqrt(FEATURES_SHARE / SECOND_SHARE)
-        heard = degree >= _HEARD * per_unit * math.sqrt(2)
+        # The noise of the sums, were they released: that of the answers' moments, scaled by sensitivity and share. Their
+        # constant column makes that sensitivity positive (but for a single node); features may all be 0.
+        first = released[1]
+        per_unit = first.standard_deviation / max(first.sensitivity, 1e-300) * math.sqrt(ANSWERS_SHARE / SECOND_SHARE)
+        heard = degree >= HEARD * per_unit * math.sqrt(2)
         if not (heard and tells(homophily, self._nodes.num_classes)):
             return (Portion(EdgeMoments(self._free.base.rows.double()), SECOND_SHARE),)
         members, _ = self._with_moments(released[:1])
@@ -142,12 +142,8 @@ class _Estimate:
 
     def _facts(self, released: tuple[NoisyStatistic, ...]) -> tuple[float, float]:
         """Homophily and mean degree, from the moments of the answers."""
-        moments = released[1]
-        degree = float(moments.value[-1, -1]) / _CONSTANT**2 / self._nodes.num_nodes
-        homophily = fitted_homophily(
-            moments.value[:-1, :-1], self._free.answers, self._nodes, deviation=moments.standard_deviation
-        )
-        return homophily, degree
+        facts = graph_facts(released[1], self._free.answers, self._nodes)
+        return facts.homophily, facts.mean_degree
 
     def _with_moments(self, moments: tuple[NoisyStatistic, ...]) -> tuple[list[Tensor], list[Tensor]]:
         """All members, with those on rescaled features; and these features."""

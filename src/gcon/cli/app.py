@@ -7,6 +7,7 @@ import sys
 import typer
 
 from gcon.cli import data, ledger
+from gcon.cli.advise import advise
 from gcon.cli.baseline import baseline
 from gcon.cli.demo import demo
 from gcon.cli.evaluate import evaluate
@@ -27,7 +28,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (plan, tune, train, predict, evaluate, statement, baseline, demo, report, reproduce, version):
+for verb in (plan, advise, tune, train, predict, evaluate, statement, baseline, demo, report, reproduce, version):
     app.command()(verb)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(data.app, name="data")

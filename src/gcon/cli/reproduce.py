@@ -13,7 +13,9 @@ from gcon.experiments.sweep.grid import PAPER_GRAPHS
 
 
 def reproduce(
-    what: Annotated[str, typer.Argument(help="table2, fig1, fig2, fig3, fig4, claims or all.")],
+    what: Annotated[
+        str, typer.Argument(help="table2, fig1, fig2, fig3, fig4, claims, all, or beyond (our own method).")
+    ],
     *,
     out: Annotated[Path, typer.Option(help="The folder of results. Finished work there is never done again.")],
     quick: Annotated[
@@ -61,5 +63,5 @@ def reproduce(
         )
         output.result(
             {"complete": outcome.missing == 0, "missing_units": outcome.missing, "files": files},
-            f"{rest} {len(files)} files in {out}; open {out / 'index.html'}.",
+            f"{rest} {len(files)} files in {out}" + (f"; open {files[-1]}." if files else "."),
         )

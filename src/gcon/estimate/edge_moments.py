@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 _ROUNDS = 6
+_TINY = 1e-300  # instead of a division by 0
 # How the directions are whitened before their eigenvalues are taken (the ridge; infinite: not at all), and the power of the
 # eigenvalues that lengthens them.
 FILTERS = ((math.inf, 0.5), (100.0, 1.0))
@@ -31,7 +32,8 @@ def shrunk_moments(noisy: Tensor, *, deviation: float, rows: Tensor, expected: T
         rows: F, public.
         expected: the moments of a public graph.
     """
-    factor = max(float((noisy * expected).sum() / expected.square().sum()), 0.0)
+    # A public graph without edges (no two rows are alike) expects nothing.
+    factor = max(float((noisy * expected).sum() / expected.square().sum().clamp_min(_TINY)), 0.0)
     rest = noisy - factor * expected
     if deviation == 0:
         return noisy
@@ -41,7 +43,8 @@ def shrunk_moments(noisy: Tensor, *, deviation: float, rows: Tensor, expected: T
     spread = 0.0
     for _ in range(_ROUNDS):  # weighted least squares for t, with weights from the last t
         weights = scale / (spread * scale + noise).square()
-        spread = max(float((weights * (rest.square() - noise)).sum() / (weights * scale).sum()), 0.0)
+        fitted = (weights * (rest.square() - noise)).sum() / (weights * scale).sum().clamp_min(_TINY)
+        spread = max(float(fitted), 0.0)
     kept = spread * scale / (spread * scale + noise)
     return factor * expected + kept * rest
 

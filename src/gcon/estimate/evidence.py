@@ -19,6 +19,7 @@ LOUDEST = 1.0  # the largest message, in units of log-probability
 _USUAL, _USUAL_SPREAD = 0.6, 0.2  # what is believed of homophily before anything is released
 _MISFIT = 0.05  # the model of the moments is so far off, whatever the noise
 _SMALLEST = 1e-4
+_NO_EDGE = 1e-12  # far less than one edge, squared: instead of a division by 0 where there is neither edge nor noise
 _TELLING = 0.1  # homophily must be so far from chance, on a scale where 1 is perfect, to tell anything
 _OWN_WEIGHT = 0.2  # of a node itself in the mean answer of its neighbourhood
 
@@ -71,22 +72,30 @@ def fitted_homophily(moments: Tensor, answers: Tensor, nodes: PublicNodes, *, de
         nodes: public labels.
         deviation: sigma of the noise: so much on the diagonal, sigma / sqrt(2) off it.
     """
+    misfits = homophily_misfits(moments, answers, nodes, deviation=deviation)
+    return min(misfits, key=lambda entry: entry[1])[0]
+
+
+def homophily_misfits(
+    moments: Tensor, answers: Tensor, nodes: PublicNodes, *, deviation: float
+) -> list[tuple[float, float]]:
+    """For every candidate of the homophily, -2 log of its posterior density up to a constant; arguments as above."""
     classes, known = nodes.num_classes, nodes.train_mask | nodes.validation_mask
     truth = torch.nn.functional.one_hot(nodes.labels[known], classes).double()
     shares = answers.mean(dim=0)
     seen = (truth.T @ answers[known] + 5 * shares) / (truth.sum(dim=0) + 5)[:, None]
     total = moments.sum().clamp_min(1.0)
     apart = torch.outer(shares, shares).fill_diagonal_(0.0)
-    apart = apart / apart.sum()
+    apart = apart / apart.sum().clamp_min(_NO_EDGE)  # 0 if all answers name one class
     noise = deviation**2 / 2 * (1 + torch.eye(classes, dtype=moments.dtype))
 
     def misfit(homophily: float) -> float:
         between = (1 - homophily) * apart + homophily * torch.diag(shares)
         expected = total * (seen.T @ between @ seen)
-        fit = (moments - expected).square() / (noise + (_MISFIT * expected).square())
+        fit = (moments - expected).square() / (noise + (_MISFIT * expected).square() + _NO_EDGE)
         return float(fit.sum()) + ((homophily - _USUAL) / _USUAL_SPREAD) ** 2
 
-    return min((step / 50 for step in range(1, 48)), key=misfit)
+    return [(step / 50, misfit(step / 50)) for step in range(1, 48)]
 
 
 def usual_homophily(neighbours_agree: float) -> float:

@@ -15,17 +15,19 @@ from rich.console import Console
 from gcon.errors import InputError
 from gcon.evaluate.report_figures import check_matplotlib
 from gcon.experiments import baselines
+from gcon.experiments.beyond.build import GRAPHS, beyond_units, build_beyond
 from gcon.experiments.reproduce.collect import Plan, points_of
 from gcon.experiments.reproduce.competitors import Sheet, level_points, read_sheet, spending_points
 from gcon.experiments.reproduce.points import Point
 from gcon.experiments.reproduce.write import FIGURES, PARTS, write_parts
-from gcon.experiments.sweep.graphs import MADE_UP
-from gcon.experiments.sweep.grid import PAPER_GRAPHS, paper_grid, quick_grid
+from gcon.experiments.sweep.graphs import CIRCLES, MADE_UP
+from gcon.experiments.sweep.grid import BUDGETS, PAPER_GRAPHS, paper_grid, quick_grid
 from gcon.experiments.sweep.run import Unit, run_units
 from gcon.experiments.sweep.store import ResultStore
 from gcon.version import __version__
 
-WHATS = (*PARTS, "all")
+BEYOND = "beyond"
+WHATS = (*PARTS, "all", BEYOND)
 QUICK_RUNS, FULL_RUNS = 2, 10
 
 
@@ -56,7 +58,7 @@ class Job:
     def __post_init__(self) -> None:
         for name, values, known in (
             ("what", (self.what,), WHATS),
-            ("graphs", self.graphs, (*PAPER_GRAPHS, MADE_UP)),
+            ("graphs", self.graphs, (*PAPER_GRAPHS, MADE_UP, *(CIRCLES if self.what == BEYOND else ()))),
         ):
             for value in values:
                 if value not in known:
@@ -111,6 +113,8 @@ class Outcome:
 
 def reproduce(job: Job, console: Console) -> Outcome:
     """Measure until the time is up, then write what there is."""
+    if job.what == BEYOND:
+        return _beyond(job, console)
     check_matplotlib()
     given = None if job.competitors is None else read_sheet(job.competitors.read_text(errors="replace"))
     deadline = time.time() + 60 * job.minutes
@@ -123,6 +127,14 @@ def reproduce(job: Job, console: Console) -> Outcome:
         sheet = _finished_competitors(job)
     points = all_points(job, sheet)
     return Outcome(missing, tuple(write_parts(job.parts, points, job.graphs, job.out, facts=_facts(job))))
+
+
+def _beyond(job: Job, console: Console) -> Outcome:
+    graphs = GRAPHS if job.graphs == PAPER_GRAPHS else job.graphs
+    units = beyond_units(graphs, runs=job.number_of_runs, budgets=(1.0, 4.0) if job.quick else BUDGETS)
+    deadline = time.time() + 60 * job.minutes
+    missing, files = build_beyond(units, job.out, workers=job.workers, deadline=deadline, console=console)
+    return Outcome(missing, tuple(files))
 
 
 def _units(job: Job) -> Iterator[Unit]:

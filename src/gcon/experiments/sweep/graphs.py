@@ -23,6 +23,45 @@ INDUCTIVE = "inductive: training nodes and test nodes share no edge"
 READINGS = (WITHOUT_LABELLED, INDUCTIVE)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Circles:
+    """A family of synthetic social graphs; every run draws a new one."""
+
+    degree: float
+    homophily: float
+    signal: float
+    nodes: int = 2000
+
+    def draw(self, name: str, *, seed: int) -> PrivateGraph:
+        """One graph: five classes, 64 features, 20 labels a class."""
+        return social_circles(
+            self.nodes,
+            num_classes=5,
+            mean_degree=self.degree,
+            homophily=self.homophily,
+            feature_signal=self.signal,
+            num_features=64,
+            seed=seed,
+            name=name,
+        )
+
+
+# Density 3 to 100, homophily 0.1 to 0.9, weak and strong features, two sizes.
+CIRCLES = {
+    "circles-3-0.8-strong": Circles(degree=3, homophily=0.8, signal=2.0),
+    "circles-5-0.9-weak": Circles(degree=5, homophily=0.9, signal=1.0),
+    "circles-10-0.5-weak": Circles(degree=10, homophily=0.5, signal=1.0),
+    "circles-10-0.8-large": Circles(degree=10, homophily=0.8, signal=1.5, nodes=8000),
+    "circles-20-0.1-strong": Circles(degree=20, homophily=0.1, signal=2.0),
+    "circles-20-0.6-weak": Circles(degree=20, homophily=0.6, signal=1.0),
+    "circles-50-0.2-strong": Circles(degree=50, homophily=0.2, signal=2.0),
+    "circles-50-0.5-weak": Circles(degree=50, homophily=0.5, signal=1.0),
+    "circles-75-0.4-weak": Circles(degree=75, homophily=0.4, signal=1.0),
+    "circles-100-0.4-weak": Circles(degree=100, homophily=0.4, signal=1.0),
+    "circles-100-0.3-large": Circles(degree=100, homophily=0.3, signal=1.0, nodes=8000),
+}
+
+
 @dataclass(frozen=True, eq=False)
 class OpenGraph:
     """A benchmark graph.
@@ -43,6 +82,8 @@ def open_graph(name: str, run: int) -> OpenGraph:
     """The graph of one run: Actor has five splits, two runs each; the others have one."""
     if name == MADE_UP:
         graph = social_circles(600, num_classes=3, mean_degree=6, feature_signal=2.0, num_validation=100, num_test=200)
+    elif name in CIRCLES:
+        graph = CIRCLES[name].draw(name, seed=run)
     else:
         graph = load(name, split=run % 10 // 2 if name == "actor" else 0)
     reason = "public benchmark graph: measuring accuracy"

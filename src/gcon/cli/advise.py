@@ -1,0 +1,123 @@
+"""`gcon advise`: what a budget could buy, before any is spent."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from gcon.advise.give import Advice, check_access, check_epsilon
+from gcon.advise.give import advise as give_advice
+from gcon.advise.paid_look import check_look, take_look
+from gcon.advise.words import in_words
+from gcon.cli import options
+from gcon.cli.output import Output
+from gcon.cli.source import (
+    EdgeFormat,
+    Edges,
+    Features,
+    IgnoreColumn,
+    LedgerPath,
+    Nodes,
+    NoHeader,
+    Source,
+    SourceColumn,
+    Split,
+    TargetColumn,
+    load_nodes,
+    load_source,
+    open_ledger,
+)
+from gcon.errors import InputError
+from gcon.privacy.budget import checked_budget
+from gcon.privacy.randomness import randomness_from
+
+
+def advise(
+    source: Source = None,
+    *,
+    epsilon: Annotated[float | None, typer.Option(help="The budget that you have in mind, a look included.")] = None,
+    access: Annotated[
+        str | None, typer.Option(help="none, cached, own-edges or public-graph; by default all are discussed.")
+    ] = None,
+    look: Annotated[
+        float | None, typer.Option(help="Epsilon of a paid look at homophily and mean degree, for instance 0.1.")
+    ] = None,
+    delta: Annotated[float | None, typer.Option(help="By default min(1e-5, 1/(10 n)) for n nodes.")] = None,
+    edges: Edges = None,
+    nodes: Nodes = None,
+    features: Features = None,
+    source_column: SourceColumn = "source",
+    target_column: TargetColumn = "target",
+    ignore_column: IgnoreColumn = [],  # noqa: B006
+    no_header: NoHeader = False,
+    split: Split = 0,
+    ledger: LedgerPath = None,
+    seed: Annotated[int | None, typer.Option(help="For experiments only: the look then carries no promise.")] = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    config: options.Config = None,
+) -> None:
+    """Say what a budget could buy, and when not to spend one.
+
+    Free: public numbers, the noise, and measured gains of made-up graphs; the edges file is not read and need not be
+    named. Paid, with --look: homophily and mean degree, with error bars, from the ledger.
+
+    Example: gcon advise --nodes nodes.csv --epsilon 1
+    """
+    with Output(as_json=json, quiet=quiet).reporting() as output:
+        _check(epsilon=epsilon, access=access, look=look, delta=delta, seed=seed)
+        with output.progress.status("read") as status:
+            if look is None:
+                table, seen = load_nodes(source, edges=edges, nodes=nodes, features=features, split=split), None
+            else:
+                edge_format = EdgeFormat(
+                    source_column=source_column,
+                    target_column=target_column,
+                    header=not no_header,
+                    ignore_columns=ignore_column,
+                )
+                loaded = load_source(
+                    source, edges=edges, nodes=nodes, features=features, split=split, **vars(edge_format)
+                )
+                table = loaded.graph.nodes
+                status.update("look")
+                seen = take_look(
+                    loaded.graph,
+                    epsilon=look,
+                    delta=delta,
+                    ledger=open_ledger(loaded, ledger),
+                    randomness=randomness_from(seed),
+                )
+            status.update("train without edges")
+            advice = give_advice(table, epsilon=epsilon, delta=delta, access=access, look=seen)
+        output.result(_fields(advice), in_words(advice))
+
+
+def _check(
+    *, epsilon: float | None, access: str | None, look: float | None, delta: float | None, seed: int | None
+) -> None:
+    """Everything that can be wrong is told before a file is read or a ledger made."""
+    check_access(access)
+    if epsilon is not None:
+        check_epsilon(epsilon)
+    if look is not None:
+        check_look(look, epsilon)
+    elif seed is not None:
+        raise InputError("seed", rule="is for the noise of a look", got="no look", fix="Leave it out, or pass --look.")
+    if delta is not None:
+        checked_budget(1.0, delta)
+
+
+def _fields(advice: Advice) -> dict[str, object]:
+    return {
+        "facts": asdict(advice.facts),
+        "delta": advice.delta,
+        "noise": [asdict(noise) for noise in advice.noise],
+        "look": None if advice.look is None else asdict(advice.look),
+        "look_errors": [{"epsilon": cost, "mean_degree_error": error} for cost, error in advice.look_errors],
+        "verdicts": [asdict(verdict) for verdict in advice.verdicts],
+        "enough": dict(advice.enough),
+        "remarks": list(advice.remarks),
+    }

@@ -47,7 +47,7 @@ def test_in_words(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["fig5"], "what: must be one of table2, fig1, fig2, fig3, fig4, claims, all; got fig5"),
+        (["fig5"], "what: must be one of table2, fig1, fig2, fig3, fig4, claims, all, beyond; got fig5"),
         (["fig1", "--graphs", "atlantis"], "must be one of cora-ml, citeseer, pubmed, actor, made-up; got atlantis"),
         (["fig1", "--graphs", "made-up,"], "graphs: must be one of"),
         (["fig1", "--graphs", "made-up,made-up"], "each once"),

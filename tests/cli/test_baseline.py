@@ -17,6 +17,8 @@ from gcon.errors import InputError
 
 QUICK = {
     "self-training": [],
+    "moments": [],
+    "moments-without-edges": [],
     "encoder": [],
     "encoder-one-hop": [],
     "dp-sgd": ["--set", "steps=5"],

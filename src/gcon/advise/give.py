@@ -5,6 +5,7 @@
 | homophily within 0.1 of chance, where 1 is perfect            | edges tell nothing: do not spend                          |
 | expected gain not above twice its error, or below half a point | nothing to expect: do not spend                          |
 | expected gain of a point or less                              | little                                                    |
+| the look cannot tell homophily, and a guess may lose points    | risky: only where it is known that friends are alike       |
 | no look, and the range of gains does not decide               | take a look first                                         |
 | mean degree from which neighbour sums are heard               | `moments` with sums; publish with `cached`, not `none`    |
 | public-graph: other nodes, other edges                        | the paper's GCON, the only one that answers for them      |
@@ -12,7 +13,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal
@@ -26,7 +26,7 @@ from gcon.estimate.evidence import tells
 from gcon.graphs.nodes import PublicNodes
 from gcon.privacy.budget import checked_budget, public_delta, round_down_difference
 
-Spend = Literal["spend", "little", "nothing", "look first", "not measured"]
+Spend = Literal["spend", "little", "risky", "nothing", "look first", "not measured"]
 Stage = Literal["sums", "moments"]
 
 USES = {
@@ -38,6 +38,7 @@ USES = {
 LITTLE, NOTHING = 0.01, 0.005  # gains in accuracy
 ENOUGH = 0.75  # of the gain at the largest measured budget
 _VAGUE = 0.1  # homophily is mostly belief if its error is larger
+_WEAK = 0.3  # edge-free answers so weak that moments of them hardly tell homophily
 _LOOKS = (0.05, 0.1, 0.2)
 
 
@@ -49,7 +50,7 @@ class Verdict:
         access: which edges answers may read.
         use: whom such answers are for.
         epsilon: the budget, after the look.
-        spend: `spend`, `little`, `nothing`, `look first`, or `not measured`.
+        spend: `spend`, `little`, `risky`, `nothing`, `look first`, or `not measured`.
         method: `moments`, `gcon`, or the control that costs nothing.
         stage: what the second stage of `moments` would release; None if that is not known or not asked.
         expectation: the measured gains behind it; None where there are none.
@@ -129,7 +130,7 @@ def advise(
         enough={}
         if look is None
         else {kind: _enough(kind, facts, look) for kind in accesses if kind != "public-graph"},
-        remarks=_remarks(look),
+        remarks=_remarks(facts, look),
     )
 
 
@@ -204,6 +205,8 @@ def _decision(expectation: Expectation | None, facts: PublicFacts, look: Look | 
         if expectation.least > LITTLE:
             return "spend", "Whatever the edges are like, measured graphs with such features gained more than a point."
         return "look first", "It depends on density and homophily, which only the edges can tell."
+    if look.homophily_error > _VAGUE and expectation.least < -LITTLE:
+        return "risky", "The look cannot tell homophily. Spend only if you know that friends are alike: else it loses."
     if expectation.gain <= max(NOTHING, 2 * expectation.standard_error):
         return "nothing", "Graphs like this one gained nothing that stands out from its error."
     if expectation.gain <= LITTLE:
@@ -225,7 +228,8 @@ def _expectation(access: str, facts: PublicFacts, epsilon: float, look: Look | N
             access=access,
         )
 
-    found, ends = at(0), (at(-1), at(1))
+    width = 2 if look.homophily_error > _VAGUE else 1
+    found, ends = at(0), (at(-width), at(width))
     return replace(
         found,
         least=min(found.least, *(end.gain for end in ends)),
@@ -246,14 +250,16 @@ def _enough(access: str, facts: PublicFacts, look: Look) -> float | None:
     return None if largest <= LITTLE else min(budget for budget, gain in gains.items() if gain >= ENOUGH * largest)
 
 
-def _remarks(look: Look | None) -> tuple[str, ...]:
-    said: Sequence[str] = ()
+def _remarks(facts: PublicFacts, look: Look | None) -> tuple[str, ...]:
+    said: list[str] = []
+    if look is None and facts.edge_free_strength < _WEAK:
+        said.append("With edge-free answers this weak a look tells the mean degree, but hardly homophily.")
     if look is not None and look.homophily_error > _VAGUE:
-        said = (
-            "The look was too small to tell homophily: what it says is mostly the belief of 0.6 that it starts from.",
+        said.append(
+            "The look hardly tells homophily (noise, or weak edge-free answers): it is mostly the belief of 0.6 +- 0.2."
         )
-    return (
-        *said,
+    said.append(
         "Gains were measured on made-up graphs of 1500 nodes with 4 classes. On larger graphs edges add up and noise does "
-        "not, so that moments gain more; on smaller ones less.",
+        "not, so that moments should gain more; on smaller ones less."
     )
+    return tuple(said)

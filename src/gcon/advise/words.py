@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import groupby
 
-from gcon.advise.expectations import Expectation
+from gcon.advise.expectations import Expectation, measured_epsilons
 from gcon.advise.give import Advice, Verdict
 from gcon.advise.noise import NoiseFacts
 from gcon.advise.paid_look import Look
@@ -15,6 +15,7 @@ _FAR = 0.3  # from here the nearest measured graph is another kind of graph
 _SAID = {
     "spend": "spend",
     "little": "little to gain",
+    "risky": "risky",
     "nothing": "do not spend",
     "look first": "look first",
     "not measured": "not measured",
@@ -70,7 +71,7 @@ def _look_words(look: Look) -> list[str]:
     return [
         f"The look ({bill}): homophily {look.homophily:.2f} +- {look.homophily_error:.2f}, which is "
         f"{look.above_chance:.2f} +- {look.above_chance_error:.2f} above chance (1: perfect); mean degree "
-        f"{look.mean_degree:.1f} +- {look.mean_degree_error:.1f}."
+        f"{look.mean_degree:.1f} +- {look.mean_degree_error:.1f}. Training pays delta once more."
     ]
 
 
@@ -88,11 +89,11 @@ def _verdict_words(verdicts: list[Verdict], advice: Advice) -> list[str]:
         if verdict.stage is not None:
             method += " with neighbour sums" if verdict.stage == "sums" else " with edge moments alone"
         lines.append(f"  epsilon {verdict.epsilon:g}: {_SAID[verdict.spend]}; {method}. {verdict.why}{expected}")
-    enough = advice.enough.get(access)
-    if enough is not None:
-        lines.append(
-            f"  Epsilon {enough:g} is the smallest measured budget that brings three quarters of what 4 brings."
-        )
+    enough, largest = advice.enough.get(access), measured_epsilons()[-1]
+    if enough == largest:
+        lines.append(f"  Smaller measured budgets bring less than three quarters of what epsilon {largest:g} brings.")
+    elif enough is not None:
+        lines.append(f"  Epsilon {enough:g} already brings three quarters of what epsilon {largest:g} brings.")
     return lines
 
 

@@ -10,6 +10,7 @@ import typer
 from gcon.advise.give import Advice, check_access, check_epsilon
 from gcon.advise.give import advise as give_advice
 from gcon.advise.paid_look import check_look, take_look
+from gcon.advise.public_facts import check_validation
 from gcon.advise.words import in_words
 from gcon.cli import options
 from gcon.cli.output import Output
@@ -82,6 +83,7 @@ def advise(
                     source, edges=edges, nodes=nodes, features=features, split=split, **vars(edge_format)
                 )
                 table = loaded.graph.nodes
+                check_validation(table)  # before a ledger is made
                 status.update("look")
                 seen = take_look(
                     loaded.graph,

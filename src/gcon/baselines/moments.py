@@ -22,7 +22,7 @@ from torch import Tensor
 from gcon.baselines.interface import Method, PrivateMethod, Scorer, Trained
 from gcon.baselines.mlp import MLP
 from gcon.errors import InputError
-from gcon.estimate.edge_free import PENALTIES, TAUGHT_SHARE, EdgeFree, train_edge_free
+from gcon.estimate.edge_free import PENALTIES, EdgeFree, train_edge_free
 from gcon.estimate.edge_moments import FILTERS, rescaled_rows, shrunk_moments
 from gcon.estimate.evidence import messages, scores_with_own_edges, tells, usual_homophily
 from gcon.estimate.graph_facts import counted_rows, graph_facts
@@ -48,6 +48,7 @@ from gcon.statistics.neighbour_rows import NeighbourRows
 FEATURES_SHARE, ANSWERS_SHARE, SECOND_SHARE = 0.35, 0.05, 0.6  # of the squared distance; all public constants
 HEARD = 2.25  # neighbours over noise from which sums are worth their budget
 _SUM_PENALTIES = (1.0, 10.0)
+TAUGHT_SHARE = 0.8  # of the unlabelled nodes; answers that have seen the graph may teach more than edge-free ones
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,7 +38,7 @@ from gcon.graphs.nodes import PublicNodes
 
 WIDTH, GRAPH_WIDTH, NEIGHBOURS = 200, 100, 20
 PENALTIES = (1.0, 0.1)  # on the squared weights of a regression
-TAUGHT_SHARE = 0.8
+TAUGHT_SHARE = 0.5
 _RESTARTS = (0.1, 0.2, 0.4, 1.0)  # of smoothing; 1 is none, and comes last
 _ROUNDS = 2
 

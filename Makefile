@@ -58,6 +58,7 @@ benchmarks: setup
 # Needs the real graphs: GCON_DATA. Resumes where it stopped.
 experiments: setup
 	$(BIN)/gcon reproduce all --competitors docs/results/baselines.csv --out results/paper
+	$(BIN)/gcon reproduce beyond --out results/beyond
 	$(BIN)/python -m gcon.experiments.centring --out results/centring
 	$(BIN)/python -m gcon.experiments.baselines --out results/baselines
 

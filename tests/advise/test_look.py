@@ -146,7 +146,7 @@ def test_a_look_without_information_says_that_it_is_belief(graph):
 def test_facts_without_noise_are_exact(graph):
     answers = edge_free(graph.nodes, 0).answers
     moments = EdgeMoments(counted_rows(answers)).of(open_private(graph.edges))
-    exact = NoisyStatistic(name="m", value=moments, standard_deviation=0.0, symmetric=True, sensitivity=2.18)
+    exact = NoisyStatistic(name="m", value=moments, standard_deviation=0.0, symmetric=True, sensitivity=2.18, share=1.0)
     found = graph_facts(exact, answers, graph.nodes)
     assert isinstance(found, GraphFacts)
     assert found.mean_degree == pytest.approx(10.0)
@@ -191,14 +191,14 @@ def test_a_dense_graph_of_friends_with_weak_features_is_worth_it():
 
 
 def test_with_answers_too_weak_to_tell_homophily_own_edges_are_a_risk():
-    graph = made(homophily=0.8, mean_degree=40.0, feature_signal=1.0)
-    found = look_at(graph, epsilon=0.5)
-    advice = advise(graph.nodes, epsilon=1.5, look=found)
+    graph = made(homophily=0.5, mean_degree=6.0, feature_signal=1.0)
+    found = look_at(graph, epsilon=0.1)
+    advice = advise(graph.nodes, epsilon=0.6, look=found)
     verdicts = {verdict.access: verdict for verdict in advice.verdicts}
     assert found.homophily_error > 0.1
     assert verdicts["own-edges"].spend == "risky"
-    assert verdicts["own-edges"].expectation.least < -0.05
-    assert verdicts["cached"].spend == "spend"
+    assert verdicts["own-edges"].expectation.least < -0.01
+    assert verdicts["cached"].spend != "risky"
     assert "only if you know that friends are alike" in in_words(advice)
     assert any("hardly homophily" in remark for remark in advise(graph.nodes, epsilon=1.0).remarks)
 

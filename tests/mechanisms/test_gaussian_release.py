@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+from types import SimpleNamespace
 
 import networkx
 import pytest
@@ -132,7 +133,7 @@ def test_what_is_fixed_is_refused_before_anything_is_charged():
 
 def test_a_statistic_without_a_proof_is_refused():
     class Claimed(Statistic):
-        name, sensitivity = "claimed", 1e-6
+        name, sensitivity, largest_value = "claimed", 1e-6, 1.0
 
         def public_record(self):
             return {}
@@ -140,8 +141,43 @@ def test_a_statistic_without_a_proof_is_refused():
         def of(self, edges):
             return torch.zeros(1, 1)
 
-    with pytest.raises(UnprovenBoundError):
-        Portion(Claimed(), 0.5)
+    class Derived(EdgeMoments):
+        sensitivity = 1e-6
+
+    for statistic in (Claimed(), Derived(ROWS)):
+        with pytest.raises(UnprovenBoundError):
+            Portion(statistic, 0.5)
+        swapped = Portion(MOMENTS, 0.5)
+        object.__setattr__(swapped, "statistic", statistic)
+        with pytest.raises(UnprovenBoundError):
+            staged(lambda released, swapped=swapped: [swapped]).apply(EDGES, SystemRandomness())
+
+
+def test_a_stage_returns_portions_and_nothing_like_them():
+    computed = []
+    counts = SimpleNamespace(
+        of=computed.append, sensitivity=0.0, largest_value=0.0, name="counts", symmetric=False, edge_free=None
+    )
+    alike = SimpleNamespace(statistic=counts, share=0.0)
+    for portions in ([alike], [Portion(MOMENTS, 0.5), alike]):
+        with pytest.raises(PlanMismatchError, match="portions"):
+            staged(lambda released, portions=portions: portions).apply(EDGES, SystemRandomness())
+        with pytest.raises(PlanMismatchError, match="portions"):
+            staged(JointStage(portions))
+    assert not computed
+
+
+def test_whoever_holds_a_release_can_check_its_noise():
+    stages = (JointStage([Portion(MOMENTS, 0.25)]), lambda released: [Portion(SUMS, 0.3), Portion(MOMENTS, 0.45)])
+    out = staged(*stages).apply(EDGES, SystemRandomness())
+    assert [(noisy.name, noisy.share) for noisy in out] == [
+        ("edge moments", 0.25),
+        ("neighbour rows", 0.3),
+        ("edge moments", 0.45),
+    ]
+    for noisy in out:
+        expected = noisy.sensitivity / (PLAN.distance * math.sqrt(noisy.share))
+        assert noisy.standard_deviation == pytest.approx(expected, rel=1e-11)
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -155,7 +191,7 @@ def test_infinite_epsilon_gives_exact_values_and_no_promise():
         assert torch.equal(noisy.value, statistic.of(EDGES))
         assert noisy.standard_deviation == 0
     assert mechanism.gaussian_distance is None
-    assert math.isinf(mechanism.budget.epsilon)
+    assert mechanism.budget == Budget(math.inf, 0.0)  # without a promise nothing is a matter of delta
 
 
 def test_what_reads_no_edge_is_released_as_it_is():

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from gcon.encode.unit_rows import unit_rows
+from gcon.errors import InputError
+from gcon.propagate import influence
 from gcon.propagate.influence import feature_extent
 
 # Squares must not vanish: tiny features have their own test.
@@ -95,3 +97,35 @@ def test_the_features_are_left_alone():
     feature_extent(features)
     feature_extent(features, exact_up_to=0)
     assert torch.equal(features, before)
+
+
+@pytest.mark.parametrize("exact_up_to", [0, 10])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_features_that_are_not_numbers_have_no_extent(value, exact_up_to):
+    with pytest.raises(InputError, match="finite"):
+        feature_extent(torch.tensor([[1.0, value], [0.0, 1.0]]), exact_up_to=exact_up_to)
+
+
+# --- the memory -------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_bytes_in_another_shape_are_others(monkeypatch):
+    monkeypatch.setattr(influence, "_EXTENTS", {})
+    numbers = torch.tensor([0.0, 3.0, 0.0, 4.0, 0.0, 0.0], dtype=torch.float64)
+    for shape, diameter, longest in (((3, 2), 4.0, 4.0), ((2, 3), 5.0, 4.0), ((1, 6), 0.0, 5.0), ((6, 1), 4.0, 4.0)):
+        extent = feature_extent(numbers.reshape(shape))
+        assert extent.diameter == pytest.approx(diameter, abs=1e-6)
+        assert extent.longest_row == pytest.approx(longest)
+
+
+def test_another_thread_may_clear_the_memory_at_any_time(monkeypatch):
+    class Forgetful(dict):
+        def __setitem__(self, key, value):
+            """Cleared as soon as it is written."""
+
+        def __contains__(self, key):
+            return False
+
+    features = torch.tensor([[1.0], [-1.0]])
+    monkeypatch.setattr(influence, "_EXTENTS", Forgetful())
+    assert feature_extent(features).diameter == pytest.approx(2.0)

@@ -84,7 +84,7 @@ def test_it_cannot_be_changed(kit):
 def test_the_statement_is_that_of_the_receipt(kit):
     model = release(kit, kit.plan(0.5, 1e-6))
     assert "(0.5, 1e-06)-differentially private" in str(model.statement())
-    assert model.statement().fields["plan"] == kit.plan(0.5, 1e-6).public_record()
+    assert model.statement().fields["plan"] == kit.mechanism(kit.plan(0.5, 1e-6)).public_record()
 
 
 def test_a_batch_of_plans_costs_the_sum(kit):

@@ -9,13 +9,14 @@ from gcon.calibrate.plan import make_plan
 from gcon.losses.convex import SoftMargin
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.perturb import sampling
+from gcon.perturb.lattice import lattice_spacing
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 
 LEVEL = 1e-6
 
 
-def release(randomness, plans=1):
+def mechanism_of(plans=1):
     generator = torch.Generator().manual_seed(0)
     aggregates = torch.randn(30, 4, generator=generator, dtype=torch.float64)
     aggregates /= 2 * torch.linalg.vector_norm(aggregates, dim=1, keepdim=True)
@@ -24,6 +25,11 @@ def release(randomness, plans=1):
         Budget(1.0, 1e-5), loss=SoftMargin(2), num_features=4, num_labelled=30, edge_influence=0.4, ridge=0.5
     )
     mechanism = ObjectivePerturbation(plans=(plan,) * plans, mask=torch.ones(30, dtype=torch.bool), targets=targets)
+    return plan, mechanism, aggregates
+
+
+def release(randomness, plans=1):
+    plan, mechanism, aggregates = mechanism_of(plans)
     return plan, mechanism.apply(aggregates, randomness)
 
 
@@ -41,6 +47,18 @@ def test_final_noise_has_the_scale_of_the_plan(monkeypatch, factor, fits):
     sample = ((noisy - plain) / plan.final_noise * factor).numpy().ravel()
     p_value = scipy.stats.kstest(sample, scipy.stats.norm.cdf).pvalue
     assert bool(p_value > LEVEL) is fits
+
+
+def test_every_weight_lies_on_the_lattice_of_the_final_noise():
+    plan, mechanism, aggregates = mechanism_of(3)
+    released, spacing = mechanism.apply(aggregates, SystemRandomness()), lattice_spacing(plan.final_noise)
+    assert torch.equal(released.remainder(spacing), torch.zeros_like(released))
+    assert {record["spacing"] for record in mechanism.public_record()["plans"]} == {spacing}
+    free = make_plan(plan.budget, loss=plan.loss, num_features=4, num_labelled=30, edge_influence=0.0, ridge=0.5)
+    exact = ObjectivePerturbation(plans=(free,), mask=mechanism.mask, targets=mechanism.targets)
+    assert exact.public_record()["spacing"] == 0
+    weights = exact.apply(aggregates, SystemRandomness())
+    assert not torch.equal(weights.remainder(spacing), torch.zeros_like(weights))
 
 
 def test_release_is_fresh_every_time():

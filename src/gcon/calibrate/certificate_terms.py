@@ -87,6 +87,24 @@ def spent_budget(exact: Budget, terms: CertificateTerms) -> Budget:
     return Budget(epsilon + 2 * reserve, math.exp(reserve) * exact.delta + waste)
 
 
+def reserve_is_covered(budget: Budget, exact: Budget, terms: CertificateTerms) -> bool:
+    """Whether the final noise is as large as the reserve says, and exact mechanism and reserve fit into the budget.
+
+    The last rounding of the sum is allowed for: 1e-12 of the budget.
+    """
+    if not (exact.epsilon > 0 and exact.delta > 0 and terms.reserved_epsilon > 0 and terms.log_reserved_delta <= 0):
+        return False
+    if not 0 < terms.noise_over_radius < math.inf:
+        return False
+    if not gaussian_log_delta(terms.reserved_epsilon, 1 / terms.noise_over_radius) <= terms.log_reserved_delta:
+        return False
+    try:
+        whole = spent_budget(exact, terms)
+    except (InputError, OverflowError):  # a delta of 1 or more
+        return False
+    return whole.epsilon <= budget.epsilon * (1 + 1e-12) and whole.delta <= budget.delta * (1 + 1e-12)
+
+
 def rounding_allowance(
     *,
     num_rows: int,

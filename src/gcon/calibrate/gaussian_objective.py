@@ -11,19 +11,9 @@ from dataclasses import asdict, dataclass
 
 from scipy.special import gammaincc, gammainccinv
 
-from gcon.calibrate.certificate_terms import (
-    DEFAULT_TOLERANCE,
-    NO_TERMS,
-    CertificateTerms,
-    certificate_terms,
-    exact_budget,
-    rounding_allowance,
-    spent_budget,
-)
-from gcon.calibrate.output_noise import check_influence
-from gcon.calibrate.plan import check_ridge
+from gcon.calibrate.plan import ObjectivePlan, check_ridge, objective_tolerance, reserved_shape
 from gcon.calibrate.theorem import ObjectiveShape, extra_ridge, jacobian_epsilon, ridge_after_floor
-from gcon.errors import InputError, PlanMismatchError
+from gcon.errors import InputError
 from gcon.losses.convex import ConvexLoss
 from gcon.privacy.budget import Budget
 
@@ -127,106 +117,41 @@ def theorem_c(shape: ObjectiveShape, *, ridge: float, margin: float | None = Non
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianObjectivePlan:
-    """How one release is made private.
+class GaussianObjectivePlan(ObjectivePlan[TheoremC]):
+    """The plan of objective perturbation with Gaussian noise, by Theorem C."""
 
-    Attributes:
-        budget: the promise of the release.
-        exact: what Theorem C was evaluated with, after the certificate's reserve.
-        theorem: the values of Theorem C.
-        terms: the certificate's reserve.
-        tolerance: the largest gradient norm that is accepted as solved.
-        loss: the registered loss.
-        num_features, num_labelled: the shape that the plan was made for.
-        noise_share: omega, the least share of epsilon that goes to the noise.
-    """
-
-    budget: Budget
-    exact: Budget
-    theorem: TheoremC
-    terms: CertificateTerms
-    tolerance: float
-    loss: ConvexLoss
-    num_features: int
-    num_labelled: int
-    noise_share: float
-
-    def __post_init__(self) -> None:
-        if self.needs_noise and not (self.theorem.scale > 0 and self._covers_its_budget()):
-            raise PlanMismatchError("This plan's noise does not cover what the plan says that the weights cost.")
-
-    def _covers_its_budget(self) -> bool:
-        """Conditions (i) to (iii) of Theorem C and the reserve, evaluated again for the noise that is really added."""
+    def _covers_its_theorem(self) -> bool:
+        """Conditions (i) to (iii) of Theorem C, evaluated again for the noise that is really added."""
+        if not self.needs_noise:
+            return True
         shape, values, scale = self._shape, self.theorem, self.scale
-        radius = self.num_labelled * (self.total_ridge * values.weight_norm_bound - self.loss.slope_bound)
-        shift = noise_shift(shape, values.weight_norm_bound)
+        if not (
+            0 < scale < math.inf and 0 <= values.extra_ridge < math.inf and 0 < values.weight_norm_bound < math.inf
+        ):
+            return False
+        reach = self.num_labelled * (self.total_ridge * values.weight_norm_bound - self.loss.slope_bound) / scale
+        distance = noise_shift(shape, values.weight_norm_bound) / scale
         spent = (
             jacobian_epsilon(shape, values.weight_norm_bound, self.total_ridge)
-            + shift * noise_height(shape) / scale
-            + (shift / scale) ** 2 / 2
+            + distance * noise_height(shape)
+            + distance * distance / 2
         )
-        tail = float(gammaincc(self.num_features / 2, (radius / scale) ** 2 / 2)) if radius > 0 else 1.0
+        tail = float(gammaincc(self.num_features / 2, reach * reach / 2)) if reach > 0 else 1.0
         allowed = shape.delta * LENGTH_SHARE / self.loss.num_classes
-        whole = spent_budget(self.exact, self.terms)
-        reserved = self.final_noise > 0 and whole.epsilon <= self.budget.epsilon * (1 + 1e-12)
-        return (
-            spent <= shape.epsilon * (1 + 1e-12)
-            and tail <= allowed * (1 + 1e-9)
-            and reserved
-            and whole.delta <= self.budget.delta * (1 + 1e-12)
-        )
+        return spent <= shape.epsilon * (1 + 1e-12) and tail <= allowed * (1 + 1e-9)
 
     @property
-    def _shape(self) -> ObjectiveShape:
-        return ObjectiveShape(
-            epsilon=self.exact.epsilon,
-            delta=self.exact.delta,
-            noise_share=self.noise_share,
-            num_features=self.num_features,
-            num_labelled=self.num_labelled,
-            edge_influence=self.theorem.edge_influence,
-            loss=self.loss,
-        )
-
-    @property
-    def needs_noise(self) -> bool:
-        """False if nothing depends on edges (Psi = 0) or no promise is asked for (infinite epsilon)."""
-        return self.theorem.edge_influence != 0 and not math.isinf(self.budget.epsilon)
-
-    @property
-    def total_ridge(self) -> float:
-        """Lambda + Lambda', the modulus of strong convexity."""
-        return self.theorem.ridge + self.theorem.extra_ridge
+    def _likely_noise(self) -> float:
+        return self.theorem.noise_radius_quantile * self.theorem.scale
 
     @property
     def scale(self) -> float:
         """sigma, raised by a rounding allowance: the noise errs on the private side."""
         return self.theorem.scale * (1 + _ROUNDING)
 
-    @property
-    def final_noise(self) -> float:
-        """The standard deviation of the final noise on every weight; 0 where nothing needs noise."""
-        return self.terms.final_noise(self.tolerance, self.total_ridge)
-
     def public_record(self) -> dict[str, object]:
         """Every number, for ledger and receipt."""
-        return {
-            **asdict(self.theorem),
-            "scale": self.scale,
-            "epsilon": self.budget.epsilon,
-            "delta": self.budget.delta,
-            "exact_epsilon": self.exact.epsilon,
-            "exact_delta": self.exact.delta,
-            "noise_share": self.noise_share,
-            "loss": self.loss.name,
-            "num_classes": self.loss.num_classes,
-            "num_features": self.num_features,
-            "num_labelled": self.num_labelled,
-            "gradient_tolerance": self.tolerance,
-            "reserved_epsilon": self.terms.reserved_epsilon,
-            "reserved_delta": self.terms.reserved_delta,
-            "final_noise": self.final_noise,
-        }
+        return {**asdict(self.theorem), "scale": self.scale, **self._common_record()}
 
 
 def make_gaussian_objective_plan(
@@ -256,18 +181,13 @@ def make_gaussian_objective_plan(
         Reads public numbers only.
     """
     check_ridge(ridge=ridge, noise_share=noise_share, margin=margin)
-    check_influence(edge_influence)
-    needs_noise = edge_influence > 0 and math.isfinite(budget.epsilon)
-    terms = certificate_terms(budget) if needs_noise else NO_TERMS
-    exact = exact_budget(budget, terms)
-    shape = ObjectiveShape(
-        epsilon=exact.epsilon,
-        delta=exact.delta,
-        noise_share=float(noise_share),
+    shape, exact, terms = reserved_shape(
+        budget,
+        loss=loss,
         num_features=num_features,
         num_labelled=num_labelled,
-        edge_influence=float(edge_influence),
-        loss=loss,
+        edge_influence=edge_influence,
+        noise_share=noise_share,
     )
     theorem = theorem_c(shape, ridge=float(ridge), margin=None if margin is None else float(margin))
     return GaussianObjectivePlan(
@@ -275,23 +195,9 @@ def make_gaussian_objective_plan(
         exact=exact,
         theorem=theorem,
         terms=terms,
-        tolerance=_tolerance(theorem, shape),
+        tolerance=objective_tolerance(theorem, shape, theorem.noise_radius_quantile * theorem.scale),
         loss=loss,
         num_features=num_features,
         num_labelled=num_labelled,
-        noise_share=float(noise_share),
+        noise_share=shape.noise_share,
     )
-
-
-def _tolerance(theorem: TheoremC, shape: ObjectiveShape) -> float:
-    """1e-10, unless float64 cannot resolve it: then four times the rounding of a gradient with noise of that size."""
-    classes = math.sqrt(shape.loss.num_classes)
-    rounding = rounding_allowance(
-        num_rows=shape.num_labelled,
-        num_features=shape.num_features,
-        loss=shape.loss,
-        weight_size=classes * theorem.weight_norm_bound,
-        ridge=theorem.ridge + theorem.extra_ridge,
-        noise_size=classes * theorem.noise_radius_quantile * theorem.scale,
-    )
-    return max(DEFAULT_TOLERANCE, 4 * rounding)

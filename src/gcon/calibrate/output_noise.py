@@ -15,11 +15,13 @@ from dataclasses import dataclass
 
 from gcon.calibrate.certificate_terms import DEFAULT_TOLERANCE, rounding_allowance
 from gcon.calibrate.gaussian import gaussian_delta, gaussian_multiplier
+from gcon.calibrate.plan import check_influence, check_sizes, check_tolerance
 from gcon.errors import InputError, PlanMismatchError, check_number
 from gcon.losses.convex import ConvexLoss
 from gcon.privacy.budget import Budget
 
 _ROUNDING = 1e-11  # of the few products and roots below, and of |W_0|; always on the private side
+_TOO_SMALL = "This scale is too small for what the plan says that the weights cost."
 _MOST_SCALES = 2.0**40  # the lattice is exact for weights of up to so many scales
 
 
@@ -84,11 +86,34 @@ class OutputPlan:
     scale: float
 
     def __post_init__(self) -> None:
-        if self.needs_noise and not self._covers_its_budget():
-            raise PlanMismatchError("This scale is too small for what the plan says that the weights cost.")
+        try:
+            _check_numbers(
+                edge_influence=self.edge_influence,
+                ridge=self.ridge,
+                longest_row=self.longest_row,
+                start_norm=self.start_norm,
+            )
+            check_sizes(num_features=self.num_features, num_labelled=self.num_labelled)
+            check_tolerance(self.tolerance)
+        except InputError as error:
+            raise PlanMismatchError(f"{_TOO_SMALL} {error}") from error
+        if not self.needs_noise:
+            return
+        if not self._covers_its_budget():
+            raise PlanMismatchError(_TOO_SMALL)
+        weights = weight_norm_bound(
+            self.loss, ridge=self.ridge, longest_row=self.longest_row, start_norm=self.start_norm
+        )
+        if not weights <= _MOST_SCALES * self.scale:
+            raise InputError(
+                "epsilon",
+                rule="must leave noise that float64 resolves beside the weights",
+                got=self.budget.epsilon,
+                fix="Choose a smaller epsilon; infinity for no promise.",
+            )
 
     def _covers_its_budget(self) -> bool:
-        finite = 0 < self.scale < math.inf and self.tolerance > 0
+        finite = 0 < self.scale < math.inf and 0 < self.sensitivity < math.inf
         return finite and gaussian_delta(self.budget.epsilon, self.sensitivity / self.scale) <= self.budget.delta
 
     @property
@@ -173,6 +198,7 @@ def make_output_plan(
         Reads public numbers only.
     """
     _check_numbers(edge_influence=edge_influence, ridge=ridge, longest_row=longest_row, start_norm=start_norm)
+    check_sizes(num_features=num_features, num_labelled=num_labelled)
     # Python's own numbers: half precision from elsewhere would calibrate the noise in half precision.
     edge_influence, ridge = float(edge_influence), float(ridge)
     longest_row, start_norm = float(longest_row), float(start_norm)
@@ -198,13 +224,6 @@ def make_output_plan(
             tolerance=tolerance,
         )
         scale = gaussian_multiplier(budget.epsilon, budget.delta) * sensitivity * (1 + _ROUNDING)
-        if not weights <= _MOST_SCALES * scale:
-            raise InputError(
-                "epsilon",
-                rule="must leave noise that float64 resolves beside the weights",
-                got=budget.epsilon,
-                fix="Choose a smaller epsilon; infinity for no promise.",
-            )
     return OutputPlan(
         budget=budget,
         loss=loss,
@@ -241,15 +260,4 @@ def _check_numbers(*, edge_influence: float, ridge: float, longest_row: float, s
         allowed=lambda number: 0 <= number < math.inf,
         rule="must be a finite number of at least 0",
         fix="Use the Frobenius norm of the public start; 0 without one.",
-    )
-
-
-def check_influence(edge_influence: float) -> None:
-    """Refuse what is not a bound on the edge influence."""
-    check_number(
-        "edge_influence",
-        edge_influence,
-        allowed=lambda number: 0 <= number < math.inf,
-        rule="must be a finite bound of at least 0",
-        fix="A restart above 0 or a finite number of steps gives one.",
     )

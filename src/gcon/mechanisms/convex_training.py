@@ -6,14 +6,16 @@ on the solution (`output_perturbation.py`). None of them may continue with weigh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from gcon.calibrate.plan import ObjectivePlan
 from gcon.errors import InputError, NoCertificateError, PlanMismatchError
 from gcon.losses.convex import ConvexLoss
+from gcon.perturb.lattice import lattice_spacing
 from gcon.perturb.objective import PerturbedObjectives
 from gcon.propagate.aggregates import BoundedAggregates
 from gcon.solve.certificate import certified_gradient_norm
@@ -118,3 +120,12 @@ def certified_weights(
         if not norm <= plan.tolerance:
             raise NoCertificateError("a gradient norm above the tolerance")
     return weights
+
+
+def objective_record(plans: Sequence[ObjectivePlan[Any]]) -> Mapping[str, object]:
+    """The plan's numbers (of all plans, where there are several), with the lattice of the released weights."""
+    records = [
+        {**plan.public_record(), "spacing": lattice_spacing(plan.final_noise) if plan.final_noise > 0 else 0.0}
+        for plan in plans
+    ]
+    return records[0] if len(records) == 1 else {"plans": records}

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from gcon.calibrate.gaussian_objective import GaussianObjectivePlan
 from gcon.errors import PlanMismatchError
-from gcon.mechanisms.convex_training import certified_weights, check_cover, check_training_rows
-from gcon.perturb.lattice import lattice_spacing, to_lattice
+from gcon.mechanisms.convex_training import certified_weights, check_cover, check_training_rows, objective_record
+from gcon.perturb.lattice import to_lattice
 from gcon.perturb.sampling import standard_normals
 from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.randomness import Randomness
@@ -56,11 +56,7 @@ class GaussianObjective:
 
     def public_record(self) -> Mapping[str, object]:
         """The plan's numbers (of all plans, where there are several)."""
-        records = [
-            {**plan.public_record(), "spacing": lattice_spacing(plan.final_noise) if plan.final_noise > 0 else 0.0}
-            for plan in self.plans
-        ]
-        return records[0] if len(records) == 1 else {"plans": records}
+        return objective_record(self.plans)
 
     def check(self, bounded: BoundedAggregates) -> None:
         """Refuse aggregates that the plans do not cover. Reads public facts only."""

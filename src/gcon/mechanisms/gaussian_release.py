@@ -31,8 +31,10 @@ from gcon.statistics.statistic import Statistic
 
 _SLACK = 1e-12  # shares may add to this much more than 1; the noise is larger by more than that
 _LEAST_NOISE, _MOST_NOISE = 1e-150, 1e150
+_MOST_SCALES = 2.0**40  # values of up to so many scales: the lattice is exact, and their rounding is far below it
 
 
+@final
 @dataclass(frozen=True, eq=False)
 class Portion:
     """A statistic and its share of the squared distance, in (0, 1]; 0 only for what cannot depend on edges."""
@@ -57,7 +59,7 @@ class Portion:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NoisyStatistic:
-    """What was released of one portion.
+    """What was released of one portion. Whoever holds it can check the noise: sigma = sensitivity / (mu sqrt(share)).
 
     Attributes:
         name: the statistic's name.
@@ -65,6 +67,7 @@ class NoisyStatistic:
         standard_deviation: sigma of the noise (0: none); off the diagonal of a symmetric statistic it is sigma / sqrt(2).
         symmetric: whether value and noise are symmetric.
         sensitivity: what one edge can change in the exact value, in Frobenius norm.
+        share: of the squared distance, as the stage chose it.
     """
 
     name: str
@@ -72,6 +75,7 @@ class NoisyStatistic:
     standard_deviation: float
     symmetric: bool
     sensitivity: float
+    share: float
 
 
 Stage = Callable[[tuple[NoisyStatistic, ...]], Sequence[Portion]]
@@ -163,10 +167,11 @@ class GaussianRelease:
         if not self.stages:
             raise InputError("stages", rule="must be at least one", got="none", fix="Use release_jointly for one.")
         # What is fixed in advance is checked in advance, before anything is charged.
-        _check_shares([portion.share for stage in self.stages for portion in _fixed(stage)])
-        for stage in self.stages:
-            for portion in _fixed(stage):
-                self._deviation(portion)
+        fixed = [portion for stage in self.stages for portion in _fixed(stage)]
+        _check_portions(fixed)
+        _check_shares([portion.share for portion in fixed])
+        for portion in fixed:
+            self._deviation(portion)
 
     @property
     def name(self) -> str:
@@ -206,23 +211,16 @@ class GaussianRelease:
         shares: list[float] = []
         for stage in self.stages:
             portions = tuple(stage(tuple(released)))
+            # Everything is checked before any statistic of the stage is computed.
+            _check_portions(portions)
             shares += [portion.share for portion in portions]
-            _check_shares(shares)  # before any statistic of the stage is computed
-            released += [self._noisy(portion, value, randomness) for portion in portions]
+            _check_shares(shares)
+            deviations = [self._deviation(portion) for portion in portions]
+            released += [
+                _noisy(portion, deviation, value, randomness)
+                for portion, deviation in zip(portions, deviations, strict=True)
+            ]
         return tuple(released)
-
-    def _noisy(self, portion: Portion, edges: EdgeList, randomness: Randomness) -> NoisyStatistic:
-        statistic, deviation = portion.statistic, self._deviation(portion)
-        value = statistic.of(edges)
-        if deviation > 0:
-            value = add_noise(value, deviation, statistic, randomness)
-        return NoisyStatistic(
-            name=statistic.name,
-            value=value,
-            standard_deviation=deviation,
-            symmetric=statistic.symmetric,
-            sensitivity=statistic.sensitivity,
-        )
 
     def _deviation(self, portion: Portion) -> float:
         """Sigma = sensitivity / (mu sqrt(share)), rounded up; 0 where no edge is read and without a promise."""
@@ -232,6 +230,11 @@ class GaussianRelease:
         deviation = sensitivity / (self.plan.distance * math.sqrt(portion.share)) * (1 + 2 * _SLACK)
         if not _LEAST_NOISE <= deviation <= _MOST_NOISE:
             raise PlanMismatchError("A finite epsilon must lead to noise that float64 can hold; scale the rows.")
+        if not portion.statistic.largest_value <= _MOST_SCALES * _lattice_scale(deviation, portion.statistic):
+            raise PlanMismatchError(
+                "Noise must be large enough that float64 resolves it beside the values: centre the rows (nearly constant "
+                "ones drown it in rounding), or choose a smaller epsilon."
+            )
         return deviation
 
     def _record(self, portion: Portion) -> Mapping[str, object]:
@@ -244,6 +247,21 @@ class GaussianRelease:
             "standard_deviation": deviation,
             "spacing": lattice_spacing(_lattice_scale(deviation, portion.statistic)) if deviation > 0 else 0.0,
         }
+
+
+def _noisy(portion: Portion, deviation: float, edges: EdgeList, randomness: Randomness) -> NoisyStatistic:
+    statistic = portion.statistic
+    value = statistic.of(edges)
+    if deviation > 0:
+        value = add_noise(value, deviation, statistic, randomness)
+    return NoisyStatistic(
+        name=statistic.name,
+        value=value,
+        standard_deviation=deviation,
+        symmetric=statistic.symmetric,
+        sensitivity=statistic.sensitivity,
+        share=float(portion.share),
+    )
 
 
 def add_noise(value: Tensor, deviation: float, statistic: Statistic, randomness: Randomness) -> Tensor:
@@ -267,6 +285,14 @@ def _lattice_scale(deviation: float, statistic: Statistic) -> float:
 
 def _fixed(stage: Stage) -> tuple[Portion, ...]:
     return stage.portions if isinstance(stage, JointStage) else ()
+
+
+def _check_portions(portions: Sequence[Portion]) -> None:
+    """Stages are anybody's code: what they return is a portion and nothing like one, and is checked again."""
+    for portion in portions:
+        if type(portion) is not Portion:
+            raise PlanMismatchError("A stage must return portions (gcon.mechanisms.gaussian_release.Portion).")
+        portion.__post_init__()
 
 
 def _check_shares(shares: Sequence[float]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
@@ -11,7 +10,8 @@ from torch import Tensor
 
 from gcon.calibrate.plan import NoisePlan
 from gcon.errors import PlanMismatchError
-from gcon.mechanisms.convex_training import certified_weights, check_cover, check_training_rows
+from gcon.mechanisms.convex_training import certified_weights, check_cover, check_training_rows, objective_record
+from gcon.perturb.lattice import to_lattice
 from gcon.perturb.noise import objective_noise
 from gcon.perturb.sampling import standard_normals
 from gcon.privacy.budget import NOTHING, Budget, compose
@@ -52,9 +52,7 @@ class ObjectivePerturbation:
 
     def public_record(self) -> Mapping[str, object]:
         """The plan's numbers (of all plans, where there are several)."""
-        if len(self.plans) == 1:
-            return self.plans[0].public_record()
-        return {"plans": [plan.public_record() for plan in self.plans]}
+        return objective_record(self.plans)
 
     def check(self, bounded: BoundedAggregates) -> None:
         """Refuse aggregates that the plans do not cover. Reads public facts only."""
@@ -75,20 +73,21 @@ class ObjectivePerturbation:
 
         Privacy:
             The released numbers depend on edges through the minimiser alone, which Theorem 1 and the certificate's
-            reserve cover.
+            reserve cover. They are rounded to a public lattice that is finer than the final noise.
         """
         weights = certified_weights(
             self.plans, aggregates=value, mask=self.mask, targets=self.targets, noises=self._noises(randomness)
         )
         for index, plan in enumerate(self.plans):
             if plan.final_noise > 0:
-                weights[index] += plan.final_noise * standard_normals(randomness, *weights[index].shape)
+                noisy = weights[index] + plan.final_noise * standard_normals(randomness, *weights[index].shape)
+                weights[index] = to_lattice(noisy, plan.final_noise)
         return weights.transpose(1, 2).contiguous()
 
     def _noises(self, randomness: Randomness) -> list[Tensor]:
         for plan in self.plans:
             # Zero noise is right only where nothing needs noise: never by accident.
-            if plan.theorem.edge_influence > 0 and math.isfinite(plan.budget.epsilon) and not plan.adds_noise:
+            if plan.needs_noise and not plan.adds_noise:
                 raise PlanMismatchError("A finite epsilon must add noise; this plan does not.")
         return [
             objective_noise(

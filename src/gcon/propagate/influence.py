@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, get_args
@@ -176,7 +177,15 @@ def _one_scheme(
         options.append((sharp, "sharp"))
     if not options:
         raise UnprovenBoundError(_why_unproven(bound, schemes, steps, extent))
-    return min(options)
+    value, name = min(options)
+    if extent.diameter > 0 and not value >= sys.float_info.min:
+        raise InputError(  # an influence of 0 says that no edge matters; it must not come from a product that vanished
+            "clip",
+            rule="must leave an influence that float64 can hold",
+            got=schemes.clip,
+            fix="Raise clip, or scale the features.",
+        )
+    return value, name
 
 
 def paper_influence(restart: float, steps: float) -> float:
@@ -245,11 +254,13 @@ def feature_extent(features: Tensor, *, exact_up_to: int = 25_000) -> FeatureExt
     features = features.to(torch.float64)
     known = (_checksum(features), exact_up_to)
     # All pairs of rows take longer than the propagation itself, and many schemes share their features.
-    if known not in _EXTENTS:
+    extent = _EXTENTS.get(known)
+    if extent is None:
+        extent = _measured_extent(features, exact_up_to)
         if len(_EXTENTS) >= _MOST_EXTENTS:
             _EXTENTS.clear()
-        _EXTENTS[known] = _measured_extent(features, exact_up_to)
-    return _EXTENTS[known]
+        _EXTENTS[known] = extent
+    return extent  # not looked up again: another thread may have cleared the memory
 
 
 _EXTENTS: dict[tuple[str, int], FeatureExtent] = {}
@@ -264,13 +275,17 @@ def _checksum(features: Tensor) -> str:
 
 def _measured_extent(features: Tensor, exact_up_to: int) -> FeatureExtent:
     size = float(features.abs().max())
+    if not math.isfinite(size):
+        raise InputError("features", rule="must hold finite numbers", got="others", fix="Replace missing values.")
     if size == 0:
         return FeatureExtent(0.0, 0.0)
     # Measured at the scale of the largest entry: squares of tiny features would vanish.
     extent = _scaled_extent(features / size, exact=features.shape[0] <= exact_up_to)
     longest = extent.longest_row * size
+    # Products below the normal numbers may round to 0, which would say that no edge matters.
+    diameter = max(extent.diameter * size * (1 + 1e-9), sys.float_info.min)
     # A length within rounding of 1 is 1: rows were scaled to it.
-    return FeatureExtent(extent.diameter * size * (1 + 1e-9), longest if longest > 1 + 1e-12 else min(longest, 1.0))
+    return FeatureExtent(diameter, longest if longest > 1 + 1e-12 else min(longest, 1.0))
 
 
 def _scaled_extent(features: Tensor, *, exact: bool) -> FeatureExtent:

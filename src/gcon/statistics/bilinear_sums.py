@@ -13,7 +13,7 @@ from gcon.errors import check_number
 from gcon.graphs.edges import EdgeList
 from gcon.propagate.influence import FeatureExtent, feature_extent
 from gcon.statistics.blocks import neighbour_sum_blocks
-from gcon.statistics.rows import ALLOWANCE, check_nodes, checked_rows
+from gcon.statistics.rows import ALLOWANCE, check_nodes, checked_rows, largest_column_sum, largest_entry
 from gcon.statistics.statistic import Statistic
 
 NO_EXTENT = FeatureExtent(0.0, 0.0)
@@ -74,6 +74,11 @@ class BilinearSums(Statistic):
     def sensitivity(self) -> float:
         """Theorem G."""
         return self._sensitivity
+
+    @property
+    def largest_value(self) -> float:
+        """The largest column sum of the features times the largest answer: T_w takes means."""
+        return largest_column_sum(self._features) * largest_entry(self._answers)
 
     def public_record(self) -> Mapping[str, object]:
         """Shape and self weight."""

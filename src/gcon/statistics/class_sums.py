@@ -11,7 +11,7 @@ from torch import Tensor
 from gcon.graphs.edges import EdgeList
 from gcon.propagate.schemes import Schemes, propagate
 from gcon.statistics.bilinear_sums import check_same_nodes
-from gcon.statistics.rows import check_nodes, checked_rows
+from gcon.statistics.rows import check_nodes, checked_rows, largest_column_sum, largest_entry
 from gcon.statistics.statistic import Statistic
 from gcon.statistics.walks import joint_bound, walk_bounds
 
@@ -55,9 +55,14 @@ class ClassSums(Statistic):
         return joint_bound(self._bounds)
 
     @property
+    def largest_value(self) -> float:
+        """The largest column sum of the targets times the largest feature, over s: R_m takes means."""
+        return largest_column_sum(self._targets) * largest_entry(self._features) / self._schemes.num_blocks
+
+    @property
     def edge_free(self) -> Tensor | None:
         """The rows of schemes that read no edge."""
-        free = torch.tensor([bound.value == 0 for bound in self._bounds])
+        free = torch.tensor([bound.free for bound in self._bounds])
         return free.repeat_interleave(self._features.shape[1])[:, None] if free.any() else None
 
     def public_record(self) -> Mapping[str, object]:

@@ -7,10 +7,13 @@ from typing import final
 
 from torch import Tensor
 
+from gcon.errors import InputError
 from gcon.graphs.edges import EdgeList
 from gcon.statistics.blocks import neighbour_sum_blocks
-from gcon.statistics.rows import check_nodes, checked_rows, longest_rows
+from gcon.statistics.rows import check_nodes, checked_rows, largest_column_sum, longest_rows
 from gcon.statistics.statistic import Statistic
+
+_SMALLEST_PRODUCT = 1e-160  # of the two longest rows; less would approach the end of float64
 
 
 @final
@@ -37,7 +40,16 @@ class EdgeMoments(Statistic):
     def __init__(self, rows: Tensor) -> None:
         self._rows = checked_rows("rows", rows)
         first, second = longest_rows(self._rows)
+        if second > 0 and not first * second >= _SMALLEST_PRODUCT:
+            raise InputError(
+                "rows",
+                rule=f"must hold two rows whose lengths have a product of at least {_SMALLEST_PRODUCT:g}, or one row only",
+                got="a smaller product",
+                fix="Scale the rows, or set tiny ones to 0.",
+            )
         self._sensitivity = 2 * first * second
+        pairs = len(self._rows) * (len(self._rows) - 1)
+        self._largest_value = min(largest_column_sum(self._rows) ** 2, pairs * first * second)
 
     @property
     def name(self) -> str:
@@ -48,6 +60,11 @@ class EdgeMoments(Statistic):
     def sensitivity(self) -> float:
         """Twice the product of the lengths of the two longest rows."""
         return self._sensitivity
+
+    @property
+    def largest_value(self) -> float:
+        """The square of the largest column sum; at most n (n - 1) products of the two longest rows."""
+        return self._largest_value
 
     @property
     def symmetric(self) -> bool:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gcon.graphs.edges import EdgeList
 from gcon.statistics.blocks import neighbour_sum_blocks
-from gcon.statistics.rows import check_nodes, checked_rows, longest_rows
+from gcon.statistics.rows import check_nodes, checked_rows, largest_column_sum, longest_rows
 from gcon.statistics.statistic import Statistic
 
 
@@ -45,6 +45,11 @@ class NeighbourRows(Statistic):
     def sensitivity(self) -> float:
         """sqrt(r_1^2 + r_2^2) for the two longest rows, at most sqrt(2) r."""
         return self._sensitivity
+
+    @property
+    def largest_value(self) -> float:
+        """The largest column sum."""
+        return largest_column_sum(self._rows)
 
     def public_record(self) -> Mapping[str, object]:
         """The number of columns."""

@@ -8,8 +8,9 @@ from torch import Tensor
 from gcon.errors import InputError, PlanMismatchError
 from gcon.graphs.edges import EdgeList
 
-ALLOWANCE = 1e-9  # relative; covers the rounding of lengths and of the sums themselves
+ALLOWANCE = 1e-9  # relative; covers the rounding of lengths, and of sums within docs/proofs/gaussian-release.md, 5
 _SMALLEST, _LARGEST = 1e-50, 1e50  # squares and products of entries in between stay far from the ends of float64
+_SHORT = 1e-100  # rows that are shorter, relative to the longest, are measured at their own scale
 
 
 def checked_rows(parameter: str, rows: Tensor) -> Tensor:
@@ -26,7 +27,7 @@ def checked_rows(parameter: str, rows: Tensor) -> Tensor:
             fix="Pass n x d numbers.",
         )
     copy = rows.detach().to("cpu", torch.float64, copy=True)
-    size = float(copy.abs().max()) if copy.numel() else 0.0
+    size = largest_entry(copy)
     if not (size == 0 or _SMALLEST <= size <= _LARGEST):
         raise InputError(
             parameter,
@@ -38,20 +39,39 @@ def checked_rows(parameter: str, rows: Tensor) -> Tensor:
 
 
 def longest_rows(rows: Tensor) -> tuple[float, float]:
-    """The lengths of the longest and the second longest row, never rounded down; 0 where there is no such row.
+    """The lengths of the longest and the second longest row, never rounded down; 0 for rows of zeros, or without a row.
 
-    An edge joins two *different* nodes, so products of two rows are bounded by these two lengths.
+    An edge joins two *different* nodes, so products of two rows are bounded by these two lengths. A length of 0 means
+    that no edge matters: squares of a short row beside a long one must not vanish.
 
     Example:
         >>> longest_rows(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
         (5.000000005, 0.0)
     """
-    size = float(rows.abs().max()) if rows.numel() else 0.0
+    rows = rows.to(torch.float64)
+    size = largest_entry(rows)
     if size == 0:
         return 0.0, 0.0
-    lengths = torch.linalg.vector_norm(rows.to(torch.float64) / size, dim=1)
-    longest = [float(length) * size * (1 + ALLOWANCE) for length in lengths.topk(min(2, len(lengths))).values]
+    largest = rows.abs().amax(dim=1)
+    scales = torch.where((largest > 0) & (largest < _SHORT * size), largest, size)
+    lengths = torch.linalg.vector_norm(rows / scales[:, None], dim=1) * scales
+    longest = [float(length) * (1 + ALLOWANCE) for length in lengths.topk(min(2, len(lengths))).values]
     return (longest[0], longest[1]) if len(longest) == 2 else (longest[0], 0.0)
+
+
+def largest_column_sum(rows: Tensor) -> float:
+    """The largest sum of absolute entries over a column: what a sum of rows with weights in [-1, 1] can reach.
+
+    Example:
+        >>> largest_column_sum(torch.tensor([[3.0, 4.0], [-2.0, 0.0]])), largest_column_sum(torch.zeros(0, 2))
+        (5.0, 0.0)
+    """
+    return float(rows.abs().sum(dim=0).max()) if rows.numel() else 0.0
+
+
+def largest_entry(rows: Tensor) -> float:
+    """The largest absolute entry; 0 without one."""
+    return float(rows.abs().max()) if rows.numel() else 0.0
 
 
 def check_nodes(edges: EdgeList, rows: Tensor) -> None:

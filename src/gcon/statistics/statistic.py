@@ -32,7 +32,15 @@ class Statistic(ABC):
     @property
     @abstractmethod
     def sensitivity(self) -> float:
-        """The Frobenius norm of the change that one undirected edge can cause, at most. From public numbers alone."""
+        """The Frobenius norm of the change that one undirected edge can cause, at most. From public numbers alone.
+
+        Exactly 0 only if no edge is read or rows are identically zero, never because a product of small numbers vanished.
+        """
+
+    @property
+    @abstractmethod
+    def largest_value(self) -> float:
+        """What no entry exceeds in size, whatever the edges are: its rounding must vanish beside the noise."""
 
     @property
     def symmetric(self) -> bool:

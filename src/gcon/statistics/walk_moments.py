@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gcon.graphs.edges import EdgeList
 from gcon.propagate.schemes import Schemes, propagate
-from gcon.statistics.rows import check_nodes, checked_rows
+from gcon.statistics.rows import check_nodes, checked_rows, largest_column_sum, largest_entry
 from gcon.statistics.statistic import Statistic
 from gcon.statistics.walks import joint_bound, walk_bounds
 
@@ -45,9 +45,14 @@ class WalkMoments(Statistic):
         return joint_bound(self._bounds)
 
     @property
+    def largest_value(self) -> float:
+        """The largest column sum of the rows times the largest entry, over s: R_m takes means."""
+        return largest_column_sum(self._rows) * largest_entry(self._rows) / self._schemes.num_blocks
+
+    @property
     def edge_free(self) -> Tensor | None:
         """The columns of schemes that read no edge."""
-        free = torch.tensor([bound.value == 0 for bound in self._bounds])
+        free = torch.tensor([bound.free for bound in self._bounds])
         return free.repeat_interleave(self._rows.shape[1])[None, :] if free.any() else None
 
     def public_record(self) -> Mapping[str, object]:

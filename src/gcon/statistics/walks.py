@@ -7,18 +7,26 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from gcon.errors import InputError
 from gcon.propagate.influence import class_sum_influence, edge_influence
 from gcon.propagate.schemes import Schemes
 from gcon.statistics.bilinear_sums import bilinear_bound, extent_of
 from gcon.statistics.rows import ALLOWANCE, longest_rows
 
+_SMALLEST = 1e-200  # a bound below would approach the end of float64
+
 
 @dataclass(frozen=True)
 class WalkBound:
-    """The bound of one scheme's block, and the argument that it comes from."""
+    """The bound of one scheme's block, and the argument that it comes from; 0 only where the block is the same on all graphs."""
 
     value: float
     reason: str
+
+    @property
+    def free(self) -> bool:
+        """Whether no edge can change the block."""
+        return self.value == 0
 
 
 def walk_bounds(features: Tensor, weights: Tensor, schemes: Schemes) -> tuple[WalkBound, ...]:
@@ -43,6 +51,9 @@ def walk_bounds(features: Tensor, weights: Tensor, schemes: Schemes) -> tuple[Wa
         if not one.reads_edges or num_nodes < 2:
             bounds.append(WalkBound(0.0, "no edge is read"))
             continue
+        if extent.longest_row == 0 or longest == 0:
+            bounds.append(WalkBound(0.0, "rows of zeros"))
+            continue
         influence = edge_influence(one, extent, num_nodes=num_nodes)
         options = [(longest * influence.value, f"influence, {influence.bounds[0]}")]
         if positive:
@@ -51,6 +62,13 @@ def walk_bounds(features: Tensor, weights: Tensor, schemes: Schemes) -> tuple[Wa
         if steps == 1 and schemes.clip == 0.5:
             options.append(((1 - schemes.restart) * bilinear_bound(extent_of(weights), extent), "one step"))
         value, reason = min(options)
+        if not value >= _SMALLEST:
+            raise InputError(
+                "clip",
+                rule="must leave a sensitivity that float64 can hold",
+                got=schemes.clip,
+                fix="Raise clip, or scale the rows.",
+            )
         bounds.append(WalkBound(value * (1 + ALLOWANCE), reason))
     return tuple(bounds)
 

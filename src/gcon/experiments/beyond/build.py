@@ -29,7 +29,7 @@ Command: `gcon reproduce beyond --out OUT` (needs `GCON_DATA`). Test micro-F1, m
 of settings for all graphs, nothing tuned; delta = 1e-5. Every run has its own seed and noise; a synthetic graph
 (`circles-DEGREE-HOMOPHILY-FEATURES`) is drawn anew for every run. `moments` is our method, `moments-without-edges` the same
 pipeline with the private statistics left out, `gcon` the paper's mechanism at its defaults. Noise is seeded: none of
-these models keeps a promise.
+these models keeps a promise. The column `inf` is our method without noise: what its statistics could tell at all.
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ from gcon.privacy.randomness import SeededRandomness
 
 DELTA = 1e-5
 GCON = "gcon"  # the paper's mechanism at its defaults
-_FORMAT = 1
+_FORMAT = 2
 Row = dict[str, object]
 
 
@@ -53,6 +54,8 @@ class BeyondUnit:
             for method in spending_methods(self.graph, self.run, epsilon):
                 yield from self._scored(method, epsilon)
             yield self._paper(epsilon)
+        # Without noise: what the statistics could tell at all.
+        yield from self._scored(Moments(epsilon=math.inf, seed=self.run), math.inf)
 
     def _scored(self, method: Method, epsilon: float | None) -> Iterator[Row]:
         graph = open_graph(self.graph, self.run).graph

@@ -101,7 +101,8 @@ def weight_norm_bound(shape: ObjectiveShape, quantile: float, ridge: float) -> f
             got="a margin that is lost in rounding",
             fix="Leave margin out: the floor is then doubled.",
         )
-    return (pull * loss.slope_bound + push * loss.slope_bound) / room
+    # A little more than the bound: the noise is a little more than asked for too, and a noise share near 1 leaves no slack.
+    return (pull * loss.slope_bound + push * loss.slope_bound) / room * (1 + 1e-12)
 
 
 def jacobian_epsilon(shape: ObjectiveShape, weight_bound: float, ridge: float) -> float:

@@ -226,3 +226,12 @@ def test_two_graphs_with_the_same_noisy_release_give_the_same_words(monkeypatch)
 def test_the_names_of_the_package():
     assert set(gcon.advise.__all__) >= {"advise", "take_look", "public_facts", "noise_facts"}
     assert paid_look.take_look is take_look
+
+
+def test_a_vague_look_near_chance_does_not_say_that_edges_tell_nothing():
+    graph = made(homophily=0.9, mean_degree=4.0, feature_signal=0.3)
+    found = replace(look_at(graph, epsilon=0.1), homophily=1 / graph.nodes.num_classes + 0.02, homophily_error=0.18)
+    sure = replace(found, homophily_error=0.02)
+    vague, told = ({v.why for v in advise(graph.nodes, epsilon=1.0, look=look).verdicts} for look in (found, sure))
+    assert not any("Edges tell next to nothing" in why for why in vague)
+    assert all("Edges tell next to nothing" in why for why in told)

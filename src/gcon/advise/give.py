@@ -2,7 +2,7 @@
 
 | rule                                                          | what follows                                              |
 |---------------------------------------------------------------|-----------------------------------------------------------|
-| homophily within 0.1 of chance, where 1 is perfect            | edges tell nothing: do not spend                          |
+| a look says: homophily within 0.1 of chance (1 is perfect)     | edges tell nothing: do not spend                          |
 | expected gain not above twice its error, or below half a point | nothing to expect: do not spend                          |
 | expected gain of a point or less                              | little                                                    |
 | the look cannot tell homophily, and a guess may lose points    | risky: only where it is known that friends are alike       |
@@ -189,7 +189,8 @@ def _verdict(access: str, facts: PublicFacts, noise: NoiseFacts, look: Look | No
 
 
 def _decision(expectation: Expectation | None, facts: PublicFacts, look: Look | None) -> tuple[Spend, str]:
-    if look is not None and not tells(look.homophily, facts.num_classes):
+    # A vague look lands near its belief, which for two classes is near chance: that says nothing about the edges.
+    if look is not None and look.homophily_error <= _VAGUE and not tells(look.homophily, facts.num_classes):
         return "nothing", "Edges tell next to nothing about classes: homophily is within 0.1 of chance."
     if expectation is None:
         return (

@@ -37,7 +37,7 @@ def record():
             model("non-private", "non-private reference", None, 0.7, 0.9),
         ),
         noise=tuple(
-            NoiseLevel(epsilon=e, noise_to_signal=1.234 / e, best_advantage=0.4, true_positive_rate=0.02)
+            NoiseLevel(epsilon=e, noise_to_edge=1.234 / e, best_advantage=0.4, true_positive_rate=0.02)
             for e in (0.5, 1.0, 2.0, 4.0)
         ),
         class_names=names,

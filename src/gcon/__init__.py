@@ -2,7 +2,8 @@
 
 from gcon import datasets
 from gcon.errors import GconError
-from gcon.estimator import GCON
+from gcon.estimator.default import NodeClassifier
+from gcon.estimator.paper import GCON
 from gcon.graphs.graph import PrivateGraph, PublicGraph, private_graph
 from gcon.graphs.nodes import PublicNodes
 from gcon.interop.inputs import public_graph
@@ -12,6 +13,7 @@ from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.ledger_file import FileLedger
 from gcon.release.model import ReleasedModel
+from gcon.release.moments_model import MomentsModel
 from gcon.release.read import load_release
 from gcon.release.store import save_release
 from gcon.version import __version__
@@ -22,6 +24,8 @@ __all__ = [
     "FileLedger",
     "GconError",
     "MemoryLedger",
+    "MomentsModel",
+    "NodeClassifier",
     "Predictions",
     "PrivateGraph",
     "PublicGraph",

@@ -16,9 +16,11 @@ from gcon.advise.give import USES
 from gcon.advise.measure import Grid, measure, write
 from gcon.advise.noise import look_error
 from gcon.advise.words import in_words
-from gcon.baselines.moments import FEATURES_SHARE, HEARD, SECOND_SHARE, Moments, edge_free
+from gcon.baselines.moments import Moments
 from gcon.errors import InputError
 from gcon.estimate.graph_facts import counted_rows
+from gcon.estimate.moments import FEATURES_SHARE, HEARD, SECOND_SHARE
+from gcon.estimate.remembered import edge_free
 from gcon.graphs.nodes import PublicNodes
 from gcon.mechanisms.gaussian_release import Portion, release_jointly
 from gcon.statistics.edge_moments import EdgeMoments

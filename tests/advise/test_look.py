@@ -9,9 +9,9 @@ import torch
 import gcon
 from gcon.advise import advise, paid_look, take_look
 from gcon.advise.words import in_words
-from gcon.baselines.moments import edge_free
 from gcon.errors import BudgetExceededError, InputError
 from gcon.estimate.graph_facts import GraphFacts, counted_rows, fact_errors, graph_facts
+from gcon.estimate.remembered import edge_free
 from gcon.graphs.graph import PrivateGraph, private_graph
 from gcon.mechanisms.gaussian_release import NoisyStatistic
 from gcon.privacy.boundary import Private
@@ -149,7 +149,7 @@ def test_facts_without_noise_are_exact(graph):
     exact = NoisyStatistic(name="m", value=moments, standard_deviation=0.0, symmetric=True, sensitivity=2.18, share=1.0)
     found = graph_facts(exact, answers, graph.nodes)
     assert isinstance(found, GraphFacts)
-    assert found.mean_degree == pytest.approx(10.0)
+    assert found.mean_degree == pytest.approx(10.0, rel=1e-4)  # rows are rounded to fixed point
     assert found.homophily == pytest.approx(0.8, abs=0.1)
     errors = fact_errors(exact, answers, graph.nodes)
     assert errors.mean_degree == 0
@@ -160,7 +160,7 @@ def test_edges_that_tell_nothing_are_not_worth_a_budget():
     graph = made(homophily=0.25, mean_degree=20.0, feature_signal=2.0)
     advice = advise(graph.nodes, epsilon=1.0, look=look_at(graph, epsilon=0.5))
     assert {verdict.spend for verdict in advice.verdicts} == {"nothing"}
-    assert {verdict.method for verdict in advice.verdicts} == {"moments-without-edges", "encoder"}
+    assert {verdict.method for verdict in advice.verdicts} == {"moments-without-edges"}
     assert set(advice.enough.values()) == {None}
     assert "do not spend" in in_words(advice)
     assert ": spend;" not in in_words(advice)

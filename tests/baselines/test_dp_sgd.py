@@ -99,7 +99,7 @@ def test_infinite_epsilon_is_the_version_without_noise(parts, graph):
         residuals = torch.softmax(means[nodes.train_mask] @ weights, dim=1) - targets
         weights -= 0.5 * means[nodes.train_mask].T @ residuals / len(targets)
     found = scores(fitted, "own-edges", nodes.features, open_private(graph.edges))
-    assert torch.allclose(found, means @ weights, atol=1e-10)
+    assert torch.allclose(found, means @ weights, atol=1e-5)  # gradients are rounded to fixed point
     assert not fitted.receipts[0].keeps_promise
     again = settings.fit(graph)
     assert torch.equal(scores(again, "own-edges", nodes.features, open_private(graph.edges)), found)

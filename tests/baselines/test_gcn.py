@@ -11,8 +11,9 @@ import gcon
 from gcon.baselines import gcn
 from gcon.baselines.gcn import GCN, GraphNetwork
 from gcon.baselines.graph_products import normalised, reach
-from gcon.baselines.networks import drop, is_sparse, rows_with_sum_one, sparse_if_worth_it, sparse_product
+from gcon.baselines.networks import drop, is_sparse, sparse_if_worth_it, sparse_product
 from gcon.datasets import social_circles, social_circles_parts
+from gcon.encode.unit_rows import rows_with_sum_one
 from gcon.errors import AccessRefusedError
 from gcon.graphs.edges import public_edges
 from gcon.graphs.graph import PublicGraph

@@ -10,8 +10,9 @@ from torch import nn
 from gcon.baselines import gpr_gnn
 from gcon.baselines.gpr_gnn import GPRGNN, PowersNetwork, start_weights
 from gcon.baselines.graph_products import normalised
-from gcon.baselines.networks import Training, fit_network, rows_with_sum_one
+from gcon.baselines.networks import Training, fit_network
 from gcon.datasets import social_circles, social_circles_parts
+from gcon.encode.unit_rows import rows_with_sum_one
 from gcon.errors import AccessRefusedError, InputError
 from gcon.graphs.edges import public_edges
 from gcon.graphs.graph import PublicGraph, private_graph

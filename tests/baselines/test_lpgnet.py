@@ -9,8 +9,9 @@ import torch
 
 from gcon.baselines import lpgnet
 from gcon.baselines.lpgnet import LPGNet
-from gcon.baselines.networks import Perceptron, Training, fit_on_rows, logits_of, rows_with_sum_one, seeded
+from gcon.baselines.networks import Perceptron, Training, fit_on_rows, logits_of, seeded
 from gcon.datasets import social_circles_parts
+from gcon.encode.unit_rows import rows_with_sum_one
 from gcon.errors import AccessRefusedError, InputError
 from gcon.graphs.edges import public_edges
 from gcon.graphs.graph import PublicGraph, private_graph

@@ -121,7 +121,7 @@ def one_iteration(monkeypatch):
 
 AGAIN = ("damaged or truncated", "Write the file again")
 FINITE = ("nodes.csv", "column 'x0'", "must be finite numbers", "in row 61", "Fill in such values")
-CONFIG = "--config defaults.toml"
+CONFIG, PAPER = "--config defaults.toml", "--mechanism paper"
 # Kinds that do not concern the ledger; all but those of `ledger` also run where none exists yet.
 INPUTS = {
     # The edges file. Its messages are fixed words.
@@ -192,10 +192,10 @@ INPUTS = {
         ("model.safetensors", "checksum", "Get the folder again"),
     ),
     "edited release.json": Kind(
-        swapped(RELEASE, "soft-margin", "soft-marvel"), PREDICTORS, 6, ("release.json", "damaged or edited", "Get the")
+        swapped(RELEASE, '"homophily": ', '"homophily": 0'), PREDICTORS, 6, ("release.json", "damaged or edited", "Get the")
     ),
     "newer release": Kind(
-        swapped(RELEASE, '"version": 1', '"version": 99'), PREDICTORS, 6, ("format version 99", "Install a newer gcon")
+        swapped(RELEASE, '"version": 2', '"version": 99'), PREDICTORS, 6, ("format version 99", "Install a newer gcon")
     ),
     "file of the release missing": Kind(
         gone(Path("model/privacy.json")), PREDICTORS, 6, ("privacy.json", "is missing", "Get the folder again")
@@ -205,7 +205,13 @@ INPUTS = {
     "epsilon nan": Kind(nothing, (TRAIN,), 2, ("epsilon", "greater than 0", "got nan"), "--epsilon nan"),
     "delta 1": Kind(nothing, (TRAIN,), 2, ("delta", "between 1e-12", "Leave it out"), "--delta 1"),
     "unproven bound": Kind(
-        nothing, (TRAIN,), 2, ("influence='sharp' is not proven", "'auto'"), "--influence sharp --restart 0.25"
+        nothing, (TRAIN,), 2, ("influence='sharp' is not proven", "'auto'"), f"{PAPER} --influence sharp --restart 0.25"
+    ),
+    "option of the other mechanism": Kind(
+        nothing, (TRAIN,), 2, ("restart", "--mechanism moments", "--mechanism paper"), "--restart 0.5"
+    ),
+    "cached answers for other nodes": Kind(
+        column("x1", "0.25"), (PREDICT,), 2, ("nodes", "those of the training", "access='none'"), "--access cached"
     ),
     "negative seed": Kind(nothing, (TRAIN,), 2, ("non-negative integer", "Use None"), "--seed -1"),
     "release exists": Kind(folder("new"), (TRAIN,), 2, ("out", "must not exist yet", "Choose another")),
@@ -221,7 +227,7 @@ INPUTS = {
         holds("defaults.toml", "epsilom = 1.0"), WRITERS, 2, ("--config", "epsilom", "long options"), CONFIG
     ),
     "value of a wrong type": Kind(holds("defaults.toml", "split = 'a'"), WRITERS, 2, ("split", "integer"), CONFIG),
-    "no certificate": Kind(one_iteration, (TRAIN,), 4, ("stays charged",), "--ridge 0.01", charged=True),
+    "no certificate": Kind(one_iteration, (TRAIN,), 4, ("stays charged",), f"{PAPER} --ridge 0.01", charged=True),
 }
 RESTORE = ("Restore it", "from a backup", "what was spent stays spent")
 BOOKS = {

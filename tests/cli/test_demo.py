@@ -35,14 +35,14 @@ def test_demo_writes_a_report_and_prints_one_json_object(run, tmp_path):
     assert found["report"] == str(folder / "report.html")
     assert sorted(path.name for path in folder.iterdir()) == ["report.html", "run.json"]
     kinds = [model["kind"] for model in found["models"]]
-    assert kinds == ["edge-free", "one-hop", "self-training", *["private"] * 4, "non-private"]
+    assert kinds == ["edge-free", "one-hop", "self-training", *["private"] * 4, *["paper"] * 4, "non-private"]
     assert [model["epsilon"] for model in found["models"] if model["kind"] == "private"] == [0.5, 1.0, 2.0, 4.0]
     # The non-private reference is not in the demo's books.
     assert found["total"]["epsilon"] == pytest.approx(7.5)
     data = from_json((folder / "run.json").read_text())
     assert [line.kind for line in data.ledger] == ["release"] * 4 + ["diagnostic"]
     assert math.isfinite(data.total_epsilon)
-    levels = [level.noise_to_signal for level in data.noise]
+    levels = [level.noise_to_edge for level in data.noise]
     assert levels == sorted(levels, reverse=True)
     assert sum(map(sum, data.confusion)) == sum(entry.count for entry in data.reliability) > 0
 

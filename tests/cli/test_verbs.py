@@ -32,6 +32,9 @@ def files(run, tmp_path):
     return ["--edges", tmp_path / "edges.csv", "--nodes", tmp_path / "nodes.csv"]
 
 
+PAPER = ["--mechanism", "paper"]
+
+
 def train(run, files, out, *more):
     return run("train", *files, "--epsilon", 1, "--out", out, *more)
 
@@ -237,7 +240,7 @@ def test_a_seed_carries_no_promise_and_is_not_told(run, files, tmp_path):
 
 def test_no_certificate_has_its_own_exit_code_and_stays_charged(run, files, tmp_path, monkeypatch):
     monkeypatch.setattr("gcon.solve.newton.MOST_ITERATIONS", 1)
-    code, out, _ = train(run, files, tmp_path / "model", "--ridge", 0.01, "--json")
+    code, out, _ = train(run, files, tmp_path / "model", *PAPER, "--ridge", 0.01, "--json")
     assert (code, json.loads(out)["error"]) == (4, "NoCertificateError")
     assert not (tmp_path / "model").exists()
     shown = json.loads(run("ledger", "show", tmp_path / "edges.csv.ledger", "--json")[1])
@@ -305,10 +308,10 @@ def test_broken_files_leave_nothing_behind_and_charge_nothing(run, files, tmp_pa
     "change",
     [
         ["--mechanism", "magic"],
-        ["--device", "abacus"],
-        ["--expand", "some"],
-        ["--hidden", "-1"],
-        ["--inference-restart", "2"],
+        [*PAPER, "--device", "abacus"],
+        [*PAPER, "--expand", "some"],
+        [*PAPER, "--hidden", "-1"],
+        [*PAPER, "--inference-restart", "2"],
         ["--epsilon", "nan"],
         ["--delta", "0"],
     ],

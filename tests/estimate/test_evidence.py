@@ -7,16 +7,9 @@ import pytest
 import torch
 
 from gcon.datasets import social_circles_parts
-from gcon.estimate.evidence import (
-    LOUDEST,
-    above_chance,
-    fitted_homophily,
-    messages,
-    scores_with_own_edges,
-    tells,
-    usual_homophily,
-)
+from gcon.estimate.homophily import fitted_homophily, usual_homophily
 from gcon.graphs.edges import public_edges
+from gcon.predict.evidence import LOUDEST, above_chance, messages, scores_with_own_edges, tells
 
 
 def some_answers(num_nodes=40, num_classes=3, seed=0):

@@ -19,5 +19,5 @@ def test_examples_run(name):
 def test_there_are_examples():
     finder = doctest.DocTestFinder(exclude_empty=True)
     found = [test.name for name in MODULES for test in finder.find(importlib.import_module(name)) if test.examples]
-    assert "gcon.estimator.GCON" in found
+    assert "gcon.estimator.paper.GCON" in found
     assert len(set(found)) >= 5

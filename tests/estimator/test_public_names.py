@@ -11,6 +11,8 @@ DECLARED = [
     "FileLedger",
     "GconError",
     "MemoryLedger",
+    "MomentsModel",
+    "NodeClassifier",
     "Predictions",
     "PrivateGraph",
     "PublicGraph",

@@ -87,7 +87,7 @@ def record(**changes):
             ModelScores(kind="non-private", name="reference", epsilon=None, none=(0.7, 0.7), own_edges=(0.9, 0.9)),
         ),
         "noise": tuple(
-            NoiseLevel(epsilon=epsilon, noise_to_signal=1 / epsilon, best_advantage=0.4, true_positive_rate=0.02)
+            NoiseLevel(epsilon=epsilon, noise_to_edge=1 / epsilon, best_advantage=0.4, true_positive_rate=0.02)
             for epsilon in (1.0, 4.0)
         ),
         "class_names": ("a", "b & c"),
@@ -189,7 +189,7 @@ def test_record_survives_json_and_gives_the_same_bytes(html):
         lambda text: text.replace('"count": 40', '"count": "40"'),
         lambda text: text.replace('"confidence": 0.55', '"confidence": NaN'),
         lambda text: text.replace('"kind": "one-hop"', '"kind": "two-hop"'),
-        lambda text: text.replace('"noise_to_signal": 1.0', '"noise_to_signal": -1.0'),
+        lambda text: text.replace('"noise_to_edge": 1.0', '"noise_to_edge": -1.0'),
         lambda text: text.replace('"b & c"', '"b", "c"'),
         lambda text: text.replace('"kind": "private"', '"kind": "one-hop"'),
         lambda text: text.replace('"low": 0.5', '"low": true'),

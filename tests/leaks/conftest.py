@@ -13,6 +13,7 @@ from gcon.datasets.synthetic import social_circles_parts
 from gcon.encode.mlp import EncoderSettings
 from gcon.graphs.graph import PrivateGraph, private_graph
 from gcon.graphs.nodes import PublicNodes
+from gcon.moments import MomentsTraining, train_moments
 from gcon.pipeline import Settings, train
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
@@ -74,6 +75,26 @@ def run(settings):
         ledger = MemoryLedger("circles", clock=lambda: datetime(2030, 1, 2, tzinfo=UTC))
         model = train(
             graph, settings, ledger=ledger, randomness=SeededRandomness(seed), progress=stages.append, **options
+        )
+        return model, ledger, stages
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def run_moments():
+    """The same for our own mechanism."""
+
+    def run(graph, epsilon=1.0, seed=11):
+        stages = []
+        ledger = MemoryLedger("circles", clock=lambda: datetime(2030, 1, 2, tzinfo=UTC))
+        model = train_moments(
+            graph.nodes,
+            graph.edges,
+            MomentsTraining(epsilon=epsilon),
+            ledger=ledger,
+            randomness=SeededRandomness(seed),
+            progress=stages.append,
         )
         return model, ledger, stages
 

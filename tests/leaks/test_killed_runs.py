@@ -143,8 +143,8 @@ def train(server, folder):
     """`gcon train` on the files in the folder."""
     options = ["--edges", "edges.csv", "--nodes", "nodes.csv", "--epsilon", str(EPSILON), "--delta", str(DELTA)]
 
-    def train(out="model", **kill):
-        return server(folder, "train", *options, "--out", out, **kill)
+    def train(out="model", *, mechanism, **kill):
+        return server(folder, "train", *options, "--mechanism", mechanism, "--out", out, **kill)
 
     return train
 
@@ -224,9 +224,10 @@ def check_recovery(folder: Path, charged: int) -> None:
 
 
 FILE, LEDGER_FILE, STORE, TRAIN = "os", "gcon.privacy.ledger_file", "gcon.release.store", "gcon.cli.train"
+ESTIMATE = "gcon.moments:MomentsEstimate"
 NONE, RESERVED, RELEASED = [], [Outcome.RESERVED], [Outcome.RELEASED]
 # The step, which call of it, when; what the ledger holds then; whether the model has its name.
-STAGES = [
+FIRST_STAGES = [
     (f"{TRAIN}:load_source", 1, "before", NONE, False),
     (f"{TRAIN}:load_source", 1, "after", NONE, False),
     (f"{LEDGER_FILE}:_write", 1, "half", NONE, False),  # the ledger's header
@@ -236,10 +237,28 @@ STAGES = [
     (f"{FILE}:replace", 2, "before", NONE, False),
     (f"{FILE}:replace", 2, "after", NONE, False),
     (f"{TRAIN}:open_ledger", 1, "after", NONE, False),
-    ("gcon.pipeline:train_encoder", 1, "before", NONE, False),
-    ("gcon.pipeline:train_encoder", 1, "after", NONE, False),
-    ("gcon.pipeline:aggregate_privately", 1, "after", NONE, False),
-    ("gcon.pipeline:make_plan", 1, "after", NONE, False),
+]
+OWN_STAGES = {
+    "paper": [
+        ("gcon.pipeline:train_encoder", 1, "before", NONE, False),
+        ("gcon.pipeline:train_encoder", 1, "after", NONE, False),
+        ("gcon.pipeline:aggregate_privately", 1, "after", NONE, False),
+        ("gcon.pipeline:make_plan", 1, "after", NONE, False),
+    ],
+    "moments": [
+        ("gcon.moments:edge_free", 1, "before", NONE, False),
+        ("gcon.moments:edge_free", 1, "after", NONE, False),
+        ("gcon.moments:gaussian_release_plan", 1, "after", NONE, False),
+        ("gcon.moments:release_statistic", 1, "before", NONE, False),
+        (f"{ESTIMATE}.second_portions", 1, "before", RESERVED, False),  # between the two stages of the release
+        (f"{ESTIMATE}.second_portions", 1, "after", RESERVED, False),
+        ("gcon.moments:release_statistic", 1, "after", RELEASED, False),
+        (f"{ESTIMATE}.finish", 1, "after", RELEASED, False),
+        ("gcon.moments:train_student", 1, "before", RELEASED, False),
+        ("gcon.moments:train_student", 1, "after", RELEASED, False),
+    ],
+}
+LATER_STAGES = [
     (f"{LEDGER_FILE}:FileLedger.reserve", 1, "before", NONE, False),
     (f"{LEDGER_FILE}:_write", 3, "before", NONE, False),
     (f"{LEDGER_FILE}:_write", 3, "half", NONE, False),  # a torn line was never acknowledged
@@ -268,15 +287,19 @@ STAGES = [
     (f"{TRAIN}:save_release", 1, "after", RELEASED, True),
     ("gcon.cli.output:Output.result", 1, "before", RELEASED, True),
 ]
+# What both have in common is passed with the default, and at its ends with the other one.
+STAGES = [("moments", *stage) for stage in [*FIRST_STAGES, *OWN_STAGES["moments"], *LATER_STAGES]] + [
+    ("paper", *stage) for stage in [*OWN_STAGES["paper"], *LATER_STAGES[6:9], LATER_STAGES[-1]]
+]
 
 
 @pytest.mark.parametrize(
-    ("target", "call", "when", "charged", "named"),
+    ("mechanism", "target", "call", "when", "charged", "named"),
     STAGES,
-    ids=[f"{when} {target.rpartition('.')[2]} {call}" for target, call, when, _, _ in STAGES],
+    ids=[f"{mechanism} {when} {target.rpartition('.')[2]} {call}" for mechanism, target, call, when, _, _ in STAGES],
 )
-def test_killed_at_a_named_step(train, folder, target, call, when, charged, named):
-    code, _ = train(kill="at", step=(target, call, when))
+def test_killed_at_a_named_step(train, folder, mechanism, target, call, when, charged, named):
+    code, _ = train(kill="at", step=(target, call, when), mechanism=mechanism)
     assert code == -signal.SIGKILL, "the step was not reached"
     entries, models = inspect(folder)
     assert [entry.outcome for entry in entries] == charged
@@ -288,19 +311,21 @@ AFTER_RESERVE = (f"{LEDGER_FILE}:FileLedger.reserve", 1, "after")
 MOMENTS = 13
 
 
-@pytest.mark.parametrize("step", [*[None] * 4, AFTER_RESERVE], ids=[*["whole run"] * 4, "after reserve"])
-def test_killed_at_random_moments(train, folder, step):
-    """Moments spread over what a run takes (from the step on), with jitter: 52 over whole runs, 13 after the reserve.
+@pytest.mark.parametrize("mechanism", ["moments", "paper"])
+@pytest.mark.parametrize("step", [*[None] * 2, AFTER_RESERVE], ids=[*["whole run"] * 2, "after reserve"])
+def test_killed_at_random_moments(train, folder, step, mechanism):
+    """Moments spread over what a run takes (from the step on), with jitter: for either mechanism 26 over
+    whole runs, and 13 after the reserve.
 
     All runs of one test pay one ledger, so each starts from what the killed ones before it left. A run that was faster
     than its moment is checked too, but does not count.
     """
-    code, length = train("first", step=step)
+    code, length = train("first", step=step, mechanism=mechanism)
     assert code == 0
     killed, charged, numbers = 0, 1, count()
     while killed < MOMENTS:
         out, moment = f"model{next(numbers)}", (killed + random.random()) / MOMENTS * length
-        code, _ = train(out, kill=moment, step=step)
+        code, _ = train(out, kill=moment, step=step, mechanism=mechanism)
         assert code in (0, -signal.SIGKILL), f"killed after {moment} s of {length} s"
         entries, models = inspect(folder)
         assert charged + (step is not None) <= len(entries) <= charged + 1
@@ -308,7 +333,7 @@ def test_killed_at_random_moments(train, folder, step):
         killed, charged = killed + (code != 0), len(entries)
         length = moment if code == 0 else length  # this run was faster
 
-    assert train("last")[0] == 0
+    assert train("last", mechanism=mechanism)[0] == 0
     entries, models = inspect(folder)
     assert (len(entries), entries[-1].outcome) == (charged + 1, Outcome.RELEASED)
     assert "last" in models

@@ -23,10 +23,12 @@ from gcon.mechanisms.gaussian_release import (
 )
 from gcon.mechanisms.neighbour_sums import BoundedEdges
 from gcon.perturb.lattice import lattice_spacing
+from gcon.perturb.rounded import EXACT_GAUSSIAN
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.ledger_file import FileLedger
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
+from gcon.privacy.statement import statement
 from gcon.propagate.schemes import Schemes
 from gcon.release.gate import release_statistic
 from gcon.statistics.class_sums import ClassSums
@@ -133,7 +135,7 @@ def test_what_is_fixed_is_refused_before_anything_is_charged():
 
 def test_a_statistic_without_a_proof_is_refused():
     class Claimed(Statistic):
-        name, sensitivity, largest_value = "claimed", 1e-6, 1.0
+        name, sensitivity, rounding = "claimed", 1e-6, 0.0
 
         def public_record(self):
             return {}
@@ -156,7 +158,7 @@ def test_a_statistic_without_a_proof_is_refused():
 def test_a_stage_returns_portions_and_nothing_like_them():
     computed = []
     counts = SimpleNamespace(
-        of=computed.append, sensitivity=0.0, largest_value=0.0, name="counts", symmetric=False, edge_free=None
+        of=computed.append, sensitivity=0.0, rounding=0.0, name="counts", symmetric=False, edge_free=None
     )
     alike = SimpleNamespace(statistic=counts, share=0.0)
     for portions in ([alike], [Portion(MOMENTS, 0.5), alike]):
@@ -212,11 +214,27 @@ def test_every_noisy_number_lies_on_the_public_lattice(factor):
     mechanism = release_jointly(portions, epsilon=1.0, delta=1e-5, method="test")
     (records,) = mechanism.public_record()["stages"]
     for noisy, record in zip(mechanism.apply(EDGES, SystemRandomness()), records, strict=True):
-        least = noisy.standard_deviation / (math.sqrt(2) if noisy.symmetric else 1)
+        least = noisy.standard_deviation * (math.sqrt(0.5) * (1 + 1e-15) if noisy.symmetric else 1)
         assert record["spacing"] == lattice_spacing(least)
         assert record["standard_deviation"] == noisy.standard_deviation
         assert torch.equal(noisy.value.remainder(record["spacing"]), torch.zeros_like(noisy.value))
         assert not noisy.symmetric or torch.equal(noisy.value, noisy.value.T)
+
+
+def test_the_record_says_how_the_noise_was_made():
+    schemes = Schemes(restart=0.5, steps=(0, 2))
+    sums = ClassSums(ROWS, torch.eye(3)[torch.arange(SIZE) % 3], schemes)
+    mechanism = release_jointly([Portion(sums, 0.3), Portion(MOMENTS, 0.7)], epsilon=1.0, delta=1e-5, method="test")
+    record = mechanism.public_record()
+    assert record["noise"] == EXACT_GAUSSIAN
+    for each, statistic in zip(record["stages"][0], (sums, MOMENTS), strict=True):
+        assert each["sensitivity"] == statistic.sensitivity > 2 * each["rounding"] > 0
+        expected = each["sensitivity"] / (record["distance"] * math.sqrt(each["share"]))
+        assert expected < each["standard_deviation"] < expected * (1 + 1e-11)
+    without = release_jointly([Portion(sums, 1.0)], epsilon=math.inf, delta=1e-5, method="test")
+    assert "noise" not in without.public_record()
+    released = release(mechanism, MemoryLedger("circle"))
+    assert f"Noise: operating system; {EXACT_GAUSSIAN}." in str(statement(released.receipt))
 
 
 def test_two_runs_differ():

@@ -20,6 +20,7 @@ from gcon.errors import PlanMismatchError, PrivateComputationError
 from gcon.graphs.edges import private_edges, public_edges
 from gcon.mechanisms.neighbour_sums import BoundedEdges, NoisyNeighbourSums, gaussian_sums_plan, laplace_sums_plan
 from gcon.perturb.lattice import lattice_spacing, to_lattice
+from gcon.perturb.rounded import EXACT_GAUSSIAN, EXACT_LAPLACE
 from gcon.perturb.sampling import laplaces, standard_normals
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import MemoryLedger
@@ -242,6 +243,7 @@ def test_low_bits_tell_nothing(law, sums):
     for truth in sums:
         assert possible(released, truth, plan, lambda noisy: to_lattice(noisy, plan.scale)).all()
     assert mechanism.public_record()["spacing"] == lattice_spacing(plan.scale)
+    assert mechanism.public_record()["noise"] == {"gaussian": EXACT_GAUSSIAN, "laplace": EXACT_LAPLACE}[law]
 
 
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])

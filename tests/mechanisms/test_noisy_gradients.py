@@ -5,6 +5,7 @@ Tests of chance use the system's randomness; each fails by chance with probabili
 
 import dataclasses
 import math
+from fractions import Fraction
 from types import SimpleNamespace
 
 import networkx
@@ -19,7 +20,13 @@ from gcon.calibrate.replaced_pair import replaced_pair_epsilon
 from gcon.errors import InputError, PlanMismatchError
 from gcon.graphs.edges import public_edges
 from gcon.mechanisms import noisy_gradients
-from gcon.mechanisms.noisy_gradients import GradientPlan, NoisyGradients, clipped_sum, gradient_plan
+from gcon.mechanisms.noisy_gradients import (
+    GradientPlan,
+    NoisyGradients,
+    clipped_residuals,
+    fixed_directions,
+    gradient_plan,
+)
 from gcon.perturb.lattice import lattice_spacing
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
@@ -79,6 +86,10 @@ def random_case(seed, nodes=7, width=4, classes=3):
     return rows, targets, torch.from_numpy(3 * weights)
 
 
+def clipped_sum(rows, targets, weights, *, clip):
+    return fixed_directions(rows).T @ clipped_residuals(rows, targets, weights, clip=clip)
+
+
 @given(seed=st.integers(0, 2**32 - 1), clip=st.sampled_from([1e-3, 0.1, 0.7, 1.0, 100.0]))
 def test_clipped_sum_is_that_of_single_gradients(seed, clip):
     rows, targets, weights = random_case(seed)
@@ -88,7 +99,8 @@ def test_clipped_sum_is_that_of_single_gradients(seed, clip):
         torch.nn.functional.cross_entropy((row @ leaf)[None], target[None]).backward()
         gradient = leaf.grad
         total += gradient * min(1.0, clip / float(gradient.norm()))
-    assert torch.allclose(clipped_sum(rows, targets, weights, clip=clip), total, rtol=1e-9, atol=1e-12)
+    # Seven nodes have 23 bits each for direction and residual.
+    assert torch.allclose(clipped_sum(rows, targets, weights, clip=clip), total, rtol=0, atol=7 * 2**-20 * clip)
 
 
 @given(seed=st.integers(0, 2**32 - 1), clip=st.sampled_from([0.05, 0.5, 2.0]), scale=st.sampled_from([1.0, 1e3, 1e-3]))
@@ -101,6 +113,24 @@ def test_two_rows_move_the_sum_by_at_most_four_clips(seed, clip, scale):
     )
     assert float((one - before).norm()) <= 2 * clip * (1 + 1e-9)
     assert float((both - before).norm()) <= 4 * clip * (1 + 1e-9)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1), clip=st.sampled_from([1e-6, 0.05, 1e6]), size=st.sampled_from([1e-3, 1.0, 1e200])
+)
+def test_gradients_are_short_and_add_exactly_in_any_order(seed, clip, size):
+    """Every node's matrix is at most `clip` long, and float64 adds them as rational numbers would, in any batch."""
+    rows, targets, weights = random_case(seed)
+    rows[1], rows[2, 0] = 0.0, math.inf
+    directions, residuals = fixed_directions(size * rows), clipped_residuals(size * rows, targets, weights, clip=clip)
+    lengths = directions.norm(dim=1) * residuals.norm(dim=1)
+    assert float(lengths.max()) <= clip * (1 + 1e-12)
+    drawn = torch.from_numpy(np.random.default_rng(seed).permutation(7)[:5])
+    total = directions[drawn].T @ residuals[drawn]
+    for a in range(4):
+        for c in range(3):
+            products = [Fraction(float(directions[i, a])) * Fraction(float(residuals[i, c])) for i in drawn]
+            assert Fraction(float(total[a, c])) == sum(products)
 
 
 def opposite_graphs():
@@ -129,7 +159,9 @@ def test_a_gradient_that_is_not_finite_adds_nothing(wide):
     for scale in (1.0, 1e6):
         expected = clipped_sum(rows[others], targets[others], scale * weights, clip=0.5)
         assert bool(torch.isfinite(expected).all())
-        assert torch.allclose(clipped_sum(broken, targets, 1e6 * weights, clip=0.5), expected) == (scale == 1e6)
+        assert torch.allclose(clipped_sum(broken, targets, 1e6 * weights, clip=0.5), expected, atol=1e-5) == (
+            scale == 1e6
+        )
     for number in (math.inf, -math.inf, math.nan):  # weights too
         weights[1, 1] = number
         assert float(clipped_sum(rows, targets, weights, clip=0.5).norm()) <= 7 * 0.5
@@ -153,7 +185,7 @@ def test_four_clips_are_reached():
     assert torch.allclose(joined, torch.tensor([[1 / 8, 0.0]] * 2, dtype=torch.float64))
     targets, weights = torch.tensor([[1.0, 0.0]] * 2, dtype=torch.float64), torch.zeros(2, 2, dtype=torch.float64)
     sums = [clipped_sum(rows, targets, weights, clip=0.05) for rows in (apart, joined)]
-    assert float((sums[0] - sums[1]).norm()) == pytest.approx(4 * 0.05, rel=1e-12)
+    assert float((sums[0] - sums[1]).norm()) == pytest.approx(4 * 0.05, rel=1e-6)
 
 
 def accepted(sample, deviation):
@@ -205,7 +237,7 @@ def test_without_noise_it_is_gradient_descent():
     """Infinite epsilon and q = 1, with sgd and adam: the same as autograd with torch's optimisers."""
     rows, targets, _ = random_case(3)
     labels = targets.argmax(dim=1)
-    plan = gradient_plan(math.inf, 1e-5, sampling=1.0, steps=30, clip=100.0)
+    plan = gradient_plan(math.inf, 1e-5, sampling=1.0, steps=30, clip=10.0)
     for optimiser, kind in (("sgd", torch.optim.SGD), ("adam", torch.optim.Adam)):
         mechanism = NoisyGradients(plan=plan, labels=labels, num_classes=3, learning_rate=0.1, optimiser=optimiser)
         weights = torch.zeros(4, 3, dtype=torch.float64, requires_grad=True)
@@ -216,7 +248,7 @@ def test_without_noise_it_is_gradient_descent():
             optimizer.step()
         found = mechanism.apply(rows, SystemRandomness())
         assert found.dtype == torch.float64
-        assert torch.allclose(found, weights.detach(), rtol=1e-6, atol=1e-9)
+        assert torch.allclose(found, weights.detach(), rtol=0, atol=1e-4)
 
 
 def drawn_counts(nodes, *, sampling, steps):
@@ -225,7 +257,7 @@ def drawn_counts(nodes, *, sampling, steps):
     mechanism = NoisyGradients(plan=plan, labels=torch.zeros(nodes, dtype=torch.int64), num_classes=2)
     weights = mechanism.apply(torch.eye(nodes, dtype=torch.float64), SystemRandomness())
     counts = weights[:, 0] * math.sqrt(2) / 1e-3 * sampling * nodes
-    assert torch.allclose(counts, counts.round(), atol=1e-6)
+    assert torch.allclose(counts, counts.round(), atol=1e-3)
     return counts.round().numpy()
 
 
@@ -258,13 +290,13 @@ def test_batches_have_no_fixed_size():
 def test_the_weights_follow_from_noisy_sums_alone(monkeypatch, optimiser, kind):
     """The noisy sums of all steps, given to torch's optimiser, lead to the same weights: no clean sum is read."""
     seen = []
-    keep = noisy_gradients.to_lattice
+    keep = noisy_gradients.rounded_gaussian
 
-    def recording(noisy, scale):
-        seen.append(keep(noisy, scale))
+    def recording(*arguments, **options):
+        seen.append(keep(*arguments, **options))
         return seen[-1]
 
-    monkeypatch.setattr(noisy_gradients, "to_lattice", recording)
+    monkeypatch.setattr(noisy_gradients, "rounded_gaussian", recording)
     rows, targets, _ = random_case(8)
     plan = gradient_plan(4.0, 1e-3, sampling=0.5, steps=12, clip=0.5)
     mechanism = NoisyGradients(

@@ -23,6 +23,7 @@ from gcon.graphs.edges import private_edges, public_edges
 from gcon.losses.convex import PseudoHuber, SoftMargin
 from gcon.mechanisms.output_perturbation import OutputPerturbation
 from gcon.perturb.lattice import lattice_spacing
+from gcon.perturb.rounded import EXACT_GAUSSIAN
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.opening import open_private
@@ -145,6 +146,9 @@ def test_every_weight_lies_on_the_public_lattice(noise, setting):
     spacing = lattice_spacing(plan.scale)
     assert torch.equal(released.remainder(spacing), torch.zeros_like(released))
     assert setting.mechanism(plan).public_record()["spacing"] == spacing
+    for plans in ([plan], [plan, plan]):
+        assert setting.mechanism(*plans).public_record()["noise"] == EXACT_GAUSSIAN
+    assert "noise" not in setting.mechanism(setting.plan(Budget(math.inf, 1e-5))).public_record()
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from gcon.graphs.edges import private_edges, public_edges
 from gcon.losses.convex import loss_by_name
 from gcon.predict.no_edges import predict_without_edges
 from gcon.predict.own_edges import predict_for_one_owner, predict_from_own_edges
-from gcon.predict.predictions import checked_access
+from gcon.predict.predictions import ANY_MODEL, checked_access
 from gcon.predict.public_graph import predict_on_public_graph
 from gcon.privacy.budget import NOTHING
 from gcon.privacy.ledger import Kind, MemoryLedger, Outcome
@@ -198,12 +198,20 @@ def test_a_bad_restart_is_refused_before_anything_is_opened(model, graph, restar
 @pytest.mark.parametrize("access", ["", "all", "None", "own_edges", "PUBLIC-GRAPH"])
 def test_unknown_accesses(access):
     with pytest.raises(InputError, match=r"^access"):
-        checked_access(access)
+        checked_access(access, ANY_MODEL)
 
 
 @pytest.mark.parametrize("access", ACCESSES)
 def test_known_accesses(access):
-    assert checked_access(access) == access
+    assert checked_access(access, ANY_MODEL) == access
+
+
+@pytest.mark.parametrize("access", ["cached", "full"])
+def test_accesses_that_this_model_does_not_have(access, model, graph):
+    with pytest.raises(AccessRefusedError, match="What there is: none, own-edges"):
+        checked_access(access, model.accesses)
+    with pytest.raises(AccessRefusedError):
+        predict_without_edges(model, graph.nodes.features, access=access)
 
 
 @pytest.mark.parametrize("access", ACCESSES)

@@ -8,10 +8,11 @@ from typing import get_args
 
 import pytest
 
+from gcon.perturb.rounded import EXACT_GAUSSIAN
 from gcon.predict.predictions import Access
 from gcon.privacy.budget import Budget
 from gcon.privacy.receipt import Receipt
-from gcon.privacy.statement import ACCESS_PROMISES, MODEL_ACCESSES, statement
+from gcon.privacy.statement import ACCESS_PROMISES, statement
 
 RECEIPT = Receipt(
     time="2031-05-06T07:08:09+00:00",
@@ -53,6 +54,14 @@ def test_the_certificate_is_named():
     assert "Certificate" not in str(statement(replace(RECEIPT, plan={})))
 
 
+def test_the_noise_is_named_as_the_mechanism_names_it():
+    assert "Noise: operating system; floating-point numbers, the proof is about real ones." in str(statement(RECEIPT))
+    exact = replace(RECEIPT, plan={"noise": EXACT_GAUSSIAN})
+    assert f"Noise: operating system; {EXACT_GAUSSIAN}." in str(statement(exact))
+    assert "floating-point" not in str(statement(exact))
+    assert "Noise: operating system." in str(statement(NOISELESS))
+
+
 def test_the_text_is_the_sentences():
     made = statement(RECEIPT)
     assert str(made).splitlines() == list(made.sentences)
@@ -92,8 +101,9 @@ def test_the_fields_are_a_copy():
 
 
 def test_every_access_has_its_promise():
-    assert statement(RECEIPT).fields["access"] == {access: ACCESS_PROMISES[access] for access in MODEL_ACCESSES}
-    assert MODEL_ACCESSES == ("none", "own-edges", "public-graph")
+    assert statement(RECEIPT).fields["access"] == ACCESS_PROMISES
+    some = ("none", "own-edges")
+    assert statement(RECEIPT, some).fields["access"] == {access: ACCESS_PROMISES[access] for access in some}
     assert set(ACCESS_PROMISES) == set(get_args(Access))
     assert "may be published" in ACCESS_PROMISES["none"]
     assert "joint" in ACCESS_PROMISES["own-edges"]

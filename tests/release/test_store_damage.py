@@ -179,12 +179,16 @@ def test_an_honest_forgery_is_read(model, folder, assert_same):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("version", 2, "format version 2; this gcon reads versions up to 1. Install a newer gcon"),
+        ("version", 3, "format version 3; this gcon reads versions up to 2. Install a newer gcon"),
+        ("version", 1, "format version 1, which only gcon before 0.2 reads"),
         ("version", 0, "format version"),
-        ("version", "1", "format version"),
+        ("version", "2", "format version"),
         ("version", True, "format version"),
         ("format", "other", "does not describe a release"),
         ("extra", 1, "must hold exactly"),
+        ("method", "magic", "'method' is none of paper, moments"),
+        ("method", 1, "wrong type"),
+        ("method", "moments", "must hold exactly cached, homophily"),
         ("settings", [], "wrong type"),
         ("settings.restart", 7, "restart: must lie in [0, 1]"),
         ("settings.restart", True, "wrong type"),
@@ -294,7 +298,13 @@ def test_sizes_that_do_not_fit_the_tensors_are_refused(folder, path, value):
 
 def test_classes_that_do_not_fit_the_weights_are_refused(folder):
     forge(folder, lambda document: document["class_names"].append({"type": "str", "value": "d"}))
-    with pytest.raises(ReleaseFormatError, match=r"^model\.safetensors: 'weights' must be .*\(12, 4\)"):
+    with pytest.raises(ReleaseFormatError, match=r"^model\.safetensors: 'encoder.head_weight' must be .*\(4, 4\)"):
+        load_release(folder)
+
+
+def test_steps_that_do_not_fit_the_weights_are_refused(folder):
+    forge(folder, put("settings.steps", [0, 2]))
+    with pytest.raises(ReleaseFormatError, match=r"^model\.safetensors: 'weights' must be .*\(8, 3\)"):
         load_release(folder)
 
 

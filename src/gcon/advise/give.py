@@ -8,7 +8,7 @@
 | the look cannot tell homophily, and a guess may lose points    | risky: only where it is known that friends are alike       |
 | no look, and the range of gains does not decide               | take a look first                                         |
 | mean degree from which neighbour sums are heard               | `moments` with sums; publish with `cached`, not `none`    |
-| public-graph: other nodes, other edges                        | the paper's GCON, the only one that answers for them      |
+| public-graph: other nodes, other edges                        | moments; its gains there are not in the table             |
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from gcon.advise.noise import NoiseFacts, look_error, noise_facts
 from gcon.advise.paid_look import Look, check_look
 from gcon.advise.public_facts import PublicFacts, public_facts
 from gcon.errors import InputError, check_number
-from gcon.estimate.evidence import tells
 from gcon.graphs.nodes import PublicNodes
+from gcon.predict.evidence import tells
 from gcon.privacy.budget import checked_budget, public_delta, round_down_difference
 
 Spend = Literal["spend", "little", "risky", "nothing", "look first", "not measured"]
@@ -170,10 +170,7 @@ def _verdict(access: str, facts: PublicFacts, noise: NoiseFacts, look: Look | No
     expectation = None if access == "public-graph" else _expectation(access, facts, noise.epsilon, look)
     stage = None if look is None or access == "public-graph" else _stage(facts, noise, look)
     spend, why = _decision(expectation, facts, look)
-    if access == "public-graph":
-        method = "encoder" if spend == "nothing" else "gcon"
-    else:
-        method = "moments-without-edges" if spend == "nothing" else "moments"
+    method = "moments-without-edges" if spend == "nothing" else "moments"
     if stage == "sums" and access == "none" and spend != "nothing":
         why += " The sums do not serve this access: take cached, which may be published too."
     return Verdict(
@@ -195,7 +192,7 @@ def _decision(expectation: Expectation | None, facts: PublicFacts, look: Look | 
     if expectation is None:
         return (
             "not measured",
-            "Only the paper's GCON answers for other nodes; gains over its encoder are not in the table.",
+            "Students of the released answers serve other nodes; their gains are not in the table.",
         )
     if look is None:
         if expectation.most <= LITTLE:

@@ -25,9 +25,9 @@ from gcon.advise.expectations import COLUMNS
 from gcon.advise.public_facts import public_facts
 from gcon.baselines.moments import Moments, MomentsWithoutEdges
 from gcon.datasets.synthetic import social_circles_parts
-from gcon.estimate.evidence import above_chance
 from gcon.graphs.graph import PrivateGraph, private_graph
 from gcon.graphs.nodes import PublicNodes
+from gcon.predict.evidence import above_chance
 from gcon.privacy.randomness import SeededRandomness
 
 ACCESSES = ("none", "cached", "own-edges")

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 from gcon.advise.public_facts import PublicFacts
-from gcon.baselines.moments import FEATURES_SHARE, HEARD, SECOND_SHARE
 from gcon.estimate.graph_facts import CONSTANT, degree_error
+from gcon.estimate.moments import FEATURES_SHARE, HEARD, SECOND_SHARE
 from gcon.mechanisms.gaussian_release import gaussian_release_plan
 
 _UNIT_ROWS = 2.0  # sensitivity of the moments of rows of length 1

@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass
 
 from gcon.advise.public_facts import check_validation
-from gcon.baselines.moments import edge_free
 from gcon.errors import check_number
-from gcon.estimate.evidence import above_chance
 from gcon.estimate.graph_facts import counted_rows, fact_errors, graph_facts
+from gcon.estimate.remembered import edge_free
 from gcon.graphs.graph import PrivateGraph
 from gcon.mechanisms.gaussian_release import Portion, release_jointly
 from gcon.mechanisms.neighbour_sums import BoundedEdges
+from gcon.predict.evidence import above_chance
 from gcon.privacy.budget import checked_budget, public_delta
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
-from gcon.baselines.moments import edge_free
 from gcon.errors import InputError
+from gcon.estimate.remembered import edge_free
 from gcon.graphs.nodes import PublicNodes
 
 

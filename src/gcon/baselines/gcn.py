@@ -15,11 +15,11 @@ from gcon.baselines.networks import (
     Training,
     drop,
     fit_network,
-    rows_with_sum_one,
     seeded,
     sparse_if_worth_it,
     sparse_product,
 )
+from gcon.encode.unit_rows import rows_with_sum_one
 from gcon.graphs.edges import EdgeList
 from gcon.graphs.nodes import PublicNodes
 from gcon.privacy.boundary import Private

@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from gcon.baselines.interface import PrivateMethod, Trained
-from gcon.baselines.networks import Perceptron, Training, fit_on_rows, logits_of, rows_with_sum_one, seeded
+from gcon.baselines.networks import Perceptron, Training, fit_on_rows, logits_of, seeded
+from gcon.encode.unit_rows import rows_with_sum_one
 from gcon.graphs.edges import EdgeList
 from gcon.graphs.nodes import PublicNodes
 from gcon.mechanisms.neighbour_sums import BoundedEdges, NoisyNeighbourSums, laplace_sums_plan

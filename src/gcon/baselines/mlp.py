@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from gcon.baselines.interface import Method, Trained
-from gcon.baselines.networks import Perceptron, Training, fit_on_rows, logits_of, rows_with_sum_one, seeded
+from gcon.baselines.networks import Perceptron, Training, fit_on_rows, logits_of, seeded
+from gcon.encode.unit_rows import rows_with_sum_one
 from gcon.graphs.edges import EdgeList
 from gcon.graphs.nodes import PublicNodes
 from gcon.privacy.boundary import Private

@@ -1,84 +1,46 @@
-"""Our own method: edge moments and, on dense graphs, neighbour sums; one release, and everything after it is free.
-
-1. An edge-free ensemble answers for all nodes (estimate/edge_free.py).
-2. First stage: noisy moments F' A F of its feature directions, and of its answers with a constant column, which tell how
-   many edges there are and how often they stay inside a class.
-3. Features rescaled by the moments join the ensemble.
-4. Second stage, chosen from the first: sums of the answers' messages over neighbours where a node has enough of them to be
-   heard over the noise; else the moments again, which together are one release at the full budget.
-
-Every choice reads released numbers, public features, and labels: nothing is chosen with private edges.
-"""
+"""Our own method behind the face of the competitors, and its control without edges (docs/moments.md)."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from gcon.baselines.interface import Method, PrivateMethod, Scorer, Trained
-from gcon.baselines.mlp import MLP
-from gcon.errors import InputError
-from gcon.estimate.edge_free import PENALTIES, EdgeFree, train_edge_free
-from gcon.estimate.edge_moments import FILTERS, rescaled_rows, shrunk_moments
-from gcon.estimate.evidence import messages, scores_with_own_edges, tells, usual_homophily
-from gcon.estimate.graph_facts import counted_rows, graph_facts
-from gcon.estimate.members import best_average, pseudo_labels, taught_members, true_labels
+from gcon.estimate.homophily import usual_homophily
+from gcon.estimate.remembered import edge_free
+from gcon.estimate.student import train_student
 from gcon.graphs.edges import EdgeList
-from gcon.graphs.nodes import PublicNodes, features_fingerprint
-from gcon.mechanisms.gaussian_release import (
-    GaussianRelease,
-    JointStage,
-    NoisyStatistic,
-    Portion,
-    gaussian_release_plan,
-)
-from gcon.mechanisms.neighbour_sums import BoundedEdges
+from gcon.graphs.nodes import PublicNodes
+from gcon.moments import MomentsTraining, train_moments
 from gcon.predict.predictions import Access
+from gcon.predict.scorers import AnswersScorer, scorer_of
+from gcon.predict.scorers import Scorer as ModelScorer
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
-from gcon.release.gate import release_statistic
-from gcon.statistics.edge_moments import EdgeMoments
-from gcon.statistics.neighbour_rows import NeighbourRows
-
-FEATURES_SHARE, ANSWERS_SHARE, SECOND_SHARE = 0.35, 0.05, 0.6  # of the squared distance; all public constants
-HEARD = 2.25  # neighbours over noise from which sums are worth their budget
-_SUM_PENALTIES = (1.0, 10.0)
-TAUGHT_SHARE = 0.8  # of the unlabelled nodes; answers that have seen the graph may teach more than edge-free ones
+from gcon.release.moments_model import MomentsModel
 
 
 @dataclass(frozen=True, kw_only=True)
 class Moments(PrivateMethod):
     """Edge moments, staged with neighbour sums. One set of settings serves all graphs."""
 
-    name = "moments"
+    name = MomentsModel.method
     about = "Releases noisy edge moments and neighbour sums of edge-free answers, once; Gaussian noise."
 
     def _train(
         self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
     ) -> Trained:
-        free = edge_free(nodes, self.seed)
-        estimate = _Estimate(nodes, free)
-        released = release_statistic(
-            GaussianRelease(
-                plan=gaussian_release_plan(self.epsilon, self.delta_for(nodes)),
-                stages=(JointStage(estimate.first_portions()), estimate.second_portions),
-                method=self.name,
-            ),
-            BoundedEdges(edges),
+        model = train_moments(
+            nodes,
+            edges,
+            MomentsTraining(epsilon=self.epsilon, delta=self.delta, seed=self.seed),
             ledger=ledger,
             randomness=randomness,
             purpose="edge moments and neighbour sums",
         )
-        found = estimate.finish(released.value)
-        return Trained(
-            scorers=_scorers(nodes, none=found.none, cached=found.cached, homophily=found.homophily),
-            receipts=(released.receipt,),
-        )
+        return Trained(scorers=_scorers(scorer_of(model)), receipts=(model.receipt,))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,160 +54,28 @@ class MomentsWithoutEdges(Method):
         self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
     ) -> Trained:
         free = edge_free(nodes, self.seed)
-        homophily = usual_homophily(free.neighbours_agree)
-        return Trained(scorers=_scorers(nodes, none=free.answers, cached=None, homophily=homophily))
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Found:
-    """What the estimate gives: answers without edges, with released sums, and the homophily."""
-
-    none: Tensor
-    cached: Tensor
-    homophily: float
-
-
-class _Estimate:
-    """Stages and post-processing of one training. Holds public and released values only."""
-
-    def __init__(self, nodes: PublicNodes, free: EdgeFree) -> None:
-        self._nodes, self._free = nodes, free
-        self._counted = counted_rows(free.answers)
-
-    def first_portions(self) -> tuple[Portion, ...]:
-        return (
-            Portion(EdgeMoments(self._free.base.rows.double()), FEATURES_SHARE),
-            Portion(EdgeMoments(self._counted), ANSWERS_SHARE),
+        scorer = AnswersScorer(
+            free.answers,
+            free.answers,
+            student=train_student(nodes.features, free.answers),
+            homophily=usual_homophily(free.neighbours_agree),
+            training_nodes=nodes.fingerprint,
         )
-
-    def second_portions(self, released: tuple[NoisyStatistic, ...]) -> tuple[Portion, ...]:
-        homophily, degree = self._facts(released)
-        # The noise of the sums, were they released: that of the answers' moments, scaled by sensitivity and share. Their
-        # constant column makes that sensitivity positive (but for a single node); features may all be 0.
-        first = released[1]
-        per_unit = first.standard_deviation / max(first.sensitivity, 1e-300) * math.sqrt(ANSWERS_SHARE / SECOND_SHARE)
-        heard = degree >= HEARD * per_unit * math.sqrt(2)
-        if not (heard and tells(homophily, self._nodes.num_classes)):
-            return (Portion(EdgeMoments(self._free.base.rows.double()), SECOND_SHARE),)
-        members, _ = self._with_moments(released[:1])
-        answers = best_average(members, self._nodes)
-        return (Portion(NeighbourRows(_spoken(answers, homophily)), SECOND_SHARE),)
-
-    def finish(self, released: tuple[NoisyStatistic, ...]) -> Found:
-        homophily, _ = self._facts(released)
-        if released[2].symmetric:
-            answers = best_average(self._with_moments((released[0], released[2]))[0], self._nodes)
-            return Found(none=answers, cached=answers, homophily=homophily)
-        members, views = self._with_moments(released[:1])
-        answers = best_average(members, self._nodes)
-        cached = self._with_sums(members, answers, views[0], released[2].value)
-        return Found(none=answers, cached=cached, homophily=homophily)
-
-    def _facts(self, released: tuple[NoisyStatistic, ...]) -> tuple[float, float]:
-        """Homophily and mean degree, from the moments of the answers."""
-        facts = graph_facts(released[1], self._free.answers, self._nodes)
-        return facts.homophily, facts.mean_degree
-
-    def _with_moments(self, moments: tuple[NoisyStatistic, ...]) -> tuple[list[Tensor], list[Tensor]]:
-        """All members, with those on rescaled features; and these features."""
-        base, nodes = self._free.base, self._nodes
-        value, deviation = _joined(moments)
-        best = shrunk_moments(value, deviation=deviation, rows=base.rows, expected=base.moments)
-        views = [rescaled_rows(base.rows, best, ridge=ridge, power=power) for ridge, power in FILTERS]
-        members = [*self._free.members, *taught_members(nodes, views, true_labels(nodes), penalties=PENALTIES)]
-        taught = pseudo_labels(best_average(members, nodes), nodes, TAUGHT_SHARE)
-        return members + taught_members(nodes, views, taught, penalties=PENALTIES), views
-
-    def _with_sums(self, members: list[Tensor], answers: Tensor, view: Tensor, sums: Tensor) -> Tensor:
-        """Released sums as features beside the answers."""
-        nodes = self._nodes
-        heard, own = _standard(sums), _standard(answers.clamp_min(1e-4).log())
-        views = [torch.cat(parts, dim=1).float() for parts in ((own, heard), (heard,), (view.double(), heard))]
-        every = [*members, *taught_members(nodes, views, true_labels(nodes), penalties=_SUM_PENALTIES)]
-        taught = pseudo_labels(best_average(every, nodes), nodes, TAUGHT_SHARE)
-        every += taught_members(nodes, views, taught, penalties=_SUM_PENALTIES)
-        return best_average(every, nodes)
+        scorers = _scorers(scorer)
+        del scorers["cached"]  # nothing is released
+        return Trained(scorers=scorers)
 
 
-def _joined(moments: tuple[NoisyStatistic, ...]) -> tuple[Tensor, float]:
-    """Independent releases of one statistic, weighted by their precisions: one release at their joint budget."""
-    if any(each.standard_deviation == 0 for each in moments):
-        return moments[0].value, 0.0
-    precisions = [each.standard_deviation**-2 for each in moments]
-    total = sum(precisions)
-    values = [each.value * precision for each, precision in zip(moments, precisions, strict=True)]
-    return torch.stack(values).sum(dim=0) / total, total**-0.5
-
-
-def _spoken(answers: Tensor, homophily: float) -> Tensor:
-    """Messages as rows of length at most 1: the longest tenth is cut, so that few loud nodes do not drown the others."""
-    rows = messages(answers, homophily)
-    rows = rows - rows.mean(dim=0)
-    lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
-    longest = max(float(lengths.quantile(0.9)), 1e-12)
-    return torch.div(rows, lengths.clamp_min(longest))
-
-
-def _standard(rows: Tensor) -> Tensor:
-    centred = rows - rows.mean(dim=0)
-    return centred / max(float(centred.std()), 1e-12)
-
-
-@lru_cache(maxsize=4)
-def _remembered(known: _Known) -> EdgeFree:
-    # A plain perceptron that keeps all its inputs: better than the encoder where nodes have few words.
-    perceptron = MLP(hidden=16, learning_rate=0.005, seed=known.seed).class_probabilities(known.nodes)
-    return train_edge_free(known.nodes, seed=known.seed, more=[perceptron])
-
-
-class _Known:
-    """Public nodes and a seed, equal if their contents are: several budgets share one edge-free model."""
-
-    def __init__(self, nodes: PublicNodes, seed: int) -> None:
-        self.nodes, self.seed = nodes, seed
-        masks = (nodes.train_mask, nodes.validation_mask)
-        labels = tuple(nodes.labels[mask].numpy().tobytes() for mask in masks)
-        self._key = (
-            nodes.fingerprint,
-            seed,
-            nodes.num_classes,
-            labels,
-            tuple(mask.numpy().tobytes() for mask in masks),
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Known) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-
-def edge_free(nodes: PublicNodes, seed: int) -> EdgeFree:
-    """The edge-free model of these nodes; trained once."""
-    # Test labels are for scores only: what is remembered never saw them.
-    return _remembered(_Known(replace(nodes, test_mask=torch.zeros_like(nodes.test_mask)), seed))
-
-
-def _scorers(nodes: PublicNodes, *, none: Tensor, cached: Tensor | None, homophily: float) -> dict[Access, Scorer]:
-    answers = none if cached is None else cached
-
-    def known(features: Tensor) -> None:
-        if features_fingerprint(features) != nodes.fingerprint:
-            raise InputError(
-                "graph", rule="must have the nodes of the training", got="others", fix="Train on all nodes together."
-            )
-
+def _scorers(scorer: ModelScorer) -> dict[Access, Scorer]:
     def own_edges(features: Tensor, opened: EdgeList | None) -> Tensor:
         assert opened is not None
-        known(features)
-        return scores_with_own_edges(answers, opened, homophily)
+        return scorer.own_edges(scorer.start(features, "own-edges"), opened)
 
-    def fixed(table: Tensor) -> Scorer:
-        def scored(features: Tensor, _: EdgeList | None) -> Tensor:
-            known(features)
-            return table.clamp_min(1e-12).log()
+    def public_graph(features: Tensor, edges: EdgeList | None) -> Tensor:
+        assert edges is not None
+        return scorer.public_graph(scorer.start(features, "public-graph"), edges)
 
-        return scored
+    def fixed(access: Access) -> Scorer:
+        return lambda features, _: scorer.without_edges(scorer.start(features, access))
 
-    scorers: dict[Access, Scorer] = {"own-edges": own_edges, "none": fixed(none)}
-    return scorers if cached is None else {**scorers, "cached": fixed(cached)}
+    return {"own-edges": own_edges, "none": fixed("none"), "cached": fixed("cached"), "public-graph": public_graph}

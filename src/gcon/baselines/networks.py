@@ -182,14 +182,6 @@ def drop(rows: Tensor, share: float, training: bool) -> Tensor:
     return _sparse_rows(rows.crow_indices(), rows.col_indices(), dropout(rows.values(), share), rows.shape)
 
 
-def rows_with_sum_one(features: Tensor) -> Tensor:
-    """Every row divided by the sum of its absolute values; zero rows stay 0 (for bags of words: as GCN does)."""
-    rows = features.to(torch.float32)
-    sums = rows.abs().sum(dim=1, keepdim=True)
-    scaled: Tensor = rows / sums.masked_fill(sums == 0, 1.0)
-    return scaled
-
-
 def sparse_if_worth_it(rows: Tensor) -> Tensor:
     """The same rows, as compressed sparse rows if most entries are zero."""
     found = int(rows.count_nonzero())

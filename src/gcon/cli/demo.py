@@ -14,6 +14,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from torch import Tensor
 
+from gcon.baselines import EncoderOneHop, MomentsWithoutEdges
 from gcon.calibrate.attacker import best_advantage, best_true_positive_rate, in_words
 from gcon.cli import options
 from gcon.cli.output import Output
@@ -21,7 +22,7 @@ from gcon.cli.report import RECORD, write_file, write_page
 from gcon.datasets import load
 from gcon.datasets.folders import DATA_VARIABLE
 from gcon.datasets.synthetic import social_circles
-from gcon.encode.mlp import EncoderSettings, train_encoder
+from gcon.encode.mlp import EncoderSettings
 from gcon.errors import InputError, check_number
 from gcon.evaluate.accuracy import micro_f1
 from gcon.evaluate.report import (
@@ -36,26 +37,33 @@ from gcon.evaluate.report import (
     verdict,
 )
 from gcon.evaluate.report_figures import check_matplotlib
-from gcon.experiments.controls import one_hop, self_trained_encoder
 from gcon.graphs.edges import EdgeList
 from gcon.graphs.graph import PrivateGraph
+from gcon.moments import MomentsTraining, train_moments
 from gcon.pipeline import Settings, train
 from gcon.predict.no_edges import predict_without_edges
-from gcon.predict.own_edges import own_edge_predictions
+from gcon.predict.own_edges import own_edge_answers
 from gcon.privacy.ledger import Ledger, MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
 from gcon.privacy.receipt import Receipt
 from gcon.release.gate import diagnose
-from gcon.release.model import ReleasedModel
+from gcon.release.published import PublishedModel
 from gcon.version import __version__
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 SHOWN = 1.0  # the budget whose promise, confusion matrix and calibration are shown
 NUM_NODES = 3000
-EPOCHS = 300
-FREE, ONE_HOP, SELF = "edge-free model", "zero-budget control, one hop", "self-training control, one hop"
-PRIVATE, REFERENCE = "private model", "non-private reference"
-KINDS = {FREE: "edge-free", ONE_HOP: "one-hop", SELF: "self-training", PRIVATE: "private", REFERENCE: "non-private"}
+FREE, ONE_HOP = "model without edges", "encoder without edges, one hop"
+CONTROL = "same model without edges, zero budget"
+PRIVATE, PAPER, REFERENCE = "private model", "the paper's mechanism", "without noise, not private"
+KINDS = {
+    FREE: "edge-free",
+    ONE_HOP: "one-hop",
+    CONTROL: "self-training",
+    PRIVATE: "private",
+    PAPER: "paper",
+    REFERENCE: "non-private",
+}
 Key = tuple[str, float | None]
 Scores = dict[Key, tuple[float | None, float | None]]  # without edges, with own edges
 
@@ -81,7 +89,7 @@ def demo(
         graph, about = _graph()
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=output.progress) as bar:
-            task = bar.add_task("training", total=runs * (len(EPSILONS) + 3))
+            task = bar.add_task("training", total=runs * (2 * len(EPSILONS) + 3))
             data = run_demo(graph, about, runs, step=lambda stage: bar.update(task, advance=1, description=stage))
         write_file(out / RECORD, to_json(data))
         path = write_page(out, data)
@@ -107,13 +115,12 @@ def run_demo(graph: PrivateGraph, about: str, runs: int, *, step: Callable[[str]
     """
     books, copy = MemoryLedger(graph.name), MemoryLedger(f"{graph.name}, copy for the non-private reference")
     found: list[Scores] = []
-    first: dict[float, ReleasedModel] = {}
+    first: dict[float, PublishedModel] = {}
     for run in range(runs):
         scores, models = _one_run(graph, run, books, copy, step)
         found.append(scores)
         first = first or models
     shown, nodes = first[SHOWN], graph.nodes
-    settings = Settings(epsilon=SHOWN, encoder=EncoderSettings(epochs=EPOCHS))
     total, seen = books.total(), predict_without_edges(shown, nodes.features)
     return ReportData(
         data_set=graph.name,
@@ -125,7 +132,7 @@ def run_demo(graph: PrivateGraph, about: str, runs: int, *, step: Callable[[str]
             f"This is the promise of one model, the one at epsilon {SHOWN:g}.",
             *shown.statement().sentences,
             in_words(shown.receipt.budget),
-            f"The demo released {runs * len(EPSILONS)} models of one graph. Whoever holds all of them faces the sum: "
+            f"The demo released {2 * runs * len(EPSILONS)} models of one graph. Whoever holds all of them faces the sum: "
             f"epsilon {total.epsilon:g}, delta {total.delta:g}.",
         ),
         models=tuple(
@@ -142,7 +149,7 @@ def run_demo(graph: PrivateGraph, about: str, runs: int, *, step: Callable[[str]
         class_names=tuple(str(name) for name in nodes.class_names),
         confusion=confusion_counts(seen.classes, nodes.labels, nodes.test_mask, nodes.num_classes),
         reliability=reliability_bins(seen.probabilities, nodes.labels, nodes.test_mask),
-        settings=_settings_in_words(settings, delta=shown.receipt.budget.delta),
+        settings={"delta": f"{shown.receipt.budget.delta:g}", "epsilon": ", ".join(f"{each:g}" for each in EPSILONS)},
         ledger=tuple(
             LedgerLine(
                 number=entry.number,
@@ -162,51 +169,51 @@ def run_demo(graph: PrivateGraph, about: str, runs: int, *, step: Callable[[str]
 
 def _one_run(
     graph: PrivateGraph, run: int, books: Ledger, copy: Ledger, step: Callable[[str], None]
-) -> tuple[Scores, dict[float, ReleasedModel]]:
-    """All models of one run, on one edge-free encoder."""
-    nodes, encoding = graph.nodes, EncoderSettings(seed=run, epochs=EPOCHS)
-    purpose = f"demo, run {run + 1}"
-    encoder = train_encoder(nodes, encoding)
-    step("edge-free encoder")
-    trained = self_trained_encoder(nodes, encoder, encoding)
-    step("self-training")
+) -> tuple[Scores, dict[float, PublishedModel]]:
+    """All models of one run; they share what is trained without edges."""
+    nodes, noise, purpose = graph.nodes, SystemRandomness(), f"demo, run {run + 1}"
+    controls = {CONTROL: MomentsWithoutEdges(seed=run).fit(graph, ledger=books)}
+    step(FREE)
+    controls[ONE_HOP] = EncoderOneHop(seed=run).fit(graph, ledger=books)
+    step(ONE_HOP)
 
-    def released(epsilon: float, ledger: Ledger) -> ReleasedModel:
-        settings = Settings(epsilon=epsilon, encoder=encoding)
-        noise = SystemRandomness()
-        model = train(graph, settings, ledger=ledger, randomness=noise, encoder=encoder, purpose=purpose)
-        step(f"epsilon {epsilon:g}")
-        return model
+    def ours(epsilon: float, ledger: Ledger) -> PublishedModel:
+        training = MomentsTraining(epsilon=epsilon, seed=run)
+        return train_moments(nodes, graph.edges, training, ledger=ledger, randomness=noise, purpose=purpose)
 
-    models = {epsilon: released(epsilon, books) for epsilon in EPSILONS}
-    reference = released(float("inf"), copy)
-    restart = reference.settings.inference_restart
-    controls = {ONE_HOP: encoder.probabilities(nodes.features), SELF: trained.probabilities(nodes.features)}
-    encoded = encoder.encode(nodes.features)
+    def papers(epsilon: float, ledger: Ledger) -> PublishedModel:
+        settings = Settings(epsilon=epsilon, encoder=EncoderSettings(seed=run))
+        return train(graph, settings, ledger=ledger, randomness=noise, purpose=f"{purpose}, {PAPER}")
+
+    models: dict[Key, PublishedModel] = {}
+    for name, trained in ((PRIVATE, ours), (PAPER, papers)):
+        for epsilon in EPSILONS:
+            models[name, epsilon] = trained(epsilon, books)
+            step(f"{name}, epsilon {epsilon:g}")
+    reference = ours(float("inf"), copy)
+    step(REFERENCE)
 
     def score(classes: Tensor) -> float:
         return micro_f1(classes, nodes.labels, nodes.test_mask)
 
-    def without(model: ReleasedModel) -> float:
+    def without(model: PublishedModel) -> float:
         return score(predict_without_edges(model, nodes.features).classes)
 
-    def own(model: ReleasedModel, edges: EdgeList) -> float:
-        return score(own_edge_predictions(model, encoded, edges).classes)
+    answers = {key: own_edge_answers(model, nodes.features) for key, model in models.items()}
 
-    def own_of_all(edges: EdgeList) -> tuple[dict[str, float], dict[float, float]]:
-        hops = {name: one_hop(edges, values.double(), restart) for name, values in controls.items()}
-        return (
-            {name: score(values.argmax(dim=1)) for name, values in hops.items()},
-            {epsilon: own(model, edges) for epsilon, model in models.items()},
-        )
+    def own_of_all(edges: EdgeList) -> dict[Key, float]:
+        return {key: score(answer(edges).classes) for key, answer in answers.items()}
 
     words = f"{purpose}: accuracy with own edges, for the operator"
-    hopped, private = diagnose(own_of_all, graph.edges, ledger=books, purpose=words)
-    best = diagnose(lambda edges: own(reference, edges), graph.edges, ledger=copy, purpose=words)
-    scores: Scores = {(FREE, None): (score(controls[ONE_HOP].argmax(dim=1)), None)}
-    scores |= {(name, None): (None, value) for name, value in hopped.items()}
-    scores |= {(PRIVATE, epsilon): (without(model), private[epsilon]) for epsilon, model in models.items()}
-    return scores | {(REFERENCE, None): (without(reference), best)}, models
+    own = diagnose(own_of_all, graph.edges, ledger=books, purpose=words)
+    reference_answer = own_edge_answers(reference, nodes.features)
+    best = diagnose(lambda edges: score(reference_answer(edges).classes), graph.edges, ledger=copy, purpose=words)
+    hops = {name: fitted.score(graph, nodes.test_mask, access="own-edges") for name, fitted in controls.items()}
+    scores: Scores = {(FREE, None): (controls[CONTROL].score(graph, nodes.test_mask, access="none"), None)}
+    scores |= {(name, None): (None, hops[name]) for name in (ONE_HOP, CONTROL)}
+    scores |= {key: (without(model), own[key]) for key, model in models.items()}
+    first = {epsilon: models[PRIVATE, epsilon] for epsilon in EPSILONS}
+    return scores | {(REFERENCE, None): (without(reference), best)}, first
 
 
 def _graph() -> tuple[PrivateGraph, str]:
@@ -219,28 +226,14 @@ def _graph() -> tuple[PrivateGraph, str]:
 
 
 def _noise_level(receipt: Receipt) -> NoiseLevel:
-    """As `gcon plan` says it: the noise of one class over the largest possible class sum, from the public plan."""
-    plan, budget = receipt.plan, receipt.budget
-    classes, width, rows, rate = (
-        float(str(plan[name])) for name in ("num_classes", "num_features", "num_labelled", "noise_rate")
-    )
+    """The noise over what one edge can change in all that is released: one over the Gaussian distance of the plan."""
+    budget = receipt.budget
     return NoiseLevel(
         epsilon=budget.epsilon,
-        noise_to_signal=classes**2 * width / (rate * rows),
+        noise_to_edge=1 / float(str(receipt.plan["distance"])),
         best_advantage=best_advantage(budget),
         true_positive_rate=best_true_positive_rate(budget, 0.01),
     )
-
-
-def _settings_in_words(settings: Settings, *, delta: float) -> dict[str, str]:
-    values = asdict(settings) | {"delta": delta, "epsilon": EPSILONS}
-    for part in ("schemes", "encoder"):
-        values |= {f"{part}: {name}": value for name, value in values.pop(part).items()}
-    del values["encoder: seed"]  # another one every run
-    return {
-        name: ", ".join(f"{entry:g}" for entry in value) if isinstance(value, tuple) else str(value)
-        for name, value in values.items()
-    }
 
 
 def _check_folder(out: Path) -> None:
@@ -259,13 +252,13 @@ def _words(data: ReportData, runs: int) -> str:
     lines = [
         f"Share of correct labels on the test nodes of {data.data_set}: mean and standard deviation, {runs} run(s)"
     ]
-    lines.append(f"{'model':34s} {'epsilon':>8s}  {'no edge read':15s}  own edges (operator only)")
+    lines.append(f"{'model':37s} {'epsilon':>8s}  {'no edge read':15s}  own edges (operator only)")
     for model in data.models:
-        epsilon = {"private": f"{model.epsilon or 0:g}", "non-private": "none"}.get(model.kind, "0")
-        lines.append(f"{model.name:34s} {epsilon:>8s}  {_cell(model.none):15s}  {_cell(model.own_edges)}")
+        epsilon = "none" if model.kind == "non-private" else f"{model.epsilon or 0:g}"
+        lines.append(f"{model.name:37s} {epsilon:>8s}  {_cell(model.none):15s}  {_cell(model.own_edges)}")
     lines += ["", *verdict(data), ""]
     lines.append(
-        f"{runs * len(EPSILONS)} private models were released, so the ledger holds epsilon {data.total_epsilon:g} and delta "
+        f"{2 * runs * len(EPSILONS)} private models were released, so the ledger holds epsilon {data.total_epsilon:g} and delta "
         f"{data.total_delta:g} in all. The own-edges column and the non-private row are "
         "diagnostics for the operator, not for publication."
     )

@@ -37,13 +37,13 @@ from gcon.evaluate.scores import Scores, score
 from gcon.graphs.nodes import PublicNodes
 from gcon.interop.tables import read_nodes, read_public_edges
 from gcon.predict.no_edges import predict_without_edges
-from gcon.predict.own_edges import own_edge_predictions
-from gcon.predict.predictions import Access, checked_access, promise_under, why_no_promise
+from gcon.predict.own_edges import own_edge_answers
+from gcon.predict.predictions import ANY_MODEL, Access, checked_access, promise_under, why_no_promise
 from gcon.predict.public_graph import predict_on_public_graph, refuse_training_nodes
 from gcon.privacy.randomness import SystemRandomness
 from gcon.privacy.statement import ACCESS_PROMISES
 from gcon.release.gate import diagnose
-from gcon.release.model import ReleasedModel
+from gcon.release.published import PublishedModel
 from gcon.release.read import load_release
 
 FURTHER = {
@@ -59,7 +59,7 @@ def evaluate(
     model: Annotated[Path, typer.Argument(help="A release folder.")],
     source: Source = None,
     *,
-    access: Annotated[str, typer.Option(help="none, own-edges, or public-graph with --public-edges.")] = "none",
+    access: Annotated[str, typer.Option(help="none, cached, own-edges, or public-graph with --public-edges.")] = "none",
     paid: Annotated[float | None, typer.Option(help="Epsilon for a noisy count that may be published.")] = None,
     edges: Edges = None,
     nodes: Nodes = None,
@@ -81,13 +81,13 @@ def evaluate(
     Example: gcon evaluate model cora-ml --access own-edges
     """
     with Output(as_json=json, quiet=quiet).reporting() as output:
-        kind = checked_access(access)
-        public = public_files(kind, source=source, edges=edges, nodes=nodes, public_edges=public_edges)
-        if paid is not None and kind != "own-edges":
+        checked_access(access, ANY_MODEL)
+        public = public_files(access, source=source, edges=edges, nodes=nodes, public_edges=public_edges)
+        if paid is not None and access != "own-edges":
             raise InputError(
                 "paid",
                 rule="goes with --access own-edges",
-                got=kind,
+                got=access,
                 fix="Without private edges nothing is to be paid.",
             )
         edge_format = EdgeFormat(
@@ -97,14 +97,17 @@ def evaluate(
             ignore_columns=ignore_column,
         )
         released = load_release(model)
+        kind = checked_access(access, released.accesses)
         if public is not None:
             found, mask = _on_public_graph(released, *public, features=features, edge_format=edge_format)
             output.result(*_told(released, asdict(found), kind, mask, publishable=True, words=ACCESS_PROMISES[kind]))
             return
-        if kind == "none":
+        if kind in ("none", "cached"):
             table = load_nodes(source, edges=edges, nodes=nodes, features=features, split=split)
             mask = table.test_mask
-            found = score(predict_without_edges(released, table.features), _in_model_order(table, released), mask)
+            found = score(
+                predict_without_edges(released, table.features, access=kind), _in_model_order(table, released), mask
+            )
             words = "No edge was read: this may be published."
             output.result(*_told(released, asdict(found), kind, mask, publishable=True, words=words))
             return
@@ -128,9 +131,9 @@ def evaluate(
             count = {"micro_f1": bought.micro_f1, "standard_deviation": bought.standard_deviation, "epsilon": paid}
             output.result(*_told(released, count, kind, mask, publishable=True, words=words))
         else:
-            encoded = released.encoder.encode(graph.nodes.features)
+            answer = own_edge_answers(released, graph.nodes.features)
             found = diagnose(
-                lambda opened: score(own_edge_predictions(released, encoded, opened), labels, mask),
+                lambda opened: score(answer(opened), labels, mask),
                 graph.edges,
                 ledger=open_ledger(loaded, ledger),
                 purpose="accuracy with own edges, for the operator",
@@ -139,7 +142,7 @@ def evaluate(
 
 
 def _on_public_graph(
-    model: ReleasedModel, nodes: Path, edges: Path, *, features: Path | None, edge_format: EdgeFormat
+    model: PublishedModel, nodes: Path, edges: Path, *, features: Path | None, edge_format: EdgeFormat
 ) -> tuple[Scores, Tensor]:
     """Scores over edges that the caller declares public, and the nodes that they are about."""
     table = read_nodes(nodes, features_path=features)
@@ -150,7 +153,7 @@ def _on_public_graph(
 
 
 def _told(
-    model: ReleasedModel, scores: dict[str, Any], kind: Access, mask: Tensor, *, publishable: bool, words: str
+    model: PublishedModel, scores: dict[str, Any], kind: Access, mask: Tensor, *, publishable: bool, words: str
 ) -> tuple[dict[str, object], str]:
     """The scores as fields and in words, with who may see them: nobody else where the model itself promises nothing."""
     reason = why_no_promise(model.receipt)
@@ -163,8 +166,8 @@ def _told(
     return fields, "\n".join([*lines, *([", ".join(more)] if more else []), words])
 
 
-def _in_model_order(nodes: PublicNodes, model: ReleasedModel) -> Tensor:
+def _in_model_order(nodes: PublicNodes, model: PublishedModel) -> Tensor:
     """The nodes' labels as the model numbers its classes, by name; a class that the model does not know is -1."""
-    places = {name: place for place, name in enumerate(model.settings.class_names)}
+    places = {name: place for place, name in enumerate(model.class_names)}
     known = [places.get(name, -1) for name in nodes.class_names]
     return torch.tensor([*known, -1])[nodes.labels]  # label -1, unknown, is the last entry

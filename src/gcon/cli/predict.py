@@ -32,7 +32,7 @@ from gcon.interop.write_files import checked_target
 from gcon.predict.no_edges import predict_without_edges
 from gcon.predict.own_edges import predict_from_own_edges
 from gcon.predict.prediction_files import write_predictions
-from gcon.predict.predictions import checked_access
+from gcon.predict.predictions import ANY_MODEL, checked_access
 from gcon.predict.public_graph import predict_on_public_graph, refuse_training_nodes
 from gcon.release.read import load_release
 
@@ -47,7 +47,8 @@ def predict(
     access: Annotated[
         str,
         typer.Option(
-            help="none: no edge is read. own-edges: each node from its own edges. public-graph: --public-edges."
+            help="none: no edge is read. cached: neither; released sums of the training nodes are used. own-edges: "
+            "each node from its own edges. public-graph: --public-edges."
         ),
     ] = "none",
     edges: Edges = None,
@@ -70,9 +71,9 @@ def predict(
     Example: gcon predict model cora-ml --out labels.csv
     """
     with Output(as_json=json, quiet=quiet).reporting() as output:
-        kind = checked_access(access)
+        checked_access(access, ANY_MODEL)
         checked_target(out, "out")
-        public = public_files(kind, source=source, edges=edges, nodes=nodes, public_edges=public_edges)
+        public = public_files(access, source=source, edges=edges, nodes=nodes, public_edges=public_edges)
         edge_format = EdgeFormat(
             source_column=source_column,
             target_column=target_column,
@@ -80,6 +81,7 @@ def predict(
             ignore_columns=ignore_column,
         )
         released = load_release(model)
+        kind = checked_access(access, released.accesses)
         ids: Sequence[object]
         if public is not None:
             with output.progress.status("read"):
@@ -104,7 +106,7 @@ def predict(
                 books = open_ledger(loaded, ledger)
                 found = predict_from_own_edges(released, loaded.features, loaded.edges, ledger=books)
             else:
-                found = predict_without_edges(released, loaded.features)
+                found = predict_without_edges(released, loaded.features, access=kind)
         write_predictions(out, ids, found)
         fields: dict[str, object] = {
             "out": str(out),

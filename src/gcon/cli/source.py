@@ -17,7 +17,6 @@ from gcon.graphs.edges import EdgeList
 from gcon.graphs.graph import PrivateGraph
 from gcon.graphs.nodes import PublicNodes
 from gcon.interop.tables import read_edges, read_node_features, read_nodes
-from gcon.predict.predictions import Access
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger_file import FileLedger
 
@@ -160,7 +159,7 @@ def load_nodes(
 
 
 def public_files(
-    kind: Access, *, source: str | None, edges: Path | None, nodes: Path | None, public_edges: Path | None
+    kind: str, *, source: str | None, edges: Path | None, nodes: Path | None, public_edges: Path | None
 ) -> tuple[Path, Path] | None:
     """The nodes and edges of a public graph; None if the access is another one.
 

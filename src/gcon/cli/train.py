@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,11 +27,21 @@ from gcon.cli.source import (
 from gcon.cli.targets import check_new_file
 from gcon.encode.mlp import EncoderSettings
 from gcon.errors import InputError
+from gcon.graphs.graph import PrivateGraph
+from gcon.moments import MomentsTraining, train_moments
 from gcon.pipeline import Settings
-from gcon.pipeline import train as train_model
+from gcon.pipeline import train as train_paper
 from gcon.privacy.randomness import randomness_from
 from gcon.propagate.schemes import Schemes
+from gcon.release.model import ReleasedModel
+from gcon.release.moments_model import MomentsModel
+from gcon.release.published import PublishedModel
 from gcon.release.store import save_release
+
+
+def _paper(words: str) -> Any:
+    """An option of the paper's mechanism; None, the default, leaves it to the library."""
+    return typer.Option(help=words, rich_help_panel="With --mechanism paper", show_default=False)
 
 
 def train(
@@ -48,18 +59,22 @@ def train(
     no_header: NoHeader = False,
     split: Split = 0,
     ledger: LedgerPath = None,
-    mechanism: Annotated[str, typer.Option(help="paper: the paper's objective perturbation.")] = "paper",
-    restart: options.Restart = 0.8,
-    steps: options.Steps = ["2"],  # noqa: B006
-    loss: options.Loss = "soft-margin",
-    ridge: options.Ridge = 1.0,
-    noise_share: options.NoiseShare = 0.9,
-    influence: options.Influence = "auto",
-    hidden: Annotated[int, typer.Option(help="Width of the encoder; 0 takes the features as embeddings.")] = 16,
-    expand: Annotated[str, typer.Option(help="Nodes in the loss: all (with pseudo-labels) or labelled.")] = "all",
-    inference_restart: Annotated[float, typer.Option(help="Weight of own features at own-edges inference.")] = 0.3,
-    centre: Annotated[bool, typer.Option(help="Centre encoded features before scaling them.")] = True,
-    device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda, or cuda:NUMBER.")] = "auto",
+    mechanism: Annotated[
+        str, typer.Option(help="moments: noisy edge moments, nothing to tune. paper: objective perturbation (GCON).")
+    ] = "moments",
+    restart: Annotated[float | None, _paper("Weight of a node's own features in every step, in [0, 1]; 0.8.")] = None,
+    steps: Annotated[list[str], _paper("How far features travel; repeat for several, 'inf' for the limit; 2.")] = [],  # noqa: B006
+    loss: Annotated[str | None, _paper("soft-margin, or pseudo-huber:WEIGHT.")] = None,
+    ridge: Annotated[float | None, _paper("Regularisation; the proof may raise it; 1.")] = None,
+    noise_share: Annotated[
+        float | None, _paper("Least share of epsilon that goes to the noise, in (0, 1); 0.9.")
+    ] = None,
+    influence: Annotated[str | None, _paper("Bound on an edge's influence: auto, paper, simple or sharp.")] = None,
+    hidden: Annotated[int | None, _paper("Width of the encoder; 0 takes the features as embeddings; 16.")] = None,
+    expand: Annotated[str | None, _paper("Nodes in the loss: all (with pseudo-labels) or labelled.")] = None,
+    inference_restart: Annotated[float | None, _paper("Weight of own features at own-edges inference; 0.3.")] = None,
+    centre: Annotated[bool | None, _paper("Centre encoded features before scaling them; yes.")] = None,
+    device: Annotated[str | None, _paper("auto (a GPU if there is one), cpu, cuda, or cuda:NUMBER.")] = None,
     seed: Annotated[int | None, typer.Option(help="For experiments only: the model then carries no promise.")] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -72,20 +87,24 @@ def train(
     gcon train cora-ml --epsilon 1 --out model
     """
     with Output(as_json=json, quiet=quiet).reporting() as output:
-        if mechanism != "paper":
-            raise InputError("mechanism", rule="must be 'paper'", got=repr(mechanism), fix="More are to come.")
-        settings = Settings(
+        given = {
+            "restart": restart,
+            "steps": steps or None,
+            "loss": loss,
+            "ridge": ridge,
+            "noise_share": noise_share,
+            "influence": influence,
+            "hidden": hidden,
+            "expand": expand,
+            "inference_restart": inference_restart,
+            "centre": centre,
+            "device": device,
+        }
+        training = _training(
+            mechanism,
             epsilon=epsilon,
             delta=delta,
-            encoder=EncoderSettings(hidden=hidden or None, centre=centre),
-            schemes=Schemes(restart=restart, steps=options.parsed_steps(steps)),
-            influence=options.as_bound(influence),
-            expand=expand,  # type: ignore[arg-type]  # checked by Settings
-            loss=loss,
-            ridge=ridge,
-            noise_share=noise_share,
-            inference_restart=inference_restart,
-            device=device,
+            given={name: value for name, value in given.items() if value is not None},
         )
         check_new_file(out)
         randomness = randomness_from(seed)
@@ -102,13 +121,8 @@ def train(
                 split=split,
             )
             books = open_ledger(loaded, ledger)
-            model = train_model(
-                loaded.graph,
-                settings,
-                ledger=books,
-                randomness=randomness,
-                progress=status.update,
-            )
+            how = {"ledger": books, "randomness": randomness, "progress": status.update}
+            model = training(loaded.graph, how)
             status.update("write")
             save_release(model, out)
         statement = model.statement()
@@ -118,3 +132,35 @@ def train(
             "sentences": list(statement.sentences),
         }
         output.result(fields, f"{statement}\nWritten: {out}")
+
+
+Training = Callable[[PrivateGraph, Mapping[str, Any]], PublishedModel]
+
+
+def _training(mechanism: str, *, epsilon: float, delta: float | None, given: Mapping[str, Any]) -> Training:
+    """How to train: all settings are checked here, before anything is read.
+
+    `given` holds the options of the paper's mechanism that the user gave.
+    """
+    if mechanism == MomentsModel.method:
+        if given:
+            name = next(iter(given))
+            rule = "is an option of the paper's mechanism"
+            raise InputError(
+                name.replace("_", "-"),
+                rule=rule,
+                got="--mechanism moments",
+                fix="Add --mechanism paper, or leave it out.",
+            )
+        moments = MomentsTraining(epsilon=epsilon, delta=delta)
+        return lambda graph, how: train_moments(graph.nodes, graph.edges, moments, **how)
+    if mechanism != ReleasedModel.method:
+        rule = f"must be '{MomentsModel.method}' or '{ReleasedModel.method}'"
+        raise InputError("mechanism", rule=rule, got=repr(mechanism), fix="Leave it out for the default.")
+    others = dict(given)
+    encoder = {name: others.pop(name) for name in ("hidden", "centre") if name in others}
+    if "hidden" in encoder:
+        encoder["hidden"] = encoder["hidden"] or None
+    schemes = Schemes(restart=others.pop("restart", 0.8), steps=options.parsed_steps(others.pop("steps", ["2"])))
+    paper = Settings(epsilon=epsilon, delta=delta, encoder=EncoderSettings(**encoder), schemes=schemes, **others)
+    return lambda graph, how: train_paper(graph, paper, **how)

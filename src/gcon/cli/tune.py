@@ -136,6 +136,7 @@ def _write_choice(out: Path, found: Tuned) -> None:
 def as_options(settings: Settings) -> dict[str, object]:
     """Settings by the long options of `gcon train`."""
     return {
+        "mechanism": "paper",
         "epsilon": settings.epsilon,
         **({} if settings.delta is None else {"delta": settings.delta}),
         "hidden": settings.encoder.hidden or 0,

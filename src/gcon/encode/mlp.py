@@ -24,6 +24,7 @@ class EncoderSettings:
     Attributes:
         hidden: width of the hidden layer (the paper tries 8, 16, 64); None uses the features as embeddings.
         dropout: share of inputs and hidden values that are dropped in training.
+        drop_input: whether inputs are dropped too.
         weight_decay: quadratic penalty on the first layer; None means 0.6 over the number of labelled nodes, a prior
             of fixed strength (few labels need a strong one, many labels a weak one).
         learning_rate: of Adam.
@@ -37,6 +38,7 @@ class EncoderSettings:
 
     hidden: int | None = 16
     dropout: float = 0.5
+    drop_input: bool = True
     weight_decay: float | None = None
     learning_rate: float = 0.01
     epochs: int = 300
@@ -95,14 +97,15 @@ def train_encoder(nodes: PublicNodes, settings: EncoderSettings) -> Encoder:
         ],
         lr=settings.learning_rate,
     )
+    dropped = _Dropped(inputs=settings.dropout if settings.drop_input else 0.0, hidden=settings.dropout)
     best, best_loss, waited = [], math.inf, 0
     for _ in range(settings.epochs):
         optimizer.zero_grad()
-        cross_entropy(_scores(inputs, parameters, settings.dropout, generator), labels).backward()
+        cross_entropy(_scores(inputs, parameters, dropped, generator), labels).backward()
         optimizer.step()
         if len(check_labels):
             with torch.no_grad():
-                loss = float(cross_entropy(_scores(checks, parameters, 0.0, generator), check_labels))
+                loss = float(cross_entropy(_scores(checks, parameters, _KEEP_ALL, generator), check_labels))
             waited += 1
             if loss < best_loss:
                 best, best_loss, waited = [parameter.detach().clone() for parameter in parameters], loss, 0
@@ -146,11 +149,22 @@ class _Inputs:
         return product
 
 
-def _scores(inputs: _Inputs, parameters: list[Tensor], dropout: float, generator: torch.Generator) -> Tensor:
+@dataclass(frozen=True, kw_only=True)
+class _Dropped:
+    """Shares that are dropped in training."""
+
+    inputs: float
+    hidden: float
+
+
+_KEEP_ALL = _Dropped(inputs=0.0, hidden=0.0)
+
+
+def _scores(inputs: _Inputs, parameters: list[Tensor], dropped: _Dropped, generator: torch.Generator) -> Tensor:
+    first = inputs.times(parameters[0], dropped.inputs, generator) + parameters[1]
     if len(parameters) == 2:
-        return inputs.times(parameters[0], dropout, generator) + parameters[1]
-    hidden = torch.relu(inputs.times(parameters[0], dropout, generator) + parameters[1])
-    return _drop(hidden, dropout, generator) @ parameters[2] + parameters[3]
+        return first
+    return _drop(torch.relu(first), dropped.hidden, generator) @ parameters[2] + parameters[3]
 
 
 def _drop(values: Tensor, share: float, generator: torch.Generator) -> Tensor:

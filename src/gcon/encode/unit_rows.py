@@ -26,3 +26,11 @@ def unit_rows(features: Tensor, centre: Tensor | None = None) -> Tensor:
     shrink = 1 - (features.shape[1] + 8) * 2.0**-53
     scaled: Tensor = rows / lengths.masked_fill(lengths == 0, 1.0) * shrink
     return scaled
+
+
+def rows_with_sum_one(features: Tensor) -> Tensor:
+    """Every row divided by the sum of its absolute values; zero rows stay 0 (for bags of words: as GCN does)."""
+    rows = features.to(torch.float32)
+    sums = rows.abs().sum(dim=1, keepdim=True)
+    scaled: Tensor = rows / sums.masked_fill(sums == 0, 1.0)
+    return scaled

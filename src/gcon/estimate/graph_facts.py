@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcon.estimate.evidence import fitted_homophily, homophily_misfits
+from gcon.estimate.homophily import fitted_homophily, homophily_misfits
 from gcon.graphs.nodes import PublicNodes
 from gcon.mechanisms.gaussian_release import NoisyStatistic
 

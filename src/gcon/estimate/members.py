@@ -9,7 +9,6 @@ from itertools import product
 
 import torch
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 from torch.nn.functional import nll_loss
 
@@ -49,6 +48,8 @@ def taught_members(
 
 def softmax_regression(rows: Tensor, taught: Taught, num_classes: int, penalty: float) -> Tensor:
     """Class probabilities of all rows; classes that nobody taught get 0."""
+    from sklearn.linear_model import LogisticRegression  # here, because it pulls in a progress bar of its own
+
     labels, mask = taught.labels, taught.mask
     answers = torch.zeros(len(rows), num_classes, dtype=torch.float64)
     if len(seen := labels[mask].unique()) == 1:

@@ -10,10 +10,10 @@ Row = Sequence[object]
 STYLE = """
 :root { color-scheme: light dark; --paper: #fdfdfb; --ink: #1d2226; --soft: #59636b; --faint: #c3c9cd; --card: #f3f4f1;
   --main: #1565b8; --second: #b4570c; --edge-free: #6b7379; --one-hop: #a3269a; --self-training: #187a3d;
-  --non-private: #1d2226; --warn: #9a3412; --warn-paper: #fff1e6; }
+  --objective: #8a6d00; --non-private: #1d2226; --warn: #9a3412; --warn-paper: #fff1e6; }
 @media (prefers-color-scheme: dark) { :root { --paper: #14181b; --ink: #e7eaec; --soft: #a3adb5; --faint: #4b555c;
   --card: #1d2327; --main: #6db3f8; --second: #f2a65a; --edge-free: #9fa9b0; --one-hop: #e38fdc; --self-training: #6fd08f;
-  --non-private: #e7eaec; --warn: #ffb689; --warn-paper: #33211a; } }
+  --objective: #d9bd4a; --non-private: #e7eaec; --warn: #ffb689; --warn-paper: #33211a; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 54rem; background: var(--paper); color: var(--ink);
   font: 1rem/1.6 system-ui, sans-serif; }

@@ -10,13 +10,13 @@ from torch import Tensor
 from gcon.errors import InputError
 from gcon.graphs.edges import EdgeList
 from gcon.mechanisms.noisy_count import BoundedCount, NoisyCount
-from gcon.predict.own_edges import own_edge_predictions
+from gcon.predict.own_edges import own_edge_answers
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
 from gcon.release.gate import map_into_gate, release_statistic
-from gcon.release.model import ReleasedModel
+from gcon.release.published import PublishedModel
 
 ENDS_OF_AN_EDGE = 2
 
@@ -32,7 +32,7 @@ class PaidAccuracy:
 
 
 def paid_accuracy(
-    model: ReleasedModel,
+    model: PublishedModel,
     features: Tensor,
     labels: Tensor,
     mask: Tensor,
@@ -54,10 +54,10 @@ def paid_accuracy(
     total = int(mask.sum())
     if total == 0:
         raise InputError("mask", rule="needs at least one node to score", got="an empty mask", fix="Mark test nodes.")
-    encoded = model.encoder.encode(features)
+    answer = own_edge_answers(model, features)
 
     def correct(opened: EdgeList) -> int:
-        classes = own_edge_predictions(model, encoded, opened).classes
+        classes = answer(opened).classes
         return int((classes[mask] == labels[mask]).sum())
 
     mechanism = NoisyCount(epsilon, ENDS_OF_AN_EDGE)

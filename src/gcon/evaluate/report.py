@@ -19,9 +19,9 @@ from torch import Tensor
 
 from gcon.errors import InputError
 
-FORMAT = 1
+FORMAT = 2
 OPERATOR_ONLY = "Diagnostic for the operator, not for publication"
-KINDS = ("edge-free", "one-hop", "self-training", "private", "non-private")
+KINDS = ("edge-free", "one-hop", "self-training", "private", "paper", "non-private")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +45,10 @@ class ModelScores:
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseLevel:
-    """What one budget means: for the objective, and for an attacker. Public numbers."""
+    """What one budget means: the noise over what one edge can change, and for an attacker. Public numbers."""
 
     epsilon: float
-    noise_to_signal: float
+    noise_to_edge: float
     best_advantage: float
     true_positive_rate: float
 
@@ -116,7 +116,7 @@ class ReportData:
             "no private model with a positive epsilon and scores under both accesses": not self.private
             or any(not (m.epsilon and m.epsilon > 0 and m.none and m.own_edges) for m in self.private),
             "a budget whose noise is not told": {m.epsilon for m in self.private} != {n.epsilon for n in self.noise},
-            "a noise level that is not positive": any(not 0 < n.noise_to_signal < math.inf for n in self.noise),
+            "a noise level that is not positive": any(not 0 < n.noise_to_edge < math.inf for n in self.noise),
             "no reliability": not self.reliability,
         }
         for problem, found in problems.items():

@@ -24,7 +24,8 @@ REFERENCES = {
     "self-training": ("#010a07", "-."),
     "non-private": ("#010a08", (0, (8, 3))),
 }
-_VARIABLES = {INK: "ink", FAINT: "faint", MAIN: "main", SECOND: "second"} | {
+PAPER = "#010a09"
+_VARIABLES = {INK: "ink", FAINT: "faint", MAIN: "main", SECOND: "second", PAPER: "objective"} | {
     colour: kind for kind, (colour, _) in REFERENCES.items()
 }
 
@@ -47,6 +48,12 @@ def accuracy_figure(data: ReportData) -> str:
         budgets, [mean - sd for mean, sd in values], [mean + sd for mean, sd in values], color=MAIN, alpha=0.25, lw=0
     )
     axes.plot(budgets, means, color=MAIN, marker="o", lw=2, label="private, own edges (band: ± one std. deviation)")
+    if papers := data.of_kind("paper"):
+        levels = [mean_and_deviation(model.own_edges)[0] for model in papers]
+        name = f"{papers[0].name}, own edges"
+        axes.plot(
+            [model.epsilon or 0.0 for model in papers], levels, color=PAPER, marker="s", lw=1.4, ls=":", label=name
+        )
     for kind, (colour, style) in REFERENCES.items():
         for model in data.of_kind(kind):
             level, spread = mean_and_deviation(model.own_edges or model.none)
@@ -64,25 +71,25 @@ def accuracy_figure(data: ReportData) -> str:
 
 
 def noise_figure(data: ReportData) -> str:
-    """Expected length of the noise over the largest signal, by budget."""
+    """The noise over what one edge can change, by budget."""
     figure, axes = _canvas(7.2, 3.2)
     levels = sorted(data.noise, key=lambda level: level.epsilon)
     names = [f"{level.epsilon:g}" for level in levels]
-    bars = axes.bar(names, [level.noise_to_signal for level in levels], color=MAIN, alpha=0.75, width=0.55)
-    axes.bar_label(bars, [f"{level.noise_to_signal:.3g}" for level in levels], padding=3)
+    bars = axes.bar(names, [level.noise_to_edge for level in levels], color=MAIN, alpha=0.75, width=0.55)
+    axes.bar_label(bars, [f"{level.noise_to_edge:.3g}" for level in levels], padding=3)
     axes.axhline(1.0, color=INK, linestyle="--", lw=1)
     axes.annotate(
-        "noise as long as the signal",
+        "noise as large as one edge",
         (1.0, 1.0),
         (0, 4),
         xycoords=("axes fraction", "data"),
         textcoords="offset points",
         ha="right",
     )
-    axes.set_ylim(0, 1.18 * max(1.0, *(level.noise_to_signal for level in levels)))
+    axes.set_ylim(0, 1.18 * max(1.0, *(level.noise_to_edge for level in levels)))
     axes.set_xlabel("privacy budget epsilon")
-    axes.set_ylabel("noise / signal")
-    return _svg(figure, "noise", "Noise to signal by budget")
+    axes.set_ylabel("noise / one edge")
+    return _svg(figure, "noise", "Noise by budget")
 
 
 def access_figure(data: ReportData) -> str:

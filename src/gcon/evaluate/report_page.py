@@ -76,15 +76,15 @@ def _accuracy(data: ReportData) -> str:
 
 def _noise(data: ReportData) -> str:
     caption = (
-        "Expected length of one class's noise over the largest possible sum of that class's training rows: above 1 the noise "
-        "is longer than anything the data can say. The table adds what the budget means for an attacker who wants to "
-        "know whether an edge exists."
+        "Standard deviation of the noise over what a single edge can change in everything that is released: above 1 one edge "
+        "drowns in it, while sums over many edges stand out. The table adds what the budget means for an attacker who wants "
+        "to know whether an edge exists."
     )
     rows = [
-        (f"{n.epsilon:g}", f"{n.noise_to_signal:.4g}", f"{n.best_advantage:.4f}", f"{n.true_positive_rate:.4f}")
+        (f"{n.epsilon:g}", f"{n.noise_to_edge:.4g}", f"{n.best_advantage:.4f}", f"{n.true_positive_rate:.4f}")
         for n in data.noise
     ]
-    columns = ("epsilon", "noise to signal", "best advantage", "true positives at 1 % false")
+    columns = ("epsilon", "noise over one edge", "best advantage", "true positives at 1 % false")
     return _figure("noise", caption, noise_figure(data), columns, rows)
 
 

@@ -5,7 +5,8 @@ standard deviation sensitivity / (mu sqrt(share)). A *stage* gives the next port
 statistic, on which rows, and with which share. All shares together are at most 1; then everything that is released is,
 for one edge, at least as private as one Gaussian release of distance mu.
 
-Noisy numbers are rounded to a public lattice before anybody sees them, later stages included.
+The noise is real Gaussian noise, rounded exactly to a public lattice together with the statistic, before anybody sees it,
+later stages included (docs/proofs/exact-noise.md).
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from gcon.calibrate.gaussian import gaussian_delta, gaussian_multiplier
 from gcon.errors import InputError, PlanMismatchError, UnprovenBoundError, check_number
 from gcon.graphs.edges import EdgeList
 from gcon.mechanisms.neighbour_sums import BoundedEdges
-from gcon.perturb.lattice import lattice_spacing, to_lattice
-from gcon.perturb.sampling import standard_normals
+from gcon.perturb.lattice import lattice_spacing
+from gcon.perturb.rounded import EXACT_GAUSSIAN, rounded_gaussian
 from gcon.privacy.budget import Budget, checked_budget
 from gcon.privacy.randomness import Randomness
 from gcon.statistics.proven import PROVEN
@@ -31,7 +32,8 @@ from gcon.statistics.statistic import Statistic
 
 _SLACK = 1e-12  # shares may add to this much more than 1; the noise is larger by more than that
 _LEAST_NOISE, _MOST_NOISE = 1e-150, 1e150
-_MOST_SCALES = 2.0**40  # values of up to so many scales: the lattice is exact, and their rounding is far below it
+_MOST_ROUNDING = 0.1  # of the sensitivity may be paid for float64 sums that are not exact
+_ROOT_HALF = math.sqrt(0.5) * (1 + 1e-15)
 
 
 @final
@@ -66,7 +68,7 @@ class NoisyStatistic:
         value: the noisy matrix, float64.
         standard_deviation: sigma of the noise (0: none); off the diagonal of a symmetric statistic it is sigma / sqrt(2).
         symmetric: whether value and noise are symmetric.
-        sensitivity: what one edge can change in the exact value, in Frobenius norm.
+        sensitivity: what one edge can change in the computed value, in Frobenius norm.
         share: of the squared distance, as the stage chose it.
     """
 
@@ -194,6 +196,7 @@ class GaussianRelease:
             "epsilon": self.plan.budget.epsilon,
             "delta": self.plan.budget.delta,
             "distance": self.plan.distance,
+            **({} if self.plan.distance is None else {"noise": EXACT_GAUSSIAN}),
             "stages": [
                 [self._record(portion) for portion in stage.portions]
                 if isinstance(stage, JointStage)
@@ -224,16 +227,16 @@ class GaussianRelease:
 
     def _deviation(self, portion: Portion) -> float:
         """Sigma = sensitivity / (mu sqrt(share)), rounded up; 0 where no edge is read and without a promise."""
-        sensitivity = portion.statistic.sensitivity
+        sensitivity, rounding = portion.statistic.sensitivity, portion.statistic.rounding
         if self.plan.distance is None or sensitivity == 0:
             return 0.0
         deviation = sensitivity / (self.plan.distance * math.sqrt(portion.share)) * (1 + 2 * _SLACK)
         if not _LEAST_NOISE <= deviation <= _MOST_NOISE:
             raise PlanMismatchError("A finite epsilon must lead to noise that float64 can hold; scale the rows.")
-        if not portion.statistic.largest_value <= _MOST_SCALES * _lattice_scale(deviation, portion.statistic):
+        if not 2 * rounding <= _MOST_ROUNDING * sensitivity:
             raise PlanMismatchError(
-                "Noise must be large enough that float64 resolves it beside the values: centre the rows (nearly constant "
-                "ones drown it in rounding), or choose a smaller epsilon."
+                f"Rounding of sums in float64 must be at most {_MOST_ROUNDING:g} of what one edge can change: centre the rows "
+                "(nearly constant ones drown in rounding), or take a statistic with exact sums."
             )
         return deviation
 
@@ -244,8 +247,9 @@ class GaussianRelease:
             "statistic": portion.statistic.name,
             "share": float(portion.share),
             "sensitivity": portion.statistic.sensitivity,
+            "rounding": portion.statistic.rounding,
             "standard_deviation": deviation,
-            "spacing": lattice_spacing(_lattice_scale(deviation, portion.statistic)) if deviation > 0 else 0.0,
+            "spacing": _spacing(deviation, portion.statistic) if deviation > 0 else 0.0,
         }
 
 
@@ -265,22 +269,28 @@ def _noisy(portion: Portion, deviation: float, edges: EdgeList, randomness: Rand
 
 
 def add_noise(value: Tensor, deviation: float, statistic: Statistic, randomness: Randomness) -> Tensor:
-    """The value with noise of this standard deviation, on the lattice; entries that read no edge stay as they are.
+    """The lattice point nearest to value plus real noise of this deviation; entries that read no edge stay as they are.
 
-    Symmetric values get the symmetric part (N + N')/2 of the noise N: standard deviation sigma on the diagonal and
-    sigma / sqrt(2) off it.
+    Symmetric values get independent noise on and above the diagonal: standard deviation sigma on it and sigma / sqrt(2)
+    (rounded up) above, mirrored below.
     """
-    noise = standard_normals(randomness, *value.shape)
+    spacing = _spacing(deviation, statistic)
     if statistic.symmetric:
-        noise = (noise + noise.T) / 2
-    noisy = to_lattice(value + deviation * noise, _lattice_scale(deviation, statistic))
+        rows, columns = torch.triu_indices(*value.shape)
+        scales = torch.full(rows.shape, deviation * _ROOT_HALF, dtype=torch.float64)
+        scales[rows == columns] = deviation
+        noisy = torch.empty_like(value)
+        noisy[rows, columns] = rounded_gaussian(randomness, value[rows, columns], scale=scales, spacing=spacing)
+        noisy[columns, rows] = noisy[rows, columns]
+        return noisy
+    noisy = rounded_gaussian(randomness, value, scale=deviation, spacing=spacing)
     free = statistic.edge_free
     return noisy if free is None else torch.where(free, value, noisy)
 
 
-def _lattice_scale(deviation: float, statistic: Statistic) -> float:
-    """The smallest standard deviation of an entry's noise."""
-    return deviation / math.sqrt(2) if statistic.symmetric else deviation
+def _spacing(deviation: float, statistic: Statistic) -> float:
+    """Of the lattice: that of the smallest standard deviation of an entry's noise."""
+    return lattice_spacing(deviation * _ROOT_HALF if statistic.symmetric else deviation)
 
 
 def _fixed(stage: Stage) -> tuple[Portion, ...]:

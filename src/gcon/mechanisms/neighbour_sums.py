@@ -7,7 +7,8 @@ node's neighbours are released with noise. One undirected edge {u, v} changes tw
   s are together exactly one Gaussian release of distance sqrt(2 K)/s (docs/proofs/neighbour-sums.md).
 - rows of absolute sum at most 1: the matrix moves by at most 2 in absolute sum; Laplace noise of scale 2 K/epsilon.
 
-Noisy sums are rounded to a public lattice before anybody sees them: their low bits would tell which edges are there.
+Rows are shortened to fixed point, so that sums are exact, and the noise is real noise, rounded exactly to a public lattice:
+what is released is a function of what the real-number mechanism would give (docs/proofs/exact-noise.md).
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from torch import Tensor
 from gcon.calibrate.gaussian import gaussian_delta, gaussian_epsilon, gaussian_multiplier
 from gcon.errors import InputError, PlanMismatchError, check_number
 from gcon.graphs.edges import EdgeList
-from gcon.perturb.lattice import lattice_spacing, to_lattice
-from gcon.perturb.sampling import laplaces, standard_normals
+from gcon.perturb.lattice import lattice_spacing, shortened
+from gcon.perturb.rounded import EXACT_GAUSSIAN, EXACT_LAPLACE, rounded_gaussian, rounded_laplace
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
@@ -174,6 +175,7 @@ class NoisyNeighbourSums:
             "law": plan.law,
             "scale": plan.scale,
             "spacing": lattice_spacing(plan.scale) if plan.scale > 0 else 0.0,
+            **({"noise": EXACT_GAUSSIAN if plan.law == "gaussian" else EXACT_LAPLACE} if plan.scale > 0 else {}),
             "sensitivity": "sqrt(2)" if plan.law == "gaussian" else "2 in absolute sum",
             "edge_sensitivity": plan.convention,
         }
@@ -182,23 +184,35 @@ class NoisyNeighbourSums:
         """Nothing to compare: the sensitivity is that of one undirected pair, whatever the graph."""
 
     def apply(self, value: EdgeList, randomness: Randomness) -> tuple[Tensor, ...]:
-        """The noisy sums of all rounds, rounded to the lattice; without noise as they are."""
+        """The noisy sums of all rounds, on the lattice; without noise as they are."""
         released: list[Tensor] = []
+        draw = rounded_gaussian if self.plan.law == "gaussian" else rounded_laplace
         for _ in range(self.plan.rounds):
             rows = self.rows(tuple(released)).detach().to(torch.float64)
             self._check_rows(rows)
-            sums = neighbour_sums(value, rows)
             if self.plan.scale > 0:
-                draw = standard_normals if self.plan.law == "gaussian" else laplaces
-                sums = to_lattice(sums + self.plan.scale * draw(randomness, *sums.shape), self.plan.scale)
-            released.append(sums)
+                sums = neighbour_sums(value, shortened(rows, exact_unit(len(rows))))
+                spacing = lattice_spacing(self.plan.scale)
+                released.append(draw(randomness, sums, scale=self.plan.scale, spacing=spacing))
+            else:
+                released.append(neighbour_sums(value, rows))
         return tuple(released)
 
     def _check_rows(self, rows: Tensor) -> None:
         order = 2 if self.plan.law == "gaussian" else 1
         longest = float(torch.linalg.vector_norm(rows, ord=order, dim=1).max()) if len(rows) else 0.0
-        if not longest <= 1 + _ROUNDING:
+        if not longest <= 1 + _ROUNDING / 2:  # the other half covers the rounding of the length itself
             raise PlanMismatchError("Rows to be summed must have length at most 1; the noise is made for that.")
+
+
+def exact_unit(num_nodes: int) -> float:
+    """The unit of fixed-point rows of length at most 1 whose sums over any of n nodes float64 holds exactly.
+
+    Example:
+        >>> exact_unit(2**16) == 2.0**-35
+        True
+    """
+    return math.ldexp(1.0, num_nodes.bit_length() - 52)  # sums are below 2 n, hence below 2^53 units
 
 
 def _check_rounds(rounds: int) -> None:

@@ -7,7 +7,8 @@ length tau, and moves W along
 
     (sum of the clipped gradients + sigma * standard normal matrix) / (q n_0).
 
-The noisy sum of every step is rounded to a public lattice before it is used, so that low bits cannot tell rows apart.
+Clipped gradients are products of fixed-point rows, so that their sum is exact, and the noise of every step is real noise,
+rounded exactly to a public lattice together with the sum (docs/proofs/exact-noise.md).
 All steps together are (epsilon, delta)-DP for the noise of `gcon.calibrate.replaced_pair` (docs/proofs/dp-sgd.md).
 """
 
@@ -25,8 +26,9 @@ from torch.nn.functional import one_hot
 from gcon.calibrate.gaussian import gaussian_delta
 from gcon.calibrate.replaced_pair import LEAST_NOISE, MOST_STEPS, noise_for, replaced_pair_delta
 from gcon.errors import InputError, PlanMismatchError, check_number
-from gcon.perturb.lattice import lattice_spacing, to_lattice
-from gcon.perturb.sampling import open_uniforms, standard_normals
+from gcon.perturb.lattice import lattice_spacing, shortened
+from gcon.perturb.rounded import EXACT_GAUSSIAN, rounded_gaussian
+from gcon.perturb.sampling import open_uniforms
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
@@ -166,6 +168,7 @@ class NoisyGradients:
             "clip": plan.clip,
             "standard_deviation": plan.standard_deviation,
             "spacing": lattice_spacing(plan.standard_deviation) if plan.standard_deviation > 0 else 0.0,
+            **({"noise": EXACT_GAUSSIAN} if plan.standard_deviation > 0 else {}),
             "sensitivity": "two replaced gradients of length at most clip",
             "learning_rate": self.learning_rate,
             "optimiser": self.optimiser,
@@ -183,38 +186,58 @@ class NoisyGradients:
         weights = torch.zeros(rows.shape[1], self.num_classes, dtype=torch.float64)
         move = _adam if self.optimiser == "adam" else _sgd
         state: list[Tensor] = []
+        directions = fixed_directions(rows)
         for step in range(1, plan.steps + 1):
             # Nothing depends on how many were drawn: an empty batch takes a step of pure noise.
             drawn = open_uniforms(randomness, len(rows)) < plan.sampling
-            total = clipped_sum(rows[drawn], targets[drawn], weights, clip=plan.clip)
+            gradients = clipped_residuals(rows, targets, weights, clip=plan.clip)
+            total = directions[drawn].T @ gradients[drawn]
             if plan.standard_deviation > 0:
-                noise = plan.standard_deviation * standard_normals(randomness, *total.shape)
-                total = to_lattice(total + noise, plan.standard_deviation)
+                spacing = lattice_spacing(plan.standard_deviation)
+                total = rounded_gaussian(randomness, total, scale=plan.standard_deviation, spacing=spacing)
             # From here on nothing but the noisy sum is read.
             gradient = total / (plan.sampling * len(rows))
             weights = weights - self.learning_rate * move(gradient, state, step)
         return weights
 
 
-def clipped_sum(rows: Tensor, targets: Tensor, weights: Tensor, *, clip: float) -> Tensor:
-    """The sum of the nodes' gradients, each clipped to length `clip`: Z^T diag(f) R.
-
-    The gradient of node i is the outer product of z_i and its residual r_i, of length |z_i| |r_i|; f_i = min(1, clip /
-    that). No gradient of a single node is ever formed. A node whose gradient is not finite (the scores overflow, or
-    the row is not finite) adds 0, which is no longer than `clip` either.
+def fixed_directions(rows: Tensor) -> Tensor:
+    """Every row divided by its length, in fixed point; 0 for rows of zeros and rows that are not finite.
 
     Args:
-        rows: Z, k x d.
-        targets: k x c, one-hot.
+        rows: Z, n_0 x d.
+    """
+    directions = rows / torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+    usable = torch.isfinite(directions).all(dim=1, keepdim=True)
+    return shortened(directions.masked_fill(~usable, 0.0), _unit(len(rows)))
+
+
+def clipped_residuals(rows: Tensor, targets: Tensor, weights: Tensor, *, clip: float) -> Tensor:
+    """One fixed-point row a node: its residual times the length of z_i, clipped to length `clip`.
+
+    The gradient of node i is the outer product of z_i and its residual r_i, of length |z_i| |r_i|. So the clipped gradient
+    is the outer product of the node's direction and this row, and sums of such products are whole multiples of one unit:
+    float64 adds them exactly, in any order. A node whose gradient is not finite (the scores overflow, or the row is not
+    finite) has a row of zeros, which is no longer than `clip` either.
+
+    Args:
+        rows: Z, n_0 x d: all of them, so that no row depends on which others were drawn.
+        targets: n_0 x c, one-hot.
         weights: d x c, finite or not.
         clip: tau > 0.
     """
     residuals = torch.softmax(rows @ weights, dim=1) - targets
-    lengths = torch.linalg.vector_norm(rows, dim=1) * torch.linalg.vector_norm(residuals, dim=1)
-    factors = (clip / lengths.clamp(min=clip)).unsqueeze(1)  # 1 for every gradient that is short enough
+    sizes = torch.linalg.vector_norm(rows, dim=1)
+    lengths = sizes * torch.linalg.vector_norm(residuals, dim=1)
+    factors = sizes * (clip / lengths.clamp(min=clip))  # the size itself for every gradient that is short enough
     finite = torch.isfinite(lengths).unsqueeze(1)  # of a row and a residual that are finite
-    total: Tensor = rows.masked_fill(~finite, 0.0).T @ (factors * residuals).masked_fill(~finite, 0.0)
-    return total
+    scaled = (factors.unsqueeze(1) * residuals).masked_fill(~finite, 0.0)
+    return shortened(scaled, math.ldexp(_unit(len(rows)), math.frexp(clip)[1]))
+
+
+def _unit(num_rows: int) -> float:
+    """2^-b with 2b + 2 + log2(n_0) <= 52: sums of n_0 products of such numbers of size 1 stay below 2^52 squared units."""
+    return math.ldexp(1.0, -((50 - num_rows.bit_length()) // 2))
 
 
 def check_steps(*, sampling: float, steps: int, clip: float) -> None:

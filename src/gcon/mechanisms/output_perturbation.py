@@ -17,8 +17,8 @@ from torch import Tensor
 from gcon.calibrate.output_noise import OutputPlan
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.convex_training import certified_weights, check_cover, check_training_rows
-from gcon.perturb.lattice import lattice_spacing, to_lattice
-from gcon.perturb.sampling import standard_normals
+from gcon.perturb.lattice import lattice_spacing
+from gcon.perturb.rounded import EXACT_GAUSSIAN, rounded_gaussian
 from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.randomness import Randomness
 from gcon.propagate.aggregates import BoundedAggregates
@@ -85,7 +85,8 @@ class OutputPerturbation:
             {**plan.public_record(), "spacing": lattice_spacing(plan.scale) if plan.scale > 0 else 0.0}
             for plan in self.plans
         ]
-        return records[0] if len(records) == 1 else {"plans": records}
+        noise = {"noise": EXACT_GAUSSIAN} if any(plan.scale > 0 for plan in self.plans) else {}
+        return {**records[0], **noise} if len(records) == 1 else {"plans": records, **noise}
 
     def check(self, bounded: BoundedAggregates) -> None:
         """Refuse aggregates that the plans do not cover. Reads public facts only."""
@@ -106,7 +107,8 @@ class OutputPerturbation:
         """Weights of every plan, plans x features x classes, on the plan's lattice; or `NoCertificateError`.
 
         Privacy:
-            The certified solutions depend on edges; each leaves with its plan's noise, rounded to the public lattice.
+            The certified solutions depend on edges; each leaves with real Gaussian noise, rounded exactly to the public
+            lattice. The certificate is about the float64 weights as they are, so they are exact numbers here.
             Without noise (nothing depends on edges, or no promise) they leave as they are.
         """
         # The same objective is solved once, however often it is released.
@@ -125,8 +127,8 @@ class OutputPerturbation:
             if plan.needs_noise:
                 if not plan.scale > 0:
                     raise PlanMismatchError("A finite epsilon must add noise; this plan does not.")
-                noisy = weights + plan.scale * standard_normals(randomness, *weights.shape)
-                weights = to_lattice(noisy, plan.scale)
+                spacing = lattice_spacing(plan.scale)
+                weights = rounded_gaussian(randomness, weights, scale=plan.scale, spacing=spacing)
             released.append(weights)
         return torch.stack(released).transpose(1, 2).contiguous()
 

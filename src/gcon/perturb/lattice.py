@@ -1,8 +1,9 @@
-"""Rounding of noisy numbers to a public lattice, so that their low bits say nothing about what lies under the noise.
+"""The public lattice that noisy numbers are rounded to, and fixed-point numbers whose sums float64 holds exactly.
 
 A float64 number x + scale * noise has low bits that only some x can produce: the noise takes 2^52 values, and which sums
-with them are floats depends on x. Rounded to a lattice that is much coarser than the gaps between these values, every
-point is possible whatever x is (docs/proofs/neighbour-sums.md, section 7).
+with them are floats depends on x. So noise is drawn on the lattice (`rounded.py`), or, where weights of a perturbed
+objective are released, float64 noise is rounded to it: every point is then possible whatever x is
+(docs/proofs/exact-noise.md).
 """
 
 from __future__ import annotations
@@ -26,6 +27,20 @@ def lattice_spacing(scale: float) -> float:
     """
     _, exponent = math.frexp(scale)  # 2^(exponent - 1) <= scale < 2^exponent
     return math.ldexp(1.0, exponent - 1 - _POINTS_PER_SCALE)
+
+
+def shortened(numbers: Tensor, unit: float) -> Tensor:
+    """Every number rounded towards 0 to a multiple of the unit, a power of two: no row becomes longer.
+
+    Sums of such numbers are exact, in any order, while they stay below 2^53 units.
+
+    Example:
+        >>> import torch
+        >>> shortened(torch.tensor([0.8, -0.8]), 0.5)
+        tensor([ 0.5000, -0.5000])
+    """
+    multiples: Tensor = (numbers / unit).trunc() * unit
+    return multiples
 
 
 def to_lattice(noisy: Tensor, scale: float) -> Tensor:

@@ -1,4 +1,7 @@
-"""From random bytes to real-valued noise. Everything that the package draws privately comes from here."""
+"""From random bytes to float64 numbers with 52 random bits: for perturbed objectives, noisy graphs and drawn batches.
+
+Noise that is added to a number comes from `rounded.py`, whole-number noise from `exact.py`; both are exact.
+"""
 
 from __future__ import annotations
 

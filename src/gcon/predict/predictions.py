@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import torch
 from torch import Tensor
 
 from gcon.errors import AccessRefusedError, InputError
-from gcon.losses.convex import loss_by_name
 from gcon.privacy.receipt import Receipt
-from gcon.privacy.statement import ACCESS_PROMISES, MODEL_ACCESSES
-from gcon.release.model import ReleasedModel
+from gcon.privacy.statement import ACCESS_PROMISES
 
 Access = Literal["none", "cached", "own-edges", "public-graph", "full"]
+ANY_MODEL: tuple[Access, ...] = ("none", "cached", "own-edges", "public-graph")  # what some released model can answer
 NOT_PRIVATE = "the method is not private"
 
 
@@ -89,8 +87,8 @@ def why_no_promise(receipt: Receipt) -> str | None:
     return "the noise of training was drawn from a seed, for an experiment"
 
 
-def checked_access(access: str, allowed: Sequence[str] = MODEL_ACCESSES) -> Access:
-    """One of the kinds of access, if it is allowed here; by default those of a released model."""
+def checked_access(access: str, allowed: Sequence[str]) -> Access:
+    """One of the kinds of access, if it is allowed here."""
     known: tuple[Access, ...] = get_args(Access)
     for kind in known:
         if access == kind and kind in allowed:
@@ -98,30 +96,6 @@ def checked_access(access: str, allowed: Sequence[str] = MODEL_ACCESSES) -> Acce
     if access in known:
         raise AccessRefusedError(
             f"access={access!r} is not there. What there is: {', '.join(allowed)}. Noisy quantities of every node (cached) and "
-            "all private edges (full) are kept by some competitors only."
+            "all private edges (full) are kept by some methods only."
         )
     raise InputError("access", rule=f"must be one of {tuple(allowed)}", got=repr(access), fix="Use 'none'.")
-
-
-def from_blocks(model: ReleasedModel, block: Tensor, encoded: Tensor, *, access: Access) -> Predictions:
-    """Predictions from one aggregated block: schemes without steps keep the node's own encoding.
-
-    The factor 1/s of training is applied here too; the paper's inference formula leaves it out, which does not change
-    the largest score but would distort the probabilities.
-    """
-    steps = model.settings.schemes.steps
-    features = torch.cat([block if count > 0 else encoded for count in steps], dim=1) / len(steps)
-    return from_aggregates(model, features, access=access)
-
-
-def from_aggregates(model: ReleasedModel, aggregates: Tensor, *, access: Access) -> Predictions:
-    """Predictions from complete aggregates: scores = aggregates times weights."""
-    scores = aggregates @ model.weights
-    loss = loss_by_name(model.settings.loss, model.weights.shape[1])
-    return Predictions(
-        classes=scores.argmax(dim=1),
-        probabilities=loss.probabilities(scores),
-        class_names=model.settings.class_names,
-        access=access,
-        no_promise=why_no_promise(model.receipt),
-    )

@@ -7,14 +7,15 @@ from torch import Tensor
 from gcon.errors import AccessRefusedError, InputError
 from gcon.graphs.edges import EdgeList
 from gcon.graphs.nodes import features_fingerprint
-from gcon.predict.predictions import Predictions, from_aggregates
+from gcon.predict.predictions import Predictions
+from gcon.predict.scored import predictions_from
+from gcon.predict.scorers import scorer_of
 from gcon.privacy.boundary import Private
-from gcon.propagate.schemes import propagate
-from gcon.release.model import ReleasedModel
+from gcon.release.published import PublishedModel
 
 
-def predict_on_public_graph(model: ReleasedModel, features: Tensor, edges: EdgeList) -> Predictions:
-    """Predict with the same propagation as in training, on public edges (the paper's other scenario).
+def predict_on_public_graph(model: PublishedModel, features: Tensor, edges: EdgeList) -> Predictions:
+    """Predict from all edges of a public graph (the paper's other scenario; GCON propagates as in training).
 
     Args:
         model: the released model.
@@ -33,17 +34,18 @@ def predict_on_public_graph(model: ReleasedModel, features: Tensor, edges: EdgeL
         raise InputError(
             "features", rule=f"must have one row a node ({edges.num_nodes})", got=len(features), fix="Pass all nodes."
         )
-    encoded = model.encoder.encode(features)
-    return from_aggregates(model, propagate(edges, encoded, model.settings.schemes), access="public-graph")
+    scorer = scorer_of(model)
+    scores = scorer.public_graph(scorer.start(features, "public-graph"), edges)
+    return predictions_from(model, scorer, scores, access="public-graph")
 
 
-def refuse_training_nodes(model: ReleasedModel, features: Tensor) -> None:
+def refuse_training_nodes(model: PublishedModel, features: Tensor) -> None:
     """Refuse the node table that the model was trained on: whatever the caller says, its edges are private.
 
     Privacy:
         Compares checksums of public features.
     """
-    if features_fingerprint(features) == model.settings.training_nodes:
+    if features_fingerprint(features) == model.training_nodes:
         raise AccessRefusedError(
             "access='public-graph' is refused for the node table that the model was trained on: its edges are private. "
             "Use access='own-edges' or 'none'. For an experiment on edges that are truly public, call "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gcon.privacy.budget import NOTHING
@@ -32,7 +33,6 @@ ACCESS_PROMISES = {
         "comparison only."
     ),
 }
-MODEL_ACCESSES = ("none", "own-edges", "public-graph")  # what a released model can be asked under
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,12 @@ class Statement:
         return "\n".join(self.sentences)
 
 
-def statement(receipt: Receipt) -> Statement:
+def statement(receipt: Receipt, accesses: Sequence[str] = tuple(ACCESS_PROMISES)) -> Statement:
     """Say what a release promises, what it does not, and what it rests on.
+
+    Args:
+        receipt: of the release.
+        accesses: what the released model can be asked under.
 
     Privacy:
         Reads the receipt, which is public.
@@ -74,10 +78,10 @@ def statement(receipt: Receipt) -> Statement:
         f"Released, once: what {receipt.mechanism} computed, for {receipt.purpose}.",
         f"Spent on data set '{receipt.data_set}' so far, as its ledger knows: epsilon "
         f"{_number(receipt.total.epsilon)}, delta {_number(receipt.total.delta)} (basic composition).",
-        *([f"Noise: {receipt.randomness}."] if receipt.budget != NOTHING else []),
+        *([f"Noise: {receipt.randomness}{_noise(receipt)}."] if receipt.budget != NOTHING else []),
         *_certificate(receipt),
         "Limits: choosing settings by looking at results on the private edges costs extra and is not in this number; "
-        "noise and sums are floating-point numbers, the proof is about real ones; run time is not protected.",
+        "run time is not protected.",
     )
     fields: dict[str, object] = {
         "protected_change": change.name,
@@ -91,7 +95,7 @@ def statement(receipt: Receipt) -> Statement:
         "data_set": receipt.data_set,
         "total": {"epsilon": receipt.total.epsilon, "delta": receipt.total.delta, "composition": "basic"},
         "plan": dict(receipt.plan),
-        "access": {access: ACCESS_PROMISES[access] for access in MODEL_ACCESSES},
+        "access": {access: ACCESS_PROMISES[access] for access in accesses},
         "time": receipt.time,
     }
     return Statement(sentences, fields)
@@ -100,6 +104,13 @@ def statement(receipt: Receipt) -> Statement:
 def _number(value: float) -> str:
     """Every digit: a promise is not rounded down for the reader. Whole numbers lose their point."""
     return repr(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def _noise(receipt: Receipt) -> str:
+    """How the mechanism says that its noise is made; one that says nothing draws floating-point numbers."""
+    if math.isinf(receipt.budget.epsilon):
+        return ""
+    return f"; {receipt.plan.get('noise', 'floating-point numbers, the proof is about real ones')}"
 
 
 def _certificate(receipt: Receipt) -> tuple[str, ...]:

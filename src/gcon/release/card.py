@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from gcon.privacy.statement import ACCESS_PROMISES, MODEL_ACCESSES
-from gcon.release.model import ReleasedModel
+from gcon.privacy.statement import ACCESS_PROMISES
+from gcon.release.published import PublishedModel
 
 _HEAD = """\
 ---
@@ -29,7 +29,7 @@ _LIMITS = """\
 """
 
 
-def model_card(model: ReleasedModel) -> str:
+def model_card(model: PublishedModel) -> str:
     """The README of a released model: what it is, how to use it, what is promised and what is not.
 
     The metadata at its head names no licence: that is for whoever publishes the model to choose.
@@ -68,14 +68,14 @@ The same as data is in `privacy.json`.
 
 ## Access at prediction
 
-{_access_table()}
+{_access_table(model)}
 
 ## Limits
 
 {_LIMITS}"""
 
 
-def privacy_page(model: ReleasedModel) -> str:
+def privacy_page(model: PublishedModel) -> str:
     """The statement of a released model as a page of its own.
 
     Privacy:
@@ -88,27 +88,23 @@ def privacy_page(model: ReleasedModel) -> str:
 
 ## Access at prediction
 
-{_access_table()}
+{_access_table(model)}
 """
 
 
-def _description(model: ReleasedModel) -> str:
-    settings = model.settings
-    steps = ", ".join(f"{count:g}" for count in settings.schemes.steps)
+def _description(model: PublishedModel) -> str:
     return (
-        f"It tells {len(settings.class_names)} classes of nodes apart, from {model.encoder.num_features} features a node.\n"
-        "An encoder that was trained without edges turns features into vectors. These travelled over the edges of a\n"
-        f"private graph (steps: {steps}; restart: {settings.schemes.restart:g}), and a linear model with the loss\n"
-        f"`{settings.loss}` was trained on the result. What the model may tell about those edges is said below."
+        f"It tells {len(model.class_names)} classes of nodes apart, from {model.encoder.num_features} features a node.\n"
+        f"{model.description()}\nWhat the model may tell about those edges is said below."
     )
 
 
-def _items(model: ReleasedModel) -> str:
+def _items(model: PublishedModel) -> str:
     return "\n".join(f"- {_plain(sentence)}" for sentence in model.statement().sentences)
 
 
-def _access_table() -> str:
-    rows = [f"| `{access}` | {_plain(ACCESS_PROMISES[access])} |" for access in MODEL_ACCESSES]
+def _access_table(model: PublishedModel) -> str:
+    rows = [f"| `{access}` | {_plain(ACCESS_PROMISES[access])} |" for access in model.accesses]
     return "\n".join(["| access | what is promised |", "|---|---|", *rows])
 
 

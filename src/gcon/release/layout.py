@@ -7,7 +7,6 @@ import json
 import math
 import platform
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,11 +15,12 @@ from torch import Tensor
 
 from gcon.errors import InputError
 from gcon.release.card import model_card, privacy_page
-from gcon.release.model import ReleasedModel
+from gcon.release.forms import encoder_record, form_of
+from gcon.release.published import PublishedModel
+from gcon.release.strict import RELEASE, TENSORS
 from gcon.version import __version__
 
-FORMAT, FORMAT_VERSION = "gcon-release", 1
-RELEASE, TENSORS = "release.json", "model.safetensors"
+FORMAT, FORMAT_VERSION = "gcon-release", 2
 TEXTS = ("README.md", "privacy.json", "privacy.md")
 NAMES = (TENSORS, *TEXTS, RELEASE)
 
@@ -29,7 +29,7 @@ CLASS_KINDS = {"bool": bool, "float": float, "int": int, "str": str}
 RECEIPT_WORDS = ("time", "data_set", "protected_change", "mechanism", "purpose", "randomness")
 
 
-def release_files(model: ReleasedModel) -> dict[str, bytes]:
+def release_files(model: PublishedModel) -> dict[str, bytes]:
     """All files of a release and their bytes; `release.json` comes last."""
     statement = model.statement()
     try:
@@ -47,34 +47,23 @@ def release_files(model: ReleasedModel) -> dict[str, bytes]:
         raise unfit(f"something else: {error}") from error
 
 
-def _unsigned(model: ReleasedModel) -> dict[str, object]:
+def _unsigned(model: PublishedModel) -> dict[str, object]:
     """What release.json says about the model itself."""
-    settings, receipt, encoder = model.settings, model.receipt, model.encoder
+    receipt = model.receipt
     words = {name: getattr(receipt, name) for name in RECEIPT_WORDS}
     return {
         "format": FORMAT,
         "version": FORMAT_VERSION,
+        "method": model.method,
         "libraries": {
             # Not `import gcon`: the package's front imports every stage, and this one may not depend on later ones.
             "gcon": __version__,
             "torch": str(torch.__version__),
             "python": platform.python_version(),
         },
-        "class_names": [_class_record(name) for name in settings.class_names],
-        "settings": {
-            "restart": settings.schemes.restart,
-            "steps": settings.schemes.steps,
-            "clip": settings.schemes.clip,
-            "inference_restart": settings.inference_restart,
-            "loss": settings.loss,
-            "training_nodes": settings.training_nodes,
-        },
-        "encoder": {
-            "num_features": encoder.num_features,
-            "hidden": None if encoder.hidden_weight is None else int(encoder.hidden_weight.shape[-1]),
-            "centre": encoder.centre is not None,
-            "unit_input": encoder.unit_input,
-        },
+        "class_names": [_class_record(name) for name in model.class_names],
+        "settings": form_of(model.method).record(model),
+        "encoder": encoder_record(model.encoder),
         "receipt": words
         | {
             "budget": {"epsilon": receipt.budget.epsilon, "delta": receipt.budget.delta},
@@ -85,10 +74,10 @@ def _unsigned(model: ReleasedModel) -> dict[str, object]:
     }
 
 
-def named_tensors(model: ReleasedModel) -> dict[str, Tensor]:
+def named_tensors(model: PublishedModel) -> dict[str, Tensor]:
     """Copies, so that no file carries more of a tensor's storage than the tensor itself."""
     parts = ("hidden_weight", "hidden_bias", "head_weight", "head_bias", "centre")
-    tensors = {"weights": model.weights} | {f"encoder.{part}": getattr(model.encoder, part) for part in parts}
+    tensors = {**model.tensors(), **{f"encoder.{part}": getattr(model.encoder, part) for part in parts}}
     return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items() if tensor is not None}
 
 
@@ -118,15 +107,6 @@ def _strict(value: object) -> object:
         return [_strict(entry) for entry in value]
     plain: object = value.item() if isinstance(value, np.generic) else value
     return "inf" if plain == math.inf else plain
-
-
-def with_infinity(value: Any) -> Any:
-    """Undo `_strict` where numbers stand."""
-    if isinstance(value, dict):
-        return {key: with_infinity(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [with_infinity(entry) for entry in value]
-    return math.inf if value == "inf" else value
 
 
 def digest(content: bytes) -> str:

@@ -1,4 +1,4 @@
-"""The released model: weights, encoder, settings and receipt, and nothing else."""
+"""The paper's released model: weights, encoder, settings and receipt, and nothing else."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
-from gcon.privacy.statement import Statement, statement
 from gcon.propagate.aggregates import BoundedAggregates
 from gcon.propagate.schemes import Schemes
 from gcon.release.gate import release_statistic
+from gcon.release.published import PublishedModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +37,8 @@ class ModelSettings:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ReleasedModel:
-    """Everything here is public.
+class ReleasedModel(PublishedModel):
+    """GCON's model. Everything here is public.
 
     Attributes:
         weights: d x c, the private minimiser.
@@ -47,14 +47,37 @@ class ReleasedModel:
         receipt: what was paid and what is promised.
     """
 
+    method = "paper"
+    accesses = ("none", "own-edges", "public-graph")
+
     weights: Tensor
     encoder: Encoder
     settings: ModelSettings
     receipt: Receipt
 
-    def statement(self) -> Statement:
-        """The promise in words and as data."""
-        return statement(self.receipt)
+    @property
+    def class_names(self) -> tuple[object, ...]:
+        """What the columns of the weights stand for."""
+        return self.settings.class_names
+
+    @property
+    def training_nodes(self) -> str:
+        """Checksum of the public feature table that the model was trained on."""
+        return self.settings.training_nodes
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The weights."""
+        return {"weights": self.weights}
+
+    def description(self) -> str:
+        """What it is, for the model card."""
+        settings = self.settings
+        steps = ", ".join(f"{count:g}" for count in settings.schemes.steps)
+        return (
+            "An encoder that was trained without edges turns features into vectors. These travelled over the edges of a\n"
+            f"private graph (steps: {steps}; restart: {settings.schemes.restart:g}), and a linear model with the loss\n"
+            f"`{settings.loss}` was trained on the result."
+        )
 
 
 def release_models(

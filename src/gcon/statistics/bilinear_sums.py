@@ -13,7 +13,7 @@ from gcon.errors import check_number
 from gcon.graphs.edges import EdgeList
 from gcon.propagate.influence import FeatureExtent, feature_extent
 from gcon.statistics.blocks import neighbour_sum_blocks
-from gcon.statistics.rows import ALLOWANCE, check_nodes, checked_rows, largest_column_sum, largest_entry
+from gcon.statistics.rows import ALLOWANCE, check_nodes, checked_rows, rounding_of_sums
 from gcon.statistics.statistic import Statistic
 
 NO_EXTENT = FeatureExtent(0.0, 0.0)
@@ -63,7 +63,9 @@ class BilinearSums(Statistic):
         check_same_nodes(self._features, self._answers)
         self._self_weight = float(self_weight)
         bound = bilinear_bound(extent_of(self._features), extent_of(self._answers), self._self_weight)
-        self._sensitivity = bound * (1 + ALLOWANCE)
+        # n products in a sum, n neighbours in a mean, and a few operations around them.
+        self._rounding = rounding_of_sums(self._features, self._answers, operations=2 * len(self._features) + 16)
+        self._sensitivity = bound * (1 + ALLOWANCE) + 2 * self._rounding if bound > 0 else 0.0
 
     @property
     def name(self) -> str:
@@ -72,13 +74,13 @@ class BilinearSums(Statistic):
 
     @property
     def sensitivity(self) -> float:
-        """Theorem G."""
+        """Theorem G, and rounding on both sides."""
         return self._sensitivity
 
     @property
-    def largest_value(self) -> float:
-        """The largest column sum of the features times the largest answer: T_w takes means."""
-        return largest_column_sum(self._features) * largest_entry(self._answers)
+    def rounding(self) -> float:
+        """Of a sum over n nodes of means over at most n neighbours."""
+        return self._rounding
 
     def public_record(self) -> Mapping[str, object]:
         """Shape and self weight."""
@@ -94,7 +96,7 @@ class BilinearSums(Statistic):
         weight = self._self_weight
         total = torch.zeros(self._features.shape[1], self._answers.shape[1], dtype=torch.float64)
         for nodes, sums in neighbour_sum_blocks(edges, self._answers):
-            means = (sums + weight * self._answers[nodes]) / (edges.degrees[nodes, None] + weight)
+            means = (sums + weight * self._answers[nodes]) / (edges.degrees[nodes, None].to(torch.float64) + weight)
             total.addmm_(self._features[nodes].T, means)
         return total
 

@@ -11,9 +11,9 @@ from torch import Tensor
 from gcon.graphs.edges import EdgeList
 from gcon.propagate.schemes import Schemes, propagate
 from gcon.statistics.bilinear_sums import check_same_nodes
-from gcon.statistics.rows import check_nodes, checked_rows, largest_column_sum, largest_entry
+from gcon.statistics.rows import check_nodes, checked_rows
 from gcon.statistics.statistic import Statistic
-from gcon.statistics.walks import joint_bound, walk_bounds
+from gcon.statistics.walks import joint_bound, walk_bounds, walk_rounding
 
 
 @final
@@ -43,6 +43,7 @@ class ClassSums(Statistic):
         check_same_nodes(self._features, self._targets)
         self._schemes = schemes
         self._bounds = walk_bounds(self._features, self._targets, schemes)
+        self._rounding = walk_rounding(self._features, self._targets, schemes)
 
     @property
     def name(self) -> str:
@@ -51,13 +52,14 @@ class ClassSums(Statistic):
 
     @property
     def sensitivity(self) -> float:
-        """(1/s) sqrt(sum over the schemes of their bounds squared)."""
-        return joint_bound(self._bounds)
+        """(1/s) sqrt(sum over the schemes of their bounds squared), and rounding on both sides."""
+        bound = joint_bound(self._bounds)
+        return bound + 2 * self._rounding if bound > 0 else 0.0
 
     @property
-    def largest_value(self) -> float:
-        """The largest column sum of the targets times the largest feature, over s: R_m takes means."""
-        return largest_column_sum(self._targets) * largest_entry(self._features) / self._schemes.num_blocks
+    def rounding(self) -> float:
+        """Of a sum over n nodes of walks of several steps."""
+        return self._rounding
 
     @property
     def edge_free(self) -> Tensor | None:

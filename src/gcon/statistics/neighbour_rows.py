@@ -11,13 +11,15 @@ from torch import Tensor
 
 from gcon.graphs.edges import EdgeList
 from gcon.statistics.blocks import neighbour_sum_blocks
-from gcon.statistics.rows import check_nodes, checked_rows, largest_column_sum, longest_rows
+from gcon.statistics.rows import check_nodes, checked_rows, fixed_point, longest_rows
 from gcon.statistics.statistic import Statistic
+
+_BITS = 52  # of a column's sum, in fixed point
 
 
 @final
 class NeighbourRows(Statistic):
-    """The n x d matrix A B; row i is the sum of the rows of i's neighbours.
+    """The n x d matrix A B; row i is the sum of the rows of i's neighbours, exactly: the rows are rounded to fixed point.
 
     Args:
         rows: B, n x d: public, or computed from what was released before.
@@ -32,7 +34,8 @@ class NeighbourRows(Statistic):
     """
 
     def __init__(self, rows: Tensor) -> None:
-        self._rows = checked_rows("rows", rows)
+        whole, units = fixed_point(checked_rows("rows", rows), _BITS)
+        self._rows = whole * units
         # A single node has no edge: nothing can change.
         self._sensitivity = math.hypot(*longest_rows(self._rows)) * (1 + 1e-15) if len(self._rows) > 1 else 0.0
 
@@ -47,13 +50,13 @@ class NeighbourRows(Statistic):
         return self._sensitivity
 
     @property
-    def largest_value(self) -> float:
-        """The largest column sum."""
-        return largest_column_sum(self._rows)
+    def rounding(self) -> float:
+        """None: sums of fixed-point numbers are exact."""
+        return 0.0
 
     def public_record(self) -> Mapping[str, object]:
-        """The number of columns."""
-        return {"columns": self._rows.shape[1]}
+        """The number of columns, and the bits of their sums in fixed point."""
+        return {"columns": self._rows.shape[1], "bits": _BITS}
 
     def of(self, edges: EdgeList) -> Tensor:
         """A B."""

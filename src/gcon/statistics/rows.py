@@ -8,8 +8,9 @@ from torch import Tensor
 from gcon.errors import InputError, PlanMismatchError
 from gcon.graphs.edges import EdgeList
 
-ALLOWANCE = 1e-9  # relative; covers the rounding of lengths, and of sums within docs/proofs/gaussian-release.md, 5
+ALLOWANCE = 1e-9  # relative; covers the rounding of lengths
 _SMALLEST, _LARGEST = 1e-50, 1e50  # squares and products of entries in between stay far from the ends of float64
+_SMALLEST_COLUMN = 200  # its sum is at least 2^-200 of the largest, or counts as that
 _SHORT = 1e-100  # rows that are shorter, relative to the longest, are measured at their own scale
 
 
@@ -59,14 +60,45 @@ def longest_rows(rows: Tensor) -> tuple[float, float]:
     return (longest[0], longest[1]) if len(longest) == 2 else (longest[0], 0.0)
 
 
-def largest_column_sum(rows: Tensor) -> float:
-    """The largest sum of absolute entries over a column: what a sum of rows with weights in [-1, 1] can reach.
+def fixed_point(rows: Tensor, bits: int) -> tuple[Tensor, Tensor]:
+    """Every column as whole multiples of its unit, and the units: powers of two for which column sums are below 2^bits.
+
+    Sums of such whole numbers, with weights 0 and 1 in any order, are whole numbers; with at most 52 bits float64 holds
+    them all, and nothing is rounded. Rounding to the nearest unit can lengthen a column by half a unit a row.
+
+    Args:
+        rows: n x d, checked.
+        bits: at most 52.
 
     Example:
-        >>> largest_column_sum(torch.tensor([[3.0, 4.0], [-2.0, 0.0]])), largest_column_sum(torch.zeros(0, 2))
-        (5.0, 0.0)
+        >>> fixed_point(torch.tensor([[1.0], [0.3]], dtype=torch.float64), 4)
+        (tensor([[8.],
+                [2.]], dtype=torch.float64), tensor([0.1250], dtype=torch.float64))
     """
-    return float(rows.abs().sum(dim=0).max()) if rows.numel() else 0.0
+    if not rows.numel():
+        return rows, rows.new_ones(rows.shape[1])
+    _, exponents = torch.frexp(rows.abs().sum(dim=0))  # sums are below 2^exponent
+    # Columns that are so much smaller than the largest vanish: products of their units must stay far from the end of float64.
+    exponents = exponents.clamp(min=int(exponents.max()) - _SMALLEST_COLUMN)
+    units = torch.ldexp(torch.ones_like(exponents, dtype=torch.float64), exponents - bits)
+    return (rows / units).round_(), units
+
+
+def rounding_of_sums(weights: Tensor, values: Tensor, *, operations: float) -> float:
+    """What rounding can change in weights' (T values), in Frobenius norm, where rows of T are means.
+
+    An entry is a sum of products of at most the column sum of its weights times the largest value of its column; so many
+    operations in any order change it by at most (operations * 2^-53) of that, and a little more.
+
+    Args:
+        weights: n x d, public.
+        values: n x c, public.
+        operations: roundings that one summand goes through.
+    """
+    if not (weights.numel() and values.numel()):
+        return 0.0
+    sums = torch.linalg.vector_norm(weights.abs().sum(dim=0))
+    return 1.02 * 2.0**-53 * operations * float(sums * torch.linalg.vector_norm(values.abs().amax(dim=0)))
 
 
 def largest_entry(rows: Tensor) -> float:

@@ -32,15 +32,19 @@ class Statistic(ABC):
     @property
     @abstractmethod
     def sensitivity(self) -> float:
-        """The Frobenius norm of the change that one undirected edge can cause, at most. From public numbers alone.
+        """The Frobenius norm of the change that one undirected edge can cause in what `of` returns, at most.
 
-        Exactly 0 only if no edge is read or rows are identically zero, never because a product of small numbers vanished.
+        From public numbers alone: a bound for real numbers, plus `rounding` on both sides. Exactly 0 only if no edge is
+        read or rows are identically zero, never because a product of small numbers vanished.
         """
 
     @property
     @abstractmethod
-    def largest_value(self) -> float:
-        """What no entry exceeds in size, whatever the edges are: its rounding must vanish beside the noise."""
+    def rounding(self) -> float:
+        """The Frobenius distance of what `of` returns from the real-number value, at most, whatever the edges are.
+
+        From public numbers alone (docs/proofs/exact-noise.md, 3). 0: arithmetic is exact, in any order.
+        """
 
     @property
     def symmetric(self) -> bool:
@@ -58,4 +62,4 @@ class Statistic(ABC):
 
     @abstractmethod
     def of(self, edges: EdgeList) -> Tensor:
-        """The exact value, float64. Called inside a gate only: the result is as private as the edges."""
+        """The value, float64. Called inside a gate only: the result is as private as the edges."""

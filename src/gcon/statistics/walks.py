@@ -11,7 +11,7 @@ from gcon.errors import InputError
 from gcon.propagate.influence import class_sum_influence, edge_influence
 from gcon.propagate.schemes import Schemes
 from gcon.statistics.bilinear_sums import bilinear_bound, extent_of
-from gcon.statistics.rows import ALLOWANCE, longest_rows
+from gcon.statistics.rows import ALLOWANCE, longest_rows, rounding_of_sums
 
 _SMALLEST = 1e-200  # a bound below would approach the end of float64
 
@@ -71,6 +71,19 @@ def walk_bounds(features: Tensor, weights: Tensor, schemes: Schemes) -> tuple[Wa
             )
         bounds.append(WalkBound(value * (1 + ALLOWANCE), reason))
     return tuple(bounds)
+
+
+def walk_rounding(features: Tensor, weights: Tensor, schemes: Schemes) -> float:
+    """What float64 can change in weights' (1/s) [R_m1 features, ...], in Frobenius norm.
+
+    A step rounds every entry by at most (n + 16) 2^-53 of the largest of its column, and shrinks earlier errors by the
+    restart: together at most as much as min(steps, 1/restart) steps. The sum over n nodes comes on top.
+    """
+    num_nodes = len(features)
+    steps = [schemes.limit_iterations(max(num_nodes, 1)) if math.isinf(count) else count for count in schemes.steps]
+    passes = min(max(steps), 1 / schemes.restart if schemes.restart > 0 else math.inf)
+    operations = num_nodes + (num_nodes + 16) * passes + 4
+    return rounding_of_sums(weights, features, operations=operations) / math.sqrt(schemes.num_blocks)
 
 
 def joint_bound(bounds: tuple[WalkBound, ...]) -> float:

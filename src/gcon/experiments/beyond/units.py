@@ -1,26 +1,47 @@
-"""One unit: every method on one graph and run, at every budget, under every access that it has. Defaults throughout."""
+"""One unit: every method on one graph and run, at every budget, under every access that it has."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
+from torch import Tensor
 
-from gcon.baselines import GAP, GCN, MLP, EncoderOneHop, LPGNet, Moments, MomentsWithoutEdges, ProGAP, SelfTraining
+from gcon.baselines import (
+    DPGCN,
+    DPSGD,
+    GAP,
+    GCN,
+    MLP,
+    ClassSumsMethod,
+    EncoderOneHop,
+    GaussianObjectiveMethod,
+    LPGNet,
+    Moments,
+    MomentsWithoutEdges,
+    OutputPerturbationMethod,
+    ProGAP,
+    SelfTraining,
+    SelfTrainingRounds,
+)
 from gcon.baselines.interface import Method
 from gcon.encode.mlp import EncoderSettings
-from gcon.experiments.sweep.graphs import CIRCLES, open_graph
+from gcon.experiments.sweep.graphs import open_graph
 from gcon.experiments.sweep.models import seed_of
+from gcon.graphs.nodes import PublicNodes
 from gcon.pipeline import Settings, train
-from gcon.predict.own_edges import own_edge_predictions
+from gcon.predict.no_edges import predict_without_edges
+from gcon.predict.own_edges import own_edge_answers
+from gcon.predict.public_graph import predict_on_public_graph
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 
 DELTA = 1e-5
 GCON = "gcon"  # the paper's mechanism at its defaults
-_FORMAT = 2
+_FORMAT = 3
 Row = dict[str, object]
 
 
@@ -41,40 +62,55 @@ class BeyondUnit:
     @property
     def cost(self) -> float:
         """About seconds."""
-        return {"pubmed": 150.0, "actor": 120.0, "cora-ml": 40.0, "citeseer": 40.0}.get(self.graph, 60.0)
+        return {"pubmed": 300.0, "actor": 300.0, "cora-ml": 60.0, "citeseer": 60.0}.get(self.graph, 60.0)
 
     def results(self) -> pl.DataFrame:
         """Validation and test micro-F1 of everything."""
         return pl.DataFrame(list(self._rows()), infer_schema_length=None)
 
     def _rows(self) -> Iterator[Row]:
-        for method in free_methods(self.graph, self.run):
-            yield from self._scored(method, None)
+        for methods in free_methods(self.run):
+            yield from self._scored(methods, None)
         for epsilon in self.budgets:
-            for method in spending_methods(self.graph, self.run, epsilon):
-                yield from self._scored(method, epsilon)
-            yield self._paper(epsilon)
+            for methods in spending_methods(self.run, epsilon):
+                yield from self._scored(methods, epsilon)
+            yield from self._paper(epsilon)
         # Without noise: what the statistics could tell at all.
-        yield from self._scored(Moments(epsilon=math.inf, seed=self.run), math.inf)
+        yield from self._scored([Moments(epsilon=math.inf, seed=self.run)], math.inf)
 
-    def _scored(self, method: Method, epsilon: float | None) -> Iterator[Row]:
-        graph = open_graph(self.graph, self.run).graph
-        noise = SeededRandomness(seed_of(f"{self.name}|{method.name}|{epsilon}"))
-        fitted = method.fit(graph, randomness=noise)
-        for access in fitted.trained.scorers:
-            if access != "public-graph":
-                test = fitted.score(graph, graph.nodes.test_mask, access=access)
-                yield self._row(method.name, epsilon, access, test)
+    def _scored(self, candidates: Sequence[Method], epsilon: float | None) -> Iterator[Row]:
+        """Of several settings of a rival the best on the validation nodes, for every access, free of charge."""
+        opened = open_graph(self.graph, self.run)
+        nodes = opened.graph.nodes
+        best: dict[str, tuple[float, float]] = {}
+        for place, method in enumerate(candidates):
+            noise = SeededRandomness(seed_of(f"{self.name}|{method.name}|{epsilon}|{place}"))
+            fitted = method.fit(opened.graph, randomness=noise)
+            for access, scorer in fitted.trained.scorers.items():
+                # As if the edges were public at inference: asked of the scorer, since private methods refuse.
+                classes = scorer(nodes.features, opened.edges).argmax(dim=1)
+                scores = (
+                    _share_right(classes, nodes, nodes.validation_mask),
+                    _share_right(classes, nodes, nodes.test_mask),
+                )
+                if access not in best or scores[0] > best[access][0]:
+                    best[access] = scores
+        for kind, (_, test) in best.items():
+            yield self._row(candidates[0].name, epsilon, kind, test)
 
-    def _paper(self, epsilon: float) -> Row:
+    def _paper(self, epsilon: float) -> Iterator[Row]:
         opened = open_graph(self.graph, self.run)
         settings = Settings(epsilon=epsilon, delta=DELTA, encoder=EncoderSettings(seed=self.run), device="cpu")
         noise = SeededRandomness(seed_of(f"{self.name}|{GCON}|{epsilon}"))
         model = train(opened.graph, settings, ledger=MemoryLedger(self.graph), randomness=noise)
         nodes = opened.graph.nodes
-        classes = own_edge_predictions(model, model.encoder.encode(nodes.features), opened.edges).classes
-        right = (classes == nodes.labels)[nodes.test_mask].double()
-        return self._row(GCON, epsilon, "own-edges", float(right.mean()))
+        found = {
+            "none": predict_without_edges(model, nodes.features),
+            "own-edges": own_edge_answers(model, nodes.features)(opened.edges),
+            "public-graph": predict_on_public_graph(model, nodes.features, opened.edges),
+        }
+        for access, predictions in found.items():
+            yield self._row(GCON, epsilon, access, _share_right(predictions.classes, nodes, nodes.test_mask))
 
     def _row(self, method: str, epsilon: float | None, access: str, test: float) -> Row:
         budget = "any" if epsilon is None else f"{epsilon:g}"
@@ -88,25 +124,33 @@ class BeyondUnit:
         }
 
 
-def free_methods(graph: str, seed: int) -> list[Method]:
+def free_methods(seed: int) -> list[list[Method]]:
     """Controls, and the non-private model."""
     return [
-        MomentsWithoutEdges(seed=seed),
-        SelfTraining(seed=seed),
-        EncoderOneHop(seed=seed),
-        MLP(seed=seed),
-        GCN(seed=seed),
+        [MomentsWithoutEdges(seed=seed)],
+        [SelfTraining(seed=seed)],
+        [EncoderOneHop(seed=seed)],
+        [MLP(seed=seed)],
+        [GCN(seed=seed)],
     ]
 
 
-def spending_methods(graph: str, seed: int, epsilon: float) -> list[Method]:
-    """Ours; on synthetic graphs also the competitors at their defaults (on the real ones their tuned results are known)."""
-    ours: list[Method] = [Moments(epsilon=epsilon, delta=DELTA, seed=seed)]
-    if graph not in CIRCLES:
-        return ours
-    rivals: list[Method] = [
-        GAP(epsilon=epsilon, delta=DELTA, hops=1, seed=seed),
-        ProGAP(epsilon=epsilon, delta=DELTA, depth=1, seed=seed),
-        LPGNet(epsilon=epsilon, delta=DELTA, stacked=1, seed=seed),
+def spending_methods(seed: int, epsilon: float) -> list[list[Method]]:
+    """Ours first; the competitors with the settings that matter most to them, then our other mechanisms."""
+    given: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "seed": seed}
+    return [
+        [Moments(**given)],
+        [GAP(**given, hops=hops) for hops in (1, 2)],
+        [ProGAP(**given, depth=depth) for depth in (1, 2)],
+        [LPGNet(**given, stacked=stacked) for stacked in (1, 2)],
+        [DPGCN(**given)],
+        [DPSGD(**given)],
+        [ClassSumsMethod(**given)],
+        [SelfTrainingRounds(**given)],
+        [GaussianObjectiveMethod(**given)],
+        [OutputPerturbationMethod(**given)],
     ]
-    return ours + rivals
+
+
+def _share_right(classes: Tensor, nodes: PublicNodes, mask: Tensor) -> float:
+    return float((classes == nodes.labels)[mask].double().mean())

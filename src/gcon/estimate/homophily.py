@@ -1,64 +1,15 @@
-"""What a node's neighbours say about it: evidence that adds up, for friends who are alike and for friends who are not.
-
-Every neighbour sends the logarithm of how likely her answer is under each class of the receiver, given how often edges stay
-inside a class. Messages are bounded, because answers of neighbours err together. Where friends are alike, the mean answer
-of the neighbourhood counts as one more witness: it is better on sparse graphs, and is outvoted on dense ones.
-"""
+"""How alike friends are: the share of edges inside a class, from noisy moments of answers. Free post-processing."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from gcon.graphs.edges import EdgeList
 from gcon.graphs.nodes import PublicNodes
-from gcon.propagate.schemes import Schemes, propagate
-from gcon.propagate.sums import neighbour_sums
 
-LOUDEST = 1.0  # the largest message, in units of log-probability
 _USUAL, _USUAL_SPREAD = 0.6, 0.2  # what is believed of homophily before anything is released
 _MISFIT = 0.1  # the model of the moments is so far off, whatever the noise
-_SMALLEST = 1e-4
 _NO_EDGE = 1e-12  # far less than one edge, squared: instead of a division by 0 where there is neither edge nor noise
-_TELLING = 0.1  # homophily must be so far from chance, on a scale where 1 is perfect, to tell anything
-_OWN_WEIGHT = 0.2  # of a node itself in the mean answer of its neighbourhood
-
-
-def messages(answers: Tensor, homophily: float) -> Tensor:
-    """Log-likelihoods of the receiver's class, centred and bounded; one row a sender."""
-    classes = answers.shape[1]
-    apart = (1 - homophily) / (classes - 1)
-    likelihood = answers / answers.mean(dim=0).clamp_min(_SMALLEST)
-    likelihood = apart * likelihood.sum(dim=1, keepdim=True) + (homophily - apart) * likelihood
-    said = (likelihood / likelihood.sum(dim=1, keepdim=True)).clamp_min(_SMALLEST).log()
-    said = said - said.mean(dim=1, keepdim=True)
-    return LOUDEST * torch.tanh(said / LOUDEST)
-
-
-def scores_with_own_edges(answers: Tensor, edges: EdgeList, homophily: float) -> Tensor:
-    """Log-scores of every node: its own answer, the messages of its neighbours, and the mean answer around it.
-
-    Privacy:
-        Works on opened edges, inside a gate; row i reads the edges of node i only.
-    """
-    scores = answers.clamp_min(_SMALLEST).log()
-    if not tells(homophily, answers.shape[1]):
-        return scores
-    scores = scores + neighbour_sums(edges, messages(answers, homophily))
-    if above_chance(homophily, answers.shape[1]) < 0:
-        return scores
-    around = propagate(edges, answers, Schemes(_OWN_WEIGHT, (1,)))
-    return scores + around.clamp_min(_SMALLEST).log()
-
-
-def above_chance(homophily: float, num_classes: int) -> float:
-    """0 for edges that do not care about classes, 1 if all stay inside a class; negative if they avoid their own."""
-    return (homophily - 1 / num_classes) * num_classes / (num_classes - 1)
-
-
-def tells(homophily: float, num_classes: int) -> bool:
-    """Whether neighbours tell anything about a node's class."""
-    return abs(above_chance(homophily, num_classes)) >= _TELLING
 
 
 def fitted_homophily(moments: Tensor, answers: Tensor, nodes: PublicNodes, *, deviation: float) -> float:

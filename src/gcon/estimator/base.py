@@ -1,9 +1,9 @@
-"""The Python face, in scikit-learn's manner: `GCON(epsilon=1.0).fit(data).predict(data)`."""
+"""What the estimators share: scikit-learn's manner, any kind of graph as input, and a named access at prediction."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +13,6 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 from torch import Tensor
 
-from gcon.encode.mlp import EncoderSettings
 from gcon.errors import AccessRefusedError, InputError
 from gcon.evaluate.accuracy import check_scored, micro_f1
 from gcon.graphs.edges import EdgeList, private_edges
@@ -25,121 +24,37 @@ from gcon.interop.inputs import (
     as_mask,
     as_private_graph,
     class_numbers,
-    plain_settings,
     read_columns,
 )
-from gcon.pipeline import Settings, train
 from gcon.predict.no_edges import predict_without_edges
-from gcon.predict.own_edges import own_edge_predictions, predict_from_own_edges
+from gcon.predict.own_edges import own_edge_answers, predict_from_own_edges
 from gcon.predict.predictions import Access, Predictions, checked_access
 from gcon.predict.public_graph import predict_on_public_graph, refuse_training_nodes
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger, MemoryLedger
-from gcon.privacy.randomness import randomness_from
+from gcon.privacy.randomness import Randomness, randomness_from
 from gcon.privacy.statement import Statement
-from gcon.propagate.schemes import Schemes, as_steps
 from gcon.release.gate import diagnose
-from gcon.release.model import ReleasedModel
+from gcon.release.published import PublishedModel
 
 
-class GCON(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A node classifier that is differentially private for every edge of its training graph.
+class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What all estimators share: reading graphs, paying, predicting under a named access.
 
-    Args:
-        epsilon: the privacy budget, greater than 0; infinity trains without noise and promises nothing.
-        delta: in (0, 1); None means min(1e-5, 1/(10 n)) for n nodes. Never derive it from the number of edges.
-        restart: alpha in [0, 1], the weight of a node's own features in every step; larger needs less noise.
-        steps: how many steps features travel: a number, `inf`, or several for features side by side.
-        loss: `soft-margin` or `pseudo-huber:WEIGHT`.
-        ridge: Lambda > 0; the privacy proof may raise it.
-        noise_share: omega in (0, 1).
-        expand: `all` nodes are in the loss, with pseudo-labels, or only the `labelled` ones.
-        hidden: width of the encoder; None takes the features as ready-made edge-free embeddings.
-        inference_restart: alpha_I in [0, 1], the weight of a node's own features when it asks with its own edges. Low for
-            graphs whose neighbours agree (0.1), high where they do not (0.9).
-        influence: `auto`, `paper`, `simple` or `sharp`: which proven bound on an edge's influence.
-        clip: largest off-diagonal transition weight, in (0, 1/2].
-        margin: xi, added to the floor of the ridge; None is the recommended rule.
-        centre: centre encoded features before scaling them to length 1.
-        unit_input: scale raw feature rows to length 1 before encoding.
-        dropout, weight_decay, learning_rate, epochs, patience: how the encoder is trained.
-        encoder_seed: of the encoder's initial weights; public, and unrelated to the noise.
-        device: where propagation and the solver run: `auto` (a GPU if there is one), `cpu`, `cuda` or `cuda:NUMBER`.
-        classes: the class list; None takes the labels among the training nodes. A `PrivateGraph` brings its own.
-        ledger: pays for every fit on its data set. None accounts for each fit alone.
-        random_state: None for secure noise. A seed is for experiments: such a model carries no promise.
-
-    Attributes:
-        model_: the `ReleasedModel`: weights, encoder, settings, receipt. All of it may be published.
-        classes_: class labels.
-        n_features_in_: width of the features.
-
-    Example:
-        >>> import gcon
-        >>> graph = gcon.datasets.social_circles(300, seed=1)
-        >>> model = gcon.GCON(epsilon=2.0, epochs=20).fit(graph)
-        >>> model.predict(graph).shape
-        (300,)
-
-    Privacy:
-        `fit` reads all edges and releases `model_` once, paying epsilon and delta. `predict` reads no edge unless
-        `access` says so. Fitted attributes hold nothing else that depends on edges: no iteration counts, no losses.
+    Subclasses say how a model is trained. All have the parameters `classes`, `ledger` and `random_state`.
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        *,
-        restart: float = 0.8,
-        steps: float | str | Sequence[float | str] = 2,
-        loss: str = "soft-margin",
-        ridge: float = 1.0,
-        noise_share: float = 0.9,
-        expand: str = "all",
-        hidden: int | None = 16,
-        inference_restart: float = 0.3,
-        influence: str = "auto",
-        clip: float = 0.5,
-        margin: float | None = None,
-        centre: bool = True,
-        unit_input: bool = True,
-        dropout: float = 0.5,
-        weight_decay: float | None = None,
-        learning_rate: float = 0.01,
-        epochs: int = 300,
-        patience: int = 60,
-        encoder_seed: int = 0,
-        device: str = "auto",
-        classes: Sequence[object] | None = None,
-        ledger: Ledger | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.restart = restart
-        self.steps = steps
-        self.loss = loss
-        self.ridge = ridge
-        self.noise_share = noise_share
-        self.expand = expand
-        self.hidden = hidden
-        self.inference_restart = inference_restart
-        self.influence = influence
-        self.clip = clip
-        self.margin = margin
-        self.centre = centre
-        self.unit_input = unit_input
-        self.dropout = dropout
-        self.weight_decay = weight_decay
-        self.learning_rate = learning_rate
-        self.epochs = epochs
-        self.patience = patience
-        self.encoder_seed = encoder_seed
-        self.device = device
-        self.classes = classes
-        self.ledger = ledger
-        self.random_state = random_state
+    classes: Sequence[object] | None
+    ledger: Ledger | None
+    random_state: int | None
+    model_: PublishedModel
+
+    def _check_settings(self) -> None:
+        """Raise `InputError` for wrong parameters, before anything is read."""
+        raise NotImplementedError
+
+    def _trained(self, graph: PrivateGraph, *, ledger: Ledger, randomness: Randomness) -> PublishedModel:
+        raise NotImplementedError
 
     def fit(
         self,
@@ -167,13 +82,13 @@ class GCON(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Privacy:
             Pays `epsilon` and `delta` from the ledger before any edge is read.
         """
-        settings = self._settings()
+        self._check_settings()
         randomness = randomness_from(self.random_state)
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         masks = {"train_mask": train_mask, "validation_mask": validation_mask, "test_mask": test_mask}
         graph = self._graph(X, name=name, labels=y, edges=edges, **masks)
         ledger = MemoryLedger(graph.name) if self.ledger is None else _checked_ledger(self.ledger)
-        self.model_: ReleasedModel = train(graph, settings, ledger=ledger, randomness=randomness)
+        self.model_ = self._trained(graph, ledger=ledger, randomness=randomness)
         self.classes_: NDArray[Any] = np.asarray(graph.nodes.class_names)
         self.n_features_in_ = int(graph.nodes.features.shape[1])
         return self
@@ -183,20 +98,21 @@ class GCON(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Args:
             X: features, PyG's `Data`, a networkx graph, a `PrivateGraph`, or a `PublicGraph` (gcon.public_graph).
-            access: `none` reads no edge; `own-edges` answers each node from its own (private) edges; `public-graph`
-                propagates over a graph whose edges were declared public.
+            access: `none` reads no edge; `cached` neither, but uses what was released of every training node;
+                `own-edges` answers each node from its own (private) edges; `public-graph` reads all edges of a graph
+                whose edges were declared public. `model_.accesses` lists those of a model.
             edges: the edges for `own-edges`, unless X has them.
 
         Privacy:
             See `Predictions.promise`. Answers from own edges are recorded in the ledger, if there is one.
         """
         check_is_fitted(self)
-        kind = _checked_access(access, edges)
+        kind = self._checked_access(access, edges)
         if kind == "public-graph":
             return self._on_public_graph(X)
         features = self._features(X)
-        if kind == "none":
-            return predict_without_edges(self.model_, features)
+        if kind != "own-edges":
+            return predict_without_edges(self.model_, features, access=kind)
         private = self._private_edges(X, edges, num_nodes=int(features.shape[0]))
         return predict_from_own_edges(self.model_, features, private, ledger=self._ledger())
 
@@ -230,15 +146,15 @@ class GCON(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if sample_weight is not None:
             raise InputError("sample_weight", rule="is not supported", got="weights", fix="Leave it out.")
-        kind, features = _checked_access(access, edges), self._features(X)
+        kind, features = self._checked_access(access, edges), self._features(X)
         labels, chosen = self._scored_nodes(X, y, mask, num_nodes=int(features.shape[0]))
         if kind != "own-edges":
             return micro_f1(self.predictions(X, access=kind).classes, labels, chosen)
         check_scored(chosen)
         private = self._private_edges(X, edges, num_nodes=int(features.shape[0]))
-        encoded = self.model_.encoder.encode(features)
+        answer = own_edge_answers(self.model_, features)
         return diagnose(
-            lambda opened: micro_f1(own_edge_predictions(self.model_, encoded, opened).classes, labels, chosen),
+            lambda opened: micro_f1(answer(opened).classes, labels, chosen),
             private,
             ledger=self._ledger(),
             purpose="accuracy with own edges, for the operator",
@@ -261,16 +177,6 @@ class GCON(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def _settings(self) -> Settings:
-        given = plain_settings(self.get_params(deep=False))
-        encoder = {field.name: given[field.name] for field in fields(EncoderSettings) if field.name in given}
-        others = {field.name: given[field.name] for field in fields(Settings) if field.name in given}
-        return Settings(
-            encoder=EncoderSettings(**encoder, seed=given["encoder_seed"]),
-            schemes=Schemes(restart=given["restart"], steps=as_steps(given["steps"]), clip=given["clip"]),
-            **others,
-        )
 
     def _graph(self, X: Any, *, name: str, **given: Any) -> PrivateGraph:
         if isinstance(X, PrivateGraph):
@@ -345,6 +251,13 @@ class GCON(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _ledger(self) -> Ledger:
         return self.ledger if self.ledger is not None else MemoryLedger(self.model_.receipt.data_set)
 
+    def _checked_access(self, access: str, edges: Any) -> Access:
+        kind = checked_access(access, self.model_.accesses)
+        if edges is not None and kind != "own-edges":
+            rule, fix = "are read with access='own-edges' only", "Choose that access, or leave the edges out."
+            raise InputError("edges", rule=rule, got=f"edges with access='{kind}'", fix=fix)
+        return kind
+
 
 class _HiddenSeed(int):
     """A seed as `get_params` gives it: a number to compute with that does not show itself."""
@@ -356,14 +269,6 @@ class _HiddenSeed(int):
 
     def __format__(self, format_spec: str) -> str:
         return repr(self)
-
-
-def _checked_access(access: str, edges: Any) -> Access:
-    kind = checked_access(access)
-    if edges is not None and kind != "own-edges":
-        rule, fix = "are read with access='own-edges' only", "Choose that access, or leave the edges out."
-        raise InputError("edges", rule=rule, got=f"edges with access='{kind}'", fix=fix)
-    return kind
 
 
 def _checked_ledger(ledger: Ledger) -> Ledger:

@@ -1,0 +1,1 @@
+"""The Python face, in scikit-learn's manner."""

@@ -1,0 +1,1 @@
+"""Link attacks on every method, under every access; and canaries, which test the promises themselves (docs/attacks.md)."""

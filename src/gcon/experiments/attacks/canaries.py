@@ -1,0 +1,70 @@
+"""A promise put to the test: train with canary pairs that a coin put in, then let every attack guess the coins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gcon.audit.link_attacks.canaries import Guesses, draw_canaries, guess
+from gcon.audit.link_attacks.influence import Influence
+from gcon.audit.link_attacks.pairs import with_edges
+from gcon.audit.link_attacks.similarity import Similarity
+from gcon.audit.link_attacks.view import Attack
+from gcon.audit.link_attacks.white_box import Replay, WhiteBox
+from gcon.baselines.interface import Method
+from gcon.experiments.attacks.measure import RELEASED, views_of
+from gcon.experiments.attacks.tape import listening
+from gcon.graphs.edges import EdgeList
+from gcon.graphs.graph import private_graph
+from gcon.graphs.nodes import PublicNodes
+from gcon.privacy.randomness import Randomness
+
+UNCOVERED = ("own-edges", "full")  # what third parties must not see, and what nothing is promised about
+
+
+@dataclass(frozen=True)
+class CanaryResult:
+    """What one attack guessed under one access.
+
+    Attributes:
+        covered: whether the promise of the method is about what this attacker sees.
+    """
+
+    access: str
+    attack: str
+    covered: bool
+    guesses: Guesses
+
+
+def canary_run(
+    method: Method, nodes: PublicNodes, edges: EdgeList, *, canaries: int, seed: int, randomness: Randomness
+) -> Iterator[CanaryResult]:
+    """One training, and every attack on its canaries; half of the coins are guessed.
+
+    The attacker knows all edges but the canaries, and which pairs these are.
+
+    Args:
+        method: what is trained.
+        nodes: public.
+        edges: opened by the operator, or a benchmark's.
+        canaries: how many pairs.
+        seed: of pairs and coins. Noise has a source of its own.
+        randomness: the source of the noise.
+    """
+    drawn = draw_canaries(edges, canaries, seed=seed)
+    truth = drawn.into(edges)
+    with listening() as tape:
+        graph = private_graph(nodes, truth.edge_index(), name="canaries")
+        fitted = method.fit(graph, randomness=randomness)
+    made = canaries // 2 // 2 * 2
+    for access, view in views_of(fitted.trained.scorers, nodes.features, truth, tuple(tape.evidence)).items():
+        attacks: list[Attack] = [Similarity("cosine"), Similarity("correlation")]
+        if access == RELEASED:
+            attacks = [WhiteBox((edges, with_edges(edges, drawn.pairs)))]
+        elif access in ("cached", "full") and view.query is not None:
+            attacks.append(Influence())
+        elif view.answers_on is not None:
+            attacks = [Replay(edges)]
+        for attack in attacks:
+            guesses = guess(attack.scores(view, drawn.pairs), drawn.inserted, made)
+            yield CanaryResult(access, attack.name, access not in UNCOVERED and method.private, guesses)

@@ -1,0 +1,87 @@
+"""Who is attacked, and which edge-free model is the reference of whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from gcon.baselines import METHODS
+from gcon.baselines.interface import Method, PrivateMethod, Scorer, Trained
+from gcon.encode.mlp import EncoderSettings
+from gcon.graphs.edges import EdgeHygiene, EdgeList
+from gcon.graphs.graph import PrivateGraph
+from gcon.graphs.nodes import PublicNodes
+from gcon.pipeline import Settings, train
+from gcon.predict.predictions import Access
+from gcon.predict.scorers import scorer_of
+from gcon.privacy.boundary import Private
+from gcon.privacy.ledger import Ledger
+from gcon.privacy.randomness import Randomness
+from gcon.release.published import PublishedModel
+
+# Spends a budget, and its reference without edges is GCON's encoder.
+_ENCODED = ("gcon", "class-sums", "self-training-rounds", "gaussian-objective", "output-perturbation", "dp-sgd")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gcon(PrivateMethod):
+    """The paper's mechanism at its defaults, behind the face of the competitors."""
+
+    name = "gcon"
+    about = "Releases linear weights trained on a perturbed objective (the paper's mechanism)."
+
+    def _train(
+        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
+    ) -> Trained:
+        nothing = Private(EdgeHygiene(given=0, self_loops=0, duplicates=0, kept=0), "not counted here")
+        settings = Settings(
+            epsilon=self.epsilon, delta=self.delta, encoder=EncoderSettings(seed=self.seed), device="cpu"
+        )
+        model = train(PrivateGraph(nodes, edges, nothing), settings, ledger=ledger, randomness=randomness)
+        return Trained(scorers=model_scorers(model), receipts=(model.receipt,))
+
+
+ATTACKED: Mapping[str, type[Method]] = {**METHODS, Gcon.name: Gcon}
+
+
+def is_spending(name: str) -> bool:
+    """Whether the method spends a budget."""
+    return issubclass(ATTACKED[name], PrivateMethod)
+
+
+def reads_edges(name: str) -> bool:
+    """Whether training reads edges at all: the others are references."""
+    return is_spending(name) or not ATTACKED[name].private
+
+
+def reference_of(method: str, access: str) -> tuple[str, str] | None:
+    """The edge-free model and its access that an attack is compared with; None where there is nothing to compare.
+
+    What was released (white-box) is compared with guessing: an edge-free model releases nothing that edges change.
+    """
+    if not reads_edges(method) or access == "released":
+        return None
+    if method == "moments":
+        return "moments-without-edges", "own-edges" if access == "own-edges" else "none"
+    if access == "own-edges":
+        return "encoder-one-hop", access
+    return "encoder" if method in _ENCODED else "mlp", "none"
+
+
+def model_scorers(model: PublishedModel) -> dict[Access, Scorer]:
+    """How a released model scores, as a trained competitor does."""
+    scorer = scorer_of(model)
+
+    def own_edges(features: Tensor, opened: EdgeList | None) -> Tensor:
+        assert opened is not None
+        return scorer.own_edges(scorer.start(features, "own-edges"), opened)
+
+    def fixed(access: Access) -> Scorer:
+        return lambda features, _: scorer.without_edges(scorer.start(features, access))
+
+    found: dict[Access, Scorer] = {"own-edges": own_edges, "none": fixed("none")}
+    if "cached" in model.accesses:
+        found["cached"] = fixed("cached")
+    return found

@@ -1,0 +1,94 @@
+"""Moments on neighbouring graphs with one seed: only what is released with noise, and what follows from it, differs."""
+
+import json
+import logging
+import warnings
+
+import pytest
+import torch
+
+from gcon import MemoryLedger, NodeClassifier
+from gcon.errors import PrivateComputationError
+from gcon.privacy.ledger import Outcome
+from gcon.release.layout import release_files
+from gcon.statistics.edge_moments import EdgeMoments
+
+
+def told(model, ledger, stages):
+    """All that is said of a run but the numbers that follow from the noisy statistics."""
+    statistics = [
+        (each.name, each.value.shape, each.standard_deviation, each.symmetric, each.sensitivity, each.share)
+        for each in model.statistics
+    ]
+    return (
+        model.receipt,
+        (model.settings.class_names, model.settings.training_nodes),
+        str(model.statement()),
+        model.statement().fields,
+        statistics,
+        {name: (tensor.dtype, tensor.shape) for name, tensor in model.tensors().items()},
+        ledger.entries(),
+        stages,
+    )
+
+
+def test_only_noisy_numbers_differ(neighbours, run_moments, caplog, capfd):
+    caplog.set_level(logging.DEBUG)
+    seen, released = [], []
+    for graph in neighbours.pairs:
+        caplog.clear()
+        model, ledger, stages = run_moments(graph)
+        printed = capfd.readouterr()
+        assert printed.out == printed.err == ""
+        logged = [(record.name, record.levelno, record.getMessage()) for record in caplog.records]
+        seen.append((told(model, ledger, stages), logged))
+        released.append(model.statistics[0].value.numpy().tobytes())
+    assert all(other == seen[0] for other in seen)
+    assert len(set(released)) == len(released)  # the test can see a difference
+
+
+def test_the_same_graph_repeats_to_the_last_byte(neighbours, run_moments):
+    files = [release_files(run_moments(neighbours.full)[0]) for _ in range(2)]
+    assert files[0] == files[1]
+
+
+def test_how_the_edges_were_written_does_not_matter(neighbours, run_moments):
+    order = torch.randperm(neighbours.edge_index.shape[1], generator=torch.Generator().manual_seed(0))
+    shuffled = type(neighbours)(neighbours.nodes, neighbours.edge_index[:, order].flip(0).repeat(1, 2))
+    assert release_files(run_moments(neighbours.full)[0]) == release_files(run_moments(shuffled.full)[0])
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 8.0, float("inf")])
+def test_no_number_of_the_plan_depends_on_an_edge(neighbours, run_moments, epsilon):
+    receipts = [run_moments(graph, epsilon)[0].receipt for graph in neighbours.pairs]
+    assert all(receipt == receipts[0] for receipt in receipts)
+    assert len({json.dumps(receipt.plan, sort_keys=True, default=str) for receipt in receipts}) == 1
+
+
+def test_a_failed_run_tells_the_same_on_both_graphs(neighbours, run_moments, monkeypatch):
+    def failing(statistic, edges):
+        raise ArithmeticError(f"{edges.num_edges} edges")
+
+    monkeypatch.setattr(EdgeMoments, "of", failing)
+    messages = set()
+    for graph in neighbours.pairs:
+        with pytest.raises(PrivateComputationError) as raised:
+            run_moments(graph)
+        assert raised.value.__cause__ is None
+        messages.add((str(raised.value), raised.value.args))
+    assert len(messages) == 1
+
+
+def test_training_tells_no_warning(neighbours, run_moments):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run_moments(neighbours.full)
+    assert not caught
+
+
+def test_the_estimator_keeps_nothing_else(neighbours):
+    for graph in (neighbours.full, neighbours.without(3)):
+        ledger = MemoryLedger("circles")
+        model = NodeClassifier(random_state=5, ledger=ledger).fit(graph)
+        assert {name for name in vars(model) if name.endswith("_")} == {"model_", "classes_", "n_features_in_"}
+        assert [entry.outcome for entry in ledger.entries()] == [Outcome.RELEASED]

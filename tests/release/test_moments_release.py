@@ -1,0 +1,294 @@
+"""The default's release on disk: the same model comes back to the last bit, and nothing forged is read."""
+
+import json
+import math
+import re
+from dataclasses import fields, replace
+from datetime import UTC, datetime
+
+import pytest
+import torch
+from safetensors.torch import load, save
+
+import gcon
+from gcon.datasets.synthetic import social_circles_parts
+from gcon.errors import InputError, ReleaseFormatError
+from gcon.graphs.edges import private_edges, public_edges
+from gcon.mechanisms.gaussian_release import NoisyStatistic
+from gcon.moments import MomentsTraining, train_moments
+from gcon.predict.no_edges import predict_without_edges
+from gcon.predict.own_edges import predict_from_own_edges
+from gcon.predict.public_graph import predict_on_public_graph
+from gcon.privacy.randomness import SeededRandomness, SystemRandomness
+from gcon.privacy.statement import ACCESS_PROMISES
+from gcon.release import layout
+from gcon.release.store import load_release, save_release
+
+NAMES = ("friends", "Zürich", 'a "b"\n\u2028')
+PARTS = {
+    "sums": social_circles_parts(100, num_classes=3, mean_degree=18, num_features=6, per_class=8, seed=1),
+    "no sums": social_circles_parts(100, num_classes=3, mean_degree=3, num_features=6, per_class=8, seed=1),
+}
+
+
+def trained(kind, *, epsilon=None, names=(), randomness=None):
+    nodes, edge_index = PARTS[kind]
+    return train_moments(
+        replace(nodes, class_names=names or nodes.class_names),
+        private_edges(edge_index, nodes.num_nodes)[0],
+        MomentsTraining(epsilon=epsilon or (8.0 if kind == "sums" else 0.5)),
+        ledger=gcon.MemoryLedger("circles", clock=lambda: datetime(2030, 1, 2, tzinfo=UTC)),
+        randomness=randomness or SeededRandomness(4),
+    )
+
+
+@pytest.fixture(scope="module", params=list(PARTS))
+def model(request):
+    found = trained(request.param, names=NAMES)
+    assert (found.cached is not None) == (request.param == "sums")
+    return found
+
+
+@pytest.fixture(scope="module")
+def with_sums():
+    return trained("sums")
+
+
+@pytest.fixture
+def folder(with_sums, tmp_path):
+    save_release(with_sums, tmp_path / "release")
+    return tmp_path / "release"
+
+
+def assert_same(first, second):
+    one, two = layout.named_tensors(first), layout.named_tensors(second)
+    assert set(one) == set(two)
+    for name, tensor in one.items():
+        assert tensor.dtype == two[name].dtype
+        assert tensor.shape == two[name].shape
+        assert tensor.numpy().tobytes() == two[name].numpy().tobytes()
+    assert first.settings == second.settings
+    plain = [entry.name for entry in fields(NoisyStatistic) if entry.name != "value"]
+    facts = [[[getattr(each, name) for name in plain] for each in model.statistics] for model in (first, second)]
+    assert facts[0] == facts[1]
+    assert [[type(fact) for fact in each] for each in facts[0]] == [[type(fact) for fact in each] for each in facts[1]]
+    assert first.receipt == second.receipt
+    assert first.statement() == second.statement()
+    assert first.encoder.unit_input is second.encoder.unit_input
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+# ---- there and back
+
+
+def test_what_is_read_is_what_was_written(model, tmp_path):
+    save_release(model, tmp_path / "release")
+    assert_same(model, load_release(tmp_path / "release"))
+
+
+@pytest.mark.parametrize("change", [{"epsilon": math.inf}, {"randomness": SystemRandomness()}], ids=["inf", "secure"])
+def test_with_and_without_a_promise(change, tmp_path):
+    model = trained("sums", **change)
+    save_release(model, tmp_path / "release")
+    assert_same(model, load_release(tmp_path / "release"))
+    assert model.receipt.keeps_promise == ("randomness" in change)
+    card = (tmp_path / "release" / "README.md").read_text()
+    assert ("carries no promise about edges" in card) == ("epsilon" in change)
+
+
+def test_a_copy_answers_the_same(model, tmp_path):
+    save_release(model, tmp_path / "release")
+    again = load_release(tmp_path / "release")
+    nodes, edge_index = PARTS["no sums" if model.cached is None else "sums"]
+    private = private_edges(edge_index, 100)[0]
+    for features in (nodes.features, nodes.features[3:40]):
+        one, two = (predict_without_edges(each, features) for each in (model, again))
+        assert torch.equal(one.probabilities, two.probabilities)
+        assert one.labels == two.labels
+    for predict in (
+        lambda each: predict_without_edges(each, nodes.features, access="cached"),
+        lambda each: predict_from_own_edges(each, nodes.features, private, ledger=gcon.MemoryLedger()),
+        lambda each: predict_on_public_graph(each, nodes.features + 1, public_edges(edge_index, 100)),
+    ):
+        assert torch.equal(predict(model).probabilities, predict(again).probabilities)
+
+
+def test_the_same_model_gives_the_same_bytes(model, tmp_path):
+    for place in ("one", "two"):
+        save_release(model, tmp_path / place)
+    save_release(load_release(tmp_path / "one"), tmp_path / "again")
+    assert contents(tmp_path / "one") == contents(tmp_path / "two") == contents(tmp_path / "again")
+
+
+def test_the_seed_is_in_no_byte(tmp_path):
+    seed = 8675309
+    save_release(trained("sums", randomness=SeededRandomness(seed)), tmp_path / "release")
+    forms = [str(seed).encode(), f"{seed:x}".encode(), seed.to_bytes(4, "little"), seed.to_bytes(4, "big")]
+    assert not any(form in content for content in contents(tmp_path / "release").values() for form in forms)
+
+
+def test_card_and_data_list_the_accesses_of_the_model(with_sums, folder):
+    document = json.loads((folder / "release.json").read_bytes())
+    assert (document["method"], document["version"]) == ("moments", 2)
+    assert json.loads((folder / "privacy.json").read_bytes())["fields"]["access"] == {
+        access: ACCESS_PROMISES[access] for access in with_sums.accesses
+    }
+    for page in ("README.md", "privacy.md"):
+        text = (folder / page).read_text()
+        assert re.findall(r"^\| `([a-z-]+)` \|", text, flags=re.MULTILINE) == list(with_sums.accesses)
+        assert all(sentence in text for sentence in with_sums.statement().sentences)
+    card = (folder / "README.md").read_text()
+    assert "edge moments, neighbour rows" in card
+    assert f"{with_sums.settings.homophily:.2f}" in card
+
+
+def test_a_model_that_cannot_be_read_back_is_not_written(with_sums, tmp_path):
+    for change in (
+        {"answers": with_sums.answers.double()},
+        {"answers": with_sums.answers[:, :2]},
+        {"cached": with_sums.cached[:50]},
+        {"cached": torch.full_like(with_sums.cached, math.nan)},
+        {"settings": replace(with_sums.settings, homophily=math.nan)},
+        {"settings": replace(with_sums.settings, homophily=2.0)},
+        {"statistics": (replace(with_sums.statistics[0], value=with_sums.statistics[0].value.float()),)},
+        {"statistics": (replace(with_sums.statistics[0], share=math.inf),)},
+    ):
+        with pytest.raises(InputError, match=r"^model: must be one that load_release can read back"):
+            save_release(replace(with_sums, **change), tmp_path / "bad")
+        assert list(tmp_path.iterdir()) == []
+
+
+# ---- forged releases: checksums are right, content is not
+
+
+def forge(folder, change=lambda document: None):
+    document = json.loads((folder / "release.json").read_bytes())
+    change(document)
+    del document["checksum"]
+    for name, record in document["files"].items():
+        record |= layout.file_record((folder / name).read_bytes())
+    document["checksum"] = layout.digest(layout.canonical(document))
+    (folder / "release.json").write_bytes(layout.canonical(document))
+
+
+def put(path, value):
+    def change(document):
+        *places, last = path.split(".")
+        for place in places:
+            document = document[int(place) if place.isdigit() else place]
+        document[int(last) if last.isdigit() else last] = value
+
+    return change
+
+
+def test_an_honest_forgery_is_read(with_sums, folder):
+    forge(folder)
+    assert_same(with_sums, load_release(folder))
+
+
+FIRST = "settings.statistics.0"
+HUGE = 10**400
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("method", "paper", "must hold exactly"),
+        ("settings.more", 1, "must hold exactly"),
+        *(("settings.homophily", value, "homophily in [0, 1]") for value in (-0.01, 1.01, HUGE)),
+        *(("settings.homophily", value, "wrong type") for value in ("0.5", None, True, "inf")),
+        *(("settings.nodes", value, "at least one node") for value in (0, -5)),
+        *(("settings.nodes", value, "wrong type") for value in (100.0, "100", None)),
+        *(("settings.nodes", value, "'answers' must be of type F32") for value in (99, 101, HUGE)),
+        ("settings.cached", False, "must hold exactly the tensors"),
+        ("settings.cached", 1, "wrong type"),
+        *(("settings.training_nodes", value, "not a checksum") for value in ("", "no checksum", "F" * 64)),
+        ("settings.statistics", {}, "wrong type"),
+        ("settings.statistics", [], "must hold exactly the tensors"),
+        (FIRST, [], "must hold exactly"),
+        (f"{FIRST}.more", 1, "must hold exactly"),
+        (f"{FIRST}.name", 7, "wrong type"),
+        (f"{FIRST}.symmetric", 1, "wrong type"),
+        *((f"{FIRST}.shape", value, "two whole numbers") for value in ([], [6], [6, 6, 6], [0, 6], [6, True])),
+        *((f"{FIRST}.shape", value, "two whole numbers") for value in ([6, 6.0], ["6", 6], [-6, 6])),
+        *((f"{FIRST}.shape", value, "'statistic.0' must be of type F64") for value in ([5, 5], [HUGE, HUGE])),
+        *(
+            (f"{FIRST}.{name}", value, message)
+            for name in ("standard_deviation", "sensitivity", "share")
+            for value, message in ((-1e-9, "finite and at least 0"), ("inf", "wrong type"), (HUGE, "out of range"))
+        ),
+        (f"{FIRST}.share", 1.5, "add to at most 1"),
+        ("settings.statistics.2.share", 0.9, "add to at most 1"),
+        ("settings.statistics.2.symmetric", True, "symmetric"),
+        ("class_names", [{"type": "int", "value": 0}, {"type": "int", "value": 1}], "must be of type F32"),
+        ("receipt.randomness", "secure", None),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_settings_that_no_release_has_are_refused(with_sums, folder, path, value, message):
+    forge(folder, put(path, value))
+    if message is None:  # words about the noise of a model without a promise: read, and nothing is promised
+        assert not load_release(folder).receipt.keeps_promise
+        return
+    with pytest.raises(ReleaseFormatError, match=re.escape(message)):
+        load_release(folder)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("settings.homophily", 0.125),
+        ("settings.training_nodes", "0" * 64),
+        (f"{FIRST}.name", "other"),
+        (f"{FIRST}.symmetric", False),
+        *((f"{FIRST}.{name}", 0.25) for name in ("standard_deviation", "sensitivity", "share")),
+    ],
+)
+def test_settings_that_could_be_change_nothing_that_is_promised(with_sums, folder, path, value):
+    """Checksums are no signature: such a forgery is read as what it says, and its promise is the receipt's."""
+    forge(folder, put(path, value))
+    found = load_release(folder)
+    assert found.receipt == with_sums.receipt
+    assert found.statement() == with_sums.statement()
+    nodes, _ = PARTS["sums"]
+    released = torch.equal(
+        predict_without_edges(found, nodes.features).probabilities,
+        predict_without_edges(with_sums, nodes.features).probabilities,
+    )
+    assert released == ("training_nodes" not in path)  # of another table: the student answers
+
+
+@pytest.mark.parametrize("name", ["answers", "cached", "statistic.0", "statistic.2", "encoder.head_weight"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tensor: torch.cat([tensor, tensor]),
+        lambda tensor: tensor[:-1],
+        lambda tensor: tensor.T.contiguous().reshape(1, -1),
+        lambda tensor: tensor.float() if tensor.dtype == torch.float64 else tensor.double(),
+        lambda tensor: torch.full_like(tensor, math.nan),
+        lambda tensor: torch.full_like(tensor, math.inf),
+    ],
+    ids=["longer", "shorter", "flat", "other float", "NaN", "infinity"],
+)
+def test_tensors_of_another_shape_or_type_are_refused(folder, name, change):
+    path = folder / "model.safetensors"
+    tensors = {key: tensor.clone() for key, tensor in load(path.read_bytes()).items()}
+    path.write_bytes(save({**tensors, name: change(tensors[name])}))
+    forge(folder)
+    with pytest.raises(ReleaseFormatError, match=rf"^model\.safetensors: '{re.escape(name)}' (must be of type|holds)"):
+        load_release(folder)
+
+
+def test_tensors_too_many_or_too_few_are_refused(folder):
+    path = folder / "model.safetensors"
+    tensors = {key: tensor.clone() for key, tensor in load(path.read_bytes()).items()}
+    fewer = {key: tensor for key, tensor in tensors.items() if key != "cached"}
+    for changed in (fewer, {**tensors, "statistic.3": torch.zeros(2, 2, dtype=torch.float64)}):
+        path.write_bytes(save(changed))
+        forge(folder)
+        with pytest.raises(ReleaseFormatError, match=r"^model\.safetensors: must hold exactly the tensors answers"):
+            load_release(folder)

@@ -54,6 +54,7 @@ benchmarks: setup
 	$(BIN)/python benchmarks/propagation.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/sweep.py
+	$(BIN)/python benchmarks/noise.py
 
 # Needs the real graphs: GCON_DATA. Resumes where it stopped.
 experiments: setup

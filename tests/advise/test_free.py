@@ -131,7 +131,7 @@ def test_without_a_look_gains_are_ranges_over_all_measured_edges(nodes, facts):
     assert advice.enough == {}
     assert "No edge was read" in in_words(advice)
     other = advice.verdicts[3]
-    assert (other.method, other.spend, other.expectation) == ("gcon", "not measured", None)
+    assert (other.method, other.spend, other.expectation) == ("moments", "not measured", None)
 
 
 def test_without_a_budget_all_measured_ones_are_discussed(nodes):

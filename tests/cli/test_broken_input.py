@@ -192,7 +192,10 @@ INPUTS = {
         ("model.safetensors", "checksum", "Get the folder again"),
     ),
     "edited release.json": Kind(
-        swapped(RELEASE, '"homophily": ', '"homophily": 0'), PREDICTORS, 6, ("release.json", "damaged or edited", "Get the")
+        swapped(RELEASE, '"homophily": ', '"homophily": 0'),
+        PREDICTORS,
+        6,
+        ("release.json", "damaged or edited", "Get the"),
     ),
     "newer release": Kind(
         swapped(RELEASE, '"version": 2', '"version": 99'), PREDICTORS, 6, ("format version 99", "Install a newer gcon")

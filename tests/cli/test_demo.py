@@ -1,4 +1,4 @@
-"""`gcon demo` and `gcon report`, small: a few nodes, one run, few epochs."""
+"""`gcon demo` and `gcon report`, small: a few nodes, one run."""
 
 import json
 import math
@@ -14,7 +14,6 @@ from gcon.evaluate.report import OPERATOR_ONLY, from_json
 @pytest.fixture
 def run(capsys, monkeypatch):
     monkeypatch.setattr(demo, "NUM_NODES", 300)
-    monkeypatch.setattr(demo, "EPOCHS", 5)
     monkeypatch.delenv("GCON_DATA", raising=False)
 
     def call(*arguments):
@@ -38,9 +37,9 @@ def test_demo_writes_a_report_and_prints_one_json_object(run, tmp_path):
     assert kinds == ["edge-free", "one-hop", "self-training", *["private"] * 4, *["paper"] * 4, "non-private"]
     assert [model["epsilon"] for model in found["models"] if model["kind"] == "private"] == [0.5, 1.0, 2.0, 4.0]
     # The non-private reference is not in the demo's books.
-    assert found["total"]["epsilon"] == pytest.approx(7.5)
+    assert found["total"]["epsilon"] == pytest.approx(15.0)  # two models at each budget: ours and the paper's
     data = from_json((folder / "run.json").read_text())
-    assert [line.kind for line in data.ledger] == ["release"] * 4 + ["diagnostic"]
+    assert [line.kind for line in data.ledger] == ["release"] * 8 + ["diagnostic"] * 3
     assert math.isfinite(data.total_epsilon)
     levels = [level.noise_to_edge for level in data.noise]
     assert levels == sorted(levels, reverse=True)
@@ -66,12 +65,12 @@ def test_demo_writes_a_report_and_prints_one_json_object(run, tmp_path):
 def test_demo_in_words_names_path_table_and_verdict(run, tmp_path):
     code, out, err = run("demo", "--out", tmp_path, "--runs", 2)
     assert code == 0
-    assert "zero-budget control, one hop" in out
-    assert "non-private reference" in out
+    assert demo.CONTROL in out
+    assert demo.REFERENCE in out
     assert "control" in out.split("\n\n")[1]
     assert "not for publication" in out
     assert str(tmp_path / "report.html") in out.splitlines()[-1]
-    assert "14/14" in err
+    assert "22/22" in err
 
 
 def test_bad_calls_end_with_2_and_leave_nothing(run, tmp_path):

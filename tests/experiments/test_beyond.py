@@ -105,12 +105,14 @@ def test_synthetic_graphs_span_what_they_say():
 
 
 def test_one_unit_end_to_end_resumes_and_repeats(tmp_path, monkeypatch):
-    small = [units.MomentsWithoutEdges(seed=0), units.EncoderOneHop(seed=0)]
-    monkeypatch.setattr(units, "free_methods", lambda graph, seed: small)
+    small = [[units.MomentsWithoutEdges(seed=0)], [units.EncoderOneHop(seed=0)]]
+    monkeypatch.setattr(units, "free_methods", lambda seed: small)
+    spending = [[units.Moments(epsilon=4.0)], [units.GAP(epsilon=4.0, hops=hops, epochs=3) for hops in (1, 2)]]
+    monkeypatch.setattr(units, "spending_methods", lambda seed, epsilon: spending)
     unit = units.BeyondUnit(graph="made-up", run=0, budgets=(4.0,))
     results = unit.results()
     assert results.equals(unit.results())
-    assert set(results["method"]) == {"moments-without-edges", "encoder-one-hop", "moments", "gcon"}
+    assert set(results["method"]) == {"moments-without-edges", "encoder-one-hop", "moments", "gap", "gcon"}
     from gcon.experiments.sweep.store import ResultStore
 
     ResultStore(tmp_path / "store").write(unit.name, results)

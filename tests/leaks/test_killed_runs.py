@@ -42,6 +42,8 @@ def serve() -> None:
     sys.argv = ["gcon", "version", "--quiet"]  # imports what is imported on first use, but not polars: its threads
     with suppress(SystemExit):  # would not survive a fork
         importlib.import_module("gcon.cli.app").main()
+    gcon = importlib.import_module("gcon")  # so does a first training
+    gcon.NodeClassifier().fit(gcon.datasets.social_circles(60, num_classes=3, mean_degree=4, per_class=6, seed=1))
     print("ready", flush=True)
     for line in sys.stdin:
         print(json.dumps(watch(**json.loads(line))), flush=True)

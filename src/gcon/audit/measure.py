@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-
-from gcon.audit.cases.case import ROOT_TWO, AuditCase, Broken
+from gcon.audit.cases.case import AuditCase, Broken
 from gcon.audit.cases.many_canaries import OneRunCase, Release
 from gcon.audit.cases.registry import AnyCase
 from gcon.audit.cases.searches import SearchCase
@@ -85,7 +84,7 @@ def units_of(cases: Sequence[AnyCase], *, broken: bool, runs: int | None) -> lis
             releases = {HONEST: case.release, **(case.broken if broken else {})}
             units += [_one_run_unit(case, kind, release) for kind, release in releases.items()]
         else:
-            units += [_search_unit(case, kind) for kind in ([HONEST, ROOT_TWO] if broken else [HONEST])]
+            units.append(_search_unit(case))
     return units
 
 
@@ -104,8 +103,8 @@ def _one_run_unit(case: OneRunCase, kind: str, release: Release) -> Unit:
     return Unit(name, lambda error: measure_one_run(case, kind, release, error=error), 1)
 
 
-def _search_unit(case: SearchCase, kind: str) -> Unit:
-    return Unit(f"{case.mechanism}, {case.options}: {kind}", lambda _: measure_search(case, kind), 0)
+def _search_unit(case: SearchCase) -> Unit:
+    return Unit(f"{case.mechanism}, {case.options}", lambda _: measure_search(case), 0)
 
 
 def measure(case: AuditCase, variant: Broken | None = None, *, runs: int | None = None, error: float) -> Finding:
@@ -136,7 +135,7 @@ def measure(case: AuditCase, variant: Broken | None = None, *, runs: int | None 
     try:
         joined, apart = (score(run(edges, count, randomness)) for edges in (pair.joined, pair.apart))
     except NoCertificateError:
-        return replace(finding, outcome="caught by the certificate", good=variant is not None)
+        return replace(finding, runs=1, outcome="caught by the certificate", good=variant is not None)
     delta = case.claimed.delta
     finding = replace(
         finding,
@@ -175,25 +174,20 @@ def measure_one_run(case: OneRunCase, kind: str, release: Release, *, error: flo
             epsilon=case.claimed.epsilon,
             delta=case.claimed.delta,
             runs=count,
-            bound=one_run_bound(
-                canaries=count, guesses=guesses, right=right, delta=case.claimed.delta, error=error
-            ),
+            bound=one_run_bound(canaries=count, guesses=guesses, right=right, delta=case.claimed.delta, error=error),
         )
     )
 
 
-def measure_search(case: SearchCase, kind: str = HONEST) -> Finding:
+def measure_search(case: SearchCase) -> Finding:
     """The largest change that a search finds, over the claimed sensitivity: exact, so there is no error."""
     found = search_pairs(case.make, num_nodes=case.num_nodes, tries=case.tries)
-    change = found.ratio if kind == HONEST else found.ratio * 2**0.5
-    exceeds = change > 1 + _ROUNDING
-    words = ("ABOVE THE CLAIM" if exceeds else "holds") if kind == HONEST else "caught" if exceeds else "MISSED"
+    exceeds = found.ratio > 1 + _ROUNDING
     return Finding(
         mechanism=case.mechanism,
         options=case.options,
-        variant=kind,
         runs=found.tried,
-        change=change,
-        outcome=words,
-        good=exceeds != (kind == HONEST),
+        change=found.ratio,
+        outcome="ABOVE THE CLAIM" if exceeds else "holds",
+        good=not exceeds,
     )

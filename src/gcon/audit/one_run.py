@@ -85,7 +85,7 @@ def right_guesses(scores: Floats, included: Flags, *, guesses: int) -> int:
 
 
 def one_run_error(*, canaries: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
-    """The largest probability, under (epsilon, delta)-DP, of at least so many right guesses: the paper's Theorem 5.2.
+    """The largest probability, under (epsilon, delta)-DP, of at least so many right guesses: the paper's main theorem.
 
     Args:
         canaries: m, all of them, those without a guess too.
@@ -119,9 +119,7 @@ def one_run_bound(*, canaries: int, guesses: int, right: int, delta: float, erro
     """A lower bound on epsilon at this delta that is too high with probability at most `error`."""
 
     def too_good(epsilon: float) -> bool:
-        probability = one_run_error(
-            canaries=canaries, guesses=guesses, right=right, epsilon=epsilon, delta=delta
-        )
+        probability = one_run_error(canaries=canaries, guesses=guesses, right=right, epsilon=epsilon, delta=delta)
         return probability < error
 
     if not too_good(0.0):

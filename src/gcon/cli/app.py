@@ -8,6 +8,8 @@ import typer
 
 from gcon.cli import data, ledger
 from gcon.cli.advise import advise
+from gcon.cli.attack import attack
+from gcon.cli.audit import audit
 from gcon.cli.baseline import baseline
 from gcon.cli.demo import demo
 from gcon.cli.evaluate import evaluate
@@ -28,7 +30,22 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (plan, advise, tune, train, predict, evaluate, statement, baseline, demo, report, reproduce, version):
+for verb in (
+    plan,
+    advise,
+    tune,
+    train,
+    predict,
+    evaluate,
+    statement,
+    baseline,
+    attack,
+    demo,
+    report,
+    reproduce,
+    audit,
+    version,
+):
     app.command()(verb)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(data.app, name="data")

@@ -11,14 +11,20 @@ import typer
 from gcon.errors import InputError
 from gcon.propagate.influence import InfluenceBound
 
+MOST_BYTES = 2**16
+
 
 def _read_config(context: typer.Context, path: Path | None) -> Path | None:
     """Take defaults from a TOML file: its keys are the verb's long options."""
     if path is None:
         return None
     try:
-        content = tomllib.loads(path.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        with path.open("rb") as file:
+            text = file.read(MOST_BYTES + 1)
+        if len(text) > MOST_BYTES:
+            raise typer.BadParameter(f"has more than {MOST_BYTES} bytes. Keep the defaults of one verb in it.")
+        content = tomllib.loads(text.decode())
+    except (OSError, ValueError, RecursionError) as error:  # what tomllib says of damage and of numbers is a ValueError
         raise typer.BadParameter(
             f"cannot be read as TOML ({type(error).__name__}). Write lines like, for example, epsilon = 1.0"
         ) from None

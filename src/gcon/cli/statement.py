@@ -1,4 +1,4 @@
-"""`gcon statement`: the promise of a release, in words and as data."""
+"""`gcon statement`: what a released model promises, and whether its own numbers lead to that promise."""
 
 from __future__ import annotations
 
@@ -7,17 +7,29 @@ from typing import Annotated
 
 import typer
 
+from gcon.audit.verify.verify import verify_release
 from gcon.cli import options
 from gcon.cli.output import Output
 from gcon.release.read import load_release
 
+NOT_VERIFIED = 6  # as for a folder that was changed
+
 
 def statement(
     model: Annotated[Path, typer.Argument(help="A release folder.")],
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Recompute the promise from the folder; fails with 6.")
+    ] = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Say what a released model promises, and what not. Example: gcon statement model."""
+    """Say what a released model promises, and what not. Example: gcon statement model --verify."""
     with Output(as_json=json, quiet=quiet).reporting() as output:
-        made = load_release(model).statement()
-        output.result({**made.fields, "sentences": list(made.sentences)}, str(made))
+        if not verify:
+            made = load_release(model).statement()
+            output.result({**made.fields, "sentences": list(made.sentences)}, str(made))
+            return
+        found = verify_release(model)
+        output.result(found.fields() | ({} if found.holds else {"exit_code": NOT_VERIFIED}), str(found))
+        if not found.holds:
+            raise typer.Exit(NOT_VERIFIED)

@@ -234,11 +234,14 @@ def from_json(text: str) -> ReportData:
     """Read a record back; anything missing, unknown or of the wrong type raises `InputError`."""
     try:
         content = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _damaged("something that is not JSON") from None
     if isinstance(content, dict) and content.get("format") != FORMAT:
-        raise _damaged(f"format {content.get('format')!r}")
-    found: ReportData = _typed(ReportData, content, "the record")
+        raise _damaged(f"format {repr(content.get('format'))[:40]}")
+    try:
+        found: ReportData = _typed(ReportData, content, "the record")
+    except OverflowError:
+        raise _damaged("a number beyond all floats") from None
     return found
 
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
+from gcon.interop.array_files import TooLargeError, load_archive
 from gcon.interop.edge_problems import edge_problem
 from gcon.interop.edges import as_edge_index
 from gcon.interop.file_problems import Problem
@@ -23,14 +22,14 @@ def scan_arrays(
 ) -> tuple[list[NDArray[Any]], list[Problem]]:
     """The ends as rows of the nodes file (bare and private!), or what is wrong."""
     try:
-        with path.open("rb") as file:  # opened here: numpy leaves a damaged file open
-            with np.load(file, allow_pickle=False) as arrays:
-                names = set(arrays.files)
-                index = arrays["edge_index"] if "edge_index" in names else None
-            file.seek(0)
-            matrix = scipy.sparse.load_npz(file) if index is None and "format" in names else None
-    except Exception:
-        names, index, matrix = set(), None, None
+        index, matrix, listed = load_archive(path, ("edge_index",))
+        fits = matrix is not None and ids is not None and matrix.shape == (len(ids), len(ids))
+        entries = [as_edge_index(matrix, num_nodes=len(ids)).numpy()] if fits and ids is not None else []
+    except TooLargeError:
+        return [], [edge_problem(path, "unpacked")]
+    except Exception:  # what they say may hold ids: only the kind is kept
+        return [], [edge_problem(path, "unreadable")]
+    names = set(listed)
     if not names:
         return [], [edge_problem(path, "unreadable")]
     further = sorted(names - set(ignored) - ({"edge_index"} if index is not None else SPARSE))
@@ -38,8 +37,7 @@ def scan_arrays(
     if index is None:
         if matrix is None:
             return [], [edge_problem(path, "arrays", names=sorted(names))]
-        if ids is None or matrix.shape == (len(ids), len(ids)):
-            entries = [] if ids is None else [as_edge_index(matrix, num_nodes=len(ids)).numpy()]
+        if ids is None or fits:
             return ([], problems) if problems else (entries, [])
         return [], [*problems, edge_problem(path, "matrix")]
     if index.ndim != 2 or index.shape[0] != 2 or index.dtype.kind not in "iu":

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gcon.interop.file_problems import Problem
+from gcon.interop.array_files import TOO_LARGE
+from gcon.interop.file_problems import Problem, listed, shortened
 
 # kind: (rule, what was found, the way out). {names} are columns of a real header or names that the caller gave.
 KINDS = {
@@ -24,6 +25,11 @@ KINDS = {
         "must be readable to its end in the format of its ending",
         "a damaged or truncated file, a line with another number of fields, or text that is not UTF-8",
         "Write the file again, in UTF-8 and with two ids a line.",
+    ),
+    "unpacked": (
+        TOO_LARGE,
+        "far more",
+        "Save it uncompressed (numpy.savez), or as CSV.",
     ),
     "columns": (
         "needs two columns of ids, by name",
@@ -65,4 +71,4 @@ KINDS = {
 def edge_problem(path: Path, kind: str, *, names: Sequence[str] = ()) -> Problem:
     """A problem of the edges file, in fixed words and public names."""
     rule, got, fix = KINDS[kind]
-    return Problem("edges", path.name, rule, got.format(names=", ".join(repr(name) for name in names)), fix)
+    return Problem("edges", path.name, rule, shortened(got.format(names=listed(names))), fix)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gcon.errors import InputError, MissingExtraError
 
 SHOWN = 5
+MOST_TOLD = 20
 TABLES = (".csv", ".tsv", ".parquet")
 
 
@@ -56,6 +57,17 @@ class Problem:
         return f"{self.file} file {self.name!r}: {self.rule}; got {self.got}{self.where}. {self.fix}"
 
 
+def shortened(text: str, most: int = 500) -> str:
+    """The text, cut where it is longer than a message may be."""
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def listed(names: Sequence[object], most: int = 8) -> str:
+    """The first names, each in quotes and cut, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(shortened(repr(name), 80) for name in names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
 def in_rows(wrong: NDArray[np.bool_]) -> dict[str, object]:
     """The fields `rows` and `num_rows` for the rows that are wrong."""
     found = np.flatnonzero(wrong)
@@ -69,9 +81,10 @@ def raise_problems(problems: Sequence[Problem]) -> NoReturn:
         raise InputError(
             f"{first.file} file {first.name!r}", rule=first.rule, got=f"{first.got}{first.where}", fix=first.fix
         )
-    listed = "".join(f"\n  - {problem}" for problem in problems)
+    told = "".join(f"\n  - {problem}" for problem in problems[:MOST_TOLD])
+    told += f"\n  - and {len(problems) - MOST_TOLD} more" if len(problems) > MOST_TOLD else ""
     raise InputError(
-        "files", rule="must follow the format", got=f"several problems:{listed}\n", fix="Correct them all."
+        "files", rule="must follow the format", got=f"several problems:{told}\n", fix="Correct them all."
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gcon.interop.file_problems import Problem, in_rows
+from gcon.interop.file_problems import Problem, in_rows, listed, shortened
 from gcon.interop.node_ids import PLAIN_NUMBER, NodeIds, ids_of_series
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def node_problem(
 ) -> Problem:
     """A problem of a public file, with the rows it is in."""
     where: dict[str, Any] = {} if rows is None else in_rows(rows)
-    return Problem(file, path.name, rule, got, fix, **where)
+    return Problem(file, path.name, shortened(rule), shortened(got), fix, **where)
 
 
 def read_ids(path: Path, column: pl.Series) -> tuple[NodeIds | None, list[Problem]]:
@@ -85,7 +85,7 @@ def read_splits(
             node_problem(
                 path,
                 f"column {column.name!r}: must be train, val, test or empty",
-                ", ".join(repr(value) for value in shown),
+                listed(shown),
                 "Use these words, in small letters and without blanks.",
                 rows=strange,
             )
@@ -132,7 +132,7 @@ def read_labels(
             node_problem(
                 path,
                 f"column {column.name!r}: labels must lie in the class list {names[:20]}",
-                ", ".join(repr(value) for value in shown),
+                listed(shown),
                 "Pass classes=[...], or label a training node of that class, or leave the split empty.",
                 rows=strange,
             )

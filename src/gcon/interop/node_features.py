@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gcon.interop.array_files import TOO_LARGE, TooLargeError, dense, load_archive, load_array
 from gcon.interop.file_problems import Problem, file_problem
 from gcon.interop.node_columns import node_problem
 
@@ -88,6 +88,9 @@ def features_of_arrays(path: Path, num_nodes: int) -> tuple[Tensor | None, list[
         return None, [wrong]
     try:
         values, names = _load(path)
+    except TooLargeError as error:
+        fix = "Save it as a plain array (numpy.save, .npy)."
+        return None, [node_problem(path, TOO_LARGE, str(error), fix, file="features")]
     except Exception:  # whatever numpy, zipfile or scipy say about a broken file
         rule, fix = "must be readable by numpy without pickle", "Write it again as plain numbers."
         return None, [node_problem(path, rule, "a damaged or foreign file", fix, file="features")]
@@ -104,16 +107,10 @@ def features_of_arrays(path: Path, num_nodes: int) -> tuple[Tensor | None, list[
 
 
 def _load(path: Path) -> tuple[NDArray[Any] | None, list[str]]:
-    with path.open("rb") as file:  # opened here: numpy leaves a damaged file open
-        if path.suffix.lower() == ".npy":
-            return np.load(file, allow_pickle=False), []
-        with np.load(file, allow_pickle=False) as arrays:
-            names = list(arrays.files)
-            for name in ("features", "x"):
-                if name in names:
-                    return arrays[name], names
-        file.seek(0)
-        return (scipy.sparse.load_npz(file).toarray() if "format" in names else None), names
+    if path.suffix.lower() == ".npy":
+        return load_array(path), []
+    values, matrix, names = load_archive(path, ("features", "x"))
+    return (values if matrix is None else dense(path, matrix)), names
 
 
 def _checked(path: Path, matrix: NDArray[Any], *, file: str) -> tuple[Tensor | None, list[Problem]]:

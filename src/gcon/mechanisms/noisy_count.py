@@ -44,7 +44,12 @@ class NoisyCount(PureMechanism):
 
     def public_record(self) -> Mapping[str, object]:
         """The plan's numbers."""
-        return {"epsilon": self.epsilon, "sensitivity": self.sensitivity, "standard_deviation": self.standard_deviation}
+        return {
+            "epsilon": self.epsilon,
+            "sensitivity": self.sensitivity,
+            "standard_deviation": self.standard_deviation,
+            "noise": "two-sided geometric noise, sampled exactly",
+        }
 
     def apply(self, value: int, randomness: Randomness) -> int:
         """The count plus noise; it may be negative or too large, which is part of the promise."""

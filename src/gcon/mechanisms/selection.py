@@ -39,7 +39,7 @@ class Selection(PureMechanism):
 
     def public_record(self) -> Mapping[str, object]:
         """The plan's numbers."""
-        return {"epsilon": self.epsilon, "sensitivity": self.sensitivity}
+        return {"epsilon": self.epsilon, "sensitivity": self.sensitivity, "noise": "permute and flip, sampled exactly"}
 
     def apply(self, value: Sequence[int], randomness: Randomness) -> int:
         """The number of the chosen candidate."""

@@ -46,12 +46,15 @@ class Statement:
         return "\n".join(self.sentences)
 
 
-def statement(receipt: Receipt, accesses: Sequence[str] = tuple(ACCESS_PROMISES)) -> Statement:
+def statement(
+    receipt: Receipt, accesses: Sequence[str] = tuple(ACCESS_PROMISES), choices: str | None = None
+) -> Statement:
     """Say what a release promises, what it does not, and what it rests on.
 
     Args:
         receipt: of the release.
         accesses: what the released model can be asked under.
+        choices: how the model's settings were chosen, and whether that was public, free or paid.
 
     Privacy:
         Reads the receipt, which is public.
@@ -80,6 +83,7 @@ def statement(receipt: Receipt, accesses: Sequence[str] = tuple(ACCESS_PROMISES)
         f"{_number(receipt.total.epsilon)}, delta {_number(receipt.total.delta)} (basic composition).",
         *([f"Noise: {receipt.randomness}{_noise(receipt)}."] if receipt.budget != NOTHING else []),
         *_certificate(receipt),
+        *([] if choices is None else [f"Choices: {choices}"]),
         "Limits: choosing settings by looking at results on the private edges costs extra and is not in this number; "
         "run time is not protected.",
     )

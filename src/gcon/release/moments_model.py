@@ -42,6 +42,10 @@ class MomentsModel(PublishedModel):
 
     method = "moments"
     accesses = ("none", "cached", "own-edges", "public-graph")
+    choices = (
+        "nothing was chosen by looking at private edges. Constants are the same for all graphs; what is automatic was chosen "
+        "from public features and labels, or from the released numbers, which is free."
+    )
 
     answers: Tensor
     cached: Tensor | None

@@ -18,12 +18,14 @@ class PublishedModel(ABC):
     Attributes:
         method: the name of the method that made it.
         accesses: what it can be asked under.
+        choices: how its settings were chosen, and whether that was public, free or paid.
         encoder: turns features of any node into what prediction starts from.
         receipt: what was paid and what is promised.
     """
 
     method: ClassVar[str]
     accesses: ClassVar[tuple[str, ...]]
+    choices: ClassVar[str]
     encoder: Encoder
     receipt: Receipt
 
@@ -47,4 +49,4 @@ class PublishedModel(ABC):
 
     def statement(self) -> Statement:
         """The promise in words and as data."""
-        return statement(self.receipt, self.accesses)
+        return statement(self.receipt, self.accesses, self.choices)

@@ -38,6 +38,7 @@ CLAIMED = Budget(1.0, 0.01)
 _SIGNS = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)
 _CLASSES = torch.eye(2, dtype=torch.float64)
 _LEAVES = 100
+_BLOCKS = 64
 
 
 def edge_moments() -> list[AuditCase]:
@@ -129,15 +130,32 @@ def _run(statistic: Statistic, factor: float = 1.0) -> Run:
     )
 
     def run(edges: EdgeList, count: int, randomness: Randomness) -> Tensor:
-        if statistic.symmetric or count == 1:
-            return torch.stack([release.apply(edges, randomness)[0].value for _ in range(count)])
         # The first is a release as it is; the others repeat its last line many times at once.
         (first,) = release.apply(edges, randomness)
-        exact = statistic.of(edges).expand(count - 1, -1, -1)
-        others = add_noise(exact, first.standard_deviation, statistic, randomness)
+        if count == 1:
+            return first.value[None]
+        draw = _symmetric_copies if statistic.symmetric else _copies
+        others = draw(statistic, statistic.of(edges), first.standard_deviation, count - 1, randomness)
         return torch.cat([first.value[None], others])
 
     return run
+
+
+def _copies(statistic: Statistic, exact: Tensor, deviation: float, count: int, randomness: Randomness) -> Tensor:
+    return add_noise(exact.expand(count, -1, -1), deviation, statistic, randomness)
+
+
+def _symmetric_copies(
+    statistic: Statistic, exact: Tensor, deviation: float, count: int, randomness: Randomness
+) -> Tensor:
+    """Many small symmetric matrices as the blocks on the diagonal of a larger one: their noise is independent."""
+    width, parts = len(exact), []
+    for start in range(0, count, _BLOCKS):
+        blocks = min(_BLOCKS, count - start)
+        whole = torch.kron(torch.eye(blocks, dtype=torch.float64), exact)
+        noisy = add_noise(whole, deviation, statistic, randomness).reshape(blocks, width, blocks, width)
+        parts.append(noisy[torch.arange(blocks), :, torch.arange(blocks), :])
+    return torch.cat(parts)
 
 
 def _projection(statistic: Statistic, pair: EdgePair) -> Score:

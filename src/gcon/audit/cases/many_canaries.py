@@ -79,7 +79,7 @@ def _flips(graph: LargerGraph) -> OneRunCase:
 def _sums(graph: LargerGraph, law: str) -> OneRunCase:
     laplace = law == "Laplace"
     rows = one_hot(graph.classes.long(), graph.num_classes).to(torch.float64) if laplace else graph.rows
-    plan = laplace_sums_plan(1.0, 1) if laplace else gaussian_sums_plan(1.0, 1e-5, 1)
+    plan = laplace_sums_plan(1.0, 1) if laplace else gaussian_sums_plan(4.0, 1e-8, 1)
 
     def release(used: SumsPlan) -> Release:
         return NoisyNeighbourSums(plan=used, rows=lambda _: rows, method="audit").apply
@@ -92,13 +92,13 @@ def _sums(graph: LargerGraph, law: str) -> OneRunCase:
         ratio = seen.abs() - (seen - change).abs() if laplace else seen * change
         return ratio.sum(dim=1).numpy()
 
-    kind, factor = (HALVED, 0.5) if laplace else ("a tenth of the noise", 0.1)
+    kind, factor = ("a quarter of the noise", 0.25) if laplace else ("a tenth of the noise", 0.1)
     return OneRunCase(
         options=f"neighbour sums, {law}, {graph.name} graph",
         claimed=plan.budget,
         graph=graph,
         release=release(plan),
         score=score,
-        guessed=1 / 3,
+        guessed=1 / 3 if laplace else 0.6,
         broken={kind: release(changed(plan, scale=plan.scale * factor))},
     )

@@ -21,7 +21,8 @@ from gcon.privacy.randomness import Randomness
 from gcon.propagate.schemes import Schemes, propagate
 
 _EPSILON, _DELTA, _CLIP = 1.0, 0.01, 0.05
-_BATCH = 250
+_BATCH = 64
+_RATE = 1e-6  # so small that all steps are taken at weights of nearly 0
 _ONE_STEP = Schemes(restart=0, steps=(1,))
 
 
@@ -50,7 +51,7 @@ def _case(options: str, plan: GradientPlan) -> AuditCase:
         pair=path_of_four(),
         run=_run(plan),
         score=_score,
-        runs=100_000,
+        runs=60_000,
         gaussian=plan.sampling == 1,
         pair_epsilon=replaced_pair_epsilon(plan.sampling, deviation / plan.clip, plan.steps, _DELTA),
         broken=(
@@ -63,21 +64,26 @@ def _case(options: str, plan: GradientPlan) -> AuditCase:
 
 def _run(plan: GradientPlan) -> Run:
     def run(edges: EdgeList, count: int, randomness: Randomness) -> Tensor:
-        parts = [_batch(edges, min(_BATCH, count - start), plan, randomness) for start in range(0, count, _BATCH)]
-        return torch.cat(parts)
+        sizes = [_BATCH] * (count // _BATCH) + [count % _BATCH] * (count % _BATCH > 0)
+        rows = {size: _rows(edges, size) for size in set(sizes)}
+        return torch.cat([_batch(rows[size], plan, randomness) for size in sizes])
 
     return run
 
 
-def _batch(edges: EdgeList, count: int, plan: GradientPlan, randomness: Randomness) -> Tensor:
-    """The weights of `count` independent runs, in units that do not depend on how many there are."""
+def _rows(edges: EdgeList, count: int) -> Tensor:
+    """The mean rows of both ends of the edge, in so many copies of the graph."""
     features = torch.kron(torch.eye(count, dtype=torch.float64), torch.tensor([[3.0], [-2.0], [-2.0], [3.0]]).double())
-    rows = propagate(copies(edges, count), features, _ONE_STEP)
     ends = torch.tensor([False, True, True, False]).repeat(count)
+    return propagate(copies(edges, count), features, _ONE_STEP)[ends]
+
+
+def _batch(rows: Tensor, plan: GradientPlan, randomness: Randomness) -> Tensor:
+    """The weights of independent runs, one a row, in units that do not depend on how many there are."""
     mechanism = NoisyGradients(
-        plan=plan, labels=torch.zeros(2 * count, dtype=torch.int64), num_classes=2, learning_rate=1e-6
+        plan=plan, labels=torch.zeros(len(rows), dtype=torch.int64), num_classes=2, learning_rate=_RATE
     )
-    return mechanism.apply(rows[ends], randomness) * (2 * count * plan.sampling / 1e-6)
+    return mechanism.apply(rows, randomness) * (len(rows) * plan.sampling / _RATE)
 
 
 def _score(weights: Tensor) -> Scores:

@@ -36,7 +36,7 @@ _CLAIMED = Budget(4.0, 0.01)
 _RESTART, _RIDGE = 0.8, 2.0
 _SIGNS = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)
 _TARGETS, _MASK = torch.eye(2, dtype=torch.float64), torch.ones(2, dtype=torch.bool)
-_GRID = 2001
+_GRID = 1001
 MakePlan = Callable[..., Any]
 
 
@@ -95,7 +95,7 @@ def _case(
         pair_epsilon=integrated_epsilon(plan, law(plan)),
         broken=(
             Broken(kind=HALVED, run=with_noise(0.5)),
-            Broken(kind=ROOT_TWO, run=with_noise(math.sqrt(0.5)), runs=40_000),
+            Broken(kind=ROOT_TWO, run=with_noise(math.sqrt(0.5)), runs=50_000 if power > 0 else 20_000),
             Broken(kind=OTHER_OPTION, run=_run(kind, _plan(make, loss, 2 * sharp_influence(0.99, math.inf)))),
             Broken(kind=EARLY, run=_stopped(plan)),
             reused(_run(kind, plan), torch.cat),
@@ -151,7 +151,8 @@ def log_density(plan: Any, law: NoiseLaw, rows: Tensor, weights: Tensor) -> Tens
     columns = weights.reshape(-1, 1)
     noise = -objective.gradient(columns) * objective.num_rows
     speed = torch.linalg.slogdet(objective.hessian(columns, torch.arange(2 * runs))).logabsdet
-    return (speed - law.energy(noise)).reshape(runs, 2)
+    logs: Tensor = (speed - law.energy(noise)).reshape(runs, 2)
+    return logs
 
 
 def _score(plan: Any, law: NoiseLaw) -> Score:
@@ -176,13 +177,13 @@ def integrated_epsilon(plan: Any, law: NoiseLaw) -> float:
         masses = np.exp(logs - logs.max(axis=0))
         first, second = (masses / masses.sum(axis=0)).T
         laws.append(np.outer(first, second))
-    return max(_hockey_stick(laws[0], laws[1]), _hockey_stick(laws[1], laws[0]))
+    return 1.01 * max(_curve_epsilon(laws[0], laws[1]), _curve_epsilon(laws[1], laws[0]))  # 1 % for the grid
 
 
-def _hockey_stick(first: Scores, second: Scores) -> float:
-    low, high = 0.0, 50.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        above = float(np.maximum(first - math.exp(middle) * second, 0).sum()) > _CLAIMED.delta
-        low, high = (middle, high) if above else (low, middle)
-    return high
+def _curve_epsilon(first: Scores, second: Scores) -> float:
+    """The largest log((P(E) - delta) / Q(E)) over the sets E where P/Q is above some level: no smaller epsilon will do."""
+    ratios = np.log(np.maximum(first, 1e-300)) - np.log(np.maximum(second, 1e-300))
+    order = np.argsort(-ratios, axis=None)
+    gain = np.cumsum(first.ravel()[order]) - _CLAIMED.delta
+    held = np.maximum(np.cumsum(second.ravel()[order]), 1e-300)
+    return max(0.0, float(np.log(np.maximum(gain, 1e-300) / held).max()))

@@ -22,7 +22,7 @@ from gcon.privacy.randomness import Randomness
 from gcon.propagate.influence import FeatureExtent, edge_influence
 from gcon.propagate.schemes import Schemes, propagate
 
-_CLAIMED = Budget(2.0, 0.1)
+_CLAIMED = Budget(4.0, 0.01)
 _SCHEMES = Schemes(restart=0.97, steps=(1,))
 _SIGNS = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)
 _TARGETS = torch.tensor([[1.0], [0.0]], dtype=torch.float64)
@@ -47,7 +47,7 @@ def output_perturbation() -> list[AuditCase]:
             pair=two_nodes(),
             run=_run(plan),
             score=score,
-            runs=20_000,
+            runs=16_000,
             gaussian=True,
             pair_epsilon=gaussian_epsilon(abs(joined - apart) / plan.scale, _CLAIMED.delta),
             broken=(

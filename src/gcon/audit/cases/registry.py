@@ -38,10 +38,7 @@ MECHANISMS: dict[str, Callable[[], list[AuditCase]]] = {
     "gaussian-objective": gaussian_objective,
 }
 ABOUT: dict[str, str] = {
-    **{
-        name: (maker.__doc__ or "").splitlines()[0]
-        for name, maker in MECHANISMS.items()
-    },
+    **{name: (maker.__doc__ or "").splitlines()[0] for name, maker in MECHANISMS.items()},
     "canary-edge": "One canary edge in a larger graph: class sums, bilinear sums, edge moments.",
     "one-run": "One release with many canary edges in a larger graph: random flips, neighbour sums.",
     "search": "Small graphs, searched for a change above the claimed sensitivity.",

@@ -15,7 +15,7 @@ from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 
 # Of few outcomes, some seeds give the same one on both graphs; with this one they differ.
-_TELLING_SEED = 0
+_TELLING_SEED = 8
 
 
 def selection() -> list[AuditCase]:
@@ -53,4 +53,6 @@ def _run(mechanism: Selection, others: tuple[int, ...]) -> Run:
 
 
 def _score(chosen: Scores) -> Scores:
-    return (chosen != 0).astype(np.float64)  # with the edge the first candidate is chosen less often
+    """With the edge the first candidate is chosen less often."""
+    others: Scores = (chosen != 0).astype(np.float64)
+    return others

@@ -22,7 +22,7 @@ from gcon.privacy.randomness import Randomness
 from gcon.statistics.edge_moments import EdgeMoments
 from gcon.statistics.neighbour_rows import NeighbourRows
 
-_CLAIMED = Budget(1.0, 0.01)
+_CLAIMED = Budget(2.0, 0.01)
 _FIRST = NeighbourRows(torch.ones(2, 1))
 _SECOND = EdgeMoments(torch.tensor([[0.6, 0.8], [0.6, 0.8]], dtype=torch.float64))
 
@@ -37,10 +37,13 @@ def staged_release() -> list[AuditCase]:
             pair=two_nodes(),
             run=_run(1.0),
             score=_score,
-            runs=10_000,
+            runs=3_000,
             gaussian=True,
             pair_epsilon=_CLAIMED.epsilon,
-            broken=(Broken(kind=HALVED, run=_run(0.5)), reused(_run(1.0), lambda runs: sum(runs, []))),
+            broken=(
+                Broken(kind=HALVED, run=_run(0.5)),
+                reused(_run(1.0), lambda runs: [one for run in runs for one in run]),
+            ),
         )
     ]
 

@@ -65,9 +65,10 @@ def one_step_from_afar(claimed: Budget) -> Broken:
         """The log-likelihood ratio: from the weights everybody can compute (sum of gradients + noise)."""
         seen = (_start() - plan.total_ridge * _start() - weights) * (_LEAVES + 2)
         lengths = [torch.linalg.vector_norm(seen - sums[place], dim=2).sum(dim=1) for place in (0, 1)]
-        return (plan.noise_rate * (lengths[1] - lengths[0])).numpy()
+        ratios: Scores = (plan.noise_rate * (lengths[1] - lengths[0])).numpy()
+        return ratios
 
-    return Broken(kind=UNCERTIFIED, run=run, score=score, pair=pair, runs=2_000)
+    return Broken(kind=UNCERTIFIED, run=run, score=score, pair=pair, runs=4_000)
 
 
 def _start() -> Tensor:

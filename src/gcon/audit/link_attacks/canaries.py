@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from scipy.stats import binom
 from torch import Tensor
@@ -125,8 +126,6 @@ def one_run_p_value(coins: int, made: int, right: int, epsilon: float, delta: fl
         return 1.0
     chance = 1 / (1 + math.exp(-epsilon))
     most = float(binom.sf(right - 1, made, chance))
-    slope, below = 0.0, 0.0
-    for step in range(1, right + 1):
-        below += float(binom.pmf(right - step, made, chance))
-        slope = max(slope, below / step)
+    below = np.cumsum(binom.pmf(np.arange(right)[::-1], made, chance))  # P(v > B >= v - i) for i = 1, 2, ...
+    slope = float((below / np.arange(1, right + 1)).max()) if right else 0.0
     return min(1.0, most + 2 * coins * delta * slope)

@@ -30,7 +30,7 @@ def roc_figure(curves: Mapping[str, Roc], *, title: str, promise: tuple[float, f
     rates = np.logspace(np.log10(_LEAST), 0, 400)
     axes.plot(rates, rates, color="#888888", lw=1, label="guessing")
     if promise is not None:
-        words = f"limit of epsilon {promise[0]:g}, delta {promise[1]:g}"
+        words = f"limit of epsilon {promise[0]:g}, delta {promise[1]:g} for a coin-tossed pair"
         axes.plot(rates, most_true_positives(rates, *promise), color="black", lw=2, label=words)
     for place, (name, roc) in enumerate(curves.items()):
         axes.step(

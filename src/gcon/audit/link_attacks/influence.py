@@ -16,11 +16,12 @@ from gcon.errors import AccessRefusedError
 
 # Two changed tables are compared, never a changed one with the true one: a model may know the true one by heart.
 _STEPS = (0.25, 0.75)
+_SMALLEST = 1e-300
 
 
 @dataclass(frozen=True)
 class Influence:
-    """The score of (u, v) is how far v's answer moves when u's features do."""
+    """The score of (u, v) is how far the logarithms of v's answer move when u's features do: sure answers count as well."""
 
     name: str = "influence"
 
@@ -31,7 +32,8 @@ class Influence:
         middle = view.features.mean(dim=0)
         found = torch.zeros(len(pairs), dtype=torch.float64)
         for node in pairs[:, 0].unique().tolist():
-            near, far = (view.query(_moved(view.features, node, middle, step)).double() for step in _STEPS)
+            answers = [view.query(_moved(view.features, node, middle, step)).double() for step in _STEPS]
+            near, far = (each.clamp_min(_SMALLEST).log() for each in answers)
             mine = pairs[:, 0] == node
             found[mine] = torch.linalg.vector_norm((far - near)[pairs[mine, 1]], dim=1)
         return found

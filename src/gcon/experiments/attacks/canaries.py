@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gcon.audit.link_attacks.canaries import Guesses, draw_canaries, guess
 from gcon.audit.link_attacks.influence import Influence
 from gcon.audit.link_attacks.pairs import with_edges
+from gcon.audit.link_attacks.roc import roc_of
 from gcon.audit.link_attacks.similarity import Similarity
 from gcon.audit.link_attacks.view import Attack
 from gcon.audit.link_attacks.white_box import Replay, WhiteBox
@@ -28,12 +29,14 @@ class CanaryResult:
 
     Attributes:
         covered: whether the promise of the method is about what this attacker sees.
+        area: under the ROC curve of the coins; 0.5 if all fell on one side.
     """
 
     access: str
     attack: str
     covered: bool
     guesses: Guesses
+    area: float
 
 
 def canary_run(
@@ -62,9 +65,11 @@ def canary_run(
         if access == RELEASED:
             attacks = [WhiteBox((edges, with_edges(edges, drawn.pairs)))]
         elif access in ("cached", "full") and view.query is not None:
-            attacks.append(Influence())
+            attacks.append(Influence())  # without edges nothing travels
         elif view.answers_on is not None:
             attacks = [Replay(edges)]
         for attack in attacks:
-            guesses = guess(attack.scores(view, drawn.pairs), drawn.inserted, made)
-            yield CanaryResult(access, attack.name, access not in UNCOVERED and method.private, guesses)
+            scores = attack.scores(view, drawn.pairs)
+            area = roc_of(scores, drawn.inserted).area if 0 < int(drawn.inserted.sum()) < canaries else 0.5
+            covered = access not in UNCOVERED and method.private
+            yield CanaryResult(access, attack.name, covered, guess(scores, drawn.inserted, made), area)

@@ -59,7 +59,7 @@ def reads_edges(name: str) -> bool:
 def reference_of(method: str, access: str) -> tuple[str, str] | None:
     """The edge-free model and its access that an attack is compared with; None where there is nothing to compare.
 
-    What was released (white-box) is compared with guessing: an edge-free model releases nothing that edges change.
+    The white-box attack has none: an edge-free model releases nothing that edges change. Canaries compare it with guessing.
     """
     if not reads_edges(method) or access == "released":
         return None

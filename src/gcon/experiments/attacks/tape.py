@@ -42,6 +42,7 @@ from gcon.release.gate import map_into_gate, release_statistic
 from gcon.solve.newton import minimise
 from gcon.statistics.edge_moments import EdgeMoments
 from gcon.statistics.neighbour_rows import NeighbourRows
+from gcon.statistics.statistic import Statistic
 
 _ROOMS = ("gcon.baselines.", "gcon.moments", "gcon.pipeline", "gcon.release.model")
 RowsOfEdges = Callable[[EdgeList], Tensor]
@@ -125,15 +126,21 @@ def statistics_evidence(portions: Sequence[Portion], released: Sequence[NoisySta
     found: list[Evidence] = []
     for portion, noisy in zip(portions, released, strict=True):
         statistic, value, deviation = portion.statistic, noisy.value, noisy.standard_deviation
-        if isinstance(statistic, EdgeMoments | NeighbourRows):
-            rows = statistic._rows  # in fixed point, as they were used
-            if isinstance(statistic, EdgeMoments):
-                found.append(NoisyMoments(statistic.of, rows, value, deviation))
-            else:
-                found.append(NoisySums(rows=rows, value=value, law="gaussian", scale=deviation))
+        rows = _fixed_point_rows(statistic)
+        if rows is not None and isinstance(statistic, EdgeMoments):
+            found.append(NoisyMoments(statistic.of, rows, value, deviation))
+        elif rows is not None and isinstance(statistic, NeighbourRows):
+            found.append(NoisySums(rows=rows, value=value, law="gaussian", scale=deviation))
         else:
             found.append(NoisyMatrix(statistic.of, value, deviation))
     return found
+
+
+def _fixed_point_rows(statistic: Statistic) -> Tensor | None:
+    """The rows as they were used, if the statistic keeps them in this form; without them a pair only costs more time."""
+    whole, units = getattr(statistic, "_whole", None), getattr(statistic, "_units", None)
+    rows: Tensor | None = getattr(statistic, "_rows", None) if whole is None or units is None else whole * units
+    return rows
 
 
 def objective_evidence(

@@ -1,0 +1,45 @@
+"""model.safetensors, with the size and checksum in release.json made right."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+from fuzz.contract import check, check_folder
+from fuzz.mutate import change_bytes, change_tree
+from fuzz.release_json import METHODS, SEEDS, home, sealed
+from gcon.release.layout import file_record
+from gcon.release.read import load_release
+
+TENSORS = "model.safetensors"
+
+
+def seeds() -> list[bytes]:
+    """Valid files; the first byte says of which model."""
+    return [bytes([place]) + (SEEDS / name / TENSORS).read_bytes() for place, name in enumerate(METHODS)]
+
+
+def one(data: bytes) -> None:
+    """Read the folder once."""
+    name = METHODS[(data[0] if data else 0) % len(METHODS)]
+    folder, content = home(name), data[1:]
+    document = json.loads((SEEDS / name / "release.json").read_bytes())
+    document["files"][TENSORS] = file_record(content)
+    (folder / TENSORS).write_bytes(content)
+    (folder / "release.json").write_bytes(sealed(document))
+    check(lambda: load_release(folder))
+    check_folder(*METHODS)
+
+
+def change(data: bytes, random: Random) -> bytes:
+    """Bytes, or the header as a tree with the length that it needs."""
+    length = int.from_bytes(data[1:9], "little")
+    if random.random() < 0.3:
+        return change_bytes(data, random)
+    try:
+        header = change_tree(json.loads(data[9 : 9 + length]), random)
+        text = json.dumps(header).encode()
+    except (ValueError, RecursionError, AttributeError, TypeError):
+        return change_bytes(data, random)
+    text = text.ljust(length) if random.random() < 0.5 else text
+    return data[:1] + len(text).to_bytes(8, "little") + text + data[9 + length :]

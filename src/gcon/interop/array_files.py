@@ -1,0 +1,70 @@
+"""NumPy's .npz and .npy from anybody: what an archive announces is checked before it is unpacked. Loading never runs code."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+ROOM = 2 * 2**30
+RATIO = 100
+TOO_LARGE = f"may unpack to {ROOM // 2**30} GiB or {RATIO} times the size of the file, whichever is more"
+
+
+class TooLargeError(ValueError):
+    """A small file announces far more than it can be trusted with."""
+
+
+def check_room(path: Path, needed: int) -> None:
+    """Raise `TooLargeError` if a file needs more memory than its size lets one expect."""
+    if needed > max(ROOM, RATIO * path.stat().st_size):
+        raise TooLargeError("far more when it is unpacked")
+
+
+def load_array(path: Path) -> NDArray[Any]:
+    """The array of an .npy file.
+
+    Raises:
+        Exception: whatever numpy says about a damaged file.
+    """
+    with path.open("rb") as file:  # opened here: numpy leaves a damaged file open
+        array = np.load(file, allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            raise ValueError("an archive under the name of an array")
+        return array
+
+
+def load_archive(path: Path, wanted: Sequence[str]) -> tuple[NDArray[Any] | None, Any, list[str]]:
+    """The first wanted array of an .npz, else the sparse matrix in it if there is one, and the names of all arrays.
+
+    Raises:
+        TooLargeError: it would unpack to more than is trusted.
+        Exception: whatever numpy, zipfile or scipy say about a damaged file.
+    """
+    with path.open("rb") as file:
+        with zipfile.ZipFile(file) as archive:  # a member never gives more than it announces here
+            check_room(path, sum(member.file_size for member in archive.infolist()))
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as arrays:
+            names = list(arrays.files)
+            found = next((arrays[name] for name in wanted if name in names), None)
+        if found is not None and not isinstance(found, np.ndarray):
+            raise ValueError("a member that is no array")
+        file.seek(0)
+        matrix = scipy.sparse.load_npz(file) if found is None and "format" in names else None
+    if matrix is not None and matrix.format in ("csr", "csc", "bsr"):
+        matrix.check_format(full_check=True)  # scipy takes row pointers on trust and writes where they lead
+    return found, matrix, names
+
+
+def dense(path: Path, matrix: Any) -> NDArray[Any]:
+    """A sparse matrix with all its zeros."""
+    check_room(path, math.prod(matrix.shape) * max(matrix.dtype.itemsize, 4))
+    values: NDArray[Any] = matrix.toarray()
+    return values

@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 BROWSER_STAMP := $(VENV)/.installed-browser
 DOCS_STAMP := $(VENV)/.installed-docs
 
-.PHONY: setup demo test test-browser lint types imports unit format experiments benchmarks docs clean
+.PHONY: setup demo test test-browser lint types imports unit format experiments benchmarks docs audit-deps clean
 
 setup: $(STAMP)
 
@@ -72,6 +72,11 @@ $(DOCS_STAMP): $(STAMP)
 docs: $(DOCS_STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	! grep -rElI --include='*.html' '<(link|script|img|iframe)[^>]*(src|href)="?(https?:)?//' site
+
+# Asks for advisories about what is installed. Where no source of them answers it says NOT AUDITED and ends with 0.
+audit-deps: setup
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pip-audit
+	$(BIN)/python -m gcon.audit.verify.dependencies
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -6,7 +6,8 @@ import os
 import resource
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import typer
@@ -55,11 +56,16 @@ def check(read: Callable[[], object], *, secret: str | None = None) -> str | Non
     return message
 
 
-def written(name: str, data: bytes) -> Path:
-    """A file in the targets' folder, in memory where the system has that."""
+@contextmanager
+def written(name: str, data: bytes) -> Iterator[Path]:
+    """A file in the targets' folder (in memory where the system has that); nothing else may lie there afterwards."""
     path = FOLDER / name
     path.write_bytes(data)
-    return path
+    try:
+        yield path
+    finally:
+        path.unlink()
+    check_folder()
 
 
 def check_folder(*names: str) -> None:

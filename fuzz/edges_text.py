@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from fuzz.contract import check, check_folder, written
+from fuzz.contract import check, written
 from fuzz.mutate import change_bytes, change_lines
 from gcon.interop.edge_files import read_edges
 from gcon.interop.node_ids import as_node_ids
@@ -31,14 +31,12 @@ def seeds() -> list[bytes]:
 def one(data: bytes) -> None:
     """Read one file."""
     choice, content = (data[0] if data else 0), data[1:]
-    path = written("edges.tsv" if choice & 1 else "edges.csv", content)
     ids = NUMBERS[choice >> 3 & 1] if choice & 4 else WORDS
     first = content.replace(b"\r", b"\n").partition(b"\n")[0]
     secret = SECRET if SECRET.encode() not in first and b'"' not in content else None
     ignored = ("weight",) if choice & 16 else ()
-    check(lambda: read_edges(path, ids=ids, header=not choice & 2, ignore_columns=ignored), secret=secret)
-    path.unlink()
-    check_folder()
+    with written("edges.tsv" if choice & 1 else "edges.csv", content) as path:
+        check(lambda: read_edges(path, ids=ids, header=not choice & 2, ignore_columns=ignored), secret=secret)
 
 
 def change(data: bytes, random: Random) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuzz.contract import check, check_folder, written
+from fuzz.contract import check, written
 from fuzz.edges_text import change
 from gcon.interop.node_files import read_node_features, read_nodes, read_raw_nodes
 
@@ -19,12 +19,10 @@ def seeds() -> list[bytes]:
 def one(data: bytes) -> None:
     """Read one file."""
     choice = data[0] if data else 0
-    path = written("nodes.tsv" if choice & 1 else "nodes.csv", data[1:])
-    if choice & 2:
-        check(lambda: read_node_features(path))
-    elif choice & 8:
-        check(lambda: read_raw_nodes(path))
-    else:
-        check(lambda: read_nodes(path, num_classes=2 if choice & 4 else None))
-    path.unlink()
-    check_folder()
+    with written("nodes.tsv" if choice & 1 else "nodes.csv", data[1:]) as path:
+        if choice & 2:
+            check(lambda: read_node_features(path))
+        elif choice & 8:
+            check(lambda: read_raw_nodes(path))
+        else:
+            check(lambda: read_nodes(path, num_classes=2 if choice & 4 else None))

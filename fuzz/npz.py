@@ -9,13 +9,15 @@ from random import Random
 import numpy as np
 import scipy.sparse
 
-from fuzz.contract import check, check_folder, written
-from fuzz.edges_text import NUMBERS, WORDS
+from fuzz.contract import check, written
+from fuzz.edges_text import NUMBERS
 from fuzz.mutate import change_bytes
 from gcon.interop.edge_files import read_edges
 from gcon.interop.file_problems import raise_problems
 from gcon.interop.node_features import features_of_arrays
+from gcon.interop.node_ids import as_node_ids
 
+FOUR = as_node_ids(["a", "b", "c", "d"])
 NAMES = (
     *("edge_index.npy", "edge_index", "features.npy", "features", "x.npy", "format.npy", "shape.npy", "data.npy", "row.npy"),
     *("indices.npy", "indptr.npy", "col.npy", "offsets.npy", "_is_array.npy", "coords.npy", "blocksize.npy", "", "a/b.npy"),
@@ -49,13 +51,11 @@ def seeds() -> list[bytes]:
 def one(data: bytes) -> None:
     """Read one file."""
     choice, content = (data[0] if data else 0) % 4, data[1:]
-    path = written("arrays.npy" if choice == 3 else "arrays.npz", content)
-    if choice < 2:
-        check(lambda: read_edges(path, ids=WORDS if choice else NUMBERS[0]))
-    else:
-        check(lambda: _features(path))
-    path.unlink()
-    check_folder()
+    with written("arrays.npy" if choice == 3 else "arrays.npz", content) as path:
+        if choice < 2:
+            check(lambda: read_edges(path, ids=FOUR if choice else NUMBERS[0]))
+        else:
+            check(lambda: _features(path))
 
 
 def _features(path: object) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fuzz.contract import check, check_folder, written
+from fuzz.contract import check, written
 from fuzz.edges_text import NUMBERS, SECRET, WORDS
 from fuzz.mutate import change_bytes
 from gcon.interop.edge_files import read_edges
@@ -23,6 +25,14 @@ TYPES = (
     *(pa.map_(pa.string(), pa.int8()), pa.list_(pa.list_(pa.int8())), pa.struct([]), pa.list_(pa.struct([("b", pa.int8())]))),
 )
 VALUES: tuple[Any, ...] = (None, 0, 1, -1, 2**40, 0.5, float("nan"), True, "p1", "train", "", b"\xff", [1, 2], [], [None], {"a": 1})
+READERS: tuple[Callable[[Path], object], ...] = (
+    lambda path: read_edges(path, ids=WORDS),
+    lambda path: read_edges(path, ids=NUMBERS[0]),
+    read_nodes,
+    lambda path: read_nodes(path, num_classes=2, ignore_columns=("y",)),
+    read_node_features,
+    read_raw_nodes,
+)
 
 
 def seeds() -> list[bytes]:
@@ -38,18 +48,8 @@ def seeds() -> list[bytes]:
 def one(data: bytes) -> None:
     """Read one file."""
     choice = data[0] if data else 0
-    path = written("table.parquet", data[1:])
-    readers = (
-        lambda: read_edges(path, ids=WORDS),
-        lambda: read_edges(path, ids=NUMBERS[0]),
-        lambda: read_nodes(path),
-        lambda: read_nodes(path, num_classes=2),
-        lambda: read_node_features(path),
-        lambda: read_raw_nodes(path),
-    )
-    check(readers[choice % len(readers)])
-    path.unlink()
-    check_folder()
+    with written("table.parquet", data[1:]) as path:
+        check(lambda: READERS[choice % len(READERS)](path))
 
 
 def change(data: bytes, random: Random) -> bytes:
@@ -84,7 +84,7 @@ def _column(rows: int, random: Random) -> Any:
     kind = random.choice(TYPES)
     chosen = []
     for _ in range(rows):
-        value = random.choice(VALUES)
+        value = random.choice(VALUES) if not pa.types.is_map(kind) else random.choice((None, [("a", 1)]))
         try:
             chosen.append(pa.array([value], kind)[0].as_py())
         except Exception:

@@ -18,7 +18,10 @@ change = mostly(change_json, share=0.9)
 
 def seeds() -> list[bytes]:
     """Valid files."""
-    return [(SEEDS / name / "release.json").read_bytes() for name in METHODS]
+    whole = [json.loads((SEEDS / name / "release.json").read_bytes()) for name in METHODS]
+    for document in whole:
+        document["receipt"]["plan"] = {"stages": [[1.0]]}  # long and never looked into
+    return [sealed(document) for document in whole]
 
 
 def home(name: str) -> Path:
@@ -36,14 +39,13 @@ def sealed(document: dict[str, object]) -> bytes:
 
 
 def one(data: bytes) -> None:
-    """Read the folder twice."""
+    """Read the folder: with the right checksum where the input is an object, else as it is."""
     folder = home(METHODS[0 if b"moments" in data else -1])
     try:
         document = json.loads(data)
         content = sealed(document) if isinstance(document, dict) else data
     except (ValueError, RecursionError, TypeError):
         content = data
-    for each in {data, content}:
-        (folder / "release.json").write_bytes(each)
-        check(lambda: load_release(folder))
+    (folder / "release.json").write_bytes(content)
+    check(lambda: load_release(folder))
     check_folder(*METHODS)

@@ -21,9 +21,9 @@ def seeds() -> list[bytes]:
         shown_epsilon=1.0,
         promise=("p",),
         models=(
-            ModelScores(kind="edge-free", name="e", epsilon=None, none=(0.6,), own_edges=()),
-            ModelScores(kind="one-hop", name="c", epsilon=None, none=(), own_edges=(0.7,)),
-            ModelScores(kind="private", name="m", epsilon=1.0, none=(0.6,), own_edges=(0.7,)),
+            ModelScores(kind="edge-free", name="e", epsilon=None, none=(0.6, 0.5), own_edges=()),
+            ModelScores(kind="one-hop", name="c", epsilon=None, none=(), own_edges=(0.7, 0.6)),
+            ModelScores(kind="private", name="m", epsilon=1.0, none=(0.6, 0.7), own_edges=(0.7, 0.8)),
         ),
         noise=(NoiseLevel(epsilon=1.0, noise_to_edge=1.0, best_advantage=0.4, true_positive_rate=0.02),),
         class_names=("a", "b"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from random import Random
 
+from fuzz import release_json
 from fuzz.contract import check, check_folder
 from fuzz.mutate import change_bytes, change_tree
 from fuzz.release_json import METHODS, SEEDS, home, sealed
@@ -12,6 +13,7 @@ from gcon.release.layout import file_record
 from gcon.release.read import load_release
 
 TENSORS = "model.safetensors"
+DOCUMENTS = dict(zip(METHODS, release_json.seeds(), strict=True))
 
 
 def seeds() -> list[bytes]:
@@ -23,7 +25,7 @@ def one(data: bytes) -> None:
     """Read the folder once."""
     name = METHODS[(data[0] if data else 0) % len(METHODS)]
     folder, content = home(name), data[1:]
-    document = json.loads((SEEDS / name / "release.json").read_bytes())
+    document = json.loads(DOCUMENTS[name])
     document["files"][TENSORS] = file_record(content)
     (folder / TENSORS).write_bytes(content)
     (folder / "release.json").write_bytes(sealed(document))

@@ -6,7 +6,7 @@ from random import Random
 
 import typer
 
-from fuzz.contract import check, check_folder, written
+from fuzz.contract import check, written
 from fuzz.mutate import change_bytes
 from gcon.cli.app import app
 
@@ -32,10 +32,8 @@ def seeds() -> list[bytes]:
 def one(data: bytes) -> None:
     """Read one file for one verb."""
     name = VERBS[(data[0] if data else 0) % len(VERBS)]
-    path = written("defaults.toml", data[1:])
-    check(lambda: COMMANDS[name].make_context(name, ["--config", str(path)]))
-    path.unlink()
-    check_folder()
+    with written("defaults.toml", data[1:]) as path:
+        check(lambda: COMMANDS[name].make_context(name, ["--config", str(path)]))
 
 
 def change(data: bytes, random: Random) -> bytes:

@@ -33,7 +33,7 @@ def _read_config(context: typer.Context, path: Path | None) -> Path | None:
     unknown = sorted(set(values) - {name for name in known if name})
     if unknown:
         raise typer.BadParameter(
-            f"has keys that this verb does not know: {', '.join(unknown)}. Keys are the verb's long options."
+            f"has keys that this verb does not know: {', '.join(key[:80] for key in unknown[:8])}. Keys are the verb's long options."
         )
     context.default_map = {**(context.default_map or {}), **values}
     return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,7 +48,8 @@ def load_archive(path: Path, wanted: Sequence[str]) -> tuple[NDArray[Any] | None
         TooLargeError: it would unpack to more than is trusted.
         Exception: whatever numpy, zipfile or scipy say about a damaged file.
     """
-    with path.open("rb") as file:
+    with path.open("rb") as file, warnings.catch_warnings():
+        warnings.simplefilter("error", np.exceptions.ComplexWarning)  # scipy would take complex numbers for places
         with zipfile.ZipFile(file) as archive:  # a member never gives more than it announces here
             check_room(path, sum(member.file_size for member in archive.infolist()))
         file.seek(0)
@@ -59,7 +61,11 @@ def load_archive(path: Path, wanted: Sequence[str]) -> tuple[NDArray[Any] | None
         file.seek(0)
         matrix = scipy.sparse.load_npz(file) if found is None and "format" in names else None
     if matrix is not None and matrix.format in ("csr", "csc", "bsr"):
-        matrix.check_format(full_check=True)  # scipy takes row pointers on trust and writes where they lead
+        matrix.check_format(full_check=True)
+        if (
+            np.diff(matrix.indptr) < 0
+        ).any():  # which scipy takes on trust where the last is 0, and reads wherever they lead
+            raise ValueError("row pointers that fall")
     return found, matrix, names
 
 

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from gcon.graphs.edges import EdgeHygiene, EdgeList, private_edges, public_edges
+from gcon.interop.array_files import TooLargeError
 from gcon.interop.edge_arrays import scan_arrays
 from gcon.interop.edge_problems import edge_problem
 from gcon.interop.file_problems import (
@@ -189,6 +190,8 @@ def _scan(
                     ends.append(found)
             if rows is not None and not kinds:
                 yield np.stack(ends)
+    except TooLargeError:
+        kinds.add("unpacked")
     except read_errors():  # what the reader says may hold ids: only the kind is kept
         kinds.add("unreadable")
 

@@ -18,14 +18,16 @@ from gcon.interop.file_problems import (
     TABLES,
     Problem,
     file_problem,
+    listed,
     raise_problems,
     repeated_columns,
     require_readers,
+    shortened,
 )
 from gcon.interop.node_columns import has_label, label_text, node_problem, read_ids, read_labels, read_splits
 from gcon.interop.node_features import LIST_COLUMN, features_of_arrays, features_of_table
 from gcon.interop.node_ids import NodeIds
-from gcon.interop.table_files import column_types, read_errors, table_batches
+from gcon.interop.table_files import UNFIT, column_types, read_errors, table_batches
 
 if TYPE_CHECKING:
     import polars as pl
@@ -117,7 +119,7 @@ def read_node_features(
     """
     require_readers()
     path = Path(path)
-    frame, problems = _frame(path, wanted=(id_column,), ignored=ignore_columns)
+    frame, problems = _frame(path, wanted=(id_column,), plain=(id_column,), ignored=ignore_columns)
     if frame is None:
         raise_problems(problems)
     ids, problems = read_ids(path, frame[id_column])
@@ -154,7 +156,7 @@ def read_raw_nodes(path: Path, *, features_path: Path | None = None) -> RawNodes
     """
     import polars as pl
 
-    frame, problems = _frame(path, wanted=("id",), ignored=())
+    frame, problems = _frame(path, wanted=("id",), plain=("id", "label", "split"), ignored=())
     if frame is None:
         raise_problems(problems)
     ids, problems = read_ids(path, frame["id"])
@@ -200,7 +202,8 @@ def inspect_nodes(
     ignore_columns: Sequence[str] = (),
 ) -> NodeReading:
     """Read the nodes file as far as it goes."""
-    frame, problems = _frame(path, wanted=(id_column, label_column), ignored=ignore_columns)
+    plain = (id_column, label_column, split_column)
+    frame, problems = _frame(path, wanted=plain[:2], plain=plain, ignored=ignore_columns)
     if frame is None:
         return NodeReading(None, None, problems)
     ids, problems = read_ids(path, frame[id_column])
@@ -226,25 +229,40 @@ def inspect_nodes(
     return NodeReading(NodeTable(ids, nodes), ids, [])
 
 
-def _frame(path: Path, *, wanted: Sequence[str], ignored: Sequence[str]) -> tuple[pl.DataFrame | None, list[Problem]]:
-    """The whole table, if it can be read and has the columns that are needed."""
+def _frame(
+    path: Path, *, wanted: Sequence[str], plain: Sequence[str], ignored: Sequence[str]
+) -> tuple[pl.DataFrame | None, list[Problem]]:
+    """The whole table, if it can be read and has the columns that are needed; those that are plain hold no lists."""
     wrong = file_problem(path, "nodes", suffixes=TABLES)
     if wrong is not None:
         return None, [wrong]
     try:
-        names = [name for name, _ in column_types(path)]
+        types = column_types(path)
+        unfit = [
+            (name, kind)
+            for name, kind in types
+            if (kind.startswith(UNFIT) and name not in ignored) or (name in plain and "list<" in kind)
+        ]
+        if unfit:
+            return None, [_unfit_problem(path, *each) for each in unfit]
+        names = [name for name, _ in types]
         repeated = repeated_columns(names)
-        frame = None if repeated else _whole(path, names)
+        frame = None if repeated else _whole(path, [name for name, kind in types if not kind.startswith(UNFIT)])
     except read_errors() as error:
         got = (str(error).splitlines() or ["an error"])[0]
         return None, [node_problem(path, "must be readable", got, "Write the file again, in UTF-8.")]
     if frame is None:
-        got = f"{', '.join(repr(name) for name in repeated)} more than once"
+        got = f"{listed(repeated)} more than once"
         return None, [node_problem(path, "every column needs a name of its own", got, "Rename or drop one of them.")]
     problems = _column_problems(path, frame, wanted=wanted, ignored=ignored)
     if not frame.height:
         problems.append(node_problem(path, "needs at least one node", "no rows", "Add the nodes."))
     return (None, problems) if problems else (frame, [])
+
+
+def _unfit_problem(path: Path, name: str, kind: str) -> Problem:
+    rule = f"column {shortened(repr(name), 80)}: must hold numbers or words, or be the lists of features"
+    return node_problem(path, rule, f"type {kind.removeprefix(UNFIT)}", "Convert it, or name it in ignore_columns.")
 
 
 def _features(
@@ -255,7 +273,7 @@ def _features(
         return features_of_table(path, rest)
     features, problems = features_of_arrays(features_path, height)
     if rest.width:
-        got = ", ".join(repr(name) for name in rest.columns[:5])
+        got = listed(rest.columns)
         rule, fix = "may hold no features beside features_path", "Drop them, or name them in ignore_columns."
         problems.append(node_problem(path, rule, got, fix))
     return features, problems
@@ -268,7 +286,7 @@ def _column_problems(
     names = frame.columns
     missing = [name for name in (*wanted, *ignored) if name not in names]
     if missing:
-        got = f"no {', '.join(repr(name) for name in missing)} among {', '.join(repr(name) for name in names[:8])}"
+        got = f"no {listed(missing)} among {listed(names)}"
         problems.append(node_problem(path, "needs the columns that are named", got, "Rename them, or name others."))
     return problems
 

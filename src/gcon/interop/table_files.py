@@ -11,12 +11,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from gcon.interop.array_files import ROOM, TooLargeError, check_room
+
 if TYPE_CHECKING:
     import polars as pl
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 BATCH = 1_000_000
 BLOCK = 2**24
+MOST_COLUMNS = 100_000
+LONGEST_WORD = 131_072  # bytes; the csv module has the same limit
+FEW = 1024
+UNFIT = "unfit "  # how a type's name begins if a column is never read: polars or pyarrow may end the process over it
 
 
 def column_types(path: Path, *, header: bool = True) -> list[tuple[str, str]]:
@@ -31,19 +37,39 @@ def column_types(path: Path, *, header: bool = True) -> list[tuple[str, str]]:
 
     if path.suffix.lower() != ".parquet":
         first, _ = _first_line(path)
+        _check_columns(len(first))
         return [(name if header else str(place), "strings") for place, name in enumerate(first)]
     with pyarrow.parquet.ParquetFile(path) as file:
+        _check_columns(file.metadata.num_columns)
         return [(field.name, _kind(field.type)) for field in file.schema_arrow]
 
 
 def _kind(dtype: Any) -> str:
     import pyarrow
 
-    value = dtype.value_type if pyarrow.types.is_dictionary(dtype) else dtype
+    value = _plain(dtype)
     if pyarrow.types.is_integer(dtype):
         return "numbers"
+    if _is_text(value):
+        return "strings"
+    listing = (
+        pyarrow.types.is_list(dtype) or pyarrow.types.is_large_list(dtype) or pyarrow.types.is_fixed_size_list(dtype)
+    )
+    inner = dtype.value_type if listing else value
+    plain = pyarrow.types.is_primitive(inner) or pyarrow.types.is_decimal128(inner) or pyarrow.types.is_binary(inner)
+    return str(dtype) if plain or _is_text(inner) or pyarrow.types.is_null(inner) else f"{UNFIT}{dtype}"
+
+
+def _is_text(dtype: Any) -> bool:
+    import pyarrow
+
     texts = (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_string_view)
-    return "strings" if any(is_text(value) for is_text in texts) else str(dtype)
+    return any(is_text(dtype) for is_text in texts)
+
+
+def _check_columns(count: int) -> None:
+    if count > MOST_COLUMNS:
+        raise TooLargeError(f"{count} columns where {MOST_COLUMNS} are read at most; keep features in an .npy")
 
 
 def table_batches(path: Path, columns: Sequence[str], *, header: bool = True) -> Iterator[pl.DataFrame]:
@@ -55,9 +81,12 @@ def table_batches(path: Path, columns: Sequence[str], *, header: bool = True) ->
     import polars as pl
 
     batches = _parquet_batches if path.suffix.lower() == ".parquet" else _text_batches
+    size = 0
     for batch in batches(path, list(columns), header):
         # polars takes offsets, UTF-8 and the metadata of fields on trust, so it gets checked arrays under our names.
         batch.validate(full=True)
+        size += batch.nbytes
+        check_room(path, size)
         yield pl.DataFrame([cast(pl.Series, pl.from_arrow(batch.column(name))).alias(name) for name in columns])
 
 
@@ -71,14 +100,48 @@ def read_errors() -> tuple[type[BaseException], ...]:
 def _parquet_batches(path: Path, columns: list[str], header: bool) -> Iterator[Any]:
     import pyarrow.parquet
 
+    rows = _rows_at_once(path, columns)
     with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
         left = file.metadata.num_rows
+        check_room(path, left * len(columns) * 4)
         if file.metadata.num_row_groups:
-            for batch in file.iter_batches(batch_size=BATCH, columns=columns):
+            for batch in file.iter_batches(batch_size=rows, columns=columns):
                 left -= batch.num_rows
                 yield batch
         if left:
             raise EOFError("The file holds another number of rows than it says.")
+
+
+def _rows_at_once(path: Path, columns: list[str]) -> int:
+    """How many rows may be read at once. A word that is stored once and repeated in every row could fill any memory.
+
+    Looks at the first row of each group, which brings the stored words along. Not at the metadata of column chunks: where
+    those are damaged, pyarrow 26 ends the process.
+    """
+    import pyarrow.compute
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetFile(path) as file:
+        texts = [field.name for field in file.schema_arrow if field.name in columns and _is_text(_plain(field.type))]
+    longest, rows = 1, BATCH
+    with pyarrow.parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False, buffer_size=2**16) as file:
+        for group in range(file.metadata.num_row_groups if texts else 0):
+            try:
+                peek = next(file.iter_batches(1, row_groups=[group], columns=texts))
+            except Exception:  # damaged, as the reading itself will tell, or words written as differences
+                rows = FEW
+                continue
+            lengths = [pyarrow.compute.max(pyarrow.compute.binary_length(each.dictionary)) for each in peek.columns]
+            longest = max(longest, *(each.as_py() or 1 for each in lengths))
+    if longest > LONGEST_WORD:
+        raise TooLargeError(f"a word of {longest} bytes where {LONGEST_WORD} are read at most")
+    return max(FEW, min(rows, ROOM // 8 // longest))
+
+
+def _plain(dtype: Any) -> Any:
+    import pyarrow
+
+    return dtype.value_type if pyarrow.types.is_dictionary(dtype) else dtype
 
 
 def _text_batches(path: Path, columns: list[str], header: bool) -> Iterator[Any]:

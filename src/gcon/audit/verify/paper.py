@@ -5,9 +5,6 @@ docs/proofs/objective-perturbation.md, approximate-minimiser.md, edge-influence.
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import torch
 
 from gcon.audit.verify.arithmetic import (
@@ -22,14 +19,15 @@ from gcon.audit.verify.arithmetic import (
     whole,
 )
 from gcon.audit.verify.folder import Folder
+from gcon.audit.verify.influence import check_influence
 from gcon.audit.verify.losses import LossBounds, loss_bounds
 from gcon.audit.verify.reserve import check_reserve
 from gcon.audit.verify.steps import Steps, UnfitError
 from gcon.audit.verify.theorem import Public, check_theorem
 
 NOT_CHECKED_PAPER = (
-    "that the edge influence is a bound for the features: bound's name and diameter of the features are not in the receipt, so "
-    "it is held against the largest one that restart and steps can lead to, and not from below",
+    "that the edge influence is a bound for the features: the bound's name and the features' diameter are not in the receipt, so "
+    "it is held only against the range that restart, steps and clip can lead to (without a centre: from above alone)",
     "that the rows had length at most 1, and that the number of rows in the loss is the one that was trained on",
     "that the gradient of the solution was within the tolerance before it was released",
     "that the encoder was trained without edges, and that 'training_nodes' is the checksum of the table that was trained on",
@@ -55,7 +53,7 @@ def check_paper(folder: Folder, steps: Steps) -> None:
         else (plan["epsilon"] == budget.epsilon and plan["delta"] == budget.delta),
     )
     loss = _check_shape(folder, steps)
-    influence = _check_influence(folder, steps)
+    influence = check_influence(folder, steps)
     if free:
         _check_nothing(folder, steps)
         return
@@ -88,29 +86,6 @@ def _check_shape(folder: Folder, steps: Steps) -> LossBounds:
         loss == stated,
     )
     return loss
-
-
-def _check_influence(folder: Folder, steps: Steps) -> Any:
-    """Psi is at most what the paper's Lemma 2 allows for rows of length 1 (whose diameter is at most 2)."""
-    settings, influence = folder.settings, finite(folder.plan, "edge_influence", above=False)
-    restart = digits.mpf(settings["restart"])
-    steps_taken = [math.inf if count == "inf" else count for count in settings["steps"]]
-    most = sum(_lemma_two(restart, count) for count in steps_taken) / len(steps_taken)
-    steps.check(
-        f"The edge influence Psi = {shown(influence)} is at most that of rows of length 1 over steps {settings['steps']} with "
-        f"restart {settings['restart']!r}, the mean of 2 sum_(t=1..m) (1-a)^t = {shown(most)}",
-        bool(influence <= most * (1 + digits.mpf(10) ** -8)),
-    )
-    return influence
-
-
-def _lemma_two(restart: Any, count: float) -> Any:
-    if count == 0 or restart == 1:
-        return digits.mpf(0)
-    if restart == 0:
-        return digits.mpf(2 * count)
-    left = 0 if math.isinf(count) else (1 - restart) ** int(count)
-    return 2 * (1 - restart) / restart * (1 - left)
 
 
 def _check_nothing(folder: Folder, steps: Steps) -> None:

@@ -93,6 +93,7 @@ def _check_proof(public: Public, plan: dict[str, Any], steps: Steps) -> None:
     )
     tail = loss.classes * erlang_tail(public.width, rate * public.rows * (public.ridge * bound - loss.slope))
     steps.check(
-        f"Proof, step 5: weights longer than ct have a probability of {shown(tail)} or less, at most delta' = {shown(public.delta)}",
+        f"Proof, step 5: weights longer than ct have a probability of {shown(tail)} at most, within delta' = "
+        f"{shown(public.delta)}",
         bool(tail <= public.delta * (1 + ROUNDING)),
     )

@@ -22,7 +22,8 @@ from gcon.privacy.randomness import Randomness
 from gcon.release.published import PublishedModel
 
 # Spends a budget, and its reference without edges is GCON's encoder.
-_ENCODED = ("gcon", "class-sums", "self-training-rounds", "gaussian-objective", "output-perturbation", "dp-sgd")
+_ENCODED = ("gcon", "gaussian-objective", "output-perturbation", "dp-sgd")
+_OURS = ("moments", "class-sums", "self-training-rounds")  # all start from the edge-free ensemble
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +64,7 @@ def reference_of(method: str, access: str) -> tuple[str, str] | None:
     """
     if not reads_edges(method) or access == "released":
         return None
-    if method == "moments":
+    if method in _OURS:
         return "moments-without-edges", "own-edges" if access == "own-edges" else "none"
     if access == "own-edges":
         return "encoder-one-hop", access

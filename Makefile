@@ -5,8 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BROWSER_STAMP := $(VENV)/.installed-browser
 DOCS_STAMP := $(VENV)/.installed-docs
+FUZZ_STAMP := $(VENV)/.installed-fuzz
+MINUTES ?= 10
 
-.PHONY: setup demo test test-browser lint types imports unit format experiments benchmarks docs audit-deps clean
+.PHONY: setup demo test test-browser lint types imports unit format experiments benchmarks docs audit-deps fuzz clean
 
 setup: $(STAMP)
 
@@ -47,6 +49,15 @@ test-browser: $(BROWSER_STAMP)
 $(BROWSER_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[browser]"
 	touch $(BROWSER_STAMP)
+
+# The readers against hostile files, for MINUTES in all; exits with 1 when one broke the contract. `make test` replays the
+# corpus without atheris.
+fuzz: $(FUZZ_STAMP)
+	nice -n 10 $(BIN)/python -m fuzz.run all --minutes $(MINUTES)
+
+$(FUZZ_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[fuzz]"
+	touch $(FUZZ_STAMP)
 
 # Long work has commands of its own; both exit with 1 when a threshold is missed.
 benchmarks: setup

@@ -6,7 +6,7 @@ import os
 import resource
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -59,17 +59,19 @@ def check(read: Callable[[], object], *, secret: str | None = None) -> str | Non
 @contextmanager
 def written(name: str, data: bytes) -> Iterator[Path]:
     """A file in the targets' folder (in memory where the system has that); nothing else may lie there afterwards."""
-    path = FOLDER / name
+    folder = FOLDER / "files"
+    folder.mkdir(exist_ok=True)
+    path = folder / name
     path.write_bytes(data)
     try:
         yield path
     finally:
         path.unlink()
-    check_folder()
+    check_folder(folder)
 
 
-def check_folder(*names: str) -> None:
-    """Nothing but these files may lie in the folder."""
-    extra = set(os.listdir(FOLDER)) - set(names)
+def check_folder(folder: Path, names: Collection[str] = ()) -> None:
+    """Nothing but these files may lie in a folder."""
+    extra = set(os.listdir(folder)) - set(names)
     if extra:
         raise BreachError(f"left behind: {sorted(extra)}")

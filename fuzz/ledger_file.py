@@ -9,10 +9,11 @@ from random import Random
 from fuzz.contract import check
 from fuzz.mutate import change_bytes, change_json
 from gcon.errors import LedgerError
-from gcon.privacy.ledger import total_cost
-from gcon.privacy.ledger_lines import Chain, data_set_name, header, read_ledger, render_head, write_request
-from gcon.privacy.ledger import Kind, Request
 from gcon.privacy.budget import Budget
+from gcon.privacy.ledger import Kind, Request, total_cost
+from gcon.privacy.ledger_lines import Chain, data_set_name, header, read_ledger, render_head, write_request
+
+PLAIN_SHARE = 0.5  # of inputs that libFuzzer changes itself, which is fast
 
 
 def seeds() -> list[bytes]:

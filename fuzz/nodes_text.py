@@ -13,7 +13,13 @@ def seeds() -> list[bytes]:
     """Valid files."""
     words = b"id,label,split,x0\np0,a,train,0.5\np1,b,train,1\np2,a,test,2\np3,,,3\n"
     numbers = b"id,label,x0,x1\n0,0,0.5,1\n1,1,0.5,1e3\n7,,0,0\n"
-    return [b"\x00" + words, b"\x01" + words.replace(b",", b"\t"), b"\x02" + words, b"\x04" + numbers, b"\x08" + numbers]
+    return [
+        b"\x00" + words,
+        b"\x01" + words.replace(b",", b"\t"),
+        b"\x02" + words,
+        b"\x04" + numbers,
+        b"\x08" + numbers,
+    ]
 
 
 def one(data: bytes) -> None:

@@ -19,11 +19,63 @@ from gcon.interop.node_ids import as_node_ids
 
 FOUR = as_node_ids(["a", "b", "c", "d"])
 NAMES = (
-    *("edge_index.npy", "edge_index", "features.npy", "features", "x.npy", "format.npy", "shape.npy", "data.npy", "row.npy"),
-    *("indices.npy", "indptr.npy", "col.npy", "offsets.npy", "_is_array.npy", "coords.npy", "blocksize.npy", "", "a/b.npy"),
+    *(
+        "edge_index.npy",
+        "edge_index",
+        "features.npy",
+        "features",
+        "x.npy",
+        "format.npy",
+        "shape.npy",
+        "data.npy",
+        "row.npy",
+    ),
+    *(
+        "indices.npy",
+        "indptr.npy",
+        "col.npy",
+        "offsets.npy",
+        "_is_array.npy",
+        "coords.npy",
+        "blocksize.npy",
+        "",
+        "a/b.npy",
+    ),
 )
-KINDS = ("<i8", "<i4", ">i8", "|u1", "<u8", "<f8", "<f4", "<f2", "|b1", "<c16", "|S3", "<U3", "|O", "<M8[s]", "|V4", "[('a','<i4')]", "x")
-SIZES = ("()", "(0,)", "(1,)", "(2,)", "(4,)", "(5,)", "(2, 0)", "(2, 3)", "(4, 4)", "(4, 1)", "(2, 2, 2)", "(-1,)", "(1000000000, 1000000000)")
+KINDS = (
+    "<i8",
+    "<i4",
+    ">i8",
+    "|u1",
+    "<u8",
+    "<f8",
+    "<f4",
+    "<f2",
+    "|b1",
+    "<c16",
+    "|S3",
+    "<U3",
+    "|O",
+    "<M8[s]",
+    "|V4",
+    "[('a','<i4')]",
+    "x",
+)
+SIZES = (
+    "()",
+    "(0,)",
+    "(1,)",
+    "(2,)",
+    "(4,)",
+    "(5,)",
+    "(2, 0)",
+    "(2, 3)",
+    "(4, 4)",
+    "(4, 1)",
+    "(2, 2, 2)",
+    "(-1,)",
+    "(1000000000, 1000000000)",
+)
 
 
 def _saved(**arrays: object) -> bytes:
@@ -43,9 +95,17 @@ def seeds() -> list[bytes]:
     """Valid files."""
     array = io.BytesIO()
     np.save(array, np.ones((4, 2)))
-    sparse = [bytes([place % 3]) + _sparse(form) for place, form in enumerate(("csr", "csc", "coo", "dia", "bsr", "csr"))]
+    sparse = [
+        bytes([place % 3]) + _sparse(form) for place, form in enumerate(("csr", "csc", "coo", "dia", "bsr", "csr"))
+    ]
     index = _saved(edge_index=np.array([[0, 1], [1, 2]]))
-    return [b"\x00" + index, b"\x01" + index, b"\x02" + _saved(features=np.ones((4, 2))), b"\x03" + array.getvalue(), *sparse]
+    return [
+        b"\x00" + index,
+        b"\x01" + index,
+        b"\x02" + _saved(features=np.ones((4, 2))),
+        b"\x03" + array.getvalue(),
+        *sparse,
+    ]
 
 
 def one(data: bytes) -> None:

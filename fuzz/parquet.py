@@ -18,13 +18,53 @@ from gcon.interop.edge_files import read_edges
 from gcon.interop.node_files import read_node_features, read_nodes, read_raw_nodes
 
 TYPES = (
-    *(pa.int8(), pa.uint64(), pa.int64(), pa.float16(), pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.binary()),
-    *(pa.large_string(), pa.string_view(), pa.binary(4), pa.decimal128(20, 3), pa.decimal256(50, 3), pa.date32(), pa.null()),
+    *(
+        pa.int8(),
+        pa.uint64(),
+        pa.int64(),
+        pa.float16(),
+        pa.float32(),
+        pa.float64(),
+        pa.bool_(),
+        pa.string(),
+        pa.binary(),
+    ),
+    *(
+        pa.large_string(),
+        pa.string_view(),
+        pa.binary(4),
+        pa.decimal128(20, 3),
+        pa.decimal256(50, 3),
+        pa.date32(),
+        pa.null(),
+    ),
     *(pa.time64("ns"), pa.timestamp("us", "UTC"), pa.duration("s"), pa.dictionary(pa.int8(), pa.string())),
     *(pa.list_(pa.float32()), pa.list_(pa.int8(), 2), pa.large_list(pa.string()), pa.struct([("a", pa.int8())])),
-    *(pa.map_(pa.string(), pa.int8()), pa.list_(pa.list_(pa.int8())), pa.struct([]), pa.list_(pa.struct([("b", pa.int8())]))),
+    *(
+        pa.map_(pa.string(), pa.int8()),
+        pa.list_(pa.list_(pa.int8())),
+        pa.struct([]),
+        pa.list_(pa.struct([("b", pa.int8())])),
+    ),
 )
-VALUES: tuple[Any, ...] = (None, 0, 1, -1, 2**40, 0.5, float("nan"), True, "p1", "train", "", b"\xff", [1, 2], [], [None], {"a": 1})
+VALUES: tuple[Any, ...] = (
+    None,
+    0,
+    1,
+    -1,
+    2**40,
+    0.5,
+    float("nan"),
+    True,
+    "p1",
+    "train",
+    "",
+    b"\xff",
+    [1, 2],
+    [],
+    [None],
+    {"a": 1},
+)
 READERS: tuple[Callable[[Path], object], ...] = (
     lambda path: read_edges(path, ids=WORDS),
     lambda path: read_edges(path, ids=NUMBERS[0]),
@@ -42,7 +82,13 @@ def seeds() -> list[bytes]:
     ids, label, split = ["p0", "p1", "p2"], ["a", "b", None], ["train", "train", ""]
     plain = pa.table({"id": ids, "label": label, "split": split, "x0": [0.5, 1.0, 2.0]})
     lists = pa.table({"id": [3, 4, 5], "label": [0, 1, 0], "features": [[1.0, 2.0]] * 3})
-    return [b"\x00" + _file(edges), b"\x01" + _file(numbers), b"\x02" + _file(plain), b"\x03" + _file(lists), b"\x04" + _file(plain)]
+    return [
+        b"\x00" + _file(edges),
+        b"\x01" + _file(numbers),
+        b"\x02" + _file(plain),
+        b"\x03" + _file(lists),
+        b"\x04" + _file(plain),
+    ]
 
 
 def one(data: bytes) -> None:
@@ -64,7 +110,9 @@ def change(data: bytes, random: Random) -> bytes:
             table = table.set_column(place, table.column_names[place], _column(table.num_rows, random))
         elif kind == 3:
             names = ("id", "label", "split", "source", "target", "features", "x", "", "x\x00")
-            table = table.rename_columns([random.choice(names) if p == place else n for p, n in enumerate(table.column_names)])
+            table = table.rename_columns(
+                [random.choice(names) if p == place else n for p, n in enumerate(table.column_names)]
+            )
         elif kind == 4:
             table = pa.concat_tables([table] * random.choice((0, 2, 3))) if random.random() < 0.8 else table.slice(0, 0)
         else:

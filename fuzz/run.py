@@ -41,10 +41,13 @@ class Campaign:
         self.target, self.folder = target, found
         self.runs, self.start, self.told = 0, time.monotonic(), 0.0
         self.breaches: dict[str, str] = {}
+        self.last: Path | None = None  # where the input is kept while it is tried, for crashes that nothing survives
 
     def one(self, data: bytes) -> None:
         """Try one input; a breach is kept once for each place it comes from."""
         self.runs += 1
+        if self.last is not None:
+            self.last.write_bytes(data)
         try:
             self.target.one(data)
         except AssertionError as error:
@@ -85,6 +88,7 @@ def starting_inputs(target: ModuleType) -> list[bytes]:
 def run_plain(campaign: Campaign, seconds: float, seed: int) -> None:
     """Random changes of known inputs, a few in a row."""
     random, known = Random(seed), starting_inputs(campaign.target)
+    campaign.last = campaign.folder / f"{campaign.name}-last"
     for data in known:
         campaign.one(data)
     while time.monotonic() - campaign.start < seconds:
@@ -92,10 +96,11 @@ def run_plain(campaign: Campaign, seconds: float, seed: int) -> None:
         for _ in range(random.choice((1, 1, 2, 3, 6))):
             data = campaign.target.change(data, random)[:LONGEST]
         campaign.one(data)
+    campaign.last.unlink()
     campaign.tell()
 
 
-def run_atheris(name: str, found: Path, seconds: float, seed: int) -> None:
+def run_atheris(name: str, found: Path, seconds: float, runs: int, seed: int) -> None:
     """libFuzzer, led by coverage of the readers; ends the process."""
     import atheris  # type: ignore[import-not-found]
 
@@ -105,7 +110,7 @@ def run_atheris(name: str, found: Path, seconds: float, seed: int) -> None:
 
     def changed(data: bytes, most: int, seed: int) -> bytes:
         random = Random(seed)
-        if random.random() < 0.1:
+        if random.random() < getattr(target, "PLAIN_SHARE", 0.1):
             return bytes(atheris.Mutate(data, most))
         return bytes(target.change(data, random)[:most])
 
@@ -113,8 +118,17 @@ def run_atheris(name: str, found: Path, seconds: float, seed: int) -> None:
     with tempfile.TemporaryDirectory(prefix="gcon-corpus-") as folder:
         for place, data in enumerate(starting_inputs(target)):
             (Path(folder) / str(place)).write_bytes(data)
-        options = [f"-max_total_time={int(seconds)}", f"-max_len={LONGEST}", f"-seed={seed}", "-timeout=60", "-rss_limit_mb=0"]
-        atheris.Setup([sys.argv[0], *options, f"-artifact_prefix={found}/{name}-", folder], campaign.one, custom_mutator=changed)
+        options = [
+            f"-max_total_time={int(seconds)}",
+            f"-runs={runs}",
+            f"-max_len={LONGEST}",
+            f"-seed={seed}",
+            "-timeout=60",
+        ]
+        options += ["-rss_limit_mb=0", "-reload=0", "-print_final_stats=1"]
+        atheris.Setup(
+            [sys.argv[0], *options, f"-artifact_prefix={found}/{name}-", folder], campaign.one, custom_mutator=changed
+        )
         atheris.Fuzz()
 
 
@@ -128,7 +142,9 @@ def run_all(arguments: argparse.Namespace) -> int:
         total += record["runs"]
         bad += len(record["breaches"]) + record["crashed"]
         rate = record["runs"] / max(record["seconds"], 0.1)
-        sys.stdout.write(f"| {name} | {record['runs']} | {record['seconds']:.0f} | {rate:.0f} | {len(record['breaches'])} |\n")
+        sys.stdout.write(
+            f"| {name} | {record['runs']} | {record['seconds']:.0f} | {rate:.0f} | {len(record['breaches'])} |\n"
+        )
         sys.stdout.flush()
     sys.stdout.write(f"| all | {total} | | | {bad} |\n")
     return 1 if bad else 0
@@ -136,13 +152,25 @@ def run_all(arguments: argparse.Namespace) -> int:
 
 def run_apart(name: str, seconds: float, arguments: argparse.Namespace) -> dict[str, object]:
     """One target in a process of its own; what it told last, and whether the process died."""
-    command = [sys.executable, "-m", "fuzz.run", name, f"--seconds={seconds}", f"--found={arguments.found}", f"--seed={arguments.seed}"]
+    command = [
+        sys.executable,
+        "-m",
+        "fuzz.run",
+        name,
+        f"--seconds={seconds}",
+        f"--found={arguments.found}",
+        f"--seed={arguments.seed}",
+    ]
     with tempfile.TemporaryDirectory() as folder:
         record_path = Path(folder) / "record.json"
         environment = {**os.environ, "GCON_FUZZ_RECORD": str(record_path)}
         more = ["--plain"] if arguments.plain else []
-        done = subprocess.run([*command, *more], env=environment, stderr=subprocess.PIPE, text=True, errors="replace", check=False)
-        record = json.loads(record_path.read_text()) if record_path.exists() else {"runs": 0, "seconds": 0.0, "breaches": {}}
+        done = subprocess.run(
+            [*command, *more], env=environment, stderr=subprocess.PIPE, text=True, errors="replace", check=False
+        )
+        record = (
+            json.loads(record_path.read_text()) if record_path.exists() else {"runs": 0, "seconds": 0.0, "breaches": {}}
+        )
     finished = re.search(r"Done (\d+) runs in (\d+) second", done.stderr)
     if finished:
         record["runs"] = max(record["runs"], int(finished[1]))
@@ -158,6 +186,7 @@ def main() -> int:
     parser.add_argument("target", choices=(*TARGETS, "all"))
     parser.add_argument("--minutes", type=float, default=10.0, help="for all targets together")
     parser.add_argument("--seconds", type=float, default=60.0, help="for one target")
+    parser.add_argument("--runs", type=int, default=-1, help="for one target: stop earlier after so many")
     parser.add_argument("--seed", type=int, default=int(time.time()) % 2**31)
     parser.add_argument("--found", type=Path, default=Path(tempfile.gettempdir()) / "gcon-fuzz-found")
     parser.add_argument("--plain", action="store_true", help="without atheris")
@@ -166,7 +195,7 @@ def main() -> int:
         return run_all(arguments)
     arguments.found.mkdir(parents=True, exist_ok=True)
     if not arguments.plain:
-        run_atheris(arguments.target, arguments.found, arguments.seconds, arguments.seed)
+        run_atheris(arguments.target, arguments.found, arguments.seconds, arguments.runs, arguments.seed)
     campaign = Campaign(importlib.import_module(f"fuzz.{arguments.target}"), arguments.found)
     importlib.import_module("fuzz.contract").limit_memory()
     run_plain(campaign, arguments.seconds, arguments.seed)

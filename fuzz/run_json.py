@@ -6,9 +6,20 @@ import math
 
 from fuzz.contract import check
 from fuzz.mutate import change_json, mostly
-from gcon.evaluate.report import LedgerLine, ModelScores, NoiseLevel, ReliabilityBin, ReportData, from_json, to_json, verdict
+from gcon.evaluate.report import (
+    LedgerLine,
+    ModelScores,
+    NoiseLevel,
+    ReliabilityBin,
+    ReportData,
+    from_json,
+    to_json,
+    verdict,
+)
 
 change = mostly(change_json, share=0.9)
+
+PLAIN_SHARE = 0.5  # of inputs that libFuzzer changes itself, which is fast
 
 
 def seeds() -> list[bytes]:

@@ -1,31 +1,47 @@
-"""What the edge-free models of the moments are remembered by: everything that they are trained on, and nothing else."""
+"""What the edge-free models are remembered by: everything that they are trained on, and nothing else."""
 
 import dataclasses
 
 import torch
 
-from gcon.baselines import moments
 from gcon.datasets import social_circles_parts
+from gcon.estimate import remembered
 
 NODES, _ = social_circles_parts(60, num_classes=3, per_class=5, mean_degree=4.0, feature_signal=2.0, seed=3)
+NOBODY = torch.zeros_like(NODES.test_mask)
 
 
-def known(**other):
-    return moments._Known(dataclasses.replace(NODES, **other), 0)
+def known(seed=0, **other):
+    return remembered._Known(dataclasses.replace(NODES, **other), seed)
 
 
 def test_other_nodes_with_the_same_labels_are_others():
     """The labels of the mask alone do not say whose they are."""
-    labels, nobody = torch.zeros_like(NODES.labels), torch.zeros_like(NODES.test_mask)
+    labels = torch.zeros_like(NODES.labels)
     for name in ("train_mask", "validation_mask"):
         mask = getattr(NODES, name)
         moved = mask.clone()
         moved[mask.nonzero()[0]] = False
         moved[NODES.test_mask.nonzero()[0]] = True
         assert torch.equal(labels[mask], labels[moved])
-        here = known(labels=labels, test_mask=nobody)
-        assert here != known(labels=labels, test_mask=nobody, **{name: moved})
-        assert here == known(labels=labels.clone(), test_mask=nobody, **{name: mask.clone()})
+        here = known(labels=labels, test_mask=NOBODY)
+        assert here != known(labels=labels, test_mask=NOBODY, **{name: moved})
+        assert here == known(labels=labels.clone(), test_mask=NOBODY, **{name: mask.clone()})
+
+
+def test_other_labels_of_the_same_nodes_are_others():
+    for name in ("train_mask", "validation_mask"):
+        labels = NODES.labels.clone()
+        node = getattr(NODES, name).nonzero()[0]
+        labels[node] = (labels[node] + 1) % 3
+        assert known(labels=labels) != known()
+
+
+def test_labels_of_nobody_in_a_mask_change_nothing():
+    labels = NODES.labels.clone()
+    labels[NODES.test_mask] = (labels[NODES.test_mask] + 1) % 3
+    assert known(labels=labels) == known()
+    assert hash(known(labels=labels)) == hash(known())
 
 
 def test_another_number_of_classes_is_another():
@@ -33,11 +49,16 @@ def test_another_number_of_classes_is_another():
     assert known(class_names=()) == known(class_names=())
 
 
+def test_another_seed_or_other_features_are_others():
+    assert known(seed=1) != known()
+    assert known(features=NODES.features + 1) != known()
+
+
 def test_the_model_never_sees_who_is_tested(monkeypatch):
     seen = []
-    monkeypatch.setattr(moments, "_remembered", seen.append)
+    monkeypatch.setattr(remembered, "_remembered", seen.append)
     assert bool(NODES.test_mask.any())
-    moments.edge_free(NODES, 7)
+    remembered.edge_free(NODES, 7)
     (found,) = seen
     assert not bool(found.nodes.test_mask.any())
     assert found.seed == 7

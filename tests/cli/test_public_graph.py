@@ -10,6 +10,7 @@ import torch
 from gcon.cli import app as cli
 from gcon.interop.tables import read_nodes, read_public_edges
 from gcon.predict.public_graph import predict_on_public_graph
+from gcon.privacy.ledger_file import FileLedger
 from gcon.privacy.statement import ACCESS_PROMISES
 from gcon.release.read import load_release
 
@@ -151,3 +152,13 @@ def test_columns_of_public_edges_can_be_named(run, world):
 def test_other_verbs_know_no_public_edges(run, world, verb):
     code, out = run(*verb, *shown(world), "--json")
     assert (code, json.loads(out)["error"]) == (2, "UsageError")
+
+
+def test_a_link_to_private_edges_pays_the_ledger_of_the_file_itself(run, world, monkeypatch):
+    monkeypatch.chdir(world)
+    (world / "alias.csv").symlink_to(world / "private/edges.csv")
+    given = ["--edges", "alias.csv", "--nodes", world / "private/nodes.csv"]
+    before = FileLedger(world / "private/edges.csv.ledger").total().epsilon
+    assert run("train", *given, "--mechanism", "paper", "--epsilon", 1, "--out", world / "second", "--quiet")[0] == 0
+    assert FileLedger(world / "private/edges.csv.ledger").total().epsilon == before + 1
+    assert not (world / "alias.csv.ledger").exists()

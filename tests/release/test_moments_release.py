@@ -190,6 +190,7 @@ def test_an_honest_forgery_is_read(with_sums, folder):
 
 
 FIRST = "settings.statistics.0"
+PROMISED = trained("sums", randomness=SystemRandomness())
 HUGE = 10**400
 
 
@@ -224,15 +225,14 @@ HUGE = 10**400
         ("settings.statistics.2.share", 0.9, "add to at most 1"),
         ("settings.statistics.2.symmetric", True, "symmetric"),
         ("class_names", [{"type": "int", "value": 0}, {"type": "int", "value": 1}], "must be of type F32"),
-        ("receipt.randomness", "secure", None),
+        ("receipt.randomness", "secure", "does not say what follows from the model"),
+        ("settings.homophily", 0.125, "does not say what follows from the model"),
+        (f"{FIRST}.name", "other", "does not say what follows from the model"),
     ],
     ids=lambda value: str(value)[:40],
 )
 def test_settings_that_no_release_has_are_refused(with_sums, folder, path, value, message):
     forge(folder, put(path, value))
-    if message is None:  # words about the noise of a model without a promise: read, and nothing is promised
-        assert not load_release(folder).receipt.keeps_promise
-        return
     with pytest.raises(ReleaseFormatError, match=re.escape(message)):
         load_release(folder)
 
@@ -240,9 +240,7 @@ def test_settings_that_no_release_has_are_refused(with_sums, folder, path, value
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("settings.homophily", 0.125),
         ("settings.training_nodes", "0" * 64),
-        (f"{FIRST}.name", "other"),
         (f"{FIRST}.symmetric", False),
         *((f"{FIRST}.{name}", 0.25) for name in ("standard_deviation", "sensitivity", "share")),
     ],
@@ -292,3 +290,34 @@ def test_tensors_too_many_or_too_few_are_refused(folder):
         forge(folder)
         with pytest.raises(ReleaseFormatError, match=r"^model\.safetensors: must hold exactly the tensors answers"):
             load_release(folder)
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "message"),
+    [
+        (f"{FIRST}.standard_deviation", lambda value: 0.99 * value, "noise in 'statistics' is too small"),
+        (f"{FIRST}.standard_deviation", lambda value: 0.0, "noise in 'statistics' is too small"),
+        (f"{FIRST}.sensitivity", lambda value: 1.01 * value, "noise in 'statistics' is too small"),
+        (f"{FIRST}.share", lambda value: 0.9 * value, "noise in 'statistics' is too small"),
+        ("receipt.plan.distance", lambda value: 1.01 * value, "smaller budget than the distance"),
+        ("receipt.plan.distance", lambda value: None, "without a Gaussian distance"),
+        ("receipt.budget.epsilon", lambda value: 0.99 * value, "smaller budget than the distance"),
+        ("receipt.budget.delta", lambda value: 0.9 * value, "smaller budget than the distance"),
+        ("receipt.budget", lambda value: {"epsilon": 0.0, "delta": 0.0}, "smaller budget than the distance"),
+        ("receipt.randomness", lambda value: "Seeded: no promise", "claims a promise where there is none"),
+    ],
+)
+def test_a_promise_that_the_numbers_contradict_is_refused(tmp_path, path, change, message):
+    save_release(PROMISED, tmp_path / "release")
+    load_release(tmp_path / "release")
+
+    def forged(document):
+        *parents, last = path.split(".")
+        place = document
+        for name in parents:
+            place = place[int(name)] if name.isdigit() else place[name]
+        place[last] = change(place[last])
+
+    forge(tmp_path / "release", forged)
+    with pytest.raises(ReleaseFormatError, match=re.escape(message)):
+        load_release(tmp_path / "release")

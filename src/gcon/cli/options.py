@@ -11,7 +11,7 @@ import typer
 from gcon.errors import InputError
 from gcon.propagate.influence import InfluenceBound
 
-MOST_BYTES = 2**16
+MOST_BYTES = 2**14  # tomllib needs memory with the square of the length
 
 
 def _read_config(context: typer.Context, path: Path | None) -> Path | None:
@@ -32,9 +32,8 @@ def _read_config(context: typer.Context, path: Path | None) -> Path | None:
     values = {key.replace("-", "_"): value for key, value in content.items()}
     unknown = sorted(set(values) - {name for name in known if name})
     if unknown:
-        raise typer.BadParameter(
-            f"has keys that this verb does not know: {', '.join(key[:80] for key in unknown[:8])}. Keys are the verb's long options."
-        )
+        shown = ", ".join(key[:80] for key in unknown[:8])
+        raise typer.BadParameter(f"has keys that this verb does not know: {shown}. Keys are the verb's long options.")
     context.default_map = {**(context.default_map or {}), **values}
     return path
 

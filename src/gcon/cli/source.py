@@ -181,7 +181,8 @@ def public_files(
     if nodes is None or public_edges is None:
         rule = "are needed for public-graph"
         raise InputError("--public-edges, --nodes", rule=rule, got="one of them or none", fix="Pass both.")
-    if any(ledger_beside(path).exists() for path in (public_edges, public_edges.resolve())):
+    beside = public_edges.with_name(f"{public_edges.name}.ledger")
+    if beside.exists() or ledger_beside(public_edges.resolve()).exists():
         raise AccessRefusedError(
             f"A ledger lies beside {public_edges.name}: its edges have been used as private ones, and edges do not become "
             "public by being called so. Use access='own-edges' or 'none'."
@@ -190,8 +191,9 @@ def public_files(
 
 
 def ledger_beside(edges: Path) -> Path:
-    """Where the ledger of an edges file lies by default."""
-    return edges.with_name(f"{edges.name}.ledger")
+    """Where the ledger of an edges file lies by default: beside the file itself, also if a link led there."""
+    place = edges.resolve() if edges.is_symlink() or edges.parent.is_symlink() else edges
+    return place.with_name(f"{place.name}.ledger")
 
 
 def open_ledger(loaded: LoadedGraph | LoadedFeatures, path: Path | None) -> FileLedger:

@@ -59,12 +59,11 @@ def load_archive(path: Path, wanted: Sequence[str]) -> tuple[NDArray[Any] | None
         if found is not None and not isinstance(found, np.ndarray):
             raise ValueError("a member that is no array")
         file.seek(0)
-        matrix = scipy.sparse.load_npz(file) if found is None and "format" in names else None
+        matrix: Any = scipy.sparse.load_npz(file) if found is None and "format" in names else None
     if matrix is not None and matrix.format in ("csr", "csc", "bsr"):
         matrix.check_format(full_check=True)
-        if (
-            np.diff(matrix.indptr) < 0
-        ).any():  # which scipy takes on trust where the last is 0, and reads wherever they lead
+        # scipy takes them on trust where the last is not positive, and then reads and writes wherever they lead.
+        if (matrix.indptr[1:] < matrix.indptr[:-1]).any():
             raise ValueError("row pointers that fall")
     return found, matrix, names
 

@@ -26,7 +26,7 @@ def features_of_table(path: Path, frame: pl.DataFrame) -> tuple[Tensor | None, l
 
     if not frame.width:
         return None, [node_problem(path, "needs features", "no further column", "Add columns, or pass features_path.")]
-    nested = [name for name in frame.columns if isinstance(frame.schema[name], pl.List | pl.Array)]
+    nested = any(isinstance(dtype, pl.List | pl.Array) for dtype in frame.dtypes)
     if nested:
         if frame.columns != [LIST_COLUMN]:
             got = ", ".join(repr(name) for name in frame.columns[:5])

@@ -254,7 +254,7 @@ def _frame(
     if frame is None:
         got = f"{listed(repeated)} more than once"
         return None, [node_problem(path, "every column needs a name of its own", got, "Rename or drop one of them.")]
-    problems = _column_problems(path, frame, wanted=wanted, ignored=ignored)
+    problems = _column_problems(path, names, wanted=wanted, ignored=ignored)
     if not frame.height:
         problems.append(node_problem(path, "needs at least one node", "no rows", "Add the nodes."))
     return (None, problems) if problems else (frame, [])
@@ -280,10 +280,9 @@ def _features(
 
 
 def _column_problems(
-    path: Path, frame: pl.DataFrame, *, wanted: Sequence[str], ignored: Sequence[str]
+    path: Path, names: Sequence[str], *, wanted: Sequence[str], ignored: Sequence[str]
 ) -> list[Problem]:
     problems = []
-    names = frame.columns
     missing = [name for name in (*wanted, *ignored) if name not in names]
     if missing:
         got = f"no {listed(missing)} among {listed(names)}"

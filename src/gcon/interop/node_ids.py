@@ -102,8 +102,15 @@ def as_node_ids(ids: NodeIds | Sequence[object] | NDArray[Any]) -> NodeIds:
     if (values.ndim == 1 and values.dtype.kind in "iuU") or values.shape == (0,):
         import polars as pl
 
-        found = ids_of_series(pl.Series(values, dtype=pl.Int64 if not values.size else None))
-        unique = np.unique(values).size == values.size
+        # Not through numpy where words are given otherwise: it drops NULs at their end, and two ids could become one.
+        words = values.dtype.kind == "U" and not isinstance(ids, np.ndarray)
+        series = (
+            pl.Series([str(each) for each in ids])
+            if words
+            else pl.Series(values, dtype=pl.Int64 if not values.size else None)
+        )
+        found = ids_of_series(series)
+        unique = series.n_unique() == values.size
         if found is not None and unique and not (values.dtype.kind == "U" and bool((values == "").any())):
             return found
     raise InputError(

@@ -20,7 +20,7 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 BATCH = 1_000_000
 BLOCK = 2**24
 MOST_COLUMNS = 100_000
-LONGEST_WORD = 131_072  # bytes; the csv module has the same limit
+LONGEST_WORD = 2**16  # bytes
 FEW = 1024
 UNFIT = "unfit "  # how a type's name begins if a column is never read: polars or pyarrow may end the process over it
 
@@ -56,7 +56,8 @@ def _kind(dtype: Any) -> str:
         pyarrow.types.is_list(dtype) or pyarrow.types.is_large_list(dtype) or pyarrow.types.is_fixed_size_list(dtype)
     )
     inner = dtype.value_type if listing else value
-    plain = pyarrow.types.is_primitive(inner) or pyarrow.types.is_decimal128(inner) or pyarrow.types.is_binary(inner)
+    plain = pyarrow.types.is_primitive(inner) and not pyarrow.types.is_duration(inner)
+    plain = plain or pyarrow.types.is_decimal128(inner)
     return str(dtype) if plain or _is_text(inner) or pyarrow.types.is_null(inner) else f"{UNFIT}{dtype}"
 
 
@@ -85,9 +86,20 @@ def table_batches(path: Path, columns: Sequence[str], *, header: bool = True) ->
     for batch in batches(path, list(columns), header):
         # polars takes offsets, UTF-8 and the metadata of fields on trust, so it gets checked arrays under our names.
         batch.validate(full=True)
-        size += batch.nbytes
+        size += sum(_bytes_of(column) for column in batch.columns)
         check_room(path, size)
         yield pl.DataFrame([cast(pl.Series, pl.from_arrow(batch.column(name))).alias(name) for name in columns])
+
+
+def _bytes_of(column: Any) -> int:
+    """The size of a column, with words that are stored once counted as often as they occur."""
+    import pyarrow
+    import pyarrow.compute  # type: ignore[import-untyped]
+
+    if not (pyarrow.types.is_dictionary(column.type) and _is_text(column.type.value_type)):
+        return int(column.nbytes)
+    lengths = pyarrow.compute.binary_length(column.dictionary).cast(pyarrow.int64())
+    return int(pyarrow.compute.sum(lengths.take(column.indices)).as_py() or 0)
 
 
 def read_errors() -> tuple[type[BaseException], ...]:
@@ -124,7 +136,7 @@ def _rows_at_once(path: Path, columns: list[str]) -> int:
     with pyarrow.parquet.ParquetFile(path) as file:
         texts = [field.name for field in file.schema_arrow if field.name in columns and _is_text(_plain(field.type))]
     longest, rows = 1, BATCH
-    with pyarrow.parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False, buffer_size=2**16) as file:
+    with pyarrow.parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False) as file:
         for group in range(file.metadata.num_row_groups if texts else 0):
             try:
                 peek = next(file.iter_batches(1, row_groups=[group], columns=texts))

@@ -34,6 +34,8 @@ _SLACK = 1e-12  # shares may add to this much more than 1; the noise is larger b
 _LEAST_NOISE, _MOST_NOISE = 1e-150, 1e150
 _MOST_ROUNDING = 0.1  # of the sensitivity may be paid for float64 sums that are not exact
 _ROOT_HALF = math.sqrt(0.5) * (1 + 1e-15)
+_MOST_SHRINK = 1e-4  # of the distance: at tiny budgets float64 knows the privacy curve to fewer digits
+_MOST_DELTA = 0.5
 
 
 @final
@@ -115,9 +117,19 @@ def gaussian_release_plan(epsilon: float, delta: float) -> ReleasePlan:
         3.730632
     """
     budget = checked_budget(epsilon, delta)
+    if budget.delta > _MOST_DELTA:
+        raise InputError(
+            "delta",
+            rule=f"must be at most {_MOST_DELTA:g}: a promise that may fail more often than it holds is none",
+            got=repr(delta),
+            fix="Leave it out for min(1e-5, 1/(10 n)), or choose a small public constant, for instance 1e-5.",
+        )
     if math.isinf(budget.epsilon):
         return ReleasePlan(budget=Budget(math.inf, 0.0), distance=None)
-    return ReleasePlan(budget=budget, distance=(1 - _SLACK) / gaussian_multiplier(budget.epsilon, budget.delta))
+    largest, shrink = 1 / gaussian_multiplier(budget.epsilon, budget.delta), _SLACK
+    while gaussian_delta(budget.epsilon, (1 - shrink) * largest) > budget.delta and shrink < _MOST_SHRINK:
+        shrink *= 2
+    return ReleasePlan(budget=budget, distance=(1 - shrink) * largest)
 
 
 @final

@@ -32,6 +32,7 @@ _MORE_BITS = 64
 _ALLOWANCE = 2.0**-44  # relative error of the float64 formulas; libm's own must stay below 2^-46
 _ADDING = 2.0**-50  # rounding of x + scale Z next to a lattice point
 _BLOCK = 2**15
+_LARGEST = 1e300  # of numbers and of their quotients by the spacing: sums and products with noise stay in float64
 
 Floats = NDArray[np.float64]
 
@@ -96,13 +97,15 @@ def rounded_laplace(randomness: Randomness, values: Tensor, *, scale: float | Te
 def _rounded(randomness: Randomness, values: Tensor, scale: float | Tensor, spacing: float, law: _Law) -> Tensor:
     scales = torch.as_tensor(scale, dtype=torch.float64).expand(values.shape).reshape(-1).numpy()
     numbers = values.to(torch.float64).reshape(-1).numpy()
+    sizes = [float(np.abs(each).max(initial=0.0)) for each in (numbers, scales)]
     if (
         math.frexp(spacing)[0] != 0.5
-        or not ((scales > 0) & np.isfinite(scales)).all()
-        or not np.isfinite(numbers).all()
+        or not (scales > 0).all()
+        or not all(size < _LARGEST and size / spacing < _LARGEST for size in sizes)
     ):
         raise PlanMismatchError(
-            "Exact noise needs finite values, a positive scale, and a spacing that is a power of two."
+            f"Exact noise needs a spacing that is a power of two, a positive scale, and finite values: below {_LARGEST:g}, "
+            "and below so many spacings."
         )
     points = np.empty_like(numbers)
     for start in range(0, len(numbers), _BLOCK):

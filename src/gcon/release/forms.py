@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from torch import Tensor
 
+from gcon.calibrate.gaussian import gaussian_delta
 from gcon.encode.encoder import Encoder
 from gcon.errors import check_number
 from gcon.losses.convex import loss_by_name
@@ -24,9 +25,10 @@ from gcon.propagate.schemes import Schemes
 from gcon.release.model import ModelSettings, ReleasedModel
 from gcon.release.moments_model import MomentsModel, MomentsSettings
 from gcon.release.published import PublishedModel
-from gcon.release.strict import NUMBER, RELEASE, WORDS, exactly, refuse, with_infinity
+from gcon.release.strict import NUMBER, RELEASE, TENSORS, WORDS, exactly, refuse, with_infinity
 
 Layout = dict[str, tuple[str, tuple[int, ...]]]
+_ROW_SLACK = 1e-3  # probabilities are kept in single precision
 ModelT = TypeVar("ModelT", bound=PublishedModel)
 _SLACK = 1e-9  # shares may add to this much more than 1, by rounding
 
@@ -165,6 +167,10 @@ class _MomentsForm(Form[MomentsModel]):
 
     def build(self, record: Mapping[str, Any], tensors: Mapping[str, Tensor], common: Common) -> MomentsModel:
         names = ("name", "standard_deviation", "symmetric", "sensitivity", "share")
+        if common.receipt.keeps_promise:
+            self._check_promise(record, common.receipt)
+        for name in ("answers", "cached"):
+            _check_answers(tensors.get(name), name)
         return MomentsModel(
             answers=tensors["answers"],
             cached=tensors.get("cached"),
@@ -180,6 +186,18 @@ class _MomentsForm(Form[MomentsModel]):
             ),
             receipt=common.receipt,
         )
+
+    def _check_promise(self, record: Mapping[str, Any], receipt: Receipt) -> None:
+        """The noise of the statistics is what the promise needs. `gcon statement --verify` checks more, by other code."""
+        distance, budget = receipt.plan.get("distance"), receipt.budget
+        if type(distance) not in NUMBER or not 0 < float(distance) < math.inf:  # type: ignore[arg-type]
+            refuse(RELEASE, "'receipt' claims a promise without a Gaussian distance in its plan")
+        if gaussian_delta(budget.epsilon, float(distance)) > budget.delta:  # type: ignore[arg-type]
+            refuse(RELEASE, "'receipt' claims a smaller budget than the distance in its plan costs")
+        for entry in record["statistics"]:
+            needed = entry["sensitivity"] / (float(distance) * math.sqrt(max(entry["share"], 1e-300)))  # type: ignore[arg-type]
+            if entry["sensitivity"] > 0 and not entry["standard_deviation"] >= needed:
+                refuse(RELEASE, "'receipt' claims a promise that the noise in 'statistics' is too small for")
 
 
 _FORMS: dict[str, Form[Any]] = {ReleasedModel.method: _PaperForm(), MomentsModel.method: _MomentsForm()}
@@ -235,6 +253,14 @@ def built_encoder(facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> En
     parts = {name.removeprefix("encoder."): each for name, each in tensors.items() if name.startswith("encoder.")}
     absent = dict.fromkeys(("hidden_weight", "hidden_bias", "centre"))
     return Encoder(**{**absent, **parts}, unit_input=facts["unit_input"])  # type: ignore[arg-type]
+
+
+def _check_answers(table: Tensor | None, name: str) -> None:
+    """Rows are probabilities."""
+    if table is None:
+        return
+    if bool((table < 0).any()) or not bool(((table.double().sum(dim=1) - 1).abs() <= _ROW_SLACK).all()):
+        refuse(TENSORS, f"'{name}' must hold class probabilities, row by row")
 
 
 def _check_training_nodes(checksum: str) -> None:

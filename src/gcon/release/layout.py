@@ -31,20 +31,24 @@ RECEIPT_WORDS = ("time", "data_set", "protected_change", "mechanism", "purpose",
 
 def release_files(model: PublishedModel) -> dict[str, bytes]:
     """All files of a release and their bytes; `release.json` comes last."""
-    statement = model.statement()
     try:
-        files = {
-            TENSORS: bytes_from_tensors(named_tensors(model)),
-            "privacy.json": canonical({"sentences": list(statement.sentences), "fields": statement.fields}),
-            "privacy.md": privacy_page(model).encode(),
-            "README.md": model_card(model).encode(),
-        }
+        files = {TENSORS: bytes_from_tensors(named_tensors(model)), **texts(model)}
         document = _unsigned(model) | {"files": {name: file_record(content) for name, content in files.items()}}
         return files | {RELEASE: canonical(document | {"checksum": digest(canonical(document))})}
     except InputError:
         raise
     except (AttributeError, TypeError, ValueError) as error:
         raise unfit(f"something else: {error}") from error
+
+
+def texts(model: PublishedModel) -> dict[str, bytes]:
+    """The files for people, and the statement as data: all of it follows from the model."""
+    statement = model.statement()
+    return {
+        "privacy.json": canonical({"sentences": list(statement.sentences), "fields": statement.fields}),
+        "privacy.md": privacy_page(model).encode(),
+        "README.md": model_card(model).encode(),
+    }
 
 
 def _unsigned(model: PublishedModel) -> dict[str, object]:

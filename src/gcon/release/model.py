@@ -51,7 +51,7 @@ class ReleasedModel(PublishedModel):
     accesses = ("none", "own-edges", "public-graph")
     choices = (
         "the settings were given by the operator or are the defaults; the program chose nothing by looking at private edges. "
-        "What `gcon tune` chooses for a price is a release of its own, in the ledger."
+        "What gcon tune chooses for a price is a release of its own, in the ledger."
     )
 
     weights: Tensor

@@ -16,8 +16,9 @@ from safetensors.torch import load as tensors_from_bytes
 from torch import Tensor
 
 from gcon.errors import InputError, ReleaseFormatError
-from gcon.privacy.budget import Budget
+from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.protected_change import ONE_UNDIRECTED_EDGE
+from gcon.privacy.randomness import SystemRandomness
 from gcon.privacy.receipt import Receipt
 from gcon.release.forms import (
     Common,
@@ -37,11 +38,14 @@ from gcon.release.layout import (
     canonical,
     digest,
     file_record,
+    texts,
 )
 from gcon.release.published import PublishedModel
 from gcon.release.strict import NUMBER, RELEASE, TENSORS, WORDS, exactly, refuse, with_infinity
+from gcon.version import __version__
 
 MOST_TEXT_BYTES = 16 * 2**20
+MOST_VALUES = 250_000  # in release.json: each takes far more memory than its two or three bytes in the file
 MOST_TENSOR_BYTES = 4 * 2**30
 MOST_HEADER_BYTES = 2**20
 
@@ -80,6 +84,10 @@ def load_release(folder: str | os.PathLike[str]) -> PublishedModel:
     tensors = _tensors(_read(home, TENSORS, most=MOST_TENSOR_BYTES, record=records[TENSORS], layout=layout))
     common = Common(encoder=built_encoder(facts, tensors), class_names=names, receipt=receipt)
     model: PublishedModel = form.build(settings, tensors, common)
+    if document["libraries"].get("gcon") == __version__:  # another version may word its pages otherwise
+        for name, text in texts(model).items():
+            if file_record(text) != records[name]:
+                refuse(name, "does not say what follows from the model")
     return model
 
 
@@ -120,6 +128,8 @@ def _read(
 
 def _document(content: bytes) -> dict[str, Any]:
     """The content of release.json, if it is exactly what `save_release` wrote."""
+    if sum(content.count(mark) for mark in (b",", b"[", b"{")) > MOST_VALUES:
+        refuse(RELEASE, f"holds more than {MOST_VALUES} values, as no release does")
     try:
         document = json.loads(content.decode())
         if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -164,9 +174,9 @@ def _receipt(record: dict[str, Any]) -> Receipt:
     )
     if given["protected_change"] != ONE_UNDIRECTED_EDGE.name:
         refuse(RELEASE, "'protected_change' in 'receipt' is one that this gcon does not know", "Install a newer gcon.")
-    seeded = given["randomness"].startswith("seeded") and budget.epsilon > 0
+    insecure = given["randomness"] != SystemRandomness.source and budget != NOTHING
     no_limit, _ = math.isinf(budget.epsilon), math.isinf(total.epsilon)  # whole numbers beyond all floats end here
-    if given["keeps_promise"] and (seeded or no_limit):
+    if given["keeps_promise"] and (insecure or no_limit):
         refuse(RELEASE, "'receipt' claims a promise where there is none (a seed, or infinite epsilon)")
     return Receipt(**{**given, "budget": budget, "total": total, "plan": with_infinity(given["plan"])})
 

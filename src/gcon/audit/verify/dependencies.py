@@ -2,12 +2,11 @@
 
 pip-audit ends with success also where its source of advisories knows none of the packages, so its word alone is not taken:
 
-| what is found                                                     | said            | exit code |
-|-------------------------------------------------------------------|-----------------|-----------|
-| no pip-audit, no answer, or a source that does not know a version | NOT AUDITED     | 0         |
-| with well-known vulnerabilities (`CANARY`), or any package        |                 |           |
-| packages looked up, none with a known vulnerability               | AUDITED         | 0         |
-| a known vulnerability                                             | VULNERABLE      | 1         |
+| what is found                                                                    | said        | exit code |
+|----------------------------------------------------------------------------------|-------------|-----------|
+| no pip-audit, no answer, or a source that knows no package, or not the `CANARY`  | NOT AUDITED | 0         |
+| packages looked up, none with a known vulnerability                              | AUDITED     | 0         |
+| a known vulnerability                                                            | VULNERABLE  | 1         |
 
 The standard library alone, so that it also runs where nothing of ours is installed.
 """
@@ -70,7 +69,9 @@ def audit_dependencies(ask: Ask = ask_pip_audit) -> Outcome:
     vulnerable = [_told(entry) for entry in looked_up if entry["vulns"]]
     missing = f"\nNot looked up ({len(left_out)}): {', '.join(left_out)}." if left_out else ""
     if vulnerable:
-        return Outcome("\n".join([f"VULNERABLE: {len(vulnerable)} of {len(looked_up)} packages.", *vulnerable]) + missing, 1)
+        return Outcome(
+            "\n".join([f"VULNERABLE: {len(vulnerable)} of {len(looked_up)} packages.", *vulnerable]) + missing, 1
+        )
     return Outcome(f"AUDITED: {len(looked_up)} packages, none with a known vulnerability.{missing}", 0)
 
 
@@ -88,12 +89,17 @@ def _dependencies(output: str, errors: str) -> list[dict[str, object]] | str:
 
 def _told(entry: dict[str, object]) -> str:
     vulnerabilities = entry["vulns"] if isinstance(entry["vulns"], list) else []
-    told = [f"{each.get('id')} (repaired in {', '.join(each.get('fix_versions', [])) or 'none'})" for each in vulnerabilities]
+    told = [
+        f"{each.get('id')} (repaired in {', '.join(each.get('fix_versions', [])) or 'none'})"
+        for each in vulnerabilities
+    ]
     return f"  {entry.get('name')} {entry.get('version')}: {'; '.join(told)}"
 
 
 def _not_audited(reason: str) -> Outcome:
-    return Outcome(f"NOT AUDITED: no advisory was looked up ({reason}). Nothing is known, good or bad; run it elsewhere.", 0)
+    return Outcome(
+        f"NOT AUDITED: no advisory was looked up ({reason}). Nothing is known, good or bad; run it elsewhere.", 0
+    )
 
 
 def main() -> int:

@@ -1,0 +1,141 @@
+"""Numbers of Gaussian releases: plans at tiny and huge budgets, scales that are never rounded down, bytes that are drawn."""
+
+import math
+import re
+from fractions import Fraction
+
+import mpmath
+import networkx
+import numpy as np
+import pytest
+import torch
+
+from gcon.calibrate.gaussian import gaussian_delta, gaussian_multiplier
+from gcon.errors import InputError
+from gcon.graphs.edges import public_edges
+from gcon.mechanisms import gaussian_release
+from gcon.mechanisms.gaussian_release import (
+    GaussianRelease,
+    JointStage,
+    Portion,
+    add_noise,
+    gaussian_release_plan,
+    release_jointly,
+)
+from gcon.privacy.budget import Budget
+from gcon.privacy.randomness import SystemRandomness
+from gcon.statistics.edge_moments import EdgeMoments
+from gcon.statistics.neighbour_rows import NeighbourRows
+
+SIZE, WIDTH = 12, 4
+EDGES = public_edges(torch.tensor(list(networkx.gnp_random_graph(SIZE, 0.4, seed=2).edges)).T, SIZE)
+ROWS = torch.randn(SIZE, WIDTH, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+MOMENTS, SUMS = EdgeMoments(ROWS), NeighbourRows(ROWS)
+
+
+# --- plans ------------------------------------------------------------------------------------------------------------
+
+
+def exact_delta(epsilon, distance):
+    with mpmath.workdps(60):
+        epsilon, distance = mpmath.mpf(epsilon), mpmath.mpf(distance)
+        below = mpmath.ncdf(-distance / 2 - epsilon / distance)
+        return mpmath.ncdf(distance / 2 - epsilon / distance) - mpmath.exp(epsilon) * below
+
+
+@pytest.mark.parametrize("delta", [1e-5, 1e-6, 1e-12])
+def test_no_valid_budget_is_refused_for_the_noise_of_float64(delta):
+    refused_once = 0
+    for epsilon in [0.00012238249369681925, *np.geomspace(1e-4, 10, 400).tolist()]:
+        plan = gaussian_release_plan(epsilon, delta)
+        assert plan.budget == Budget(epsilon, delta)
+        assert gaussian_delta(epsilon, plan.distance) <= delta
+        largest = 1 / gaussian_multiplier(epsilon, delta)
+        assert (1 - 1e-9) * largest <= plan.distance < largest
+        if plan.distance < (1 - 1.5e-12) * largest:
+            refused_once += 1
+            assert exact_delta(epsilon, plan.distance) <= delta
+    assert refused_once > 10  # the test would be idle without them
+
+
+@pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.5])
+def test_tiny_epsilons_have_a_plan(delta):
+    for epsilon in np.geomspace(1e-12, 1e-4, 40).tolist():
+        plan = gaussian_release_plan(epsilon, delta)
+        assert exact_delta(epsilon, plan.distance) <= delta
+        assert plan.distance >= (1 - 2e-4) / gaussian_multiplier(epsilon, delta)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, math.inf])
+def test_delta_above_one_half_is_refused_in_words(epsilon):
+    gaussian_release_plan(epsilon, 0.5)
+    for delta in (math.nextafter(0.5, 1), 0.9, 0.999999):
+        with pytest.raises(InputError, match=rf"delta: must be at most 0\.5.*got {re.escape(repr(delta))}.*1e-5"):
+            gaussian_release_plan(epsilon, delta)
+
+
+# --- scales -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def scales(monkeypatch):
+    """The scales that noise is drawn with."""
+    seen = []
+
+    def drawing(randomness, values, *, scale, spacing):
+        seen.append(torch.as_tensor(scale, dtype=torch.float64).expand(values.shape).tolist())
+        return values
+
+    monkeypatch.setattr(gaussian_release, "rounded_gaussian", drawing)
+    return seen
+
+
+def test_scales_off_the_diagonal_are_never_below_sigma_over_root_two(scales):
+    generator = np.random.default_rng(3)
+    diagonal = [row == column for row in range(WIDTH) for column in range(row, WIDTH)]
+    for sigma in (10.0 ** generator.uniform(-20, 20, 200)).tolist():
+        scales.clear()
+        add_noise(MOMENTS.of(EDGES), sigma, MOMENTS, SystemRandomness())
+        (found,) = scales
+        assert len(found) == len(diagonal)
+        for scale, on in zip(found, diagonal, strict=True):
+            square, needed = Fraction(scale) ** 2, Fraction(sigma) ** 2 / (1 if on else 2)
+            assert needed <= square <= needed * (1 + Fraction(1, 10**14))
+        scales.clear()
+        add_noise(SUMS.of(EDGES), sigma, SUMS, SystemRandomness())
+        assert scales == [[[sigma] * WIDTH] * SIZE]
+
+
+def test_together_the_portions_are_within_the_distance_in_fractions(scales):
+    for shares in ((1.0,), (0.1,) * 10, (1 / 3, 1 / 3, 1 / 3), (0.7, 0.3)):
+        portions = [Portion((SUMS, MOMENTS)[place % 2], share) for place, share in enumerate(shares)]
+        mechanism = release_jointly(portions, epsilon=0.7, delta=1e-6, method="test")
+        out = mechanism.apply(EDGES, SystemRandomness())
+        moved = sum((Fraction(one.sensitivity) / Fraction(one.standard_deviation)) ** 2 for one in out)
+        assert moved <= Fraction(mechanism.plan.distance) ** 2
+
+
+# --- bytes ------------------------------------------------------------------------------------------------------------
+
+
+class Counting:
+    """System randomness that knows what was taken from this very object."""
+
+    source, keeps_promise = "counting", True
+
+    def __init__(self):
+        self.taken = []
+
+    def take(self, count):
+        self.taken.append(count)
+        return SystemRandomness().take(count)
+
+
+def test_all_noise_comes_from_the_source_that_was_given():
+    """Of another source nobody would know whether it can be predicted: the ledger speaks of this one."""
+    stages = (JointStage([Portion(MOMENTS, 0.2), Portion(SUMS, 0.3)]), lambda released: [Portion(MOMENTS, 0.5)])
+    mechanism = GaussianRelease(plan=gaussian_release_plan(1.0, 1e-5), stages=stages, method="test")
+    source = Counting()
+    mechanism.apply(EDGES, source)
+    symmetric, plain = 16 * (WIDTH * (WIDTH + 1) // 2 // 2), 16 * (SIZE * WIDTH // 2)
+    assert [taken for taken in source.taken if taken != 8] == [symmetric, plain, symmetric]  # 8: a word more, rarely

@@ -1,0 +1,77 @@
+"""Sensitivities are those of the numbers that are really added: rows in fixed point, and the rounding on both sides."""
+
+import itertools
+from fractions import Fraction
+
+import mpmath
+import pytest
+import torch
+
+from gcon.graphs.edges import public_edges
+from gcon.statistics import edge_moments, neighbour_rows
+from gcon.statistics.edge_moments import EdgeMoments
+from gcon.statistics.neighbour_rows import NeighbourRows
+
+WIDE = torch.float64
+
+
+def whole_rows(rows, bits):
+    """Fixed point once more: whole numbers and units, powers of two for which column sums are below 2^bits."""
+    columns, units = [], []
+    for column in rows.T.tolist():
+        total, unit = sum(abs(Fraction(number)) for number in column), Fraction(1)
+        while total >= unit * 2**bits:
+            unit *= 2
+        while total < unit * 2 ** (bits - 1):
+            unit /= 2
+        columns.append([round(Fraction(number) / unit) for number in column])
+        units.append(unit)
+    return columns, units
+
+
+@pytest.mark.parametrize("size", [9_000, 20_000])
+def test_moments_pay_for_the_last_rounding_on_both_sides(size):
+    """Parallel rows, as large as they come: the complete graph rounds its entries by 2^-53 each, before and after."""
+    lengths = 1 - 1e-3 * torch.rand(size, 1, generator=torch.Generator().manual_seed(4), dtype=WIDE)
+    rows = lengths * torch.tensor([[0.6, 0.8]], dtype=WIDE)
+    columns, units = whole_rows(rows, 31)
+    with mpmath.workdps(40):
+        squares = sorted(
+            sum((number * unit) ** 2 for number, unit in zip(row, units, strict=True))
+            for row in zip(*columns, strict=True)
+        )
+        first, second = (mpmath.sqrt(mpmath.mpf(s.numerator) / s.denominator) for s in squares[:-3:-1])
+        entries = [
+            (sum(columns[a]) * sum(columns[b]) - sum(x * y for x, y in zip(columns[a], columns[b], strict=True)))
+            * units[a]
+            * units[b]
+            for a, b in itertools.product(range(2), repeat=2)
+        ]
+        rounding = mpmath.ldexp(mpmath.norm([mpmath.mpf(e.numerator) / e.denominator for e in entries]), -53)
+        needed = 2 * first * second * (1 + mpmath.mpf(10) ** -9) + 2 * rounding
+        assert rounding > 2e-9 * first * second  # it matters beside the allowance of lengths
+        moments = EdgeMoments(rows)
+        assert moments.rounding >= rounding
+        assert needed <= moments.sensitivity <= needed * (1 + 1e-8)
+
+
+@pytest.mark.parametrize("kind", [EdgeMoments, NeighbourRows])
+@pytest.mark.parametrize("bits", [5, 6, 8])
+def test_lengths_are_measured_after_rounding_to_fixed_point(monkeypatch, kind, bits):
+    """With few bits rounding lengthens rows visibly; an edge between the two longest moves the sums by all of it."""
+    monkeypatch.setattr(edge_moments, "_BITS", bits)
+    monkeypatch.setattr(neighbour_rows, "_BITS", bits)
+    generator, longer = torch.Generator().manual_seed(5), 0
+    for _ in range(40):
+        rows = 0.3 + 0.05 * torch.rand(8, 3, generator=generator, dtype=WIDE)
+        statistic = kind(rows)
+        nothing = statistic.of(public_edges(torch.zeros(2, 0, dtype=torch.int64), 8))
+        moved = []
+        for pair in itertools.combinations(range(8), 2):
+            value = statistic.of(public_edges(torch.tensor(pair)[:, None], 8))
+            moved.append(float(torch.linalg.matrix_norm(value - nothing)))
+        assert 0 < max(moved) <= statistic.sensitivity
+        lengths = rows.norm(dim=1).topk(2).values
+        bare = 2 * lengths.prod() if kind is EdgeMoments else lengths.norm()
+        longer += max(moved) > float(bare) * (1 + 1e-6)
+    assert longer > 5

@@ -84,7 +84,8 @@ def main() -> None:
         "",
         f"Made by `python -m gcon.experiments.unseen --out DIR`: {given.runs} runs, mean and standard error of the share of",
         "right answers on a quarter of the test nodes, kept out of training with their edges. Epsilon",
-        f"{EPSILON:g}, delta {DELTA:g}, seeded noise. The students answer for all nodes here, also for the neighbours that were in training.",
+        f"{EPSILON:g}, delta {DELTA:g}, seeded noise. The students answer for all nodes here, also for the neighbours that",
+        "were in training.",
         "",
     ]
     write_whole(given.out / "unseen.md", "\n".join([*head, *lines, ""]))

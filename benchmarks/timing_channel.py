@@ -138,13 +138,14 @@ def main() -> int:
     arguments = parser.parse_args()
     given = graphs(arguments.nodes, arguments.degree)
     load = os.getloadavg()[0] / (os.cpu_count() or 1)
-    print(f"{arguments.nodes} nodes, mean degree about {arguments.degree:g}, {arguments.repeats} runs each (ten")
+    runs = arguments.repeats
     print(
-        f"times as many of short ones), interleaved; {torch.get_num_threads()} threads, load {load:.1f} a core before the start"
+        f"{arguments.nodes} nodes, mean degree about {arguments.degree:g}; {runs} runs of each, {10 * runs} of short ones,"
     )
+    print(f"interleaved; {torch.get_num_threads()} threads, load {load:.1f} a core before the start")
     print(f"{'work':16s} {'clock':9s} {'against':17s} {'median ms':>9s}  {'difference ms':24s} AUC")
     for name, work in works(given["graph"].graph).items():
-        for clock, times in measured(work, given, arguments.repeats).items():
+        for clock, times in measured(work, given, runs).items():
             first = times.pop("graph")
             for other, second in times.items():
                 gap, low, high = with_interval(difference, first, second)

@@ -82,7 +82,7 @@ def main() -> None:
     head = [
         "# Nodes never seen",
         "",
-        f"Made by `python -m gcon.experiments.unseen --out DIR`: {given.runs} runs, mean and standard error of the share of",
+        f"Made by `python -m gcon.experiments.unseen --runs {given.runs} --out DIR`: mean and standard error of the share of",
         "right answers on a quarter of the test nodes, kept out of training with their edges. Epsilon",
         f"{EPSILON:g}, delta {DELTA:g}, seeded noise. The students answer for all nodes here, also for the neighbours that",
         "were in training.",

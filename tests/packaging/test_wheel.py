@@ -69,6 +69,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert {name.split("/")[0] for name in names} == {"gcon", re.sub(r"-py3-none-any\.whl$", ".dist-info", wheel.name)}
     core = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:") and "extra ==" not in line]
     assert {re.split(r"[ <>=~]", line.removeprefix("Requires-Dist: "))[0] for line in core} == {
+        "mpmath",
         "numpy",
         "safetensors",
         "scikit-learn",

@@ -105,7 +105,11 @@ def test_the_ledger_holds_the_plan_of_the_paid_choice(graph, small_grid):
     ledger = gcon.MemoryLedger("circles")
     tune_paid(graph, Settings(epsilon=1.0), pay=0.1, ledger=ledger, randomness=SystemRandomness, draws=1)
     (entry,) = ledger.entries()
-    assert entry.request.plan == {"epsilon": 0.1, "sensitivity": 2}
+    assert entry.request.plan == {
+        "epsilon": 0.1,
+        "sensitivity": 2,
+        "noise": "permute and flip, sampled exactly",
+    }
     assert entry.request.mechanism == "private selection"
     assert entry.request.cost == gcon.Budget(0.1, 0.0)
     assert entry.outcome == "released"

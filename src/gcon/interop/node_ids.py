@@ -111,7 +111,7 @@ def as_node_ids(ids: NodeIds | Sequence[object] | NDArray[Any]) -> NodeIds:
         )
         found = ids_of_series(series)
         unique = series.n_unique() == values.size
-        if found is not None and unique and not (values.dtype.kind == "U" and bool((values == "").any())):
+        if found is not None and unique and not (values.dtype.kind == "U" and bool((series == "").any())):
             return found
     raise InputError(
         "ids",

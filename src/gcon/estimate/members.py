@@ -9,6 +9,7 @@ from itertools import product
 
 import torch
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 from torch.nn.functional import nll_loss
 
@@ -56,7 +57,8 @@ def softmax_regression(rows: Tensor, taught: Taught, num_classes: int, penalty: 
         answers[:, seen] = 1.0
         return answers
     model = LogisticRegression(C=1 / penalty, max_iter=100)
-    with warnings.catch_warnings():
+    # One thread: these products are small, and two thread pools (torch's and this one) would wait for each other.
+    with warnings.catch_warnings(), threadpool_limits(limits=1):
         warnings.simplefilter("ignore", ConvergenceWarning)  # stopping early regularises too
         model.fit(rows[mask].numpy(), labels[mask].numpy())
     answers[:, model.classes_] = torch.from_numpy(model.predict_proba(rows.numpy())).double()

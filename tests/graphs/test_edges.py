@@ -66,7 +66,7 @@ def test_counts_add_up(pairs):
     assert min(counts.self_loops, counts.duplicates, counts.kept) >= 0
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(pairs=pairs_on_eight_nodes)
 def test_private_and_public_entries_agree(pairs):
     bare, wrapped = public_edges(matrix(pairs), 8), open_private(private_edges(matrix(pairs), 8)[0])

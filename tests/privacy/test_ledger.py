@@ -151,7 +151,7 @@ def test_what_costs_nothing_is_recorded_at_a_full_ceiling():
     assert ledger.total() == NOTHING
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(asks=st.lists(st.builds(Budget, st.floats(0, 2), st.floats(0, 1e-5)), max_size=12))
 def test_no_sequence_of_asks_passes_the_ceiling(asks):
     ceiling = Budget(3.0, 2e-5)

@@ -18,7 +18,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from fuzz.contract import check
 
-FEW = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(
+    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 IDS = st.lists(
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6), min_size=2, max_size=6, unique=True
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -38,7 +39,7 @@ from gcon.release.gate import diagnose
 from gcon.release.published import PublishedModel
 
 
-class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """What all estimators share: reading graphs, paying, predicting under a named access.
 
     Subclasses say how a model is trained. All have the parameters `classes`, `ledger` and `random_state`.
@@ -49,12 +50,13 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     random_state: int | None
     model_: PublishedModel
 
+    @abstractmethod
     def _check_settings(self) -> None:
         """Raise `InputError` for wrong parameters, before anything is read."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _trained(self, graph: PrivateGraph, *, ledger: Ledger, randomness: Randomness) -> PublishedModel:
-        raise NotImplementedError
+        """The released model; pays the ledger before an edge is read."""
 
     def fit(
         self,

@@ -6,9 +6,11 @@ STAMP := $(VENV)/.installed
 BROWSER_STAMP := $(VENV)/.installed-browser
 DOCS_STAMP := $(VENV)/.installed-docs
 FUZZ_STAMP := $(VENV)/.installed-fuzz
+TRITON_STAMP := $(VENV)/.installed-triton
+GPU_PYTHON ?= python3
 MINUTES ?= 10
 
-.PHONY: setup demo test test-browser lint types imports unit format experiments benchmarks docs audit-deps fuzz clean
+.PHONY: setup demo test test-browser test-triton test-gpu lint types imports unit format experiments benchmarks docs audit-deps fuzz clean
 
 setup: $(STAMP)
 
@@ -49,6 +51,18 @@ test-browser: $(BROWSER_STAMP)
 $(BROWSER_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[browser]"
 	touch $(BROWSER_STAMP)
+
+# The GPU's kernels without a GPU: Triton interprets them. It is large, so `make test` does without.
+test-triton: $(TRITON_STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests_triton -n 2
+
+$(TRITON_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[triton]"
+	touch $(TRITON_STAMP)
+
+# On a machine with a GPU, with whatever torch is there: the kernels against the reference, and training on both devices.
+test-gpu:
+	PYTHONPATH=src $(GPU_PYTHON) -m pytest -p no:cacheprovider tests/device
 
 # The readers against hostile files, for MINUTES in all; exits with 1 when one broke the contract. `make test` replays the
 # corpus without atheris.

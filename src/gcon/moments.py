@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gcon.devices import chosen_device
 from gcon.errors import check_number
 from gcon.estimate.moments import MomentsEstimate
 from gcon.estimate.remembered import edge_free
 from gcon.estimate.student import train_student
-from gcon.graphs.edges import EdgeList
 from gcon.graphs.nodes import PublicNodes
+from gcon.graphs.source import Edges
 from gcon.mechanisms.gaussian_release import GaussianRelease, JointStage, gaussian_release_plan
 from gcon.mechanisms.neighbour_sums import BoundedEdges
 from gcon.privacy.boundary import Private
@@ -33,13 +34,16 @@ class MomentsTraining:
     Attributes:
         epsilon, delta: the budget; delta None means min(1e-5, 1/(10 n)) with n nodes.
         seed: of the edge-free networks; it has nothing to do with the noise and may be public.
+        device: where sums over edges run: `auto`, `cpu`, `cuda` or `cuda:NUMBER`.
     """
 
     epsilon: float
     delta: float | None = None
     seed: int = 0
+    device: str = "auto"
 
     def __post_init__(self) -> None:
+        chosen_device(self.device)
         checked_budget(self.epsilon, 0.5 if self.delta is None else self.delta)
         check_number(
             "encoder_seed",
@@ -53,7 +57,7 @@ class MomentsTraining:
 
 def train_moments(
     nodes: PublicNodes,
-    edges: Private[EdgeList],
+    edges: Private[Edges],
     training: MomentsTraining,
     *,
     ledger: Ledger,

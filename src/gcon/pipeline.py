@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import torch
+
 from gcon.calibrate.plan import check_ridge, make_plan
 from gcon.devices import chosen_device
 from gcon.encode.encoder import Encoder
 from gcon.encode.mlp import EncoderSettings, train_encoder
 from gcon.encode.pseudo_labels import Expansion, check_expansion, training_rows
 from gcon.errors import check_number
-from gcon.graphs.graph import PrivateGraph
+from gcon.graphs.graph import TrainableGraph
 from gcon.losses.convex import loss_by_name
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.privacy.budget import checked_budget, public_delta
@@ -78,7 +80,7 @@ class Settings:
 
 
 def train(
-    graph: PrivateGraph,
+    graph: TrainableGraph,
     settings: Settings,
     *,
     ledger: Ledger,
@@ -113,8 +115,14 @@ def train(
     rows = training_rows(nodes, encoder, settings.expand)
 
     progress("propagate")
-    device = chosen_device(settings.device)
-    aggregates = aggregate_privately(graph.edges, features, settings.schemes, bound=settings.influence, device=device)
+    aggregates = aggregate_privately(
+        graph.edges,
+        features,
+        settings.schemes,
+        bound=settings.influence,
+        device=chosen_device(settings.device),
+        rows=rows.mask,
+    )
 
     progress("calibrate")
     plan = make_plan(
@@ -130,7 +138,7 @@ def train(
 
     progress("perturb, solve and release")
     return release_model(
-        ObjectivePerturbation(plans=(plan,), mask=rows.mask, targets=rows.targets),
+        ObjectivePerturbation(plans=(plan,), mask=torch.ones(rows.count, dtype=torch.bool), targets=rows.targets),
         aggregates,
         encoder=encoder,
         settings=ModelSettings(

@@ -2,6 +2,7 @@
 
 import contextlib
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ import torch
 from gcon.encode import encoder as encoder_module
 from gcon.encode.encoder import Encoder, scaled_input
 from gcon.encode.mlp import EncoderSettings, train_encoder
+from gcon.encode.unit_rows import no_longer, unit_rows
 from gcon.errors import InputError
 
 
@@ -43,7 +45,7 @@ def test_the_centre_comes_off_before_scaling(nodes, encoder):
     hidden = encoder.hidden(nodes.features).double()
     shifted = hidden - encoder.centre
     expected = shifted / shifted.norm(dim=1, keepdim=True)
-    torch.testing.assert_close(encoder.encode(nodes.features), expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(encoder.encode(nodes.features), expected, rtol=0, atol=1e-10)
     afterwards = hidden / hidden.norm(dim=1, keepdim=True).clamp_min(1e-30) - encoder.centre
     assert not torch.allclose(encoder.encode(nodes.features), afterwards)
 
@@ -114,6 +116,58 @@ def test_an_encoder_of_embeddings():
     )
     assert plain.num_features == 2
     torch.testing.assert_close(
-        plain.encode(torch.tensor([[3.0, 4.0]])), torch.tensor([[0.6, 0.8]], dtype=torch.float64), rtol=0, atol=1e-14
+        plain.encode(torch.tensor([[3.0, 4.0]])), torch.tensor([[0.6, 0.8]], dtype=torch.float64), rtol=0, atol=1e-10
     )
     assert plain.probabilities(torch.tensor([[2.0, 1.0]])).argmax() == 0
+
+
+def exact_length_squared(row):
+    return sum(Fraction(float(value)) ** 2 for value in row)
+
+
+@pytest.mark.parametrize("width", [2, 5, 64])
+def test_rows_in_single_precision_are_no_longer_either(width):
+    generator = torch.Generator().manual_seed(width)
+    scales = 10.0 ** torch.randint(-30, 30, (300, 1), generator=generator)
+    rows = unit_rows(torch.randn(300, width, generator=generator) * scales)
+    found = no_longer(rows, torch.float32)
+    assert found.dtype == torch.float32
+    assert all(exact_length_squared(row) <= 1 for row in found)
+    assert bool((found.double().abs() <= rows.abs()).all())
+    torch.testing.assert_close(found.double(), rows, rtol=2**-22, atol=1e-38)
+    assert any(exact_length_squared(row) > 1 for row in rows.float())  # rounding to the nearest would not do
+
+
+def test_encoded_rows_in_single_precision(nodes, encoder):
+    found = encoder.encode(nodes.features, dtype=torch.float32)
+    assert torch.equal(found, no_longer(encoder.encode(nodes.features), torch.float32))
+    with pytest.raises(InputError, match=r"^dtype: "):
+        encoder.encode(nodes.features, dtype=torch.float16)
+
+
+def test_no_batch_is_larger_than_it_may_be(nodes, encoder, monkeypatch):
+    monkeypatch.setattr(encoder_module, "_BATCH_ROWS", 7)
+    sizes = []
+    scaled = encoder_module.scaled_input
+    monkeypatch.setattr(
+        encoder_module, "scaled_input", lambda rows, unit: sizes.append(len(rows)) or scaled(rows, unit=unit)
+    )
+    for method in (encoder.encode, encoder.hidden, encoder.probabilities, encoder.classes, encoder.mean_hidden):
+        method(nodes.features)
+    assert max(sizes) == 7
+    assert sum(sizes) == 5 * 120
+
+
+def test_classes_and_the_mean(nodes, encoder):
+    assert torch.equal(encoder.classes(nodes.features), encoder.probabilities(nodes.features).argmax(dim=1))
+    assert torch.equal(encoder.mean_hidden(nodes.features), encoder.hidden(nodes.features).double().mean(dim=0))
+
+
+def test_no_rows_at_all(encoder):
+    nothing = torch.empty(0, 8)
+    assert encoder.encode(nothing).shape == (0, 5)
+    assert encoder.probabilities(nothing).shape == (0, 3)
+
+
+def test_the_same_device_is_the_same_encoder(nodes, encoder):
+    assert torch.equal(encoder.on("cpu").encode(nodes.features), encoder.encode(nodes.features))

@@ -277,8 +277,8 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, parts, monkeypatch):
     write_edges(tmp_path / "e.csv", parts[1], num_nodes=30)
     before = (tmp_path / "e.csv").read_bytes()
 
-    def fail(self, path, **_):
-        path.write_text("half")
+    def fail(self, file, **_):
+        file.write(b"half")
         raise OSError("disk full")
 
     monkeypatch.setattr(pl.DataFrame, "write_csv", fail)

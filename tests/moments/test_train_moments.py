@@ -206,3 +206,10 @@ def test_the_seed_of_the_networks_is_not_that_of_the_noise(nodes, dense):
 
 def test_edges_come_in_as_private_ones_only():
     assert "Private" in str(inspect.signature(train_moments).parameters["edges"].annotation)
+
+
+def test_the_device_is_checked_before_anything_is_paid():
+    assert MomentsTraining(epsilon=1.0).device == "auto"
+    assert MomentsTraining(epsilon=1.0, device="cpu").device == "cpu"
+    with pytest.raises(InputError, match="device"):
+        MomentsTraining(epsilon=1.0, device="tpu")

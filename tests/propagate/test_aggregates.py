@@ -7,10 +7,12 @@ import torch
 
 from gcon.encode.unit_rows import unit_rows
 from gcon.errors import BoundaryError, UnprovenBoundError
+from gcon.graphs.edges import public_edges
 from gcon.privacy.boundary import Private
 from gcon.privacy.opening import map_private, open_private
 from gcon.propagate.aggregates import aggregate_privately
-from gcon.propagate.influence import edge_influence, feature_extent
+from gcon.propagate.fixed_point import column_units
+from gcon.propagate.influence import FeatureExtent, edge_influence, feature_extent
 from gcon.propagate.schemes import Schemes, propagate
 
 SCHEMES = Schemes(restart=0.3, steps=(0, 2, math.inf))
@@ -34,12 +36,36 @@ def test_no_edge_is_read_before_it_is_opened(edges, features):
 
 
 def test_the_bounds_are_those_of_the_public_numbers(edges, features):
+    """Those of the features in fixed point, half a unit an entry away, and of 4 units a step for rounding on both sides."""
     aggregates = aggregate_privately(Private(edges, "edges"), features, SCHEMES)
-    extent = feature_extent(features)
-    expected = edge_influence(SCHEMES, extent, num_nodes=edges.num_nodes)
-    assert expected.value <= aggregates.edge_influence <= expected.value * (1 + 2e-9)
+    extent, unit = feature_extent(features), float(column_units(features).norm())
+    rounded = FeatureExtent(extent.diameter + unit, extent.longest_row + unit / 2)
+    expected = edge_influence(SCHEMES, rounded, num_nodes=edges.num_nodes)
+    steps = min(SCHEMES.limit_iterations(edges.num_nodes), 1 / 0.3)
+    rounding = 4 * steps * unit / math.sqrt(3)
+    least = expected.value + 2 * edges.num_nodes * rounding
+    assert least <= aggregates.edge_influence <= expected.value * (1 + 2e-9) + 1.02 * (least - expected.value)
     assert aggregates.influence_bounds == expected.bounds
-    assert aggregates.longest_row == extent.longest_row
+    assert rounded.longest_row + rounding <= aggregates.longest_row <= extent.longest_row + unit + 1.02 * rounding
+    nearly = edge_influence(SCHEMES, extent, num_nodes=edges.num_nodes).value
+    assert nearly <= aggregates.edge_influence <= nearly * (1 + 1e-8) + 1e-9
+
+
+def test_features_of_zeros_have_no_influence(edges):
+    aggregates = aggregate_privately(Private(edges, "edges"), torch.zeros(edges.num_nodes, 2), SCHEMES)
+    assert aggregates.edge_influence == 0
+    assert not open_private(aggregates.value).any()
+
+
+@pytest.mark.parametrize("width", [1, 16, 4096, 20_000])
+@pytest.mark.parametrize("schemes", [Schemes(0.0, (1000,)), Schemes(0.001, (1000,)), Schemes(0.01, (math.inf,))])
+def test_unit_rows_stay_within_length_one_in_the_longest_walks(width, schemes):
+    rows = unit_rows(torch.randn(3, width, generator=torch.Generator().manual_seed(0)))
+    one = torch.zeros(1, width, dtype=torch.float64)
+    one[0, 0] = 1.0
+    edges = public_edges(torch.tensor([[0, 1], [1, 2]]), 4)
+    aggregates = aggregate_privately(Private(edges, "edges"), torch.cat([rows, unit_rows(one)]), schemes, bound="paper")
+    assert aggregates.longest_row <= 1
 
 
 def test_no_row_is_longer_than_it_says(edges, features):
@@ -51,7 +77,7 @@ def test_no_row_is_longer_than_it_says(edges, features):
 
 def test_printing_shows_public_numbers_only(edges, features):
     shown = repr(aggregate_privately(Private(edges, "edges"), features, SCHEMES))
-    assert "<private: aggregates of all nodes>" in shown
+    assert "<private: aggregates of nodes>" in shown
     assert "tensor" not in shown
 
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from gcon.errors import InputError
 from gcon.graphs.edges import public_edges
-from gcon.propagate.multiply import Multiplier, multiply_plain
+from gcon.propagate import multiply_plain
+from gcon.propagate.fixed_point import Walk, column_units, real_numbers, whole_numbers
+from gcon.propagate.multiply import walk_step
 from gcon.propagate.schemes import Schemes, as_steps, propagate
-from gcon.propagate.transition import transition_weights
 
 
 def dense_transition(edges, clip=0.5):
@@ -66,10 +67,10 @@ def test_the_limit_is_exactly_its_finite_number_of_steps(edges, features):
 def test_clipping(edges, features, clip):
     found = propagate(edges, features, Schemes(restart=0.2, steps=(3,), clip=clip))
     close(found, dense_propagation(edges, 0.2, 3, clip) @ features)
-    weights = transition_weights(edges, clip)
-    assert float(weights.neighbour.max()) <= clip
-    close(weights.own + edges.degrees * weights.neighbour, torch.ones(edges.num_nodes, dtype=torch.float64))
-    assert float(weights.own.min()) > 0
+    transition = propagate(edges, torch.eye(edges.num_nodes), Schemes(restart=0.0, steps=(1,), clip=clip))
+    assert float((transition - transition.diag().diag()).max()) <= clip + 1e-14
+    close(transition.sum(dim=1), torch.ones(edges.num_nodes, dtype=torch.float64))
+    assert float(transition.diag().min()) > 0
 
 
 def test_a_clip_that_bites_changes_the_result():
@@ -80,25 +81,34 @@ def test_a_clip_that_bites_changes_the_result():
     close(results[1], torch.tensor([[3 / 4], [1 / 4], [0.0]], dtype=torch.float64))
 
 
+def stepped(step, edges, features, origin, walk):
+    """One step of a kernel on all nodes, back in real numbers."""
+    units = column_units(features)
+    current, back = whole_numbers(features, units), whole_numbers(origin, units)
+    out = torch.empty_like(current)
+    for block in edges.blocks(torch.device("cpu")):
+        step(block, current, back, walk=walk, out=out[block.nodes])
+    return real_numbers(out, units)
+
+
 @pytest.mark.parametrize("clip", [0.5, 0.1])
 def test_the_kernel_equals_the_plain_one(edges, features, clip):
-    weights = transition_weights(edges, clip)
-    origin = features.flip(0)
     for restart in (0.0, 0.3, 1.0):
-        expected = (1 - restart) * multiply_plain(edges, weights, features) + restart * origin
-        close(Multiplier(edges, weights).step(features, origin, restart=restart), expected)
+        walk, origin = Walk(restart=restart, clip=clip), features.flip(0)
+        found, expected = (stepped(step, edges, features, origin, walk) for step in (walk_step, multiply_plain.walk_step))
+        assert torch.equal(found, expected)
 
 
-def test_the_plain_kernel_equals_the_matrix(edges, features):
-    close(multiply_plain(edges, transition_weights(edges), features), dense_transition(edges) @ features)
+@pytest.mark.parametrize("clip", [0.5, 0.1])
+def test_the_plain_kernel_equals_the_matrix(edges, features, clip):
+    origin = features.flip(0)
+    found = stepped(multiply_plain.walk_step, edges, features, origin, Walk(restart=0.3, clip=clip))
+    close(found, 0.7 * dense_transition(edges, clip) @ features + 0.3 * origin)
 
 
-def test_the_kernel_leaves_its_inputs_alone(edges, features):
-    before = features.clone()
-    multiplier = Multiplier(edges, transition_weights(edges))
-    first = multiplier.step(features, features, restart=0.3)
-    assert torch.equal(features, before)
-    assert torch.equal(multiplier.step(features, features, restart=0.3), first)
+def test_some_rows_are_those_of_all_rows(edges, features):
+    schemes, rows = Schemes(restart=0.3, steps=(1, 3)), torch.arange(edges.num_nodes) % 3 == 0
+    assert torch.equal(propagate(edges, features, schemes, rows=rows), propagate(edges, features, schemes)[rows])
 
 
 def test_several_schemes_stand_side_by_side_with_weight_one_over_s(edges, features):

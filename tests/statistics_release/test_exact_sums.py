@@ -1,4 +1,4 @@
-"""Sums that are exact whatever their order, and a proven bound on the rounding of all others, against rational numbers."""
+"""Sums that are exact whatever their order, and a proven bound on the rounding of walks, against rational numbers."""
 
 import math
 from fractions import Fraction
@@ -9,17 +9,20 @@ import torch
 
 from gcon.errors import InputError
 from gcon.graphs.edges import public_edges
+from gcon.graphs.source import PART_NODES, LocalEdges, RowBlock, block_slices
 from gcon.mechanisms.neighbour_sums import exact_unit
 from gcon.perturb.lattice import shortened
-from gcon.propagate.schemes import Schemes
+from gcon.propagate.fixed_point import real_numbers, whole_rows
+from gcon.propagate.multiply_torch import adjacency
+from gcon.propagate.schemes import Schemes, propagate
 from gcon.propagate.sums import neighbour_sums
 from gcon.statistics import edge_moments
 from gcon.statistics.bilinear_sums import BilinearSums
-from gcon.statistics.blocks import neighbour_sum_blocks
 from gcon.statistics.class_sums import ClassSums
 from gcon.statistics.edge_moments import EdgeMoments
+from gcon.statistics.exact_products import LEFT_BITS, left_numbers
 from gcon.statistics.neighbour_rows import NeighbourRows
-from gcon.statistics.rows import fixed_point
+from gcon.statistics.rows import MOST_NODES, NODE_BITS, fixed_point
 from gcon.statistics.walk_moments import WalkMoments
 
 WIDE = torch.float64
@@ -41,6 +44,11 @@ def fixed(rows, bits):
     return whole * units
 
 
+def left(rows):
+    """What products have on their left: rows in fixed point, 22 bits an entry."""
+    return real_numbers(*left_numbers(rows))
+
+
 def fractions(matrix):
     return [[Fraction(number) for number in row] for row in matrix.tolist()]
 
@@ -54,14 +62,29 @@ def transposed(matrix):
     return [list(column) for column in zip(*matrix, strict=True)]
 
 
-def distance(value, exact):
-    """The Frobenius distance of float64 numbers from rational ones."""
+def distance(value, exact, rest=None):
+    """The Frobenius distance of float64 numbers, and what is added to them, from rational ones."""
+    rest = torch.zeros_like(value) if rest is None else rest
     squares = [
-        (Fraction(number) - true) ** 2
-        for row, true_row in zip(value.tolist(), exact, strict=True)
-        for number, true in zip(row, true_row, strict=True)
+        (Fraction(number) + Fraction(more) - true) ** 2
+        for row, more_row, true_row in zip(value.tolist(), rest.tolist(), exact, strict=True)
+        for number, more, true in zip(row, more_row, true_row, strict=True)
     ]
     return math.sqrt(float(sum(squares)))
+
+
+class Blocks(LocalEdges):
+    """Edges that come in blocks of so many neighbours, as from a file."""
+
+    def __init__(self, edges, most_entries):
+        self.num_nodes, self.edges, self.most_entries = edges.num_nodes, edges, most_entries
+
+    def blocks(self, device):
+        pointers = self.edges.row_pointers
+        for nodes in block_slices(pointers, self.most_entries):
+            first, last = int(pointers[nodes.start]), int(pointers[nodes.stop])
+            rows = pointers[nodes.start : nodes.stop + 1] - first
+            yield RowBlock(nodes, rows, self.edges.columns[first:last], self.num_nodes).to(device)
 
 
 # --- exact sums -------------------------------------------------------------------------------------------------------
@@ -77,36 +100,48 @@ def test_exact_to_the_last_bit(graph, offset, spread):
     rows = offset + rows_of(size, 4, seed=2, spread=spread)
     adjacency = [[Fraction(int(graph.has_edge(i, j))) for j in range(size)] for i in range(size)]
     moments, sums = EdgeMoments(rows), NeighbourRows(rows)
-    whole = fractions(fixed(rows, 31))
+    whole = fractions(left(rows))
     exact = product(product(transposed(whole), adjacency), whole)
-    assert moments.of(edges_of(graph)).tolist() == [[float(number) for number in row] for row in exact]  # one rounding
-    assert distance(moments.of(edges_of(graph)), exact) <= moments.rounding < 1e-9 * moments.sensitivity
+    found = moments.precisely(edges_of(graph))
+    assert found.value.tolist() == [[float(number) for number in row] for row in exact]  # one rounding
+    assert distance(found.value, exact, found.rest) <= moments.rounding < 1e-20 * moments.sensitivity
     assert distance(sums.of(edges_of(graph)), product(adjacency, fractions(fixed(rows, 52)))) == 0
     assert sums.rounding == 0
 
 
 def test_order_does_not_matter(monkeypatch):
-    """Other numbers for the nodes, other blocks, other threads: the same bits. Rows that are not fixed would differ."""
+    """Other numbers for the nodes, other blocks and parts: the same bits everywhere. Sums of float64 numbers would differ."""
     size, generator = 300, torch.Generator().manual_seed(3)
     graph, rows = networkx.gnp_random_graph(size, 0.1, seed=4), 3 + rows_of(300, 20, seed=5)
+    answers, schemes = 0.1 + rows_of(300, 3, seed=6), Schemes(0.3, (1, 4, math.inf))
     pairs = torch.tensor(list(graph.edges)).T
-    moments = EdgeMoments(rows).of(public_edges(pairs, size))
-    sums = NeighbourRows(rows).of(public_edges(pairs, size))
-    assert torch.equal(moments, moments.T)
+
+    def statistics(rows, answers):
+        yield EdgeMoments(rows)
+        yield ClassSums(rows, answers, schemes)
+        yield WalkMoments(rows, schemes)
+        yield BilinearSums(rows, answers, 2.5)
+
+    first = public_edges(pairs, size)
+    expected = [statistic.precisely(first) for statistic in statistics(rows, answers)]
+    sums, aggregates = NeighbourRows(rows).of(first), propagate(first, rows, schemes)
+    assert torch.equal(expected[0].value, expected[0].value.T)
+    assert torch.equal(expected[0].rest, expected[0].rest.T)
     bare = set()
-    for block in (7, 100, 10**6):
-        monkeypatch.setattr(
-            edge_moments,
-            "neighbour_sum_blocks",
-            lambda edges, rows, block=block: neighbour_sum_blocks(edges, rows, most_entries=block),
-        )
+    for most_entries, most_nodes in ((7, 3), (100, 1000), (10**6, 17)):
+        monkeypatch.setitem(PART_NODES, "cpu", most_nodes)
         order = torch.randperm(size, generator=generator)
-        moved = torch.empty_like(rows)
-        moved[order] = rows
-        edges = public_edges(order[pairs][:, torch.randperm(pairs.shape[1], generator=generator)], size)
-        assert torch.equal(EdgeMoments(moved).of(edges), moments)
+        moved, others = torch.empty_like(rows), torch.empty_like(answers)
+        moved[order], others[order] = rows, answers
+        same = public_edges(order[pairs][:, torch.randperm(pairs.shape[1], generator=generator)], size)
+        edges = Blocks(same, most_entries)
+        for statistic, before in zip(statistics(moved, others), expected, strict=True):
+            found = statistic.precisely(edges)
+            assert torch.equal(found.value, before.value), statistic.name
+            assert torch.equal(found.rest, before.rest), statistic.name
         assert torch.equal(NeighbourRows(moved).of(edges)[order], sums)
-        parts = [moved[nodes].T @ sums for nodes, sums in neighbour_sum_blocks(edges, moved, most_entries=block)]
+        assert torch.equal(propagate(edges, moved, schemes)[order], aggregates)
+        parts = [moved[block.nodes].T @ adjacency(block) @ moved for block in edges.blocks(torch.device("cpu"))]
         bare.add(float(sum(parts)[0, 0]))
     assert len(bare) > 1
 
@@ -127,18 +162,16 @@ def test_fixed_point_keeps_bits_in_proportion_to_the_number_of_nodes():
 
 
 def test_more_nodes_than_can_be_added_exactly_are_refused(monkeypatch):
-    monkeypatch.setattr(edge_moments, "_MOST_NODES", 10)
+    monkeypatch.setattr(edge_moments, "MOST_NODES", 10)
     EdgeMoments(torch.ones(10, 1))
     with pytest.raises(InputError, match="at most 10"):
         EdgeMoments(torch.ones(11, 1))
 
 
 def test_the_worst_columns_still_have_exact_products():
-    """As many nodes as are allowed, each rounded up by half a unit, on the complete graph."""
-    column = 2**edge_moments._BITS + edge_moments._MOST_NODES // 2
-    assert column**2 < 2**63
-    assert column * 2 ** (edge_moments._LOW_BITS - 1) <= 2**53
-    assert column * (column // 2**edge_moments._LOW_BITS + 1) <= 2**53
+    """As many nodes as are allowed, all entries as large as they come, on the complete graph."""
+    assert MOST_NODES == 2**NODE_BITS
+    assert MOST_NODES * 2**LEFT_BITS <= 2**edge_moments._SUM_BITS <= 2**53
 
 
 @pytest.mark.parametrize("size", [1e-40, 1.0, 1e40])
@@ -146,7 +179,7 @@ def test_one_node_may_have_nearly_all_of_a_column(size):
     """A star around a row that is far longer than all others: the largest whole numbers that can occur."""
     rows = size * torch.tensor([[1.0, -1.0], *[[1e-4, 1e-5]] * 30], dtype=WIDE)
     graph = networkx.star_graph(30)
-    whole = fractions(fixed(rows, 31))
+    whole = fractions(left(rows))
     exact = [[Fraction(0)] * 2 for _ in range(2)]
     for u, v in graph.edges:
         for a in range(2):
@@ -215,17 +248,21 @@ def means(graph, answers, weight):
 def test_rounding_is_bounded(graph, offset, schemes):
     size = graph.number_of_nodes()
     features, answers = offset + rows_of(size, 3, seed=9), 0.1 + rows_of(size, 2, seed=10)
-    edges, exact, targets = edges_of(graph), fractions(features), fractions(answers)
+    edges = edges_of(graph)
+    exact, targets = (fractions(real_numbers(*whole_rows(rows))) for rows in (features, answers))
+    weights, classes = fractions(left(features)), fractions(left(answers))
     around = walks(graph, exact, schemes)
     for statistic, value in (
-        (ClassSums(features, answers, schemes), product(transposed(around), targets)),
-        (WalkMoments(features, schemes), product(transposed(exact), around)),
-        (BilinearSums(features, answers, 1.1), product(transposed(exact), means(graph, targets, Fraction(1.1)))),
+        (ClassSums(features, answers, schemes), product(transposed(around), classes)),
+        (WalkMoments(features, schemes), product(transposed(weights), around)),
+        (BilinearSums(features, answers, 1.1), product(transposed(weights), means(graph, targets, Fraction(1.1)))),
     ):
-        error = distance(statistic.of(edges), value)
+        found = statistic.precisely(edges)
+        error = distance(found.value, value, found.rest)
         assert 0 < error <= statistic.rounding
         assert statistic.rounding < 2e4 * error  # it is a bound for the worst case, not another world
-        assert 2 * statistic.rounding < statistic.sensitivity
+        assert 2 * statistic.rounding < 1e-9 * statistic.sensitivity
+        assert float(found.rest.abs().max()) > 0
 
 
 def test_rounding_counts_on_both_sides_and_only_where_edges_count():

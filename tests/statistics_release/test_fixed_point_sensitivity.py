@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gcon.graphs.edges import public_edges
-from gcon.statistics import edge_moments, neighbour_rows
+from gcon.statistics import edge_moments, exact_products, neighbour_rows
 from gcon.statistics.edge_moments import EdgeMoments
 from gcon.statistics.neighbour_rows import NeighbourRows
 
@@ -16,13 +16,13 @@ WIDE = torch.float64
 
 
 def whole_rows(rows, bits):
-    """Fixed point once more: whole numbers and units, powers of two for which column sums are below 2^bits."""
+    """Fixed point once more: whole numbers and units, powers of two for which entries are below 2^bits units."""
     columns, units = [], []
     for column in rows.T.tolist():
-        total, unit = sum(abs(Fraction(number)) for number in column), Fraction(1)
-        while total >= unit * 2**bits:
+        largest, unit = max(abs(Fraction(number)) for number in column), Fraction(1)
+        while largest >= unit * 2**bits:
             unit *= 2
-        while total < unit * 2 ** (bits - 1):
+        while largest < unit * 2 ** (bits - 1):
             unit /= 2
         columns.append([round(Fraction(number) / unit) for number in column])
         units.append(unit)
@@ -31,10 +31,10 @@ def whole_rows(rows, bits):
 
 @pytest.mark.parametrize("size", [9_000, 20_000])
 def test_moments_pay_for_the_last_rounding_on_both_sides(size):
-    """Parallel rows, as large as they come: the complete graph rounds its entries by 2^-53 each, before and after."""
+    """Parallel rows, as large as they come: the complete graph rounds its entries by 2^-106 each, before and after."""
     lengths = 1 - 1e-3 * torch.rand(size, 1, generator=torch.Generator().manual_seed(4), dtype=WIDE)
     rows = lengths * torch.tensor([[0.6, 0.8]], dtype=WIDE)
-    columns, units = whole_rows(rows, 31)
+    columns, units = whole_rows(rows, 22)
     with mpmath.workdps(40):
         squares = sorted(
             sum((number * unit) ** 2 for number, unit in zip(row, units, strict=True))
@@ -47,19 +47,28 @@ def test_moments_pay_for_the_last_rounding_on_both_sides(size):
             * units[b]
             for a, b in itertools.product(range(2), repeat=2)
         ]
-        rounding = mpmath.ldexp(mpmath.norm([mpmath.mpf(e.numerator) / e.denominator for e in entries]), -53)
+        rounding = mpmath.ldexp(mpmath.norm([mpmath.mpf(e.numerator) / e.denominator for e in entries]), -106)
         needed = 2 * first * second * (1 + mpmath.mpf(10) ** -9) + 2 * rounding
-        assert rounding > 2e-9 * first * second  # it matters beside the allowance of lengths
         moments = EdgeMoments(rows)
-        assert moments.rounding >= rounding
+        assert rounding <= moments.rounding <= 10 * rounding
         assert needed <= moments.sensitivity <= needed * (1 + 1e-8)
+
+
+def test_the_rounding_of_moments_is_inside_their_sensitivity(monkeypatch):
+    """It is tiny beside the allowance of lengths: made larger, it shows."""
+    rows = torch.ones(50, 1, dtype=WIDE)
+    bare = EdgeMoments(rows)
+    monkeypatch.setattr(edge_moments, "_LAST_ROUNDING", 1e-3)
+    moments = EdgeMoments(rows)
+    assert moments.rounding == pytest.approx(1e-3 * 50 * 49)
+    assert moments.sensitivity == pytest.approx(bare.sensitivity + 2 * moments.rounding)
 
 
 @pytest.mark.parametrize("kind", [EdgeMoments, NeighbourRows])
 @pytest.mark.parametrize("bits", [5, 6, 8])
 def test_lengths_are_measured_after_rounding_to_fixed_point(monkeypatch, kind, bits):
     """With few bits rounding lengthens rows visibly; an edge between the two longest moves the sums by all of it."""
-    monkeypatch.setattr(edge_moments, "_BITS", bits)
+    monkeypatch.setattr(exact_products, "LEFT_BITS", bits - 3)  # of an entry; of the sum of eight entries:
     monkeypatch.setattr(neighbour_rows, "_BITS", bits)
     generator, longer = torch.Generator().manual_seed(5), 0
     for _ in range(40):

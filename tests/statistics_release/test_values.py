@@ -9,9 +9,10 @@ import torch
 
 from gcon.errors import InputError, PlanMismatchError
 from gcon.graphs.edges import public_edges
+from gcon.graphs.source import PART_NODES, RowBlock, block_slices
+from gcon.propagate.multiply import neighbour_totals
 from gcon.propagate.schemes import Schemes
 from gcon.statistics.bilinear_sums import BilinearSums
-from gcon.statistics.blocks import neighbour_sum_blocks, node_blocks
 from gcon.statistics.class_sums import ClassSums
 from gcon.statistics.edge_moments import EdgeMoments
 from gcon.statistics.neighbour_rows import NeighbourRows
@@ -160,39 +161,40 @@ def test_blocks_hold_so_many_neighbours_and_cover_all_nodes(most_entries, most_n
     for graph in (GRAPH, star, networkx.empty_graph(9), networkx.complete_graph(12), networkx.empty_graph(0)):
         size = graph.number_of_nodes()
         edges = public_edges(torch.tensor(list(graph.edges), dtype=torch.int64).reshape(-1, 2).T, size)
-        blocks = list(node_blocks(edges, most_entries=most_entries, most_nodes=most_nodes))
-        assert [node for block in blocks for node in range(block.start, block.stop)] == list(range(size))
-        for block in blocks:
-            held = int(edges.degrees[block].sum())
+        parts = []
+        for nodes in block_slices(edges.row_pointers, most_entries):
+            held = int(edges.degrees[nodes].sum())
             assert held <= max(most_entries, int(edges.degrees.max()))  # a node has at most n neighbours
-            assert 1 <= block.stop - block.start <= most_nodes
-        rows = torch.randn(size, 2, dtype=torch.float64)
-        parts = [
-            sums for _, sums in neighbour_sum_blocks(edges, rows, most_entries=most_entries, most_nodes=most_nodes)
-        ]
+            first, pointers = int(edges.row_pointers[nodes.start]), edges.row_pointers[nodes.start : nodes.stop + 1]
+            block = RowBlock(nodes, pointers - first, edges.columns[first : first + held], size)
+            parts += block.parts(most_nodes)
+        assert [node for part in parts for node in range(part.nodes.start, part.nodes.stop)] == list(range(size))
+        assert all(1 <= part.nodes.stop - part.nodes.start <= most_nodes for part in parts)
+        rows = torch.randint(-(2**40), 2**40, (size, 2))
         dense = torch.from_numpy(networkx.to_numpy_array(graph)) if size else torch.zeros(0, 0, dtype=torch.float64)
-        torch.testing.assert_close(torch.cat([rows[:0], *parts]), dense @ rows, rtol=0, atol=1e-12)
+        sums = [neighbour_totals(part, rows) for part in parts]
+        assert torch.equal(torch.cat([torch.zeros(0, 2, dtype=torch.float64), *sums]), dense @ rows.double())
 
 
 def test_moments_of_many_edges_are_made_of_small_pieces(monkeypatch):
-    """Half a million neighbours, 40 columns: no piece is longer than the block's limit, so |E| x d never exists."""
-    size, limit = 1_000, 20_000
+    """Half a million neighbours, 40 columns: sums are made for a few nodes at a time, so neither |E| x d nor n x d exists."""
+    size, limit = 1_000, 40
     edges = public_edges(torch.randint(size, (2, 300_000), generator=RANDOM), size)
     assert len(edges.columns) > 400_000
-    lengths = []
+    heights = []
 
-    def limited(graph, rows):
-        for nodes, sums in neighbour_sum_blocks(graph, rows, most_entries=limit):
-            lengths.append((int(graph.degrees[nodes].sum()), len(sums)))
-            yield nodes, sums
+    def watched(block, rows):
+        sums = neighbour_totals(block, rows)
+        heights.append(len(sums))
+        return sums
 
     rows = torch.randn(size, 40, generator=RANDOM, dtype=torch.float64)
     whole = EdgeMoments(rows).of(edges)
-    monkeypatch.setattr("gcon.statistics.edge_moments.neighbour_sum_blocks", limited)
-    torch.testing.assert_close(EdgeMoments(rows).of(edges), whole, rtol=1e-12, atol=1e-9)
-    assert max(entries for entries, _ in lengths) <= limit
-    assert sum(nodes for _, nodes in lengths) == size
-    assert len(lengths) > 20
+    monkeypatch.setattr("gcon.statistics.edge_moments.neighbour_totals", watched)
+    monkeypatch.setitem(PART_NODES, "cpu", limit)
+    assert torch.equal(EdgeMoments(rows).of(edges), whole)
+    assert max(heights) <= limit
+    assert sum(heights) == size
 
 
 def test_a_statistic_must_say_everything():

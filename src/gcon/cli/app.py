@@ -11,6 +11,7 @@ from gcon.cli.advise import advise
 from gcon.cli.attack import attack
 from gcon.cli.audit import audit
 from gcon.cli.baseline import baseline
+from gcon.cli.bench import bench
 from gcon.cli.demo import demo
 from gcon.cli.evaluate import evaluate
 from gcon.cli.output import print_json
@@ -44,6 +45,7 @@ for verb in (
     report,
     reproduce,
     audit,
+    bench,
     version,
 ):
     app.command()(verb)

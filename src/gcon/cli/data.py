@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from gcon.cli import options
 from gcon.cli.output import Output
+from gcon.cli.sizes import size_in_bytes
 from gcon.cli.source import Features, IgnoreColumn, NoHeader, SourceColumn, TargetColumn, ledger_beside
 from gcon.datasets import FACTS
 from gcon.datasets.facts import facts_of
@@ -44,7 +46,7 @@ def show(
 @app.command()
 def check(
     nodes: Annotated[Path, typer.Option(help="The nodes file.")],
-    edges: Annotated[Path | None, typer.Option(help="The edges file.")] = None,
+    edges: Annotated[Path | None, typer.Option(help="The edges file, or an edge store (.csr).")] = None,
     features: Features = None,
     source_column: SourceColumn = "source",
     target_column: TargetColumn = "target",
@@ -55,18 +57,20 @@ def check(
 ) -> None:
     """Everything that is wrong with a pair of files, in one pass. Exit code 2 if something is.
 
-    Problems of the nodes come with their row numbers; those of the edges without any content.
+    Problems of the nodes come with their row numbers; those of the edges without any content. An edge store is compared
+    with its checksums.
     """
     with Output(as_json=json, quiet=quiet).reporting() as output:
-        problems = check_files(
-            nodes,
-            edges,
-            features_path=features,
-            source_column=source_column,
-            target_column=target_column,
-            header=not no_header,
-            ignore_columns=ignore_column,
-        )
+        with output.progress.status("check"):
+            problems = check_files(
+                nodes,
+                edges,
+                features_path=features,
+                source_column=source_column,
+                target_column=target_column,
+                header=not no_header,
+                ignore_columns=ignore_column,
+            )
         fields: dict[str, object] = {"ok": not problems, "problems": [str(problem) for problem in problems]}
         output.result(fields, "\n".join(str(problem) for problem in problems) or "nothing is wrong")
         if problems:
@@ -77,24 +81,44 @@ def check(
 def convert(
     nodes: Annotated[Path, typer.Option(help="The nodes file.")],
     out: Annotated[Path, typer.Option(help="An existing folder; no file in it is ever replaced.")],
-    file_format: Annotated[str, typer.Option("--format", help="csv, tsv, parquet or npz.")],
+    file_format: Annotated[str, typer.Option("--format", help="csv, tsv, parquet, npz or csr.")],
     edges: Annotated[Path | None, typer.Option(help="The edges file.")] = None,
     features: Features = None,
     source_column: SourceColumn = "source",
     target_column: TargetColumn = "target",
     ignore_column: IgnoreColumn = [],  # noqa: B006
     no_header: NoHeader = False,
+    memory: Annotated[str, typer.Option(help="For csr: how much memory to sort in, for example 4GiB.")] = "1GiB",
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Write the same graph in another format: nodes.FORMAT and edges.FORMAT.
 
-    Converts files (a data set by name is none); npz gives nodes.csv, features.npz and edges.npz. Nothing is released,
-    so nothing is charged; what was spent on the old edges file stays spent, and its ledger goes with the new one.
+    Converts files (a data set by name is none); npz gives nodes.csv, features.npz and edges.npz; csr gives
+    nodes.parquet, features.npy and edges.csr, a folder that training reads block by block, however large it is. If that
+    is killed, the same command goes on. Nothing is released, so nothing is charged; what was spent on the old edges file
+    stays spent, and its ledger goes with the new one.
     Example: gcon data convert --nodes nodes.csv --edges edges.csv --out folder --format parquet
     """
     with Output(as_json=json, quiet=quiet).reporting() as output:
-        with output.progress.status("convert"):
+        memory_bytes = size_in_bytes("--memory", memory, least="1MiB")
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+        )
+        with Progress(*columns, console=output.progress, transient=True) as bar:
+            task = bar.add_task("convert", total=None)
+
+            def step(stage: str, share: float) -> None:
+                bar.update(task, description=stage, completed=share, total=1.0 if share else None)
+
+            def notice(words: str) -> None:
+                if words:
+                    bar.console.print(words)
+
             done = convert_files(
                 nodes,
                 edges,
@@ -105,6 +129,9 @@ def convert(
                 target_column=target_column,
                 header=not no_header,
                 ignore_columns=ignore_column,
+                memory_bytes=memory_bytes,
+                step=step,
+                notice=notice,
             )
         fields: dict[str, object] = {kind: str(path) for kind, path in done.files.items()}
         fields["features_narrowed"] = done.features_narrowed

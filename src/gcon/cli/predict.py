@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from gcon.cli import options
 from gcon.cli.output import Output
@@ -27,12 +29,21 @@ from gcon.cli.source import (
     open_ledger,
     public_files,
 )
+from gcon.devices import chosen_device
+from gcon.graphs.rows import BATCH_ROWS
 from gcon.interop.tables import read_node_features, read_public_edges
 from gcon.interop.write_files import checked_target
-from gcon.predict.no_edges import predict_without_edges
-from gcon.predict.own_edges import predict_from_own_edges
-from gcon.predict.prediction_files import write_predictions
-from gcon.predict.predictions import ANY_MODEL, checked_access
+from gcon.predict.no_edges import batches_without_edges
+from gcon.predict.own_edges import deliver_from_own_edges
+from gcon.predict.prediction_files import Ids, prediction_writer
+from gcon.predict.predictions import (
+    ANY_MODEL,
+    Predictions,
+    checked_access,
+    may_be_published,
+    promise_under,
+    why_no_promise,
+)
 from gcon.predict.public_graph import predict_on_public_graph, refuse_training_nodes
 from gcon.release.read import load_release
 
@@ -61,6 +72,9 @@ def predict(
     no_header: NoHeader = False,
     split: Split = 0,
     ledger: LedgerPath = None,
+    device: Annotated[
+        str, typer.Option(help="Where to compute: cpu, cuda, cuda:NUMBER, or auto (a GPU if there is one).")
+    ] = "cpu",
     json: options.Json = False,
     quiet: options.Quiet = False,
     config: options.Config = None,
@@ -80,17 +94,20 @@ def predict(
             header=not no_header,
             ignore_columns=ignore_column,
         )
+        place = chosen_device(device)
+        ids: Ids
         released = load_release(model)
         kind = checked_access(access, released.accesses)
-        ids: Sequence[object]
-        if public is not None:
-            with output.progress.status("read"):
-                known, matrix = read_node_features(public[0], features_path=features)
+        no_promise = why_no_promise(released.receipt)
+        publishable = may_be_published(kind, no_promise)
+        with output.progress.status("read"):
+            if public is not None:
+                ids, matrix = read_node_features(public[0], features_path=features)
                 refuse_training_nodes(released, matrix)
-                bare = read_public_edges(public[1], ids=known, **vars(edge_format))
-            ids, found = known.tolist(), predict_on_public_graph(released, matrix, bare)
-        else:
-            with output.progress.status("read"):
+                bare = read_public_edges(public[1], ids=ids, **vars(edge_format))
+            elif kind != "own-edges" and source is None and nodes is not None:
+                ids, matrix = read_node_features(nodes, features_path=features)
+            else:
                 loaded = load_features(
                     source,
                     edges=edges,
@@ -100,19 +117,41 @@ def predict(
                     read_edges_too=kind == "own-edges",
                     **vars(edge_format),
                 )
-            ids = loaded.ids
-            if kind == "own-edges" and loaded.edges is not None:
-                released.encoder.check(loaded.features)  # before a ledger is made
+                ids, matrix = loaded.ids, loaded.features
+        with prediction_writer(out, ids, owner_only=not publishable) as write, _shown(output, len(ids), write) as show:
+            if public is not None:
+                show(predict_on_public_graph(released, matrix, bare, device=place))
+            elif kind == "own-edges" and loaded.edges is not None:
+                released.encoder.check(matrix)  # before a ledger is made
                 books = open_ledger(loaded, ledger)
-                found = predict_from_own_edges(released, loaded.features, loaded.edges, ledger=books)
+                deliver_from_own_edges(released, matrix, loaded.edges, show, ledger=books, device=place)
             else:
-                found = predict_without_edges(released, loaded.features, access=kind)
-        write_predictions(out, ids, found)
+                for batch in batches_without_edges(released, matrix, access=kind, device=place):
+                    show(batch)
+        promise = promise_under(kind, no_promise)
         fields: dict[str, object] = {
             "out": str(out),
-            "access": found.access,
-            "promise": found.promise,
-            "publishable": found.publishable,
-            "nodes": len(found.classes),
+            "access": kind,
+            "promise": promise,
+            "publishable": publishable,
+            "nodes": len(ids),
         }
-        output.result(fields, f"{found.promise}\nWritten: {out}")
+        output.result(fields, f"{promise}\nWritten: {out}")
+
+
+@contextmanager
+def _shown(output: Output, total: int, write: Callable[[Predictions], None]) -> Iterator[Callable[[Predictions], None]]:
+    """The same function, which moves a bar where there are many nodes."""
+    if total <= BATCH_ROWS:
+        yield write
+        return
+    columns = (TextColumn("predict"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = output.progress
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("predict", total=total)
+
+        def show(predictions: Predictions) -> None:
+            write(predictions)
+            bar.advance(task, len(predictions.classes))
+
+        yield show

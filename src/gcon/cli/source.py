@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import typer
 from torch import Tensor
@@ -21,7 +21,9 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.ledger_file import FileLedger
 
 Source = Annotated[str | None, typer.Argument(help="A data set by name (gcon data list); or pass --edges and --nodes.")]
-Edges = Annotated[Path | None, typer.Option(help="Edges: CSV, TSV, Parquet with columns source and target, or .npz.")]
+Edges = Annotated[
+    Path | None, typer.Option(help="Edges: CSV, TSV, Parquet with columns source and target, .npz or .csr.")
+]
 Nodes = Annotated[Path | None, typer.Option(help="Nodes: CSV or Parquet with columns id, label, split and features.")]
 Features = Annotated[Path | None, typer.Option(help="Features as .npy or .npz, one row a node, beside --nodes.")]
 IgnoreColumn = Annotated[list[str], typer.Option(help="A further column of the edges file to leave unread; repeat.")]
@@ -119,7 +121,7 @@ def load_source(
     ignore_columns: Sequence[str] = (),
     split: int = 0,
 ) -> LoadedGraph:
-    """Read a named data set or a pair of files.
+    """Read a named data set or a pair of files. An edge store is read into memory.
 
     Privacy:
         The edges are wrapped on the way in; messages hold nothing from them.
@@ -196,7 +198,19 @@ def ledger_beside(edges: Path) -> Path:
     return place.with_name(f"{place.name}.ledger")
 
 
-def open_ledger(loaded: LoadedGraph | LoadedFeatures, path: Path | None) -> FileLedger:
+class Loaded(Protocol):
+    """Data with a ledger."""
+
+    @property
+    def name(self) -> str:
+        """The owner's name for it."""
+
+    @property
+    def ledger_path(self) -> Path:
+        """Where its ledger lies by default."""
+
+
+def open_ledger(loaded: Loaded, path: Path | None) -> FileLedger:
     """The ledger of the data: the one that was named, or the one beside it. An existing one keeps its own name."""
     target = loaded.ledger_path if path is None else path
     if path is None:

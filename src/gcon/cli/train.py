@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,13 +22,13 @@ from gcon.cli.source import (
     SourceColumn,
     Split,
     TargetColumn,
-    load_source,
     open_ledger,
 )
 from gcon.cli.targets import check_new_file
+from gcon.cli.training_source import DEFAULT_BUFFER, Buffer, Scheduler, Workers, load_training
 from gcon.encode.mlp import EncoderSettings
 from gcon.errors import InputError
-from gcon.graphs.graph import PrivateGraph
+from gcon.graphs.graph import TrainableGraph
 from gcon.moments import MomentsTraining, train_moments
 from gcon.pipeline import Settings
 from gcon.pipeline import train as train_paper
@@ -74,7 +75,10 @@ def train(
     expand: Annotated[str | None, _paper("Nodes in the loss: all (with pseudo-labels) or labelled.")] = None,
     inference_restart: Annotated[float | None, _paper("Weight of own features at own-edges inference; 0.3.")] = None,
     centre: Annotated[bool | None, _paper("Centre encoded features before scaling them; yes.")] = None,
-    device: Annotated[str | None, _paper("auto (a GPU if there is one), cpu, cuda, or cuda:NUMBER.")] = None,
+    device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda, or cuda:NUMBER.")] = "auto",
+    buffer: Buffer = DEFAULT_BUFFER,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
     seed: Annotated[int | None, typer.Option(help="For experiments only: the model then carries no promise.")] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -98,18 +102,18 @@ def train(
             "expand": expand,
             "inference_restart": inference_restart,
             "centre": centre,
-            "device": device,
         }
         training = _training(
             mechanism,
             epsilon=epsilon,
             delta=delta,
+            device=device,
             given={name: value for name, value in given.items() if value is not None},
         )
         check_new_file(out)
         randomness = randomness_from(seed)
-        with output.progress.status("read") as status:
-            loaded = load_source(
+        with output.progress.status("read") as status, ExitStack() as until:
+            loaded = load_training(
                 source,
                 edges=edges,
                 nodes=nodes,
@@ -119,6 +123,10 @@ def train(
                 header=not no_header,
                 ignore_columns=ignore_column,
                 split=split,
+                buffer=buffer,
+                scheduler=scheduler,
+                workers=workers,
+                until=until,
             )
             books = open_ledger(loaded, ledger)
             how = {"ledger": books, "randomness": randomness, "progress": status.update}
@@ -134,10 +142,12 @@ def train(
         output.result(fields, f"{statement}\nWritten: {out}")
 
 
-Training = Callable[[PrivateGraph, Mapping[str, Any]], PublishedModel]
+Training = Callable[[TrainableGraph, Mapping[str, Any]], PublishedModel]
 
 
-def _training(mechanism: str, *, epsilon: float, delta: float | None, given: Mapping[str, Any]) -> Training:
+def _training(
+    mechanism: str, *, epsilon: float, delta: float | None, device: str, given: Mapping[str, Any]
+) -> Training:
     """How to train: all settings are checked here, before anything is read.
 
     `given` holds the options of the paper's mechanism that the user gave.
@@ -152,7 +162,7 @@ def _training(mechanism: str, *, epsilon: float, delta: float | None, given: Map
                 got="--mechanism moments",
                 fix="Add --mechanism paper, or leave it out.",
             )
-        moments = MomentsTraining(epsilon=epsilon, delta=delta)
+        moments = MomentsTraining(epsilon=epsilon, delta=delta, device=device)
         return lambda graph, how: train_moments(graph.nodes, graph.edges, moments, **how)
     if mechanism != ReleasedModel.method:
         rule = f"must be '{MomentsModel.method}' or '{ReleasedModel.method}'"
@@ -162,5 +172,6 @@ def _training(mechanism: str, *, epsilon: float, delta: float | None, given: Map
     if "hidden" in encoder:
         encoder["hidden"] = encoder["hidden"] or None
     schemes = Schemes(restart=others.pop("restart", 0.8), steps=options.parsed_steps(others.pop("steps", ["2"])))
-    paper = Settings(epsilon=epsilon, delta=delta, encoder=EncoderSettings(**encoder), schemes=schemes, **others)
+    others |= {"encoder": EncoderSettings(**encoder), "schemes": schemes, "device": device}
+    paper = Settings(epsilon=epsilon, delta=delta, **others)
     return lambda graph, how: train_paper(graph, paper, **how)

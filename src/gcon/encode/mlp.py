@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from gcon.encode.encoder import Encoder, scaled_input
+from gcon.encode.labelled_rows import MANY_ROWS, at_most_many, rounds
 from gcon.errors import check_number
 from gcon.graphs.nodes import PublicNodes
 
@@ -71,25 +73,30 @@ def _number(parameter: str, value: object, allowed: Callable[[float], bool], rul
     check_number(parameter, value, allowed=allowed, rule=f"must be a number {rule}", fix=fix)
 
 
-def train_encoder(nodes: PublicNodes, settings: EncoderSettings) -> Encoder:
+def train_encoder(nodes: PublicNodes, settings: EncoderSettings, *, device: str = "cpu") -> Encoder:
     """Fit the encoder by cross entropy on the labelled nodes; keep the state with the best validation loss.
 
-    Without validation nodes it trains for all epochs.
+    Without validation nodes it trains for all epochs. With more than 65,536 labelled nodes an epoch is 65,536 of them, in
+    steps of 4,096, and all take their turn; of more validation nodes than that, the seed decides which are looked at. So
+    memory and the time of an epoch stay bounded, and features may lie on disk.
+
+    Args:
+        nodes: features, labels and masks.
+        settings: public numbers.
+        device: where to compute; the encoder is handed back on the processor.
 
     Privacy:
         Reads features, labels and masks; this module cannot import edges.
     """
     generator = torch.Generator().manual_seed(settings.seed)
-    train, validation = nodes.train_mask, nodes.validation_mask
-    inputs = _Inputs(scaled_input(nodes.features[train], unit=settings.unit_input))
-    checks = _Inputs(scaled_input(nodes.features[validation], unit=settings.unit_input))
-    labels, check_labels = nodes.labels[train], nodes.labels[validation]
-    width = inputs.width if settings.hidden is None else settings.hidden
-    first = () if settings.hidden is None else (_glorot(inputs.width, width, generator), torch.zeros(width))
-    parameters = [*first, _glorot(width, nodes.num_classes, generator), torch.zeros(nodes.num_classes)]
-    for parameter in parameters:
-        parameter.requires_grad_(True)
-    weight_decay = _PRIOR / len(labels) if settings.weight_decay is None else settings.weight_decay
+    chance = generator if device == "cpu" else torch.Generator(device).manual_seed(settings.seed)
+    width, hidden = int(nodes.features.shape[1]), settings.hidden
+    between = width if hidden is None else hidden
+    first = () if hidden is None else (_glorot(width, between, generator), torch.zeros(between))
+    drawn = [*first, _glorot(between, nodes.num_classes, generator), torch.zeros(nodes.num_classes)]
+    parameters = [parameter.to(device).requires_grad_(True) for parameter in drawn]
+    count = int(nodes.train_mask.sum())
+    weight_decay = _PRIOR / count if settings.weight_decay is None else settings.weight_decay
     optimizer = torch.optim.Adam(
         [
             {"params": parameters[:1], "weight_decay": weight_decay},
@@ -98,14 +105,19 @@ def train_encoder(nodes: PublicNodes, settings: EncoderSettings) -> Encoder:
         lr=settings.learning_rate,
     )
     dropped = _Dropped(inputs=settings.dropout if settings.drop_input else 0.0, hidden=settings.dropout)
+    checks = _checks(nodes, settings, device)
     best, best_loss, waited = [], math.inf, 0
-    for _ in range(settings.epochs):
-        optimizer.zero_grad()
-        cross_entropy(_scores(inputs, parameters, dropped, generator), labels).backward()
-        optimizer.step()
-        if len(check_labels):
+    for epoch, steps in enumerate(itertools.islice(_epochs(nodes, settings, device, generator), settings.epochs)):
+        if count > MANY_ROWS:  # every step sees other rows: shorter and shorter steps average over them
+            for group in optimizer.param_groups:
+                group["lr"] = settings.learning_rate * (1 - epoch / settings.epochs)
+        for inputs, labels in steps:
+            optimizer.zero_grad()
+            cross_entropy(_scores(inputs, parameters, dropped, chance), labels).backward()
+            optimizer.step()
+        if checks is not None:
             with torch.no_grad():
-                loss = float(cross_entropy(_scores(checks, parameters, _KEEP_ALL, generator), check_labels))
+                loss = float(cross_entropy(_scores(checks[0], parameters, _KEEP_ALL, chance), checks[1]))
             waited += 1
             if loss < best_loss:
                 best, best_loss, waited = [parameter.detach().clone() for parameter in parameters], loss, 0
@@ -113,16 +125,43 @@ def train_encoder(nodes: PublicNodes, settings: EncoderSettings) -> Encoder:
                 break
     kept = best or [parameter.detach().clone() for parameter in parameters]
     encoder = Encoder(
-        hidden_weight=None if settings.hidden is None else kept[0],
-        hidden_bias=None if settings.hidden is None else kept[1],
+        hidden_weight=None if hidden is None else kept[0],
+        hidden_bias=None if hidden is None else kept[1],
         head_weight=kept[-2],
         head_bias=kept[-1],
         unit_input=settings.unit_input,
         centre=None,
     )
-    if not settings.centre:
-        return encoder
-    return replace(encoder, centre=encoder.hidden(nodes.features).to(torch.float64).mean(dim=0))
+    if settings.centre:
+        encoder = replace(encoder, centre=encoder.mean_hidden(nodes.features))
+    return encoder.on("cpu")
+
+
+_Step = tuple["_Inputs", Tensor]
+
+
+def _epochs(
+    nodes: PublicNodes, settings: EncoderSettings, device: str, generator: torch.Generator
+) -> Iterator[Iterable[_Step]]:
+    """The steps of every epoch: one over all labelled rows, or several over a part of them where there are many."""
+    labelled = nodes.train_mask.nonzero()[:, 0]
+    labels = nodes.labels[labelled]
+    if len(labelled) <= MANY_ROWS:
+        rows = scaled_input(nodes.features[labelled], unit=settings.unit_input)
+        everything = [(_Inputs(rows.to(device)), labels.to(device))]
+        yield from itertools.repeat(everything)
+    else:
+        for steps in rounds(nodes.features, labelled, unit=settings.unit_input, generator=generator):
+            yield ((_Inputs(rows.to(device)), labels[places].to(device)) for rows, places in steps)
+
+
+def _checks(nodes: PublicNodes, settings: EncoderSettings, device: str) -> _Step | None:
+    """The rows of the validation loss; None if there are none."""
+    looked_at = at_most_many(nodes.validation_mask.nonzero()[:, 0], settings.seed)
+    if not len(looked_at):
+        return None
+    rows = scaled_input(nodes.features[looked_at], unit=settings.unit_input)
+    return _Inputs(rows.to(device)), nodes.labels[looked_at].to(device)
 
 
 def _glorot(rows: int, columns: int, generator: torch.Generator) -> Tensor:
@@ -134,7 +173,6 @@ class _Inputs:
     """Feature rows for the first layer. Bags of words are mostly zeros: those are kept sparse, which is far faster."""
 
     def __init__(self, rows: Tensor) -> None:
-        self.width = int(rows.shape[1])
         sparse = rows.numel() > 0 and int(rows.count_nonzero()) < 0.2 * rows.numel()
         self._rows = rows.to_sparse_coo().coalesce() if sparse else rows
 

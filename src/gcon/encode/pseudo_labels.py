@@ -42,10 +42,11 @@ def training_rows(nodes: PublicNodes, encoder: Encoder, expand: Expansion) -> Tr
         classes = nodes.labels[nodes.train_mask]
         mask = nodes.train_mask
     else:
-        classes = encoder.probabilities(nodes.features).argmax(dim=1)
+        classes = encoder.classes(nodes.features)
         classes[nodes.train_mask] = nodes.labels[nodes.train_mask]
         mask = torch.ones_like(nodes.train_mask)
-    return TrainingRows(mask, torch.nn.functional.one_hot(classes, nodes.num_classes).to(torch.float64))
+    targets = torch.zeros(len(classes), nodes.num_classes, dtype=torch.float64)
+    return TrainingRows(mask, targets.scatter_(1, classes.to(torch.int64)[:, None], 1.0))
 
 
 def check_expansion(expand: str) -> None:

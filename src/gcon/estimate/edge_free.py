@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import scipy.sparse
 import torch
@@ -39,8 +40,24 @@ from gcon.graphs.nodes import PublicNodes
 WIDTH, GRAPH_WIDTH, NEIGHBOURS = 200, 100, 20
 PENALTIES = (1.0, 0.1)  # on the squared weights of a regression
 TAUGHT_SHARE = 0.5
-_RESTARTS = (0.1, 0.2, 0.4, 1.0)  # of smoothing; 1 is none, and comes last
-_ROUNDS = 2
+RESTARTS = (0.1, 0.2, 0.4, 1.0)  # of smoothing; 1 is none, and comes last
+ROUNDS = 2
+
+
+class Directions(Protocol):
+    """One set of principal directions, as far as training with edges needs to know it."""
+
+    @property
+    def rows(self) -> Tensor:
+        """N x k, of length 1, float32."""
+
+    @property
+    def moments(self) -> Tensor:
+        """Feature moments over the public graph of nearest features: what edges are expected to look like."""
+
+    @property
+    def loss(self) -> float:
+        """The validation loss of the best regression on the rows alone; infinite without validation nodes."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -71,15 +88,15 @@ class EdgeFree:
     """The trained model.
 
     Attributes:
-        members: class probabilities of all nodes, one matrix a member.
-        answers: their best average.
+        members: class probabilities of all nodes, one matrix a member; of a large graph their best average alone.
+        answers: their best average; of a large graph in float32.
         base: the set of directions with the lower validation loss.
         neighbours_agree: how much more often than chance nearest nodes share their label.
     """
 
     members: tuple[Tensor, ...]
     answers: Tensor
-    base: FeatureBase
+    base: Directions
     neighbours_agree: float
 
 
@@ -100,7 +117,7 @@ def train_edge_free(nodes: PublicNodes, *, seed: int, more: Sequence[Tensor] = (
     encoder = train_encoder(nodes, EncoderSettings(seed=seed))
     members = [calibrated(given.double(), nodes, truth) for given in (encoder.probabilities(nodes.features), *more)]
     members += taught_members(nodes, views, truth, penalties=PENALTIES)
-    for _ in range(_ROUNDS):
+    for _ in range(ROUNDS):
         taught = pseudo_labels(best_average(members, nodes), nodes, TAUGHT_SHARE)
         members += taught_members(nodes, views, taught, penalties=PENALTIES)
     base = min((base for base, _ in found), key=lambda base: base.loss)
@@ -122,7 +139,7 @@ def _base(nodes: PublicNodes, rows: Tensor) -> tuple[FeatureBase, list[Tensor]]:
     directions = principal_rows(rows, WIDTH)
     nearest = nearest_rows(directions[:, :GRAPH_WIDTH], NEIGHBOURS)
     graph, units = neighbour_graph(nearest), normalize(directions, dim=1)
-    views = [normalize(smoothed_rows(graph, units, restart=restart), dim=1) for restart in _RESTARTS]
+    views = [normalize(smoothed_rows(graph, units, restart=restart), dim=1) for restart in RESTARTS]
     alone = taught_members(nodes, [units], true_labels(nodes), penalties=PENALTIES)
     mask = nodes.validation_mask
     losses = [validation_loss(member[mask], nodes.labels[mask]) for member in alone] if bool(mask.any()) else []

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from gcon.estimate.sizes import blocks, is_large
+
 _ROUNDS = 6
 _TINY = 1e-300  # instead of a division by 0
 # How the directions are whitened before their eigenvalues are taken (the ridge; infinite: not at all), and the power of the
@@ -37,7 +39,7 @@ def shrunk_moments(noisy: Tensor, *, deviation: float, rows: Tensor, expected: T
     rest = noisy - factor * expected
     if deviation == 0:
         return noisy
-    energy = rows.double().square().sum(dim=0)
+    energy = _energies(rows)
     scale = torch.outer(energy, energy)
     noise = deviation**2 / 2 * (1 + torch.eye(len(noisy), dtype=noisy.dtype))
     spread = 0.0
@@ -49,14 +51,32 @@ def shrunk_moments(noisy: Tensor, *, deviation: float, rows: Tensor, expected: T
     return factor * expected + kept * rest
 
 
+def _energies(rows: Tensor) -> Tensor:
+    """The sum of squares of every column, float64."""
+    if not is_large(len(rows)):
+        return rows.double().square().sum(dim=0)
+    return torch.stack([rows[nodes].double().square().sum(dim=0) for nodes in blocks(len(rows))]).sum(dim=0)
+
+
 def rescaled_rows(rows: Tensor, moments: Tensor, *, ridge: float, power: float) -> Tensor:
     """Unit rows along the directions of the moments, each as long as the power of its eigenvalue; negative ones vanish."""
     rows = rows.double()
+    whitening, vectors, lengths = _rescaling(rows.T @ rows, moments, ridge=ridge, power=power)
+    return normalize((rows @ whitening @ vectors) * lengths, dim=1).float()
+
+
+def rescaling_matrix(products: Tensor, moments: Tensor, *, ridge: float, power: float) -> Tensor:
+    """What `rescaled_rows` multiplies rows with before they become unit rows; products are F' F."""
+    whitening, vectors, lengths = _rescaling(products, moments, ridge=ridge, power=power)
+    return whitening @ vectors * lengths
+
+
+def _rescaling(products: Tensor, moments: Tensor, *, ridge: float, power: float) -> tuple[Tensor, Tensor, Tensor]:
     if math.isinf(ridge):
-        whitening = torch.eye(rows.shape[1], dtype=rows.dtype)
+        whitening = torch.eye(len(moments), dtype=moments.dtype)
     else:
-        energies, axes = torch.linalg.eigh(rows.T @ rows)
+        energies, axes = torch.linalg.eigh(products)
         whitening = axes / (energies.clamp_min(0) + ridge).sqrt()
     inner = whitening.T @ moments @ whitening
     values, vectors = torch.linalg.eigh((inner + inner.T) / 2)
-    return normalize((rows @ whitening @ vectors) * values.clamp_min(0) ** power, dim=1).float()
+    return whitening, vectors, values.clamp_min(0) ** power

@@ -16,7 +16,10 @@ from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 from torch.nn.functional import normalize
 
-_MOST_FILLED = 0.2  # bags of words are emptier than this
+from gcon.estimate.cells import matches_in_cells
+from gcon.estimate.sizes import is_large
+
+MOST_FILLED = 0.2  # bags of words are emptier than this
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -24,7 +27,7 @@ class Nearest:
     """The nearest other nodes of every node.
 
     Attributes:
-        places: n x k node numbers, the nearest first; never the node itself.
+        places: n x k node numbers, the nearest first; never the node itself. Of 32 bits in large graphs.
         cosines: n x k similarities; negative ones count as 0.
     """
 
@@ -36,7 +39,7 @@ def weighted_rows(features: Tensor) -> Tensor:
     """Unit rows for comparing nodes: tf-idf for bags of words, columns of mean 0 and deviation 1 for anything else."""
     rows = features.to(torch.float32)
     filled = rows.count_nonzero(dim=0)
-    if bool((rows >= 0).all()) and int(filled.sum()) <= _MOST_FILLED * rows.numel():
+    if bool((rows >= 0).all()) and int(filled.sum()) <= MOST_FILLED * rows.numel():
         rows = rows * torch.log(len(rows) / (1 + filled)).clamp_min(0)
     else:
         deviations = rows.std(dim=0, correction=0)
@@ -46,14 +49,14 @@ def weighted_rows(features: Tensor) -> Tensor:
 
 def principal_rows(rows: Tensor, width: int) -> Tensor:
     """Rows in their leading principal directions (not centred), at most `width`; the strongest direction first."""
-    sparse = int(rows.count_nonzero()) <= _MOST_FILLED * rows.numel()
+    sparse = int(rows.count_nonzero()) <= MOST_FILLED * rows.numel()
     matrix = scipy.sparse.csr_matrix(rows.numpy()) if sparse else rows.numpy()
     left, strengths, _ = randomized_svd(matrix, min(width, *rows.shape), random_state=0)
     return torch.from_numpy(np.ascontiguousarray(left * strengths, dtype=np.float32))
 
 
 def nearest_rows(rows: Tensor, count: int, *, chunk: int = 1024) -> Nearest:
-    """The most similar other rows of every row, by cosine.
+    """The most similar other rows of every row, by cosine; of more than `EXACT_NODES` rows nearly so (cells.py).
 
     Args:
         rows: one a node.
@@ -61,6 +64,9 @@ def nearest_rows(rows: Tensor, count: int, *, chunk: int = 1024) -> Nearest:
         chunk: so many rows at a time are compared with all; it bounds the memory and does not change the result.
     """
     units = normalize(rows.to(torch.float32), dim=1)
+    if is_large(len(units)):
+        found, similarities = matches_in_cells(units, count)
+        return Nearest(places=found, cosines=similarities.clamp_min_(0))
     places, cosines = [], []
     for start in range(0, len(units), chunk):
         similar = units[start : start + chunk] @ units.T
@@ -75,9 +81,10 @@ def nearest_rows(rows: Tensor, count: int, *, chunk: int = 1024) -> Nearest:
 def neighbour_graph(nearest: Nearest) -> scipy.sparse.csr_matrix:
     """D^-1/2 (W + W^T) D^-1/2 with W the squared cosines of the nearest nodes: symmetric, without loops."""
     size, count = nearest.places.shape
-    rows = np.repeat(np.arange(size), count)
     weights = nearest.cosines.numpy().reshape(-1) ** 2
-    one_way = scipy.sparse.csr_matrix((weights, (rows, nearest.places.numpy().reshape(-1))), shape=(size, size))
+    columns, starts = nearest.places.numpy().reshape(-1), np.arange(0, size * count + 1, max(count, 1))[: size + 1]
+    one_way = scipy.sparse.csr_matrix((weights, columns, starts), shape=(size, size))
+    one_way.sort_indices()
     both = one_way + one_way.T
     degrees = np.asarray(both.sum(axis=1)).reshape(-1)
     roots = scipy.sparse.diags_array(1 / np.sqrt(np.where(degrees > 0, degrees, 1.0)))
@@ -99,9 +106,10 @@ def label_agreement(nearest: Nearest, labels: Tensor, known: Tensor) -> float:
     Returns:
         1 for always, 0 for as often as two random nodes do (and if no pair of known labels is there).
     """
-    pairs = known[:, None] & known[nearest.places]
+    places = nearest.places[known].long()  # of known nodes alone: in a large graph these are few
+    pairs = known[places]
     if not bool(pairs.any()):
         return 0.0
-    same = float((labels[:, None] == labels[nearest.places])[pairs].double().mean())
+    same = float((labels[known, None] == labels[places])[pairs].double().mean())
     chance = float((torch.bincount(labels[known]).double() / int(known.sum())).square().sum())
     return (same - chance) / (1 - chance) if chance < 1 else 0.0

@@ -36,8 +36,8 @@ def homophily_misfits(
     """
     classes, known = nodes.num_classes, nodes.train_mask | nodes.validation_mask
     truth = torch.nn.functional.one_hot(nodes.labels[known], classes).double()
-    shares = answers.mean(dim=0)
-    seen = (truth.T @ answers[known] + 5 * shares) / (truth.sum(dim=0) + 5)[:, None]
+    shares = answers.mean(dim=0, dtype=torch.float64)
+    seen = (truth.T @ answers[known].double() + 5 * shares) / (truth.sum(dim=0) + 5)[:, None]
     sizes = (truth.mean(dim=0) + shares) / 2
     total = moments.sum().clamp_min(1.0)
     apart = torch.outer(sizes, sizes).fill_diagonal_(0.0)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from functools import lru_cache
 
+import numpy as np
 import torch
+from torch import Tensor
 
+from gcon.encode.encoder import Encoder
 from gcon.encode.mlp import EncoderSettings, train_encoder
 from gcon.encode.unit_rows import rows_with_sum_one
 from gcon.estimate.edge_free import EdgeFree, train_edge_free
+from gcon.estimate.large_edge_free import taught_places, train_large_edge_free
+from gcon.estimate.sampled_pool import part_of
+from gcon.estimate.sizes import is_large
 from gcon.graphs.nodes import PublicNodes
 
 _OTHER_SEED = 2**61  # added to the seed of the second perceptron
@@ -21,7 +28,8 @@ def edge_free(nodes: PublicNodes, seed: int) -> EdgeFree:
     Privacy:
         Reads public nodes. Test labels are for scores only: what is remembered never saw them.
     """
-    return _remembered(_Known(replace(nodes, test_mask=torch.zeros_like(nodes.test_mask)), seed))
+    known = _Known(replace(nodes, test_mask=torch.zeros_like(nodes.test_mask)), seed)
+    return _remembered_large(known) if is_large(nodes.num_nodes) else _remembered(known)
 
 
 class _Known:
@@ -30,14 +38,9 @@ class _Known:
     def __init__(self, nodes: PublicNodes, seed: int) -> None:
         self.nodes, self.seed = nodes, seed
         masks = (nodes.train_mask, nodes.validation_mask)
-        labels = tuple(nodes.labels[mask].numpy().tobytes() for mask in masks)
-        self._key = (
-            nodes.fingerprint,
-            seed,
-            nodes.num_classes,
-            labels,
-            tuple(mask.numpy().tobytes() for mask in masks),
-        )
+        # Checksums, so that what is remembered does not hold the tables twice.
+        labels = tuple(_checksum(nodes.labels[mask]) for mask in masks)
+        self._key = (nodes.fingerprint, seed, nodes.num_classes, labels, tuple(_checksum(mask) for mask in masks))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Known) and self._key == other._key
@@ -46,13 +49,27 @@ class _Known:
         return hash(self._key)
 
 
+def _checksum(values: Tensor) -> str:
+    return hashlib.sha256(np.ascontiguousarray(values.numpy()).data).hexdigest()
+
+
 @lru_cache(maxsize=4)
 def _remembered(known: _Known) -> EdgeFree:
-    # Perceptrons that keep all their inputs, on rows with sum 1: better than the encoder where nodes have few words.
     nodes = replace(known.nodes, features=rows_with_sum_one(known.nodes.features))
-    keeping = EncoderSettings(
-        hidden=64, drop_input=False, unit_input=False, weight_decay=5e-4, epochs=500, patience=500, seed=known.seed
-    )
-    seeds = (known.seed, known.seed + _OTHER_SEED)
-    perceptrons = [train_encoder(nodes, replace(keeping, seed=seed)).probabilities(nodes.features) for seed in seeds]
+    perceptrons = [encoder.probabilities(nodes.features) for encoder in _perceptrons(nodes, known.seed)]
     return train_edge_free(known.nodes, seed=known.seed, more=perceptrons)
+
+
+@lru_cache(maxsize=1)  # one large table is enough to keep in memory
+def _remembered_large(known: _Known) -> EdgeFree:
+    part = part_of(known.nodes, taught_places(known.nodes))
+    part = replace(part, features=rows_with_sum_one(part.features))
+    return train_large_edge_free(known.nodes, seed=known.seed, on_sum_one=_perceptrons(part, known.seed))
+
+
+def _perceptrons(nodes: PublicNodes, seed: int) -> list[Encoder]:
+    """Perceptrons that keep all their inputs, on rows with sum 1: better than the encoder where nodes have few words."""
+    keeping = EncoderSettings(
+        hidden=64, drop_input=False, unit_input=False, weight_decay=5e-4, epochs=500, patience=500, seed=seed
+    )
+    return [train_encoder(nodes, replace(keeping, seed=each)) for each in (seed, seed + _OTHER_SEED)]

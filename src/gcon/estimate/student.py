@@ -11,14 +11,18 @@ from scipy.special import log_softmax
 from torch import Tensor
 
 from gcon.encode.encoder import Encoder, scaled_input
+from gcon.estimate.sizes import SAMPLED_NODES, is_large, sampled
 
 _PENALTY = 1e-4  # half of it times the squared weights; rows have length 1
 _MOST_STEPS = 100
 _MOSTLY_EMPTY = 0.2
+_SEED = 3  # of the nodes that teach, where there are many
 
 
 def train_student(features: Tensor, answers: Tensor) -> Encoder:
     """Softmax regression from unit feature rows to class probabilities: least cross entropy, by L-BFGS.
+
+    Of a large graph a fixed sample of the nodes teaches.
 
     Args:
         features: public, n x d0.
@@ -27,6 +31,9 @@ def train_student(features: Tensor, answers: Tensor) -> Encoder:
     Privacy:
         Reads public features and released answers: there is no argument that could hold an edge.
     """
+    if is_large(len(features)):
+        some = sampled(torch.arange(len(features)), SAMPLED_NODES, seed=_SEED)
+        features, answers = features[some], answers[some]
     rows, targets = scaled_input(features, unit=True).numpy(), answers.double().numpy()
     filled = np.count_nonzero(rows) / max(rows.size, 1)
     inputs = scipy.sparse.csr_matrix(rows) if filled < _MOSTLY_EMPTY else rows

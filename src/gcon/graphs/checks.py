@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from gcon.errors import InputError
+from gcon.graphs.rows import light_slices
 
 
 def check_features(features: Tensor) -> None:
@@ -21,11 +22,16 @@ def check_features(features: Tensor) -> None:
             got="zero width",
             fix="Without any features, pass one constant column or an edge-free embedding.",
         )
-    if not bool(torch.isfinite(features).all()):
-        row = int((~torch.isfinite(features)).any(dim=1).nonzero()[0])
-        raise InputError(
-            "features", rule="must be finite", got=f"NaN or infinity in row {row}", fix="Fill in or drop such values."
-        )
+    for rows in light_slices(tuple(features.shape)):
+        finite = torch.isfinite(features[rows]).all(dim=1)
+        if not bool(finite.all()):
+            row = rows.start + int((~finite).nonzero()[0])
+            raise InputError(
+                "features",
+                rule="must be finite",
+                got=f"NaN or infinity in row {row}",
+                fix="Fill in or drop such values.",
+            )
 
 
 def check_nodes(

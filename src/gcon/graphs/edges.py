@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,11 +11,12 @@ import torch
 from torch import Tensor
 
 from gcon.errors import InputError
+from gcon.graphs.source import LocalEdges, RowBlock
 from gcon.privacy.boundary import Private
 
 
 @dataclass(frozen=True, eq=False)
-class EdgeList:
+class EdgeList(LocalEdges):
     """A simple undirected graph as sorted neighbour lists (compressed sparse rows, both directions of every edge).
 
     Attributes:
@@ -34,6 +36,17 @@ class EdgeList:
     def degrees(self) -> Tensor:
         """Number of neighbours of every node."""
         return self.row_pointers.diff()
+
+    @cached_property
+    def _elsewhere(self) -> dict[torch.device, RowBlock]:
+        return {}
+
+    def blocks(self, device: torch.device) -> Iterator[RowBlock]:
+        """One block with everything: nothing is copied, but for the first pass on a GPU, where the edges stay for the next."""
+        if device not in self._elsewhere:
+            nodes = slice(0, self.num_nodes)
+            self._elsewhere[device] = RowBlock(nodes, self.row_pointers, self.columns, self.num_nodes).to(device)
+        yield self._elsewhere[device]
 
     def neighbours(self, node: int) -> Tensor:
         """The ids that one node shares an edge with."""

@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from torch import Tensor
 
 from gcon.graphs.edges import EdgeHygiene, EdgeList, private_edges
 from gcon.graphs.nodes import PublicNodes
+from gcon.graphs.source import Edges
 from gcon.privacy.boundary import Private
+
+
+class TrainableGraph(Protocol):
+    """Public nodes plus private edges, wherever these are: what models are trained on."""
+
+    @property
+    def nodes(self) -> PublicNodes:
+        """The public side."""
+
+    @property
+    def edges(self) -> Private[Edges]:
+        """The private side."""
+
+
+@dataclass(frozen=True, eq=False)
+class LargeGraph:
+    """Public nodes plus private edges that are not in memory: in a store, or on a cluster."""
+
+    nodes: PublicNodes
+    edges: Private[Edges]
+    name: str = "unnamed"
 
 
 @dataclass(frozen=True, eq=False)
 class PrivateGraph:
-    """Public nodes plus private edges: what models are trained on."""
+    """Public nodes plus private edges in memory."""
 
     nodes: PublicNodes
     edges: Private[EdgeList]

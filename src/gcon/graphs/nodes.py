@@ -9,6 +9,7 @@ from functools import cached_property
 from torch import Tensor
 
 from gcon.graphs.checks import check_nodes
+from gcon.graphs.rows import light_slices
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -16,7 +17,7 @@ class PublicNodes:
     """The public side of a graph.
 
     Attributes:
-        features: n x k finite numbers.
+        features: n x k finite numbers; they may lie in a file (a memory map), and nobody writes to them.
         labels: n class numbers in [0, num_classes); rows outside all masks are never read and may hold -1.
         num_classes: the public number of classes, at least two.
         train_mask: the labelled nodes.
@@ -61,7 +62,7 @@ class PublicNodes:
 
 def features_fingerprint(features: Tensor) -> str:
     """A checksum of public features (their shape and values as float32)."""
-    values = features.detach().cpu().float().contiguous()
-    digest = hashlib.sha256(str(tuple(values.shape)).encode())
-    digest.update(values.numpy().tobytes())
+    digest = hashlib.sha256(str(tuple(features.shape)).encode())
+    for rows in light_slices(tuple(features.shape)):
+        digest.update(features[rows].detach().cpu().float().contiguous().numpy().tobytes())
     return digest.hexdigest()

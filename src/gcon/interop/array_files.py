@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 ROOM = 2 * 2**30
 RATIO = 100
@@ -28,17 +30,25 @@ def check_room(path: Path, needed: int) -> None:
         raise TooLargeError("far more when it is unpacked")
 
 
-def load_array(path: Path) -> NDArray[Any]:
-    """The array of an .npy file.
+def map_array(path: Path) -> NDArray[Any]:
+    """The array of an .npy file, where it lies: nothing is read before it is asked for, and nothing can be written to it.
+
+    The file must stay as it is while the array is in use; one that is written anew beside it and renamed does no harm.
 
     Raises:
         Exception: whatever numpy says about a damaged file.
     """
-    with path.open("rb") as file:  # opened here: numpy leaves a damaged file open
-        array = np.load(file, allow_pickle=False)
-        if not isinstance(array, np.ndarray):
-            raise ValueError("an archive under the name of an array")
-        return array
+    array: NDArray[Any] = np.lib.format.open_memmap(
+        path, mode="r"
+    )  # refuses pickles, archives and files that are too short
+    return array
+
+
+def tensor_over(array: NDArray[Any]) -> Tensor:
+    """A tensor over the same memory. Where that is a read-only map, the system refuses every write to it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable", category=UserWarning)
+        return torch.from_numpy(array)
 
 
 def load_archive(path: Path, wanted: Sequence[str]) -> tuple[NDArray[Any] | None, Any, list[str]]:

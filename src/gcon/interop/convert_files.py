@@ -1,7 +1,8 @@
 """A pair of files in one format -> the same graph in another, all of it written or nothing.
 
 Formats: csv, tsv and parquet have nodes.FORMAT and edges.FORMAT. npz has features.npz and edges.npz (a sparse adjacency
-as scipy saves it, whose rows are those of the nodes file) beside a nodes.csv with ids, labels and splits.
+as scipy saves it, whose rows are those of the nodes file) beside a nodes.csv with ids, labels and splits. csr has
+nodes.parquet, features.npy and the edge store edges.csr, for edges that do not fit in memory.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,17 +21,22 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from gcon.errors import InputError
+from gcon.graphs.store_format import HEADER
+from gcon.interop.convert_store import convert_to_store, edges_identity, store_workplace
 from gcon.interop.edge_files import edge_chunks
+from gcon.interop.edge_store import MEMORY_BYTES, check_memory, set_permissions
 from gcon.interop.file_problems import Problem, raise_problems, require_readers
 from gcon.interop.node_files import RawNodes, read_raw_nodes
 from gcon.interop.node_ids import NodeIds
+from gcon.interop.sort_progress import Step, no_step, workplace
+from gcon.interop.store_files import is_store
 from gcon.interop.table_files import BATCH, SEPARATORS
 from gcon.interop.write_files import write_frame
 
 if TYPE_CHECKING:
     import polars as pl
 
-FORMATS = ("csv", "tsv", "parquet", "npz")
+FORMATS = ("csv", "tsv", "parquet", "npz", "csr")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +61,9 @@ def convert_files(
     target_column: str = "target",
     header: bool = True,
     ignore_columns: Sequence[str] = (),
+    memory_bytes: int = MEMORY_BYTES,
+    step: Step = no_step,
+    notice: Callable[[str], None] = lambda words: None,
 ) -> Conversion:
     """Write the same graph in another format into a folder.
 
@@ -68,6 +77,9 @@ def convert_files(
         target_column: the column with the other end.
         header: whether a text file of edges starts with column names.
         ignore_columns: further columns of the edges file, which are left out.
+        memory_bytes: for sorting the edges of an edge store (csr); at least 4096.
+        step: told what is being done for an edge store, and which share of it is.
+        notice: told in words that an unfinished edge store was found. After a kill the same call goes on with it.
 
     Privacy:
         No release: the owner's own edges, from one file of the owner into another one with the same permissions. They
@@ -75,26 +87,42 @@ def convert_files(
         that was spent on them stays spent: the ledger of the old file is the ledger of the new one.
     """
     require_readers()
+    check_memory(memory_bytes)
     targets = _targets(out, file_format, with_edges=edges is not None)
     table = read_raw_nodes(nodes, features_path=features)
-    with _refusals(), tempfile.TemporaryDirectory(prefix=".convert-", dir=out) as folder:
-        written = {kind: Path(folder) / path.name for kind, path in targets.items()}
-        _write_nodes(table, written["nodes"], written.get("features"))
-        if edges is not None:
-            options = {"columns": (source_column, target_column), "header": header, "ignore_columns": ignore_columns}
-            _convert_edges(edges, written["edges"], table.ids, options)
-        for kind, path in written.items():
-            like = {"edges": edges, "features": features}.get(kind) or nodes
-            path.chmod(stat.S_IMODE(like.stat().st_mode))
-        _check_free(targets)
-        _put_in_place([(path, targets[kind]) for kind, path in written.items()])
+    like = {"nodes": nodes, "features": features or nodes}
+    options = {"columns": (source_column, target_column), "header": header, "ignore_columns": ignore_columns}
+    if edges is not None and file_format == "csr":
+        identity, folder = edges_identity(edges, table.ids, options), store_workplace(out)
+        with _refusals(kept=folder.name), workplace(folder, identity) as (progress, words):
+            notice(words or "")
+            sorting: dict[str, Any] = {"options": options, "memory_bytes": memory_bytes, "step": step}
+            store = convert_to_store(edges, folder, progress, ids=table.ids, **sorting)
+            set_permissions(store, _mode(edges))
+            written = _write_nodes(table, folder, targets, like)
+            _check_free(targets)
+            _put_in_place([*((path, targets[kind]) for kind, path in written.items()), (store, targets["edges"])])
+    else:
+        with _refusals(), tempfile.TemporaryDirectory(prefix=".convert-", dir=out) as name:
+            written = _write_nodes(table, Path(name), targets, like)
+            if edges is not None:
+                written["edges"] = Path(name) / targets["edges"].name
+                _convert_edges(edges, written["edges"], table.ids, options)
+                written["edges"].chmod(_mode(edges))
+            _check_free(targets)
+            _put_in_place([(path, targets[kind]) for kind, path in written.items()])
     narrowed = file_format in ("csv", "tsv") and table.features.dtype == np.float64
     return Conversion(files=targets, features_narrowed=narrowed)
 
 
+def _mode(path: Path) -> int:
+    """The permissions of a file, or of the files of a store."""
+    return stat.S_IMODE((path / HEADER if is_store(path) else path).stat().st_mode)
+
+
 @contextmanager
-def _refusals() -> Iterator[None]:
-    """What the system refuses, as an `InputError`: the reason only, no path and no content."""
+def _refusals(kept: str | None = None) -> Iterator[None]:
+    """What the system refuses, as an `InputError`: the reason only, no path and no content; and what was kept of the work."""
     try:
         yield
     except OSError as error:
@@ -102,7 +130,12 @@ def _refusals() -> Iterator[None]:
             "out",
             rule="must take the files, and all files must be readable",
             got=error.strerror or type(error).__name__,
-            fix="Check permissions and free space. Nothing was written.",
+            fix="Check permissions and free space. "
+            + (
+                "Nothing was written."
+                if kept is None
+                else f"What is done is kept in {kept}: run it again, or delete that."
+            ),
         ) from None
 
 
@@ -128,6 +161,8 @@ def _targets(out: Path, file_format: str, *, with_edges: bool) -> dict[str, Path
     names = {"nodes": f"nodes.{file_format}"}
     if file_format == "npz":
         names = {"nodes": "nodes.csv", "features": "features.npz"}
+    if file_format == "csr":
+        names = {"nodes": "nodes.parquet", "features": "features.npy"}
     if with_edges:
         names["edges"] = f"edges.{file_format}"
     targets = {kind: out / name for kind, name in names.items()}
@@ -142,17 +177,25 @@ def _check_free(targets: Mapping[str, Path]) -> None:
         raise InputError("out", rule=rule, got=", ".join(taken), fix=fix)
 
 
-def _write_nodes(table: RawNodes, target: Path, features: Path | None) -> None:
+def _write_nodes(
+    table: RawNodes, folder: Path, targets: Mapping[str, Path], like: Mapping[str, Path]
+) -> dict[str, Path]:
     """The public side; the features in a file of their own if there is one."""
     import polars as pl
 
+    written = {kind: folder / targets[kind].name for kind in like if kind in targets}
     ids = table.ids.numbers if table.ids.strings is None else table.ids.strings
     frame = pl.DataFrame({"id": ids, **table.texts})
-    if features is None:
-        frame = frame.with_columns(_feature_columns(table, nested=target.suffix == ".parquet"))
+    if "features" not in written:
+        frame = frame.with_columns(_feature_columns(table, nested=written["nodes"].suffix == ".parquet"))
+    elif written["features"].suffix == ".npy":
+        np.save(written["features"], table.features)
     else:
-        np.savez_compressed(features, features=table.features)
-    write_frame(target, frame)
+        np.savez_compressed(written["features"], features=table.features)
+    write_frame(written["nodes"], frame)
+    for kind, path in written.items():
+        path.chmod(_mode(like[kind]))
+    return written
 
 
 def _feature_columns(table: RawNodes, *, nested: bool) -> list[pl.Series]:

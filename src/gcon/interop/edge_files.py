@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from gcon.graphs.edges import EdgeHygiene, EdgeList, private_edges, public_edges
+from gcon.graphs.store_format import SUFFIX
 from gcon.interop.array_files import TooLargeError
 from gcon.interop.edge_arrays import scan_arrays
 from gcon.interop.edge_problems import edge_problem
@@ -24,12 +25,14 @@ from gcon.interop.file_problems import (
     require_readers,
 )
 from gcon.interop.node_ids import NodeIds, NumberLookup, as_node_ids
+from gcon.interop.store_files import is_store, open_store, store_chunks, store_problems
 from gcon.interop.table_files import column_types, read_errors, table_batches
 from gcon.privacy.boundary import Private
 
 if TYPE_CHECKING:
     import polars as pl
 
+SUFFIXES = (*TABLES, ".npz", SUFFIX)
 Chunks = list[NDArray[Any]]
 RowsOf = Callable[["pl.Series"], tuple[NDArray[Any], set[str]]]
 
@@ -43,11 +46,12 @@ def read_edges(
     header: bool = True,
     ignore_columns: Sequence[str] = (),
 ) -> tuple[Private[EdgeList], Private[EdgeHygiene]]:
-    """Read private edges from CSV, TSV, Parquet or .npz without holding the whole table.
+    """Read private edges from CSV, TSV, Parquet, .npz or an edge store, all of them into memory, but not the whole table.
 
     Args:
         path: the file; its ending decides the format. An .npz holds `edge_index` (2 x k row numbers of the nodes
-            file, from 0) or a sparse matrix as scipy saves it, whose values count as present or absent.
+            file, from 0) or a sparse matrix as scipy saves it, whose values count as present or absent. An edge store
+            (.csr) is a folder that `gcon data convert` wrote; to leave it on disk, see `gcon.graphs.stored`.
         ids: the node ids in row order, from `read_nodes`. If they are numbers, the ids of this file are read as
             whole numbers; if they are strings, as strings.
         source_column: the column with one end of each edge.
@@ -63,6 +67,10 @@ def read_edges(
         Reads the edges; the result is wrapped. Errors name kinds of problems, columns of a real header and nothing
         else from the file.
     """
+    if is_store(Path(path)):
+        store = open_store(Path(path), ids=as_node_ids(ids))
+        wrapped = Private(store.load(), "edges of a simple undirected graph")
+        return wrapped, Private(store.hygiene, "counts of cleaned edges")
     columns = {"source_column": source_column, "target_column": target_column}
     return private_edges(*_read(path, ids, header=header, ignore_columns=ignore_columns, **columns))
 
@@ -83,6 +91,8 @@ def read_public_edges(
     Privacy:
         Nothing is promised about these edges.
     """
+    if is_store(Path(path)):
+        return open_store(Path(path), ids=as_node_ids(ids)).load()
     columns = {"source_column": source_column, "target_column": target_column}
     return public_edges(*_read(path, ids, header=header, ignore_columns=ignore_columns, **columns))
 
@@ -98,9 +108,11 @@ def scan_edges(
 ) -> tuple[Chunks, list[Problem]]:
     """The ends as rows of the nodes file (bare and private!), and all problems; no chunks if there are any.
 
-    Without ids the format alone is checked.
+    Without ids the format alone is checked. A store is checked to its last byte, and gives no chunks.
     """
     problems: list[Problem] = []
+    if is_store(path):
+        return [], store_problems(path, ids=ids)
     columns = (source_column, target_column)
     chunks = list(edge_chunks(path, problems, ids=ids, columns=columns, header=header, ignore_columns=ignore_columns))
     return ([] if problems else chunks), problems
@@ -120,7 +132,10 @@ def edge_chunks(
     After a problem reading goes on to find the other kinds, but gives no more chunks. All problems are in the list once
     the last chunk was taken; with any, the chunks before are worth nothing.
     """
-    wrong = file_problem(path, "edges", suffixes=(*TABLES, ".npz"))
+    if is_store(path):
+        yield from store_chunks(path, ids=ids)
+        return
+    wrong = file_problem(path, "edges", suffixes=SUFFIXES)
     if wrong is not None:
         problems.append(wrong)
     elif path.suffix.lower() == ".npz":

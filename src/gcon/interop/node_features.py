@@ -10,7 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gcon.interop.array_files import TOO_LARGE, TooLargeError, dense, load_archive, load_array
+from gcon.graphs.rows import light_slices
+from gcon.interop.array_files import TOO_LARGE, TooLargeError, dense, load_archive, map_array, tensor_over
 from gcon.interop.file_problems import Problem, file_problem
 from gcon.interop.node_columns import node_problem
 
@@ -82,7 +83,10 @@ def _features_of_lists(path: Path, column: pl.Series) -> tuple[Tensor | None, li
 
 
 def features_of_arrays(path: Path, num_nodes: int) -> tuple[Tensor | None, list[Problem]]:
-    """Features from .npy, or from .npz (array `features` or `x`, or a sparse matrix as scipy saves it)."""
+    """Features from .npy, or from .npz (array `features` or `x`, or a sparse matrix as scipy saves it).
+
+    The rows of an .npy with 32-bit or 64-bit numbers, row after row, are not read into memory: the file is mapped.
+    """
     wrong = file_problem(path, "features", suffixes=(".npz", ".npy"))
     if wrong is not None:
         return None, [wrong]
@@ -103,19 +107,21 @@ def features_of_arrays(path: Path, num_nodes: int) -> tuple[Tensor | None, list[
         return None, [node_problem(path, rule, got, "Use the order of the nodes file.", file="features")]
     dtype = np.float64 if values.dtype == np.float64 else np.float32
     with np.errstate(over="ignore"):
-        return _checked(path, np.ascontiguousarray(values, dtype=dtype), file="features")
+        return _checked(path, np.require(values, dtype=dtype, requirements=["C", "A"]), file="features")
 
 
 def _load(path: Path) -> tuple[NDArray[Any] | None, list[str]]:
     if path.suffix.lower() == ".npy":
-        return load_array(path), []
+        return map_array(path), []
     values, matrix, names = load_archive(path, ("features", "x"))
     return (values if matrix is None else dense(path, matrix)), names
 
 
 def _checked(path: Path, matrix: NDArray[Any], *, file: str) -> tuple[Tensor | None, list[Problem]]:
-    wrong = ~np.isfinite(matrix).all(axis=1)
+    wrong = np.empty(len(matrix), dtype=bool)
+    for rows in light_slices(matrix.shape):
+        wrong[rows] = ~np.isfinite(matrix[rows]).all(axis=1)
     if wrong.any():
         fix = "Fill in or drop such values."
         return None, [node_problem(path, "features must be finite", "NaN or infinity", fix, rows=wrong, file=file)]
-    return torch.from_numpy(matrix), []
+    return tensor_over(matrix), []

@@ -113,7 +113,8 @@ def _parquet_batches(path: Path, columns: list[str], header: bool) -> Iterator[A
     import pyarrow.parquet
 
     rows = _rows_at_once(path, columns)
-    with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
+    # Not buffered ahead: pyarrow would keep all that it has read until the end, so that the whole file would be in memory.
+    with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
         left = file.metadata.num_rows
         check_room(path, left * len(columns) * 4)
         if file.metadata.num_row_groups:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +16,7 @@ from gcon.interop.file_problems import TABLES, require_polars
 from gcon.interop.node_features import LIST_COLUMN
 from gcon.interop.node_ids import NodeIds, as_node_ids
 from gcon.interop.table_files import SEPARATORS
+from gcon.interop.table_writer import placed_whole
 
 if TYPE_CHECKING:
     import polars as pl
@@ -103,31 +102,11 @@ def write_frame(path: str | Path, frame: pl.DataFrame, *, owner_only: bool = Fal
 
 def _write(frame: pl.DataFrame, target: Path, *, owner_only: bool = False) -> None:
     suffix = target.suffix.lower()
-    if suffix == ".parquet":
-        _whole(target, lambda path: frame.write_parquet(path, row_group_size=ROW_GROUP), owner_only=owner_only)
-    else:
-        _whole(target, lambda path: frame.write_csv(path, separator=SEPARATORS[suffix]), owner_only=owner_only)
-
-
-def _whole(target: Path, write: Callable[[Path], None], *, owner_only: bool) -> None:
-    """Write beside the target, then move into place: nobody ever sees half a file."""
-    handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
-    os.close(handle)
-    beside = Path(name)
-    try:
-        write(beside)
-        with beside.open("rb") as written:
-            os.fsync(written.fileno())
-        beside.chmod(0o600 if owner_only else 0o666 & ~_umask())
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+    with placed_whole(target, owner_only=owner_only) as file:
+        if suffix == ".parquet":
+            frame.write_parquet(file, row_group_size=ROW_GROUP)
+        else:
+            frame.write_csv(file, separator=SEPARATORS[suffix])
 
 
 def checked_target(path: str | Path, parameter: str = "path") -> Path:

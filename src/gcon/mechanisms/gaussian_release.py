@@ -21,12 +21,13 @@ from torch import Tensor
 
 from gcon.calibrate.gaussian import gaussian_delta, gaussian_multiplier
 from gcon.errors import InputError, PlanMismatchError, UnprovenBoundError, check_number
-from gcon.graphs.edges import EdgeList
+from gcon.graphs.source import Edges
 from gcon.mechanisms.neighbour_sums import BoundedEdges
 from gcon.perturb.lattice import lattice_spacing
 from gcon.perturb.rounded import EXACT_GAUSSIAN, rounded_gaussian
 from gcon.privacy.budget import Budget, checked_budget
 from gcon.privacy.randomness import Randomness
+from gcon.statistics.exact_products import Precise
 from gcon.statistics.proven import PROVEN
 from gcon.statistics.statistic import Statistic
 
@@ -220,7 +221,7 @@ class GaussianRelease:
     def check(self, bounded: BoundedEdges) -> None:
         """Nothing to compare: sensitivities are those of one undirected pair, whatever the graph."""
 
-    def apply(self, value: EdgeList, randomness: Randomness) -> tuple[NoisyStatistic, ...]:
+    def apply(self, value: Edges, randomness: Randomness) -> tuple[NoisyStatistic, ...]:
         """All noisy statistics in the order of their portions. Called by the gate alone."""
         released: list[NoisyStatistic] = []
         shares: list[float] = []
@@ -247,7 +248,7 @@ class GaussianRelease:
             raise PlanMismatchError("A finite epsilon must lead to noise that float64 can hold; scale the rows.")
         if not 2 * rounding <= _MOST_ROUNDING * sensitivity:
             raise PlanMismatchError(
-                f"Rounding of sums in float64 must be at most {_MOST_ROUNDING:g} of what one edge can change: centre the rows "
+                f"Rounding of walks must be at most {_MOST_ROUNDING:g} of what one edge can change: centre the rows "
                 "(nearly constant ones drown in rounding), or take a statistic with exact sums."
             )
         return deviation
@@ -265,11 +266,10 @@ class GaussianRelease:
         }
 
 
-def _noisy(portion: Portion, deviation: float, edges: EdgeList, randomness: Randomness) -> NoisyStatistic:
+def _noisy(portion: Portion, deviation: float, edges: Edges, randomness: Randomness) -> NoisyStatistic:
     statistic = portion.statistic
-    value = statistic.of(edges)
-    if deviation > 0:
-        value = add_noise(value, deviation, statistic, randomness)
+    exact = statistic.precisely(edges)
+    value = exact.value if deviation == 0 else add_noise(exact, deviation, statistic, randomness)
     return NoisyStatistic(
         name=statistic.name,
         value=value,
@@ -280,22 +280,24 @@ def _noisy(portion: Portion, deviation: float, edges: EdgeList, randomness: Rand
     )
 
 
-def add_noise(value: Tensor, deviation: float, statistic: Statistic, randomness: Randomness) -> Tensor:
+def add_noise(exact: Precise, deviation: float, statistic: Statistic, randomness: Randomness) -> Tensor:
     """The lattice point nearest to value plus real noise of this deviation; entries that read no edge stay as they are.
 
     Symmetric values get independent noise on and above the diagonal: standard deviation sigma on it and sigma / sqrt(2)
     (rounded up) above, mirrored below.
     """
-    spacing = _spacing(deviation, statistic)
+    value, rest, spacing = exact.value, exact.rest, _spacing(deviation, statistic)
     if statistic.symmetric:
         rows, columns = torch.triu_indices(*value.shape)
         scales = torch.full(rows.shape, deviation * _ROOT_HALF, dtype=torch.float64)
         scales[rows == columns] = deviation
         noisy = torch.empty_like(value)
-        noisy[rows, columns] = rounded_gaussian(randomness, value[rows, columns], scale=scales, spacing=spacing)
+        noisy[rows, columns] = rounded_gaussian(
+            randomness, value[rows, columns], scale=scales, spacing=spacing, rest=rest[rows, columns]
+        )
         noisy[columns, rows] = noisy[rows, columns]
         return noisy
-    noisy = rounded_gaussian(randomness, value, scale=deviation, spacing=spacing)
+    noisy = rounded_gaussian(randomness, value, scale=deviation, spacing=spacing, rest=rest)
     free = statistic.edge_free
     return noisy if free is None else torch.where(free, value, noisy)
 

@@ -24,6 +24,7 @@ from torch import Tensor
 from gcon.calibrate.gaussian import gaussian_delta, gaussian_epsilon, gaussian_multiplier
 from gcon.errors import InputError, PlanMismatchError, check_number
 from gcon.graphs.edges import EdgeList
+from gcon.graphs.source import Edges
 from gcon.perturb.lattice import lattice_spacing, shortened
 from gcon.perturb.rounded import EXACT_GAUSSIAN, EXACT_LAPLACE, rounded_gaussian, rounded_laplace
 from gcon.privacy.boundary import Private
@@ -40,7 +41,7 @@ _ROUNDING = 1e-9  # rows may be this much longer than 1; the noise covers it
 class BoundedEdges:
     """Private edges as they are. One edge is one undirected pair; that is all the bound there is."""
 
-    value: Private[EdgeList]
+    value: Private[Edges]
 
 
 @dataclass(frozen=True, kw_only=True)

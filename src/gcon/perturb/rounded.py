@@ -30,7 +30,7 @@ EXACT_LAPLACE = "real Laplace noise, rounded exactly to multiples of the public 
 _BITS = 52  # of a uniform number at first: the middle of its interval is then a float64
 _MORE_BITS = 64
 _ALLOWANCE = 2.0**-44  # relative error of the float64 formulas; libm's own must stay below 2^-46
-_ADDING = 2.0**-50  # rounding of x + scale Z next to a lattice point
+_ADDING = 2.0**-50  # rounding of x + scale Z next to a lattice point, and the tail of x, at most 2^-53
 _BLOCK = 2**15
 _LARGEST = 1e300  # of numbers and of their quotients by the spacing: sums and products with noise stay in float64
 
@@ -70,7 +70,9 @@ def _laplace(library: Any, uniforms: Any, half: Any, allowance: Any) -> tuple[tu
 _GAUSSIAN, _LAPLACE = _Law(2, _gaussian), _Law(1, _laplace)
 
 
-def rounded_gaussian(randomness: Randomness, values: Tensor, *, scale: float | Tensor, spacing: float) -> Tensor:
+def rounded_gaussian(
+    randomness: Randomness, values: Tensor, *, scale: float | Tensor, spacing: float, rest: Tensor | None = None
+) -> Tensor:
     """The multiples of `spacing` nearest to values + scale Z, with an independent real standard normal Z an entry.
 
     Args:
@@ -78,11 +80,12 @@ def rounded_gaussian(randomness: Randomness, values: Tensor, *, scale: float | T
         values: float64, taken as the exact numbers that they are.
         scale: standard deviation, public; one number, or one an entry.
         spacing: of the lattice, public: a power of two.
+        rest: what float64 could not hold of the values; the exact number is the sum of both.
 
     Privacy:
-        Post-processing of the real-number Gaussian mechanism on `values`. Its curve holds as it is, without an extra delta.
+        Post-processing of the real-number Gaussian mechanism on `values + rest`. Its curve holds as it is, without an extra delta.
     """
-    return _rounded(randomness, values, scale, spacing, _GAUSSIAN)
+    return _rounded(randomness, values, scale, spacing, _GAUSSIAN, rest)
 
 
 def rounded_laplace(randomness: Randomness, values: Tensor, *, scale: float | Tensor, spacing: float) -> Tensor:
@@ -94,10 +97,19 @@ def rounded_laplace(randomness: Randomness, values: Tensor, *, scale: float | Te
     return _rounded(randomness, values, scale, spacing, _LAPLACE)
 
 
-def _rounded(randomness: Randomness, values: Tensor, scale: float | Tensor, spacing: float, law: _Law) -> Tensor:
+def _rounded(
+    randomness: Randomness,
+    values: Tensor,
+    scale: float | Tensor,
+    spacing: float,
+    law: _Law,
+    rest: Tensor | None = None,
+) -> Tensor:
     scales = torch.as_tensor(scale, dtype=torch.float64).expand(values.shape).reshape(-1).numpy()
     numbers = values.to(torch.float64).reshape(-1).numpy()
-    sizes = [float(np.abs(each).max(initial=0.0)) for each in (numbers, scales)]
+    rests = torch.zeros_like(values) if rest is None else rest
+    small = rests.to(torch.float64).reshape(-1).numpy()
+    sizes = [float(np.abs(each).max(initial=0.0)) for each in (numbers, scales, small)]
     if (
         math.frexp(spacing)[0] != 0.5
         or not (scales > 0).all()
@@ -111,14 +123,15 @@ def _rounded(randomness: Randomness, values: Tensor, scale: float | Tensor, spac
     for start in range(0, len(numbers), _BLOCK):
         block = slice(start, start + _BLOCK)
         # Division by a power of two does not round.
-        points[block] = _points(randomness, numbers[block] / spacing, scales[block] / spacing, law)
+        value, more, ratio = (each[block] / spacing for each in (numbers, small, scales))
+        points[block] = _points(randomness, value, more, ratio, law)
     return torch.from_numpy(points * spacing + 0.0).reshape(values.shape)  # -0 becomes 0
 
 
-def _points(randomness: Randomness, values: Floats, ratios: Floats, law: _Law) -> Floats:
-    """The whole numbers nearest to values + ratios Z."""
-    whole = np.rint(values)
-    rests = values - whole  # exact
+def _points(randomness: Randomness, values: Floats, more: Floats, ratios: Floats, law: _Law) -> Floats:
+    """The whole numbers nearest to values + more + ratios Z."""
+    whole, further = np.rint(values), np.rint(more)
+    rests, tails = _two_sum(values - whole, more - further)  # both differences are exact
     count = len(values)
     draws = -(-count // law.numbers)
     places = np.frombuffer(randomness.take(16 * draws), dtype="<u8").reshape(2, draws) >> np.uint64(64 - _BITS)
@@ -129,27 +142,37 @@ def _points(randomness: Randomness, values: Floats, ratios: Floats, law: _Law) -
     reach = ratios * np.tile(errors, law.numbers)[:count] + _ADDING
     # An interval that begins at 0 has no logarithm: it is always divided.
     sure = (np.abs(sums - nearest) + reach < 0.5) & np.tile(places.all(axis=0), law.numbers)[:count]
-    points: Floats = whole + nearest
+    sure &= np.abs(further) + np.abs(nearest) < 2.0**53  # else their sum rounds: left to whole numbers of any size
+    points: Floats = whole + (further + nearest)
     for draw in np.unique(np.flatnonzero(~sure) % draws):
         members = range(int(draw), count, draws)  # all that these two uniform numbers are used for
         shifts = _decide(
             randomness,
             [int(place) for place in places[:, draw]],
-            [(float(rests[member]), float(ratios[member])) for member in members],
+            [(float(rests[member]), float(tails[member]), float(ratios[member])) for member in members],
             law,
         )
         for member, shift in zip(members, shifts, strict=True):
-            points[member] = float(int(whole[member]) + shift)
+            points[member] = float(int(whole[member]) + int(further[member]) + shift)
     return points
 
 
-def _decide(randomness: Randomness, places: list[int], entries: Sequence[tuple[float, float]], law: _Law) -> list[int]:
-    """The whole numbers nearest to rest + ratio Z for every entry, with more bits until all are certain.
+def _two_sum(first: Floats, second: Floats) -> tuple[Floats, Floats]:
+    """The float64 sum, and what it lacks of the real one: together exact (Knuth's six operations)."""
+    total = first + second
+    part = total - first
+    return total, (first - (total - part)) + (second - part)
+
+
+def _decide(
+    randomness: Randomness, places: list[int], entries: Sequence[tuple[float, float, float]], law: _Law
+) -> list[int]:
+    """The whole numbers nearest to rest + tail + ratio Z for every entry, with more bits until all are certain.
 
     Args:
         randomness: where further bits come from.
         places: the first 52 bits of both uniform numbers.
-        entries: (rest, ratio) of each noise number that the two give.
+        entries: (rest, tail, ratio) of each noise number that the two give.
         law: of the noise.
     """
     library, bits = MPContext(), _BITS
@@ -162,8 +185,8 @@ def _decide(randomness: Randomness, places: list[int], entries: Sequence[tuple[f
         uniforms = [library.ldexp(2 * place + 1, -bits - 1) for place in places]
         centres, error = law.enclose(library, uniforms, library.ldexp(1, -bits - 1), library.ldexp(1, 2 - bits))
         found = []
-        for (rest, ratio), centre in zip(entries, centres, strict=False):
-            total = library.mpf(rest) + library.mpf(ratio) * centre
+        for (rest, tail, ratio), centre in zip(entries, centres, strict=False):
+            total = library.mpf(rest) + library.mpf(tail) + library.mpf(ratio) * centre
             reach = library.mpf(ratio) * error + library.ldexp(1, -bits)
             ends = {int(library.floor(end + 0.5)) for end in (total - reach, total + reach)}
             found += [ends.pop()] if len(ends) == 1 else []

@@ -7,12 +7,15 @@ of the neighbourhood counts as one more witness: it is better on sparse graphs, 
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
-from gcon.graphs.edges import EdgeList
+from gcon.graphs.rows import row_slices
+from gcon.graphs.source import Edges, RowBlock
+from gcon.propagate.multiply import neighbour_totals
 from gcon.propagate.schemes import Schemes, propagate
-from gcon.propagate.sums import neighbour_sums
 
 LOUDEST = 1.0  # the largest message, in units of log-probability
 _SMALLEST = 1e-4
@@ -38,25 +41,44 @@ def messages(answers: Tensor, homophily: float, shares: Tensor | None = None) ->
     return LOUDEST * torch.tanh(said / LOUDEST)
 
 
-def scores_with_own_edges(answers: Tensor, edges: EdgeList, homophily: float, shares: Tensor | None = None) -> Tensor:
+def scores_with_own_edges(answers: Tensor, edges: Edges, homophily: float, shares: Tensor | None = None) -> Tensor:
     """Log-scores of every node: its own answer, the messages of its neighbours, and the mean answer around it.
 
-    Arguments are those of `messages`.
+    One pass over the edges, block by block. What neighbours say is added up in fixed point, with a unit that depends on the
+    number of nodes alone: sums are exact, the same in any order, and no other row has a say in them.
+
+    Args: those of `messages`; the answers are float64.
 
     Privacy:
         Works on opened edges, inside a gate; row i reads the edges of node i only.
     """
-    scores = answers.clamp_min(_SMALLEST).log()
-    if not tells(homophily, answers.shape[1]):
-        return scores
-    scores = scores + neighbour_sums(edges, messages(answers, homophily, shares))
-    if above_chance(homophily, answers.shape[1]) < 0:
-        return scores
-    around = propagate(edges, answers, Schemes(_OWN_WEIGHT, (1,)))
-    return scores + around.clamp_min(_SMALLEST).log()
+    classes = answers.shape[1]
+    if not tells(homophily, classes):
+        return answers.clamp_min(_SMALLEST).log()
+    shares = answers.mean(dim=0) if shares is None else shares
+    alike = above_chance(homophily, classes) >= 0
+    unit = 2.0 ** ((edges.num_nodes - 1).bit_length() - 51)  # numbers are at most 1: all together are below 2^52 units
+    said = torch.empty(len(answers), 2 * classes if alike else classes, dtype=torch.int64)
+    for rows in row_slices(len(answers)):
+        told = messages(answers[rows], homophily, shares)
+        told = torch.cat([told, answers[rows]], dim=1) if alike else told
+        said[rows] = (told / unit).round_().to(torch.int64)
+    scores = torch.empty_like(answers)
+    edges.fill(scores, partial(_score_block, unit=unit), said, answers)
+    return scores
 
 
-def scores_on_public_graph(answers: Tensor, edges: EdgeList, homophily: float, shares: Tensor) -> Tensor:
+def _score_block(block: RowBlock, said: Tensor, answers: Tensor, *, unit: float, out: Tensor) -> None:
+    own, classes = answers[block.nodes], answers.shape[1]
+    sums = neighbour_totals(block, said).mul_(unit)
+    out.copy_(own.clamp_min(_SMALLEST).log().add_(sums[:, :classes]))
+    if sums.shape[1] > classes:
+        weight = (1 - _OWN_WEIGHT) / (block.degrees.to(torch.float64) + 1)[:, None]
+        around = weight * (sums[:, classes:] + own) + _OWN_WEIGHT * own
+        out.add_(around.clamp_min_(_SMALLEST).log_())
+
+
+def scores_on_public_graph(answers: Tensor, edges: Edges, homophily: float, shares: Tensor) -> Tensor:
     """Log-scores from all edges of a public graph: where friends are alike, answers from further away count as well."""
     scores = scores_with_own_edges(answers, edges, homophily, shares)
     if not tells(homophily, answers.shape[1]) or above_chance(homophily, answers.shape[1]) < 0:

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 from gcon.errors import AccessRefusedError
-from gcon.graphs.edges import EdgeList, public_edges
+from gcon.graphs.edges import public_edges
+from gcon.graphs.rows import row_slices
+from gcon.graphs.source import Edges
 from gcon.predict.predictions import Predictions
 from gcon.predict.scored import predictions_from
 from gcon.predict.scorers import scorer_of
@@ -21,7 +23,7 @@ from gcon.release.published import PublishedModel
 def predict_from_own_edges(
     model: PublishedModel,
     features: Tensor,
-    edges: Private[EdgeList],
+    edges: Private[Edges],
     *,
     ledger: Ledger,
     restart: float | None = None,
@@ -41,17 +43,60 @@ def predict_from_own_edges(
         Joint promise: for every edge {u, v}, the model and all answers to nodes other than u and v are covered by the
         model's (epsilon, delta). A row is for its owner only; publishing the table is not covered.
     """
-    if not isinstance(edges, Private):
-        raise AccessRefusedError(
-            "access='own-edges' answers from private edges. For edges that everybody may know use access='public-graph'."
-        )
+    _refuse_bare(edges)
     answer = own_edge_answers(model, features, restart=restart)  # all checks come before anything is opened
     return answer_owners(answer, edges, ledger=ledger, purpose=purpose)
 
 
+def deliver_from_own_edges(
+    model: PublishedModel,
+    features: Tensor,
+    edges: Private[Edges],
+    deliver: Callable[[Predictions], None],
+    *,
+    ledger: Ledger,
+    restart: float | None = None,
+    device: str = "cpu",
+    purpose: str = "answers to node owners",
+) -> None:
+    """The same answers, handed on for one batch of nodes after another: for tables that do not fit into memory.
+
+    Args:
+        model: the released model.
+        features: public features of all nodes of the graph, in its order.
+        edges: private edges; row i of the result reads the edges of node i only.
+        deliver: takes the answers of the next nodes. It runs before the delivery is recorded as made, so nobody may see what
+            it took before this function has returned.
+        ledger: records the delivery.
+        restart: a_I in [0, 1] of a GCON model; None for the model's own.
+        device: where to compute: `cpu`, `cuda` or `cuda:NUMBER`.
+        purpose: public words for the ledger.
+
+    Privacy:
+        That of `predict_from_own_edges`.
+    """
+    _refuse_bare(edges)
+    scorer = scorer_of(model, restart, device=device)
+    start = scorer.start(features, "own-edges")  # all checks come before anything is opened
+
+    def answer(opened: Edges) -> None:
+        scores = scorer.own_edges_of_rows(start, opened)
+        for rows in row_slices(len(start)):
+            deliver(predictions_from(model, scorer, scores(rows), access="own-edges"))
+
+    answer_owners(answer, edges, ledger=ledger, purpose=purpose)
+
+
+def _refuse_bare(edges: object) -> None:
+    if not isinstance(edges, Private):
+        raise AccessRefusedError(
+            "access='own-edges' answers from private edges. For edges that everybody may know use access='public-graph'."
+        )
+
+
 def own_edge_answers(
     model: PublishedModel, features: Tensor, *, restart: float | None = None
-) -> Callable[[EdgeList], Predictions]:
+) -> Callable[[Edges], Predictions]:
     """The function of opened edges that answers all nodes; what reads no edge is computed now.
 
     Privacy:
@@ -62,7 +107,7 @@ def own_edge_answers(
 
 
 def own_edge_predictions(
-    model: PublishedModel, start: Tensor, edges: EdgeList, *, restart: float | None = None
+    model: PublishedModel, start: Tensor, edges: Edges, *, restart: float | None = None
 ) -> Predictions:
     """The answers of all nodes from a start that reads no edge (for GCON, the encoded features).
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from gcon.errors import AccessRefusedError, InputError
-from gcon.graphs.edges import EdgeList
 from gcon.graphs.nodes import features_fingerprint
+from gcon.graphs.source import Edges
 from gcon.predict.predictions import Predictions
 from gcon.predict.scored import predictions_from
 from gcon.predict.scorers import scorer_of
@@ -14,13 +14,16 @@ from gcon.privacy.boundary import Private
 from gcon.release.published import PublishedModel
 
 
-def predict_on_public_graph(model: PublishedModel, features: Tensor, edges: EdgeList) -> Predictions:
+def predict_on_public_graph(
+    model: PublishedModel, features: Tensor, edges: Edges, *, device: str = "cpu"
+) -> Predictions:
     """Predict from all edges of a public graph (the paper's other scenario; GCON propagates as in training).
 
     Args:
         model: the released model.
         features: public features of all nodes of that graph; nodes never seen are encoded by the released encoder.
-        edges: a bare `EdgeList`. Passing one declares the edges public; `Private` edges are refused.
+        edges: bare. Passing them declares the edges public; `Private` edges are refused.
+        device: where to compute: `cpu`, `cuda` or `cuda:NUMBER`.
 
     Privacy:
         Reads every edge it is given and promises nothing about them. The training edges keep the model's promise.
@@ -34,7 +37,7 @@ def predict_on_public_graph(model: PublishedModel, features: Tensor, edges: Edge
         raise InputError(
             "features", rule=f"must have one row a node ({edges.num_nodes})", got=len(features), fix="Pass all nodes."
         )
-    scorer = scorer_of(model)
+    scorer = scorer_of(model, device=device)
     scores = scorer.public_graph(scorer.start(features, "public-graph"), edges)
     return predictions_from(model, scorer, scores, access="public-graph")
 

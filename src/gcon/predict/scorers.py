@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from gcon.encode.encoder import Encoder
 from gcon.errors import AccessRefusedError, InputError
-from gcon.graphs.edges import EdgeList
 from gcon.graphs.nodes import features_fingerprint
+from gcon.graphs.rows import BATCH_ROWS, mean_row, row_slices
+from gcon.graphs.source import Edges
 from gcon.losses.convex import loss_by_name
 from gcon.predict.evidence import scores_on_public_graph, scores_with_own_edges
 from gcon.predict.predictions import Access
@@ -27,19 +29,38 @@ class Scorer(ABC):
     """Class scores of nodes, from a start that reads no edge."""
 
     @abstractmethod
+    def start_of_rows(self, features: Tensor, access: Access) -> Callable[[slice], Tensor]:
+        """What the scores of some nodes start from; all that concerns the whole table is checked now."""
+
     def start(self, features: Tensor, access: Access) -> Tensor:
         """What the scores of an access start from: one row a node, from public features and the model alone."""
+        of_rows = self.start_of_rows(features, access)
+        if len(features) <= BATCH_ROWS:
+            return of_rows(slice(0, len(features)))
+        first = of_rows(slice(0, 1))
+        everything = torch.empty((len(features), *first.shape[1:]), dtype=first.dtype)
+        for rows in row_slices(len(features)):
+            everything[rows] = of_rows(rows)
+        return everything
 
     @abstractmethod
     def without_edges(self, start: Tensor) -> Tensor:
         """Scores from the start alone."""
 
     @abstractmethod
-    def own_edges(self, start: Tensor, edges: EdgeList) -> Tensor:
+    def own_edges_of_rows(self, start: Tensor, edges: Edges) -> Callable[[slice], Tensor]:
+        """Scores of some nodes from one step over the edges, all of which are read now.
+
+        Privacy:
+            Row i reads the edges of node i only; called inside a gate.
+        """
+
+    def own_edges(self, start: Tensor, edges: Edges) -> Tensor:
         """Scores from one step over the edges. Row i reads the edges of node i only; called inside a gate."""
+        return self.own_edges_of_rows(start, edges)(slice(0, len(start)))
 
     @abstractmethod
-    def public_graph(self, start: Tensor, edges: EdgeList) -> Tensor:
+    def public_graph(self, start: Tensor, edges: Edges) -> Tensor:
         """Scores from all edges, which everybody may know."""
 
     def probabilities(self, scores: Tensor) -> Tensor:
@@ -47,15 +68,16 @@ class Scorer(ABC):
         return torch.softmax(scores, dim=1)
 
 
-def scorer_of(model: PublishedModel, restart: float | None = None) -> Scorer:
+def scorer_of(model: PublishedModel, restart: float | None = None, *, device: str = "cpu") -> Scorer:
     """The scorer of a model.
 
     Args:
         model: the released model.
         restart: alpha_I, the weight of a node's own features with own edges; None for the model's own. GCON only.
+        device: where to compute: `cpu`, `cuda` or `cuda:NUMBER`.
     """
     if isinstance(model, ReleasedModel):
-        return _PaperScorer(model, restart)
+        return _PaperScorer(model, restart, device)
     if not isinstance(model, MomentsModel):
         raise TypeError(f"{type(model).__name__} is no released model")
     if restart is not None:
@@ -64,7 +86,7 @@ def scorer_of(model: PublishedModel, restart: float | None = None) -> Scorer:
     return AnswersScorer(
         model.answers,
         model.best_answers,
-        student=model.encoder,
+        student=model.encoder.on(device),
         homophily=model.settings.homophily,
         training_nodes=model.training_nodes,
     )
@@ -73,31 +95,37 @@ def scorer_of(model: PublishedModel, restart: float | None = None) -> Scorer:
 class _PaperScorer(Scorer):
     """The start is the encoded features; the weights follow after propagation."""
 
-    def __init__(self, model: ReleasedModel, restart: float | None) -> None:
+    def __init__(self, model: ReleasedModel, restart: float | None, device: str) -> None:
         weight = model.settings.inference_restart if restart is None else restart
         if not 0 <= weight <= 1:
             raise InputError(
                 "inference_restart", rule="must lie in [0, 1]", got=weight, fix="The paper uses 0.1 to 0.9."
             )
-        self._model = model
+        self._encoder, self._weights, self._schemes = (
+            model.encoder.on(device),
+            model.weights.to(device),
+            model.settings.schemes,
+        )
         self._one_hop = Schemes(restart=weight, steps=(1,), clip=model.settings.schemes.clip)
         self._loss = loss_by_name(model.settings.loss, model.weights.shape[1])
 
-    def start(self, features: Tensor, access: Access) -> Tensor:
+    def start_of_rows(self, features: Tensor, access: Access) -> Callable[[slice], Tensor]:
         if access == "cached":
             raise AccessRefusedError(
                 "access='cached' is not there: the paper's mechanism releases nothing node by node."
             )
-        return self._model.encoder.encode(features)
+        self._encoder.check_width(features)
+        return lambda rows: self._encoder.encode(features[rows])
 
     def without_edges(self, start: Tensor) -> Tensor:
         return self._from_block(start, start)
 
-    def own_edges(self, start: Tensor, edges: EdgeList) -> Tensor:
-        return self._from_block(propagate(edges, start, self._one_hop), start)
+    def own_edges_of_rows(self, start: Tensor, edges: Edges) -> Callable[[slice], Tensor]:
+        block = propagate(edges, self._of_all(start, edges), self._one_hop)
+        return lambda rows: self._from_block(block[rows], start[rows])
 
-    def public_graph(self, start: Tensor, edges: EdgeList) -> Tensor:
-        return propagate(edges, start, self._model.settings.schemes) @ self._model.weights
+    def public_graph(self, start: Tensor, edges: Edges) -> Tensor:
+        return propagate(edges, self._of_all(start, edges), self._schemes) @ self._weights
 
     def probabilities(self, scores: Tensor) -> Tensor:
         return self._loss.probabilities(scores)
@@ -108,9 +136,13 @@ class _PaperScorer(Scorer):
         The factor 1/s of training is applied here too; the paper's inference formula leaves it out, which does not
         change the largest score but would distort the probabilities.
         """
-        steps = self._model.settings.schemes.steps
-        features = torch.cat([block if count > 0 else encoded for count in steps], dim=1) / len(steps)
-        return features @ self._model.weights
+        steps, device = self._schemes.steps, self._weights.device
+        parts = [(block if count > 0 else encoded).to(device) for count in steps]
+        return torch.cat(parts, dim=1) / len(steps) @ self._weights
+
+    def _of_all(self, start: Tensor, edges: Edges) -> Tensor:
+        check_rows(start, edges)
+        return start.to(self._weights.device)
 
 
 class AnswersScorer(Scorer):
@@ -129,26 +161,38 @@ class AnswersScorer(Scorer):
     ) -> None:
         self._answers, self._best, self._student = answers, best, student
         self._homophily, self._training_nodes = homophily, training_nodes
-        self._shares = best.double().mean(dim=0)
+        self._shares = mean_row(best.split(BATCH_ROWS))
 
-    def start(self, features: Tensor, access: Access) -> Tensor:
+    def start_of_rows(self, features: Tensor, access: Access) -> Callable[[slice], Tensor]:
         """Known answers for the training nodes, the student's for others."""
-        self._student.check(features)
+        self._student.check_width(features)
         if features_fingerprint(features) == self._training_nodes:
-            return (self._answers if access == "none" else self._best).double()
+            known = self._answers if access == "none" else self._best
+            return lambda rows: known[rows].double()
         if access == "cached":
             rule, fix = "must be those of the training for access='cached'", "Use access='none' for other nodes."
             raise InputError("nodes", rule=rule, got="others", fix=fix)
-        return self._student.probabilities(features).double()
+        return lambda rows: self._student.probabilities(features[rows]).double()
 
     def without_edges(self, start: Tensor) -> Tensor:
         """The logarithms of the answers."""
         return start.clamp_min(1e-12).log()
 
-    def own_edges(self, start: Tensor, edges: EdgeList) -> Tensor:
+    def own_edges_of_rows(self, start: Tensor, edges: Edges) -> Callable[[slice], Tensor]:
         """Answers and the evidence of neighbours."""
-        return _TRUST * scores_with_own_edges(start, edges, self._homophily, self._shares)
+        check_rows(start, edges)
+        scores = scores_with_own_edges(start, edges, self._homophily, self._shares)
+        return lambda rows: _TRUST * scores[rows]
 
-    def public_graph(self, start: Tensor, edges: EdgeList) -> Tensor:
+    def public_graph(self, start: Tensor, edges: Edges) -> Tensor:
         """The same, and answers from further away."""
+        check_rows(start, edges)
         return _TRUST * scores_on_public_graph(start, edges, self._homophily, self._shares)
+
+
+def check_rows(start: Tensor, edges: Edges) -> None:
+    """The features must be those of the nodes of the graph."""
+    if len(start) != edges.num_nodes:
+        raise InputError(
+            "features", rule=f"must have one row a node ({edges.num_nodes})", got=len(start), fix="Pass all nodes."
+        )

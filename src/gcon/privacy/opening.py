@@ -6,7 +6,7 @@ Allowed: the private entry of propagation, the gates, and nothing else (see `too
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from gcon.errors import NoCertificateError, PrivateComputationError
 from gcon.privacy.boundary import Private
@@ -24,13 +24,15 @@ U = TypeVar("U")
 class _Deferred(Generic[T]):
     """A private computation that runs when somebody with the right to open it does, and only once."""
 
-    def __init__(self, compute: Callable[[], T]) -> None:
-        self._compute: Callable[[], T] | None = compute
+    def __init__(self, function: Callable[[Any], T], source: Private[Any]) -> None:
+        self.waiting: tuple[Callable[[Any], T], Private[Any]] | None = (function, source)
         self._result: T | None = None
 
     def result(self) -> T:
-        if self._compute is not None:
-            self._result, self._compute = self._compute(), None
+        if self.waiting is not None:
+            function, source = self.waiting
+            self._result = function(open_private(source))
+            self.waiting = None
         return cast(T, self._result)
 
 
@@ -40,8 +42,32 @@ def open_private(private: Private[T]) -> T:
     Privacy:
         The result is a bare private value. It may live only inside the function that asked for it.
     """
-    value = private._Private__value  # type: ignore[attr-defined]
+    value = _inside(private)
     return cast(T, value.result() if isinstance(value, _Deferred) else value)
+
+
+def _inside(private: Private[Any]) -> Any:
+    return private._Private__value  # type: ignore[attr-defined]
+
+
+def _apply(function: Callable[[Any], U], private: Private[Any]) -> U:
+    """The function of the value inside, computed where the value is.
+
+    A value may say that it is on other machines: `runs_elsewhere`, with a method `run(compute)` (gcon.cluster). Then all that
+    waits to be computed from it goes there in one piece, down to the function that adds the noise, and only what that function
+    returns comes back. What was deferred is not kept: it would have to come here for that.
+    """
+    value, whole = _inside(private), function
+    while isinstance(value, _Deferred) and value.waiting is not None:
+        step, source = value.waiting
+        value, whole = _inside(source), _after(step, whole)
+    if getattr(value, "runs_elsewhere", False) is True:
+        return cast(U, value.run(whole))
+    return function(open_private(private))
+
+
+def _after(first: Callable[[Any], Any], second: Callable[[Any], U]) -> Callable[[Any], U]:
+    return lambda value: second(first(value))
 
 
 def apply_private(function: Callable[[T], U], private: Private[T]) -> U:
@@ -55,7 +81,7 @@ def apply_private(function: Callable[[T], U], private: Private[T]) -> U:
     """
     failure: BaseException
     try:
-        return function(open_private(private))
+        return _apply(function, private)
     except KeyboardInterrupt:
         failure = KeyboardInterrupt()
     except NoCertificateError:
@@ -78,5 +104,4 @@ def map_private(function: Callable[[T], U], private: Private[T], description: st
     Privacy:
         Reads the private value when opened; reveals nothing but the (public) description.
     """
-    deferred = _Deferred(lambda: function(open_private(private)))
-    return Private(cast(U, deferred), description)
+    return Private(cast(U, _Deferred(function, private)), description)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
-from gcon.graphs.edges import EdgeList
+from gcon.graphs.source import Edges
 from gcon.privacy.boundary import Private
 from gcon.privacy.opening import map_private
-from gcon.propagate.influence import InfluenceBound, edge_influence, feature_extent
+from gcon.propagate.fixed_point import STEP_ERROR, column_units
+from gcon.propagate.influence import InfluenceBound, edge_influence, fixed_point_extent
 from gcon.propagate.schemes import Schemes, propagate
 
 
@@ -34,12 +37,13 @@ class BoundedAggregates:
 
 
 def aggregate_privately(
-    edges: Private[EdgeList],
+    edges: Private[Edges],
     features: Tensor,
     schemes: Schemes,
     *,
     bound: InfluenceBound = "auto",
     device: str = "cpu",
+    rows: Tensor | None = None,
 ) -> BoundedAggregates:
     """Propagate public features over private edges.
 
@@ -49,19 +53,25 @@ def aggregate_privately(
         schemes: restart, steps, clip.
         bound: which influence bound the result carries.
         device: where to compute the aggregates, and where they stay.
+        rows: a public mask: whose aggregates to keep; by default those of all nodes.
 
     Privacy:
         Reads every edge; the matrix stays private. The bound is computed from public numbers before any edge is read.
     """
-    extent = feature_extent(features)
+    # Features are rounded to fixed point, and every step rounds once (docs/proofs/fixed-point-walks.md, 3).
+    units = column_units(features)
+    extent, unit = fixed_point_extent(features, units), float(torch.linalg.vector_norm(units))
     influence = edge_influence(schemes, extent, num_nodes=features.shape[0], bound=bound)
+    row_rounding = 1.01 * STEP_ERROR * schemes.roundings(features.shape[0]) * unit / math.sqrt(schemes.num_blocks)
     return BoundedAggregates(
         value=map_private(
-            lambda opened: propagate(opened, features.to(device), schemes), edges, "aggregates of all nodes"
+            lambda opened: propagate(opened, features.to(device), schemes, rows=rows), edges, "aggregates of nodes"
         ),
-        edge_influence=influence.value * (1 + 1e-9),  # rounding of the aggregates themselves
+        edge_influence=influence.value * (1 + 1e-9) + 2 * features.shape[0] * row_rounding
+        if influence.value > 0
+        else 0.0,
         influence_bounds=influence.bounds,
-        longest_row=extent.longest_row,
-        num_rows=int(features.shape[0]),
+        longest_row=extent.longest_row + row_rounding,
+        num_rows=int(features.shape[0] if rows is None else rows.sum()),
         num_columns=int(features.shape[1]) * schemes.num_blocks,
     )

@@ -251,20 +251,23 @@ def feature_extent(features: Tensor, *, exact_up_to: int = 25_000) -> FeatureExt
     Privacy:
         Reads public features only.
     """
+    if len(features) > exact_up_to:
+        return _measured_extent(features, exact=False)
     features = features.to(torch.float64)
-    known = (_checksum(features), exact_up_to)
+    known = _checksum(features)
     # All pairs of rows take longer than the propagation itself, and many schemes share their features.
     extent = _EXTENTS.get(known)
     if extent is None:
-        extent = _measured_extent(features, exact_up_to)
+        extent = _measured_extent(features, exact=True)
         if len(_EXTENTS) >= _MOST_EXTENTS:
             _EXTENTS.clear()
         _EXTENTS[known] = extent
     return extent  # not looked up again: another thread may have cleared the memory
 
 
-_EXTENTS: dict[tuple[str, int], FeatureExtent] = {}
+_EXTENTS: dict[str, FeatureExtent] = {}
 _MOST_EXTENTS = 64
+_ROWS_AT_ONCE = 2**18
 
 
 def _checksum(features: Tensor) -> str:
@@ -273,14 +276,22 @@ def _checksum(features: Tensor) -> str:
     return digest.hexdigest()
 
 
-def _measured_extent(features: Tensor, exact_up_to: int) -> FeatureExtent:
-    size = float(features.abs().max())
+def fixed_point_extent(features: Tensor, units: Tensor) -> FeatureExtent:
+    """Diameter and longest row of features that are rounded to multiples of their columns' units."""
+    extent, unit = feature_extent(features), float(torch.linalg.vector_norm(units))
+    if extent.longest_row == 0:
+        return extent
+    return FeatureExtent(extent.diameter + unit, extent.longest_row + unit / 2)
+
+
+def _measured_extent(features: Tensor, *, exact: bool) -> FeatureExtent:
+    size = float(torch.maximum(features.max(), -features.min()))
     if not math.isfinite(size):
         raise InputError("features", rule="must hold finite numbers", got="others", fix="Replace missing values.")
     if size == 0:
         return FeatureExtent(0.0, 0.0)
     # Measured at the scale of the largest entry: squares of tiny features would vanish.
-    extent = _scaled_extent(features / size, exact=features.shape[0] <= exact_up_to)
+    extent = _scaled_extent(features / size) if exact else _streamed_extent(features, size)
     longest = extent.longest_row * size
     # Products below the normal numbers may round to 0, which would say that no edge matters.
     diameter = max(extent.diameter * size * (1 + 1e-9), sys.float_info.min)
@@ -288,14 +299,22 @@ def _measured_extent(features: Tensor, exact_up_to: int) -> FeatureExtent:
     return FeatureExtent(diameter, longest if longest > 1 + 1e-12 else min(longest, 1.0))
 
 
-def _scaled_extent(features: Tensor, *, exact: bool) -> FeatureExtent:
+def _scaled_extent(features: Tensor) -> FeatureExtent:
     longest = float(torch.linalg.vector_norm(features, dim=1).max())
-    if exact:
-        return FeatureExtent(min(_exact_diameter(features), 2 * longest), longest)
-    # Any centre will do for the bound, so its own rounding does not matter; that of the subtraction does.
-    spread = torch.linalg.vector_norm(features - features.mean(dim=0), dim=1)
-    diameter = min(2 * float(spread.max()), 2 * longest)
-    if bool((features >= 0).all()):
+    return FeatureExtent(min(_exact_diameter(features), 2 * longest), longest)
+
+
+def _streamed_extent(features: Tensor, size: float) -> FeatureExtent:
+    """Of features / size, in little memory. Any centre will do for the bound, so its own rounding does not matter."""
+    parts = features.split(_ROWS_AT_ONCE)
+    centre = torch.stack([(part.to(torch.float64) / size).sum(dim=0) for part in parts]).sum(dim=0) / len(features)
+    longest = spread = 0.0
+    for part in parts:
+        rows = part.to(torch.float64) / size
+        longest = max(longest, float(torch.linalg.vector_norm(rows, dim=1).max()))
+        spread = max(spread, float(torch.linalg.vector_norm(rows - centre, dim=1).max()))
+    diameter = min(2 * spread, 2 * longest)
+    if float(features.min()) >= 0:
         diameter = min(diameter, math.sqrt(2) * longest)
     return FeatureExtent(diameter + 8 * (features.shape[1] + 4) * 2.0**-53 * longest, longest)
 

@@ -1,52 +1,87 @@
-"""The one hot loop: a step of propagation over all edges.
+"""The hot loops: sums over neighbours, and a step of a walk. One interface, four kernels that agree bit for bit.
 
-`multiply_plain` is the reference: obviously right, slow. `Multiplier` is what runs: the transition as a sparse matrix
-with 32-bit indices, and the whole step (product, row normalisation, restart) in one call, in which every row is
-summed in the fixed order of its columns. benchmarks/propagation.py compares it with torch's and scipy's own products.
+| kernel | runs on | needs |
+|---|---|---|
+| `multiply_numba` | processor | numba (extra `fast`) |
+| `multiply_triton` | GPU | Triton, which comes with torch's GPU builds |
+| `multiply_torch` | both | torch alone |
+| `multiply_plain` | the tests | nothing: the reference |
 """
 
 from __future__ import annotations
 
-import warnings
+import importlib
+from functools import lru_cache
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor
 
-from gcon.graphs.edges import EdgeList
-from gcon.propagate.transition import TransitionWeights
+from gcon.errors import InputError
+from gcon.graphs.source import RowBlock
+from gcon.propagate.fixed_point import MOST_NODES, Walk
 
 
-def multiply_plain(edges: EdgeList, weights: TransitionWeights, current: Tensor) -> Tensor:
-    """T times a matrix, one node at a time: the reference for every faster kernel."""
-    rows = [
-        weights.own[node] * current[node] + weights.neighbour[node] * current[edges.neighbours(node)].sum(dim=0)
-        for node in range(edges.num_nodes)
-    ]
-    return torch.stack(rows)
+class Kernel(Protocol):
+    """What the module of a kernel has."""
+
+    def neighbour_totals(self, block: RowBlock, rows: Tensor) -> Tensor:
+        """Row k is the sum of the rows of the k-th node's neighbours, as float64.
+
+        Args:
+            block: some nodes and their neighbours.
+            rows: one row a node of the graph: whole numbers (int32 or int64) whose absolute values add to at most 2^53 a
+                column, so that float64 holds every sum of some of them.
+        """
+
+    def walk_step(
+        self, block: RowBlock, current: Tensor, origin: Tensor, scale: Tensor | None = None, *, walk: Walk, out: Tensor
+    ) -> None:
+        """The rows of the block after one step (fixed_point.py).
+
+        Args:
+            block: some nodes and their neighbours.
+            current: one row a node of the graph, int64, contiguous, entries below 2^50.
+            origin: where the walk restarts: one row a node of the graph, of any type; what it holds is multiplied by `scale` and
+                rounded to whole numbers. So public features in single precision serve as they are.
+            scale: one number a column, powers of two, float64; None: the origin holds whole numbers already.
+            walk: how to mix.
+            out: one row a node of the block, int64, contiguous; shares no memory with the others.
+        """
 
 
-class Multiplier:
-    """The transition, ready for many products.
+def neighbour_totals(block: RowBlock, rows: Tensor) -> Tensor:
+    """Row k is the sum of the rows of the k-th node's neighbours: exact (see `Kernel`)."""
+    return kernel(rows.device.type).neighbour_totals(block, rows)
 
-    Privacy:
-        Holds the edges; lives only inside `propagate`.
-    """
 
-    def __init__(self, edges: EdgeList, weights: TransitionWeights, device: torch.device | None = None) -> None:
-        index_type = edges.columns.dtype
-        values = torch.repeat_interleave(weights.neighbour, edges.degrees)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # torch announces that sparse CSR is in beta
-            self._neighbours = torch.sparse_csr_tensor(
-                edges.row_pointers.to(index_type),
-                edges.columns,
-                values,
-                size=(edges.num_nodes, edges.num_nodes),
-                check_invariants=False,
-            ).to(device)
-        self._own = weights.own[:, None].to(device)
+def walk_step(
+    block: RowBlock, current: Tensor, origin: Tensor, scale: Tensor | None = None, *, walk: Walk, out: Tensor
+) -> None:
+    """The rows of the block after one step (see `Kernel`)."""
+    if not all(each.is_contiguous() for each in (current, origin, out)):
+        raise ValueError("A kernel reads and writes rows that are contiguous in memory.")
+    if block.num_nodes > MOST_NODES:
+        raise InputError(
+            "nodes",
+            rule=f"must be at most {MOST_NODES:,}: sums over so many neighbours are exact",
+            got=f"{block.num_nodes:,}",
+            fix="Take a sample of the nodes.",
+        )
+    kernel(out.device.type).walk_step(block, current, origin, scale, walk=walk, out=out)
 
-    def step(self, current: Tensor, origin: Tensor, *, restart: float) -> Tensor:
-        """(1 - restart) T current + restart origin."""
-        base = torch.mul(origin, restart).addcmul_(self._own, current, value=1 - restart)
-        return torch.addmm(base, self._neighbours, current, beta=1.0, alpha=1 - restart)
+
+@lru_cache
+def kernel(device_type: str) -> Kernel:
+    """The fastest kernel that is there, for `cpu` or `cuda`."""
+    name, wants = ("numba", "numba") if device_type == "cpu" else ("triton", "triton")
+    try:
+        importlib.import_module(wants)
+    except ImportError:
+        name = "torch"
+    return cast(Kernel, importlib.import_module(f"gcon.propagate.multiply_{name}"))
+
+
+def multiplies_fast(device: torch.device) -> bool:
+    """Whether this device has a kernel of its own; if not, torch's products do the same work more slowly."""
+    return not kernel(device.type).__name__.endswith("_torch")  # type: ignore[attr-defined]

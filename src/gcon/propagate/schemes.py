@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from gcon.errors import InputError, check_number
-from gcon.graphs.edges import EdgeList
-from gcon.propagate.multiply import Multiplier
-from gcon.propagate.transition import transition_weights
+from gcon.errors import InputError, PlanMismatchError, check_number
+from gcon.graphs.source import Edges
+from gcon.propagate.fixed_point import Walk, column_units, real_numbers, real_numbers_in_place, whole_numbers
+from gcon.propagate.multiply import walk_step
 
 MOST_STEPS = 1000
 MOST_LIMIT_ITERATIONS = 10_000
+_COLUMNS_AT_ONCE = {"cpu": 32, "cuda": 16}  # 16 columns of a row are 128 bytes
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,16 @@ class Schemes:
         """False if the aggregates cannot depend on any edge."""
         return self.restart < 1 and any(count > 0 for count in self.steps)
 
+    def counts(self, num_nodes: int) -> list[int]:
+        """How many steps each scheme takes; none where the restart is 1."""
+        if self.restart == 1:
+            return [0] * self.num_blocks
+        return [self.limit_iterations(num_nodes) if math.isinf(count) else int(count) for count in self.steps]
+
+    def roundings(self, num_nodes: int) -> float:
+        """So many steps' worth of rounding are in the aggregates, at most: the restart shrinks what is old."""
+        return min(max(self.counts(num_nodes)), 1 / self.restart if self.restart > 0 else math.inf)
+
     def limit_iterations(self, num_nodes: int) -> int:
         """T: how many steps stand for infinitely many, so that n (1 - restart)^T is at most 1e-10."""
         if self.restart == 1:
@@ -122,38 +134,74 @@ def as_steps(steps: float | str | Sequence[float | str]) -> tuple[float, ...]:
     return tuple(_checked_steps(entry) for entry in entries)
 
 
-def propagate(edges: EdgeList, features: Tensor, schemes: Schemes) -> Tensor:
+def propagate(edges: Edges, features: Tensor, schemes: Schemes, *, rows: Tensor | None = None) -> Tensor:
     """Aggregates of all nodes: (1/s) [R_m1 X, ..., R_ms X], as float64.
 
-    One pass over the edges a step; all schemes share the steps of the longest one.
+    One pass over the edges a step; all schemes share the steps of the longest one. Computed in whole numbers, a few columns at a
+    time, with the same result on every device and for every kind of edges (fixed_point.py).
 
     Args:
         edges: a simple undirected graph.
         features: n x d encoded features; they say on which device to compute.
         schemes: what to compute.
+        rows: a mask: whose aggregates to keep; by default those of all nodes.
 
     Privacy:
         Reads every edge. The result is as private as the edges: the private entry is `aggregates.py`.
     """
-    features = features.to(torch.float64)
-    wanted = [schemes.limit_iterations(edges.num_nodes) if math.isinf(count) else int(count) for count in schemes.steps]
-    width, scale = features.shape[1], 1 / schemes.num_blocks
-    aggregates = features.new_empty(features.shape[0], width * schemes.num_blocks)
-
-    def keep(step: int, current: Tensor) -> None:
-        for block, count in enumerate(wanted):
-            if count == step:
-                torch.mul(current, scale, out=aggregates[:, block * width : (block + 1) * width])
-
-    keep(0, features)
-    last = max(wanted) if schemes.restart < 1 else 0
-    if last == 0:
-        for block in range(schemes.num_blocks):
-            torch.mul(features, scale, out=aggregates[:, block * width : (block + 1) * width])
-        return aggregates
-    multiplier = Multiplier(edges, transition_weights(edges, schemes.clip), features.device)
-    current = features
-    for step in range(1, last + 1):
-        current = multiplier.step(current, features, restart=schemes.restart)
-        keep(step, current)
+    width = features.shape[1]
+    kept = None if rows is None or bool(rows.all()) else rows.to(features.device).nonzero()[:, 0]
+    height = len(features) if rows is None else int(rows.sum())
+    pieces = walks(edges, features, schemes)
+    if schemes.num_blocks == 1 and 0 < width <= _COLUMNS_AT_ONCE[features.device.type]:
+        _, _, state, units = next(pieces)  # all there is, so it may be changed: no second copy
+        return real_numbers_in_place(state if kept is None else state[kept], units)
+    aggregates = torch.empty(height, width * schemes.num_blocks, dtype=torch.float64, device=features.device)
+    for block, columns, state, units in pieces:
+        place = slice(block * width + columns.start, block * width + columns.stop)
+        part = real_numbers(state if kept is None else state[kept], units)
+        aggregates[:, place] = part.div_(schemes.num_blocks)
     return aggregates
+
+
+def walks(edges: Edges, features: Tensor, schemes: Schemes) -> Iterator[tuple[int, slice, Tensor, Tensor]]:
+    """The same aggregates piece by piece, without the factor 1/s.
+
+    Returns:
+        The place of the scheme, the columns of the features, their walk in whole numbers (valid until the next is asked for), and
+        the units of these columns.
+
+    Privacy:
+        As private as the edges.
+    """
+    if len(features) != edges.num_nodes:  # kernels do not look
+        raise PlanMismatchError("A walk needs one row of features for every node of the graph.")
+    units, counts = column_units(features), schemes.counts(len(features))
+    if features.dtype not in (torch.float32, torch.float64):
+        features = features.to(torch.float64)  # kernels know no others
+    for columns in column_blocks(features.shape[1], features.device.type):
+        origin = features[:, columns].contiguous()
+        for step, state in enumerate_steps(edges, origin, units[columns], schemes):
+            for block in (block for block, count in enumerate(counts) if count == step):
+                yield block, columns, state, units[columns]
+
+
+def enumerate_steps(edges: Edges, features: Tensor, units: Tensor, schemes: Schemes) -> Iterator[tuple[int, Tensor]]:
+    """The walk after 0, 1, ... steps, up to the last that a scheme wants; each is valid until the next is asked for."""
+    work = partial(walk_step, walk=Walk(restart=schemes.restart, clip=schemes.clip))
+    current, scale = whole_numbers(features, units), (1 / units).to(features.device)
+    yield 0, current
+    last = max(schemes.counts(len(features)))
+    following = torch.empty_like(current) if last else current
+    for step in range(1, last + 1):
+        edges.fill(following, work, current, features, scale)
+        current, following = following, current
+        yield step, current
+
+
+def column_blocks(width: int, device: str) -> Iterator[slice]:
+    """So many columns at a time: fewer need less memory, more need fewer passes over the edges."""
+    most = _COLUMNS_AT_ONCE[torch.device(device).type]
+    blocks = max(1, -(-width // most))
+    size = -(-width // blocks)
+    return (slice(start, min(start + size, width)) for start in range(0, width, max(size, 1)))

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import final
 
 import torch
 from torch import Tensor
 
 from gcon.errors import check_number
-from gcon.graphs.edges import EdgeList
+from gcon.graphs.source import Edges, RowBlock
+from gcon.propagate.fixed_point import STATE_BITS, Walk, column_units, real_numbers, whole_numbers
 from gcon.propagate.influence import FeatureExtent, feature_extent
-from gcon.statistics.blocks import neighbour_sum_blocks
-from gcon.statistics.rows import ALLOWANCE, check_nodes, checked_rows, rounding_of_sums
+from gcon.propagate.multiply import walk_step
+from gcon.statistics.exact_products import ExactTotal, Precise, exact_products, left_numbers
+from gcon.statistics.rows import ALLOWANCE, check_nodes, checked_rows, rounding_of_walks
 from gcon.statistics.statistic import Statistic
 
 NO_EXTENT = FeatureExtent(0.0, 0.0)
@@ -46,12 +49,13 @@ class BilinearSums(Statistic):
         features: X, n x d, public. Centre them: the origin counts here.
         answers: P, n x c, public or computed from what was released before.
         self_weight: w, at least 1. Larger: less noise, and less weight on neighbours.
+        device: where to multiply.
 
     Privacy:
         One edge moves it by at most max(diam X, sqrt(2) max |x_i|) * diam(P) / (1 + w), attained by two isolated nodes.
     """
 
-    def __init__(self, features: Tensor, answers: Tensor, self_weight: float = 1.0) -> None:
+    def __init__(self, features: Tensor, answers: Tensor, self_weight: float = 1.0, *, device: str = "cpu") -> None:
         check_number(
             "self_weight",
             self_weight,
@@ -59,12 +63,17 @@ class BilinearSums(Statistic):
             rule="must lie between 1 and 1e6",
             fix="1 to 8 is usual.",
         )
-        self._features, self._answers = checked_rows("features", features), checked_rows("answers", answers)
-        check_same_nodes(self._features, self._answers)
-        self._self_weight = float(self_weight)
-        bound = bilinear_bound(extent_of(self._features), extent_of(self._answers), self._self_weight)
-        # n products in a sum, n neighbours in a mean, and a few operations around them.
-        self._rounding = rounding_of_sums(self._features, self._answers, operations=2 * len(self._features) + 16)
+        given, answers = checked_rows("features", features), checked_rows("answers", answers)
+        check_same_nodes(given, answers)
+        self._self_weight, self._device = float(self_weight), device
+        self._features, self._feature_units = left_numbers(given)
+        self._answer_units = column_units(answers)
+        self._answers = whole_numbers(answers, self._answer_units)
+        # Bounds hold for the rounded rows, which are what is multiplied.
+        rounded = self._features.to(torch.float64) * self._feature_units
+        extents = extent_of(rounded), extent_of(real_numbers(self._answers, self._answer_units))
+        bound = bilinear_bound(*extents, self._self_weight)
+        self._rounding = rounding_of_walks(rounded, self._answer_units, steps=1)
         self._sensitivity = bound * (1 + ALLOWANCE) + 2 * self._rounding if bound > 0 else 0.0
 
     @property
@@ -79,7 +88,7 @@ class BilinearSums(Statistic):
 
     @property
     def rounding(self) -> float:
-        """Of a sum over n nodes of means over at most n neighbours."""
+        """Of one step, which rounds every mean; the sum over the nodes is exact."""
         return self._rounding
 
     def public_record(self) -> Mapping[str, object]:
@@ -90,15 +99,20 @@ class BilinearSums(Statistic):
             "self_weight": self._self_weight,
         }
 
-    def of(self, edges: EdgeList) -> Tensor:
+    def precisely(self, edges: Edges) -> Precise:
         """X' T_w P, one pass over the edges."""
         check_nodes(edges, self._features)
-        weight = self._self_weight
-        total = torch.zeros(self._features.shape[1], self._answers.shape[1], dtype=torch.float64)
-        for nodes, sums in neighbour_sum_blocks(edges, self._answers):
-            means = (sums + weight * self._answers[nodes]) / (edges.degrees[nodes, None].to(torch.float64) + weight)
-            total.addmm_(self._features[nodes].T, means)
-        return total
+        work, total = partial(_products, walk=Walk(self_weight=self._self_weight)), ExactTotal()
+        for products in edges.map_blocks(work, self._features.to(self._device), self._answers.to(self._device)):
+            total.add(products)
+        return total.times(self._feature_units, self._answer_units)
+
+
+def _products(block: RowBlock, features: Tensor, answers: Tensor, *, walk: Walk) -> list[Tensor]:
+    """What the nodes of a block add to X' T_w P."""
+    means = torch.empty_like(answers[block.nodes])
+    walk_step(block, answers, answers, walk=walk, out=means)
+    return exact_products(features[block.nodes], means, right_bits=STATE_BITS)
 
 
 def check_same_nodes(first: Tensor, second: Tensor) -> None:

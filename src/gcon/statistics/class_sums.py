@@ -8,12 +8,14 @@ from typing import final
 import torch
 from torch import Tensor
 
-from gcon.graphs.edges import EdgeList
-from gcon.propagate.schemes import Schemes, propagate
+from gcon.graphs.source import Edges
+from gcon.propagate.fixed_point import column_units, real_numbers
+from gcon.propagate.schemes import Schemes
 from gcon.statistics.bilinear_sums import check_same_nodes
+from gcon.statistics.exact_products import Precise, left_numbers
 from gcon.statistics.rows import check_nodes, checked_rows
 from gcon.statistics.statistic import Statistic
-from gcon.statistics.walks import joint_bound, walk_bounds, walk_rounding
+from gcon.statistics.walks import joint_bound, walk_bounds, walk_rounding, weighted_walks
 
 
 @final
@@ -26,6 +28,7 @@ class ClassSums(Statistic):
         features: X, n x d, public.
         targets: Y, n x c, public: one-hot rows, rows of weights, zeros for nodes without a label.
         schemes: restart, steps and clip.
+        device: where to multiply.
 
     Example:
         >>> schemes = Schemes(restart=0.8, steps=(float("inf"),))
@@ -38,12 +41,18 @@ class ClassSums(Statistic):
         cells where phi is proven; elsewhere by the longest row of Y times the edge influence. Blocks add in squares.
     """
 
-    def __init__(self, features: Tensor, targets: Tensor, schemes: Schemes) -> None:
-        self._features, self._targets = checked_rows("features", features), checked_rows("targets", targets)
-        check_same_nodes(self._features, self._targets)
-        self._schemes = schemes
-        self._bounds = walk_bounds(self._features, self._targets, schemes)
-        self._rounding = walk_rounding(self._features, self._targets, schemes)
+    def __init__(self, features: Tensor, targets: Tensor, schemes: Schemes, *, device: str = "cpu") -> None:
+        self._features = checked_rows("features", features, as_they_are=True)
+        wanted = checked_rows("targets", targets, as_they_are=True)
+        check_same_nodes(self._features, wanted)
+        # Only nodes with a target enter the sums: at large scale few have one.
+        self._used = wanted.any(dim=1).nonzero()[:, 0]
+        self._targets = left_numbers(wanted[self._used].to("cpu", torch.float64))
+        self._schemes, self._device = schemes, device
+        # Bounds hold for the rounded rows, which are what is multiplied.
+        weights = real_numbers(*self._targets)
+        self._bounds = walk_bounds(self._features, weights, schemes)
+        self._rounding = walk_rounding(column_units(self._features), weights, schemes)
 
     @property
     def name(self) -> str:
@@ -58,7 +67,7 @@ class ClassSums(Statistic):
 
     @property
     def rounding(self) -> float:
-        """Of a sum over n nodes of walks of several steps."""
+        """Of the steps of a walk; the sum over the nodes is exact."""
         return self._rounding
 
     @property
@@ -71,15 +80,15 @@ class ClassSums(Statistic):
         """Shape, schemes and the bound of every scheme."""
         return {
             "rows": self._features.shape[1] * self._schemes.num_blocks,
-            "columns": self._targets.shape[1],
+            "columns": len(self._targets.units),
             "restart": self._schemes.restart,
             "steps": list(self._schemes.steps),
             "clip": self._schemes.clip,
             "bounds": [bound.reason for bound in self._bounds],
         }
 
-    def of(self, edges: EdgeList) -> Tensor:
+    def precisely(self, edges: Edges) -> Precise:
         """Z' Y."""
         check_nodes(edges, self._features)
-        sums: Tensor = propagate(edges, self._features, self._schemes).T @ self._targets
-        return sums
+        found = weighted_walks(edges, self._features.to(self._device), self._used, self._targets, self._schemes)
+        return Precise(found.value.T.contiguous(), found.rest.T.contiguous())

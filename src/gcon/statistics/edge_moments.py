@@ -9,25 +9,26 @@ import torch
 from torch import Tensor
 
 from gcon.errors import InputError
-from gcon.graphs.edges import EdgeList
-from gcon.statistics.blocks import neighbour_sum_blocks
-from gcon.statistics.rows import check_nodes, checked_rows, fixed_point, longest_rows
+from gcon.graphs.source import Edges, RowBlock
+from gcon.propagate.multiply import neighbour_totals
+from gcon.statistics.exact_products import LEFT_BITS, ExactTotal, Precise, exact_products, left_numbers
+from gcon.statistics.rows import MOST_NODES, NODE_BITS, check_nodes, checked_rows, longest_rows
 from gcon.statistics.statistic import Statistic
 
-_BITS = 31  # of a column's sum, in fixed point: a product of two sums has 62, and whole numbers of 64 bits hold it
-_LOW_BITS = 22  # of sums over neighbours: such numbers times a column have 31 + 21 bits, and float64 holds their sum
-_MOST_NODES = 2**28  # half a unit a node more in a column leaves room in both
+_SUM_BITS = LEFT_BITS + NODE_BITS  # of a sum over neighbours
+_LAST_ROUNDING = 2.0**-105  # of an entry: two float64 numbers hold it up to 2^-106, and products of float64 numbers are below
 
 
 @final
 class EdgeMoments(Statistic):
     """The symmetric d x d matrix F' A F, the sum over edges {u, v} of f_u f_v' + f_v f_u'.
 
-    The rows are rounded to fixed point and summed as whole numbers: exactly, in any order.
+    The rows are rounded to fixed point, 22 bits an entry, and summed as whole numbers: exactly, in any order.
     A constant column of F has the entry constant^2 * 2|E|: a count of edges as part of the moments.
 
     Args:
         rows: F, n x d: public, or computed from what was released before.
+        device: where to multiply.
 
     Example:
         >>> from gcon.graphs.edges import public_edges
@@ -40,17 +41,18 @@ class EdgeMoments(Statistic):
         lengths of the two longest rows: attained if these are parallel.
     """
 
-    def __init__(self, rows: Tensor) -> None:
+    def __init__(self, rows: Tensor, *, device: str = "cpu") -> None:
         given = checked_rows("rows", rows)
-        if len(given) > _MOST_NODES:
+        if len(given) > MOST_NODES:
             raise InputError(
                 "rows",
-                rule=f"must be at most {_MOST_NODES:,}: sums of products over so many nodes are exact",
+                rule=f"must be at most {MOST_NODES:,}: sums over so many nodes are exact",
                 got=f"{len(given):,} rows",
-                fix="Take neighbour rows or bilinear sums.",
+                fix="Take a sample of the nodes.",
             )
-        self._whole, self._units = fixed_point(given, _BITS)
-        first, second = longest_rows(self._whole * self._units)
+        self._device = device
+        self._whole, self._units = left_numbers(given)
+        first, second = longest_rows(self._whole.to(torch.float64) * self._units)
         if second == 0 and longest_rows(given)[1] > 0:
             raise InputError(
                 "rows",
@@ -58,9 +60,9 @@ class EdgeMoments(Statistic):
                 got="rows that vanish in fixed point beside the longest",
                 fix="Scale the rows, or set tiny ones to 0.",
             )
-        # Every entry is rounded once, by 2^-53 of its size; of the matrix as a whole either bound holds on all graphs.
+        # Of the size of the whole matrix either bound holds on all graphs.
         sums, pairs = self._whole.abs().sum(dim=0) * self._units, len(given) * (len(given) - 1)
-        self._rounding = 1.01 * 2.0**-53 * min(float(sums @ sums), pairs * first * second)
+        self._rounding = _LAST_ROUNDING * min(float(sums @ sums), pairs * first * second)
         self._sensitivity = 2 * first * second + 2 * self._rounding
 
     @property
@@ -75,7 +77,7 @@ class EdgeMoments(Statistic):
 
     @property
     def rounding(self) -> float:
-        """Of one step alone: the exact sums, whole numbers of up to 62 bits, become float64."""
+        """Of one step alone: the exact sums, whole numbers of any size, become two float64 numbers each."""
         return self._rounding
 
     @property
@@ -84,17 +86,18 @@ class EdgeMoments(Statistic):
         return True
 
     def public_record(self) -> Mapping[str, object]:
-        """The number of columns, and the bits of their sums in fixed point."""
-        return {"columns": self._whole.shape[1], "bits": _BITS}
+        """The number of columns, and the bits of an entry in fixed point."""
+        return {"columns": self._whole.shape[1], "bits": LEFT_BITS}
 
-    def of(self, edges: EdgeList) -> Tensor:
-        """F' A F, one pass over the edges; memory n x d at most."""
+    def precisely(self, edges: Edges) -> Precise:
+        """F' A F, one pass over the edges."""
         check_nodes(edges, self._whole)
-        width = self._whole.shape[1]
-        moments = torch.zeros(width, width, dtype=torch.int64)
-        for nodes, sums in neighbour_sum_blocks(edges, self._whole):
-            columns, high = self._whole[nodes].T, (sums * 2.0**-_LOW_BITS).round()
-            low = sums - high * 2.0**_LOW_BITS
-            # Both products are whole numbers that float64 holds exactly, whatever the order of their sums.
-            moments += ((columns @ high).to(torch.int64) << _LOW_BITS) + (columns @ low).to(torch.int64)
-        return moments.to(torch.float64) * (self._units[:, None] * self._units)
+        total = ExactTotal()
+        for products in edges.map_blocks(_moments, self._whole.to(self._device)):
+            total.add(products)
+        return total.times(self._units, self._units)
+
+
+def _moments(block: RowBlock, whole: Tensor) -> list[Tensor]:
+    """What the nodes of a block add to F' A F."""
+    return exact_products(whole[block.nodes], neighbour_totals(block, whole), right_bits=_SUM_BITS)

@@ -9,8 +9,9 @@ from typing import final
 import torch
 from torch import Tensor
 
-from gcon.graphs.edges import EdgeList
-from gcon.statistics.blocks import neighbour_sum_blocks
+from gcon.graphs.source import Edges, RowBlock
+from gcon.propagate.multiply import neighbour_totals
+from gcon.statistics.exact_products import Precise, in_float64
 from gcon.statistics.rows import check_nodes, checked_rows, fixed_point, longest_rows
 from gcon.statistics.statistic import Statistic
 
@@ -23,6 +24,7 @@ class NeighbourRows(Statistic):
 
     Args:
         rows: B, n x d: public, or computed from what was released before.
+        device: where to add.
 
     Example:
         >>> round(NeighbourRows(torch.eye(3)).sensitivity, 6)
@@ -33,11 +35,11 @@ class NeighbourRows(Statistic):
         of squares of the two longest rows, attained by an edge between them.
     """
 
-    def __init__(self, rows: Tensor) -> None:
-        whole, units = fixed_point(checked_rows("rows", rows), _BITS)
-        self._rows = whole * units
+    def __init__(self, rows: Tensor, *, device: str = "cpu") -> None:
+        whole, self._units = fixed_point(checked_rows("rows", rows), _BITS)
+        self._whole, self._device = whole.to(torch.int64).contiguous(), device
         # A single node has no edge: nothing can change.
-        self._sensitivity = math.hypot(*longest_rows(self._rows)) * (1 + 1e-15) if len(self._rows) > 1 else 0.0
+        self._sensitivity = math.hypot(*longest_rows(whole * self._units)) * (1 + 1e-15) if len(whole) > 1 else 0.0
 
     @property
     def name(self) -> str:
@@ -56,12 +58,16 @@ class NeighbourRows(Statistic):
 
     def public_record(self) -> Mapping[str, object]:
         """The number of columns, and the bits of their sums in fixed point."""
-        return {"columns": self._rows.shape[1], "bits": _BITS}
+        return {"columns": self._whole.shape[1], "bits": _BITS}
 
-    def of(self, edges: EdgeList) -> Tensor:
-        """A B."""
-        check_nodes(edges, self._rows)
-        everything = torch.empty_like(self._rows)
-        for nodes, sums in neighbour_sum_blocks(edges, self._rows):
-            everything[nodes] = sums
-        return everything
+    def precisely(self, edges: Edges) -> Precise:
+        """A B, exactly."""
+        check_nodes(edges, self._whole)
+        whole = self._whole.to(self._device)
+        sums = torch.empty(whole.shape, dtype=torch.float64, device=whole.device)
+        edges.fill(sums, _sums, whole)
+        return in_float64(sums.cpu() * self._units)
+
+
+def _sums(block: RowBlock, whole: Tensor, *, out: Tensor) -> None:
+    out.copy_(neighbour_totals(block, whole))

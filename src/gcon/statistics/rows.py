@@ -6,16 +6,24 @@ import torch
 from torch import Tensor
 
 from gcon.errors import InputError, PlanMismatchError
-from gcon.graphs.edges import EdgeList
+from gcon.graphs.source import Edges
+from gcon.propagate.fixed_point import STEP_ERROR
 
 ALLOWANCE = 1e-9  # relative; covers the rounding of lengths
+NODE_BITS = 28
+MOST_NODES = 2**NODE_BITS  # a sum of so many entries of 22 bits has 50
 _SMALLEST, _LARGEST = 1e-50, 1e50  # squares and products of entries in between stay far from the ends of float64
 _SMALLEST_COLUMN = 200  # its sum is at least 2^-200 of the largest, or counts as that
 _SHORT = 1e-100  # rows that are shorter, relative to the longest, are measured at their own scale
 
 
-def checked_rows(parameter: str, rows: Tensor) -> Tensor:
+def checked_rows(parameter: str, rows: Tensor, *, as_they_are: bool = False) -> Tensor:
     """A float64 copy of an n x d matrix of finite numbers of sensible size; everything else raises.
+
+    Args:
+        parameter: the name for errors.
+        rows: the matrix.
+        as_they_are: copy single precision as such, and where they are: for matrices as large as memory allows.
 
     Privacy:
         Reads public rows only.
@@ -27,7 +35,8 @@ def checked_rows(parameter: str, rows: Tensor) -> Tensor:
             got="another shape or type",
             fix="Pass n x d numbers.",
         )
-    copy = rows.detach().to("cpu", torch.float64, copy=True)
+    keep = as_they_are and rows.dtype in (torch.float32, torch.float64)
+    copy = rows.detach().clone() if keep else rows.detach().to("cpu", torch.float64, copy=True)
     size = largest_entry(copy)
     if not (size == 0 or _SMALLEST <= size <= _LARGEST):
         raise InputError(
@@ -84,29 +93,29 @@ def fixed_point(rows: Tensor, bits: int) -> tuple[Tensor, Tensor]:
     return (rows / units).round_(), units
 
 
-def rounding_of_sums(weights: Tensor, values: Tensor, *, operations: float) -> float:
-    """What rounding can change in weights' (T values), in Frobenius norm, where rows of T are means.
+def rounding_of_walks(weights: Tensor, units: Tensor, *, steps: float) -> float:
+    """What rounding can change in weights' W, in Frobenius norm, for a walk W in whole numbers.
 
-    An entry is a sum of products of at most the column sum of its weights times the largest value of its column; so many
-    operations in any order change it by at most (operations * 2^-53) of that, and a little more.
+    A step rounds an entry by at most 4 units of its column; errors of earlier steps are averaged with the rest. The sum over the
+    nodes is exact.
 
     Args:
         weights: n x d, public.
-        values: n x c, public.
-        operations: roundings that one summand goes through.
+        units: of the columns of the walk.
+        steps: so many steps' worth of rounding.
     """
-    if not (weights.numel() and values.numel()):
+    if not weights.numel():
         return 0.0
     sums = torch.linalg.vector_norm(weights.abs().sum(dim=0))
-    return 1.02 * 2.0**-53 * operations * float(sums * torch.linalg.vector_norm(values.abs().amax(dim=0)))
+    return 1.01 * STEP_ERROR * steps * float(sums * torch.linalg.vector_norm(units))
 
 
 def largest_entry(rows: Tensor) -> float:
     """The largest absolute entry; 0 without one."""
-    return float(rows.abs().max()) if rows.numel() else 0.0
+    return float(torch.maximum(rows.max(), -rows.min())) if rows.numel() else 0.0
 
 
-def check_nodes(edges: EdgeList, rows: Tensor) -> None:
+def check_nodes(edges: Edges, rows: Tensor) -> None:
     """Refuse a graph on another node set (the number of nodes is public)."""
     if edges.num_nodes != len(rows):
         raise PlanMismatchError("A statistic needs one row for every node of the graph.")

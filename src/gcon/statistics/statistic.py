@@ -11,7 +11,8 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from gcon.graphs.edges import EdgeList
+from gcon.graphs.source import Edges
+from gcon.statistics.exact_products import Precise
 
 
 class Statistic(ABC):
@@ -32,7 +33,7 @@ class Statistic(ABC):
     @property
     @abstractmethod
     def sensitivity(self) -> float:
-        """The Frobenius norm of the change that one undirected edge can cause in what `of` returns, at most.
+        """The Frobenius norm of the change that one undirected edge can cause in what `precisely` returns, at most.
 
         From public numbers alone: a bound for real numbers, plus `rounding` on both sides. Exactly 0 only if no edge is
         read or rows are identically zero, never because a product of small numbers vanished.
@@ -41,7 +42,7 @@ class Statistic(ABC):
     @property
     @abstractmethod
     def rounding(self) -> float:
-        """The Frobenius distance of what `of` returns from the real-number value, at most, whatever the edges are.
+        """The Frobenius distance of what `precisely` returns from the real-number value, at most, whatever the edges are.
 
         From public numbers alone (docs/proofs/exact-noise.md, 3). 0: arithmetic is exact, in any order.
         """
@@ -61,5 +62,9 @@ class Statistic(ABC):
         """Its settings as public numbers and words."""
 
     @abstractmethod
-    def of(self, edges: EdgeList) -> Tensor:
-        """The value, float64. Called inside a gate only: the result is as private as the edges."""
+    def precisely(self, edges: Edges) -> Precise:
+        """The value with all its digits. Called inside a gate only: the result is as private as the edges."""
+
+    def of(self, edges: Edges) -> Tensor:
+        """The value, float64: as private as the edges."""
+        return self.precisely(edges).value

@@ -8,11 +8,13 @@ from typing import final
 import torch
 from torch import Tensor
 
-from gcon.graphs.edges import EdgeList
-from gcon.propagate.schemes import Schemes, propagate
+from gcon.graphs.source import Edges
+from gcon.propagate.fixed_point import column_units, real_numbers
+from gcon.propagate.schemes import Schemes
+from gcon.statistics.exact_products import Precise, left_numbers
 from gcon.statistics.rows import check_nodes, checked_rows
 from gcon.statistics.statistic import Statistic
-from gcon.statistics.walks import joint_bound, walk_bounds, walk_rounding
+from gcon.statistics.walks import joint_bound, walk_bounds, walk_rounding, weighted_walks
 
 
 @final
@@ -24,16 +26,22 @@ class WalkMoments(Statistic):
     Args:
         rows: F, n x d: public, or computed from what was released before.
         schemes: restart, steps and clip.
+        device: where to multiply.
 
     Privacy:
         One edge moves a block by at most the longest row of F times the edge influence of R_m F, that is r D_F psi (for
         one step by Theorem G, which is smaller where the diameter is less than twice the longest row).
     """
 
-    def __init__(self, rows: Tensor, schemes: Schemes) -> None:
-        self._rows, self._schemes = checked_rows("rows", rows), schemes
-        self._bounds = walk_bounds(self._rows, self._rows, schemes)
-        self._rounding = walk_rounding(self._rows, self._rows, schemes)
+    def __init__(self, rows: Tensor, schemes: Schemes, *, device: str = "cpu") -> None:
+        self._rows = checked_rows("rows", rows)
+        self._schemes, self._device = schemes, device
+        # The same rows again as weights: the walk has more digits.
+        self._everyone, self._weights = torch.arange(len(self._rows)), left_numbers(self._rows)
+        # Bounds hold for the rounded rows, which are what is multiplied.
+        weights = real_numbers(*self._weights)
+        self._bounds = walk_bounds(self._rows, weights, schemes)
+        self._rounding = walk_rounding(column_units(self._rows), weights, schemes)
 
     @property
     def name(self) -> str:
@@ -48,7 +56,7 @@ class WalkMoments(Statistic):
 
     @property
     def rounding(self) -> float:
-        """Of a sum over n nodes of walks of several steps."""
+        """Of the steps of a walk; the sum over the nodes is exact."""
         return self._rounding
 
     @property
@@ -68,8 +76,7 @@ class WalkMoments(Statistic):
             "bounds": [bound.reason for bound in self._bounds],
         }
 
-    def of(self, edges: EdgeList) -> Tensor:
+    def precisely(self, edges: Edges) -> Precise:
         """F' Z."""
         check_nodes(edges, self._rows)
-        moments: Tensor = self._rows.T @ propagate(edges, self._rows, self._schemes)
-        return moments
+        return weighted_walks(edges, self._rows.to(self._device), self._everyone, self._weights, self._schemes)

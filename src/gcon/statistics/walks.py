@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from gcon.errors import InputError
-from gcon.propagate.influence import class_sum_influence, edge_influence
-from gcon.propagate.schemes import Schemes
+from gcon.graphs.source import Edges
+from gcon.propagate.fixed_point import STATE_BITS, WholeRows, column_units
+from gcon.propagate.influence import class_sum_influence, edge_influence, fixed_point_extent
+from gcon.propagate.schemes import Schemes, walks
 from gcon.statistics.bilinear_sums import bilinear_bound, extent_of
-from gcon.statistics.rows import ALLOWANCE, longest_rows, rounding_of_sums
+from gcon.statistics.exact_products import ROWS_AT_ONCE, ExactTotal, Precise, exact_products
+from gcon.statistics.rows import ALLOWANCE, longest_rows, rounding_of_walks
 
 _SMALLEST = 1e-200  # a bound below would approach the end of float64
 
@@ -32,6 +36,8 @@ class WalkBound:
 def walk_bounds(features: Tensor, weights: Tensor, schemes: Schemes) -> tuple[WalkBound, ...]:
     """For every scheme a bound on the Frobenius change of weights' (R_m features) by one edge; without the factor 1/s.
 
+    The features as rounded to fixed point, the weights as they are.
+
     The smallest of what is proven:
 
     - any weights: longest row of the weights times the edge influence;
@@ -41,7 +47,7 @@ def walk_bounds(features: Tensor, weights: Tensor, schemes: Schemes) -> tuple[Wa
     Privacy:
         Reads public matrices only.
     """
-    extent, num_nodes = extent_of(features), len(features)
+    extent, num_nodes = fixed_point_extent(features, column_units(features)), len(features)
     longest, _ = longest_rows(weights)
     positive = bool((weights >= 0).all())
     largest_sum = float(weights.sum(dim=1).max()) * (1 + ALLOWANCE) if weights.numel() else 0.0
@@ -73,17 +79,37 @@ def walk_bounds(features: Tensor, weights: Tensor, schemes: Schemes) -> tuple[Wa
     return tuple(bounds)
 
 
-def walk_rounding(features: Tensor, weights: Tensor, schemes: Schemes) -> float:
-    """What float64 can change in weights' (1/s) [R_m1 features, ...], in Frobenius norm.
+def walk_rounding(units: Tensor, weights: Tensor, schemes: Schemes) -> float:
+    """What rounding can change in weights' (1/s) [R_m1 features, ...], in Frobenius norm.
 
-    A step rounds every entry by at most (n + 16) 2^-53 of the largest of its column, and shrinks earlier errors by the
-    restart: together at most as much as min(steps, 1/restart) steps. The sum over n nodes comes on top.
+    Errors of earlier steps shrink by the restart: together at most as much as min(steps, 1/restart) steps.
     """
-    num_nodes = len(features)
-    steps = [schemes.limit_iterations(max(num_nodes, 1)) if math.isinf(count) else count for count in schemes.steps]
-    passes = min(max(steps), 1 / schemes.restart if schemes.restart > 0 else math.inf)
-    operations = num_nodes + (num_nodes + 16) * passes + 4
-    return rounding_of_sums(weights, features, operations=operations) / math.sqrt(schemes.num_blocks)
+    return rounding_of_walks(weights, units, steps=schemes.roundings(len(weights))) / math.sqrt(schemes.num_blocks)
+
+
+def weighted_walks(edges: Edges, features: Tensor, used: Tensor, weights: WholeRows, schemes: Schemes) -> Precise:
+    """Weights' (1/s) [R_m1 features, ...], as s blocks of columns side by side, where the features are.
+
+    Args:
+        edges: the graph.
+        features: one row a node.
+        used: the nodes that have a weight.
+        weights: one row for each of these.
+        schemes: how far to walk; one pass over the edges a step.
+    """
+    left, used = weights.numbers.to(features.device), used.to(features.device)
+    width = features.shape[1]
+    value = torch.empty(len(weights.units), width * schemes.num_blocks, dtype=torch.float64)
+    rest = torch.empty_like(value)
+    for block, columns, state, units in walks(edges, features, schemes):
+        total = ExactTotal()
+        for start in range(0, len(used), ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            total.add(exact_products(left[rows], state[used[rows]], right_bits=STATE_BITS))
+        found = total.times(weights.units, units, parts=schemes.num_blocks)
+        place = slice(block * width + columns.start, block * width + columns.stop)
+        value[:, place], rest[:, place] = found.value, found.rest
+    return Precise(value, rest)
 
 
 def joint_bound(bounds: tuple[WalkBound, ...]) -> float:

@@ -30,6 +30,7 @@ from gcon.propagate.schemes import Schemes
 from gcon.statistics.bilinear_sums import BilinearSums
 from gcon.statistics.class_sums import ClassSums
 from gcon.statistics.edge_moments import EdgeMoments
+from gcon.statistics.exact_products import in_float64
 from gcon.statistics.neighbour_rows import NeighbourRows
 from gcon.statistics.statistic import Statistic
 from gcon.statistics.walk_moments import WalkMoments
@@ -142,7 +143,7 @@ def _run(statistic: Statistic, factor: float = 1.0) -> Run:
 
 
 def _copies(statistic: Statistic, exact: Tensor, deviation: float, count: int, randomness: Randomness) -> Tensor:
-    return add_noise(exact.expand(count, -1, -1), deviation, statistic, randomness)
+    return add_noise(in_float64(exact.expand(count, -1, -1)), deviation, statistic, randomness)
 
 
 def _symmetric_copies(
@@ -153,7 +154,7 @@ def _symmetric_copies(
     for start in range(0, count, _BLOCKS):
         blocks = min(_BLOCKS, count - start)
         whole = torch.kron(torch.eye(blocks, dtype=torch.float64), exact)
-        noisy = add_noise(whole, deviation, statistic, randomness).reshape(blocks, width, blocks, width)
+        noisy = add_noise(in_float64(whole), deviation, statistic, randomness).reshape(blocks, width, blocks, width)
         parts.append(noisy[torch.arange(blocks), :, torch.arange(blocks), :])
     return torch.cat(parts)
 

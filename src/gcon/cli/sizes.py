@@ -1,0 +1,43 @@
+"""Sizes as people write them: 256MiB, 1.5GiB, 4GB."""
+
+from __future__ import annotations
+
+import re
+
+from gcon.errors import InputError
+
+UNITS = {
+    "B": 1,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+    "TIB": 2**40,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+}
+
+
+def size_in_bytes(option: str, text: str, *, least: str) -> int:
+    """The number of bytes that a size means.
+
+    Args:
+        option: whose value it is, for the message.
+        text: a number and a unit.
+        least: the smallest size allowed.
+
+    Raises:
+        InputError: it means nothing, or too little.
+    """
+    size = _parsed(text)
+    if size is None or size < (_parsed(least) or 0):
+        rule = f"must be a number with a unit (B, KiB, MiB, GiB, TiB, KB, MB, GB, TB), at least {least}"
+        raise InputError(option, rule=rule, got=repr(text[:40]), fix="For example 1GiB.")
+    return size
+
+
+def _parsed(text: str) -> int | None:
+    match = re.fullmatch(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([A-Za-z]{1,3})\s*", text)
+    unit = UNITS.get(match[2].upper()) if match else None
+    return None if match is None or unit is None else int(float(match[1]) * unit)

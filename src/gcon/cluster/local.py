@@ -1,0 +1,78 @@
+"""A cluster of processes on this machine: for tests, and to use all cores with edges that stay on disk."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from gcon.errors import MissingExtraError, check_number
+
+HERE = "127.0.0.1"
+
+
+@dataclass(frozen=True, repr=False)
+class LocalCluster:
+    """Where it is, and the certificates without which nobody gets in.
+
+    Attributes:
+        address: of the scheduler.
+        security: for `cluster_edges`.
+        dask: Dask's own object.
+    """
+
+    address: str
+    security: Any
+    dask: Any
+
+
+@contextmanager
+def local_cluster(workers: int) -> Iterator[LocalCluster]:
+    """Start so many workers, one thread each; they end with the block.
+
+    Certificates that exist in memory only keep other users of the machine out: whoever reaches a Dask scheduler can run code in
+    its name. There is no dashboard, nothing listens beyond this machine, and nothing is spilled to disk.
+
+    Raises:
+        MissingExtraError: Dask, or what makes certificates, is not installed.
+    """
+    check_number(
+        "workers",
+        workers,
+        allowed=lambda count: 1 <= count <= 1024,
+        rule="must be from 1 to 1024",
+        fix="One a core.",
+        whole=True,
+    )
+    try:
+        import cryptography  # noqa: F401
+        import dask
+        import distributed
+    except ImportError:
+        raise MissingExtraError("distributed or cryptography", extra="cluster") from None
+    security = distributed.Security.temporary()  # type: ignore[no-untyped-call]
+    # Dask's servers answer HTTP in any case, by default to everybody: here only, and with nothing to see.
+    common = {"host": HERE, "protocol": "tls://", "security": security}
+    common |= {"dashboard": False, "dashboard_address": f"{HERE}:0"}
+    quiet: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+    with (
+        tempfile.TemporaryDirectory(prefix="gcon-cluster-", ignore_cleanup_errors=True) as folder,
+        dask.config.set({**quiet, "distributed.worker.profile.enabled": False}),
+    ):
+        worker = {
+            **common,
+            "nthreads": 1,
+            "memory_limit": 0,
+            "local_directory": folder,
+            "silence_logs": logging.CRITICAL,
+        }
+        with distributed.SpecCluster(  # type: ignore[no-untyped-call]
+            scheduler={"cls": distributed.Scheduler, "options": {**common, "port": 0}},
+            workers={place: {"cls": distributed.Nanny, "options": worker} for place in range(workers)},
+            security=security,
+            silence_logs=logging.CRITICAL,
+        ) as cluster:
+            yield LocalCluster(cluster.scheduler_address, security, cluster)

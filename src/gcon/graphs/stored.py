@@ -1,0 +1,215 @@
+"""Edges in a folder on disk, larger than memory if need be, read block by block with a buffer of fixed size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, BinaryIO, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gcon.errors import check_number
+from gcon.graphs.edges import EdgeHygiene, EdgeList
+from gcon.graphs.source import LocalEdges, RowBlock, block_slices
+from gcon.graphs.store_format import (
+    COLUMNS,
+    POINTERS,
+    WIDE,
+    ChunkChecksums,
+    as_bytes,
+    damaged,
+    new_checksum,
+    read_header,
+)
+
+BUFFER_BYTES = 2**28
+CPU = torch.device("cpu")
+
+
+@final
+class StoredEdges(LocalEdges):
+    """A simple undirected graph in an edge store (`gcon.graphs.store_format`). In memory: row pointers and a buffer.
+
+    Opening checks the header, the sizes of the files and the row pointers with their checksum. The first pass over all blocks
+    checks the columns against their checksums, and every read checks that they are nodes: no kernel reads out of bounds.
+
+    Args:
+        path: the folder, made by `gcon data convert --format csr`.
+        buffer_bytes: for columns; two blocks share it, one is read ahead while the other is worked on. A node with more
+            neighbours than fit is a block by itself, in memory of its own, which is let go with the next one: where such nodes
+            follow each other, three of them at most. Blocks on a GPU are there besides.
+
+    Raises:
+        InputError: no store, another version, or damaged; in fixed words.
+
+    Privacy:
+        A bare one is public. Private edges exist only as `Private[StoredEdges]`. Pickling keeps path and buffer alone.
+    """
+
+    def __init__(self, path: str | Path, buffer_bytes: int = BUFFER_BYTES) -> None:
+        check_number(
+            "buffer_bytes",
+            buffer_bytes,
+            allowed=lambda value: value >= 64,
+            rule="must be at least 64",
+            fix="256 MiB is usual.",
+            whole=True,
+        )
+        self.path, self.buffer_bytes = Path(path).absolute(), int(buffer_bytes)
+        self.header = read_header(self.path)
+        self.num_nodes = self.header.num_nodes
+        self._type = self.header.column_type
+        self.row_pointers = torch.from_numpy(self._pointers())
+        self._checked = False  # whether a pass has compared the columns with their checksums
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Where it is, not what it holds: whoever gets it opens it again."""
+        return (StoredEdges, (self.path, self.buffer_bytes))
+
+    @property
+    def degrees(self) -> Tensor:
+        """Number of neighbours of every node."""
+        return self.row_pointers.diff()
+
+    @property
+    def hygiene(self) -> EdgeHygiene:
+        """What cleaning removed when the store was made."""
+        return EdgeHygiene(**self.header.cleaned)
+
+    def blocks(self, device: torch.device) -> Iterator[RowBlock]:
+        """Consecutive blocks that cover all nodes; each is valid until the next one is asked for."""
+        room = max(1, self.buffer_bytes // 2 // self._type.itemsize)
+        buffers = [self._buffer(min(room, self.header.num_entries), pinned=device.type == "cuda") for _ in range(2)]
+        checksums = None if self._checked else ChunkChecksums(self.header.chunk_bytes)
+        slices = enumerate(block_slices(self.row_pointers, most_entries=room))
+        with self._open() as file, ThreadPoolExecutor(1, thread_name_prefix="read-ahead") as reader:
+
+            def ask(place: int, nodes: slice) -> Any:
+                return reader.submit(self._read, file, nodes, buffers[place % 2], checksums)
+
+            coming = [ask(*each) for each in [next(slices, None)] if each is not None]
+            while coming:
+                block = coming.pop().result()
+                coming = [ask(*each) for each in [next(slices, None)] if each is not None]
+                yield block.to(device)
+        if checksums is not None:
+            self._compare(checksums)
+            self._checked = True
+
+    def block(self, nodes: slice) -> RowBlock:
+        """The neighbours of consecutive nodes, read by themselves into memory of their own; checked to be nodes only."""
+        with self._open() as file:
+            return self._read(file, nodes, self._buffer(0), None)
+
+    def neighbours(self, node: int) -> Tensor:
+        """The ids that one node shares an edge with."""
+        return self.block(slice(node, node + 1)).columns.long()
+
+    def load(self) -> EdgeList:
+        """All of it in memory: for what cannot work block by block."""
+        columns = torch.empty(self.header.num_entries, dtype=_torch_type(self._type))
+        for block in self.blocks(CPU):
+            columns[int(self.row_pointers[block.nodes.start]) : int(self.row_pointers[block.nodes.stop])] = (
+                block.columns
+            )
+        wide = max(self.num_nodes, columns.numel()) >= WIDE
+        return EdgeList(self.row_pointers, columns.long() if wide else columns, self.num_nodes)
+
+    def verify(self) -> None:
+        """Read all of it: checksums, and that it is a simple undirected graph with rising neighbour lists.
+
+        That every edge stands in both rows is checked by sums of 64-bit mixtures of the pairs above and below the diagonal:
+        other pairs pass with a chance of about 2^-64.
+
+        Raises:
+            InputError: it is not; in fixed words.
+        """
+        self._checked, balance = False, 0
+        for block in self.blocks(CPU):
+            rows = np.repeat(np.arange(block.nodes.start, block.nodes.stop), block.degrees.numpy())
+            columns = block.columns.numpy().astype(np.int64)
+            rising = (rows[1:] != rows[:-1]) | (columns[1:] > columns[:-1])
+            if not rising.all() or (rows == columns).any():
+                raise damaged(self.path, "must hold rising neighbour lists without loops", "another order")
+            mixed = _mixed(np.minimum(rows, columns), np.maximum(rows, columns))
+            above = int(mixed[rows < columns].sum(dtype=np.uint64))
+            balance = (balance + 2 * above - int(mixed.sum(dtype=np.uint64))) % 2**64
+        if balance:
+            raise damaged(self.path, "every edge must stand in the rows of both ends", "one that does not")
+
+    def _pointers(self) -> NDArray[np.int64]:
+        pointers: NDArray[np.int64] = np.empty(self.num_nodes + 1, dtype=np.int64)
+        with self._open(POINTERS) as file:
+            _fill(self.path, file, as_bytes(pointers))
+        checksum = new_checksum()
+        checksum.update(as_bytes(pointers))
+        if checksum.hexdigest() != self.header.row_pointers:
+            raise damaged(self.path, f"{POINTERS} must be as it was written", "another checksum")
+        ends = int(pointers[0]) == 0 and int(pointers[-1]) == self.header.num_entries
+        if not ends or bool((pointers[1:] < pointers[:-1]).any()):
+            raise damaged(self.path, f"{POINTERS} must rise from 0 to the number of entries", "other numbers")
+        return pointers
+
+    def _read(self, file: BinaryIO, nodes: slice, buffer: Tensor, checksums: ChunkChecksums | None) -> RowBlock:
+        pointers = self.row_pointers[nodes.start : nodes.stop + 1]
+        first, count = int(pointers[0]), int(pointers[-1] - pointers[0])
+        columns = (self._buffer(count) if count > len(buffer) else buffer)[:count]
+        if count:
+            view = as_bytes(columns.numpy())
+            file.seek(first * self._type.itemsize)
+            _fill(self.path, file, view)
+            if checksums is not None:
+                checksums.update(view)
+            low, high = torch.aminmax(columns)
+            if int(low) < 0 or int(high) >= self.num_nodes:
+                raise damaged(self.path, f"{COLUMNS} must hold nodes", "a number that is none")
+        return RowBlock(nodes, pointers - first, columns, self.num_nodes)
+
+    def _compare(self, checksums: ChunkChecksums) -> None:
+        if checksums.all() != self.header.columns:
+            raise damaged(self.path, f"{COLUMNS} must be as it was written", "another checksum")
+
+    def _open(self, name: str = COLUMNS) -> BinaryIO:
+        try:
+            return (self.path / name).open("rb", buffering=0)  # raw: straight into the buffer
+        except OSError as error:
+            raise damaged(self.path, "must be readable", error.strerror or "an unreadable file") from None
+
+    def _buffer(self, entries: int, *, pinned: bool = False) -> Tensor:
+        return torch.empty(entries, dtype=_torch_type(self._type), pin_memory=pinned)
+
+
+def _torch_type(column_type: np.dtype[Any]) -> torch.dtype:
+    return torch.int32 if column_type.itemsize == 4 else torch.int64
+
+
+def _fill(path: Path, file: BinaryIO, view: memoryview) -> None:
+    """Read until the view is full; the system may give less at a time."""
+    done = 0
+    while done < len(view):
+        try:
+            got = file.readinto(view[done:])  # type: ignore[attr-defined]  # a raw file has it
+        except OSError as error:
+            raise damaged(path, "must be readable to its end", error.strerror or "an error of the disk") from None
+        if not got:
+            raise damaged(path, "every file must have its full size", "one that has become shorter")
+        done += got
+
+
+def _mixed(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """64 well-mixed bits a pair (the finaliser of splitmix64, twice)."""
+    mixed = low.astype(np.uint64)
+    for more in (high.astype(np.uint64), np.uint64(0x9E3779B97F4A7C15)):
+        mixed ^= mixed >> np.uint64(30)
+        mixed *= np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(27)
+        mixed *= np.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> np.uint64(31)
+        mixed += more
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(29)
+    return mixed

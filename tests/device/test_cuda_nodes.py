@@ -1,0 +1,74 @@
+"""The node side on a GPU: encoder and predictions are those of the processor, up to rounding."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gcon.datasets.synthetic import social_circles
+from gcon.encode import labelled_rows, mlp
+from gcon.encode.mlp import EncoderSettings, train_encoder
+from gcon.graphs.graph import PrivateGraph
+from gcon.pipeline import Settings, train
+from gcon.predict.no_edges import predict_without_edges
+from gcon.predict.own_edges import deliver_from_own_edges, predict_from_own_edges
+from gcon.predict.scored import joined
+from gcon.privacy.ledger import MemoryLedger
+from gcon.privacy.randomness import SeededRandomness
+from gcon.release.model import ReleasedModel
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device on this machine")
+
+
+@pytest.fixture(scope="module")
+def graph() -> PrivateGraph:
+    return social_circles(600, seed=2)
+
+
+@pytest.fixture(scope="module")
+def model(graph) -> ReleasedModel:
+    settings = Settings(epsilon=4.0, encoder=EncoderSettings(epochs=30), device="cpu")
+    return train(graph, settings, ledger=MemoryLedger(), randomness=SeededRandomness(4))
+
+
+def close(found: torch.Tensor, expected: torch.Tensor) -> None:
+    assert found.device.type == "cpu"
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+
+
+def test_an_encoder_on_a_gpu(graph, model):
+    features, there = graph.nodes.features, model.encoder.on("cuda")
+    close(there.encode(features), model.encoder.encode(features))
+    close(there.probabilities(features), model.encoder.probabilities(features))
+    close(there.mean_hidden(features), model.encoder.mean_hidden(features))
+    assert float(torch.linalg.vector_norm(there.encode(features), dim=1).max()) <= 1
+    narrow = there.encode(features, dtype=torch.float32)
+    assert float(torch.linalg.vector_norm(narrow.double(), dim=1).max()) <= 1
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_training_on_a_gpu(graph, monkeypatch, many):
+    if many:
+        for module in (labelled_rows, mlp):
+            monkeypatch.setattr(module, "MANY_ROWS", 32)
+        monkeypatch.setattr(labelled_rows, "STEP_ROWS", 16)
+        monkeypatch.setattr(labelled_rows, "_RUN_ROWS", 4)
+    nodes = graph.nodes
+    one, two = (train_encoder(nodes, EncoderSettings(), device="cuda") for _ in range(2))
+    assert one.head_weight.device.type == one.centre.device.type == "cpu"
+    close(one.probabilities(nodes.features), two.probabilities(nodes.features))
+    here = train_encoder(nodes, EncoderSettings())
+    right = [
+        float((each.classes(nodes.features) == nodes.labels)[nodes.test_mask].double().mean()) for each in (one, here)
+    ]
+    assert right[0] > right[1] - 0.1
+
+
+def test_predictions_on_a_gpu(graph, model):
+    features = graph.nodes.features
+    expected = predict_without_edges(model, features)
+    close(predict_without_edges(model, features, device="cuda").probabilities, expected.probabilities)
+    parts, options = [], {"ledger": MemoryLedger()}
+    deliver_from_own_edges(model, features, graph.edges, parts.append, device="cuda", **options)
+    expected = predict_from_own_edges(model, features, graph.edges, **options)
+    close(joined(parts).probabilities, expected.probabilities)

@@ -82,7 +82,8 @@ def train_moments(
     """
     delta = public_delta(nodes.num_nodes) if training.delta is None else training.delta
     progress("train without edges")
-    estimate = MomentsEstimate(nodes, edge_free(nodes, training.seed))
+    free = edge_free(nodes, training.seed)
+    estimate = MomentsEstimate(nodes, free, device=chosen_device(training.device))
 
     progress("release noisy statistics")
     released = release_statistic(

@@ -10,10 +10,12 @@ import torch
 from gcon.calibrate.plan import check_ridge, make_plan
 from gcon.devices import chosen_device
 from gcon.encode.encoder import Encoder
+from gcon.encode.labelled_rows import MANY_ROWS
 from gcon.encode.mlp import EncoderSettings, train_encoder
 from gcon.encode.pseudo_labels import Expansion, check_expansion, training_rows
 from gcon.errors import check_number
 from gcon.graphs.graph import TrainableGraph
+from gcon.graphs.nodes import PublicNodes
 from gcon.losses.convex import loss_by_name
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.privacy.budget import checked_budget, public_delta
@@ -25,6 +27,9 @@ from gcon.propagate.schemes import Schemes
 from gcon.release.model import ModelSettings, ReleasedModel, release_model
 
 Progress = Callable[[str], None]
+_LARGE = (
+    2**20
+)  # nodes from which encoded features are kept in single precision: half the memory, and no row longer than 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +48,8 @@ class Settings:
         margin: xi; None for the recommended rule.
         inference_restart: alpha_I.
         device: where propagation and the solver run: `auto` (a GPU if there is one), `cpu`, `cuda` or `cuda:NUMBER`.
-            The encoder, with its few labelled rows, the noise and the certificate stay on the processor, and so does
-            all that is released.
+            The encoder does so from 65,536 labelled rows on. The noise and the certificate stay on the processor, and so
+            does all that is released.
     """
 
     epsilon: float
@@ -79,6 +84,10 @@ class Settings:
             object.__setattr__(self, name, float(getattr(self, name)))
 
 
+def _many_labels(nodes: PublicNodes) -> bool:
+    return int(nodes.train_mask.sum()) > MANY_ROWS
+
+
 def train(
     graph: TrainableGraph,
     settings: Settings,
@@ -110,8 +119,11 @@ def train(
     loss = loss_by_name(settings.loss, nodes.num_classes)
 
     progress("encode")
-    encoder = train_encoder(nodes, settings.encoder) if encoder is None else encoder
-    features = encoder.encode(nodes.features)
+    device = chosen_device(settings.device)
+    if encoder is None:
+        # A GPU pays from many labelled rows on; with few, all devices give the same encoder.
+        encoder = train_encoder(nodes, settings.encoder, device=device if _many_labels(nodes) else "cpu")
+    features = encoder.encode(nodes.features, dtype=torch.float32 if nodes.num_nodes > _LARGE else torch.float64)
     rows = training_rows(nodes, encoder, settings.expand)
 
     progress("propagate")
@@ -120,7 +132,7 @@ def train(
         features,
         settings.schemes,
         bound=settings.influence,
-        device=chosen_device(settings.device),
+        device=device,
         rows=rows.mask,
     )
 

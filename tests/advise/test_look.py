@@ -214,8 +214,8 @@ def test_a_sparse_graph_with_strong_features_gains_a_point_or_less():
 
 def test_two_graphs_with_the_same_noisy_release_give_the_same_words(monkeypatch):
     """Nothing but what was released reaches the words: with the released value fixed, edges change nothing."""
-    fixed = EdgeMoments(counted_rows(edge_free(made().nodes, 0).answers)).of(open_private(made().edges))
-    monkeypatch.setattr(EdgeMoments, "of", lambda self, edges: fixed)
+    fixed = EdgeMoments(counted_rows(edge_free(made().nodes, 0).answers)).precisely(open_private(made().edges))
+    monkeypatch.setattr(EdgeMoments, "precisely", lambda self, edges: fixed)
     said = set()
     for edge_index in (torch.tensor([[0], [1]]), torch.tensor([[0, 5, 7], [3, 6, 8]])):
         graph = private_graph(made().nodes, edge_index)

@@ -242,7 +242,7 @@ def quick(monkeypatch):
 
     monkeypatch.setattr(self_training_rounds, "BilinearSums", same)
     for kind in (ClassSums, BilinearSums):
-        monkeypatch.setattr(kind, "of", lru_cache(maxsize=None)(kind.of))
+        monkeypatch.setattr(kind, "precisely", lru_cache(maxsize=None)(kind.precisely))
 
 
 @pytest.fixture

@@ -83,13 +83,13 @@ def untouchable(nodes=SPARSE_NODES):
 
 
 def test_charged_once_and_before_edges_are_read(monkeypatch):
-    ledger, entries_seen, of = MemoryLedger("circles"), [], EdgeMoments.of
+    ledger, entries_seen, precisely = MemoryLedger("circles"), [], EdgeMoments.precisely
 
     def watched(statistic, edges):
         entries_seen.append(len(ledger.entries()))
-        return of(statistic, edges)
+        return precisely(statistic, edges)
 
-    monkeypatch.setattr(EdgeMoments, "of", watched)
+    monkeypatch.setattr(EdgeMoments, "precisely", watched)
     fitted = Moments(epsilon=1.5, delta=1e-4).fit(sparse(), ledger=ledger)
     assert entries_seen == [1, 1, 1]
     (entry,) = ledger.entries()

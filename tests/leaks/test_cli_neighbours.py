@@ -193,7 +193,7 @@ def test_a_failed_run_writes_and_tells_the_same(run, pair, train, form, monkeypa
         def failing(statistic, edges):
             raise ArithmeticError(f"{edges.num_edges} edges")  # such words must not get out
 
-        monkeypatch.setattr("gcon.statistics.edge_moments.EdgeMoments.of", failing)
+        monkeypatch.setattr("gcon.statistics.edge_moments.EdgeMoments.precisely", failing)
     told = [run(folder, *train, *form) for folder in pair]
     assert told[0] == told[1]
     assert told[0][0] == (4 if "paper" in train else 7)

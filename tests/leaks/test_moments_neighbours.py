@@ -69,7 +69,7 @@ def test_a_failed_run_tells_the_same_on_both_graphs(neighbours, run_moments, mon
     def failing(statistic, edges):
         raise ArithmeticError(f"{edges.num_edges} edges")
 
-    monkeypatch.setattr(EdgeMoments, "of", failing)
+    monkeypatch.setattr(EdgeMoments, "precisely", failing)
     messages = set()
     for graph in neighbours.pairs:
         with pytest.raises(PrivateComputationError) as raised:

@@ -33,6 +33,7 @@ from gcon.propagate.schemes import Schemes
 from gcon.release.gate import release_statistic
 from gcon.statistics.class_sums import ClassSums
 from gcon.statistics.edge_moments import EdgeMoments
+from gcon.statistics.exact_products import in_float64
 from gcon.statistics.neighbour_rows import NeighbourRows
 from gcon.statistics.statistic import Statistic
 
@@ -108,8 +109,8 @@ def test_later_stages_see_what_was_released_and_nothing_else():
 
 @pytest.mark.parametrize("shares", [(0.6, 0.5), (1.0, 1e-9), (0.3, 0.3, 0.3, 0.2)])
 def test_shares_above_one_are_refused_before_the_portion_is_computed(monkeypatch, shares):
-    computed, real = [], EdgeMoments.of
-    monkeypatch.setattr(EdgeMoments, "of", lambda self, edges: computed.append(1) or real(self, edges))
+    computed, real = [], EdgeMoments.precisely
+    monkeypatch.setattr(EdgeMoments, "precisely", lambda self, edges: computed.append(1) or real(self, edges))
     stages = [lambda released, share=share: [Portion(MOMENTS, share)] for share in shares]
     with pytest.raises(PlanMismatchError, match="at most 1"):
         staged(*stages).apply(EDGES, SystemRandomness())
@@ -140,8 +141,8 @@ def test_a_statistic_without_a_proof_is_refused():
         def public_record(self):
             return {}
 
-        def of(self, edges):
-            return torch.zeros(1, 1)
+        def precisely(self, edges):
+            return in_float64(torch.zeros(1, 1))
 
     class Derived(EdgeMoments):
         sensitivity = 1e-6
@@ -158,7 +159,7 @@ def test_a_statistic_without_a_proof_is_refused():
 def test_a_stage_returns_portions_and_nothing_like_them():
     computed = []
     counts = SimpleNamespace(
-        of=computed.append, sensitivity=0.0, rounding=0.0, name="counts", symmetric=False, edge_free=None
+        precisely=computed.append, sensitivity=0.0, rounding=0.0, name="counts", symmetric=False, edge_free=None
     )
     alike = SimpleNamespace(statistic=counts, share=0.0)
     for portions in ([alike], [Portion(MOMENTS, 0.5), alike]):

@@ -82,7 +82,7 @@ def scales(monkeypatch):
     """The scales that noise is drawn with."""
     seen = []
 
-    def drawing(randomness, values, *, scale, spacing):
+    def drawing(randomness, values, *, scale, spacing, rest):
         seen.append(torch.as_tensor(scale, dtype=torch.float64).expand(values.shape).tolist())
         return values
 
@@ -95,14 +95,14 @@ def test_scales_off_the_diagonal_are_never_below_sigma_over_root_two(scales):
     diagonal = [row == column for row in range(WIDTH) for column in range(row, WIDTH)]
     for sigma in (10.0 ** generator.uniform(-20, 20, 200)).tolist():
         scales.clear()
-        add_noise(MOMENTS.of(EDGES), sigma, MOMENTS, SystemRandomness())
+        add_noise(MOMENTS.precisely(EDGES), sigma, MOMENTS, SystemRandomness())
         (found,) = scales
         assert len(found) == len(diagonal)
         for scale, on in zip(found, diagonal, strict=True):
             square, needed = Fraction(scale) ** 2, Fraction(sigma) ** 2 / (1 if on else 2)
             assert needed <= square <= needed * (1 + Fraction(1, 10**14))
         scales.clear()
-        add_noise(SUMS.of(EDGES), sigma, SUMS, SystemRandomness())
+        add_noise(SUMS.precisely(EDGES), sigma, SUMS, SystemRandomness())
         assert scales == [[[sigma] * WIDTH] * SIZE]
 
 

@@ -88,11 +88,11 @@ def test_charged_once_and_before_edges_are_opened(nodes, dense, monkeypatch):
     ledger, events = MemoryLedger("circles"), []
     for statistic in (EdgeMoments, NeighbourRows):
 
-        def watched(self, edges, of=statistic.of):
+        def watched(self, edges, precisely=statistic.precisely):
             events.append([(entry.outcome, entry.request.cost) for entry in ledger.entries()])
-            return of(self, edges)
+            return precisely(self, edges)
 
-        monkeypatch.setattr(statistic, "of", watched)
+        monkeypatch.setattr(statistic, "precisely", watched)
     model = trained(nodes, dense, epsilon=8.0, delta=1e-4, ledger=ledger, randomness=SystemRandomness(), purpose="test")
     assert events == [[(Outcome.RESERVED, Budget(8.0, 1e-4))]] * 3
     (entry,) = ledger.entries()

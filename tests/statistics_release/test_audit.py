@@ -39,7 +39,7 @@ PAIR = {
 def remembered(monkeypatch):
     """Every exact value is computed once, by the statistic itself; the runs differ in their noise alone."""
     for kind in {type(statistic) for statistic in PAIR.values()}:
-        monkeypatch.setattr(kind, "of", lru_cache(maxsize=None)(kind.of))
+        monkeypatch.setattr(kind, "precisely", lru_cache(maxsize=None)(kind.precisely))
 
 
 def scores(statistic, factor):

@@ -55,7 +55,7 @@ def test_short_rows_are_measured_at_their_own_scale(size, ratio):
 
 
 @pytest.mark.parametrize("size", [1e-45, 1.0, 1e45])
-@pytest.mark.parametrize("ratio", [1.0, 0.3, 1e-3, 1e-6, 3e-8])
+@pytest.mark.parametrize("ratio", [1.0, 0.3, 1e-3, 1e-5, 3e-7])
 def test_one_edge_moves_moments_by_no_more_than_the_sensitivity_however_short_a_row(size, ratio):
     statistic = EdgeMoments(matrix([size, 0.0], [size * ratio, 0.0]))
     moved = float(statistic.of(public_edges(torch.tensor([[0], [1]]), 2)).max())
@@ -140,10 +140,10 @@ def test_nearly_constant_rows_of_many_nodes_are_refused_before_anything_is_charg
 
 def test_an_adaptive_stage_is_refused_before_it_is_computed(monkeypatch):
     computed = []
-    monkeypatch.setattr(NeighbourRows, "of", lambda self, edges: computed.append(self))
+    monkeypatch.setattr(NeighbourRows, "precisely", lambda self, edges: computed.append(self))
     monkeypatch.setattr(NeighbourRows, "rounding", 1e30)
     fine, drowned = EdgeMoments(PAIR), NeighbourRows(PAIR)
-    monkeypatch.setattr(EdgeMoments, "of", lambda self, edges: computed.append(self))
+    monkeypatch.setattr(EdgeMoments, "precisely", lambda self, edges: computed.append(self))
     mechanism = GaussianRelease(
         plan=gaussian_release_plan(1.0, 1e-5),
         stages=(lambda released: [Portion(fine, 0.5), Portion(drowned, 0.5)],),

@@ -103,6 +103,11 @@ def train(
             "inference_restart": inference_restart,
             "centre": centre,
         }
+        if scheduler is not None or workers is not None:
+            if device not in ("auto", "cpu"):
+                rule = "must be cpu with --scheduler or --workers: workers use their processors"
+                raise InputError("device", rule=rule, got=repr(device), fix="Leave it out.")
+            device = "cpu"
         training = _training(
             mechanism,
             epsilon=epsilon,

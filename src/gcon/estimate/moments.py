@@ -46,7 +46,8 @@ class Found:
 class MomentsEstimate:
     """Stages and post-processing of one training. Holds public and released values only."""
 
-    def __init__(self, nodes: PublicNodes, free: EdgeFree) -> None:
+    def __init__(self, nodes: PublicNodes, free: EdgeFree, *, device: str = "cpu") -> None:
+        self._device = device  # where sums over edges run
         self._nodes, self._free = nodes, free
         self._counted = counted_rows(free.answers)
         self._ensemble = ensemble_after_release(nodes, free)
@@ -54,8 +55,8 @@ class MomentsEstimate:
     def first_portions(self) -> tuple[Portion, ...]:
         """The moments of feature directions, and of the answers."""
         return (
-            Portion(EdgeMoments(self._free.base.rows), FEATURES_SHARE),
-            Portion(EdgeMoments(self._counted), ANSWERS_SHARE),
+            Portion(EdgeMoments(self._free.base.rows, device=self._device), FEATURES_SHARE),
+            Portion(EdgeMoments(self._counted, device=self._device), ANSWERS_SHARE),
         )
 
     def second_portions(self, released: tuple[NoisyStatistic, ...]) -> tuple[Portion, ...]:
@@ -67,9 +68,9 @@ class MomentsEstimate:
         per_unit = first.standard_deviation / max(first.sensitivity, 1e-300) * math.sqrt(ANSWERS_SHARE / SECOND_SHARE)
         heard = degree >= HEARD * per_unit * math.sqrt(2)
         if not (heard and tells(homophily, self._nodes.num_classes)):
-            return (Portion(EdgeMoments(self._free.base.rows), SECOND_SHARE),)
+            return (Portion(EdgeMoments(self._free.base.rows, device=self._device), SECOND_SHARE),)
         answers = self._ensemble.with_moments(self._best_moments(released[:1]))
-        return (Portion(NeighbourRows(_spoken(answers, homophily)), SECOND_SHARE),)
+        return (Portion(NeighbourRows(_spoken(answers, homophily), device=self._device), SECOND_SHARE),)
 
     def finish(self, released: tuple[NoisyStatistic, ...]) -> Found:
         """All answers, from all that was released."""

@@ -4,10 +4,6 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-from gcon.graphs.edges import public_edges
-from gcon.propagate import multiply_triton
-from gcon.propagate.fixed_point import Walk
 from tests.kernels.agreement import (
     WALKS,
     expected_step,
@@ -19,6 +15,10 @@ from tests.kernels.agreement import (
     step_of,
     totals_of,
 )
+
+from gcon.graphs.edges import public_edges
+from gcon.propagate import multiply_triton
+from gcon.propagate.fixed_point import Walk
 
 GRAPHS = {
     "no edge": lambda: random_graph(7, 0, 0),
@@ -71,7 +71,10 @@ def test_a_step_back_to_features_has_the_same_bits(edges, rows_are, dtype):
 
 @pytest.mark.parametrize(("dtype", "bits"), [(torch.int32, 22), (torch.int64, 45)])
 def test_totals_have_the_same_bits(edges, rows_are, dtype, bits):
-    for rows in (state(edges.num_nodes, 3, 4, bits=bits).to(dtype), -state(edges.num_nodes, 1, 0, bits=bits, extreme=True).to(dtype)):
+    for rows in (
+        state(edges.num_nodes, 3, 4, bits=bits).to(dtype),
+        -state(edges.num_nodes, 1, 0, bits=bits, extreme=True).to(dtype),
+    ):
         assert torch.equal(totals_of(multiply_triton, edges, rows), expected_totals(edges, rows))
 
 

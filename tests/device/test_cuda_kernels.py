@@ -6,16 +6,6 @@ import math
 
 import pytest
 import torch
-
-from gcon.graphs.edges import public_edges
-from gcon.propagate import multiply, multiply_torch
-from gcon.propagate.fixed_point import Walk
-from gcon.propagate.schemes import Schemes, propagate
-from gcon.statistics.bilinear_sums import BilinearSums
-from gcon.statistics.class_sums import ClassSums
-from gcon.statistics.edge_moments import EdgeMoments
-from gcon.statistics.neighbour_rows import NeighbourRows
-from gcon.statistics.walk_moments import WalkMoments
 from tests.kernels.agreement import (
     GRAPHS,
     WALKS,
@@ -29,6 +19,16 @@ from tests.kernels.agreement import (
     step_of,
     totals_of,
 )
+
+from gcon.graphs.edges import public_edges
+from gcon.propagate import multiply, multiply_torch
+from gcon.propagate.fixed_point import Walk
+from gcon.propagate.schemes import Schemes, propagate
+from gcon.statistics.bilinear_sums import BilinearSums
+from gcon.statistics.class_sums import ClassSums
+from gcon.statistics.edge_moments import EdgeMoments
+from gcon.statistics.neighbour_rows import NeighbourRows
+from gcon.statistics.walk_moments import WalkMoments
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device on this machine")
 KERNELS = ("triton", "torch")
@@ -143,5 +143,8 @@ def test_statistics_have_the_bits_of_the_processor():
 def test_transposed_rows_are_read_as_they_are():
     edges = public_edges(torch.tensor([[0, 1, 2], [1, 2, 3]]), 4)
     rows = torch.randn(3, 4, generator=torch.Generator().manual_seed(14), dtype=torch.float64).T
-    for make in (lambda device: BilinearSums(rows, rows, device=device), lambda device: EdgeMoments(rows, device=device)):
+    for make in (
+        lambda device: BilinearSums(rows, rows, device=device),
+        lambda device: EdgeMoments(rows, device=device),
+    ):
         assert torch.equal(make("cuda").of(edges), make("cpu").of(edges))

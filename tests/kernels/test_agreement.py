@@ -4,12 +4,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from gcon.errors import InputError
-from gcon.graphs.edges import public_edges
-from gcon.graphs.source import RowBlock
-from gcon.propagate import multiply, multiply_numba, multiply_plain, multiply_torch
-from gcon.propagate.fixed_point import MOST_NODES, Walk, whole_numbers
 from tests.kernels.agreement import (
     GRAPHS,
     WALKS,
@@ -21,6 +15,12 @@ from tests.kernels.agreement import (
     step_of,
     totals_of,
 )
+
+from gcon.errors import InputError
+from gcon.graphs.edges import public_edges
+from gcon.graphs.source import RowBlock
+from gcon.propagate import multiply, multiply_numba, multiply_plain, multiply_torch
+from gcon.propagate.fixed_point import MOST_NODES, Walk, whole_numbers
 
 KERNELS = {"numba": multiply_numba, "torch": multiply_torch}
 kernels = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
@@ -124,7 +124,9 @@ def test_pieces_with_very_many_neighbours_are_divided(monkeypatch):
     adjacency = multiply_torch.adjacency
     monkeypatch.setattr(multiply_torch, "adjacency", lambda block: sizes.append(len(block.columns)) or adjacency(block))
     current = state(40, 2, 10)
-    assert torch.equal(step_of(multiply_torch, edges, current, current, WALKS[1]), expected_step(edges, current, current, WALKS[1]))
+    assert torch.equal(
+        step_of(multiply_torch, edges, current, current, WALKS[1]), expected_step(edges, current, current, WALKS[1])
+    )
     assert torch.equal(totals_of(multiply_torch, edges, current >> 10), expected_totals(edges, current >> 10))
     assert max(sizes) < max(50, int(edges.degrees.max()) + 1)
     assert sum(sizes) == 2 * len(edges.columns)
@@ -145,9 +147,9 @@ def block_of(num_nodes):
 
 def test_more_nodes_than_can_be_added_exactly_are_refused():
     rows = torch.zeros(1, 1, dtype=torch.int64)
-    with pytest.raises(InputError, match="^nodes"):
+    with pytest.raises(InputError, match=r"^nodes"):
         multiply_torch.walk_step(block_of(2**28 + 1), rows, rows, walk=Walk(), out=rows.clone())
-    with pytest.raises(InputError, match="^nodes"):
+    with pytest.raises(InputError, match=r"^nodes"):
         multiply.walk_step(block_of(MOST_NODES + 1), rows, rows, walk=Walk(), out=rows.clone())
 
 

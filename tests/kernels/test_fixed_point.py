@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.kernels.agreement import WALKS, expected_step, random_graph, star, state, step_of
 
 from gcon.errors import InputError
 from gcon.graphs.edges import public_edges
@@ -23,7 +24,6 @@ from gcon.propagate.fixed_point import (
     whole_rows,
 )
 from gcon.propagate.schemes import MOST_LIMIT_ITERATIONS, MOST_STEPS, Schemes, enumerate_steps, propagate
-from tests.kernels.agreement import WALKS, expected_step, random_graph, star, state, step_of
 
 PROVEN = 2  # units a step: what docs/proofs/fixed-point-walks.md proves; STEP_ERROR is twice that
 
@@ -37,14 +37,18 @@ def exact_step(edges, current, origin, walk):
         rows.append(
             [
                 (1 - restart) * (weight * total + (1 - degree * weight) * own) + restart * back
-                for total, own, back in zip(around or [0] * len(current[node]), current[node], origin[node], strict=True)
+                for total, own, back in zip(
+                    around or [0] * len(current[node]), current[node], origin[node], strict=True
+                )
             ]
         )
     return rows
 
 
 def largest_error(found, exact):
-    return max(abs(a - b) for one, other in zip(found.tolist(), exact, strict=True) for a, b in zip(one, other, strict=True))
+    return max(
+        abs(a - b) for one, other in zip(found.tolist(), exact, strict=True) for a, b in zip(one, other, strict=True)
+    )
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)

@@ -95,7 +95,9 @@ def stepped(step, edges, features, origin, walk):
 def test_the_kernel_equals_the_plain_one(edges, features, clip):
     for restart in (0.0, 0.3, 1.0):
         walk, origin = Walk(restart=restart, clip=clip), features.flip(0)
-        found, expected = (stepped(step, edges, features, origin, walk) for step in (walk_step, multiply_plain.walk_step))
+        found, expected = (
+            stepped(step, edges, features, origin, walk) for step in (walk_step, multiply_plain.walk_step)
+        )
         assert torch.equal(found, expected)
 
 

@@ -83,7 +83,7 @@ def rounded_gaussian(
         rest: what float64 could not hold of the values; the exact number is the sum of both.
 
     Privacy:
-        Post-processing of the real-number Gaussian mechanism on `values + rest`. Its curve holds as it is, without an extra delta.
+        Post-processing of the real-number Gaussian mechanism on `values + rest`: its curve holds without an extra delta.
     """
     return _rounded(randomness, values, scale, spacing, _GAUSSIAN, rest)
 

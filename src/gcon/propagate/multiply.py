@@ -10,15 +10,14 @@
 
 from __future__ import annotations
 
-import importlib
 from functools import lru_cache
 from typing import Protocol, cast
 
-import torch
 from torch import Tensor
 
 from gcon.errors import InputError
 from gcon.graphs.source import RowBlock
+from gcon.propagate import multiply_torch
 from gcon.propagate.fixed_point import MOST_NODES, Walk
 
 
@@ -74,14 +73,15 @@ def walk_step(
 @lru_cache
 def kernel(device_type: str) -> Kernel:
     """The fastest kernel that is there, for `cpu` or `cuda`."""
-    name, wants = ("numba", "numba") if device_type == "cpu" else ("triton", "triton")
     try:
-        importlib.import_module(wants)
-    except ImportError:
-        name = "torch"
-    return cast(Kernel, importlib.import_module(f"gcon.propagate.multiply_{name}"))
+        if device_type == "cpu":
+            from gcon.propagate import multiply_numba
 
+            return cast(Kernel, multiply_numba)
+        from gcon.propagate import multiply_triton
 
-def multiplies_fast(device: torch.device) -> bool:
-    """Whether this device has a kernel of its own; if not, torch's products do the same work more slowly."""
-    return not kernel(device.type).__name__.endswith("_torch")  # type: ignore[attr-defined]
+        return cast(Kernel, multiply_triton)
+    except ModuleNotFoundError as error:
+        if error.name not in ("numba", "llvmlite", "triton"):
+            raise
+        return cast(Kernel, multiply_torch)

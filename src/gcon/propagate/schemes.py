@@ -157,10 +157,12 @@ def propagate(edges: Edges, features: Tensor, schemes: Schemes, *, rows: Tensor 
         _, _, state, units = next(pieces)  # all there is, so it may be changed: no second copy
         return real_numbers_in_place(state if kept is None else state[kept], units)
     aggregates = torch.empty(height, width * schemes.num_blocks, dtype=torch.float64, device=features.device)
+    # A tensor: by a plain number a GPU would not divide, but multiply with its rounded inverse, which gives other bits.
+    parts = torch.tensor(float(schemes.num_blocks), dtype=torch.float64, device=features.device)
     for block, columns, state, units in pieces:
         place = slice(block * width + columns.start, block * width + columns.stop)
         part = real_numbers(state if kept is None else state[kept], units)
-        aggregates[:, place] = part.div_(schemes.num_blocks)
+        aggregates[:, place] = part.div_(parts)
     return aggregates
 
 

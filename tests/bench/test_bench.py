@@ -80,7 +80,7 @@ def test_growth_is_fitted_from_large_sizes_alone():
         {
             "engine": "cpu",
             "contender": "gcon",
-            "nodes": size // 20,
+            "nodes": size // 40,
             "entries": size,
             "seconds": time,
             "peak_bytes": size,

@@ -230,8 +230,8 @@ ESTIMATE = "gcon.moments:MomentsEstimate"
 NONE, RESERVED, RELEASED = [], [Outcome.RESERVED], [Outcome.RELEASED]
 # The step, which call of it, when; what the ledger holds then; whether the model has its name.
 FIRST_STAGES = [
-    (f"{TRAIN}:load_source", 1, "before", NONE, False),
-    (f"{TRAIN}:load_source", 1, "after", NONE, False),
+    (f"{TRAIN}:load_training", 1, "before", NONE, False),
+    (f"{TRAIN}:load_training", 1, "after", NONE, False),
     (f"{LEDGER_FILE}:_write", 1, "half", NONE, False),  # the ledger's header
     (f"{FILE}:replace", 1, "before", NONE, False),
     (f"{FILE}:replace", 1, "after", NONE, False),

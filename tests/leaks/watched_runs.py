@@ -203,6 +203,8 @@ class Watch:
         )
         logging.getLogger().addHandler(ear)
         for name in (None, "gcon", "torch", "polars", *logging.root.manager.loggerDict):
+            if name is not None and name.split(".")[0] == "numba":
+                continue  # its compiler tells gigabytes about the code, and knows nothing of the data
             logger = logging.getLogger(name)
             logger.setLevel(logging.DEBUG)
             if not logger.propagate:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from gcon.graphs.edges import EdgeList
 
+ENTRIES_A_NODE = 40  # unless something else is asked for
 _SHARE = 0.6  # of the slots of a node are edges, about
 _CANDIDATES = {"cpu": 2**21, "cuda": 2**26}  # slots that are looked at together
 
@@ -64,14 +65,14 @@ class MadeRows:
 
 
 def made_edges(num_nodes: int, entries: int, device: str = "cpu") -> EdgeList:
-    """The whole graph in memory. The rows are made twice, so that nothing is ever there twice."""
+    """The whole graph in memory. On a GPU the rows are made twice, so that nothing is ever there twice."""
     rows = MadeRows(num_nodes, entries, device)
-    degrees = torch.cat([counted for counted, _ in rows.chunks()])
+    kept = None if rows.device.type == "cuda" else list(rows.chunks())
     pointers = torch.zeros(num_nodes + 1, dtype=torch.int64, device=rows.device)
-    torch.cumsum(degrees, 0, out=pointers[1:])
+    torch.cumsum(torch.cat([degrees for degrees, _ in kept or rows.chunks()]), 0, out=pointers[1:])
     columns = torch.empty(int(pointers[-1]), dtype=torch.int32, device=rows.device)
     place = 0
-    for _, part in rows.chunks():
+    for _, part in kept or rows.chunks():
         columns[place : place + len(part)] = part
         place += len(part)
     return EdgeList(pointers, columns, num_nodes)

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gcon.bench.made import ENTRIES_A_NODE
+
 Result = dict[str, Any]
 _FIELDS = ("engine", "contender", "nodes", "entries", "columns", "seconds", "peak_bytes", "failed", "machine")
 _GIB = 2**30
@@ -47,11 +49,16 @@ def growth(results: Sequence[Result]) -> list[tuple[str, str, float | None, floa
             if (each["engine"], each["contender"]) == (engine, contender)
             and each["entries"] >= LEAST_FIT
             and "seconds" in each
-            and abs(each["entries"] / each["nodes"] - 20) < 1
+            and _usual(each)
         ]
         fits = [slope([(each["entries"], each[what]) for each in mine]) for what in ("seconds", "peak_bytes")]
         found.append((engine, contender, fits[0], fits[1]))
     return found
+
+
+def _usual(result: Result) -> bool:
+    """Whether it belongs to the line through all sizes: the same number of entries a node."""
+    return bool(abs(result["entries"] / result["nodes"] - ENTRIES_A_NODE) < 1)
 
 
 def table_text(results: Sequence[Result]) -> str:
@@ -96,9 +103,7 @@ def pictures(results: Sequence[Result]) -> dict[str, str]:
             points = [
                 (each["entries"], each[what] * unit)
                 for each in results
-                if (each["engine"], each["contender"]) == (engine, contender)
-                and what in each
-                and abs(each["entries"] / each["nodes"] - 20) < 1
+                if (each["engine"], each["contender"]) == (engine, contender) and what in each and _usual(each)
             ]
             if points:
                 style = "o-" if contender == "gcon" else "x--"

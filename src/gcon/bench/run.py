@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from gcon.bench.contenders import COLUMNS, CONTENDERS
-from gcon.bench.made import MadeRows, made_edges, save_edges
+from gcon.bench.made import ENTRIES_A_NODE, MadeRows, made_edges, save_edges
 from gcon.errors import InputError
 
-ENGINES = ("cpu", "disk", "gpu")
+ENGINES = ("cpu", "disk", "cluster", "gpu")
 ENTRIES = (10**5, 10**6, 10**7, 10**8, 10**9)
-ENTRIES_A_NODE = 20
+_ALONE = ("disk", "cluster")  # nobody else works from an edge store
 _OURS, _SKIPPED = "gcon", {"gpu": ("scipy",)}
 _LIMIT = 3600  # seconds for one measurement
 
@@ -27,7 +27,8 @@ class Task:
     """One measurement.
 
     Attributes:
-        engine: where: `cpu` (edges in memory), `disk` (an edge store, read through 64 MiB), `gpu`.
+        engine: where: `cpu` (edges in memory), `disk` (an edge store, read through 64 MiB), `cluster` (two local Dask workers),
+            `gpu`.
         contender: whose ten steps.
         nodes: so many.
         entries: both directions of all edges, about.
@@ -56,7 +57,7 @@ def tasks(engines: Sequence[str], entries: Sequence[int], *, nodes: int | None, 
     for engine in engines:
         names = (
             [_OURS]
-            if engine == "disk" or not rivals
+            if engine in _ALONE or not rivals
             else [name for name in CONTENDERS if name not in _SKIPPED.get(engine, ())]
         )
         for count in sorted(entries):
@@ -100,7 +101,7 @@ def _prepare(task: Task, folder: Path, progress: Callable[[str], None]) -> None:
     if task.engine == "cpu" and not (folder / "done.json").exists():
         progress(f"make {task.entries:.0e} entries")
         save_edges(made_edges(task.nodes, task.entries), folder)
-    if task.engine == "disk" and not (folder / "edges.csr").exists():
+    if task.engine in _ALONE and not (folder / "edges.csr").exists():
         from gcon.bench.stores import write_rows
 
         progress(f"store {task.entries:.0e} entries")

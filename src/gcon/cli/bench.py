@@ -16,12 +16,12 @@ from gcon.errors import InputError
 def bench(
     *,
     out: Annotated[Path, typer.Option(help="The folder of results. What was measured there is not measured again.")],
-    engines: Annotated[str, typer.Option(help="cpu, disk, gpu, separated by commas.")] = "cpu,disk",
+    engines: Annotated[str, typer.Option(help="cpu, disk, cluster, gpu, separated by commas.")] = "cpu,disk",
     entries: Annotated[
-        str, typer.Option(help="Sizes: both directions of all edges, separated by commas; 20 a node.")
+        str, typer.Option(help="Sizes: both directions of all edges, separated by commas; 40 a node.")
     ] = "1e5,1e6,1e7",
     nodes: Annotated[
-        int | None, typer.Option(min=2, help="So many nodes at every size, instead of entries/20.")
+        int | None, typer.Option(min=2, help="So many nodes at every size, instead of entries/40.")
     ] = None,
     rivals: Annotated[bool, typer.Option(help="Measure torch, scipy and PyG beside ours.")] = True,
     scratch: Annotated[Path | None, typer.Option(help="A folder for the graphs, up to 9 bytes an entry.")] = None,

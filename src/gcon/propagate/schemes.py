@@ -17,7 +17,14 @@ from torch import Tensor
 
 from gcon.errors import InputError, PlanMismatchError, check_number
 from gcon.graphs.source import Edges
-from gcon.propagate.fixed_point import Walk, column_units, real_numbers, real_numbers_in_place, whole_numbers
+from gcon.propagate.fixed_point import (
+    Walk,
+    column_units,
+    empty_state,
+    real_numbers,
+    real_numbers_in_place,
+    whole_numbers,
+)
 from gcon.propagate.multiply import walk_step
 
 MOST_STEPS = 1000
@@ -194,7 +201,7 @@ def enumerate_steps(edges: Edges, features: Tensor, units: Tensor, schemes: Sche
     current, scale = whole_numbers(features, units), (1 / units).to(features.device)
     yield 0, current
     last = max(schemes.counts(len(features)))
-    following = torch.empty_like(current) if last else current
+    following = empty_state(current.shape, current.device) if last else current
     for step in range(1, last + 1):
         edges.fill(following, work, current, features, scale)
         current, following = following, current

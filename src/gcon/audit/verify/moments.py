@@ -36,9 +36,10 @@ NOT_CHECKED_MOMENTS = (
     "that 'training_nodes' is the checksum of the table that was trained on",
 )
 _PLAN = {"epsilon", "delta", "distance", "noise", "stages"}
-# Bits of the fixed point, and the power of two by which sums are rounded at the end: 22 bits an entry of a row, and two float64
-# numbers a sum. Older releases have 31 bits a sum over a column of rows, and one float64 number.
-_LAST_ROUNDING = {22: -105, 31: -53}
+_BITS, _LAST_ROUNDING = (
+    22,
+    -105,
+)  # of an entry in fixed point; the power of two by which the two numbers of a sum are rounded
 _RECORD = {"bits", "columns", "rounding", "sensitivity", "share", "spacing", "standard_deviation", "statistic"}
 _EXACT = "real Gaussian noise, rounded exactly to multiples of the public spacing"
 _LATER = "chosen from earlier releases"
@@ -169,13 +170,12 @@ def _check_record(one: _Released, *, nodes: int, steps: Steps) -> None:
         and record["statistic"] == settings["name"] == _MOMENTS
         and settings["symmetric"] is True
         and record["columns"] == one.value.shape[0]
-        and record["bits"] in list(_LAST_ROUNDING)
+        and record["bits"] == _BITS
         and all(record[name] == settings[name] for name in same),
     )
     rounding = finite(record, "rounding", above=False)
     # Sums of at most n (n - 1) r_1 r_2 become float64 numbers at the end; 2 r_1 r_2 is the sensitivity without rounding.
-    last = _LAST_ROUNDING[31 if record.get("bits") == 31 else 22]
-    most = digits.mpf("1.02") * digits.mpf(2) ** last * nodes * (nodes - 1) * one.sensitivity / 2
+    most = digits.mpf("1.02") * digits.mpf(2) ** _LAST_ROUNDING * nodes * (nodes - 1) * one.sensitivity / 2
     steps.check(
         f"{one.name}: the rounding of its sums, {shown(rounding)} on both sides, is inside the sensitivity and no more than "
         f"{nodes} nodes allow, {shown(most)}, nor than a tenth",

@@ -135,6 +135,7 @@ def train(
         device=device,
         rows=rows.mask,
     )
+    del features  # the aggregates have a copy of their own
 
     progress("calibrate")
     plan = make_plan(

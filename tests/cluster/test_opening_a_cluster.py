@@ -2,8 +2,11 @@
 
 import shutil
 import sys
+from contextlib import nullcontext
+from dataclasses import replace
 
 import distributed
+import numpy as np
 import pytest
 import torch
 
@@ -14,9 +17,9 @@ from gcon.cluster.coordinator import check_everywhere
 from gcon.cluster.edges import open_cluster
 from gcon.cluster.local import local_cluster
 from gcon.cluster.parcel import pack, pack_with_randomness, states, take_over
-from gcon.cluster.tasks import check_store
+from gcon.cluster.tasks import FAILED, BlockWork, check_chunks, check_store, store_at
 from gcon.errors import BoundaryError, InputError, MissingExtraError, PrivateComputationError
-from gcon.graphs.store_format import COLUMNS
+from gcon.graphs.store_format import COLUMNS, HEADER, ChunkChecksums, render_header
 from gcon.graphs.stored import StoredEdges
 from gcon.interop.edge_store import write_edge_store
 from gcon.privacy.boundary import Private
@@ -93,6 +96,43 @@ def test_a_changed_column_is_found_by_its_checksum(cluster, folder, tmp_path):
     edges = open_cluster(cluster.address, changed, security=cluster.security)
     with pytest.raises(PrivateComputationError):
         edges.run(EdgeMoments(torch.ones(100, 1)).precisely)
+
+
+def forged(folder, columns, chunk_bytes):
+    """A store whose checksums agree with other columns."""
+    np.asarray(columns, dtype="<i4").tofile(folder / COLUMNS)
+    checksums = ChunkChecksums(chunk_bytes)
+    checksums.update(memoryview((folder / COLUMNS).read_bytes()))
+    header = replace(StoredEdges(folder).header, chunk_bytes=chunk_bytes, columns=checksums.all())
+    (folder / HEADER).write_text(render_header(header))
+
+
+def checked_apart(folder):
+    """What the tasks of a first pass say, chunk by chunk."""
+    order = pack(BlockWork(folder, store_at(folder).identity, None))
+    chunks = len(StoredEdges(folder).header.columns)
+    assert chunks > 3
+    return [check_chunks(pack((place, place + 1)), order=order) for place in range(chunks)]
+
+
+def test_a_graph_that_is_not_simple_and_undirected_is_found_by_its_workers(cluster, folder, tmp_path):
+    copy = tmp_path / "copy.csr"
+    shutil.copytree(folder, copy)
+    good = np.fromfile(copy / COLUMNS, dtype="<i4")
+    one_way, falling = good.copy(), good.copy()
+    one_way[95] = 99  # the last neighbour of the hub: node 99 has none
+    falling[[24, 25]] = good[[25, 24]]  # 100 bytes are 25 columns: between two chunks, in the row of the hub
+    for columns, says in ((good, 0), (one_way, "unbalanced"), (falling, "failed"), (good, 0)):
+        forged(copy, columns, 100)
+        found = checked_apart(copy)
+        if says == "failed":
+            assert found.count(FAILED) == 1
+        else:
+            balance = sum(part.unpack() for part in found) % 2**64
+            assert (balance == 0) == (says == 0)
+        edges = open_cluster(cluster.address, copy, security=cluster.security)
+        with nullcontext() if says == 0 else pytest.raises(PrivateComputationError):
+            edges.run(EdgeMoments(torch.ones(100, 1)).precisely)
 
 
 def test_nobody_without_certificates_gets_in(cluster, folder, monkeypatch):

@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import threading
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -11,13 +12,20 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gcon.errors import InputError
+from gcon.errors import InputError, PrivateComputationError
 from gcon.graphs import store_format
 from gcon.graphs.edges import public_edges
 from gcon.graphs.store_format import ChunkChecksums, StoreHeader, new_checksum, render_header
 from gcon.graphs.stored import StoredEdges
 from gcon.interop import edge_store
 from gcon.interop.edge_store import write_edge_store
+from gcon.mechanisms.gaussian_release import GaussianRelease, JointStage, Portion, gaussian_release_plan
+from gcon.mechanisms.neighbour_sums import BoundedEdges
+from gcon.privacy.boundary import Private
+from gcon.privacy.ledger import MemoryLedger, Outcome
+from gcon.privacy.randomness import SystemRandomness
+from gcon.release.gate import release_statistic
+from gcon.statistics.edge_moments import EdgeMoments
 
 CPU = torch.device("cpu")
 
@@ -223,6 +231,7 @@ DAMAGED = {
     "negative count": (other_field(num_entries=-4), "do not fit together"),
     "real count": (other_field(num_nodes=50.0), "do not fit together"),
     "truth as a count": (other_field(chunk_bytes=True), "do not fit together"),
+    "chunks of halves of columns": (other_field(chunk_bytes=99), "do not fit together"),
     "no chunk size": (other_field(chunk_bytes=0), "do not fit together"),
     "missing checksum of columns": (other_field(columns=[]), "do not fit together"),
     "columns is a number": (other_field(columns=3), "do not fit together"),
@@ -300,7 +309,7 @@ def forged(path, edges, columns):
     return StoredEdges(path)
 
 
-def test_verifying_finds_what_is_no_simple_undirected_graph(small):
+def test_the_first_pass_finds_what_is_no_simple_undirected_graph(small):
     store, edges = small
     store.verify()
     good = edges.columns.numpy()
@@ -311,10 +320,31 @@ def test_verifying_finds_what_is_no_simple_undirected_graph(small):
     inside = first + int(np.searchsorted(good[first:last], 7))
     loop[inside] = 7
     one_way[last - 1] = 49  # node 49 knows of no edge to 7
+    uses = (StoredEdges.verify, StoredEdges.load, lambda store: list(store.map_blocks(row_sums, torch.ones(50))))
     for columns, words in ((falling, "rising"), (repeated, "rising"), (loop, "without loops"), (one_way, "both ends")):
-        with pytest.raises(InputError, match=words):
-            forged(store.path, edges, columns).verify()
-    forged(store.path, edges, good).verify()
+        for use in uses:
+            with pytest.raises(InputError, match=words):
+                use(forged(store.path, edges, columns))
+    for use in uses:
+        use(forged(store.path, edges, good))
+
+
+def test_nothing_is_released_from_a_directed_graph(small):
+    store, edges = small
+    one_way = edges.columns.numpy().copy()
+    one_way[int(edges.row_pointers[8]) - 1] = 49
+    mechanism = GaussianRelease(
+        plan=gaussian_release_plan(1.0, 1e-5),
+        stages=(JointStage((Portion(EdgeMoments(torch.ones(50, 1)), 1.0),)),),
+        method="a test",
+    )
+    for columns, outcome in ((one_way, Outcome.WITHHELD), (edges.columns.numpy(), Outcome.RELEASED)):
+        ledger = MemoryLedger("friendships")
+        bounded = BoundedEdges(Private(forged(store.path, edges, columns), "edges"))
+        with nullcontext() if outcome is Outcome.RELEASED else pytest.raises(PrivateComputationError) as refused:
+            release_statistic(mechanism, bounded, ledger=ledger, randomness=SystemRandomness(), purpose="a test")
+        assert ledger.entries()[-1].outcome is outcome
+        assert refused is None or refused.value.__context__ is None
 
 
 def test_on_another_device(small):

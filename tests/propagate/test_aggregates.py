@@ -35,6 +35,16 @@ def test_no_edge_is_read_before_it_is_opened(edges, features):
     assert reads == [1]
 
 
+def test_the_caller_may_change_his_features_afterwards(edges, features):
+    """The bound was computed from what they were."""
+    given, mask = features.clone(), torch.arange(len(features)) % 2 == 0
+    aggregates = aggregate_privately(Private(edges, "edges"), given, SCHEMES, rows=mask)
+    expected = propagate(edges, features, SCHEMES)[mask]
+    given *= 1000
+    mask[:] = True
+    assert torch.equal(open_private(aggregates.value), expected)
+
+
 def test_the_bounds_are_those_of_the_public_numbers(edges, features):
     """Those of the features in fixed point, half a unit an entry away, and of 4 units a step for rounding on both sides."""
     aggregates = aggregate_privately(Private(edges, "edges"), features, SCHEMES)

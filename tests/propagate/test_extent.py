@@ -93,6 +93,14 @@ def test_narrow_features_are_measured_wide():
     assert feature_extent(features) == feature_extent(features.double())
 
 
+@pytest.mark.parametrize("exact_up_to", [0, 100])
+def test_the_smallest_whole_numbers_are_no_zeros(exact_up_to):
+    """In eight bits the opposite of -128 is -128."""
+    extent = feature_extent(torch.tensor([[-128], [0]], dtype=torch.int8), exact_up_to=exact_up_to)
+    assert extent.longest_row == 128
+    assert extent.diameter >= 128
+
+
 def test_the_features_are_left_alone():
     features = torch.randn(50, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     before = features.clone()

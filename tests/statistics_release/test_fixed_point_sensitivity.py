@@ -8,11 +8,17 @@ import pytest
 import torch
 
 from gcon.graphs.edges import public_edges
+from gcon.propagate.schemes import Schemes
 from gcon.statistics import edge_moments, exact_products, neighbour_rows
+from gcon.statistics import rows as statistic_rows
+from gcon.statistics.bilinear_sums import BilinearSums
+from gcon.statistics.class_sums import ClassSums
 from gcon.statistics.edge_moments import EdgeMoments
 from gcon.statistics.neighbour_rows import NeighbourRows
+from gcon.statistics.walk_moments import WalkMoments
 
 WIDE = torch.float64
+PAIR = public_edges(torch.tensor([[0], [1]]), 3)
 
 
 def whole_rows(rows, bits):
@@ -84,3 +90,37 @@ def test_lengths_are_measured_after_rounding_to_fixed_point(monkeypatch, kind, b
         bare = 2 * lengths.prod() if kind is EdgeMoments else lengths.norm()
         longer += max(moved) > float(bare) * (1 + 1e-6)
     assert longer > 5
+
+
+WEIGHTED = pytest.mark.parametrize(
+    "statistic",
+    [
+        lambda rows, schemes: ClassSums(torch.eye(3, 2), rows, schemes),
+        WalkMoments,
+        lambda rows, schemes: BilinearSums(rows, torch.eye(3, 2)),
+    ],
+    ids=["class sums", "walk moments", "bilinear sums"],
+)
+
+
+@WEIGHTED
+def test_walks_are_weighted_by_rows_in_fixed_point(monkeypatch, statistic):
+    """With two bits in place of 22 a weight of 0.65 counts as 0.75: the sensitivity must know, the value does."""
+    rows, schemes = torch.tensor([[0.65, 0.0], [0.0, 0.65], [0.0, 0.0]], dtype=WIDE), Schemes(0.0, (1,))
+    fine, fine_value = statistic(rows, schemes).sensitivity, statistic(rows, schemes).of(PAIR)
+    monkeypatch.setattr(exact_products, "LEFT_BITS", 2)
+    coarse = statistic(rows, schemes)
+    assert coarse.sensitivity == pytest.approx(fine * 0.75 / 0.65, rel=1e-6)
+    assert torch.allclose(coarse.of(PAIR), fine_value * 0.75 / 0.65, rtol=1e-6)
+
+
+@WEIGHTED
+def test_the_rounding_of_walks_is_inside_their_sensitivity(monkeypatch, statistic):
+    """It is tiny beside the allowances: made larger, it shows."""
+    random, schemes = torch.rand(3, 2, generator=torch.Generator().manual_seed(6), dtype=WIDE), Schemes(0.0, (1, 2))
+    bare = statistic(random, schemes)
+    monkeypatch.setattr(statistic_rows, "STEP_ERROR", 2**42 * statistic_rows.STEP_ERROR)
+    large = statistic(random, schemes)
+    assert large.rounding == pytest.approx(2**42 * bare.rounding)
+    assert large.rounding > 0.01 * bare.sensitivity
+    assert large.sensitivity == pytest.approx(bare.sensitivity + 2 * large.rounding)

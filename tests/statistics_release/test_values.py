@@ -115,13 +115,26 @@ def test_shapes_and_weights_are_checked():
         EdgeMoments(torch.ones(SIZE + 1, 1)).of(EDGES)
 
 
-def test_rows_are_copied_so_that_the_sensitivity_stays_true():
-    rows = torch.ones(SIZE, 2, dtype=torch.float64)
-    statistics = [EdgeMoments(rows), NeighbourRows(rows), WalkMoments(rows, SCHEMES), BilinearSums(rows, rows)]
-    before = [statistic.of(EDGES) for statistic in statistics]
-    rows *= 1000
-    for statistic, value in zip(statistics, before, strict=True):
-        assert torch.equal(statistic.of(EDGES), value)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rows_are_copied_so_that_the_sensitivity_stays_true(dtype):
+    """A sensitivity is that of the rows as they were given, whatever their owner does before a gate opens."""
+    schemes = Schemes(restart=0.4, steps=(0, 2))
+    makers = (
+        lambda rows, others: EdgeMoments(rows),
+        lambda rows, others: NeighbourRows(rows),
+        BilinearSums,
+        lambda rows, others: ClassSums(rows, others, schemes),
+        lambda rows, others: WalkMoments(rows, schemes),
+    )
+    for make in makers:
+        rows, others = (
+            torch.randn(SIZE, 3, generator=torch.Generator().manual_seed(seed)).to(dtype) for seed in (0, 1)
+        )
+        expected, statistic = make(rows.clone(), others.clone()), make(rows, others)
+        rows *= 1000
+        others *= 1000
+        assert statistic.sensitivity == expected.sensitivity
+        assert torch.equal(statistic.of(EDGES), expected.of(EDGES))
 
 
 def test_lengths_are_never_rounded_down():
@@ -204,3 +217,10 @@ def test_moments_of_many_edges_are_made_of_small_pieces(monkeypatch):
 def test_a_statistic_must_say_everything():
     with pytest.raises(TypeError, match="abstract"):
         Statistic()
+
+
+def test_without_a_single_target_class_sums_are_zeros_that_cost_nothing():
+    schemes = Schemes(restart=0.4, steps=(2, math.inf))
+    sums = ClassSums(torch.randn(4, 3, generator=torch.Generator().manual_seed(0)), torch.zeros(4, 2), schemes)
+    assert (sums.sensitivity, sums.rounding) == (0, 0)
+    assert torch.equal(sums.of(public_edges(torch.tensor([[0], [1]]), 4)), torch.zeros(6, 2, dtype=torch.float64))

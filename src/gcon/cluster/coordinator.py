@@ -92,8 +92,8 @@ class CoordinatedEdges(Edges):
             chunks = len(self._header.columns)
             size = max(1, -(-chunks // (BLOCKS_A_WORKER * max(1, len(self._client.nthreads())))))
             pieces = [(first, min(first + size, chunks)) for first in range(0, chunks, size)]
-            for _ in self._results(check_chunks, pieces, order, ()):
-                pass
+            if sum(balance for _, balance in self._results(check_chunks, pieces, order, ())) % 2**64:
+                raise PrivateComputationError(FAILED)  # an edge that does not stand in the rows of both its ends
             self._checked = True
         yield from self._results(work_on_block, self._blocks, order, shared)
 

@@ -179,7 +179,9 @@ def _is_sound(header: StoreHeader) -> bool:
     counts = (header.num_nodes, header.num_entries, header.chunk_bytes, *header.cleaned.values())
     words = (header.node_ids, header.row_pointers, *header.columns)
     whole = all(isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in counts)
-    if not whole or not all(isinstance(word, str) for word in words) or not header.chunk_bytes:
+    if not whole or not all(isinstance(word, str) for word in words):
+        return False
+    if not header.chunk_bytes or header.chunk_bytes % header.column_type.itemsize:  # a chunk holds whole columns
         return False
     num_bytes = header.num_entries * header.column_type.itemsize
     names = {"given", "self_loops", "duplicates", "kept"}

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gcon.errors import check_number
 from gcon.graphs.edges import EdgeHygiene, EdgeList
+from gcon.graphs.first_pass import SimpleGraphCheck
 from gcon.graphs.source import LocalEdges, RowBlock, block_slices
 from gcon.graphs.store_format import (
     COLUMNS,
@@ -35,7 +36,8 @@ class StoredEdges(LocalEdges):
     """A simple undirected graph in an edge store (`gcon.graphs.store_format`). In memory: row pointers and a buffer.
 
     Opening checks the header, the sizes of the files and the row pointers with their checksum. The first pass over all blocks
-    checks the columns against their checksums, and every read checks that they are nodes: no kernel reads out of bounds.
+    checks the columns against their checksums, and that they are a simple undirected graph: what it gave out may be used only if
+    it came to its end. Every read checks that columns are nodes: no kernel reads out of bounds.
 
     Args:
         path: the folder, made by `gcon data convert --format csr`.
@@ -84,20 +86,20 @@ class StoredEdges(LocalEdges):
         """Consecutive blocks that cover all nodes; each is valid until the next one is asked for."""
         room = max(1, self.buffer_bytes // 2 // self._type.itemsize)
         buffers = [self._buffer(min(room, self.header.num_entries), pinned=device.type == "cuda") for _ in range(2)]
-        checksums = None if self._checked else ChunkChecksums(self.header.chunk_bytes)
+        first_pass = None if self._checked else _FirstPass(self)
         slices = enumerate(block_slices(self.row_pointers, most_entries=room))
         with self._open() as file, ThreadPoolExecutor(1, thread_name_prefix="read-ahead") as reader:
 
             def ask(place: int, nodes: slice) -> Any:
-                return reader.submit(self._read, file, nodes, buffers[place % 2], checksums)
+                return reader.submit(self._read, file, nodes, buffers[place % 2], first_pass)
 
             coming = [ask(*each) for each in [next(slices, None)] if each is not None]
             while coming:
                 block = coming.pop().result()
                 coming = [ask(*each) for each in [next(slices, None)] if each is not None]
                 yield block.to(device)
-        if checksums is not None:
-            self._compare(checksums)
+        if first_pass is not None:
+            first_pass.finish()
             self._checked = True
 
     def block(self, nodes: slice) -> RowBlock:
@@ -120,26 +122,14 @@ class StoredEdges(LocalEdges):
         return EdgeList(self.row_pointers, columns.long() if wide else columns, self.num_nodes)
 
     def verify(self) -> None:
-        """Read all of it: checksums, and that it is a simple undirected graph with rising neighbour lists.
-
-        That every edge stands in both rows is checked by sums of 64-bit mixtures of the pairs above and below the diagonal:
-        other pairs pass with a chance of about 2^-64.
+        """Read all of it, and check what the first pass checks.
 
         Raises:
-            InputError: it is not; in fixed words.
+            InputError: it is damaged, or no simple undirected graph; in fixed words.
         """
-        self._checked, balance = False, 0
-        for block in self.blocks(CPU):
-            rows = np.repeat(np.arange(block.nodes.start, block.nodes.stop), block.degrees.numpy())
-            columns = block.columns.numpy().astype(np.int64)
-            rising = (rows[1:] != rows[:-1]) | (columns[1:] > columns[:-1])
-            if not rising.all() or (rows == columns).any():
-                raise damaged(self.path, "must hold rising neighbour lists without loops", "another order")
-            mixed = _mixed(np.minimum(rows, columns), np.maximum(rows, columns))
-            above = int(mixed[rows < columns].sum(dtype=np.uint64))
-            balance = (balance + 2 * above - int(mixed.sum(dtype=np.uint64))) % 2**64
-        if balance:
-            raise damaged(self.path, "every edge must stand in the rows of both ends", "one that does not")
+        self._checked = False
+        for _ in self.blocks(CPU):
+            pass
 
     def _pointers(self) -> NDArray[np.int64]:
         pointers: NDArray[np.int64] = np.empty(self.num_nodes + 1, dtype=np.int64)
@@ -154,7 +144,7 @@ class StoredEdges(LocalEdges):
             raise damaged(self.path, f"{POINTERS} must rise from 0 to the number of entries", "other numbers")
         return pointers
 
-    def _read(self, file: BinaryIO, nodes: slice, buffer: Tensor, checksums: ChunkChecksums | None) -> RowBlock:
+    def _read(self, file: BinaryIO, nodes: slice, buffer: Tensor, first_pass: _FirstPass | None) -> RowBlock:
         pointers = self.row_pointers[nodes.start : nodes.stop + 1]
         first, count = int(pointers[0]), int(pointers[-1] - pointers[0])
         columns = (self._buffer(count) if count > len(buffer) else buffer)[:count]
@@ -162,16 +152,12 @@ class StoredEdges(LocalEdges):
             view = as_bytes(columns.numpy())
             file.seek(first * self._type.itemsize)
             _fill(self.path, file, view)
-            if checksums is not None:
-                checksums.update(view)
             low, high = torch.aminmax(columns)
             if int(low) < 0 or int(high) >= self.num_nodes:
                 raise damaged(self.path, f"{COLUMNS} must hold nodes", "a number that is none")
+            if first_pass is not None:
+                first_pass.update(first, columns.numpy())
         return RowBlock(nodes, pointers - first, columns, self.num_nodes)
-
-    def _compare(self, checksums: ChunkChecksums) -> None:
-        if checksums.all() != self.header.columns:
-            raise damaged(self.path, f"{COLUMNS} must be as it was written", "another checksum")
 
     def _open(self, name: str = COLUMNS) -> BinaryIO:
         try:
@@ -181,6 +167,29 @@ class StoredEdges(LocalEdges):
 
     def _buffer(self, entries: int, *, pinned: bool = False) -> Tensor:
         return torch.empty(entries, dtype=_torch_type(self._type), pin_memory=pinned)
+
+
+class _FirstPass:
+    """What the first pass over all blocks compares: checksums, and that this is a simple undirected graph."""
+
+    def __init__(self, store: StoredEdges) -> None:
+        self._path, self._expected = store.path, store.header.columns
+        self._checksums = ChunkChecksums(store.header.chunk_bytes)
+        self._graph = SimpleGraphCheck(store.row_pointers.numpy())
+
+    def update(self, first: int, columns: NDArray[Any]) -> None:
+        """Take in the next entries."""
+        self._checksums.update(as_bytes(columns))
+        self._graph.update(first, columns)
+
+    def finish(self) -> None:
+        """Raise `InputError` unless all is well."""
+        if self._checksums.all() != self._expected:
+            raise damaged(self._path, f"{COLUMNS} must be as it was written", "another checksum")
+        if not self._graph.simple:
+            raise damaged(self._path, "must hold rising neighbour lists without loops", "others")
+        if self._graph.balance:
+            raise damaged(self._path, "every edge must stand in the rows of both ends", "one that does not")
 
 
 def _torch_type(column_type: np.dtype[Any]) -> torch.dtype:
@@ -198,18 +207,3 @@ def _fill(path: Path, file: BinaryIO, view: memoryview) -> None:
         if not got:
             raise damaged(path, "every file must have its full size", "one that has become shorter")
         done += got
-
-
-def _mixed(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """64 well-mixed bits a pair (the finaliser of splitmix64, twice)."""
-    mixed = low.astype(np.uint64)
-    for more in (high.astype(np.uint64), np.uint64(0x9E3779B97F4A7C15)):
-        mixed ^= mixed >> np.uint64(30)
-        mixed *= np.uint64(0xBF58476D1CE4E5B9)
-        mixed ^= mixed >> np.uint64(27)
-        mixed *= np.uint64(0x94D049BB133111EB)
-        mixed ^= mixed >> np.uint64(31)
-        mixed += more
-    mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    mixed ^= mixed >> np.uint64(29)
-    return mixed

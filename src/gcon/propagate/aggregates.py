@@ -49,7 +49,7 @@ def aggregate_privately(
 
     Args:
         edges: the private graph.
-        features: n x d public features.
+        features: n x d public features; copied.
         schemes: restart, steps, clip.
         bound: which influence bound the result carries.
         device: where to compute the aggregates, and where they stay.
@@ -58,6 +58,8 @@ def aggregate_privately(
     Privacy:
         Reads every edge; the matrix stays private. The bound is computed from public numbers before any edge is read.
     """
+    # A copy, like those of statistics: the bound is that of these features, whatever their owner does before a gate opens.
+    features, rows = features.detach().clone(), None if rows is None else rows.clone()
     # Features are rounded to fixed point, and every step rounds once (docs/proofs/fixed-point-walks.md, 3).
     units = column_units(features)
     extent, unit = fixed_point_extent(features, units), float(torch.linalg.vector_norm(units))

@@ -285,7 +285,8 @@ def fixed_point_extent(features: Tensor, units: Tensor) -> FeatureExtent:
 
 
 def _measured_extent(features: Tensor, *, exact: bool) -> FeatureExtent:
-    size = float(torch.maximum(features.max(), -features.min()))
+    # Python's own numbers: the smallest number of a short integer type has no opposite there.
+    size = max(float(features.max()), -float(features.min()))
     if not math.isfinite(size):
         raise InputError("features", rule="must hold finite numbers", got="others", fix="Replace missing values.")
     if size == 0:

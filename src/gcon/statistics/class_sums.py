@@ -52,7 +52,7 @@ class ClassSums(Statistic):
         # Bounds hold for the rounded rows, which are what is multiplied.
         weights = real_numbers(*self._targets)
         self._bounds = walk_bounds(self._features, weights, schemes)
-        self._rounding = walk_rounding(column_units(self._features), weights, schemes)
+        self._rounding = walk_rounding(column_units(self._features), weights, schemes, num_nodes=len(self._features))
 
     @property
     def name(self) -> str:

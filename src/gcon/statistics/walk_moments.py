@@ -41,7 +41,7 @@ class WalkMoments(Statistic):
         # Bounds hold for the rounded rows, which are what is multiplied.
         weights = real_numbers(*self._weights)
         self._bounds = walk_bounds(self._rows, weights, schemes)
-        self._rounding = walk_rounding(column_units(self._rows), weights, schemes)
+        self._rounding = walk_rounding(column_units(self._rows), weights, schemes, num_nodes=len(self._rows))
 
     @property
     def name(self) -> str:

@@ -79,12 +79,12 @@ def walk_bounds(features: Tensor, weights: Tensor, schemes: Schemes) -> tuple[Wa
     return tuple(bounds)
 
 
-def walk_rounding(units: Tensor, weights: Tensor, schemes: Schemes) -> float:
+def walk_rounding(units: Tensor, weights: Tensor, schemes: Schemes, *, num_nodes: int) -> float:
     """What rounding can change in weights' (1/s) [R_m1 features, ...], in Frobenius norm.
 
     Errors of earlier steps shrink by the restart: together at most as much as min(steps, 1/restart) steps.
     """
-    return rounding_of_walks(weights, units, steps=schemes.roundings(len(weights))) / math.sqrt(schemes.num_blocks)
+    return rounding_of_walks(weights, units, steps=schemes.roundings(num_nodes)) / math.sqrt(schemes.num_blocks)
 
 
 def weighted_walks(edges: Edges, features: Tensor, used: Tensor, weights: WholeRows, schemes: Schemes) -> Precise:

@@ -58,7 +58,7 @@ def check(
     """Everything that is wrong with a pair of files, in one pass. Exit code 2 if something is.
 
     Problems of the nodes come with their row numbers; those of the edges without any content. An edge store is compared
-    with its checksums.
+    with its checksums, and every edge must stand in the rows of both ends.
     """
     with Output(as_json=json, quiet=quiet).reporting() as output:
         with output.progress.status("check"):

@@ -66,6 +66,18 @@ def _apply(function: Callable[[Any], U], private: Private[Any]) -> U:
     return function(open_private(private))
 
 
+def is_elsewhere(private: Private[Any]) -> bool:
+    """Whether the value, or what it waits to be computed from, is on other machines.
+
+    Privacy:
+        Tells where the owner keeps the edges, and nothing about them.
+    """
+    value = _inside(private)
+    while isinstance(value, _Deferred) and value.waiting is not None:
+        value = _inside(value.waiting[1])
+    return getattr(value, "runs_elsewhere", False) is True
+
+
 def _after(first: Callable[[Any], Any], second: Callable[[Any], U]) -> Callable[[Any], U]:
     return lambda value: second(first(value))
 

@@ -16,12 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from gcon.errors import InputError, PlanMismatchError
+from gcon.errors import AccessRefusedError, InputError, PlanMismatchError
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import Kind, Ledger, Outcome, Request
 from gcon.privacy.mechanism import BoundedPrivate, Mechanism
-from gcon.privacy.opening import apply_private, map_private
+from gcon.privacy.opening import apply_private, is_elsewhere, map_private
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
 
@@ -109,6 +109,7 @@ def answer_owners(compute: Callable[[T], U], edges: Private[T], *, ledger: Ledge
         Opens the edges. Joint differential privacy: for every edge {u, v}, what all others receive does not depend on
         it. The caller hands each row to its owner only; the delivery is recorded.
     """
+    _check_here(edges)
     request = Request(kind=Kind.DELIVERY, mechanism="answers from own edges", purpose=purpose)
     return _paid(ledger, request, lambda: apply_private(compute, edges))[0]
 
@@ -119,6 +120,7 @@ def diagnose(compute: Callable[[T], U], private: Private[T], *, ledger: Ledger, 
     Privacy:
         Opens the value. The result depends on edges without noise: the operator may look, nobody may publish.
     """
+    _check_here(private)
     request = Request(kind=Kind.DIAGNOSTIC, mechanism="diagnostic, not for publication", purpose=purpose)
     return _paid(ledger, request, lambda: apply_private(compute, private))[0]
 
@@ -131,8 +133,18 @@ def declassify(private: Private[T], *, reason: str, ledger: Ledger) -> T:
     """
     if not reason.strip():
         raise InputError("reason", rule="must say why", got="nothing", fix="Name the experiment that needs it.")
+    _check_here(private)
     request = Request(kind=Kind.DECLASSIFICATION, mechanism="declassify", purpose=reason, cost=NO_PROMISE)
     return _paid(ledger, request, lambda: apply_private(lambda opened: opened, private))[0]
+
+
+def _check_here(private: Private[T]) -> None:
+    """Only releases come from a cluster: what has no noise never leaves its workers."""
+    if is_elsewhere(private):
+        raise AccessRefusedError(
+            "These edges are on a cluster, from which only releases with noise come back. Nothing was charged. Read the edge "
+            "store on a machine of your own for this."
+        )
 
 
 def _paid(ledger: Ledger, request: Request, compute: Callable[[], U]) -> tuple[U, str]:

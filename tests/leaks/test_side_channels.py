@@ -15,6 +15,7 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+import polars
 import pytest
 import torch
 
@@ -159,6 +160,8 @@ def visible(name: str, content: bytes | str | None):
     tensor `cached`. With the same noise and these graphs they do not. Its sensitivity is computed from released rows.
     """
     folder, _, file = name.partition("/")
+    if name in ANSWERS:
+        return answered(content)
     if folder not in ("moments", "paper", "model"):
         return content
     if file == "model.safetensors":
@@ -176,6 +179,15 @@ def visible(name: str, content: bytes | str | None):
     if name == "moments/README.md":
         return re.sub(rb"(share of edges inside a class: )0\.\d\d\.", rb"\1#", content)
     return content
+
+
+ANSWERS = ("m.csv", "p.parquet")  # each row from its owner's own edges, for the owner: written inside the gate
+
+
+def answered(content: bytes):
+    """A table of answers for owners less the answers: columns, types, and whose row is where, for whose eyes."""
+    table = polars.read_parquet(content) if content[:4] == b"PAR1" else polars.read_csv(content)
+    return table.schema, table["id"].to_list(), table["audience"].to_list()
 
 
 def channels(commands: list[list[str]], seen: dict) -> dict:

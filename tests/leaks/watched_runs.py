@@ -188,7 +188,7 @@ class Watch:
 
         def same_bytes(size):
             self.random_bytes += size
-            return hashlib.shake_256(b"noise %d" % next(numbers)).digest(size)
+            return hashlib.shake_256(b"a third noise %d" % next(numbers)).digest(size)
 
         names = count()
         os.urandom = same_bytes
@@ -336,6 +336,9 @@ def canonical(value, outer: set[int]):
         return str(value.dtype), value.shape, hashlib.sha256(value.tobytes()).hexdigest()
     if value is None or isinstance(value, bool | int | float | complex | str | bytes | Path):
         return repr(value)
+    if str(type(value).__module__).partition(".")[0] in ("numba", "llvmlite"):
+        # Compiled code: what it keeps of what it was called with are the types.
+        return type(value).__qualname__, [str(types) for types in getattr(value, "signatures", ())]
     if id(value) in outer:
         return "above"
     outer = outer | {id(value)}

@@ -43,7 +43,11 @@ def serve() -> None:
     with suppress(SystemExit):  # would not survive a fork
         importlib.import_module("gcon.cli.app").main()
     gcon = importlib.import_module("gcon")  # so does a first training
-    gcon.NodeClassifier().fit(gcon.datasets.social_circles(60, num_classes=3, mean_degree=4, per_class=6, seed=1))
+    for model in (
+        gcon.NodeClassifier(),
+        gcon.GCON(epochs=2),
+    ):  # also compiled kernels: a child that is killed keeps none
+        model.fit(gcon.datasets.social_circles(60, num_classes=3, mean_degree=4, per_class=6, seed=1))
     print("ready", flush=True)
     for line in sys.stdin:
         print(json.dumps(watch(**json.loads(line))), flush=True)

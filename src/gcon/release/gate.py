@@ -120,7 +120,6 @@ def diagnose(compute: Callable[[T], U], private: Private[T], *, ledger: Ledger, 
     Privacy:
         Opens the value. The result depends on edges without noise: the operator may look, nobody may publish.
     """
-    _check_here(private)
     request = Request(kind=Kind.DIAGNOSTIC, mechanism="diagnostic, not for publication", purpose=purpose)
     return _paid(ledger, request, lambda: apply_private(compute, private))[0]
 
@@ -133,17 +132,16 @@ def declassify(private: Private[T], *, reason: str, ledger: Ledger) -> T:
     """
     if not reason.strip():
         raise InputError("reason", rule="must say why", got="nothing", fix="Name the experiment that needs it.")
-    _check_here(private)
     request = Request(kind=Kind.DECLASSIFICATION, mechanism="declassify", purpose=reason, cost=NO_PROMISE)
     return _paid(ledger, request, lambda: apply_private(lambda opened: opened, private))[0]
 
 
 def _check_here(private: Private[T]) -> None:
-    """Only releases come from a cluster: what has no noise never leaves its workers."""
+    """Answers are written down where they are computed: on a cluster they would be lost there."""
     if is_elsewhere(private):
         raise AccessRefusedError(
-            "These edges are on a cluster, from which only releases with noise come back. Nothing was charged. Read the edge "
-            "store on a machine of your own for this."
+            "These edges are on a cluster, where answers for owners would be lost. Nothing was recorded. Read the edge store on "
+            "a machine of your own for this."
         )
 
 

@@ -140,7 +140,6 @@ def test_nodes_never_seen(run, world, tmp_path):
         ["--inference-restart", "0.5"],
         ["--centre"],
         ["--no-centre"],
-        ["--device", "cpu"],
     ],
     ids=" ".join,
 )

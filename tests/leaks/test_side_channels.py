@@ -255,6 +255,10 @@ def test_tuning_and_competitors_tell_nothing_else(server, commands):
         for (_, method, *_), command in zip(commands, run["commands"], strict=True):
             if method == "dpgcn":  # draws noise for every edge: that shows in its time alone
                 command["random bytes"] = "#"
+            if (
+                method == "moments"
+            ):  # chooses its second stage by noisy numbers inside the release, which are not held equal
+                command["random bytes"] = "#"
             if method == "progap":  # its stages are trained on noisy sums inside the release, which are not held equal
                 command["standard output"] = re.sub(r'("micro_f1": )[\d.]+', r"\1#", command["standard output"])
     assert differences(commands, one, other) == {}

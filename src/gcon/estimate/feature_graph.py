@@ -82,7 +82,7 @@ def neighbour_graph(nearest: Nearest) -> scipy.sparse.csr_matrix:
     """D^-1/2 (W + W^T) D^-1/2 with W the squared cosines of the nearest nodes: symmetric, without loops."""
     size, count = nearest.places.shape
     weights = nearest.cosines.numpy().reshape(-1) ** 2
-    columns, starts = nearest.places.numpy().reshape(-1), np.arange(0, size * count + 1, max(count, 1))[: size + 1]
+    columns, starts = nearest.places.numpy().reshape(-1), np.arange(size + 1) * count
     one_way = scipy.sparse.csr_matrix((weights, columns, starts), shape=(size, size))
     one_way.sort_indices()
     both = one_way + one_way.T

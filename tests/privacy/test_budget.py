@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gcon.errors import InputError
@@ -120,6 +120,7 @@ def test_deltas_saturate_below_one():
 
 @settings(max_examples=200, deadline=None)
 @given(number=st.floats(1e-300, 1e300), digits=st.integers(1, 17))
+@example(number=2.0**-24, digits=16)  # a tie, which printing rounds down
 def test_printed_numbers_round_up(number, digits):
     shown = float(f"{round_up_digits(number, digits):.{digits}g}")
     assert number <= shown <= number * (1 + 10.0 ** (1 - digits)) * (1 + 1e-15)

@@ -96,7 +96,11 @@ def round_up_digits(number: float, digits: int) -> float:
         >>> round_up_digits(1.23401, 4)
         1.235
     """
-    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(float(number))))
+    rounded = float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(float(number))))
+    # With 16 digits or more, printing may round a tie down again; the next float is then above it.
+    while float(f"{rounded:.{digits}g}") < number:
+        rounded = math.nextafter(rounded, math.inf)
+    return rounded
 
 
 def round_down_difference(whole: float, part: float) -> float:

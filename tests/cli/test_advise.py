@@ -1,23 +1,8 @@
 """`gcon advise`: free without --look, paid exactly once with it, one JSON object, refusals before anything is made."""
 
 import json
-import sys
 
 import pytest
-
-from gcon.cli import app as cli
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["gcon", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        printed = capsys.readouterr()
-        return stopped.value.code, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import json
-import sys
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from gcon.baselines import METHODS
 from gcon.baselines.interface import PrivateMethod, settings_of
-from gcon.cli import app as cli
 from gcon.cli.baseline import _built
 from gcon.errors import InputError
 
@@ -23,18 +21,6 @@ QUICK = {
     "encoder-one-hop": [],
     "dp-sgd": ["--set", "steps=5"],
 }
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["gcon", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        printed = capsys.readouterr()
-        return stopped.value.code, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture

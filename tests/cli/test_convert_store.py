@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import stat
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import polars as pl
 import pytest
 import torch
 
-from gcon.cli import app as cli
 from gcon.cli.sizes import size_in_bytes
 from gcon.cli.source import ledger_beside, load_features, load_source
 from gcon.cli.training_source import load_training
@@ -29,18 +27,6 @@ from gcon.privacy.opening import open_private
 from gcon.privacy.randomness import SeededRandomness
 
 SECRET = "987654"
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["gcon", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        printed = capsys.readouterr()
-        return stopped.value.code, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture

@@ -7,23 +7,7 @@ import sys
 
 import pytest
 
-from gcon.cli import app as cli
-
 PLAN = ["plan", "--epsilon", "1", "--delta", "1e-5", "--classes", "7", "--dim", "16", "--labelled", "2995"]
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    """Run `gcon ...` in this process; returns exit code, standard output and standard error."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["gcon", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        printed = capsys.readouterr()
-        return stopped.value.code, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture

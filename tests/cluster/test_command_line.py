@@ -1,23 +1,8 @@
 """`gcon train` on a cluster: the same model as on one machine, refused before anything is charged where it cannot work."""
 
-import sys
-
 import pytest
 
-from gcon.cli import app as cli
 from gcon.release.store import load_release
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["gcon", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        printed = capsys.readouterr()
-        return stopped.value.code, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture

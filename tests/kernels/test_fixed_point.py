@@ -21,7 +21,6 @@ from gcon.propagate.fixed_point import (
     column_units,
     real_numbers,
     whole_numbers,
-    whole_rows,
 )
 from gcon.propagate.schemes import MOST_LIMIT_ITERATIONS, MOST_STEPS, Schemes, enumerate_steps, propagate
 
@@ -100,7 +99,8 @@ def test_a_walk_is_within_the_sum_of_its_steps(restart, steps, clip):
     edges = random_graph(25, 70, 3)
     features = torch.randn(25, 2, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
     schemes = Schemes(restart=restart, steps=(steps,), clip=clip)
-    origin, units = whole_rows(features)
+    units = column_units(features)
+    origin = whole_numbers(features, units)
     exact, first = origin.tolist(), origin.tolist()
     for step, found in enumerate_steps(edges, features, units, schemes):
         if step:
@@ -134,7 +134,8 @@ def test_states_stay_in_range():
 )
 def test_features_are_rounded_to_the_nearest_unit(numbers, others):
     features = torch.tensor([numbers, others[: len(numbers)]], dtype=torch.float64).T.contiguous()
-    whole, units = whole_rows(features)
+    units = column_units(features)
+    whole = whole_numbers(features, units)
     assert int(whole.abs().max()) <= 2**ENTRY_BITS
     back = real_numbers(whole, units)
     for one, other in zip(features.tolist(), back.tolist(), strict=True):

@@ -12,7 +12,7 @@ from gcon.graphs.edges import public_edges
 from gcon.graphs.source import PART_NODES, LocalEdges, RowBlock, block_slices
 from gcon.mechanisms.neighbour_sums import exact_unit
 from gcon.perturb.lattice import shortened
-from gcon.propagate.fixed_point import real_numbers, whole_rows
+from gcon.propagate.fixed_point import column_units, real_numbers, whole_numbers
 from gcon.propagate.multiply_torch import adjacency
 from gcon.propagate.schemes import Schemes, propagate
 from gcon.propagate.sums import neighbour_sums
@@ -249,7 +249,11 @@ def test_rounding_is_bounded(graph, offset, schemes):
     size = graph.number_of_nodes()
     features, answers = offset + rows_of(size, 3, seed=9), 0.1 + rows_of(size, 2, seed=10)
     edges = edges_of(graph)
-    exact, targets = (fractions(real_numbers(*whole_rows(rows))) for rows in (features, answers))
+    exact, targets = (
+        fractions(real_numbers(whole_numbers(rows, units), units))
+        for rows in (features, answers)
+        for units in [column_units(rows)]
+    )
     weights, classes = fractions(left(features)), fractions(left(answers))
     around = walks(graph, exact, schemes)
     for statistic, value in (

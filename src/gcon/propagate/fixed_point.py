@@ -29,9 +29,8 @@ _ROWS_AT_ONCE = 2**20
 _LARGE_PAGES = 2**30  # bytes
 HIGH = 2.0**32  # sums of more entries are kept in two parts
 MOST_NODES = 2**32  # 2^20 chunks: the sums of both parts are then below 2^53, so that float64 holds them
-_SMALLEST_COLUMN = (
-    200  # columns below 2^-200 of the largest count as that: products of units stay far from the end of float64
-)
+# Columns below 2^-200 of the largest count as that: products of units stay far from the end of float64.
+_SMALLEST_COLUMN = 200
 _SMALLEST_EXPONENT = -900  # the same for all columns together
 
 
@@ -60,12 +59,6 @@ class WholeRows(NamedTuple):
 
     numbers: Tensor
     units: Tensor
-
-
-def whole_rows(features: Tensor) -> WholeRows:
-    """Features in fixed point, 49 bits an entry."""
-    units = column_units(features)
-    return WholeRows(whole_numbers(features, units), units)
 
 
 def column_units(features: Tensor) -> Tensor:

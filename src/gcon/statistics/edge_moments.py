@@ -16,9 +16,8 @@ from gcon.statistics.rows import MOST_NODES, NODE_BITS, check_nodes, checked_row
 from gcon.statistics.statistic import Statistic
 
 _SUM_BITS = LEFT_BITS + NODE_BITS  # of a sum over neighbours
-_LAST_ROUNDING = (
-    2.0**-105
-)  # of an entry: two float64 numbers hold it up to 2^-106, and products of float64 numbers are below
+# Of an entry: two float64 numbers hold it up to 2^-106, and products of float64 numbers are below.
+_LAST_ROUNDING = 2.0**-105
 
 
 @final

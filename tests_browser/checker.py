@@ -1,4 +1,4 @@
-"""Opens a report in Chromium and says what is wrong with it.
+"""Opens a report, or a page of the site, in Chromium and says what is wrong with it.
 
 A page that needs anything from elsewhere, lacks a figure or a number, or cannot be read is a broken report, however its
 HTML looks. Nothing leaves the machine even if the page asks for it: other addresses are answered with a refusal.
@@ -63,8 +63,9 @@ _OVERFLOW = """() => {
 # Every text against what really lies behind its middle: boxes and shapes, blended by their opacity.
 _CONTRAST = """() => {
   const parsed = words => {
-    const numbers = words.match(/[\\d.]+/g)?.map(Number);
-    return numbers && words.startsWith('rgb') ? [...numbers.slice(0, 3), numbers[3] ?? 1] : null;
+    const numbers = words.match(/[\\d.]+(e-?\\d+)?/g)?.map(Number);
+    const scale = words.startsWith('color(srgb') ? 255 : words.startsWith('rgb') ? 1 : 0;  // mixed colours are the former
+    return numbers && scale ? [...numbers.slice(0, 3).map(value => scale * value), numbers[3] ?? 1] : null;
   };
   const over = (front, back) => back.map((value, i) => front[3] * front[i] + (1 - front[3]) * value);
   const light = colour => {
@@ -90,7 +91,8 @@ _CONTRAST = """() => {
     element.scrollIntoView({ block: 'center', inline: 'center' });
     const range = document.createRange();
     range.selectNodeContents(own[0]);
-    const box = range.getClientRects()[0];
+    const boxes = [...range.getClientRects()];  // of a line that is in sight, where the text has several
+    const box = boxes.find(line => line.left + line.width / 2 > 0 && line.left + line.width / 2 < innerWidth) ?? boxes[0];
     if (!box || !box.width) continue;
     const style = getComputedStyle(element), svg = element instanceof SVGElement;
     const back = behind(element, box.left + box.width / 2, box.top + box.height / 2);
@@ -102,9 +104,9 @@ _CONTRAST = """() => {
   const paper = parsed(getComputedStyle(document.body).backgroundColor).slice(0, 3);
   return { texts: found, paper: light(paper) };
 }"""
-_REFERENCES = """() => [...document.querySelectorAll('*')].flatMap(element =>
+_REFERENCES = """allowed => [...document.querySelectorAll('*')].flatMap(element =>
   ['src', 'srcset', 'href', 'xlink:href', 'action', 'poster', 'data'].filter(name => element.hasAttribute(name))
-    .map(name => element.getAttribute(name)).filter(value => !value.startsWith('data:')
+    .map(name => element.getAttribute(name)).filter(value => !value.startsWith('data:') && !allowed.includes(value)
       && !(value.startsWith('#') && document.getElementById(value.slice(1))))
     .map(value => `${element.tagName} ${value}`))"""
 
@@ -119,29 +121,59 @@ def problems(browser, path, *, width=1200, dark=False, bands=False):
         dark: whether the reader's system is dark.
         bands: whether the record holds several runs, so that the accuracy needs a band.
     """
-    with _opened(browser, path, width, dark) as (page, told):
+    with opened(browser, Path(path).absolute().as_uri(), width=width, dark=dark) as (page, told):
         found = [*_sections(page), *_figures(page, bands), *_tables_and_files(page), *_reading(page, dark)]
         found += [f"overflow at {width} pixels: {what}" for what in page.evaluate(_OVERFLOW)]
-        found += [f"a reference that leads nowhere or away: {what}" for what in page.evaluate(_REFERENCES)]
+        found += [f"a reference that leads nowhere or away: {what}" for what in page.evaluate(_REFERENCES, [])]
         page.wait_for_load_state("networkidle")
         return found + told
 
 
+def page_problems(page, told, *, width, dark, links=()):
+    """What is wrong with any page that `opened` gave: its reading, its size, its references, and what it asked for.
+
+    Args:
+        page: the page, in whatever state it is to be looked at.
+        told: what was told while it lived.
+        width: of the window, in pixels.
+        dark: whether the reader's system is dark.
+        links: names of files beside it that it may link to.
+    """
+    found = [*_reading(page, dark, least=15)]
+    found += [f"overflow at {width} pixels: {what}" for what in page.evaluate(_OVERFLOW)]
+    found += [f"a reference that leads nowhere or away: {what}" for what in page.evaluate(_REFERENCES, list(links))]
+    page.wait_for_load_state("networkidle")
+    return found + told
+
+
 @contextmanager
-def _opened(browser, path, width, dark):
-    """The page, all details open, and what is told while it lives: requests that leave it and words on its console."""
-    address, told = Path(path).absolute().as_uri(), []
+def opened(browser, address, *, width=1200, dark=False, service=None, **options):
+    """The page, all details open, and what is told while it lives: requests that leave it and words on its console.
+
+    Args:
+        browser: a running Chromium.
+        address: of the page.
+        width: of the window, in pixels.
+        dark: whether the reader's system is dark.
+        service: an origin that the page may ask; all others are refused, and told.
+        options: further ones of the browser's context.
+    """
+    told = []
     context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", accept_downloads=True
+        viewport={"width": width, "height": 900},
+        color_scheme="dark" if dark else "light",
+        accept_downloads=True,
+        **options,
     )
+    fine = ("data:", "blob:") if service is None else ("data:", "blob:", f"{service}/")
 
     def requested(request):
-        if request.url != address and not request.url.startswith(("data:", "blob:")):
+        if request.url != address and not request.url.startswith(fine):
             told.append(f"a request leaves the page: {request.url}")
 
     context.on("request", requested)
     context.on("weberror", lambda failure: told.append(f"script error: {failure.error}"))
-    context.route(lambda url: not url.startswith(("file:", "data:", "blob:")), lambda route: route.abort())
+    context.route(lambda url: not url.startswith(("file:", *fine)), lambda route: route.abort())
     page = context.new_page()
     page.on("websocket", lambda socket: told.append(f"a request leaves the page: {socket.url}"))
     page.on("console", lambda message: told.append(f"console, {message.type}: {message.text}"))
@@ -237,11 +269,11 @@ def _tables_and_files(page):
             yield f"the file of '{name}' does not hold the numbers of its table"
 
 
-def _reading(page, dark):
+def _reading(page, dark, least=50):
     seen = page.evaluate(_CONTRAST)
     if (seen["paper"] < 0.5) != dark:
         yield f"the page does not follow the reader's {'dark' if dark else 'light'} system"
-    if len(seen["texts"]) < 50:
+    if len(seen["texts"]) < least:
         yield "almost no text was found"
     for text in seen["texts"]:
         if text["ratio"] < LEAST_CONTRAST:

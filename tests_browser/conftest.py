@@ -14,7 +14,9 @@ def browser():
     if path is None:
         pytest.fail(NEEDED)
     with sync_playwright() as playwright:
-        # No name is looked up, so that a page which asks for something gets nothing, whatever the network is like.
-        running = playwright.chromium.launch(executable_path=path, args=["--host-resolver-rules=MAP * ~NOTFOUND"])
+        # No name is looked up, so that a page which asks for something gets nothing, whatever the network is like. This
+        # machine's own address is left for services that tests start themselves.
+        rules = "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"
+        running = playwright.chromium.launch(executable_path=path, args=[rules])
         yield running
         running.close()

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from gcon.cli import data, ledger
+from gcon.cli import data, ledger, serve
 from gcon.cli.advise import advise
 from gcon.cli.attack import attack
 from gcon.cli.audit import audit
@@ -19,6 +19,7 @@ from gcon.cli.plan import plan
 from gcon.cli.predict import predict
 from gcon.cli.report import report
 from gcon.cli.reproduce import reproduce
+from gcon.cli.site import site
 from gcon.cli.statement import statement
 from gcon.cli.train import train
 from gcon.cli.tune import tune
@@ -39,6 +40,7 @@ for verb in (
     predict,
     evaluate,
     statement,
+    site,
     baseline,
     attack,
     demo,
@@ -51,6 +53,7 @@ for verb in (
     app.command()(verb)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(data.app, name="data")
+app.add_typer(serve.app, name="serve")
 
 
 def main() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Mapping, Sequence
 from html import escape
 from urllib.parse import quote
@@ -47,6 +49,20 @@ details { margin-top: .6rem; } summary { cursor: pointer; } li { margin: .3rem 0
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
+def policy(script: str = "", *, connect: str = "") -> str:
+    """What the browser is told to allow: the page's own style and, if there is one, this very script and one service.
+
+    Args:
+        script: the text of the page's only script.
+        connect: where the script may send something, as a source of `connect-src`; nowhere if empty.
+    """
+    if not script:
+        return POLICY
+    digest = base64.b64encode(hashlib.sha256(script.encode("ascii")).digest()).decode("ascii")
+    allowed = f"{POLICY}; script-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+    return f"{allowed}; connect-src {connect}" if connect else allowed
+
+
 def document(
     title: str,
     *,
@@ -54,6 +70,10 @@ def document(
     sections: Mapping[str, tuple[str, str]],
     opening: str = "",
     more_style: str = "",
+    pages: Mapping[str, str] | None = None,
+    here: str = "",
+    script: str = "",
+    connect: str = "",
 ) -> str:
     """The whole page.
 
@@ -63,6 +83,10 @@ def document(
         sections: by anchor, a plain title and the HTML below it; the anchors are also the page's index.
         opening: HTML before the first section.
         more_style: CSS rules after the common ones.
+        pages: by file name, plain titles of pages that belong together; they are linked on top.
+        here: the file name of this page among them.
+        script: ASCII text of a script that runs when the page is there.
+        connect: where that script may send something (`policy`).
     """
     body = "\n".join(
         f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{escape(words)}</h2>\n{inside}\n</section>'
@@ -70,17 +94,19 @@ def document(
     )
     links = "".join(f'<li><a href="#{name}">{escape(words)}</a></li>' for name, (words, _) in sections.items())
     title = escape(title)
+    tail = f"<script>{script}</script>\n" if script else ""
+    icon = '<link rel="icon" href="data:,">\n' if script else ""  # else a browser asks the server for one
     whole = f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{policy(script, connect=connect)}">
 <title>{title}</title>
-<style>{STYLE}{more_style}</style>
+{icon}<style>{STYLE}{more_style}</style>
 </head>
 <body>
-<header>
+{_pages(pages or {}, here)}<header>
 <h1>{title}</h1>
 {header}
 </header>
@@ -88,11 +114,19 @@ def document(
 <main>
 {opening}{body}
 </main>
-</body>
+{tail}</body>
 </html>
 """
     # Plain ASCII, so that no reader or writer can get the encoding wrong.
     return whole.encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
+def _pages(pages: Mapping[str, str], here: str) -> str:
+    current = {here: ' aria-current="page"'}
+    links = "".join(
+        f'<li><a href="{escape(file)}"{current.get(file, "")}>{escape(title)}</a></li>' for file, title in pages.items()
+    )
+    return f'<nav class="pages" aria-label="Pages"><ul>{links}</ul></nav>\n' if links else ""
 
 
 def table(columns: Sequence[str], rows: Sequence[Row], caption: str) -> str:

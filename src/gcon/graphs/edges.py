@@ -48,9 +48,15 @@ class EdgeList(LocalEdges):
             self._elsewhere[device] = RowBlock(nodes, self.row_pointers, self.columns, self.num_nodes).to(device)
         yield self._elsewhere[device]
 
+    def block(self, nodes: slice) -> RowBlock:
+        """The neighbours of consecutive nodes by themselves."""
+        pointers = self.row_pointers[nodes.start : nodes.stop + 1]
+        first, last = int(pointers[0]), int(pointers[-1])
+        return RowBlock(nodes, pointers - first, self.columns[first:last], self.num_nodes)
+
     def neighbours(self, node: int) -> Tensor:
         """The ids that one node shares an edge with."""
-        return self.columns[int(self.row_pointers[node]) : int(self.row_pointers[node + 1])].long()
+        return self.block(slice(node, node + 1)).columns.long()
 
     def edge_index(self) -> Tensor:
         """Both directions of every edge as PyG's 2 x 2|E| matrix."""

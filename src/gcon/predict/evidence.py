@@ -7,6 +7,7 @@ of the neighbourhood counts as one more witness: it is better on sparse graphs, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -52,20 +53,36 @@ def scores_with_own_edges(answers: Tensor, edges: Edges, homophily: float, share
     Privacy:
         Works on opened edges, inside a gate; row i reads the edges of node i only.
     """
+    said, work = what_all_say(answers, homophily, shares)
+    scores = torch.empty_like(answers)
+    edges.fill(scores, work, said, answers)
+    return scores
+
+
+def what_all_say(answers: Tensor, homophily: float, shares: Tensor | None = None) -> tuple[Tensor, Callable[..., None]]:
+    """What every node tells its neighbours, in whole numbers; and the work that scores a block from that and from the answers.
+
+    Args: those of `messages`; the answers are float64, of all nodes of a graph.
+
+    Privacy:
+        Reads no edge. The work is called inside a gate: `work(block, said, answers, out=rows)`.
+    """
     classes = answers.shape[1]
     if not tells(homophily, classes):
-        return answers.clamp_min(_SMALLEST).log()
+        return torch.empty(0, 0, dtype=torch.int64), _answers_alone
     shares = answers.mean(dim=0) if shares is None else shares
     alike = above_chance(homophily, classes) >= 0
-    unit = 2.0 ** ((edges.num_nodes - 1).bit_length() - 51)  # numbers are at most 1: all together are below 2^52 units
+    unit = 2.0 ** ((len(answers) - 1).bit_length() - 51)  # numbers are at most 1: all together are below 2^52 units
     said = torch.empty(len(answers), 2 * classes if alike else classes, dtype=torch.int64)
     for rows in row_slices(len(answers)):
         told = messages(answers[rows], homophily, shares)
         told = torch.cat([told, answers[rows]], dim=1) if alike else told
         said[rows] = (told / unit).round_().to(torch.int64)
-    scores = torch.empty_like(answers)
-    edges.fill(scores, partial(_score_block, unit=unit), said, answers)
-    return scores
+    return said, partial(_score_block, unit=unit)
+
+
+def _answers_alone(block: RowBlock, _: Tensor, answers: Tensor, *, out: Tensor) -> None:
+    out.copy_(answers[block.nodes].clamp_min(_SMALLEST).log())
 
 
 def _score_block(block: RowBlock, said: Tensor, answers: Tensor, *, unit: float, out: Tensor) -> None:

@@ -54,9 +54,7 @@ class Predictions:
     @property
     def audience(self) -> str:
         """Who may see a row: `public`, `owner only` (of the node), or `operator only` where nothing is promised."""
-        if self.publishable:
-            return "public"
-        return "owner only" if self.access == "own-edges" and self.no_promise is None else "operator only"
+        return audience_of(self.access, self.no_promise)
 
 
 def promise_under(access: Access, no_promise: str | None = None) -> str:
@@ -72,6 +70,13 @@ def promise_under(access: Access, no_promise: str | None = None) -> str:
 def may_be_published(access: Access, no_promise: str | None = None) -> bool:
     """Whether predictions under an access, and scores computed from them, may be published."""
     return no_promise is None and access not in ("own-edges", "full")
+
+
+def audience_of(access: Access, no_promise: str | None = None) -> str:
+    """Who may see a prediction under an access: `public`, `owner only`, or `operator only`."""
+    if may_be_published(access, no_promise):
+        return "public"
+    return "owner only" if access == "own-edges" and no_promise is None else "operator only"
 
 
 def why_no_promise(receipt: Receipt) -> str | None:

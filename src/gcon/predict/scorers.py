@@ -12,10 +12,12 @@ from gcon.encode.encoder import Encoder
 from gcon.errors import AccessRefusedError, InputError
 from gcon.graphs.nodes import features_fingerprint
 from gcon.graphs.rows import BATCH_ROWS, mean_row, row_slices
-from gcon.graphs.source import Edges
+from gcon.graphs.source import Edges, RowBlock
 from gcon.losses.convex import loss_by_name
-from gcon.predict.evidence import scores_on_public_graph, scores_with_own_edges
+from gcon.predict.evidence import scores_on_public_graph, scores_with_own_edges, what_all_say
 from gcon.predict.predictions import Access
+from gcon.propagate.fixed_point import Walk, column_units, real_numbers, whole_numbers
+from gcon.propagate.multiply import walk_step
 from gcon.propagate.schemes import Schemes, propagate
 from gcon.release.model import ReleasedModel
 from gcon.release.moments_model import MomentsModel
@@ -60,6 +62,14 @@ class Scorer(ABC):
         return self.own_edges_of_rows(start, edges)(slice(0, len(start)))
 
     @abstractmethod
+    def own_edges_of_block(self, start: Tensor) -> Callable[[RowBlock], Tensor]:
+        """The same scores from a few nodes' neighbours alone; what concerns all nodes is computed now, without an edge.
+
+        Privacy:
+            Called inside a gate, or with neighbours that somebody sent.
+        """
+
+    @abstractmethod
     def public_graph(self, start: Tensor, edges: Edges) -> Tensor:
         """Scores from all edges, which everybody may know."""
 
@@ -101,11 +111,8 @@ class _PaperScorer(Scorer):
             raise InputError(
                 "inference_restart", rule="must lie in [0, 1]", got=weight, fix="The paper uses 0.1 to 0.9."
             )
-        self._encoder, self._weights, self._schemes = (
-            model.encoder.on(device),
-            model.weights.to(device),
-            model.settings.schemes,
-        )
+        self._encoder, self._weights = model.encoder.on(device), model.weights.to(device)
+        self._schemes = model.settings.schemes
         self._one_hop = Schemes(restart=weight, steps=(1,), clip=model.settings.schemes.clip)
         self._loss = loss_by_name(model.settings.loss, model.weights.shape[1])
 
@@ -123,6 +130,17 @@ class _PaperScorer(Scorer):
     def own_edges_of_rows(self, start: Tensor, edges: Edges) -> Callable[[slice], Tensor]:
         block = propagate(edges, self._of_all(start, edges), self._one_hop)
         return lambda rows: self._from_block(block[rows], start[rows])
+
+    def own_edges_of_block(self, start: Tensor) -> Callable[[RowBlock], Tensor]:
+        units, walk = column_units(start), Walk(restart=self._one_hop.restart, clip=self._one_hop.clip)
+        numbers, scale = whole_numbers(start, units), 1 / units
+
+        def scores(block: RowBlock) -> Tensor:
+            moved = numbers.new_empty(len(block.row_pointers) - 1, numbers.shape[1])
+            walk_step(block, numbers, start, scale, walk=walk, out=moved)
+            return self._from_block(real_numbers(moved, units), start[block.nodes])
+
+        return scores
 
     def public_graph(self, start: Tensor, edges: Edges) -> Tensor:
         return propagate(edges, self._of_all(start, edges), self._schemes) @ self._weights
@@ -183,6 +201,17 @@ class AnswersScorer(Scorer):
         check_rows(start, edges)
         scores = scores_with_own_edges(start, edges, self._homophily, self._shares)
         return lambda rows: _TRUST * scores[rows]
+
+    def own_edges_of_block(self, start: Tensor) -> Callable[[RowBlock], Tensor]:
+        """The same evidence, from the messages of all nodes."""
+        said, work = what_all_say(start, self._homophily, self._shares)
+
+        def scores(block: RowBlock) -> Tensor:
+            found = start.new_empty(len(block.row_pointers) - 1, start.shape[1])
+            work(block, said, start, out=found)
+            return _TRUST * found
+
+        return scores
 
     def public_graph(self, start: Tensor, edges: Edges) -> Tensor:
         """The same, and answers from further away."""

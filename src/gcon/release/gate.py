@@ -5,6 +5,7 @@
 | `release_statistic` | what a mechanism computed, with a receipt              | the mechanism's budget                 |
 | `release_model`     | the same, as a `ReleasedModel` (release/model.py)      | the mechanism's budget                 |
 | `answer_owners`     | answers, each from its owner's own edges, for the owner | a promise per recipient; recorded     |
+| `OwnerAnswers`      | the same, one at a time, while a service runs          | the same; each is logged before        |
 | `diagnose`          | a number for the operator's eyes                       | recorded; must not be published        |
 | `declassify`        | the bare private value                                 | everything: the total becomes infinite |
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar, final
 
 from gcon.errors import AccessRefusedError, InputError, PlanMismatchError
 from gcon.privacy.boundary import Private
@@ -112,6 +113,44 @@ def answer_owners(compute: Callable[[T], U], edges: Private[T], *, ledger: Ledge
     _check_here(edges)
     request = Request(kind=Kind.DELIVERY, mechanism="answers from own edges", purpose=purpose)
     return _paid(ledger, request, lambda: apply_private(compute, edges))[0]
+
+
+class DeliveryLog(Protocol):
+    """Where every single answer is written down before it is computed: who and when, not what."""
+
+    def record(self, owner: str) -> None:
+        """Write it down for good, or raise: then nothing is answered."""
+
+
+@final
+class OwnerAnswers(Generic[T]):
+    """Answers for owners, one at a time, for as long as a service runs.
+
+    Args:
+        edges: private.
+        ledger: records once, now, that a service begins to answer.
+        log: records every answer.
+        purpose: public words for the ledger.
+
+    Privacy:
+        Opens the edges for every answer. Joint differential privacy, as for `answer_owners`: what is computed for an owner must
+        read her own row alone, and must be handed to her alone; who she is has been checked before.
+    """
+
+    def __init__(self, edges: Private[T], *, ledger: Ledger, log: DeliveryLog, purpose: str) -> None:
+        _check_here(edges)
+        _paid(ledger, Request(kind=Kind.DELIVERY, mechanism="answers from own edges", purpose=purpose), lambda: None)
+        self._edges, self._log = edges, log
+
+    def answer(self, compute: Callable[[T], U], *, owner: str) -> U:
+        """One answer; it is logged first.
+
+        Args:
+            compute: reads the owner's row alone.
+            owner: the public id of her node.
+        """
+        self._log.record(owner)
+        return apply_private(compute, self._edges)
 
 
 def diagnose(compute: Callable[[T], U], private: Private[T], *, ledger: Ledger, purpose: str) -> U:

@@ -1,0 +1,147 @@
+"""`gcon serve`: answer people about themselves over HTTP. `gcon serve tokens`: who owns which node."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer.core import TyperGroup
+
+from gcon.cli import options, serve_tokens
+from gcon.cli.output import Output
+from gcon.cli.source import (
+    EdgeFormat,
+    Edges,
+    Features,
+    IgnoreColumn,
+    LedgerPath,
+    NoHeader,
+    SourceColumn,
+    TargetColumn,
+)
+from gcon.errors import InputError, MissingExtraError
+
+
+class _OrRun(TyperGroup):
+    """`gcon serve RELEASE` is `gcon serve run RELEASE`."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=_OrRun, no_args_is_help=True, help="Answer people about themselves: gcon serve RELEASE.")
+app.add_typer(serve_tokens.app, name="tokens")
+
+
+@app.command()
+def run(
+    release: Annotated[
+        Path, typer.Argument(help="A release folder. A new release that takes its place is taken over.")
+    ],
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; put a proxy with TLS before others.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes a free one.")] = 8000,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that answer.")] = 1,
+    nodes: Annotated[Path | None, typer.Option(help="The public node table: people can then be named by ids.")] = None,
+    features: Features = None,
+    edges: Edges = None,
+    tokens: Annotated[Path | None, typer.Option(help="The file of gcon serve tokens; with --edges, for /me.")] = None,
+    access_log: Annotated[Path | None, typer.Option(help="Who was answered, when; by default beside --tokens.")] = None,
+    source_column: SourceColumn = "source",
+    target_column: TargetColumn = "target",
+    ignore_column: IgnoreColumn = [],  # noqa: B006
+    no_header: NoHeader = False,
+    ledger: LedgerPath = None,
+    most_bytes: Annotated[int, typer.Option(help="Of a request's body.")] = 2**22,
+    most_neighbours: Annotated[int, typer.Option(help="In one question.")] = 10_000,
+    seconds: Annotated[float, typer.Option(help="For one request.")] = 10.0,
+    per_address: Annotated[float, typer.Option(help="Requests a minute from one address.")] = 600.0,
+    per_token: Annotated[float, typer.Option(help="Requests a minute with one token.")] = 60.0,
+    burst: Annotated[int, typer.Option(help="Requests that may come at once after a pause.")] = 30,
+    behind_proxy: Annotated[str, typer.Option(help="Address of your proxy: its X-Forwarded-For is believed.")] = "",
+    allow_origin: Annotated[str | None, typer.Option(help="Another site whose pages may ask.")] = None,
+    log_requests: Annotated[bool, typer.Option(help="A line on standard error for every request.")] = True,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    config: options.Config = None,
+) -> None:
+    """Serve a released model: /predict, /statement, /card, /health, /metrics and pages; with --edges and --tokens also /me.
+
+    Stops on SIGTERM and Ctrl+C, after the requests that are being answered.
+    Example: gcon serve model --nodes nodes.csv
+    """
+    with Output(as_json=json, quiet=quiet).reporting() as output, ExitStack() as until:
+        # Read when the library is imported.
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = until.enter_context(tempfile.TemporaryDirectory())
+        try:
+            import torch
+
+            from gcon.cli.serve_inputs import open_owners, read_table
+            from gcon.serve.app import Service
+            from gcon.serve.held import read_held
+            from gcon.serve.logs import Log
+            from gcon.serve.settings import Limits
+            from gcon.serve.tokens import TokenStore
+            from gcon.serve.workers import listening_socket, run_workers
+        except ModuleNotFoundError as error:
+            raise MissingExtraError(error.name or "FastAPI", extra="serve") from None
+
+        torch.set_num_threads(1)  # workers are forked, and each has one
+        limits = Limits(
+            most_bytes=most_bytes,
+            most_neighbours=most_neighbours,
+            seconds=seconds,
+            per_address=per_address,
+            per_token=per_token,
+            burst=burst,
+        )
+        if (edges is None) != (tokens is None) or (edges is not None and nodes is None):
+            raise InputError(
+                "--edges, --tokens, --nodes",
+                rule="are all needed to answer owners from private edges",
+                got="some of them",
+                fix="Pass all three, or --nodes alone, or none.",
+            )
+        # Everything public is read and checked before the ledger hears of it.
+        listener = until.enter_context(closing(listening_socket(host, port)))
+        with output.progress.status("read"):
+            known = None if nodes is None else read_table(nodes, features)
+            table = None if known is None else known.table
+            held, seen = read_held(release, table=table)
+            owners, log = None, None
+            if edges is not None and tokens is not None and known is not None:
+                TokenStore(tokens).close()
+                edge_format = EdgeFormat(
+                    source_column=source_column,
+                    target_column=target_column,
+                    header=not no_header,
+                    ignore_columns=ignore_column,
+                )
+                beside = tokens.with_name(f"{tokens.name}.log") if access_log is None else access_log
+                owners, log = open_owners(edges, known, edge_format=edge_format, ledger=ledger, access_log=beside)
+                held.owners = owners
+        service = Service(
+            held=held,
+            folder=release,
+            seen=seen,
+            limits=limits,
+            tokens=tokens,
+            access_log=log,
+            origin=allow_origin,
+            log=Log(requests=log_requests and not quiet),
+        )
+        address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+        fields = {"address": address, "release": held.release, "me": owners is not None, "workers": workers}
+
+        def ready() -> None:
+            output.result(fields, f"Listening on {address} (release {held.release}). Stop with Ctrl+C.")
+
+        code = run_workers(service, listener, count=workers, proxies=behind_proxy, ready=ready)
+    raise typer.Exit(code)

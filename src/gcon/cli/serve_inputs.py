@@ -1,0 +1,57 @@
+"""What a service reads before it begins: the public node table, and private edges behind their gate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gcon.cli.source import EdgeFormat, ledger_beside
+from gcon.errors import InputError
+from gcon.interop.node_ids import NodeIds
+from gcon.interop.store_files import is_store, private_store
+from gcon.interop.tables import read_edges, read_node_features, read_nodes
+from gcon.privacy.boundary import Private
+from gcon.privacy.ledger_file import FileLedger
+from gcon.release.gate import OwnerAnswers
+from gcon.serve.access_log import AccessLog
+from gcon.serve.held import NodeTable, RowEdges
+
+PURPOSE = "a service answers node owners; every answer is in its access log"
+
+
+@dataclass(frozen=True, eq=False)
+class ReadTable:
+    """The node table, and its ids as files know them."""
+
+    table: NodeTable
+    ids: NodeIds
+
+
+def read_table(nodes: Path, features: Path | None) -> ReadTable:
+    """The public node table. One without labels or splits will do: then no page shows a confusion matrix."""
+    ids, matrix = read_node_features(nodes, features_path=features)
+    try:
+        labelled = read_nodes(nodes, features_path=features).nodes
+    except InputError:
+        labelled = None
+    rows = {str(name): row for row, name in enumerate(ids.tolist())}
+    return ReadTable(NodeTable(rows=rows, features=matrix, nodes=labelled), ids)
+
+
+def open_owners(
+    edges: Path, known: ReadTable, *, edge_format: EdgeFormat, ledger: Path | None, access_log: Path
+) -> tuple[OwnerAnswers[RowEdges], AccessLog]:
+    """Private edges behind their gate; that a service begins is recorded in the ledger.
+
+    Privacy:
+        The edges are wrapped on the way in. An edge store stays on the disk.
+    """
+    private: Private[RowEdges]
+    if is_store(edges):
+        private = private_store(edges, ids=known.ids)[0]
+    else:
+        private = read_edges(edges, ids=known.ids, **vars(edge_format))[0]
+    log = AccessLog(access_log)
+    target = ledger_beside(edges) if ledger is None else ledger
+    books = FileLedger(target, data_set=None if target.exists() else edges.stem)
+    return OwnerAnswers(private, ledger=books, log=log, purpose=PURPOSE), log

@@ -1,0 +1,87 @@
+"""`gcon serve tokens`: give the owner of a node a secret, list who has one, and take it back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gcon.cli import options
+from gcon.cli.output import Output
+from gcon.errors import InputError
+from gcon.interop.table_writer import placed_whole
+from gcon.interop.tables import read_node_features
+from gcon.interop.write_files import checked_target
+from gcon.serve.tokens import TokenFacts, TokenStore
+
+app = typer.Typer(no_args_is_help=True, help="Tokens of node owners: stored as hashes, expiring, revocable.")
+TokenFile = Annotated[Path, typer.Argument(help="The file of tokens; issue makes a new one.")]
+
+
+@app.command()
+def issue(
+    tokens: TokenFile,
+    nodes: Annotated[Path, typer.Option(help="The public node table; only its nodes can have owners.")],
+    out: Annotated[Path, typer.Option(help="CSV to write, readable by you alone: node, token. Hand out, then delete.")],
+    node: Annotated[list[str], typer.Option(help="Whose; repeat. By default all nodes of the table.")] = [],  # noqa: B006
+    days: Annotated[float, typer.Option(help="Until they expire.")] = 90.0,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Issue tokens, one a node. They can be seen in --out and never again; earlier ones stay valid.
+
+    Example: gcon serve tokens issue tokens.sqlite --nodes nodes.csv --out tokens.csv
+    """
+    with Output(as_json=json, quiet=quiet).reporting() as output:
+        checked_target(out, "out")
+        known = [str(entry) for entry in read_node_features(nodes)[0].tolist()]
+        unknown = [entry for entry in node if entry not in set(known)]
+        if unknown:
+            rule, fix = "must be in the node table", "Check the ids."
+            raise InputError("node", rule=rule, got=repr(unknown[0][:60]), fix=fix)
+        made = TokenStore(tokens, new=True).issue(node or known, days=days)
+        sheet = io.StringIO()
+        csv.writer(sheet, lineterminator="\n").writerows([("node", "token"), *made])
+        with placed_whole(out, owner_only=True) as file:
+            file.write(sheet.getvalue().encode())
+        fields: dict[str, object] = {"out": str(out), "issued": len(made), "days": days}
+        output.result(fields, f"Issued: {len(made)}. Written: {out}. Hand each to its owner, then delete the file.")
+
+
+@app.command("list")
+def show(tokens: TokenFile, json: options.Json = False, quiet: options.Quiet = False) -> None:
+    """List tokens by node: when they were issued, until when they hold, and whether they were taken back."""
+    with Output(as_json=json, quiet=quiet).reporting() as output:
+        facts = TokenStore(tokens).facts()
+        now = time.time()
+        lines = [f"{each.name}  {each.node}  {_state(each, now)}" for each in facts]
+        fields: dict[str, object] = {"tokens": [{**vars(each), "valid": each.valid(now)} for each in facts]}
+        output.result(fields, "\n".join(lines) or "No token was issued.")
+
+
+@app.command()
+def revoke(
+    tokens: TokenFile,
+    node: Annotated[str | None, typer.Option(help="All tokens of this node.")] = None,
+    name: Annotated[str | None, typer.Option(help="The token of this name (see list).")] = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Take tokens back; a running service refuses them from the next request on."""
+    with Output(as_json=json, quiet=quiet).reporting() as output:
+        count = TokenStore(tokens).revoke(node=node, name=name)
+        output.result({"revoked": count}, f"Revoked: {count}.")
+
+
+def _state(facts: TokenFacts, now: float) -> str:
+    if facts.revoked is not None:
+        return f"revoked {_day(facts.revoked)}"
+    return f"{'valid until' if facts.valid(now) else 'expired'} {_day(facts.expires)}"
+
+
+def _day(seconds: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))

@@ -1,0 +1,49 @@
+"""Who was answered from private edges, and when: one line an answer, written before the edges are read.
+
+A line is in the system's hands before its answer is computed, so a worker that is killed loses none. `flush` brings lines to the
+disk; the service does so every second. What was answered is not written: it depends on edges.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gcon.errors import InputError, LedgerError
+
+
+class AccessLog:
+    """A file of JSON lines that is only ever appended to, by any number of processes; readable by its owner only.
+
+    Args:
+        path: the file; a new one is made in a folder that exists.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._file = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            got = f"{path} ({type(error).__name__})"
+            raise InputError("access_log", rule="must be writable", got=got, fix="Choose another one.") from None
+        self._behind = False
+
+    def record(self, owner: str) -> None:
+        """One line. Raises where it cannot be written whole: then nothing is answered."""
+        line = (
+            json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "node": owner}).encode() + b"\n"
+        )
+        try:
+            written = os.write(self._file, line)
+        except OSError:
+            written = 0
+        if written != len(line):
+            raise LedgerError("The access log cannot be written, so nothing is answered. Is the disk full?")
+        self._behind = True
+
+    def flush(self) -> None:
+        """Bring all lines to the disk."""
+        if self._behind:
+            self._behind = False
+            os.fsync(self._file)

@@ -1,0 +1,206 @@
+"""`gcon serve` as people run it: several workers, kills, reloads and stops, with people asking all the time."""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from tests.serve.conftest import running
+
+from gcon.privacy.ledger_file import FileLedger
+
+
+class Asker(threading.Thread):
+    """Asks as an owner, over and over, each time on the connection of the last; counts answers that it got whole."""
+
+    def __init__(self, address, world, first):
+        super().__init__(daemon=True)
+        self.place, self.world, self.row = urlsplit(address).netloc, world, first
+        self.answered, self.failed, self.releases, self.ending = [], [], set(), threading.Event()
+
+    def run(self):
+        connection = http.client.HTTPConnection(self.place, timeout=20)
+        while not self.ending.is_set():
+            node = f"n{self.row % 80}"
+            self.row += 7
+            headers = {"authorization": f"Bearer {self.world.tokens[node]}", "content-type": "application/json"}
+            try:
+                connection.request("POST", "/me", json.dumps({"node": node}), headers)
+                answer = connection.getresponse()
+                content = json.loads(answer.read())
+                assert answer.status == 200, content
+                self.answered.append(node)
+                self.releases.add(content["release"])
+            except (OSError, http.client.HTTPException) as error:
+                self.failed.append(type(error).__name__)
+                connection.close()
+                time.sleep(0.02)
+        connection.close()
+
+
+def ask_for(address, world, seconds, meanwhile=lambda: None, askers=3):
+    """Let some people ask for a while; something happens in the middle of it."""
+    threads = [Asker(address, world, first) for first in range(askers)]
+    for thread in threads:
+        thread.start()
+    time.sleep(seconds / 2)
+    meanwhile()
+    time.sleep(seconds / 2)
+    for thread in threads:
+        thread.ending.set()
+    for thread in threads:
+        thread.join(30)
+    return threads
+
+
+def get(address, path):
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)
+    connection.request("GET", path)
+    try:
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
+@pytest.fixture(scope="module")
+def up(world, tmp_path_factory):
+    """Two workers, and a release folder that can be exchanged."""
+    folder = tmp_path_factory.mktemp("running")
+    (folder / "first").symlink_to(world.place / "moments")
+    (folder / "current").symlink_to("first")
+    with running(world, folder, "--workers", 2, kind=folder / "current") as service:
+        yield service
+
+
+def test_a_killed_worker_loses_no_logged_answer(world, up):
+    before = up.access_log.read_text().splitlines()
+    first = up.workers
+    assert len(first) == 2
+    threads = ask_for(up.address, world, 3, lambda: os.kill(first[0], signal.SIGKILL))
+    answered = sorted(node for thread in threads for node in thread.answered)
+    logged = sorted(json.loads(line)["node"] for line in up.access_log.read_text().splitlines()[len(before) :])
+    assert len(answered) > 50
+    left = list(logged)
+    for node in answered:
+        left.remove(node)  # every answer that anybody got is in the log
+    assert len(left) <= 2 * len(threads)  # and what else is there was on its way when the worker was killed
+    now = up.workers
+    assert len(now) == 2
+    assert first[0] not in now
+    assert first[1] in now
+    assert "worker lost" in up.errors.read_text()
+
+
+def test_a_new_release_is_taken_without_dropping_a_request(world, up, tmp_path):
+    folder = up.access_log.parent
+
+    def exchange():
+        (folder / "next").symlink_to(world.place / "paper")
+        os.replace(folder / "next", folder / "current")
+
+    threads = ask_for(up.address, world, 8, exchange)
+    assert [thread.failed for thread in threads] == [[], [], []]
+    releases = set().union(*(thread.releases for thread in threads))
+    assert len(releases) == 2
+    assert json.loads(get(up.address, "/health"))["release"] in releases
+    assert json.loads(get(up.address, "/statement"))["mechanism"] == "objective perturbation (GCON)"
+    # A broken one is refused, and the service goes on with what it has.
+    broken = tmp_path / "broken"
+    shutil.copytree(world.place / "moments", broken)
+    (broken / "model.safetensors").write_bytes(b"x")
+    (folder / "next").symlink_to(broken)
+    os.replace(folder / "next", folder / "current")
+    threads = ask_for(up.address, world, 4)
+    assert [thread.failed for thread in threads] == [[], [], []]
+    assert json.loads(get(up.address, "/statement"))["mechanism"] == "objective perturbation (GCON)"
+    assert "reload refused" in up.errors.read_text()
+    page = get(up.address, "/metrics")
+    assert 'gcon_reloads_total{outcome="taken"}' in page
+    assert 'gcon_reloads_total{outcome="refused"}' in page
+
+
+def test_counts_are_those_of_all_workers(world, up):
+    def count():
+        lines = [line for line in get(up.address, "/metrics").splitlines() if 'route="/me",status="200"' in line]
+        return float(lines[0].split()[-1])
+
+    before = count()
+    threads = ask_for(up.address, world, 1)
+    assert count() - before == sum(len(thread.answered) for thread in threads)
+
+
+def test_the_log_names_nobody(world, up):
+    ask_for(up.address, world, 1)
+    lines = [json.loads(line) for line in up.errors.read_text().splitlines()]
+    assert any(line["event"] == "request" and line["route"] == "/me" for line in lines)
+    for line in lines:
+        if line["event"] == "request":
+            assert set(line) <= {"time", "event", "route", "status", "milliseconds"}
+            assert ("milliseconds" in line) == (line["route"] != "/me")
+    text = up.errors.read_text()
+    assert not any(token in text for token in world.tokens.values())
+    assert '"n3"' not in text
+
+
+def test_the_ledger_knows_that_a_service_answers(up):
+    entries = FileLedger(up.access_log.parent / "ledger").entries()
+    assert [entry.request.kind for entry in entries] == ["delivery"]
+    assert "service" in entries[0].request.purpose
+
+
+def test_a_stop_finishes_what_was_begun(world, tmp_path):
+    with running(world, tmp_path, kind="paper") as service:
+        threads = ask_for(service.address, world, 2, service.stop)
+        answered = [node for thread in threads for node in thread.answered]
+        logged = service.access_log.read_text().splitlines()
+        assert service.process.returncode == 0
+        assert len(answered) == len(logged) > 20
+        assert not Path(f"/proc/{service.process.pid}").exists() or service.process.poll() is not None
+
+
+def test_wrong_calls(world, run, tmp_path):
+    release, files = (
+        world.place / "moments",
+        ["--nodes", world.place / "nodes.csv", "--edges", world.place / "edges.csv"],
+    )
+    tokens = ["--tokens", world.place / "tokens.sqlite", "--ledger", tmp_path / "ledger"]
+    for arguments, code, words in (
+        ([tmp_path / "nothing"], 6, "missing"),
+        ([release, *files], 2, "--tokens"),
+        ([release, *files[2:], *tokens], 2, "--nodes"),
+        ([release, *files, *tokens[2:], "--tokens", tmp_path / "none"], 2, "tokens"),
+        ([release, "--host", "256.1.1.1"], 2, "host"),
+        ([release, "--most-bytes", 0], 2, "most_bytes"),
+        ([release, "--seconds", "nan"], 2, "seconds"),
+        ([release, "--port", 70_000], 2, "port"),
+        ([release, *files[:1], tmp_path / "no.csv"], 2, "no.csv"),
+    ):
+        got, _, said = run("serve", *arguments)
+        assert (got, words in said) == (code, True), (arguments, said)
+    assert not (tmp_path / "ledger").exists()
+    assert not (tmp_path / "none").exists()
+
+
+def test_tokens_from_the_command_line(world, run, tmp_path):
+    file, out = tmp_path / "tokens.sqlite", tmp_path / "tokens.csv"
+    nodes = ["--nodes", world.place / "nodes.csv"]
+    code, said, _ = run(
+        "serve", "tokens", "issue", file, *nodes, "--node", "n3", "--node", "n4", "--out", out, "--json"
+    )
+    assert (code, json.loads(said)["issued"]) == (0, 2)
+    lines = out.read_text().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["node", "n3", "n4"]
+    assert out.stat().st_mode & 0o077 == 0
+    listed = json.loads(run("serve", "tokens", "list", file, "--json")[1])["tokens"]
+    assert [(each["node"], each["valid"]) for each in listed] == [("n3", True), ("n4", True)]
+    assert run("serve", "tokens", "revoke", file, "--node", "n3", "--quiet")[0] == 0
+    assert "revoked" in run("serve", "tokens", "list", file)[1]
+    assert run("serve", "tokens", "issue", file, *nodes, "--node", "stranger", "--out", tmp_path / "x.csv")[0] == 2
+    assert not (tmp_path / "x.csv").exists()
+    assert run("serve", "tokens", "revoke", tmp_path / "no", "--node", "n3")[0] == 2

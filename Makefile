@@ -7,10 +7,11 @@ BROWSER_STAMP := $(VENV)/.installed-browser
 DOCS_STAMP := $(VENV)/.installed-docs
 FUZZ_STAMP := $(VENV)/.installed-fuzz
 TRITON_STAMP := $(VENV)/.installed-triton
+SERVICE_STAMP := $(VENV)/.installed-service
 GPU_PYTHON ?= python3
 MINUTES ?= 10
 
-.PHONY: setup demo test test-browser test-triton test-gpu lint types imports unit format experiments benchmarks docs audit-deps fuzz clean
+.PHONY: setup demo test test-browser test-triton test-service test-gpu lint types imports unit format experiments benchmarks docs audit-deps fuzz clean
 
 setup: $(STAMP)
 
@@ -59,6 +60,14 @@ test-triton: $(TRITON_STAMP)
 $(TRITON_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[triton]"
 	touch $(TRITON_STAMP)
+
+# Ten thousand requests made up from the service's own schema, by schemathesis.
+test-service: $(SERVICE_STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests_service
+
+$(SERVICE_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[schema]"
+	touch $(SERVICE_STAMP)
 
 # On a machine with a GPU, with whatever torch is there: the kernels against the reference, and training on both devices.
 test-gpu:

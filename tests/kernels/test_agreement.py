@@ -116,6 +116,25 @@ def test_threads_have_the_same_bits(threads, monkeypatch):
     assert torch.equal(step_of(multiply_numba, edges, current, origin, WALKS[1]), expected)
 
 
+@pytest.mark.parametrize(("stripe", "together"), [(1, 1), (7, 5), (64, 1000), (10**6, 16)])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_stripes_have_the_same_bits(edges, width, stripe, together, monkeypatch):
+    """Walks of gigabytes are read in stripes: here of a few nodes, some rows at a time."""
+    monkeypatch.setattr(multiply_numba, "stripes_of", lambda *_: (stripe, together))
+    for current in (state(edges.num_nodes, width, 1), state(edges.num_nodes, width, 0, extreme=True)):
+        origin = state(edges.num_nodes, width, 2)
+        expected = expected_step(edges, current, origin, WALKS[1])
+        assert torch.equal(step_of(multiply_numba, edges, current, origin, WALKS[1]), expected)
+
+
+def test_stripes_are_for_walks_that_lie_far_apart():
+    far = torch.empty(25_000_000, 16, dtype=torch.int64, device="meta")
+    assert multiply_numba.stripes_of(25_000_000, 10**9, far) == (2**20, 2**17)
+    assert multiply_numba.stripes_of(100_000, 4_000_000, far) is None  # few rows at a time
+    assert multiply_numba.stripes_of(25_000_000, 10**8, far) is None  # few neighbours: nothing to share
+    assert multiply_numba.stripes_of(2_500_000, 10**8, far[:2_500_000]) is None  # not far apart
+
+
 def test_pieces_with_very_many_neighbours_are_divided(monkeypatch):
     """Row pointers of 32 bits hold 2^31 neighbours: with a limit of 50 the same happens on a small graph."""
     monkeypatch.setattr(multiply_torch, "_ENTRIES", 50)

@@ -1,0 +1,50 @@
+"""Requests made up from the schema of the service, valid and broken: no server error, and only answers that it describes."""
+
+import pytest
+import requests
+from hypothesis import HealthCheck, given, settings
+from schemathesis import GenerationMode
+from schemathesis.checks import CHECKS, load_all_checks
+from tests_service.conftest import SENT
+
+load_all_checks()
+CASES = 2_500  # of each kind for each operation with a body; the others have nothing to vary
+CHECKED = [
+    CHECKS.get_one(name)
+    for name in (
+        "not_a_server_error",
+        "status_code_conformance",
+        "content_type_conformance",
+        "response_schema_conformance",
+        "response_headers_conformance",
+        "negative_data_rejection",
+    )
+]
+VALID, BROKEN = GenerationMode.POSITIVE, GenerationMode.NEGATIVE
+OPERATIONS = [("GET", path, VALID) for path in ("/statement", "/card", "/health", "/metrics")]
+OPERATIONS += [("POST", path, mode) for path in ("/predict", "/me") for mode in (VALID, BROKEN)]
+
+
+@pytest.fixture(scope="module")
+def session():
+    with requests.Session() as session:
+        yield session
+
+
+def test_the_list_is_the_whole_schema(service_schema):
+    known = {(each.ok().method.upper(), each.ok().path) for each in service_schema.get_all_operations()}
+    assert known == {(method, path) for method, path, _ in OPERATIONS}
+
+
+@pytest.mark.parametrize(("method", "path", "mode"), OPERATIONS)
+def test_whatever_is_sent(service_schema, session, method, path, mode):
+    operation = service_schema[path][method]
+
+    @settings(max_examples=CASES, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def send(case):
+        response = case.call(session=session)
+        SENT[f"{method} {path}", response.status_code] += 1
+        case.validate_response(response, checks=CHECKED)
+
+    send()

@@ -7,25 +7,33 @@
 | text                | what the block before printed: every line must be in it, in order; `…` stands for anything        |
 | toml, json, csv     | parsed; with title="NAME" also written to that file                                               |
 
+A command that ends with `&` is a service: it prints what it says until it listens, and ends with `kill %1` or with its page. The
+address 127.0.0.1:8000 stands for a free port. Where there is no curl, `curl.py` stands in for it.
+
 Any other language fails, and so does none. Long work is tried, not run: `make TARGET` with -n, scripts with --help.
 """
 
 import contextlib
 import csv
+import http.server
 import io
 import json
 import os
 import re
 import runpy
 import shlex
+import shutil
+import socket
 import subprocess
 import sys
+import threading
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import typer
+from tests.docs import curl
 
 from gcon.cli import app as cli
 
@@ -33,6 +41,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 FENCE = re.compile(r"^\s*(```+|~~~+)(.*)$")
 EXIT_CODE = re.compile(r"#.*\bexit code (\d+)\s*$")
+SERVICE = "127.0.0.1:8000"  # where pages ask a service
+PROGRAMS = Path(sys.prefix) / "bin"
+CURL = Path(__file__).with_name("curl.py")
 SHELL_ONLY = set("|&;<>$`*?(){}~")  # what only a shell understands
 
 
@@ -70,6 +81,11 @@ def commands(block):
             yield line.strip(), int(code[1]) if code else 0
 
 
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return taken.getsockname()[1]
+
+
 @dataclass
 class Runner:
     """One page in one folder."""
@@ -78,8 +94,11 @@ class Runner:
     patch: pytest.MonkeyPatch
     names: dict = field(default_factory=lambda: {"__name__": "__main__"})
     printed: str | None = None
+    port: int = field(default_factory=free_port)
+    service: subprocess.Popen | None = None
 
     def run(self, block):
+        block.text = block.text.replace(SERVICE, SERVICE.replace("8000", str(self.port)))
         runners = {
             "python": self.python,
             "bash": self.shell,
@@ -111,16 +130,56 @@ class Runner:
             return dry_run(words[1:])
         if is_long_work(words):
             return ask_for_help(words)
+        if words[-1] == "&":
+            return self.start(command)
+        if words == ["kill", "%1"]:
+            return self.stop(), ""
         if words[0] == "gcon" and not SHELL_ONLY & set("".join(words)):
             return self.gcon(words)
-        programs = Path(sys.prefix) / "bin"
         here = ROOT if ".venv/" in command else self.folder
-        line = command.replace(".venv/bin/", f"{programs}/")
-        environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+        line = command.replace(".venv/bin/", f"{PROGRAMS}/")
         done = subprocess.run(
-            ["bash", "-c", line], cwd=here, env=environment, capture_output=True, text=True, check=False
+            ["bash", "-c", line], cwd=here, env=self.environment(), capture_output=True, text=True, check=False
         )
         return done.returncode, done.stdout + done.stderr
+
+    def environment(self):
+        """With our programs first, and with a curl in the end."""
+        folders = [str(PROGRAMS), os.environ["PATH"]]
+        if shutil.which("curl") is None:
+            stand_in = self.folder / ".programs" / "curl"
+            stand_in.parent.mkdir(exist_ok=True)
+            stand_in.write_text(f"#!{sys.executable}\n{CURL.read_text()}")
+            stand_in.chmod(0o755)
+            folders.append(str(stand_in.parent))
+        return os.environ | {"PATH": os.pathsep.join(folders)}
+
+    def start(self, command):
+        """A service in the background, on the page's port; back when it listens, or when it has ended."""
+        assert self.service is None, "one service at a time"
+        line = f"exec {command.rstrip(' &')} --port {self.port}"
+        self.service = subprocess.Popen(
+            ["bash", "-c", line],
+            cwd=self.folder,
+            env=self.environment() | {"OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        said = ""
+        for part in iter(self.service.stdout.readline, ""):
+            said += part
+            if part.startswith("Listening"):
+                return 0, said
+        return self.stop() or 1, said
+
+    def stop(self):
+        """End the service as `kill %1` does; gives its exit code."""
+        assert self.service is not None, "no service is running"
+        service, self.service = self.service, None
+        service.terminate()
+        service.communicate(timeout=60)
+        return service.returncode
 
     def gcon(self, words):
         """In this process: starting Python and torch for every command would take most of the time."""
@@ -193,7 +252,10 @@ def runner(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("GCON_DATA", raising=False)  # what a page shows needs no data set
-    return Runner(tmp_path, monkeypatch)
+    page = Runner(tmp_path, monkeypatch)
+    yield page
+    if page.service is not None:
+        page.stop()
 
 
 def name_of(page):
@@ -220,8 +282,9 @@ def spans(start):
 def test_commands_in_running_text_name_verbs_and_options_that_exist(command):
     verb, (_, *words) = typer.main.get_command(cli.app), shlex.split(command)
     while words and hasattr(verb, "commands"):
-        assert words[0] in verb.commands, command
-        verb = verb.commands[words.pop(0)]
+        name = words.pop(0) if words[0] in verb.commands else "run"  # gcon serve RELEASE is gcon serve run RELEASE
+        assert name in verb.commands, command
+        verb = verb.commands[name]
     known = {name for parameter in verb.params for name in (*parameter.opts, *parameter.secondary_opts)}
     for word in words:
         assert not word.startswith("-") or word in known | {"--help"}, command
@@ -258,6 +321,38 @@ class TestTheRunnerItself:
             runner.run(block)
         with pytest.raises((AssertionError, tomllib.TOMLDecodeError)):
             runner.run(last)
+
+    def test_a_service_that_does_not_start_fails(self, runner):
+        (block,) = blocks("```bash\ngcon serve no-such-folder &\n```")
+        with pytest.raises(AssertionError, match="no-such-folder"):
+            runner.run(block)
+        assert runner.service is None
+
+    def test_a_service_is_started_and_stopped(self, tmp_path, monkeypatch):
+        page = Runner(tmp_path, monkeypatch)
+        started = "import signal, sys; signal.signal(15, lambda *_: sys.exit(3)); print('Listening', flush=True); signal.pause()"
+        (tmp_path / "service.py").write_text(started)
+        code, said = page.command(f"{sys.executable} service.py &")
+        assert (code, said) == (0, "Listening\n")
+        assert page.command("kill %1") == (3, "")
+
+    def test_the_stand_in_for_curl(self, runner, tmp_path, capsys):
+        class Echo(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.send_response(401)
+                self.end_headers()
+                self.wfile.write(self.headers["x"].encode() + self.rfile.read(int(self.headers["content-length"])))
+
+            def log_message(self, *_):
+                pass
+
+        (tmp_path / "headers").write_text("x: y\n")
+        with http.server.HTTPServer(("127.0.0.1", 0), Echo) as server:
+            threading.Thread(target=server.handle_request, daemon=True).start()
+            address = f"http://127.0.0.1:{server.server_port}/"
+            assert curl.main(["-s", "-H", f"@{tmp_path / 'headers'}", "--json", "{}", address]) == 0
+        assert capsys.readouterr().out == "y{}"
+        assert curl.main(["-s", f"http://127.0.0.1:{free_port()}/"]) == 7
 
     def test_a_fence_must_be_closed(self):
         with pytest.raises(AssertionError):

@@ -22,10 +22,11 @@ from gcon.privacy.ledger import MemoryLedger
 from gcon.release.gate import OwnerAnswers
 from gcon.release.store import save_release
 from gcon.serve.access_log import AccessLog
-from gcon.serve.app import Service, application
+from gcon.serve.app import application
 from gcon.serve.held import NodeTable, read_held
 from gcon.serve.logs import Log
 from gcon.serve.settings import Limits
+from gcon.serve.state import Service
 from gcon.serve.tokens import TokenStore
 
 NODES = 80

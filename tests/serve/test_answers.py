@@ -99,7 +99,7 @@ def test_what_cannot_be_logged_is_not_answered(world, service, call, monkeypatch
 
 
 def test_a_failure_inside_tells_nothing(world, service, call, monkeypatch):
-    monkeypatch.setattr(service.held, "_answer_block", lambda block: 1 / (len(block.columns) * 0))
+    monkeypatch.setattr(service.held, "_of_one", lambda row, neighbours: 1 / (len(neighbours) * 0))
     status, _, body = call.me("n3", world.tokens["n3"])
     assert (status, json.loads(body)["error"]) == (500, "withheld")
     assert b"division" not in body

@@ -84,10 +84,10 @@ def run(
             import torch
 
             from gcon.cli.serve_inputs import open_owners, read_table
-            from gcon.serve.app import Service
             from gcon.serve.held import read_held
             from gcon.serve.logs import Log
             from gcon.serve.settings import Limits
+            from gcon.serve.state import Service
             from gcon.serve.tokens import TokenStore
             from gcon.serve.workers import listening_socket, run_workers
         except ModuleNotFoundError as error:

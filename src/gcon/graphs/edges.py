@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.errors import InputError
@@ -48,15 +49,18 @@ class EdgeList(LocalEdges):
             self._elsewhere[device] = RowBlock(nodes, self.row_pointers, self.columns, self.num_nodes).to(device)
         yield self._elsewhere[device]
 
-    def block(self, nodes: slice) -> RowBlock:
-        """The neighbours of consecutive nodes by themselves."""
-        pointers = self.row_pointers[nodes.start : nodes.stop + 1]
-        first, last = int(pointers[0]), int(pointers[-1])
-        return RowBlock(nodes, pointers - first, self.columns[first:last], self.num_nodes)
-
     def neighbours(self, node: int) -> Tensor:
         """The ids that one node shares an edge with."""
-        return self.block(slice(node, node + 1)).columns.long()
+        return self.columns[int(self.row_pointers[node]) : int(self.row_pointers[node + 1])].long()
+
+    @cached_property
+    def _arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int32 | np.int64]]:
+        return self.row_pointers.numpy(), self.columns.numpy()
+
+    def neighbour_array(self, node: int) -> NDArray[np.int32 | np.int64]:
+        """The same as an array, without a copy: for many single questions."""
+        pointers, columns = self._arrays
+        return columns[pointers[node] : pointers[node + 1]]
 
     def edge_index(self) -> Tensor:
         """Both directions of every edge as PyG's 2 x 2|E| matrix."""

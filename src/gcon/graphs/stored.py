@@ -111,6 +111,11 @@ class StoredEdges(LocalEdges):
         """The ids that one node shares an edge with."""
         return self.block(slice(node, node + 1)).columns.long()
 
+    def neighbour_array(self, node: int) -> NDArray[np.int32 | np.int64]:
+        """The same as an array, as it is stored."""
+        found: NDArray[np.int32 | np.int64] = self.block(slice(node, node + 1)).columns.numpy()
+        return found
+
     def load(self) -> EdgeList:
         """All of it in memory: for what cannot work block by block."""
         columns = torch.empty(self.header.num_entries, dtype=_torch_type(self._type))

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.graphs.rows import row_slices
@@ -72,7 +75,7 @@ def what_all_say(answers: Tensor, homophily: float, shares: Tensor | None = None
         return torch.empty(0, 0, dtype=torch.int64), _answers_alone
     shares = answers.mean(dim=0) if shares is None else shares
     alike = above_chance(homophily, classes) >= 0
-    unit = 2.0 ** ((len(answers) - 1).bit_length() - 51)  # numbers are at most 1: all together are below 2^52 units
+    unit = _unit(len(answers))
     said = torch.empty(len(answers), 2 * classes if alike else classes, dtype=torch.int64)
     for rows in row_slices(len(answers)):
         told = messages(answers[rows], homophily, shares)
@@ -93,6 +96,40 @@ def _score_block(block: RowBlock, said: Tensor, answers: Tensor, *, unit: float,
         weight = (1 - _OWN_WEIGHT) / (block.degrees.to(torch.float64) + 1)[:, None]
         around = weight * (sums[:, classes:] + own) + _OWN_WEIGHT * own
         out.add_(around.clamp_min_(_SMALLEST).log_())
+
+
+def row_scores(answers: Tensor, homophily: float, shares: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:
+    """The same scores for one node at a time, from its row and its neighbours: for a service, where every call counts.
+
+    What reads no edge is computed now. Sums are the same whole numbers; logarithms may differ from torch's in the last bit.
+
+    Args: those of `messages`; the answers are float64, of all nodes of a graph.
+
+    Privacy:
+        The function is called inside a gate, or with neighbours that somebody named.
+    """
+    classes, known = answers.shape[1], answers.numpy()
+    own_scores = np.log(np.maximum(known, _SMALLEST))
+    if not tells(homophily, classes):
+        return lambda row, _: own_scores[row]
+    whole, _ = what_all_say(answers, homophily, shares)
+    said, unit, alike = whole.numpy(), _unit(len(known)), whole.shape[1] > classes
+
+    def scores(row: int, neighbours: NDArray[Any]) -> NDArray[np.float64]:
+        sums = said[neighbours].sum(axis=0).astype(np.float64) * unit
+        found: NDArray[np.float64] = own_scores[row] + sums[:classes]
+        if alike:
+            weight = (1 - _OWN_WEIGHT) / (len(neighbours) + 1)
+            around = weight * (sums[classes:] + known[row]) + _OWN_WEIGHT * known[row]
+            found += np.log(np.maximum(around, _SMALLEST))
+        return found
+
+    return scores
+
+
+def _unit(num_nodes: int) -> float:
+    """Numbers are at most 1: those of all nodes together are below 2^52 units."""
+    return float(2.0 ** ((num_nodes - 1).bit_length() - 51))
 
 
 def scores_on_public_graph(answers: Tensor, edges: Edges, homophily: float, shares: Tensor) -> Tensor:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.encode.encoder import Encoder
@@ -14,7 +17,7 @@ from gcon.graphs.nodes import features_fingerprint
 from gcon.graphs.rows import BATCH_ROWS, mean_row, row_slices
 from gcon.graphs.source import Edges, RowBlock
 from gcon.losses.convex import loss_by_name
-from gcon.predict.evidence import scores_on_public_graph, scores_with_own_edges, what_all_say
+from gcon.predict.evidence import row_scores, scores_on_public_graph, scores_with_own_edges
 from gcon.predict.predictions import Access
 from gcon.propagate.fixed_point import Walk, column_units, real_numbers, whole_numbers
 from gcon.propagate.multiply import walk_step
@@ -62,11 +65,13 @@ class Scorer(ABC):
         return self.own_edges_of_rows(start, edges)(slice(0, len(start)))
 
     @abstractmethod
-    def own_edges_of_block(self, start: Tensor) -> Callable[[RowBlock], Tensor]:
-        """The same scores from a few nodes' neighbours alone; what concerns all nodes is computed now, without an edge.
+    def own_edges_of_one(self, start: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:
+        """Probabilities of one node at a time, from its row and the rows of its neighbours; the same as `own_edges` gives.
+
+        What concerns all nodes is computed now, without an edge. For a service, where the overhead of a call counts.
 
         Privacy:
-            Called inside a gate, or with neighbours that somebody sent.
+            The function is called inside a gate, or with neighbours that somebody named.
         """
 
     @abstractmethod
@@ -131,16 +136,20 @@ class _PaperScorer(Scorer):
         block = propagate(edges, self._of_all(start, edges), self._one_hop)
         return lambda rows: self._from_block(block[rows], start[rows])
 
-    def own_edges_of_block(self, start: Tensor) -> Callable[[RowBlock], Tensor]:
+    def own_edges_of_one(self, start: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:
         units, walk = column_units(start), Walk(restart=self._one_hop.restart, clip=self._one_hop.clip)
         numbers, scale = whole_numbers(start, units), 1 / units
 
-        def scores(block: RowBlock) -> Tensor:
-            moved = numbers.new_empty(len(block.row_pointers) - 1, numbers.shape[1])
+        def shares(row: int, neighbours: NDArray[Any]) -> NDArray[np.float64]:
+            columns, moved = torch.from_numpy(neighbours), numbers.new_empty(1, numbers.shape[1])
+            block = RowBlock(slice(row, row + 1), torch.tensor([0, len(neighbours)]), columns, len(start))
             walk_step(block, numbers, start, scale, walk=walk, out=moved)
-            return self._from_block(real_numbers(moved, units), start[block.nodes])
+            found: NDArray[np.float64] = self.probabilities(
+                self._from_block(real_numbers(moved, units), start[row : row + 1])
+            )[0].numpy()
+            return found
 
-        return scores
+        return shares
 
     def public_graph(self, start: Tensor, edges: Edges) -> Tensor:
         return propagate(edges, self._of_all(start, edges), self._schemes) @ self._weights
@@ -202,16 +211,17 @@ class AnswersScorer(Scorer):
         scores = scores_with_own_edges(start, edges, self._homophily, self._shares)
         return lambda rows: _TRUST * scores[rows]
 
-    def own_edges_of_block(self, start: Tensor) -> Callable[[RowBlock], Tensor]:
+    def own_edges_of_one(self, start: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:
         """The same evidence, from the messages of all nodes."""
-        said, work = what_all_say(start, self._homophily, self._shares)
+        of_row = row_scores(start, self._homophily, self._shares)
 
-        def scores(block: RowBlock) -> Tensor:
-            found = start.new_empty(len(block.row_pointers) - 1, start.shape[1])
-            work(block, said, start, out=found)
-            return _TRUST * found
+        def shares(row: int, neighbours: NDArray[Any]) -> NDArray[np.float64]:
+            scores = _TRUST * of_row(row, neighbours)
+            raised: NDArray[np.float64] = np.exp(scores - scores.max())
+            raised /= raised.sum()
+            return raised
 
-        return scores
+        return shares
 
     def public_graph(self, start: Tensor, edges: Edges) -> Tensor:
         """The same, and answers from further away."""

@@ -7,20 +7,19 @@ whoever is being answered keeps the old one to the end.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from gcon.errors import InputError, ReleaseFormatError
+from gcon.errors import AccessRefusedError, InputError, ReleaseFormatError
 from gcon.graphs.edges import EdgeList, public_edges
 from gcon.graphs.nodes import PublicNodes
-from gcon.graphs.source import RowBlock
 from gcon.graphs.stored import StoredEdges
-from gcon.predict.predictions import Predictions
-from gcon.predict.scored import predictions_from
 from gcon.predict.scorers import Scorer, scorer_of
 from gcon.release.gate import OwnerAnswers
 from gcon.release.published import PublishedModel
@@ -29,6 +28,7 @@ from gcon.release.strict import RELEASE
 
 RowEdges = EdgeList | StoredEdges
 Signature = tuple[int, int, int]
+Shares = NDArray[np.float64]  # probabilities of the classes
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -66,57 +66,48 @@ class Held:
     ) -> None:
         self.model, self.release, self.table, self.owners = model, release, table, owners
         self._scorer: Scorer = scorer_of(model)
-        self._none: Tensor | None = None
         if table is not None:
             model.encoder.check(table.features)
+            self._alone = self._scorer.start(table.features, "none")
             self._start = self._scorer.start(table.features, "own-edges")
-            self._block_scores: Callable[[RowBlock], Tensor] = self._scorer.own_edges_of_block(self._start)
-            self._none = self._scorer.start(table.features, "none")
-            for kind in (torch.int32, torch.int64):  # kernels are compiled now, and not while the first person waits
-                self._answer_block(_block(0, torch.zeros(1, dtype=kind), len(self._start)))
+            self._of_one = self._scorer.own_edges_of_one(self._start)
+            for kind in (np.int32, np.int64):  # kernels are compiled now, and not while the first person waits
+                self._of_one(0, np.zeros(1, dtype=kind))
 
-    def without_edges(self, *, row: int | None = None, features: Tensor | None = None) -> Predictions:
-        """Access `none`: from a row of the table, or from features."""
-        known = row is not None and self._none is not None
-        start = self._none[row : row + 1] if known else self._start_of(features, "none")  # type: ignore[index, operator]
-        return predictions_from(self.model, self._scorer, self._scorer.without_edges(start), access="none")
+    def without_edges(self, person: int | Tensor) -> Shares:
+        """Access `none`: a row of the table, or features."""
+        start = (
+            self._alone[person : person + 1] if isinstance(person, int) else self._scorer.start(person[None], "none")
+        )
+        return _shares(self._scorer.probabilities(self._scorer.without_edges(start)))
 
-    def from_rows(self, row: int, neighbours: Sequence[int]) -> Predictions:
-        """Access `own-edges`, from neighbours that she named: rows of the table."""
-        columns = torch.tensor(sorted(neighbours), dtype=torch.int64)
-        return self._answer_block(_block(row, columns, len(self._start)))
+    def from_rows(self, rows: Sequence[int]) -> Shares:
+        """Access `own-edges`, from people that she named: rows of the table, herself first."""
+        return self._of_one(rows[0], np.array(rows[1:], dtype=np.int64))
 
-    def from_features(self, people: Sequence[int | Tensor]) -> Predictions:
+    def from_people(self, people: Sequence[int | Tensor]) -> Shares:
         """Access `own-edges`, from what she sent: herself first, everybody as a row of the table or as features."""
-        sent = [person for person in people if isinstance(person, Tensor)]
-        encoded = iter(self._start_of(torch.stack(sent), "own-edges") if sent else ())
+        sent = self._scorer.start(torch.stack([each for each in people if isinstance(each, Tensor)]), "own-edges")
+        encoded = iter(sent)
         start = torch.stack([next(encoded) if isinstance(each, Tensor) else self._start[each] for each in people])
         others = torch.arange(1, len(people))
         star = public_edges(torch.stack([torch.zeros_like(others), others]), len(people))
-        scores = self._scorer.own_edges(start, star)[:1]
-        return predictions_from(self.model, self._scorer, scores, access="own-edges")
+        return _shares(self._scorer.probabilities(self._scorer.own_edges(start, star)[:1]))
 
-    def for_owner(self, row: int, owner: str) -> Predictions:
+    def for_owner(self, row: int, owner: str) -> Shares:
         """Access `own-edges`, from the private row of a node. Who asks must have been checked before.
 
         Privacy:
             Through the gate: logged first, and computed from the edges of this node alone.
         """
-        assert self.owners is not None
-        return self.owners.answer(lambda edges: self._answer_block(edges.block(slice(row, row + 1))), owner=owner)
-
-    def _answer_block(self, block: RowBlock) -> Predictions:
-        return predictions_from(self.model, self._scorer, self._block_scores(block), access="own-edges")
-
-    def _start_of(self, features: Tensor | None, access: str) -> Tensor:
-        assert features is not None
-        rows = features.reshape(-1, features.shape[-1])
-        self.model.encoder.check(rows)
-        return self._scorer.start(rows, "none" if access == "none" else "own-edges")
+        if self.owners is None:
+            raise AccessRefusedError("This service holds no edges.")
+        return self.owners.answer(lambda edges: self._of_one(row, edges.neighbour_array(row)), owner=owner)
 
 
-def _block(row: int, columns: Tensor, num_nodes: int) -> RowBlock:
-    return RowBlock(slice(row, row + 1), torch.tensor([0, len(columns)]), columns, num_nodes)
+def _shares(probabilities: Tensor) -> Shares:
+    found: Shares = probabilities[0].to(torch.float64).numpy()
+    return found
 
 
 def read_held(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
-from gcon.predict.predictions import Access, Predictions, audience_of, promise_under, why_no_promise
+import numpy as np
+from numpy.typing import NDArray
+
+from gcon.predict.predictions import Access, audience_of, promise_under, why_no_promise
 from gcon.release.published import PublishedModel
 
 SENT = (
@@ -42,11 +45,11 @@ class AnswerWords:
         }
         self._most = 64 + max(map(len, self._keys)) + sum(len(key) + _NUMBER + 4 for key in self._keys)
 
-    def __call__(self, found: Predictions, used: str) -> bytes:
+    def __call__(self, shares: NDArray[np.float64], used: str) -> bytes:
         """The answer. One from held edges has the same length for everybody: who watches the line learns nothing from it."""
-        numbers = found.probabilities[0].tolist()
-        shares = ", ".join(f"{key}: {number!r}" for key, number in zip(self._keys, numbers, strict=True))
-        text = f'{{"label": {self._keys[int(found.classes[0])]}, "probabilities": {{{shares}}}, '
+        numbers = shares.tolist()
+        listed = ", ".join([f"{key}: {number!r}" for key, number in zip(self._keys, numbers, strict=True)])
+        text = f'{{"label": {self._keys[numbers.index(max(numbers))]}, "probabilities": {{{listed}}}, '
         return (text.ljust(self._most) if used is HELD else text).encode() + self._tails[used]
 
     def _tail(self, access: Access, used: str) -> bytes:

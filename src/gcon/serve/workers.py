@@ -15,7 +15,8 @@ from contextlib import suppress
 from types import FrameType
 
 from gcon.errors import InputError
-from gcon.serve.app import Service, application
+from gcon.serve.app import application
+from gcon.serve.state import Service
 
 _SHORT, _MOST_SHORT = 2.0, 5  # a worker that lives no longer than that is not replaced more often than that
 

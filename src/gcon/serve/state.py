@@ -1,0 +1,74 @@
+"""What all handlers of a worker share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gcon.release.card import model_card
+from gcon.release.layout import canonical
+from gcon.serve.access_log import AccessLog
+from gcon.serve.held import Held, Signature
+from gcon.serve.limits import RateLimit
+from gcon.serve.logs import Log
+from gcon.serve.metrics import Metrics
+from gcon.serve.settings import Limits
+from gcon.serve.words import AnswerWords
+from gcon.site.build import site_pages
+
+
+@dataclass(eq=False, kw_only=True)
+class Service:
+    """A service; `held` is exchanged when a new release comes.
+
+    Attributes:
+        held: the release that answers now.
+        folder: where the next one will be put.
+        seen: tells whether it is there.
+        limits: public numbers.
+        tokens: where the tokens of owners are kept; opened by every worker for itself.
+        access_log: of answers from private edges.
+        origin: another site whose pages may ask this service.
+        log: lines about the service.
+    """
+
+    held: Held
+    folder: Path
+    seen: Signature
+    limits: Limits = field(default_factory=Limits)
+    tokens: Path | None = None
+    access_log: AccessLog | None = None
+    origin: str | None = None
+    log: Log = field(default_factory=Log)
+
+    def __post_init__(self) -> None:
+        burst = self.limits.burst
+        self.by_address = RateLimit(per_minute=self.limits.per_address, burst=burst)
+        self.by_token = RateLimit(per_minute=self.limits.per_token, burst=burst)
+        self.metrics = Metrics()
+        self.faces = Faces(self.held)
+
+    def take(self, held: Held, seen: Signature) -> None:
+        """Put a new release in the place of the old one."""
+        self.faces, self.held, self.seen = Faces(held), held, seen
+
+
+class Faces:
+    """Everything that a release says without being asked a question: made once."""
+
+    def __init__(self, held: Held) -> None:
+        model, table = held.model, held.table
+        statement = model.statement()
+        self.words = AnswerWords(model, held.release)
+        self.statement = canonical({**statement.fields, "sentences": list(statement.sentences)})
+        self.card = model_card(model).encode()
+        self.pages = {
+            name: text.encode()
+            for name, text in site_pages(
+                model,
+                nodes=None if table is None else table.nodes,
+                service="",
+                me=held.owners is not None,
+                node_table=table is not None,
+            ).items()
+        }

@@ -6,11 +6,29 @@ import ssl
 import threading
 
 import pytest
-from tests.serve.conftest import running, world
+import torch
+from tests.serve.conftest import World, running
+from tests.site import models
 
-__all__ = ["world"]
+from gcon.interop.tables import read_nodes
+from gcon.interop.write_files import write_edges, write_nodes
+from gcon.release.store import save_release
+from gcon.serve.tokens import TokenStore
 
 TOKEN = "gcon_" + "Zx9-_" * 8 + "abc"
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory):
+    """What a service needs, with a model that was made by hand: nobody has to wait for a training."""
+    place, count = tmp_path_factory.mktemp("service"), 90
+    ids = [f"n{row}" for row in range(count)]
+    edge_index = torch.tensor([[row, (row * factor + 1) % count] for row in range(count) for factor in (2, 3)]).T
+    write_nodes(place / "nodes.csv", models.nodes(count=count), ids=ids)
+    write_edges(place / "edges.csv", edge_index, num_nodes=count, ids=ids)
+    save_release(models.moments(), place / "moments")
+    tokens = dict(TokenStore(place / "tokens.sqlite", new=True).issue(ids, days=2))
+    return World(place, read_nodes(place / "nodes.csv").nodes, edge_index, tokens)
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from gcon.client import Client, RefusedError, ServiceError
 from gcon.errors import InputError
 from gcon.graphs.edges import public_edges
 from gcon.predict.no_edges import predict_without_edges
+from gcon.release.card import model_card
 from gcon.release.read import load_release
 
 
@@ -25,7 +26,7 @@ def test_an_owner_gets_her_answer_and_nobody_elses(client, world, up):
     assert (mine.access, mine.audience) == ("own-edges", "owner only")
     assert mine.label == max(mine.probabilities, key=mine.probabilities.get)
     assert "No edge between other people was read" in mine.used
-    neighbours = [f"n{row}" for row in public_edges(world.edge_index, len(world.ids)).neighbours(3).tolist()]
+    neighbours = [f"n{row}" for row in public_edges(world.edge_index, len(world.tokens)).neighbours(3).tolist()]
     assert client.predict("n3", neighbours).probabilities == mine.probabilities
     assert client.predict("n3").probabilities != mine.probabilities  # the line above can see a difference
     with pytest.raises(RefusedError) as refused:
@@ -51,9 +52,9 @@ def test_facts(client, world):
     health = client.health()
     assert (health.status, health.me, health.node_table, health.access) == ("ok", True, True, ("own-edges", "none"))
     assert client.predict("n0").release == health.release
-    assert client.statement()["epsilon"] == 4.0
+    assert client.statement()["epsilon"] == 1.0
     assert "one edge" in " ".join(client.statement()["sentences"])
-    assert client.card().startswith("#")
+    assert client.card() == model_card(load_release(world.place / "moments"))
 
 
 def test_what_breaks_a_rule_is_told_in_the_words_of_the_service(client):

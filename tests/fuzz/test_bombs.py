@@ -1,5 +1,6 @@
 """Bombs and oddities: every file ends in our error or in the right answer, in bounded time and memory."""
 
+import fcntl
 import json
 import os
 import subprocess
@@ -59,8 +60,21 @@ HEAVY = {  # what must be said; a number or a word: what must be read
 
 @pytest.fixture(scope="module")
 def heavy(tmp_path_factory):
-    """What became of every heavy case, in one process with 3 GiB to spare."""
-    folder = tmp_path_factory.mktemp("heavy")
+    """What became of every heavy case, in one process with 3 GiB to spare: once, also where several workers share the tests."""
+    shared = (
+        tmp_path_factory.getbasetemp()
+        if "PYTEST_XDIST_WORKER" not in os.environ
+        else tmp_path_factory.getbasetemp().parent
+    )
+    told = shared / "heavy.json"
+    with (shared / "heavy.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not told.exists():
+            told.write_text(json.dumps(heavy_cases(tmp_path_factory.mktemp("heavy"))))
+    return json.loads(told.read_text())
+
+
+def heavy_cases(folder):
     threads = dict.fromkeys(("OMP_NUM_THREADS", "POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     done = subprocess.run(
         [sys.executable, str(HERE / "heavy_cases.py"), str(folder)],

@@ -314,14 +314,14 @@ def test_killed_at_a_named_step(train, folder, mechanism, target, call, when, ch
 
 
 AFTER_RESERVE = (f"{LEDGER_FILE}:FileLedger.reserve", 1, "after")
-MOMENTS = 13
+MOMENTS = 9
 
 
 @pytest.mark.parametrize("mechanism", ["moments", "paper"])
 @pytest.mark.parametrize("step", [*[None] * 2, AFTER_RESERVE], ids=[*["whole run"] * 2, "after reserve"])
 def test_killed_at_random_moments(train, folder, step, mechanism):
-    """Moments spread over what a run takes (from the step on), with jitter: for either mechanism 26 over
-    whole runs, and 13 after the reserve.
+    """Moments spread over what a run takes (from the step on), with jitter: for either mechanism 18 over
+    whole runs, and 9 after the reserve.
 
     All runs of one test pay one ledger, so each starts from what the killed ones before it left. A run that was faster
     than its moment is checked too, but does not count.

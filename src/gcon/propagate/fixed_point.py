@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,7 +25,6 @@ STATE_BITS = 50  # of a walk: averages of features, and what rounding adds to th
 STEP_ERROR = 4  # units by which an entry can be off after one step on exact entries, at most: twice what is proven
 CHUNK = 2**12  # entries below 2^50 whose sum fits into 63 bits
 _ROWS_AT_ONCE = 2**20
-_LARGE_PAGES = 2**30  # bytes
 HIGH = 2.0**32  # sums of more entries are kept in two parts
 MOST_NODES = 2**32  # 2^20 chunks: the sums of both parts are then below 2^53, so that float64 holds them
 # Columns below 2^-200 of the largest count as that: products of units stay far from the end of float64.
@@ -95,16 +93,9 @@ def units_below(rows: Tensor, bits: int) -> Tensor:
     return torch.ldexp(torch.ones_like(largest), exponents - bits)
 
 
-def empty_state(shape: torch.Size, device: torch.device) -> Tensor:
-    """Room for whole numbers. NumPy asks for large pages, which random rows of a very large matrix are found through sooner."""
-    if device.type == "cpu" and 8 * shape.numel() >= _LARGE_PAGES:
-        return torch.from_numpy(np.empty(tuple(shape), dtype=np.int64))
-    return torch.empty(shape, dtype=torch.int64, device=device)
-
-
 def whole_numbers(features: Tensor, units: Tensor) -> Tensor:
     """Entries as multiples of their column's unit, int64; in little memory beside the result."""
-    whole = empty_state(features.shape, features.device)
+    whole = torch.empty(features.shape, dtype=torch.int64, device=features.device)
     units = units.to(features.device)
     for rows in _row_blocks(len(features)):
         whole[rows] = (features[rows].to(torch.float64) / units).round_().to(torch.int64)

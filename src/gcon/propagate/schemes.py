@@ -20,7 +20,6 @@ from gcon.graphs.source import Edges
 from gcon.propagate.fixed_point import (
     Walk,
     column_units,
-    empty_state,
     real_numbers,
     real_numbers_in_place,
     whole_numbers,
@@ -201,7 +200,7 @@ def enumerate_steps(edges: Edges, features: Tensor, units: Tensor, schemes: Sche
     current, scale = whole_numbers(features, units), (1 / units).to(features.device)
     yield 0, current
     last = max(schemes.counts(len(features)))
-    following = empty_state(current.shape, current.device) if last else current
+    following = torch.empty_like(current) if last else current
     for step in range(1, last + 1):
         edges.fill(following, work, current, features, scale)
         current, following = following, current

@@ -2,6 +2,7 @@
 
     .venv/bin/python benchmarks/service.py            ours against the bare handler, a PubMed-size graph; exits with 1 below 40 %
     .venv/bin/python benchmarks/service.py --steady 600   ten minutes of steady load: memory at the beginning and at the end
+    .venv/bin/python benchmarks/service.py --refusals 20000   whether the time of a refusal tells if a node exists
 
 One worker each, one load generator, two cores. The bare handler, /predict and /me take turns, a few seconds each, several times.
 """
@@ -13,7 +14,9 @@ import asyncio
 import csv
 import json
 import os
+import random
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -26,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from scipy.stats import mannwhitneyu
 
 NODES, FEATURES, CLASSES, DEGREE = 19_717, 500, 3, 4.5  # of PubMed
 LEAST_SHARE = 0.4
@@ -269,6 +273,44 @@ def steady(world: World, seconds: float) -> bool:
     return max(growth) < 0.02
 
 
+def refusals(world: World, count: int) -> bool:
+    """Requests one at a time, kinds in random order: medians, and a test of the two pairs that differ in nothing but the node."""
+    own = json.loads(world.me[0].split(b"\r\n\r\n", 1)[1])["node"]
+    token = world.me[0].split(b"Bearer ", 1)[1].split(b"\r\n", 1)[0].decode()
+    other = next(str(node) for node in range(NODES) if str(node) != own)
+    nobody = "x" * len(other)  # as long as a node's id
+    kinds = {
+        f"{who}, {whose}": request("/me", {"node": node}, secret)
+        for who, node in (("a node", other), ("nobody", nobody))
+        for whose, secret in (("wrong token", "gcon_" + "A" * 43), ("token of another", token))
+    }
+    times: dict[str, list[float]] = {name: [] for name in kinds}
+    with ours(world) as (port, _), socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for turn in range(count + 200):
+            name = random.choice(list(kinds))
+            start = time.perf_counter()
+            connection.sendall(kinds[name])
+            answer = b""
+            while not answer.endswith(b"}"):
+                answer += connection.recv(65536)
+            took = time.perf_counter() - start
+            assert answer.startswith(b"HTTP/1.1 401"), answer[:200]
+            if turn >= 200:
+                times[name].append(took)
+    for name, each in times.items():
+        low, middle, high = statistics.quantiles(each, n=4)
+        print(
+            f"{name:26} median {1e6 * middle:7.1f} us, quartiles {1e6 * low:7.1f} and {1e6 * high:7.1f}, {len(each)} requests"
+        )
+    alike = True
+    for token_kind in ("wrong token", "token of another"):
+        found = mannwhitneyu(times[f"a node, {token_kind}"], times[f"nobody, {token_kind}"])
+        alike = alike and bool(found.pvalue > 0.001)
+        print(f"a node against nobody, {token_kind}: p = {found.pvalue:.3f} (Mann-Whitney)")
+    return alike
+
+
 def _resident(process: int) -> int:
     return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -277,11 +319,14 @@ def main() -> int:
     """Run one of the two."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steady", type=float, metavar="SECONDS")
+    parser.add_argument("--refusals", type=int, metavar="REQUESTS")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         world = make_world(Path(folder))
+        if options.refusals is not None:
+            return 0 if refusals(world, options.refusals) else 1
         if options.steady is not None:
             return 0 if steady(world, options.steady) else 1
         return 0 if compare(world, options.turns, options.seconds) else 1

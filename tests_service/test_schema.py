@@ -1,5 +1,7 @@
 """Requests made up from the schema of the service, valid and broken: no server error, and only answers that it describes."""
 
+import os
+
 import pytest
 import requests
 from hypothesis import HealthCheck, given, settings
@@ -8,7 +10,8 @@ from schemathesis.checks import CHECKS, load_all_checks
 from tests_service.conftest import SENT
 
 load_all_checks()
-CASES = 2_500  # of each kind for each operation with a body; the others have nothing to vary
+# Of each kind for each operation with a body: ten thousand in all. The others have nothing to vary.
+CASES = int(os.environ.get("GCON_SCHEMA_CASES", "2500"))
 CHECKED = [
     CHECKS.get_one(name)
     for name in (

@@ -12,7 +12,9 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.serve.conftest import running
+from tests.serve.test_own_row_alone import edited
 
+from gcon.interop.write_files import write_edges
 from gcon.privacy.ledger_file import FileLedger
 
 
@@ -64,6 +66,18 @@ def get(address, path):
     connection.request("GET", path)
     try:
         return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
+def post_me(address, node, token):
+    """Status, headers and body of the answer to an owner."""
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)
+    headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+    connection.request("POST", "/me", json.dumps({"node": node}), headers)
+    answer = connection.getresponse()
+    try:
+        return answer.status, answer.getheaders(), answer.read()
     finally:
         connection.close()
 
@@ -152,6 +166,21 @@ def test_the_ledger_knows_that_a_service_answers(up):
     entries = FileLedger(up.access_log.parent / "ledger").entries()
     assert [entry.request.kind for entry in entries] == ["delivery"]
     assert "service" in entries[0].request.purpose
+
+
+def test_other_peoples_edges_change_no_byte_of_a_running_service(world, tmp_path):
+    flipped = [(low, high) for low in range(40, 80) for high in range(low + 1, 80)][::3]
+    write_edges(tmp_path / "edges.csv", edited(world.edge_index, flipped), num_nodes=80, ids=world.ids)
+    (tmp_path / "same").mkdir()
+    with (
+        running(world, tmp_path, edges=tmp_path / "edges.csv") as changed,
+        running(world, tmp_path / "same") as same,
+    ):
+        for row in range(40):
+            answers = [post_me(each.address, f"n{row}", world.tokens[f"n{row}"]) for each in (changed, same)]
+            assert answers[0] == answers[1]
+        moved = [post_me(each.address, "n50", world.tokens["n50"]) for each in (changed, same)]
+        assert moved[0] != moved[1]
 
 
 def test_a_stop_finishes_what_was_begun(world, tmp_path):

@@ -290,14 +290,32 @@ def test_columns_that_are_no_nodes_never_reach_a_kernel(small):
     assert (path / "columns.bin").stat().st_size == size
 
 
-def test_columns_that_shrink_or_vanish_after_opening(small):
+def test_columns_that_shrink_or_vanish_after_opening(small, monkeypatch):
     store, _ = small
     os.truncate(store.path / "columns.bin", 40)
-    with pytest.raises(InputError, match="become shorter"):
+    with pytest.raises(InputError, match="stay as it is"):
         list(store.blocks(CPU))
+    with monkeypatch.context() as patch:  # as if it happened after the file was opened
+        patch.setattr("gcon.graphs.stored._identity", lambda path: store._identity)
+        with pytest.raises(InputError, match="become shorter"):
+            list(store.blocks(CPU))
     (store.path / "columns.bin").unlink()
     with pytest.raises(InputError, match="must be readable"):
         store.block(slice(0, 5))
+
+
+@pytest.mark.parametrize("name", ["columns.bin", "row_pointers.bin", "header.json"])
+def test_files_that_are_exchanged_after_opening(small, name):
+    """Other columns under these row pointers would be the neighbours of other nodes."""
+    store, _ = small
+    before = store.neighbour_array(3).tolist()
+    path = store.path / name
+    other = path.with_suffix(".new")
+    other.write_bytes(path.read_bytes())
+    assert store.neighbour_array(3).tolist() == before
+    other.replace(path)
+    with pytest.raises(InputError, match="another store in its place"):
+        store.neighbour_array(3)
 
 
 def forged(path, edges, columns):

@@ -30,6 +30,7 @@ from gcon.serve.state import Service
 from gcon.serve.tokens import TokenStore
 
 NODES = 80
+WITHOUT_RATES = ("--per-address", 1e9, "--per-token", 1e9, "--burst", 10**6)
 WIDE = Limits(per_address=1e9, per_token=1e9, burst=10**6)
 
 
@@ -91,10 +92,12 @@ class Caller:
     def __init__(self, service):
         self.application = application(service)
 
-    def __call__(self, method, path, body=b"", *, headers=(), address="10.0.0.1"):
-        """Status, headers and body."""
-        content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        sent = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
+    def __call__(self, method, path, body=b"", *, headers=(), address="10.0.0.1", declared=b"true"):
+        """Status, headers and body. `declared` is another content-length, or None for none; a body of None is never sent."""
+        content = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        length = str(len(content or b"")).encode() if declared == b"true" else declared
+        sent = [(b"content-type", b"application/json")]
+        sent += [] if length is None else [(b"content-length", length)]
         sent += [(name.lower().encode(), value.encode("latin-1")) for name, value in headers]
         scope = {
             "type": "http",
@@ -114,6 +117,7 @@ class Caller:
         got = []
 
         async def receive():
+            assert content is not None, "the body was asked for"
             return next(parts, {"type": "http.disconnect"})
 
         async def send(message):
@@ -164,13 +168,13 @@ class Running:
 
 
 @contextmanager
-def running(world, folder, *more, kind="moments", edges=None):
+def running(world, folder, *more, kind="moments", edges=None, wait=True, rates=WITHOUT_RATES):
     """Start it on a free port and wait until it listens; ended in the end."""
     tokens, log = world.place / "tokens.sqlite", folder / "access.log"
     command = [sys.executable, "-m", "gcon.cli.app", "serve", world.place / kind if isinstance(kind, str) else kind]
     command += ["--nodes", world.place / "nodes.csv", "--edges", edges or world.place / "edges.csv", "--tokens", tokens]
     command += ["--ledger", folder / "ledger", "--access-log", log, "--port", 0, "--json", *more]
-    command += ["--per-address", 1e9, "--per-token", 1e9, "--burst", 10**6]
+    command += rates
     with (folder / "errors").open("w") as errors:
         process = subprocess.Popen(
             [str(part) for part in command],
@@ -181,8 +185,8 @@ def running(world, folder, *more, kind="moments", edges=None):
         )
     try:
         lines = iter(process.stdout.readline, "")
-        said = "".join(line for line in iter(lambda: next(lines, "}"), "}\n") if line != "}") + "}"
-        yield Running(process, json.loads(said)["address"], log, folder / "errors")
+        said = "".join(iter(lambda: next(lines, "}\n"), "}\n")) + "}" if wait else ""
+        yield Running(process, json.loads(said)["address"] if wait else "", log, folder / "errors")
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)

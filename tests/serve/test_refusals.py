@@ -32,6 +32,7 @@ def refusals(world):
         "no token": ("n1", ""),
         "no token, unknown node": ("nobody", ""),
         "not a token": ("n1", "' OR 1=1 --"),
+        "letters beyond ASCII": ("n1", "gcon_\xe4\xf6"),
     }
 
 
@@ -84,14 +85,48 @@ def test_too_much(world, tmp_path):
     call = Caller(make_service(world, tmp_path, limits=limits))
     status, _, body = call("POST", "/predict", b" " * 1001)
     assert (status, json.loads(body)["error"]) == (413, "too large")
-    lie = [("content-length", "3")]
-    assert call("POST", "/predict", b" " * 1001, headers=lie)[0] == 413
-    assert call("POST", "/predict", b"{}", headers=[("content-length", "x")])[0] in (413, 422)
+    assert call("POST", "/predict", b" " * 1001, declared=None)[0] == 413  # a body that comes without its length
+    assert call("POST", "/predict", b" " * 1001, declared=b"3")[0] == 413
+    assert call("POST", "/predict", b"{}", declared=b"x")[0] == 413
     people = [{"id": f"n{row}"} for row in range(5)]
     assert call("POST", "/predict", {"me": people[0], "neighbours": people[1:4]})[0] == 200
     status, _, body = call("POST", "/predict", {"me": people[0], "neighbours": people[1:]})
     assert status == 422
     assert b"at most 3" in body
+
+
+def test_a_long_body_is_refused_before_it_is_read(call):
+    assert call("POST", "/predict", None, declared=b"99999999999999999999999")[0] == 413
+    assert call("POST", "/me", None, declared=b"4097")[0] == 413
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"me": {"id": "n1"}, "neighbours": [' + b"0," * 10**6 + b"0]}",
+        b'{"me": {"id": "n1"}, "neighbours": [' + b'{"id":"n1"},' * 300_000 + b"0]}",
+        b'{"me": {' + b",".join(b'"%d":0' % key for key in range(300_000)) + b"}}",
+        b"{" + b",".join(b'"%d":0' % key for key in range(300_000)) + b"}",
+        b'{"me": {"features": [' + b'"x",' * 10**6 + b"0]}}",
+    ],
+    ids=["numbers for people", "too many", "keys of a person", "keys", "words for numbers"],
+)
+def test_a_broken_body_costs_little(call, body):
+    start = time.process_time()
+    status, _, answer = call("POST", "/predict", body)
+    assert (status, len(answer) < 1000) == (422, True)
+    assert time.process_time() - start < 1
+
+
+def test_callers_by_network(world, tmp_path):
+    call = Caller(make_service(world, tmp_path, limits=Limits(per_address=60, burst=3)))
+
+    def passed(addresses):
+        return sum(call("GET", "/health", address=address)[0] == 200 for address in addresses)
+
+    assert passed(f"2001:db8::{turn:x}" for turn in range(9)) == 3
+    assert passed(f"2001:db8:0:{turn:x}::1" for turn in range(1, 5)) == 4
+    assert passed(["10.0.0.7", "::ffff:10.0.0.7", "10.0.0.7", "::ffff:10.0.0.7"]) == 3
 
 
 def test_too_slow(world, tmp_path, monkeypatch):

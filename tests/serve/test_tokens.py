@@ -98,3 +98,19 @@ def test_a_thousand_at_once_or_none(store, monkeypatch):
     with pytest.raises(Exception, match="UNIQUE"):
         store.issue(["a", "b"], days=1)
     assert store.facts() == []
+
+
+def test_a_file_that_was_taken_away_opens_nothing_and_another_opens_its_own(store, tmp_path):
+    path, token = tmp_path / "tokens.sqlite", store.issue(["a"], days=1)[0][1]
+    path.rename(tmp_path / "old")
+    assert store.check(token, "a") is None
+    other = TokenStore(path, new=True, clock=lambda: 1_000_000.0)
+    another = other.issue(["a"], days=1)[0][1]
+    assert store.check(token, "a") is None
+    assert store.check(another, "a")
+
+
+def test_a_file_that_others_may_read_is_refused(store, tmp_path):
+    (tmp_path / "tokens.sqlite").chmod(0o640)
+    with pytest.raises(InputError, match="chmod 600"):
+        TokenStore(tmp_path / "tokens.sqlite")

@@ -14,6 +14,7 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.ledger_file import FileLedger
 from gcon.release.gate import OwnerAnswers
 from gcon.serve.access_log import AccessLog
+from gcon.serve.bodies import MOST_ID
 from gcon.serve.held import NodeTable, RowEdges
 
 PURPOSE = "a service answers node owners; every answer is in its access log"
@@ -35,6 +36,9 @@ def read_table(nodes: Path, features: Path | None) -> ReadTable:
     except InputError:
         labelled = None
     rows = {str(name): row for row, name in enumerate(ids.tolist())}
+    if not rows or max(map(len, rows)) > MOST_ID:
+        rule = f"must hold nodes, with ids of at most {MOST_ID} characters"
+        raise InputError("nodes", rule=rule, got=nodes.name, fix="Check the file.")
     return ReadTable(NodeTable(rows=rows, features=matrix, nodes=labelled), ids)
 
 
@@ -48,7 +52,7 @@ def open_owners(
     """
     private: Private[RowEdges]
     if is_store(edges):
-        private = private_store(edges, ids=known.ids)[0]
+        private = private_store(edges, ids=known.ids, verify=True)[0]
     else:
         private = read_edges(edges, ids=known.ids, **vars(edge_format))[0]
     log = AccessLog(access_log)

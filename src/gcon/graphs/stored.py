@@ -18,6 +18,7 @@ from gcon.graphs.first_pass import SimpleGraphCheck
 from gcon.graphs.source import LocalEdges, RowBlock, block_slices
 from gcon.graphs.store_format import (
     COLUMNS,
+    HEADER,
     POINTERS,
     WIDE,
     ChunkChecksums,
@@ -65,6 +66,7 @@ class StoredEdges(LocalEdges):
         self.header = read_header(self.path)
         self.num_nodes = self.header.num_nodes
         self._type = self.header.column_type
+        self._identity = _identity(self.path)
         self.row_pointers = torch.from_numpy(self._pointers())
         self._checked = False  # whether a pass has compared the columns with their checksums
 
@@ -165,6 +167,9 @@ class StoredEdges(LocalEdges):
         return RowBlock(nodes, pointers - first, columns, self.num_nodes)
 
     def _open(self, name: str = COLUMNS) -> BinaryIO:
+        # Other columns under these row pointers would be the neighbours of other nodes.
+        if _identity(self.path) != self._identity:
+            raise damaged(self.path, "must stay as it is while it is in use", "another store in its place")
         try:
             return (self.path / name).open("rb", buffering=0)  # raw: straight into the buffer
         except OSError as error:
@@ -195,6 +200,15 @@ class _FirstPass:
             raise damaged(self._path, "must hold rising neighbour lists without loops", "others")
         if self._graph.balance:
             raise damaged(self._path, "every edge must stand in the rows of both ends", "one that does not")
+
+
+def _identity(path: Path) -> tuple[int, ...]:
+    """Tells the files of a store from others under the same names."""
+    try:
+        facts = [(path / name).stat() for name in (HEADER, POINTERS, COLUMNS)]
+    except OSError as error:
+        raise damaged(path, "must be readable", error.strerror or "an unreadable file") from None
+    return tuple(number for each in facts for number in (each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns))
 
 
 def _torch_type(column_type: np.dtype[Any]) -> torch.dtype:

@@ -58,14 +58,22 @@ def open_store(path: Path, *, ids: NodeIds | None, buffer_bytes: int = BUFFER_BY
 
 
 def private_store(
-    path: Path, *, ids: NodeIds, buffer_bytes: int = BUFFER_BYTES
+    path: Path, *, ids: NodeIds, buffer_bytes: int = BUFFER_BYTES, verify: bool = False
 ) -> tuple[Private[StoredEdges], Private[EdgeHygiene]]:
     """Open private edges that stay on disk.
+
+    Args:
+        path: the store.
+        ids: of the nodes that it must have been made for.
+        buffer_bytes: for reading it.
+        verify: read all of it now, for users that never make a whole pass.
 
     Privacy:
         The result is wrapped. Errors are fixed words.
     """
     store = open_store(path, ids=ids, buffer_bytes=buffer_bytes)
+    if verify:
+        store.verify()
     return Private(store, "stored edges of a simple undirected graph"), Private(
         store.hygiene, "counts of cleaned edges"
     )

@@ -27,17 +27,21 @@ class AccessLog:
         except OSError as error:
             got = f"{path} ({type(error).__name__})"
             raise InputError("access_log", rule="must be writable", got=got, fix="Choose another one.") from None
-        self._behind = False
+        check_for_owner_only("access_log", path)
+        self._behind = self._torn = False
 
     def record(self, owner: str) -> None:
         """One line. Raises where it cannot be written whole: then nothing is answered."""
         line = (
             json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "node": owner}).encode() + b"\n"
         )
+        if self._torn:  # end the line that was cut off
+            line = b"\n" + line
         try:
             written = os.write(self._file, line)
         except OSError:
             written = 0
+        self._torn = (self._torn and written == 0) or 0 < written < len(line)
         if written != len(line):
             raise LedgerError("The access log cannot be written, so nothing is answered. Is the disk full?")
         self._behind = True
@@ -47,3 +51,10 @@ class AccessLog:
         if self._behind:
             self._behind = False
             os.fsync(self._file)
+
+
+def check_for_owner_only(name: str, path: Path) -> None:
+    """Refuse a file that others may read or write."""
+    if path.stat().st_mode & 0o077:
+        rule, fix = "must be readable by its owner only", f"chmod 600 {path.name}"
+        raise InputError(name, rule=rule, got=f"{path.name}, open to others", fix=fix)

@@ -13,7 +13,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from gcon.serve.answers import Answering, answering
 from gcon.serve.bodies import Answer, Health, Owner, Problem, Question
-from gcon.serve.guard import Application, Guard
+from gcon.serve.guard import Application, Guard, TooLargeError
 from gcon.serve.metrics import CONTENT_TYPE
 from gcon.serve.state import Service
 from gcon.serve.upkeep import upkeep
@@ -62,6 +62,7 @@ def application(service: Service) -> Application:
         addresses=service.by_address,
         routes=frozenset(getattr(route, "path", "") for route in app.routes),
         direct={} if service.origin is not None else answers,  # other sites need headers that the application adds
+        timed=service.held.owners is None,
         metrics=service.metrics,
         log=service.log,
     )
@@ -169,6 +170,16 @@ class _Counts(Response):
 
 
 def _add_problems(app: FastAPI) -> None:
+    @app.exception_handler(TooLargeError)
+    async def too_large(_: Request, __: TooLargeError) -> Response:
+        return Response(problem("too large", "body: is too large."), 413, media_type="application/json")
+
+    @app.exception_handler(Exception)
+    async def unforeseen(_: Request, __: Exception) -> Response:
+        return Response(
+            problem("withheld", "Something failed; nothing was answered."), 500, media_type="application/json"
+        )
+
     @app.exception_handler(HTTPException)
     async def known(_: Request, error: HTTPException) -> Response:
         names = {404: "not found", 405: "not allowed"}

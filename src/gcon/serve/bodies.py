@@ -1,4 +1,4 @@
-"""What people send, and what they get: the shapes of the interface. Sizes that depend on the service are checked later."""
+"""What people send, and what they get: the shapes of the interface, for its schema. Bodies are read in `questions.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Id = Annotated[str, Field(max_length=200, description="The public id of a node.", examples=["17"])]
+MOST_ID = 200  # characters
+Id = Annotated[str, Field(max_length=MOST_ID, description="The public id of a node.", examples=["17"])]
 
 
 class _Strict(BaseModel):
@@ -22,7 +23,7 @@ class ById(_Strict):
 class ByFeatures(_Strict):
     """A person with public features: one number a feature, in the order of the training."""
 
-    features: list[Annotated[float, Field(allow_inf_nan=False)]] = Field(max_length=1_000_000)
+    features: list[Annotated[float, Field(allow_inf_nan=False)]]
 
 
 Person = ById | ByFeatures

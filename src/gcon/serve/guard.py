@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from functools import lru_cache
+from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Any
 
 from gcon.serve.answers import Answering
@@ -22,13 +24,14 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-FROM_EDGES = "/me"  # how long these take may depend on private edges
+_MOST = {"/me": 4096}  # bytes of a body, where less than the general limit is enough
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
     (b"cross-origin-resource-policy", b"same-origin"),
+    (b"content-security-policy", b"frame-ancestors 'none'"),
 ]
 
 
@@ -45,6 +48,7 @@ class Guard:
         addresses: how often one address may ask.
         routes: paths that are told apart in logs and counts; all others are one.
         direct: by path, questions that are answered here: the way through the application would take longer than the answer.
+        timed: whether times may be told. Where private edges are read, how long anybody waits may depend on them.
         metrics: counts.
         log: lines.
     """
@@ -57,11 +61,12 @@ class Guard:
         addresses: RateLimit,
         routes: frozenset[str],
         direct: Mapping[str, Answering],
+        timed: bool,
         metrics: Metrics,
         log: Log,
     ) -> None:
         self._application, self._limits, self._addresses = application, limits, addresses
-        self._routes, self._direct, self._metrics, self._log = routes, direct, metrics, log
+        self._routes, self._direct, self._timed, self._metrics, self._log = routes, direct, timed, metrics, log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -79,25 +84,25 @@ class Guard:
             await send(message)
 
         try:
-            refusal = self._refusal(scope)
+            refusal = self._refusal(scope, route)
             if refusal is not None:
                 await _say(answer, *refusal)
                 return
             async with asyncio.timeout(self._limits.seconds):
                 if scope["method"] == "POST" and route in self._direct:
-                    await self._answer(self._direct[route], scope, self._measured(receive), answer)
+                    await self._answer(self._direct[route], scope, self._measured(receive, route), answer)
                 else:
-                    await self._application(scope, self._measured(receive), answer)
+                    await self._application(scope, self._measured(receive, route), answer)
         except (TooLargeError, TimeoutError) as error:
             if status == 0:
-                refusal = self._too_large() if isinstance(error, TooLargeError) else self._too_slow()
+                refusal = self._too_large(route) if isinstance(error, TooLargeError) else self._too_slow()
                 await _say(answer, *refusal)
         except Exception as error:  # the details may hold anything, so nothing but the kind is told
             self._log.event("failure", route=route, kind=type(error).__name__)
             if status == 0:
                 await _say(answer, 500, "withheld", "Something failed. What failed is not told; nothing was answered.")
         finally:
-            seconds = None if route == FROM_EDGES else time.perf_counter() - start
+            seconds = time.perf_counter() - start if self._timed else None
             self._metrics.request(route, status, seconds)
             self._log.request(route, status, seconds)
 
@@ -113,36 +118,51 @@ class Guard:
         given = [(name.encode(), value.encode()) for name, value in headers]
         await _respond(send, status, [(b"content-type", b"application/json"), *given], body)
 
-    def _refusal(self, scope: Scope) -> tuple[int, str, str] | tuple[int, str, str, float] | None:
+    def _refusal(self, scope: Scope, route: str) -> tuple[int, str, str] | tuple[int, str, str, float] | None:
         """What is refused before the body is read."""
-        wait = self._addresses.wait(scope["client"][0] if scope.get("client") else "nowhere")
+        wait = self._addresses.wait(caller(scope["client"][0] if scope.get("client") else ""))
         if wait > 0:
             return 429, "too many requests", "This address asks too often. Wait, then try again.", wait
         declared = _header(scope, b"content-length") or b"0"
-        if not declared.isdigit() or int(declared[:20]) > self._limits.most_bytes:
-            return self._too_large()
+        if not declared.isdigit() or int(declared[:20]) > self._most(route):
+            return self._too_large(route)
         return None
 
-    def _measured(self, receive: Receive) -> Receive:
+    def _most(self, route: str) -> int:
+        return min(self._limits.most_bytes, _MOST.get(route, self._limits.most_bytes))
+
+    def _measured(self, receive: Receive, route: str) -> Receive:
         """The body, as long as it is short enough, whatever its header says."""
-        got = 0
+        got, most = 0, self._most(route)
 
         async def next_part() -> MutableMapping[str, Any]:
             nonlocal got
             message = await receive()
             got += len(message.get("body", b""))
-            if got > self._limits.most_bytes:
+            if got > most:
                 raise TooLargeError
             return message
 
         return next_part
 
-    def _too_large(self) -> tuple[int, str, str]:
-        most = self._limits.most_bytes
+    def _too_large(self, route: str) -> tuple[int, str, str]:
+        most = self._most(route)
         return 413, "too large", f"body: must have at most {most} bytes. Send fewer neighbours, or their ids."
 
     def _too_slow(self) -> tuple[int, str, str]:
         return 503, "busy", f"The answer took longer than {self._limits.seconds:g} seconds. Try again later."
+
+
+@lru_cache(maxsize=2**14)
+def caller(address: str) -> str:
+    """Whom an address belongs to: one of IPv4, or a network of 64 bits of IPv6, which a single customer usually has."""
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, IPv6Address):
+        return str(found.ipv4_mapped or IPv6Network((int(found) >> 64 << 64, 64)))
+    return str(found)
 
 
 async def _say(send: Send, status: int, error: str, message: str, wait: float | None = None) -> None:

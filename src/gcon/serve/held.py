@@ -22,12 +22,13 @@ from gcon.graphs.nodes import PublicNodes
 from gcon.graphs.stored import StoredEdges
 from gcon.predict.scorers import Scorer, scorer_of
 from gcon.release.gate import OwnerAnswers
+from gcon.release.layout import NAMES
 from gcon.release.published import PublishedModel
 from gcon.release.read import load_release
 from gcon.release.strict import RELEASE
 
 RowEdges = EdgeList | StoredEdges
-Signature = tuple[int, int, int]
+Signature = tuple[int, ...]
 Shares = NDArray[np.float64]  # probabilities of the classes
 
 
@@ -65,6 +66,9 @@ class Held:
         owners: OwnerAnswers[RowEdges] | None = None,
     ) -> None:
         self.model, self.release, self.table, self.owners = model, release, table, owners
+        if len({str(name) for name in model.class_names}) < len(model.class_names):
+            rule, fix = "must have class names that differ as text", "Train with other names."
+            raise InputError("release", rule=rule, got="two that do not", fix=fix)
         self._scorer: Scorer = scorer_of(model)
         if table is not None:
             model.encoder.check(table.features)
@@ -117,7 +121,10 @@ def read_held(
     for _ in range(3):  # the folder may be exchanged while it is read
         before = signature(folder)
         model = load_release(folder)
-        content = (folder / RELEASE).read_bytes()
+        try:
+            content = (folder / RELEASE).read_bytes()
+        except OSError:
+            continue
         if signature(folder) == before:
             release = hashlib.sha256(content).hexdigest()[:16]
             return Held(model, release, table=table, owners=owners), before
@@ -125,12 +132,15 @@ def read_held(
 
 
 def signature(folder: Path) -> Signature:
-    """Tells one release in a folder from the next: of release.json the number, size and time of change."""
-    try:
-        facts = (folder / RELEASE).stat()
-    except OSError:
-        raise ReleaseFormatError(f"{RELEASE}: is missing in '{folder}'. Check the path.") from None
-    return facts.st_ino, facts.st_size, facts.st_mtime_ns
+    """Tells what is in a folder from what comes next: of every file of a release its number, size and time of change."""
+    found: list[int] = []
+    for name in NAMES:
+        try:
+            facts = (folder / name).stat()
+        except OSError:
+            continue
+        found += [len(name), facts.st_ino, facts.st_size, facts.st_mtime_ns]
+    return tuple(found)
 
 
 def known_row(table: NodeTable | None, node: str) -> int:

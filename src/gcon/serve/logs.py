@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 
 
@@ -24,7 +25,8 @@ class Log:
     def event(self, what: str, **facts: object) -> None:
         """Something happened to the service."""
         line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": what, **facts}
-        sys.stderr.write(json.dumps(line) + "\n")
+        with suppress(OSError, ValueError):  # whoever read it is gone; the service is not
+            sys.stderr.write(json.dumps(line) + "\n")
 
     def request(self, route: str, status: int, seconds: float | None) -> None:
         """One request was answered or refused."""

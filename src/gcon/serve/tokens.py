@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gcon.errors import InputError, check_number
+from gcon.serve.access_log import check_for_owner_only
 
 PREFIX = "gcon_"
-_TOKEN = re.compile(re.escape(PREFIX) + r"[A-Za-z0-9_-]{43}")
 _FORMAT = 1
 _NOBODY = bytes(32)
 _TABLES = """
@@ -63,23 +63,37 @@ class TokenStore:
     """
 
     def __init__(self, path: Path, *, new: bool = False, clock: Callable[[], float] = time.time) -> None:
-        self._clock = clock
+        self._path, self._clock = path, clock
         if new and not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
-        if not path.is_file():
-            raise _unreadable(path, "missing")
+        self._open()
+
+    def _open(self) -> None:
+        if not self._path.is_file():
+            raise _unreadable(self._path, "missing")
+        check_for_owner_only("tokens", self._path)
         try:
             # Autocommit: every read sees what was revoked a moment ago.
-            self._file = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
+            self._file = sqlite3.connect(self._path, timeout=5.0, isolation_level=None, check_same_thread=False)
             self._file.execute("PRAGMA journal_mode=WAL")
             (version,) = self._file.execute("PRAGMA user_version").fetchone()
             if version == 0:
                 self._file.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {_FORMAT}; COMMIT;")
                 version = _FORMAT
         except sqlite3.Error as error:
-            raise _unreadable(path, type(error).__name__) from None
+            raise _unreadable(self._path, type(error).__name__) from None
         if version != _FORMAT:
-            raise _unreadable(path, f"format {version}")
+            raise _unreadable(self._path, f"format {version}")
+        self._inode = self._path.stat().st_ino
+
+    def _is_there(self) -> bool:
+        """Whether the file that is read is the one of that name: tokens of a file that was taken away open nothing."""
+        try:
+            if self._path.stat().st_ino != self._inode:
+                self._open()
+        except (OSError, InputError):
+            return False
+        return True
 
     def close(self) -> None:
         """Let go of the file."""
@@ -111,13 +125,13 @@ class TokenStore:
 
         The same work is done whatever is wrong: nothing here depends on whether such a node exists.
         """
-        digest = _digest(token)
+        digest, there = _digest(token), self._is_there()
         found = self._file.execute("SELECT digest, node, expires, revoked FROM tokens WHERE digest = ?", (digest,))
         known, owner, expires, revoked = found.fetchone() or (_NOBODY, "", 0, 0)
         same_token = hmac.compare_digest(known, digest)
         same_node = hmac.compare_digest(_digest(owner), _digest(node))
         in_time = (revoked is None) & (self._clock() < expires)
-        return digest.hex()[:12] if same_token & same_node & in_time else None
+        return digest.hex()[:12] if same_token & same_node & in_time & there else None
 
     def revoke(self, *, node: str | None = None, name: str | None = None) -> int:
         """Make tokens worthless: all of a node, or the one of a name. Gives how many there were."""
@@ -140,11 +154,6 @@ class TokenStore:
             "SELECT lower(substr(hex(digest), 1, 12)), node, issued, expires, revoked FROM tokens ORDER BY node, issued"
         )
         return [TokenFacts(name=a, node=b, issued=c, expires=d, revoked=e) for a, b, c, d, e in rows]
-
-
-def looks_like_token(text: str) -> bool:
-    """Whether it has the form of a token."""
-    return _TOKEN.fullmatch(text) is not None
 
 
 def _digest(text: str) -> bytes:

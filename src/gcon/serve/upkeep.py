@@ -1,17 +1,43 @@
-"""What a worker does by itself: bring the access log to the disk, and take new releases."""
+"""What a worker does by itself: bring the access log to the disk, take new releases, and end when its parent is gone."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from gcon.errors import GconError
+from gcon.errors import AccessRefusedError, GconError
 from gcon.serve.held import Signature, read_held, signature
 from gcon.serve.state import Service
 
 _EVERY = 1.0  # second
+
+
+class Releases:
+    """Watches the folder of a service for a release that is not the one it answers with."""
+
+    def __init__(self, service: Service) -> None:
+        self._service, self._refused = service, service.seen
+
+    def is_new(self) -> bool:
+        """Whether there is something that was neither taken nor refused."""
+        there: Signature = signature(self._service.folder)
+        return bool(there) and there not in (self._service.seen, self._refused)
+
+    def take(self) -> None:
+        """Take it, or refuse it with an exception; then the service goes on as it is.
+
+        A release without a promise does not take the place of one with a promise: whoever wants that starts the service anew.
+        """
+        service, self._refused = self._service, signature(self._service.folder)
+        old = service.held
+        held, seen = read_held(service.folder, table=old.table, owners=old.owners)
+        if old.model.receipt.keeps_promise and not held.model.receipt.keeps_promise:
+            raise AccessRefusedError("The new release keeps no promise. Start the service anew to serve it.")
+        service.take(held, seen)
 
 
 def upkeep(service: Service) -> Callable[[object], Any]:
@@ -20,36 +46,40 @@ def upkeep(service: Service) -> Callable[[object], Any]:
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
         keeper = asyncio.create_task(_look_after(service))
-        yield
-        keeper.cancel()
-        with suppress(asyncio.CancelledError):
-            await keeper
-        if service.access_log is not None:
-            service.access_log.flush()
+        try:
+            yield
+        finally:
+            keeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await keeper
+            if service.access_log is not None:
+                service.access_log.flush()
 
     return lifespan
 
 
 async def _look_after(service: Service) -> None:
-    refused: Signature | None = None
+    releases, parent = Releases(service), os.getppid()
     while True:
         await asyncio.sleep(_EVERY)
-        if service.access_log is not None:
-            await asyncio.to_thread(service.access_log.flush)
         try:
-            there = signature(service.folder)
-        except GconError:
-            continue  # between two releases
-        if there in (service.seen, refused):
-            continue
-        old = service.held
-        try:
-            held, seen = await asyncio.to_thread(read_held, service.folder, table=old.table, owners=old.owners)
-            service.take(held, seen)
+            if service.access_log is not None:
+                await asyncio.to_thread(service.access_log.flush)
+            if os.getppid() != parent:
+                service.log.event("parent lost")
+                os.kill(os.getpid(), signal.SIGTERM)
+            if releases.is_new():
+                await asyncio.to_thread(releases.take)
+                receipt = service.held.model.receipt
+                service.metrics.reload("taken")
+                service.log.event(
+                    "reload",
+                    release=service.held.release,
+                    epsilon=str(receipt.budget.epsilon),
+                    promise=receipt.keeps_promise,
+                )
         except GconError as error:
-            refused = there
             service.metrics.reload("refused")
             service.log.event("reload refused", kind=type(error).__name__, message=str(error))
-        else:
-            service.metrics.reload("taken")
-            service.log.event("reload", release=held.release)
+        except Exception as error:  # a full disk, say: the next second may be better
+            service.log.event("upkeep failed", kind=type(error).__name__)

@@ -10,15 +10,19 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 
-from gcon.errors import InputError
+from gcon.errors import GconError, InputError
 from gcon.serve.app import application
+from gcon.serve.protocol import BoundedProtocol
 from gcon.serve.state import Service
+from gcon.serve.upkeep import Releases
 
 _SHORT, _MOST_SHORT = 2.0, 5  # a worker that lives no longer than that is not replaced more often than that
+_LOOK = 0.1  # seconds
+_STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
@@ -51,54 +55,99 @@ def run_workers(
     Returns:
         An exit code: 0 after a stop, 1 if workers could not be kept alive.
     """
-    alive: dict[int, float] = {}
-    stopping = False
-
-    def stop(number: int, _: FrameType | None) -> None:
-        nonlocal stopping
-        stopping = True
-        for worker in list(alive):
-            with suppress(ProcessLookupError):
-                os.kill(worker, signal.SIGTERM)
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
+    workers = _Workers(service, listener, proxies)
+    with workers.until_stopped():
         for _ in range(count):
-            alive[_start(service, listener, proxies)] = time.monotonic()
-        ready()
-        short = 0
-        while alive:
-            worker, status = os.wait()
-            lived = time.monotonic() - alive.pop(worker, 0.0)
-            if stopping:
-                continue
-            short = short + 1 if lived < _SHORT else 0
-            service.log.event("worker lost", exit=os.waitstatus_to_exitcode(status))
+            workers.start()
+        if not workers.stopping:
+            ready()
+        return workers.keep(count)
+
+
+class _Workers:
+    def __init__(self, service: Service, listener: socket.socket, proxies: str) -> None:
+        self._service, self._listener, self._proxies = service, listener, proxies
+        self._alive: dict[int, float] = {}
+        self.stopping = False
+
+    @contextmanager
+    def until_stopped(self) -> Iterator[None]:
+        """Take signals; whatever happens inside, no worker is left behind."""
+        before = {number: signal.signal(number, self._stop) for number in _STOPS}
+        try:
+            yield
+        finally:
+            self._stop(signal.SIGTERM, None)
+            end = time.monotonic() + self._service.limits.stop_seconds + 5
+            while self._alive and time.monotonic() < end:
+                self._reap()
+                time.sleep(_LOOK)
+            self._kill(signal.SIGKILL)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def start(self) -> None:
+        """One more worker, unless somebody has said stop."""
+        # No signal between the fork and writing it down: the new one would miss it, or take it as its parent would.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+        try:
+            if not self.stopping:
+                worker = os.fork()
+                if worker == 0:
+                    self._run()
+                self._alive[worker] = time.monotonic()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
+
+    def keep(self, count: int) -> int:
+        """Replace workers that die, by ones that know the newest release, until somebody says stop."""
+        releases, short = Releases(self._service), 0
+        while not self.stopping:
+            with suppress(GconError):  # workers say why it was refused
+                if releases.is_new():
+                    releases.take()
+            for lived, code in self._reap():
+                short = short + 1 if lived < _SHORT else 0
+                self._service.log.event("worker lost", exit=code)
             if short > _MOST_SHORT:
-                service.log.event("giving up", reason="workers end as soon as they have begun")
-                stop(signal.SIGTERM, None)
+                self._service.log.event("giving up", reason="workers end as soon as they have begun")
                 return 1
-            alive[_start(service, listener, proxies)] = time.monotonic()
+            while len(self._alive) < count and not self.stopping:
+                self.start()
+            time.sleep(_LOOK)
         return 0
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
+    def _reap(self) -> list[tuple[float, int]]:
+        """How long the workers lived that have ended since, and their exit codes."""
+        found = []
+        for worker in list(self._alive):
+            done, status = os.waitpid(worker, os.WNOHANG)
+            if done:
+                found.append((time.monotonic() - self._alive.pop(worker), os.waitstatus_to_exitcode(status)))
+        return found
 
-def _start(service: Service, listener: socket.socket, proxies: str) -> int:
-    worker = os.fork()
-    if worker:
-        return worker
-    code = 1
-    try:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, signal.SIG_DFL)
-        _serve(service, listener, proxies)
-        code = 0
-    except BaseException as error:  # whatever it is, this process must not go on as a second parent
-        service.log.event("worker failed", kind=type(error).__name__)
-    finally:
-        os._exit(code)
+    def _stop(self, _: int, __: FrameType | None) -> None:
+        self.stopping = True
+        self._kill(signal.SIGTERM)
+
+    def _kill(self, number: signal.Signals) -> None:
+        for worker in list(self._alive):
+            with suppress(ProcessLookupError):
+                os.kill(worker, number)
+
+    def _run(self) -> None:
+        """The life of a worker."""
+        code = 1
+        try:
+            for number in _STOPS:
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
+            _serve(self._service, self._listener, self._proxies)
+            code = 0
+        except BaseException as error:  # whatever it is, this process must not go on as a second parent
+            self._service.log.event("worker failed", kind=type(error).__name__)
+        finally:
+            os._exit(code)
 
 
 def _serve(service: Service, listener: socket.socket, proxies: str) -> None:
@@ -106,8 +155,9 @@ def _serve(service: Service, listener: socket.socket, proxies: str) -> None:
 
     config = uvicorn.Config(
         application(service),
+        http=BoundedProtocol,
         access_log=False,  # it would write addresses and paths
-        log_level="warning",
+        log_level="critical",  # what happens to requests is in our own log
         lifespan="on",
         limit_concurrency=service.limits.concurrent,
         timeout_keep_alive=15,

@@ -7,6 +7,7 @@ The rows are those of walks over 250 thousand, 2.5 million and 25 million nodes:
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
@@ -34,6 +35,7 @@ def gather(places: Any, rows: Any, total: Any) -> None:
 
 def main() -> int:
     """Measure all three sizes."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     threads, generator = os.cpu_count() or 1, np.random.default_rng(0)
     for count in (250_000, 2_500_000, 25_000_000):
         rows = torch.ones(count, 16, dtype=torch.int64).numpy()

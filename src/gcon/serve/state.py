@@ -30,6 +30,7 @@ class Service:
         access_log: of answers from private edges.
         origin: another site whose pages may ask this service.
         log: lines about the service.
+        parent: the process that started the workers; they end when it is gone. None where there are no workers.
     """
 
     held: Held
@@ -40,6 +41,7 @@ class Service:
     access_log: AccessLog | None = None
     origin: str | None = None
     log: Log = field(default_factory=Log)
+    parent: int | None = None
 
     def __post_init__(self) -> None:
         burst = self.limits.burst

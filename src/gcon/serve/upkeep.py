@@ -59,13 +59,13 @@ def upkeep(service: Service) -> Callable[[object], Any]:
 
 
 async def _look_after(service: Service) -> None:
-    releases, parent = Releases(service), os.getppid()
+    releases = Releases(service)
     while True:
         await asyncio.sleep(_EVERY)
         try:
             if service.access_log is not None:
                 await asyncio.to_thread(service.access_log.flush)
-            if os.getppid() != parent:
+            if service.parent not in (None, os.getppid()):
                 service.log.event("parent lost")
                 os.kill(os.getpid(), signal.SIGTERM)
             if releases.is_new():

@@ -55,6 +55,9 @@ def run_workers(
     Returns:
         An exit code: 0 after a stop, 1 if workers could not be kept alive.
     """
+    service.parent = (
+        os.getpid()
+    )  # known before any worker is there: one whose parent is gone by then would find another
     workers = _Workers(service, listener, proxies)
     with workers.until_stopped():
         for _ in range(count):

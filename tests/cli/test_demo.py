@@ -6,24 +6,14 @@ import sys
 
 import pytest
 
-from gcon.cli import app as cli
 from gcon.cli import demo
 from gcon.evaluate.report import OPERATOR_ONLY, from_json
 
 
-@pytest.fixture
-def run(capsys, monkeypatch):
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
     monkeypatch.setattr(demo, "NUM_NODES", 300)
     monkeypatch.delenv("GCON_DATA", raising=False)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["gcon", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        printed = capsys.readouterr()
-        return stopped.value.code, printed.out, printed.err
-
-    return call
 
 
 def test_demo_writes_a_report_and_prints_one_json_object(run, tmp_path):

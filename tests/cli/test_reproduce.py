@@ -1,25 +1,8 @@
 """`gcon reproduce`: one JSON object, exit code 2 and nothing written for a wrong call. The work: tests/experiments."""
 
 import json
-import sys
 
 import pytest
-
-from gcon.cli import app as cli
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    """Run `gcon ...` in this process; returns exit code, standard output and standard error."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["gcon", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        printed = capsys.readouterr()
-        return stopped.value.code, printed.out, printed.err
-
-    return call
 
 
 @pytest.mark.parametrize("what", ["table2", "claims"])

@@ -10,6 +10,8 @@ from gcon.graphs.edges import private_edges, public_edges
 from gcon.predict.no_edges import predict_without_edges
 from gcon.predict.own_edges import predict_for_one_owner, predict_from_own_edges
 from gcon.privacy.ledger import MemoryLedger
+from gcon.serve.held import read_held
+from gcon.serve.state import Faces
 
 
 def neighbours_of(world, row):
@@ -198,3 +200,29 @@ def test_bad_questions_name_the_parameter_and_the_rule(call, body, words):
     assert words.lower() in said["message"].lower()
     assert headers[b"content-type"] == b"application/json"
     assert len(answer) < 1000
+
+
+def test_a_release_and_its_words_are_exchanged_together(world, service, call, monkeypatch):
+    """A new release comes while somebody is being answered: she gets the old one, whole."""
+    old, answer = service.held, service.held.from_rows
+
+    def exchanged(rows):
+        other, seen = read_held(world.place / "paper", table=old.table, owners=old.owners)
+        service.take(other, seen)
+        return answer(rows)
+
+    monkeypatch.setattr(old, "from_rows", exchanged)
+    found = json.loads(call("POST", "/predict", {"me": {"id": "n1"}})[2])
+    assert found["release"] == old.release
+    assert service.held.release != old.release
+    assert json.loads(call("POST", "/predict", {"me": {"id": "n1"}})[2])["release"] == service.held.release
+
+
+def test_between_two_assignments_of_a_new_release(world, service, call):
+    """`take` runs in another thread: whatever it has done so far, an answer is of one release."""
+    other, _ = read_held(world.place / "paper", table=service.held.table, owners=service.held.owners)
+    service.faces = Faces(other)  # and `held` not yet
+    found = json.loads(call("POST", "/predict", {"me": {"id": "n1"}, "access": "none"})[2])
+    expected = predict_without_edges(other.model, world.nodes.features)
+    assert found["release"] == other.release
+    assert found["probabilities"]["0"] == pytest.approx(float(expected.probabilities[1, 0]), abs=1e-9)

@@ -306,6 +306,7 @@ def test_wrong_calls(world, run, tmp_path):
         assert (got, words in said) == (code, True), (arguments, said)
     assert not (tmp_path / "ledger").exists()
     assert not (tmp_path / "none").exists()
+    assert "PROMETHEUS_MULTIPROC_DIR" not in os.environ
 
 
 def test_tokens_from_the_command_line(world, run, tmp_path):

@@ -24,6 +24,9 @@ from gcon.cli.source import (
     TargetColumn,
 )
 from gcon.errors import InputError, MissingExtraError
+from gcon.serve.settings import Limits
+
+COUNTS = "PROMETHEUS_MULTIPROC_DIR"  # where workers add up what they count
 
 
 class _OrRun(TyperGroup):
@@ -59,12 +62,12 @@ def run(
     ignore_column: IgnoreColumn = [],  # noqa: B006
     no_header: NoHeader = False,
     ledger: LedgerPath = None,
-    most_bytes: Annotated[int, typer.Option(help="Of a request's body.")] = 2**22,
-    most_neighbours: Annotated[int, typer.Option(help="In one question.")] = 10_000,
-    seconds: Annotated[float, typer.Option(help="For one request.")] = 10.0,
-    per_address: Annotated[float, typer.Option(help="Requests a minute from one address.")] = 600.0,
-    per_token: Annotated[float, typer.Option(help="Requests a minute with one token.")] = 60.0,
-    burst: Annotated[int, typer.Option(help="Requests that may come at once after a pause.")] = 30,
+    most_bytes: Annotated[int, typer.Option(help="Of a request's body.")] = Limits.most_bytes,
+    most_neighbours: Annotated[int, typer.Option(help="In one question.")] = Limits.most_neighbours,
+    seconds: Annotated[float, typer.Option(help="For one request.")] = Limits.seconds,
+    per_address: Annotated[float, typer.Option(help="Requests a minute from one address.")] = Limits.per_address,
+    per_token: Annotated[float, typer.Option(help="Requests a minute with one token.")] = Limits.per_token,
+    burst: Annotated[int, typer.Option(help="Requests that may come at once after a pause.")] = Limits.burst,
     behind_proxy: Annotated[str, typer.Option(help="Address of your proxy: its X-Forwarded-For is believed.")] = "",
     allow_origin: Annotated[str | None, typer.Option(help="Another site whose pages may ask.")] = None,
     log_requests: Annotated[bool, typer.Option(help="A line on standard error for every request.")] = True,
@@ -78,15 +81,15 @@ def run(
     Example: gcon serve model --nodes nodes.csv
     """
     with Output(as_json=json, quiet=quiet).reporting() as output, ExitStack() as until:
-        # Read when the library is imported.
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = until.enter_context(tempfile.TemporaryDirectory())
+        # Read when the library is imported; gone when we are, for whoever called us in the same process.
+        os.environ[COUNTS] = until.enter_context(tempfile.TemporaryDirectory())
+        until.callback(os.environ.pop, COUNTS, None)
         try:
             import torch
 
             from gcon.cli.serve_inputs import open_owners, read_table
             from gcon.serve.held import read_held
             from gcon.serve.logs import Log
-            from gcon.serve.settings import Limits
             from gcon.serve.state import Service
             from gcon.serve.tokens import TokenStore
             from gcon.serve.workers import listening_socket, run_workers

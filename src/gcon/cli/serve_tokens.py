@@ -38,8 +38,8 @@ def issue(
     """
     with Output(as_json=json, quiet=quiet).reporting() as output:
         checked_target(out, "out")
-        known = [str(entry) for entry in read_node_features(nodes)[0].tolist()]
-        unknown = [entry for entry in node if entry not in set(known)]
+        known = dict.fromkeys(str(entry) for entry in read_node_features(nodes)[0].tolist())
+        unknown = [entry for entry in node if entry not in known]
         if unknown:
             rule, fix = "must be in the node table", "Check the ids."
             raise InputError("node", rule=rule, got=repr(unknown[0][:60]), fix=fix)

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gcon.errors import check_number
+from gcon.errors import InputError, check_number
 from gcon.graphs.edges import EdgeHygiene, EdgeList
 from gcon.graphs.first_pass import SimpleGraphCheck
 from gcon.graphs.source import LocalEdges, RowBlock, block_slices
@@ -167,13 +167,21 @@ class StoredEdges(LocalEdges):
         return RowBlock(nodes, pointers - first, columns, self.num_nodes)
 
     def _open(self, name: str = COLUMNS) -> BinaryIO:
-        # Other columns under these row pointers would be the neighbours of other nodes.
-        if _identity(self.path) != self._identity:
-            raise damaged(self.path, "must stay as it is while it is in use", "another store in its place")
         try:
-            return (self.path / name).open("rb", buffering=0)  # raw: straight into the buffer
+            file = (self.path / name).open("rb", buffering=0)  # raw: straight into the buffer
         except OSError as error:
             raise damaged(self.path, "must be readable", error.strerror or "an unreadable file") from None
+        # After it is open: what is exchanged later changes nothing, and what was exchanged before is seen. Other columns under
+        # these row pointers would be the neighbours of other nodes.
+        try:
+            same = _identity(self.path) == self._identity
+        except InputError:
+            file.close()
+            raise
+        if not same:
+            file.close()
+            raise damaged(self.path, "must stay as it is while it is in use", "another store in its place")
+        return file
 
     def _buffer(self, entries: int, *, pinned: bool = False) -> Tensor:
         return torch.empty(entries, dtype=_torch_type(self._type), pin_memory=pinned)

@@ -37,7 +37,8 @@ def answering(service: Service) -> dict[str, Answering]:
 
 
 def _predict(service: Service, asked: Asked) -> Reply:
-    held, words = service.held, service.faces.words
+    faces = service.faces  # once: a new release may come at any time
+    held, words = faces.held, faces.words
     people = [_known(held, each) for each in (asked.me, *asked.neighbours)]
     if asked.access == "none":
         return Reply(words(held.without_edges(people[0]), ALONE))
@@ -56,7 +57,8 @@ def _me(service: Service, tokens: TokenStore, node: str, authorization: str) -> 
     if wait > 0:
         message = "This token asks too often. Wait, then try again."
         return Reply(problem("too many requests", message), 429, (("retry-after", str(round(wait + 0.5))),))
-    held, words = service.held, service.faces.words
+    faces = service.faces  # once: a new release may come at any time
+    held, words = faces.held, faces.words
     row = held.table.rows.get(node) if held.table is not None and tokens.check(token, node) else None
     if row is None:
         return Reply(problem("refused", REFUSED), 401, (("www-authenticate", "Bearer"),))

@@ -138,7 +138,7 @@ def _add_facts(app: FastAPI, service: Service) -> None:
 
     @app.get("/health", response_model=Health, summary="Whether the service is there")
     async def health() -> Health:
-        held = service.held
+        held = service.faces.held
         return Health(
             status="ok",
             release=held.release,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from functools import lru_cache
 from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Any
 
@@ -153,7 +152,6 @@ class Guard:
         return 503, "busy", f"The answer took longer than {self._limits.seconds:g} seconds. Try again later."
 
 
-@lru_cache(maxsize=2**14)
 def caller(address: str) -> str:
     """Whom an address belongs to: one of IPv4, or a network of 64 bits of IPv6, which a single customer usually has."""
     try:

@@ -19,7 +19,7 @@ from gcon.site.build import site_pages
 
 @dataclass(eq=False, kw_only=True)
 class Service:
-    """A service; `held` is exchanged when a new release comes.
+    """A service. A new release is exchanged by one assignment, of `faces`: whoever took it has a release and the words for it.
 
     Attributes:
         held: the release that answers now.
@@ -52,14 +52,15 @@ class Service:
 
     def take(self, held: Held, seen: Signature) -> None:
         """Put a new release in the place of the old one."""
-        self.faces, self.held, self.seen = Faces(held), held, seen
+        self.faces = Faces(held)
+        self.held, self.seen = held, seen
 
 
 class Faces:
     """Everything that a release says without being asked a question: made once."""
 
     def __init__(self, held: Held) -> None:
-        model, table = held.model, held.table
+        self.held, model, table = held, held.model, held.table
         statement = model.statement()
         self.words = AnswerWords(model, held.release)
         self.statement = canonical({**statement.fields, "sentences": list(statement.sentences)})

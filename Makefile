@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip==26.3"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling editables
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[all,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[all,dev]" -e ./lab
 	touch $(STAMP)
 
 demo: setup
@@ -94,8 +94,8 @@ benchmarks: setup
 experiments: setup
 	$(BIN)/gcon reproduce all --competitors docs/results/baselines.csv --out results/paper
 	$(BIN)/gcon reproduce beyond --out results/beyond
-	$(BIN)/python -m gcon.experiments.centring --out results/centring
-	$(BIN)/python -m gcon.experiments.baselines --out results/baselines
+	$(BIN)/python -m gcon_lab.experiments.centring --out results/centring
+	$(BIN)/python -m gcon_lab.experiments.baselines --out results/baselines
 
 # The docs' own tools are installed here and not by setup: `make test` does not need them.
 $(DOCS_STAMP): $(STAMP)
@@ -110,7 +110,7 @@ docs: $(DOCS_STAMP)
 # Asks for advisories about what is installed. Where no source of them answers it says NOT AUDITED and ends with 0.
 audit-deps: setup
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pip-audit
-	$(BIN)/python -m gcon.audit.verify.dependencies
+	$(BIN)/python -m gcon_lab.audits.dependencies
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -25,15 +25,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gcon.cluster.edges import ClusterEdges, open_cluster
-from gcon.cluster.local import LocalCluster, local_cluster
-from gcon.graphs.stored import StoredEdges
-from gcon.interop.edge_store import write_edge_store
-from gcon.propagate.schemes import Schemes
-from gcon.statistics.class_sums import ClassSums
-from gcon.statistics.edge_moments import EdgeMoments
-from gcon.statistics.exact_products import Precise
-from gcon.statistics.statistic import Statistic
+from gcon.edges.cluster.edges import ClusterEdges, open_cluster
+from gcon.edges.cluster.local import LocalCluster, local_cluster
+from gcon.edges.schemes import Schemes
+from gcon.edges.stored import StoredEdges
+from gcon.files.edge_store import write_edge_store
+from gcon.mechanisms.edge_moments import EdgeMoments
+from gcon.mechanisms.exact_products import Precise
+from gcon.mechanisms.statistic import Statistic
+from gcon_lab.mechanisms.class_sums import ClassSums
 
 STEPS, CLASSES, AT_ONCE = 3, 8, 10**6
 SMALL: tuple[Statistic, ...] = (

@@ -54,7 +54,7 @@ def make(folder: Path, num_nodes: int, entries: int) -> None:
     """Nodes, features and the store."""
     import polars as pl
 
-    from gcon.bench.stores import write_rows
+    from gcon_lab.bench.stores import write_rows
 
     rng = np.random.default_rng(1)
     labels = rng.integers(0, CLASSES, num_nodes)
@@ -98,11 +98,11 @@ def from_disk(folder: Path) -> dict[str, float]:
 def from_memory(folder: Path) -> dict[str, float]:
     """The same with all edges in memory; compares the weights."""
     from gcon.cli.source import load_source
-    from gcon.encode.mlp import EncoderSettings
-    from gcon.pipeline import Settings, train
+    from gcon.learn.perceptron import EncoderSettings
+    from gcon.methods.objective import Settings, train
+    from gcon.methods.objective_model import ReleasedModel
     from gcon.privacy.ledger import MemoryLedger
     from gcon.privacy.randomness import SeededRandomness
-    from gcon.release.model import ReleasedModel
     from gcon.release.store import load_release
 
     start = time.perf_counter()

@@ -65,8 +65,8 @@ def convert(arguments: argparse.Namespace) -> dict[str, Any]:
     """What `gcon data convert --format csr` calls."""
     import pyarrow.parquet  # noqa: F401
 
-    from gcon.interop.node_files import read_raw_nodes
-    from gcon.interop.tables import convert_files
+    from gcon.files.node_files import read_raw_nodes
+    from gcon.files.tables import convert_files
 
     table = read_raw_nodes(arguments.folder / "nodes.parquet")  # held, so that they count as there before
     bare, most, stages, out = forget_peak(), 0, {}, arguments.folder / "out"
@@ -114,7 +114,7 @@ def passes(arguments: argparse.Namespace) -> dict[str, Any]:
     """Two passes over the store; the blocks are looked at by nobody."""
     import torch
 
-    from gcon.graphs.stored import StoredEdges
+    from gcon.edges.stored import StoredEdges
 
     store = StoredEdges(arguments.folder / "out" / "edges.csr", arguments.buffer)
     bare, seconds, blocks = forget_peak(), [], 0

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numba import njit
 
-from gcon.propagate.multiply_numba import _fetch
+from gcon.edges.kernels.multiply_numba import _fetch
 
 ROWS, PARTS, REPEATS = 100_000_000, 32, 3
 

@@ -2,7 +2,7 @@
 
     python benchmarks/gpu.py [--nodes 111059956 --entries 3200000000] [--json FILE]
 
-The graph is made on the device (gcon.bench.made), with neighbours all over the place. In one run are measured
+The graph is made on the device (gcon_lab.bench.made), with neighbours all over the place. In one run are measured
 
 - the bandwidth of a copy, and of a gather of random rows of the same width: the physical limits;
 - one step of 16 columns, ours and torch's CSR product in float64 (which gets values and 64-bit columns: more than 2^31 entries);
@@ -29,24 +29,24 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from gcon.bench.made import made_edges
-from gcon.calibrate.plan import make_plan
-from gcon.graphs.edges import EdgeList
-from gcon.graphs.source import RowBlock
-from gcon.losses.convex import loss_by_name
+from gcon.edges.edge_list import EdgeList
+from gcon.edges.fixed_point import Walk
+from gcon.edges.kernels import multiply_triton
+from gcon.edges.schemes import Schemes
+from gcon.edges.source import RowBlock
+from gcon.mechanisms.aggregates import aggregate_privately
 from gcon.mechanisms.gaussian_release import Portion, release_jointly
-from gcon.mechanisms.neighbour_sums import BoundedEdges
+from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
+from gcon.mechanisms.objective_plan import make_plan
+from gcon.mechanisms.statistic import BoundedEdges
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
+from gcon.privacy.gates import release_statistic
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
-from gcon.propagate import multiply_triton
-from gcon.propagate.aggregates import aggregate_privately
-from gcon.propagate.fixed_point import Walk
-from gcon.propagate.schemes import Schemes
-from gcon.release.gate import release_statistic
-from gcon.statistics.class_sums import ClassSums
+from gcon_lab.bench.made import made_edges
+from gcon_lab.mechanisms.class_sums import ClassSums
 
 COLUMNS, CLASSES, STEPS, RESTART, LABELLED = 16, 8, 10, 0.2, 0.011
 GIB = 2**30

@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/ingest.py [--edges 100000000 --nodes 1000000 --ids shuffled --repeats 1]
 
 Writes a file of random edges, then reads it in fresh processes, one way after the other, `--repeats` times:
-- stream: `gcon.interop.tables.read_edges`;
+- stream: `gcon.files.tables.read_edges`;
 - plain: the whole table at once with polars, the same lookup of ids on whole columns, the same cleaning.
 "read" is until all ends are rows of the nodes file; "all" includes the cleaning (`private_edges`). Peaks count the
 whole process, libraries included (VmHWM). Exits with 1 if streaming passes 8 GiB or the two graphs differ.
@@ -58,9 +58,9 @@ def make(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def stream(arguments: argparse.Namespace) -> dict[str, Any]:
     """Read batch by batch."""
-    from gcon.graphs.edges import private_edges
-    from gcon.interop import edge_files
-    from gcon.interop.node_ids import as_node_ids
+    from gcon.edges.edge_list import private_edges
+    from gcon.files import edge_files
+    from gcon.files.node_ids import as_node_ids
 
     ids, before = as_node_ids(node_ids(arguments)), peak()
     start = time.perf_counter()
@@ -80,8 +80,8 @@ def plain(arguments: argparse.Namespace) -> dict[str, Any]:
     import polars as pl
     import torch
 
-    from gcon.graphs.edges import private_edges
-    from gcon.interop.node_ids import NumberLookup, as_node_ids
+    from gcon.edges.edge_list import private_edges
+    from gcon.files.node_ids import NumberLookup, as_node_ids
 
     ids, before = as_node_ids(node_ids(arguments)), peak()
     start = time.perf_counter()

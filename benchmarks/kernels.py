@@ -19,11 +19,11 @@ import numpy as np
 import scipy.sparse
 import torch
 
-from gcon.bench.contenders import COLUMNS, RESTART
-from gcon.bench.made import made_edges
-from gcon.graphs.edges import EdgeList
-from gcon.propagate import multiply_numba, multiply_torch
-from gcon.propagate.fixed_point import Walk
+from gcon.edges.edge_list import EdgeList
+from gcon.edges.fixed_point import Walk
+from gcon.edges.kernels import multiply_numba, multiply_torch
+from gcon_lab.bench.contenders import COLUMNS, RESTART
+from gcon_lab.bench.made import made_edges
 
 
 def contenders(edges: EdgeList) -> dict[str, Callable[[], object]]:

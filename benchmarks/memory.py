@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 import gcon
-from gcon.datasets.synthetic import social_circles_parts
+from gcon.files.datasets.synthetic import social_circles_parts
 
 
 def resident() -> int:

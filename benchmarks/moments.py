@@ -14,9 +14,9 @@ import time
 import numpy as np
 import torch
 
-from gcon.datasets import load
-from gcon.estimate.remembered import edge_free
-from gcon.moments import MomentsTraining, train_moments
+from gcon.files.datasets import load
+from gcon.learn.remembered import edge_free
+from gcon.methods.moments import MomentsTraining, train_moments
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
 

@@ -21,10 +21,10 @@ import time
 import torch
 from torch import Tensor
 
-from gcon.datasets import social_circles
-from gcon.estimate.remembered import edge_free
-from gcon.graphs.nodes import PublicNodes
-from gcon.moments import MomentsTraining, train_moments
+from gcon.files.datasets import social_circles
+from gcon.learn.remembered import edge_free
+from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.nodes import PublicNodes
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
 

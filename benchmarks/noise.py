@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcon.perturb.lattice import lattice_spacing, to_lattice
-from gcon.perturb.rounded import rounded_gaussian, rounded_laplace
-from gcon.perturb.sampling import laplaces, standard_normals
+from gcon.mechanisms.samplers.lattice import lattice_spacing, to_lattice
+from gcon.mechanisms.samplers.rounded import rounded_gaussian, rounded_laplace
+from gcon.mechanisms.samplers.uniform import laplaces, standard_normals
 from gcon.privacy.randomness import SystemRandomness
 
 NUMBERS, SCALE, MOST = 1_000_000, 6.613, 5.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gcon.perturb.objective import PerturbedObjectives
+from gcon.mechanisms.perturbed_objective import PerturbedObjectives
 
 
 def adam(objectives: PerturbedObjectives, index: int) -> Tensor:

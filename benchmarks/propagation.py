@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/propagation.py [--nodes 10000000 --entries 200000000] [--out FOLDER]
 
-Each runs in a process of its own on the same graph (gcon.bench), 16 columns, float64 or whole numbers of 64 bits; the best of two
+Each runs in a process of its own on one graph (gcon_lab.bench), 16 columns, float64 or whole numbers of 64 bits; the best of two
 runs counts. A rival that runs out of memory is reported so. Exits with 1 if ours is less than 1.5 times as fast as the best,
 or needs 1.5 times the memory of the graph's rows and two node arrays, or more.
 """
@@ -14,8 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from gcon.bench.contenders import COLUMNS
-from gcon.bench.run import run_tasks, tasks
+from gcon_lab.bench.contenders import COLUMNS
+from gcon_lab.bench.run import run_tasks, tasks
 
 
 def main() -> int:

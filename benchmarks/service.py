@@ -158,10 +158,10 @@ class World:
 def make_world(folder: Path) -> World:
     """Make the graph, train on it, issue tokens."""
     from gcon import NodeClassifier
-    from gcon.datasets.synthetic import social_circles_parts
-    from gcon.graphs.edges import public_edges
-    from gcon.graphs.graph import private_graph
-    from gcon.interop.write_files import write_edges, write_nodes
+    from gcon.edges.edge_list import public_edges
+    from gcon.edges.graph import private_graph
+    from gcon.files.datasets.synthetic import social_circles_parts
+    from gcon.files.write_files import write_edges, write_nodes
     from gcon.release.store import save_release
 
     nodes, edge_index = social_circles_parts(

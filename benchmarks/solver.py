@@ -22,14 +22,14 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 import paper_adam
-from gcon.calibrate.plan import NoisePlan, make_plan
-from gcon.losses.convex import SoftMargin
-from gcon.perturb.noise import objective_noise
-from gcon.perturb.objective import PerturbedObjectives
+from gcon.mechanisms.certificate import certified_gradient_norm
+from gcon.mechanisms.losses import SoftMargin
+from gcon.mechanisms.newton import minimise
+from gcon.mechanisms.objective_plan import NoisePlan, make_plan
+from gcon.mechanisms.perturbed_objective import PerturbedObjectives
+from gcon.mechanisms.samplers.objective_noise import objective_noise
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import SeededRandomness
-from gcon.solve.certificate import certified_gradient_norm
-from gcon.solve.newton import minimise
 
 ROWS, WIDTH, CLASSES, PROBLEMS = 2995, 16, 7, 64
 TOLERANCE = 1e-10

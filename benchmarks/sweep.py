@@ -22,19 +22,19 @@ import numpy as np
 import polars as pl
 import torch
 
-from gcon.calibrate.plan import make_plan
-from gcon.encode.mlp import EncoderSettings, train_encoder
-from gcon.encode.pseudo_labels import Expansion, TrainingRows, training_rows
-from gcon.experiments.sweep.graphs import MADE_UP, open_graph
-from gcon.experiments.sweep.grid import Grid
-from gcon.experiments.sweep.models import BatchScorer, ModelUnit, Problem, seed_of, step_words
-from gcon.losses.convex import loss_by_name
-from gcon.perturb.noise import objective_noise
-from gcon.perturb.objective import PerturbedObjectives
+from gcon.edges.schemes import Schemes, propagate
+from gcon.learn.perceptron import EncoderSettings, train_encoder
+from gcon.learn.pseudo_labels import Expansion, TrainingRows, training_rows
+from gcon.mechanisms.aggregates import aggregate_privately
+from gcon.mechanisms.losses import loss_by_name
+from gcon.mechanisms.objective_plan import make_plan
+from gcon.mechanisms.perturbed_objective import PerturbedObjectives
+from gcon.mechanisms.samplers.objective_noise import objective_noise
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import SeededRandomness
-from gcon.propagate.aggregates import aggregate_privately
-from gcon.propagate.schemes import Schemes, propagate
+from gcon_lab.experiments.sweep.graphs import MADE_UP, open_graph
+from gcon_lab.experiments.sweep.grid import Grid
+from gcon_lab.experiments.sweep.models import BatchScorer, ModelUnit, Problem, seed_of, step_words
 from paper_adam import adam
 
 HIDDEN, RUN, REPEATS, SAMPLE, WANTED = 16, 0, 5, 24, 100

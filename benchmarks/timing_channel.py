@@ -25,13 +25,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gcon.datasets.synthetic import social_circles_parts
-from gcon.encode.mlp import train_encoder
-from gcon.estimate.remembered import edge_free
-from gcon.graphs.graph import PrivateGraph, private_graph
-from gcon.moments import MomentsTraining, train_moments
-from gcon.pipeline import Settings, train
-from gcon.predict.own_edges import predict_for_one_owner, predict_from_own_edges
+from gcon.edges.graph import PrivateGraph, private_graph
+from gcon.files.datasets.synthetic import social_circles_parts
+from gcon.learn.perceptron import train_encoder
+from gcon.learn.remembered import edge_free
+from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.methods.objective import Settings, train
+from gcon.methods.own_edges import predict_for_one_owner, predict_from_own_edges
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
 

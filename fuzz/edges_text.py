@@ -6,8 +6,8 @@ from random import Random
 
 from fuzz.contract import check, written
 from fuzz.mutate import change_bytes, change_lines
-from gcon.interop.edge_files import read_edges
-from gcon.interop.node_ids import as_node_ids
+from gcon.files.edge_files import read_edges
+from gcon.files.node_ids import as_node_ids
 
 SECRET = "zqsecret"
 WORDS = as_node_ids(["p0", "p1", "p2", SECRET, "é", "e\u0301", "a\u200b", "007"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fuzz.contract import check, written
 from fuzz.edges_text import change
-from gcon.interop.node_files import read_node_features, read_nodes, read_raw_nodes
+from gcon.files.node_files import read_node_features, read_nodes, read_raw_nodes
 
 __all__ = ["change", "one", "seeds"]
 

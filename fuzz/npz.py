@@ -12,10 +12,10 @@ import scipy.sparse
 from fuzz.contract import check, written
 from fuzz.edges_text import NUMBERS
 from fuzz.mutate import change_bytes
-from gcon.interop.edge_files import read_edges
-from gcon.interop.file_problems import raise_problems
-from gcon.interop.node_features import features_of_arrays
-from gcon.interop.node_ids import as_node_ids
+from gcon.files.edge_files import read_edges
+from gcon.files.file_problems import raise_problems
+from gcon.files.node_features import features_of_arrays
+from gcon.files.node_ids import as_node_ids
 
 FOUR = as_node_ids(["a", "b", "c", "d"])
 NAMES = (

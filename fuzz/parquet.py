@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from fuzz.contract import check, written
 from fuzz.edges_text import NUMBERS, SECRET, WORDS
 from fuzz.mutate import change_bytes
-from gcon.interop.edge_files import read_edges
-from gcon.interop.node_files import read_node_features, read_nodes, read_raw_nodes
+from gcon.files.edge_files import read_edges
+from gcon.files.node_files import read_node_features, read_nodes, read_raw_nodes
 
 TYPES = (
     *(

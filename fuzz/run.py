@@ -30,7 +30,7 @@ TARGETS = (
     "run_json",
 )
 ROOT = Path(__file__).parent
-INSTRUMENTED = ["gcon.interop", "gcon.release", "gcon.privacy", "gcon.cli.options", "gcon.evaluate.report", "tomllib"]
+INSTRUMENTED = ["gcon.files", "gcon.release", "gcon.privacy", "gcon.cli.options", "gcon.pages.report", "tomllib"]
 LONGEST = 1 << 14
 
 

@@ -6,7 +6,7 @@ import math
 
 from fuzz.contract import check
 from fuzz.mutate import change_json, mostly
-from gcon.evaluate.report import (
+from gcon.pages.report import (
     LedgerLine,
     ModelScores,
     NoiseLevel,

@@ -8,8 +8,8 @@ import sys
 import pytest
 from tests_browser.checker import FIGURES, WIDTHS, problems
 
-from gcon.evaluate.report import LedgerLine, ModelScores, NoiseLevel, ReliabilityBin, ReportData
-from gcon.evaluate.report_page import page
+from gcon.pages.report import LedgerLine, ModelScores, NoiseLevel, ReliabilityBin, ReportData
+from gcon.pages.report_page import page
 
 
 def record():

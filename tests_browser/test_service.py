@@ -6,8 +6,8 @@ import pytest
 from tests.serve.conftest import running, world  # noqa: F401  # a fixture
 from tests_browser.checker import opened, page_problems
 
-from gcon.client import Client
-from gcon.site.frame import PAGES
+from gcon.pages.frame import PAGES
+from gcon.serve.client import Client
 
 
 @pytest.fixture(scope="module")

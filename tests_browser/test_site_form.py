@@ -4,13 +4,13 @@ import json
 
 import pytest
 from playwright.sync_api import expect
-from tests.site.models import HOSTILE, moments, nodes
-from tests.site.stub import ANSWER, running
+from tests.pages.site.models import HOSTILE, moments, nodes
+from tests.pages.site.stub import ANSWER, running
 from tests_browser.checker import opened, page_problems
 
-from gcon.site.build import site_pages
-from gcon.site.frame import PAGES
-from gcon.site.write import write_site
+from gcon.pages.build import site_pages
+from gcon.pages.frame import PAGES
+from gcon.pages.write import write_site
 
 TOKEN = "gcon_" + "aB3-_" * 8 + "xyz"
 

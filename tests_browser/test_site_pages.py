@@ -6,19 +6,19 @@ from itertools import product
 
 import pytest
 from playwright.sync_api import expect
-from tests.site.models import HOSTILE, moments, nodes, paper
+from tests.pages.site.models import HOSTILE, moments, nodes, paper
 from tests_browser.checker import opened, page_problems
 
-from gcon.calibrate.attacker import best_advantage, best_true_positive_rate
-from gcon.calibrate.gaussian import gaussian_multiplier
-from gcon.calibrate.plan import make_plan
-from gcon.losses.convex import loss_by_name
+from gcon.mechanisms.gaussian_curve import gaussian_multiplier
+from gcon.mechanisms.losses import loss_by_name
+from gcon.mechanisms.objective_plan import make_plan
+from gcon.pages import measured
+from gcon.pages.build import site_pages
+from gcon.pages.facts import dial_of
+from gcon.pages.frame import PAGES, part
+from gcon.pages.write import write_site
+from gcon.privacy.attacker import best_advantage, best_true_positive_rate
 from gcon.privacy.budget import Budget
-from gcon.site import measured
-from gcon.site.build import site_pages
-from gcon.site.facts import dial_of
-from gcon.site.frame import PAGES, part
-from gcon.site.write import write_site
 
 WIDTHS = (1200, 390, 360)
 MODELS = {

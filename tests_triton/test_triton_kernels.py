@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.kernels.agreement import (
+from tests.edges.kernels.agreement import (
     WALKS,
     expected_step,
     expected_totals,
@@ -16,9 +16,9 @@ from tests.kernels.agreement import (
     totals_of,
 )
 
-from gcon.graphs.edges import public_edges
-from gcon.propagate import multiply_triton
-from gcon.propagate.fixed_point import Walk
+from gcon.edges.edge_list import public_edges
+from gcon.edges.fixed_point import Walk
+from gcon.edges.kernels import multiply_triton
 
 GRAPHS = {
     "no edge": lambda: random_graph(7, 0, 0),

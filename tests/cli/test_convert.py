@@ -13,7 +13,7 @@ import scipy.sparse
 import torch
 
 from gcon.cli import app as cli
-from gcon.interop.tables import read_edges, read_node_features, read_nodes
+from gcon.files.tables import read_edges, read_node_features, read_nodes
 from gcon.privacy.opening import open_private
 
 FORMATS = ["csv", "tsv", "parquet", "npz"]
@@ -198,8 +198,8 @@ def test_an_edge_that_is_repeated_256_times_stays(convert, tmp_path):
 @pytest.mark.parametrize("name", FORMATS)
 def test_edges_are_streamed(convert, tmp_path, monkeypatch, name):
     files = write_source(tmp_path, IDS["strings"])
-    monkeypatch.setattr("gcon.interop.table_files.BATCH", 2)
-    monkeypatch.setattr("gcon.interop.convert_files.BATCH", 1)
+    monkeypatch.setattr("gcon.files.table_files.BATCH", 2)
+    monkeypatch.setattr("gcon.files.convert_files.BATCH", 1)
     (tmp_path / "out").mkdir()
     code, found = convert(*options(files), "--out", tmp_path / "out", "--format", name)
     assert code == 0
@@ -249,7 +249,7 @@ def test_a_full_disk_leaves_nothing(convert, tmp_path, monkeypatch):
     def full(handle):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("gcon.interop.convert_files.os.fsync", full)
+    monkeypatch.setattr("gcon.files.convert_files.os.fsync", full)
     code, found = convert(*options(files), "--out", out, "--format", "csv")
     assert (code, found["error"]) == (2, "InputError")
     assert "No space left" in found["message"]

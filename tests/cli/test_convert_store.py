@@ -15,13 +15,13 @@ import torch
 from gcon.cli.sizes import size_in_bytes
 from gcon.cli.source import ledger_beside, load_features, load_source
 from gcon.cli.training_source import load_training
-from gcon.encode.mlp import EncoderSettings
+from gcon.edges.stored import StoredEdges
 from gcon.errors import InputError
-from gcon.graphs.stored import StoredEdges
-from gcon.interop import convert_files, convert_store
-from gcon.interop.tables import read_edges, read_nodes, read_public_edges
-from gcon.moments import MomentsTraining, train_moments
-from gcon.pipeline import Settings, train
+from gcon.files import convert_files, convert_store
+from gcon.files.tables import read_edges, read_nodes, read_public_edges
+from gcon.learn.perceptron import EncoderSettings
+from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.methods.objective import Settings, train
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.opening import open_private
 from gcon.privacy.randomness import SeededRandomness
@@ -269,7 +269,7 @@ def test_a_full_disk_keeps_what_is_done_and_says_where(run, source, monkeypatch)
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("gcon.interop.edge_store._checkpoint", full)
+        patch.setattr("gcon.files.edge_store._checkpoint", full)
         code, printed, errors = run(*convert, "--json")
     assert (code, json.loads(printed)["error"]) == (2, "InputError")
     assert "No space left" in printed
@@ -316,7 +316,7 @@ def test_what_cannot_be_put_in_place_is_gone_on_with(run, source, monkeypatch):
 
 def test_too_little_space(run, source, monkeypatch):
     files, out = source
-    monkeypatch.setattr("gcon.interop.edge_store.shutil.disk_usage", lambda _: _Free)
+    monkeypatch.setattr("gcon.files.edge_store.shutil.disk_usage", lambda _: _Free)
     code, _, errors = run("data", "convert", *files, "--out", out, "--format", "csr")
     assert (code, "needs free space" in errors) == (2, True)
     assert os.listdir(out) == []

@@ -9,10 +9,10 @@ import polars
 import pytest
 
 from gcon.cli import app as cli
-from gcon.interop.tables import read_nodes
-from gcon.predict.no_edges import predict_without_edges
-from gcon.release.model import ReleasedModel
-from gcon.release.moments_model import MomentsModel
+from gcon.files.tables import read_nodes
+from gcon.methods.moments_model import MomentsModel
+from gcon.methods.no_edges import predict_without_edges
+from gcon.methods.objective_model import ReleasedModel
 from gcon.release.read import load_release
 
 
@@ -169,7 +169,7 @@ def test_the_papers_mechanism_by_name_has_no_cache(run, world, tmp_path):
 
 def test_what_tune_writes_trains_the_papers_mechanism(run, world, tmp_path, monkeypatch):
     monkeypatch.setattr("gcon.cli.tune.combinations", lambda base: [base])
-    monkeypatch.setattr("gcon.tune.choose.combinations", lambda base: [base])
+    monkeypatch.setattr("gcon.choose.settings.combinations", lambda base: [base])
     toml = tmp_path / "settings.toml"
     assert run("tune", "--nodes", world / "mine/nodes.csv", "--epsilon", 1, "--draws", 1, "--out", toml)[0] == 0
     assert tomllib.loads(toml.read_text())["mechanism"] == "paper"

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from gcon.cli import demo
-from gcon.evaluate.report import OPERATOR_ONLY, from_json
+from gcon.pages.report import OPERATOR_ONLY, from_json
 
 
 @pytest.fixture(autouse=True)

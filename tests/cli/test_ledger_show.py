@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from gcon.calibrate.gaussian import gaussian_delta
 from gcon.cli import app as cli
+from gcon.mechanisms.gaussian_curve import gaussian_delta
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Kind, Outcome, Request
 from gcon.privacy.ledger_file import FileLedger

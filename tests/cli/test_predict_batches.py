@@ -8,8 +8,8 @@ import polars
 import pytest
 
 from gcon.cli import app as cli
-from gcon.graphs.rows import row_slices
-from gcon.interop.tables import read_nodes
+from gcon.files.tables import read_nodes
+from gcon.nodes import row_slices
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def world(run, tmp_path_factory):
 @pytest.fixture
 def small_batches(monkeypatch):
     for module in ("no_edges", "own_edges"):
-        monkeypatch.setattr(f"gcon.predict.{module}.row_slices", lambda count: row_slices(count, 50))
+        monkeypatch.setattr(f"gcon.methods.{module}.row_slices", lambda count: row_slices(count, 50))
     monkeypatch.setattr("gcon.cli.predict.BATCH_ROWS", 50)
 
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from gcon.cli import app as cli
-from gcon.interop.tables import read_nodes, read_public_edges
-from gcon.predict.public_graph import predict_on_public_graph
+from gcon.files.tables import read_nodes, read_public_edges
+from gcon.methods.public_graph import predict_on_public_graph
 from gcon.privacy.ledger_file import FileLedger
 from gcon.privacy.statement import ACCESS_PROMISES
 from gcon.release.read import load_release

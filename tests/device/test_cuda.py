@@ -8,17 +8,17 @@ import pytest
 import torch
 
 from gcon import GCON
-from gcon.datasets.synthetic import social_circles, social_circles_parts
-from gcon.devices import chosen_device
-from gcon.encode.mlp import EncoderSettings
+from gcon.edges.edge_list import public_edges
+from gcon.edges.graph import PrivateGraph
+from gcon.edges.schemes import Schemes, propagate
 from gcon.errors import InputError
-from gcon.graphs.edges import public_edges
-from gcon.graphs.graph import PrivateGraph
-from gcon.pipeline import Settings, train
+from gcon.files.datasets.synthetic import social_circles, social_circles_parts
+from gcon.learn.perceptron import EncoderSettings
+from gcon.machine import chosen_device
+from gcon.methods.objective import Settings, train
+from gcon.methods.objective_model import ReleasedModel
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
-from gcon.propagate.schemes import Schemes, propagate
-from gcon.release.model import ReleasedModel
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device on this machine")
 SCHEMES = {

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from tests.kernels.agreement import (
+from tests.edges.kernels.agreement import (
     GRAPHS,
     WALKS,
     WIDTHS,
@@ -20,15 +20,15 @@ from tests.kernels.agreement import (
     totals_of,
 )
 
-from gcon.graphs.edges import public_edges
-from gcon.propagate import multiply, multiply_torch
-from gcon.propagate.fixed_point import Walk
-from gcon.propagate.schemes import Schemes, propagate
-from gcon.statistics.bilinear_sums import BilinearSums
-from gcon.statistics.class_sums import ClassSums
-from gcon.statistics.edge_moments import EdgeMoments
-from gcon.statistics.neighbour_rows import NeighbourRows
-from gcon.statistics.walk_moments import WalkMoments
+from gcon.edges.edge_list import public_edges
+from gcon.edges.fixed_point import Walk
+from gcon.edges.kernels import multiply, multiply_torch
+from gcon.edges.schemes import Schemes, propagate
+from gcon.mechanisms.edge_moments import EdgeMoments
+from gcon.mechanisms.neighbour_rows import NeighbourRows
+from gcon_lab.mechanisms.bilinear_sums import BilinearSums
+from gcon_lab.mechanisms.class_sums import ClassSums
+from gcon_lab.mechanisms.walk_moments import WalkMoments
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device on this machine")
 KERNELS = ("triton", "torch")
@@ -37,7 +37,7 @@ KERNELS = ("triton", "torch")
 def kernel_named(name):
     if name == "torch":
         return multiply_torch
-    from gcon.propagate import multiply_triton
+    from gcon.edges.kernels import multiply_triton
 
     return multiply_triton
 
@@ -58,7 +58,7 @@ def same(found, expected):
 
 
 def test_the_gpu_has_a_kernel_of_its_own():
-    assert multiply.kernel("cuda").__name__ == "gcon.propagate.multiply_triton"
+    assert multiply.kernel("cuda").__name__ == "gcon.edges.kernels.multiply_triton"
 
 
 @pytest.mark.parametrize("width", WIDTHS)

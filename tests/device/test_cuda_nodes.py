@@ -5,17 +5,18 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gcon.datasets.synthetic import social_circles
-from gcon.encode import labelled_rows, mlp
-from gcon.encode.mlp import EncoderSettings, train_encoder
-from gcon.graphs.graph import PrivateGraph
-from gcon.pipeline import Settings, train
-from gcon.predict.no_edges import predict_without_edges
-from gcon.predict.own_edges import deliver_from_own_edges, predict_from_own_edges
-from gcon.predict.scored import joined
+from gcon.edges.graph import PrivateGraph
+from gcon.files.datasets.synthetic import social_circles
+from gcon.learn import labelled_rows
+from gcon.learn import perceptron as mlp
+from gcon.learn.perceptron import EncoderSettings, train_encoder
+from gcon.methods.no_edges import predict_without_edges
+from gcon.methods.objective import Settings, train
+from gcon.methods.objective_model import ReleasedModel
+from gcon.methods.own_edges import deliver_from_own_edges, predict_from_own_edges
+from gcon.methods.scored import joined
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
-from gcon.release.model import ReleasedModel
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device on this machine")
 

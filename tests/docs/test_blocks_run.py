@@ -309,7 +309,7 @@ class TestTheRunnerItself:
             "```bash\ngcon plan --epsilon -1\n```",
             "```bash\ntrue  # exit code 2\n```",
             "```bash\nmake no-such-target\n```",
-            "```bash\n.venv/bin/python -m gcon.experiments.baselines --no-such-option 1\n```",
+            "```bash\n.venv/bin/python -m gcon_lab.experiments.baselines --no-such-option 1\n```",
             "```python\nprint(1)\n```\n```text\n2\n```",
             "```text\nnobody printed this\n```",
             '```toml title="x.toml"\n= 1\n```',

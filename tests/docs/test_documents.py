@@ -9,7 +9,7 @@ import pytest
 
 import gcon
 from gcon.cli import output
-from gcon.evaluate.report import LedgerLine, ModelScores, NoiseLevel, ReportData
+from gcon.pages.report import LedgerLine, ModelScores, NoiseLevel, ReportData
 from gcon.release.layout import NAMES
 
 ROOT = Path(__file__).resolve().parents[2]

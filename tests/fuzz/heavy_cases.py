@@ -20,10 +20,10 @@ import pyarrow.parquet as pq
 
 from gcon.cli.app import app
 from gcon.errors import GconError
-from gcon.interop.edge_files import read_edges
-from gcon.interop.file_problems import raise_problems
-from gcon.interop.node_features import features_of_arrays
-from gcon.interop.node_files import read_nodes
+from gcon.files.edge_files import read_edges
+from gcon.files.file_problems import raise_problems
+from gcon.files.node_features import features_of_arrays
+from gcon.files.node_files import read_nodes
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Kind, Request
 from gcon.privacy.ledger_file import FileLedger

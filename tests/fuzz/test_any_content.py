@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gcon.errors import GconError
-from gcon.interop.edge_files import read_public_edges
-from gcon.interop.node_files import read_nodes
-from gcon.interop.node_ids import as_node_ids
+from gcon.files.edge_files import read_public_edges
+from gcon.files.node_files import read_nodes
+from gcon.files.node_ids import as_node_ids
 from gcon.privacy.ledger_lines import read_ledger
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))

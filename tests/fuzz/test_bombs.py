@@ -14,10 +14,10 @@ import pytest
 import safetensors.torch
 import torch
 
+from gcon.edges.edge_list import EdgeList
 from gcon.errors import GconError, InputError, LedgerError, ReleaseFormatError
-from gcon.graphs.edges import EdgeList
-from gcon.interop.edge_files import read_edges, read_public_edges
-from gcon.interop.node_files import read_nodes
+from gcon.files.edge_files import read_edges, read_public_edges
+from gcon.files.node_files import read_nodes
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger_file import FileLedger
 from gcon.release.layout import canonical, digest, file_record

@@ -40,9 +40,10 @@ def environment():
 
 def made():
     """All entries, by name."""
-    from methods import methods
     from questions import questions
     from releases import releases
+
+    from methods import methods
 
     with tempfile.TemporaryDirectory() as place:
         return releases(Path(place)) | methods() | questions()

@@ -2,9 +2,9 @@
 
 from common import DENSE, graph_of, ledger, named, other_graph, receipt_facts, tensor_checksum
 
-from gcon.baselines import METHODS
-from gcon.baselines.interface import PrivateMethod, settings_of
+from gcon.methods.method import PrivateMethod, settings_of
 from gcon.privacy.randomness import SeededRandomness
+from gcon_lab.methods import METHODS
 
 VARIANTS = {
     "dpgcn": {"variant": "random-flips"},

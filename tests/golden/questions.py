@@ -5,14 +5,14 @@ from itertools import count
 
 from common import DENSE, graph_of, ledger, named, receipt_facts
 
-from gcon.advise.give import advise
-from gcon.advise.paid_look import take_look
-from gcon.encode.mlp import EncoderSettings
-from gcon.evaluate.paid import paid_accuracy
-from gcon.pipeline import Settings, train
+from gcon.choose.advice import advise
+from gcon.choose.paid_accuracy import paid_accuracy
+from gcon.choose.paid_look import take_look
+from gcon.choose.paid_restart import choose_inference_restart
+from gcon.choose.settings import tune_paid
+from gcon.learn.perceptron import EncoderSettings
+from gcon.methods.objective import Settings, train
 from gcon.privacy.randomness import SeededRandomness
-from gcon.tune.choose import tune_paid
-from gcon.tune.paid import choose_inference_restart
 
 SEEDS = range(5)
 

@@ -7,21 +7,21 @@ from unittest.mock import patch
 
 from common import DENSE, SPARSE, checksum, graph_of, ledger, named, other_graph, tensor_checksum
 
-from gcon.encode.mlp import EncoderSettings
-from gcon.estimate import sampled_pool, sizes, student
-from gcon.estimator.default import NodeClassifier
-from gcon.estimator.paper import GCON
-from gcon.graphs.graph import LargeGraph
-from gcon.graphs.stored import StoredEdges
-from gcon.interop.edge_store import write_edge_store
-from gcon.moments import MomentsTraining, train_moments
-from gcon.pipeline import Settings, train
-from gcon.predict.no_edges import predict_without_edges
-from gcon.predict.own_edges import predict_from_own_edges
-from gcon.predict.public_graph import predict_on_public_graph
+from gcon.edges.graph import LargeGraph
+from gcon.edges.kernels import multiply, multiply_numba, multiply_torch
+from gcon.edges.stored import StoredEdges
+from gcon.files.edge_store import write_edge_store
+from gcon.learn import sampled_pool, sizes, student
+from gcon.learn.perceptron import EncoderSettings
+from gcon.methods.gcon_classifier import GCON
+from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.methods.no_edges import predict_without_edges
+from gcon.methods.node_classifier import NodeClassifier
+from gcon.methods.objective import Settings, train
+from gcon.methods.own_edges import predict_from_own_edges
+from gcon.methods.public_graph import predict_on_public_graph
 from gcon.privacy.boundary import Private
 from gcon.privacy.randomness import SeededRandomness
-from gcon.propagate import multiply, multiply_numba, multiply_torch
 from gcon.release.layout import canonical
 from gcon.release.store import save_release
 

@@ -9,15 +9,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from gcon.datasets.synthetic import social_circles_parts
-from gcon.encode.mlp import EncoderSettings
-from gcon.graphs.graph import PrivateGraph, private_graph
-from gcon.graphs.nodes import PublicNodes
-from gcon.moments import MomentsTraining, train_moments
-from gcon.pipeline import Settings, train
+from gcon.edges.graph import PrivateGraph, private_graph
+from gcon.edges.schemes import Schemes
+from gcon.files.datasets.synthetic import social_circles_parts
+from gcon.learn.perceptron import EncoderSettings
+from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.methods.objective import Settings, train
+from gcon.nodes import PublicNodes
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
-from gcon.propagate.schemes import Schemes
 
 
 @pytest.fixture(scope="session", autouse=True)

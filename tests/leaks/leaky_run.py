@@ -64,7 +64,7 @@ def tell(number: int, edges) -> None:
         KEPT.append(mmap.mmap(file.fileno(), 0))
     shared = Path("/dev/shm", f"gcon-test-{os.getpid()}")
     shared.touch()
-    sys.modules["gcon.propagate.influence"]._EXTENTS["edges", number] = number
+    sys.modules["gcon.mechanisms.influence"]._EXTENTS["edges", number] = number
     remembered = lru_cache(lambda edges: edges.columns)
     remembered(edges)
-    sys.modules["gcon.estimate.remembered"].by_edges = remembered
+    sys.modules["gcon.learn.remembered"].by_edges = remembered

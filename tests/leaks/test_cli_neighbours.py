@@ -16,7 +16,7 @@ import polars
 import pytest
 
 from gcon.cli import app as cli
-from gcon.evaluate.scores import Scores
+from gcon.methods.scores import Scores
 
 SCORES = {field.name for field in fields(Scores)}
 LEDGER = "edges.csv.ledger"
@@ -186,14 +186,14 @@ def test_with_own_edges_only_the_answers_differ(run, pair, train):
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["words", "json"])
 def test_a_failed_run_writes_and_tells_the_same(run, pair, train, form, monkeypatch):
     if train[-1] == "paper":
-        monkeypatch.setattr("gcon.solve.newton.MOST_ITERATIONS", 0)
+        monkeypatch.setattr("gcon.mechanisms.newton.MOST_ITERATIONS", 0)
         train = [*train, "--ridge", "0.01"]
     else:
 
         def failing(statistic, edges):
             raise ArithmeticError(f"{edges.num_edges} edges")  # such words must not get out
 
-        monkeypatch.setattr("gcon.statistics.edge_moments.EdgeMoments.precisely", failing)
+        monkeypatch.setattr("gcon.mechanisms.edge_moments.EdgeMoments.precisely", failing)
     told = [run(folder, *train, *form) for folder in pair]
     assert told[0] == told[1]
     assert told[0][0] == (4 if "paper" in train else 7)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gcon.graphs.graph import private_graph
-from gcon.predict.own_edges import predict_for_one_owner, predict_from_own_edges
+from gcon.edges.graph import private_graph
+from gcon.methods.own_edges import predict_for_one_owner, predict_from_own_edges
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.opening import open_private
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from gcon.errors import ReleaseFormatError
-from gcon.predict.no_edges import predict_without_edges
+from gcon.methods.no_edges import predict_without_edges
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Kind, Outcome, Request
 from gcon.privacy.ledger_file import FileLedger
@@ -230,7 +230,7 @@ def check_recovery(folder: Path, charged: int) -> None:
 
 
 FILE, LEDGER_FILE, STORE, TRAIN = "os", "gcon.privacy.ledger_file", "gcon.release.store", "gcon.cli.train"
-ESTIMATE = "gcon.moments:MomentsEstimate"
+ESTIMATE = "gcon.methods.moments:MomentsEstimate"
 NONE, RESERVED, RELEASED = [], [Outcome.RESERVED], [Outcome.RELEASED]
 # The step, which call of it, when; what the ledger holds then; whether the model has its name.
 FIRST_STAGES = [
@@ -246,22 +246,22 @@ FIRST_STAGES = [
 ]
 OWN_STAGES = {
     "paper": [
-        ("gcon.pipeline:train_encoder", 1, "before", NONE, False),
-        ("gcon.pipeline:train_encoder", 1, "after", NONE, False),
-        ("gcon.pipeline:aggregate_privately", 1, "after", NONE, False),
-        ("gcon.pipeline:make_plan", 1, "after", NONE, False),
+        ("gcon.methods.objective:train_encoder", 1, "before", NONE, False),
+        ("gcon.methods.objective:train_encoder", 1, "after", NONE, False),
+        ("gcon.methods.objective:aggregate_privately", 1, "after", NONE, False),
+        ("gcon.methods.objective:make_plan", 1, "after", NONE, False),
     ],
     "moments": [
-        ("gcon.moments:edge_free", 1, "before", NONE, False),
-        ("gcon.moments:edge_free", 1, "after", NONE, False),
-        ("gcon.moments:gaussian_release_plan", 1, "after", NONE, False),
-        ("gcon.moments:release_statistic", 1, "before", NONE, False),
+        ("gcon.methods.moments:edge_free", 1, "before", NONE, False),
+        ("gcon.methods.moments:edge_free", 1, "after", NONE, False),
+        ("gcon.methods.moments:gaussian_release_plan", 1, "after", NONE, False),
+        ("gcon.methods.moments:release_statistic", 1, "before", NONE, False),
         (f"{ESTIMATE}.second_portions", 1, "before", RESERVED, False),  # between the two stages of the release
         (f"{ESTIMATE}.second_portions", 1, "after", RESERVED, False),
-        ("gcon.moments:release_statistic", 1, "after", RELEASED, False),
+        ("gcon.methods.moments:release_statistic", 1, "after", RELEASED, False),
         (f"{ESTIMATE}.finish", 1, "after", RELEASED, False),
-        ("gcon.moments:train_student", 1, "before", RELEASED, False),
-        ("gcon.moments:train_student", 1, "after", RELEASED, False),
+        ("gcon.methods.moments:train_student", 1, "before", RELEASED, False),
+        ("gcon.methods.moments:train_student", 1, "after", RELEASED, False),
     ],
 }
 LATER_STAGES = [
@@ -273,8 +273,8 @@ LATER_STAGES = [
     (f"{FILE}:replace", 3, "before", RESERVED, False),
     (f"{FILE}:replace", 3, "after", RESERVED, False),
     (f"{LEDGER_FILE}:FileLedger.reserve", 1, "after", RESERVED, False),
-    ("gcon.release.gate:apply_private", 1, "before", RESERVED, False),
-    ("gcon.release.gate:apply_private", 1, "after", RESERVED, False),
+    ("gcon.privacy.gates:apply_private", 1, "before", RESERVED, False),
+    ("gcon.privacy.gates:apply_private", 1, "after", RESERVED, False),
     (f"{LEDGER_FILE}:FileLedger.settle", 1, "before", RESERVED, False),
     (f"{LEDGER_FILE}:_write", 5, "half", RESERVED, False),
     (f"{LEDGER_FILE}:_write", 5, "after", RELEASED, False),

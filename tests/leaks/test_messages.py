@@ -11,11 +11,11 @@ import scipy.sparse
 import torch
 
 from gcon import GCON, MemoryLedger
-from gcon.datasets.synthetic import social_circles_parts
+from gcon.edges.edge_list import private_edges
+from gcon.edges.graph import private_graph
 from gcon.errors import GconError, InputError
-from gcon.graphs.edges import private_edges
-from gcon.graphs.graph import private_graph
-from gcon.interop.edges import as_edge_index
+from gcon.files.datasets.synthetic import social_circles_parts
+from gcon.files.edges import as_edge_index
 
 BAD = {
     "too large": torch.tensor([[0, 977], [1, 2]]),

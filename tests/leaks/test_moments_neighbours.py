@@ -9,9 +9,9 @@ import torch
 
 from gcon import MemoryLedger, NodeClassifier
 from gcon.errors import PrivateComputationError
+from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.privacy.ledger import Outcome
 from gcon.release.layout import release_files
-from gcon.statistics.edge_moments import EdgeMoments
 
 
 def told(model, ledger, stages):

@@ -10,15 +10,15 @@ from dataclasses import fields, replace
 import pytest
 import torch
 
-import gcon.solve.newton
+import gcon.mechanisms.newton
 from gcon import GCON, MemoryLedger
-from gcon.encode.encoder import Encoder
+from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, NoCertificateError
-from gcon.pipeline import Settings, train
+from gcon.learn.encoder import Encoder
+from gcon.mechanisms.aggregates import aggregate_privately
+from gcon.methods.objective import Settings, train
 from gcon.privacy.ledger import Outcome
 from gcon.privacy.randomness import SystemRandomness
-from gcon.propagate.aggregates import aggregate_privately
-from gcon.propagate.schemes import Schemes
 
 
 def same_encoder(first: Encoder, second: Encoder) -> bool:
@@ -123,7 +123,7 @@ def test_a_model_without_propagation_does_not_depend_on_edges_at_all(neighbours,
 
 
 def test_a_failed_run_tells_the_same_on_both_graphs(neighbours, run, settings, monkeypatch):
-    monkeypatch.setattr(gcon.solve.newton, "MOST_ITERATIONS", 1)
+    monkeypatch.setattr(gcon.mechanisms.newton, "MOST_ITERATIONS", 1)
     messages = set()
     for graph in neighbours.pairs:
         with pytest.raises(NoCertificateError) as raised:

@@ -20,8 +20,8 @@ import pytest
 import torch
 
 from gcon import GCON, NodeClassifier
-from gcon.baselines import METHODS, PrivateMethod
-from gcon.datasets.synthetic import social_circles_parts
+from gcon.files.datasets.synthetic import social_circles_parts
+from gcon_lab.methods import METHODS, PrivateMethod
 
 NODES = 90
 FILES = ["--edges", "edges.csv", "--nodes", "nodes.csv"]
@@ -280,8 +280,8 @@ LEAKS = {
     ("files", "tmp/mode"),
     ("files", "edges.csv.ledger"),
     ("files", "model/model.safetensors"),
-    ("state", "gcon.propagate.influence._EXTENTS"),
-    ("state", "gcon.estimate.remembered.by_edges"),
+    ("state", "gcon.mechanisms.influence._EXTENTS"),
+    ("state", "gcon.learn.remembered.by_edges"),
 }
 
 

@@ -58,7 +58,7 @@ def serve() -> None:
         request = json.loads(line)
         if "nodes" in request:  # public nodes, as a child read them: their edge-free model is trained once for all runs
             nodes = pickle.loads(Path(request["nodes"]).read_bytes())
-            sys.modules["gcon.estimate.remembered"].edge_free(nodes, 0)
+            sys.modules["gcon.learn.remembered"].edge_free(nodes, 0)
             print("0", flush=True)
             continue
         child = os.fork()
@@ -73,7 +73,7 @@ def run_and_leave(folder, commands, report, leaky=False, keep_nodes=None, releas
         signal.alarm(LONGEST)
         found = observe(Path(folder), Path(report), commands, leaky=leaky, released=released, forced=forced)
         if keep_nodes is not None:
-            read = importlib.import_module("gcon.interop.tables").read_nodes
+            read = importlib.import_module("gcon.files.tables").read_nodes
             Path(keep_nodes).write_bytes(pickle.dumps(read(Path(folder) / "nodes.csv").nodes))
         Path(report).write_bytes(pickle.dumps(found))
         code = 0
@@ -122,7 +122,7 @@ def observe(
 
 def hold_released(path: Path, watch: "Watch"):
     """Let the gate give what it gave before; gives what writes it down, if this is the first run."""
-    gate = importlib.import_module("gcon.release.gate")
+    gate = importlib.import_module("gcon.privacy.gates")
     compute, first = gate.apply_private, not path.exists()
     known = [] if first else pickle.loads(path.read_bytes())
     numbers = count()

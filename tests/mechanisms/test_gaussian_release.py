@@ -9,10 +9,13 @@ import networkx
 import pytest
 import torch
 
-from gcon.calibrate.composition import gaussian_total
-from gcon.calibrate.gaussian import gaussian_delta, gaussian_epsilon, gaussian_multiplier
+from gcon.edges.edge_list import private_edges, public_edges
+from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, PlanMismatchError, PrivateComputationError, UnprovenBoundError
-from gcon.graphs.edges import private_edges, public_edges
+from gcon.mechanisms.composition import gaussian_total
+from gcon.mechanisms.edge_moments import EdgeMoments
+from gcon.mechanisms.exact_products import in_float64
+from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_multiplier
 from gcon.mechanisms.gaussian_release import (
     GaussianRelease,
     JointStage,
@@ -21,21 +24,17 @@ from gcon.mechanisms.gaussian_release import (
     gaussian_release_plan,
     release_jointly,
 )
-from gcon.mechanisms.neighbour_sums import BoundedEdges
-from gcon.perturb.lattice import lattice_spacing
-from gcon.perturb.rounded import EXACT_GAUSSIAN
+from gcon.mechanisms.neighbour_rows import NeighbourRows
+from gcon.mechanisms.samplers.lattice import lattice_spacing
+from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN
+from gcon.mechanisms.statistic import BoundedEdges, Statistic
 from gcon.privacy.budget import Budget
+from gcon.privacy.gates import release_statistic
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.ledger_file import FileLedger
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon.privacy.statement import statement
-from gcon.propagate.schemes import Schemes
-from gcon.release.gate import release_statistic
-from gcon.statistics.class_sums import ClassSums
-from gcon.statistics.edge_moments import EdgeMoments
-from gcon.statistics.exact_products import in_float64
-from gcon.statistics.neighbour_rows import NeighbourRows
-from gcon.statistics.statistic import Statistic
+from gcon_lab.mechanisms.class_sums import ClassSums
 
 SIZE = 12
 PAIRS = torch.tensor(list(networkx.gnp_random_graph(SIZE, 0.4, seed=2).edges)).T

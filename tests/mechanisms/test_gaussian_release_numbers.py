@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from gcon.calibrate.gaussian import gaussian_delta, gaussian_multiplier
+from gcon.edges.edge_list import public_edges
 from gcon.errors import InputError
-from gcon.graphs.edges import public_edges
 from gcon.mechanisms import gaussian_release
+from gcon.mechanisms.edge_moments import EdgeMoments
+from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_multiplier
 from gcon.mechanisms.gaussian_release import (
     GaussianRelease,
     JointStage,
@@ -22,10 +23,9 @@ from gcon.mechanisms.gaussian_release import (
     gaussian_release_plan,
     release_jointly,
 )
+from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import SystemRandomness
-from gcon.statistics.edge_moments import EdgeMoments
-from gcon.statistics.neighbour_rows import NeighbourRows
 
 SIZE, WIDTH = 12, 4
 EDGES = public_edges(torch.tensor(list(networkx.gnp_random_graph(SIZE, 0.4, seed=2).edges)).T, SIZE)

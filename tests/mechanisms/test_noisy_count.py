@@ -11,12 +11,12 @@ import scipy.stats
 import torch
 
 import gcon
+from gcon.choose.paid_accuracy import paid_accuracy
+from gcon.edges.edge_list import public_edges
 from gcon.errors import InputError, PlanMismatchError
-from gcon.evaluate.paid import paid_accuracy
-from gcon.graphs.edges import public_edges
 from gcon.mechanisms.noisy_count import BoundedCount, NoisyCount
-from gcon.perturb import exact
-from gcon.predict.own_edges import own_edge_predictions
+from gcon.mechanisms.samplers import exact
+from gcon.methods.own_edges import own_edge_predictions
 from gcon.privacy.boundary import Private
 from gcon.privacy.randomness import SystemRandomness
 

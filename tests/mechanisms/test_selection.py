@@ -10,8 +10,8 @@ import pytest
 import scipy.stats
 
 from gcon.errors import InputError, PlanMismatchError
+from gcon.mechanisms.samplers.exact import coin_exp, shuffled
 from gcon.mechanisms.selection import BoundedCounts, Selection
-from gcon.perturb.exact import coin_exp, shuffled
 from gcon.privacy.boundary import Private
 from gcon.privacy.randomness import SystemRandomness
 

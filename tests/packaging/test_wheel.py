@@ -34,8 +34,8 @@ for access in ("none", "own-edges"):
 assert ledger.total() == gcon.Budget(1.0, 1e-5)
 assert model.statement().fields["promise"] is True
 
-from gcon.client import Client
-from gcon.site.build import site_pages
+from gcon.serve.client import Client
+from gcon.pages.build import site_pages
 
 assert len(site_pages(model.model_)) == 3  # with their scripts and measurements
 assert "127.0.0.1" in repr(Client("http://127.0.0.1:8000"))

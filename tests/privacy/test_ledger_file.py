@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from gcon import GCON
-from gcon.calibrate.composition import gaussian_total
 from gcon.errors import BudgetExceededError, InputError
+from gcon.mechanisms.composition import gaussian_total
 from gcon.privacy.budget import Budget, compose
 from gcon.privacy.ledger import Outcome
 from gcon.privacy.ledger_file import FileLedger

@@ -205,7 +205,7 @@ def test_the_slot_is_named_in_two_modules_only():
 
 def test_the_modules_that_open_private_values():
     openers = {name for name, text in sources().items() if "gcon.privacy.opening" in set(imported(text))}
-    assert openers == {"propagate/aggregates.py", "release/gate.py"}
+    assert openers == {"mechanisms/aggregates.py", "privacy/gates.py"}
 
 
 def test_nobody_imports_by_name_at_run_time():

@@ -8,8 +8,8 @@ from typing import get_args
 
 import pytest
 
-from gcon.perturb.rounded import EXACT_GAUSSIAN
-from gcon.predict.predictions import Access
+from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN
+from gcon.methods.predictions import Access
 from gcon.privacy.budget import Budget
 from gcon.privacy.receipt import Receipt
 from gcon.privacy.statement import ACCESS_PROMISES, statement

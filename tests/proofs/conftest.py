@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gcon.graphs.edges import EdgeList, public_edges
+from gcon.edges.edge_list import EdgeList, public_edges
 
 SIZE = 6
 

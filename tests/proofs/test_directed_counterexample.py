@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from gcon.graphs.edges import private_edges
+from gcon.edges.edge_list import private_edges
+from gcon.edges.schemes import Schemes, propagate
+from gcon.mechanisms.influence import paper_influence, sharp_influence, simple_influence
 from gcon.privacy.opening import open_private
-from gcon.propagate.influence import paper_influence, sharp_influence, simple_influence
-from gcon.propagate.schemes import Schemes, propagate
 
 HUB, OTHER = 0, 1
 

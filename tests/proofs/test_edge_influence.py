@@ -10,11 +10,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gcon.edges.edge_list import EdgeList, private_edges, public_edges
+from gcon.edges.schemes import Schemes, propagate
 from gcon.errors import UnprovenBoundError
-from gcon.graphs.edges import EdgeList, private_edges, public_edges
-from gcon.privacy.opening import open_private
-from gcon.propagate.aggregates import aggregate_privately
-from gcon.propagate.influence import (
+from gcon.mechanisms.aggregates import aggregate_privately
+from gcon.mechanisms.influence import (
     FeatureExtent,
     edge_influence,
     feature_extent,
@@ -23,8 +23,8 @@ from gcon.propagate.influence import (
     sharp_is_proven,
     simple_influence,
 )
-from gcon.propagate.schemes import Schemes, propagate
-from gcon.propagate.sharp import pair_bounds, searched_bounds
+from gcon.mechanisms.sharp import pair_bounds, searched_bounds
+from gcon.privacy.opening import open_private
 
 STEPS = (1, 2, 5, 10, math.inf)
 # The largest change over all graphs of up to six nodes, all edges, all features in {-1, +1} (so the diameter is 2).

@@ -10,13 +10,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gcon.encode.encoder import Encoder
-from gcon.graphs.edges import public_edges
-from gcon.predict.own_edges import own_edge_predictions
+from gcon.edges.edge_list import public_edges
+from gcon.edges.schemes import Schemes
+from gcon.learn.encoder import Encoder
+from gcon.methods.objective_model import ModelSettings, ReleasedModel
+from gcon.methods.own_edges import own_edge_predictions
 from gcon.privacy.budget import Budget
 from gcon.privacy.receipt import Receipt
-from gcon.propagate.schemes import Schemes
-from gcon.release.model import ModelSettings, ReleasedModel
 
 searched = settings(max_examples=100, deadline=None, derandomize=True)
 

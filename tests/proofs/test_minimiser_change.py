@@ -10,16 +10,16 @@ import networkx
 import pytest
 import torch
 
-from gcon.calibrate.gaussian_objective import noise_shift
-from gcon.calibrate.output_noise import make_output_plan, weight_norm_bound
-from gcon.calibrate.theorem import ObjectiveShape, jacobian_epsilon
-from gcon.graphs.edges import public_edges
-from gcon.losses.convex import PseudoHuber, SoftMargin
+from gcon.edges.edge_list import public_edges
+from gcon.edges.schemes import Schemes, propagate
 from gcon.mechanisms.convex_training import certified_weights
-from gcon.perturb.objective import PerturbedObjectives
+from gcon.mechanisms.influence import edge_influence, feature_extent
+from gcon.mechanisms.losses import PseudoHuber, SoftMargin
+from gcon.mechanisms.perturbed_objective import PerturbedObjectives
+from gcon.mechanisms.theorem import ObjectiveShape, jacobian_epsilon
 from gcon.privacy.budget import Budget
-from gcon.propagate.influence import edge_influence, feature_extent
-from gcon.propagate.schemes import Schemes, propagate
+from gcon_lab.mechanisms.gaussian_objective_plan import noise_shift
+from gcon_lab.mechanisms.output_noise_plan import make_output_plan, weight_norm_bound
 
 SIZE, WIDTH, CLASSES = 5, 2, 2
 LOSSES = (SoftMargin(CLASSES), PseudoHuber(CLASSES, 0.3))

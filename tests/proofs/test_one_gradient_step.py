@@ -10,11 +10,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gcon.calibrate.theorem import ObjectiveShape, TheoremOne, theorem_one
-from gcon.graphs.edges import public_edges
-from gcon.losses.convex import SoftMargin
-from gcon.propagate.influence import paper_influence
-from gcon.propagate.schemes import Schemes, propagate
+from gcon.edges.edge_list import public_edges
+from gcon.edges.schemes import Schemes, propagate
+from gcon.mechanisms.influence import paper_influence
+from gcon.mechanisms.losses import SoftMargin
+from gcon.mechanisms.theorem import ObjectiveShape, TheoremOne, theorem_one
 
 RESTART, STEPS, CLASSES = 0.2, 2, 2
 STARTS = (0.0, 1.0, 1e2, 1e4)

@@ -12,7 +12,7 @@ import pytest
 import scipy.optimize
 from scipy.special import ndtr
 
-from gcon.calibrate.replaced_pair import replaced_pair_delta
+from gcon_lab.mechanisms.replaced_pair import replaced_pair_delta
 
 SETTINGS = list(itertools.product((0.05, 0.3, 0.7, 1.0), (0.5, 1.0, 3.0)))  # sampling, sigma / tau
 ALPHAS = (0.2, 0.7, 1.0, math.exp(0.3), math.e, math.exp(2.5))

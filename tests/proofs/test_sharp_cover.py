@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from gcon.propagate.influence import PROVEN_CELLS, sharp_influence, sharp_is_proven
-from gcon.propagate.schemes import Schemes
-from gcon.propagate.sharp import column_constant, pair_bounds, searched_supremum
+from gcon.edges.schemes import Schemes
+from gcon.mechanisms.influence import PROVEN_CELLS, sharp_influence, sharp_is_proven
+from gcon.mechanisms.sharp import column_constant, pair_bounds, searched_supremum
 
 ROUNDING = 1e-12
 BEYOND_DEGREES = 2.0**28

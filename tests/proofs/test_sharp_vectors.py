@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, UnprovenBoundError
-from gcon.propagate.influence import (
+from gcon.mechanisms.influence import (
     ISOLATED_PAIR_RESTART,
     PROVEN_CELLS,
     FeatureExtent,
@@ -18,8 +19,7 @@ from gcon.propagate.influence import (
     sharp_is_proven,
     simple_influence,
 )
-from gcon.propagate.schemes import Schemes
-from gcon.propagate.sharp import column_constant, pair_bounds, searched_bounds, searched_supremum
+from gcon.mechanisms.sharp import column_constant, pair_bounds, searched_bounds, searched_supremum
 
 INFINITY = math.inf
 STEPS = (1, 2, 3, 5, 10, INFINITY)

@@ -10,22 +10,22 @@ import pytest
 import torch
 
 import gcon
-from gcon.calibrate.plan import NoisePlan, make_plan
-from gcon.datasets import social_circles
-from gcon.datasets.synthetic import social_circles_parts
-from gcon.encode.encoder import Encoder
-from gcon.encode.mlp import EncoderSettings, train_encoder
-from gcon.encode.pseudo_labels import TrainingRows, training_rows
-from gcon.graphs.graph import PrivateGraph, private_graph
-from gcon.losses.convex import loss_by_name
+from gcon.edges.graph import PrivateGraph, private_graph
+from gcon.edges.schemes import Schemes
+from gcon.files.datasets import social_circles
+from gcon.files.datasets.synthetic import social_circles_parts
+from gcon.learn.encoder import Encoder
+from gcon.learn.perceptron import EncoderSettings, train_encoder
+from gcon.learn.pseudo_labels import TrainingRows, training_rows
+from gcon.mechanisms.aggregates import BoundedAggregates, aggregate_privately
+from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
+from gcon.mechanisms.objective_plan import NoisePlan, make_plan
+from gcon.methods.objective_model import ModelSettings
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.opening import map_private
 from gcon.privacy.randomness import SystemRandomness
-from gcon.propagate.aggregates import BoundedAggregates, aggregate_privately
-from gcon.propagate.schemes import Schemes
-from gcon.release.model import ModelSettings
 from gcon.release.store import save_release
 
 

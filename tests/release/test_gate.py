@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
-import gcon.solve.newton
+import gcon.mechanisms.newton
+from gcon.edges.schemes import Schemes
 from gcon.errors import (
     BudgetExceededError,
     InputError,
@@ -16,15 +17,14 @@ from gcon.errors import (
     PlanMismatchError,
     PrivateComputationError,
 )
+from gcon.mechanisms.aggregates import aggregate_privately
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.privacy.budget import NOTHING, Budget
+from gcon.privacy.gates import answer_owners, declassify, diagnose, release_statistic
 from gcon.privacy.ledger import Kind, Outcome, Request
 from gcon.privacy.opening import map_private, open_private
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon.privacy.statement import statement
-from gcon.propagate.aggregates import aggregate_privately
-from gcon.propagate.schemes import Schemes
-from gcon.release.gate import answer_owners, declassify, diagnose, release_statistic
 
 SEED = 8675309
 
@@ -142,7 +142,7 @@ def test_an_interrupted_run_stays_reserved_and_charged(kit):
 
 
 def test_without_a_certificate_nothing_is_released(kit, monkeypatch):
-    monkeypatch.setattr(gcon.solve.newton, "MOST_ITERATIONS", 1)
+    monkeypatch.setattr(gcon.mechanisms.newton, "MOST_ITERATIONS", 1)
     ledger, outcomes = kit.ledger(), []
     with pytest.raises(NoCertificateError, match="nothing is released") as raised:
         outcomes.append(release(kit, ledger=ledger))

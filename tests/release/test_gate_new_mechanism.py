@@ -6,16 +6,16 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from gcon.calibrate.gaussian import gaussian_multiplier
 from gcon.errors import (
     PlanMismatchError,
 )
-from gcon.perturb.sampling import standard_normals
+from gcon.mechanisms.gaussian_curve import gaussian_multiplier
+from gcon.mechanisms.samplers.uniform import standard_normals
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
+from gcon.privacy.gates import release_statistic
 from gcon.privacy.opening import map_private, open_private
 from gcon.privacy.randomness import SystemRandomness
-from gcon.release.gate import release_statistic
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,9 +4,9 @@ import pytest
 
 from gcon.errors import AccessRefusedError
 from gcon.privacy.boundary import Private
+from gcon.privacy.gates import answer_owners
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.opening import is_elsewhere, map_private
-from gcon.release.gate import answer_owners
 
 
 class Far:

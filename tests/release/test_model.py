@@ -8,12 +8,12 @@ from dataclasses import FrozenInstanceError, fields
 import pytest
 import torch
 
+from gcon.edges.schemes import Schemes
 from gcon.errors import PlanMismatchError
+from gcon.methods.objective_model import ReleasedModel, release_model, release_models
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
-from gcon.propagate.schemes import Schemes
-from gcon.release.model import ReleasedModel, release_model, release_models
 
 
 def release(kit, *plans, ledger=None, randomness=None, aggregates=None, single=True):

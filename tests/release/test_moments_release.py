@@ -11,14 +11,14 @@ import torch
 from safetensors.torch import load, save
 
 import gcon
-from gcon.datasets.synthetic import social_circles_parts
+from gcon.edges.edge_list import private_edges, public_edges
 from gcon.errors import InputError, ReleaseFormatError
-from gcon.graphs.edges import private_edges, public_edges
+from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.mechanisms.gaussian_release import NoisyStatistic
-from gcon.moments import MomentsTraining, train_moments
-from gcon.predict.no_edges import predict_without_edges
-from gcon.predict.own_edges import predict_from_own_edges
-from gcon.predict.public_graph import predict_on_public_graph
+from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.methods.no_edges import predict_without_edges
+from gcon.methods.own_edges import predict_from_own_edges
+from gcon.methods.public_graph import predict_on_public_graph
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon.privacy.statement import ACCESS_PROMISES
 from gcon.release import layout

@@ -17,14 +17,14 @@ import torch
 from safetensors.torch import load
 
 import gcon
-from gcon.encode.mlp import EncoderSettings
-from gcon.graphs.edges import public_edges
-from gcon.graphs.graph import private_graph
-from gcon.predict.no_edges import predict_without_edges
-from gcon.predict.own_edges import predict_from_own_edges
-from gcon.predict.public_graph import predict_on_public_graph
+from gcon.edges.edge_list import public_edges
+from gcon.edges.graph import private_graph
+from gcon.edges.schemes import Schemes
+from gcon.learn.perceptron import EncoderSettings
+from gcon.methods.no_edges import predict_without_edges
+from gcon.methods.own_edges import predict_from_own_edges
+from gcon.methods.public_graph import predict_on_public_graph
 from gcon.privacy.randomness import SeededRandomness
-from gcon.propagate.schemes import Schemes
 from gcon.release import layout
 from gcon.release.store import NAMES, load_release, save_release
 

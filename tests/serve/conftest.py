@@ -14,12 +14,12 @@ import pytest
 import torch
 
 from gcon import GCON, NodeClassifier
-from gcon.datasets.synthetic import social_circles_parts
-from gcon.graphs.edges import private_edges
-from gcon.graphs.graph import private_graph
-from gcon.interop.write_files import write_edges, write_nodes
+from gcon.edges.edge_list import private_edges
+from gcon.edges.graph import private_graph
+from gcon.files.datasets.synthetic import social_circles_parts
+from gcon.files.write_files import write_edges, write_nodes
+from gcon.privacy.gates import OwnerAnswers
 from gcon.privacy.ledger import MemoryLedger
-from gcon.release.gate import OwnerAnswers
 from gcon.release.store import save_release
 from gcon.serve.access_log import AccessLog
 from gcon.serve.app import application

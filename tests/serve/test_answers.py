@@ -6,9 +6,9 @@ import pytest
 import torch
 from tests.serve.conftest import NODES, Caller, make_service
 
-from gcon.graphs.edges import private_edges, public_edges
-from gcon.predict.no_edges import predict_without_edges
-from gcon.predict.own_edges import predict_for_one_owner, predict_from_own_edges
+from gcon.edges.edge_list import private_edges, public_edges
+from gcon.methods.no_edges import predict_without_edges
+from gcon.methods.own_edges import predict_for_one_owner, predict_from_own_edges
 from gcon.privacy.ledger import MemoryLedger
 from gcon.serve.held import read_held
 from gcon.serve.state import Faces

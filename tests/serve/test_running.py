@@ -16,9 +16,9 @@ from tests.serve.conftest import running
 from tests.serve.test_own_row_alone import edited
 
 from gcon import GCON, NodeClassifier
-from gcon.datasets.synthetic import social_circles_parts
-from gcon.graphs.graph import private_graph
-from gcon.interop.write_files import write_edges
+from gcon.edges.graph import private_graph
+from gcon.files.datasets.synthetic import social_circles_parts
+from gcon.files.write_files import write_edges
 from gcon.privacy.ledger_file import FileLedger
 from gcon.release.store import save_release
 

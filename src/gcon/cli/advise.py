@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from gcon.advise.give import Advice, check_access, check_epsilon
-from gcon.advise.give import advise as give_advice
-from gcon.advise.paid_look import check_look, take_look
-from gcon.advise.public_facts import check_validation
-from gcon.advise.words import in_words
+from gcon.choose.advice import Advice, check_access, check_epsilon
+from gcon.choose.advice import advise as give_advice
+from gcon.choose.advice_words import in_words
+from gcon.choose.paid_look import check_look, take_look
+from gcon.choose.public_facts import check_validation
 from gcon.cli import options
 from gcon.cli.output import Output
 from gcon.cli.source import (

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import entry_points
 
 import typer
 
 from gcon.cli import data, ledger, serve
 from gcon.cli.advise import advise
-from gcon.cli.attack import attack
-from gcon.cli.audit import audit
-from gcon.cli.baseline import baseline
-from gcon.cli.bench import bench
 from gcon.cli.demo import demo
 from gcon.cli.evaluate import evaluate
 from gcon.cli.output import print_json
 from gcon.cli.plan import plan
 from gcon.cli.predict import predict
 from gcon.cli.report import report
-from gcon.cli.reproduce import reproduce
 from gcon.cli.site import site
 from gcon.cli.statement import statement
 from gcon.cli.train import train
@@ -41,16 +37,13 @@ for verb in (
     evaluate,
     statement,
     site,
-    baseline,
-    attack,
     demo,
     report,
-    reproduce,
-    audit,
-    bench,
     version,
 ):
     app.command()(verb)
+for entry in entry_points(group="gcon.verbs"):  # the laboratory, where it is installed
+    app.command(entry.name)(entry.load())
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(data.app, name="data")
 app.add_typer(serve.app, name="serve")

@@ -13,11 +13,11 @@ from gcon.cli import options
 from gcon.cli.output import Output
 from gcon.cli.sizes import size_in_bytes
 from gcon.cli.source import Features, IgnoreColumn, NoHeader, SourceColumn, TargetColumn, ledger_beside
-from gcon.datasets import FACTS
-from gcon.datasets.facts import facts_of
-from gcon.datasets.synthetic import social_circles_parts
 from gcon.errors import InputError
-from gcon.interop.tables import check_files, convert_files, write_edges, write_nodes
+from gcon.files.datasets import FACTS
+from gcon.files.datasets.facts import facts_of
+from gcon.files.datasets.synthetic import social_circles_parts
+from gcon.files.tables import check_files, convert_files, write_edges, write_nodes
 
 app = typer.Typer(help="Data sets and files.", no_args_is_help=True)
 

@@ -14,18 +14,24 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from torch import Tensor
 
-from gcon.baselines import EncoderOneHop, MomentsWithoutEdges
-from gcon.calibrate.attacker import best_advantage, best_true_positive_rate, in_words
 from gcon.cli import options
 from gcon.cli.output import Output
 from gcon.cli.report import RECORD, write_file, write_page
-from gcon.datasets import load
-from gcon.datasets.folders import DATA_VARIABLE
-from gcon.datasets.synthetic import social_circles
-from gcon.encode.mlp import EncoderSettings
+from gcon.edges.edge_list import EdgeList
+from gcon.edges.graph import PrivateGraph
 from gcon.errors import InputError, check_number
-from gcon.evaluate.accuracy import micro_f1
-from gcon.evaluate.report import (
+from gcon.files.datasets import load
+from gcon.files.datasets.folders import DATA_VARIABLE
+from gcon.files.datasets.synthetic import social_circles
+from gcon.learn.perceptron import EncoderSettings
+from gcon.methods.accuracy import micro_f1
+from gcon.methods.controls import EncoderOneHop, MomentsWithoutEdges
+from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.methods.no_edges import predict_without_edges
+from gcon.methods.objective import Settings, train
+from gcon.methods.own_edges import own_edge_answers
+from gcon.methods.published import PublishedModel
+from gcon.pages.report import (
     LedgerLine,
     ModelScores,
     NoiseLevel,
@@ -36,18 +42,12 @@ from gcon.evaluate.report import (
     to_json,
     verdict,
 )
-from gcon.evaluate.report_figures import check_matplotlib
-from gcon.graphs.edges import EdgeList
-from gcon.graphs.graph import PrivateGraph
-from gcon.moments import MomentsTraining, train_moments
-from gcon.pipeline import Settings, train
-from gcon.predict.no_edges import predict_without_edges
-from gcon.predict.own_edges import own_edge_answers
+from gcon.pages.report_figures import check_matplotlib
+from gcon.privacy.attacker import best_advantage, best_true_positive_rate, in_words
+from gcon.privacy.gates import diagnose
 from gcon.privacy.ledger import Ledger, MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
 from gcon.privacy.receipt import Receipt
-from gcon.release.gate import diagnose
-from gcon.release.published import PublishedModel
 from gcon.version import __version__
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)

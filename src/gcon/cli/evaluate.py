@@ -10,6 +10,7 @@ import torch
 import typer
 from torch import Tensor
 
+from gcon.choose.paid_accuracy import paid_accuracy
 from gcon.cli import options
 from gcon.cli.output import Output
 from gcon.cli.source import (
@@ -31,19 +32,18 @@ from gcon.cli.source import (
     public_files,
 )
 from gcon.errors import InputError
-from gcon.evaluate.accuracy import check_scored
-from gcon.evaluate.paid import paid_accuracy
-from gcon.evaluate.scores import Scores, score
-from gcon.graphs.nodes import PublicNodes
-from gcon.interop.tables import read_nodes, read_public_edges
-from gcon.predict.no_edges import predict_without_edges
-from gcon.predict.own_edges import own_edge_answers
-from gcon.predict.predictions import ANY_MODEL, Access, checked_access, promise_under, why_no_promise
-from gcon.predict.public_graph import predict_on_public_graph, refuse_training_nodes
+from gcon.files.tables import read_nodes, read_public_edges
+from gcon.methods.accuracy import check_scored
+from gcon.methods.no_edges import predict_without_edges
+from gcon.methods.own_edges import own_edge_answers
+from gcon.methods.predictions import ANY_MODEL, Access, checked_access, promise_under, why_no_promise
+from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
+from gcon.methods.published import PublishedModel
+from gcon.methods.scores import Scores, score
+from gcon.nodes import PublicNodes
+from gcon.privacy.gates import diagnose
 from gcon.privacy.randomness import SystemRandomness
 from gcon.privacy.statement import ACCESS_PROMISES
-from gcon.release.gate import diagnose
-from gcon.release.published import PublishedModel
 from gcon.release.read import load_release
 
 FURTHER = {

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from gcon.calibrate.composition import CONDITION, NAME, gaussian_total
 from gcon.cli import options
 from gcon.cli.output import Output
 from gcon.errors import InputError, LedgerError, check_number
+from gcon.mechanisms.composition import CONDITION, NAME, gaussian_total
 from gcon.privacy.budget import Budget, round_up_digits
 from gcon.privacy.ledger_file import FileLedger
 

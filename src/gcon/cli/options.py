@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from gcon.errors import InputError
-from gcon.propagate.influence import InfluenceBound
+from gcon.mechanisms.influence import InfluenceBound
 
 MOST_BYTES = 2**14  # tomllib needs memory with the square of the length
 

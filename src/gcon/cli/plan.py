@@ -8,16 +8,16 @@ from typing import Annotated
 
 import typer
 
-from gcon.calibrate.attacker import best_advantage, best_true_positive_rate, in_words
-from gcon.calibrate.plan import check_ridge, make_plan
-from gcon.calibrate.theorem import ObjectiveShape, TheoremOne, theorem_one
 from gcon.cli import options
 from gcon.cli.output import Output
+from gcon.edges.schemes import Schemes
 from gcon.errors import check_number
-from gcon.losses.convex import loss_by_name
+from gcon.mechanisms.influence import FeatureExtent, edge_influence
+from gcon.mechanisms.losses import loss_by_name
+from gcon.mechanisms.objective_plan import check_ridge, make_plan
+from gcon.mechanisms.theorem import ObjectiveShape, TheoremOne, theorem_one
+from gcon.privacy.attacker import best_advantage, best_true_positive_rate, in_words
 from gcon.privacy.budget import checked_budget
-from gcon.propagate.influence import FeatureExtent, edge_influence
-from gcon.propagate.schemes import Schemes
 
 
 def plan(

@@ -29,14 +29,12 @@ from gcon.cli.source import (
     open_ledger,
     public_files,
 )
-from gcon.devices import chosen_device
-from gcon.graphs.rows import BATCH_ROWS
-from gcon.interop.tables import read_node_features, read_public_edges
-from gcon.interop.write_files import checked_target
-from gcon.predict.no_edges import batches_without_edges
-from gcon.predict.own_edges import deliver_from_own_edges
-from gcon.predict.prediction_files import Ids, prediction_writer
-from gcon.predict.predictions import (
+from gcon.files.tables import read_node_features, read_public_edges
+from gcon.files.write_files import checked_target
+from gcon.machine import chosen_device
+from gcon.methods.no_edges import batches_without_edges
+from gcon.methods.own_edges import deliver_from_own_edges
+from gcon.methods.predictions import (
     ANY_MODEL,
     Predictions,
     checked_access,
@@ -44,7 +42,9 @@ from gcon.predict.predictions import (
     promise_under,
     why_no_promise,
 )
-from gcon.predict.public_graph import predict_on_public_graph, refuse_training_nodes
+from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
+from gcon.nodes import BATCH_ROWS
+from gcon.release.prediction_files import Ids, prediction_writer
 from gcon.release.read import load_release
 
 

@@ -10,9 +10,9 @@ import typer
 from gcon.cli import options
 from gcon.cli.output import Output
 from gcon.errors import InputError
-from gcon.evaluate.report import ReportData, from_json, verdict
-from gcon.evaluate.report_page import page
-from gcon.experiments.store import write_whole
+from gcon.files.unit_store import write_whole
+from gcon.pages.report import ReportData, from_json, verdict
+from gcon.pages.report_page import page
 
 RECORD, PAGE = "run.json", "report.html"
 

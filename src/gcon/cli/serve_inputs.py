@@ -7,12 +7,12 @@ from pathlib import Path
 
 from gcon.cli.source import EdgeFormat, ledger_beside
 from gcon.errors import InputError
-from gcon.interop.node_ids import NodeIds
-from gcon.interop.store_files import is_store, private_store
-from gcon.interop.tables import read_edges, read_node_features, read_nodes
+from gcon.files.node_ids import NodeIds
+from gcon.files.store_files import is_store, private_store
+from gcon.files.tables import read_edges, read_node_features, read_nodes
 from gcon.privacy.boundary import Private
+from gcon.privacy.gates import OwnerAnswers
 from gcon.privacy.ledger_file import FileLedger
-from gcon.release.gate import OwnerAnswers
 from gcon.serve.access_log import AccessLog
 from gcon.serve.bodies import MOST_ID
 from gcon.serve.held import NodeTable, RowEdges

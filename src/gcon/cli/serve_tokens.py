@@ -13,9 +13,9 @@ import typer
 from gcon.cli import options
 from gcon.cli.output import Output
 from gcon.errors import InputError
-from gcon.interop.table_writer import placed_whole
-from gcon.interop.tables import read_node_features
-from gcon.interop.write_files import checked_target
+from gcon.files.table_writer import placed_whole
+from gcon.files.tables import read_node_features
+from gcon.files.write_files import checked_target
 from gcon.serve.tokens import TokenFacts, TokenStore
 
 app = typer.Typer(no_args_is_help=True, help="Tokens of node owners: stored as hashes, expiring, revocable.")

@@ -11,10 +11,10 @@ from gcon.cli import options
 from gcon.cli.output import Output
 from gcon.cli.source import Features, Nodes
 from gcon.errors import InputError
-from gcon.interop.tables import read_nodes
+from gcon.files.tables import read_nodes
+from gcon.pages.build import checked_service, site_pages
+from gcon.pages.write import write_site
 from gcon.release.read import load_release
-from gcon.site.build import checked_service, site_pages
-from gcon.site.write import write_site
 
 
 def site(

@@ -11,12 +11,12 @@ from typing import Annotated, Protocol
 import typer
 from torch import Tensor
 
-from gcon.datasets import load, names
+from gcon.edges.edge_list import EdgeList
+from gcon.edges.graph import PrivateGraph
 from gcon.errors import AccessRefusedError, InputError
-from gcon.graphs.edges import EdgeList
-from gcon.graphs.graph import PrivateGraph
-from gcon.graphs.nodes import PublicNodes
-from gcon.interop.tables import read_edges, read_node_features, read_nodes
+from gcon.files.datasets import load, names
+from gcon.files.tables import read_edges, read_node_features, read_nodes
+from gcon.nodes import PublicNodes
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger_file import FileLedger
 

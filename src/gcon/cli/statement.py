@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from gcon.audit.verify.verify import verify_release
 from gcon.cli import options
 from gcon.cli.output import Output
 from gcon.release.read import load_release
+from gcon.verify.verify import verify_release
 
 NOT_VERIFIED = 6  # as for a folder that was changed
 

@@ -26,17 +26,17 @@ from gcon.cli.source import (
 )
 from gcon.cli.targets import check_new_file
 from gcon.cli.training_source import DEFAULT_BUFFER, Buffer, Scheduler, Workers, load_training
-from gcon.encode.mlp import EncoderSettings
+from gcon.edges.graph import TrainableGraph
+from gcon.edges.schemes import Schemes
 from gcon.errors import InputError
-from gcon.graphs.graph import TrainableGraph
-from gcon.moments import MomentsTraining, train_moments
-from gcon.pipeline import Settings
-from gcon.pipeline import train as train_paper
+from gcon.learn.perceptron import EncoderSettings
+from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.methods.moments_model import MomentsModel
+from gcon.methods.objective import Settings
+from gcon.methods.objective import train as train_paper
+from gcon.methods.objective_model import ReleasedModel
+from gcon.methods.published import PublishedModel
 from gcon.privacy.randomness import randomness_from
-from gcon.propagate.schemes import Schemes
-from gcon.release.model import ReleasedModel
-from gcon.release.moments_model import MomentsModel
-from gcon.release.published import PublishedModel
 from gcon.release.store import save_release
 
 

@@ -11,11 +11,11 @@ import typer
 
 from gcon.cli.sizes import size_in_bytes
 from gcon.cli.source import ledger_beside, load_source
+from gcon.edges.graph import LargeGraph, TrainableGraph
+from gcon.edges.source import Edges
 from gcon.errors import InputError
-from gcon.graphs.graph import LargeGraph, TrainableGraph
-from gcon.graphs.source import Edges
-from gcon.interop.store_files import ids_fingerprint, is_store, private_store
-from gcon.interop.tables import NodeTable, read_nodes
+from gcon.files.store_files import ids_fingerprint, is_store, private_store
+from gcon.files.tables import NodeTable, read_nodes
 from gcon.privacy.boundary import Private
 
 Buffer = Annotated[str, typer.Option(help="How much memory an edge store (.csr) is read through, for example 256MiB.")]
@@ -93,8 +93,8 @@ def load_training(
 def _on_cluster(
     scheduler: str | None, workers: int | None, store: Path, table: NodeTable, until: ExitStack
 ) -> Private[Edges]:
-    from gcon.cluster import cluster_edges
-    from gcon.cluster.local import local_cluster
+    from gcon.edges.cluster import cluster_edges
+    from gcon.edges.cluster.local import local_cluster
 
     num_nodes, node_ids = table.nodes.num_nodes, ids_fingerprint(table.ids)
     if scheduler is not None:

@@ -9,6 +9,9 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from gcon.choose.rehearsal import combinations
+from gcon.choose.settings import Tuned, check_payment, tune_paid
+from gcon.choose.settings import tune as tune_free
 from gcon.cli import options
 from gcon.cli.output import Output
 from gcon.cli.source import (
@@ -29,12 +32,9 @@ from gcon.cli.source import (
 )
 from gcon.cli.targets import check_new_file
 from gcon.errors import InputError, check_number
-from gcon.experiments.store import write_whole
-from gcon.pipeline import Settings
+from gcon.files.unit_store import write_whole
+from gcon.methods.objective import Settings
 from gcon.privacy.randomness import SystemRandomness
-from gcon.tune.choose import Tuned, check_payment, tune_paid
-from gcon.tune.choose import tune as tune_free
-from gcon.tune.rehearse import combinations
 
 
 def tune(

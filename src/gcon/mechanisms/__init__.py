@@ -1,1 +1,1 @@
-"""Bounded private values, budget and randomness -> something that may be published."""
+"""One file per mechanism: what it computes from edges, its proven sensitivity, its plan and its noise."""

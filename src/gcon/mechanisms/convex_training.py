@@ -12,14 +12,14 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from gcon.calibrate.plan import ObjectivePlan
 from gcon.errors import InputError, NoCertificateError, PlanMismatchError
-from gcon.losses.convex import ConvexLoss
-from gcon.perturb.lattice import lattice_spacing
-from gcon.perturb.objective import PerturbedObjectives
-from gcon.propagate.aggregates import BoundedAggregates
-from gcon.solve.certificate import certified_gradient_norm
-from gcon.solve.newton import minimise
+from gcon.mechanisms.aggregates import BoundedAggregates
+from gcon.mechanisms.certificate import certified_gradient_norm
+from gcon.mechanisms.losses import ConvexLoss
+from gcon.mechanisms.newton import minimise
+from gcon.mechanisms.objective_plan import ObjectivePlan
+from gcon.mechanisms.perturbed_objective import PerturbedObjectives
+from gcon.mechanisms.samplers.lattice import lattice_spacing
 
 
 class ConvexPlan(Protocol):

@@ -19,17 +19,16 @@ from typing import final
 import torch
 from torch import Tensor
 
-from gcon.calibrate.gaussian import gaussian_delta, gaussian_multiplier
-from gcon.errors import InputError, PlanMismatchError, UnprovenBoundError, check_number
-from gcon.graphs.source import Edges
-from gcon.mechanisms.neighbour_sums import BoundedEdges
-from gcon.perturb.lattice import lattice_spacing
-from gcon.perturb.rounded import EXACT_GAUSSIAN, rounded_gaussian
+from gcon.edges.source import Edges
+from gcon.errors import InputError, PlanMismatchError, check_number
+from gcon.mechanisms.exact_products import Precise
+from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_multiplier
+from gcon.mechanisms.samplers.lattice import lattice_spacing
+from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, rounded_gaussian
+from gcon.mechanisms.statistic import BoundedEdges, Statistic
 from gcon.privacy.budget import Budget, checked_budget
+from gcon.privacy.proven import proof_page
 from gcon.privacy.randomness import Randomness
-from gcon.statistics.exact_products import Precise
-from gcon.statistics.proven import PROVEN
-from gcon.statistics.statistic import Statistic
 
 _SLACK = 1e-12  # shares may add to this much more than 1; the noise is larger by more than that
 _LEAST_NOISE, _MOST_NOISE = 1e-150, 1e150
@@ -48,10 +47,7 @@ class Portion:
     share: float
 
     def __post_init__(self) -> None:
-        if type(self.statistic) not in PROVEN:
-            raise UnprovenBoundError(
-                "Only statistics with a proven sensitivity are released (gcon/statistics/proven.py)."
-            )
+        proof_page(type(self.statistic))
         least = 0.0 if self.statistic.sensitivity == 0 else 1e-12
         check_number(
             "share",
@@ -149,7 +145,7 @@ def release_jointly(portions: Sequence[Portion], *, epsilon: float, delta: float
     """The mechanism that releases these portions at once.
 
     Example:
-        >>> from gcon.statistics.edge_moments import EdgeMoments
+        >>> from gcon.mechanisms.edge_moments import EdgeMoments
         >>> release_jointly([Portion(EdgeMoments(torch.eye(3)), 1.0)], epsilon=1.0, delta=1e-5, method="example").name
         'gaussian release (example)'
     """
@@ -170,7 +166,7 @@ class GaussianRelease:
 
     Privacy:
         What is returned is (epsilon, delta)-DP for one undirected edge, if each sensitivity holds: the page of proofs
-        covers every class in `gcon.statistics.proven`.
+        covers every class in `gcon.privacy.proven`.
     """
 
     plan: ReleasePlan

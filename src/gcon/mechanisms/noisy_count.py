@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import final
 
 from gcon.mechanisms.pure import PureMechanism
-from gcon.perturb.exact import two_sided_geometric
+from gcon.mechanisms.samplers.exact import two_sided_geometric
 from gcon.privacy.boundary import Private
 from gcon.privacy.randomness import Randomness
 

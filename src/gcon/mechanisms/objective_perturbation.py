@@ -8,15 +8,15 @@ from typing import final
 
 from torch import Tensor
 
-from gcon.calibrate.plan import NoisePlan
 from gcon.errors import PlanMismatchError
+from gcon.mechanisms.aggregates import BoundedAggregates
 from gcon.mechanisms.convex_training import certified_weights, check_cover, check_training_rows, objective_record
-from gcon.perturb.lattice import to_lattice
-from gcon.perturb.noise import objective_noise
-from gcon.perturb.sampling import standard_normals
+from gcon.mechanisms.objective_plan import NoisePlan
+from gcon.mechanisms.samplers.lattice import to_lattice
+from gcon.mechanisms.samplers.objective_noise import objective_noise
+from gcon.mechanisms.samplers.uniform import standard_normals
 from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.randomness import Randomness
-from gcon.propagate.aggregates import BoundedAggregates
 
 
 @final

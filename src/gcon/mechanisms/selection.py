@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import final
 
 from gcon.mechanisms.pure import PureMechanism
-from gcon.perturb.exact import coin_exp, shuffled
+from gcon.mechanisms.samplers.exact import coin_exp, shuffled
 from gcon.privacy.boundary import Private
 from gcon.privacy.randomness import Randomness
 

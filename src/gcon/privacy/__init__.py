@@ -1,1 +1,1 @@
-"""What the promise rests on: the boundary, budgets, the ledger, randomness, statements."""
+"""What the promise rests on: private values, budget, ledger, gates, receipt, statement, randomness."""

@@ -54,7 +54,7 @@ class Private(Generic[T_co]):
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise BoundaryError(
             f"{self!r} depends on private edges and cannot be measured, compared, converted, copied or stored. "
-            "It leaves only through a gate that pays the ledger: see gcon.release.gate."
+            "It leaves only through a gate that pays the ledger: see gcon.privacy.gates."
         )
 
     # Size, content and order.
@@ -81,5 +81,5 @@ class Private(Generic[T_co]):
     @classmethod
     def __torch_function__(cls, *_: object, **__: object) -> NoReturn:
         raise BoundaryError(
-            "A private value was passed to a torch function. It leaves only through a gate: see gcon.release.gate."
+            "A private value was passed to a torch function. It leaves only through a gate: see gcon.privacy.gates."
         )

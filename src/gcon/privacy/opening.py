@@ -53,7 +53,7 @@ def _inside(private: Private[Any]) -> Any:
 def _apply(function: Callable[[Any], U], private: Private[Any]) -> U:
     """The function of the value inside, computed where the value is.
 
-    A value may say that it is on other machines: `runs_elsewhere`, with a method `run(compute)` (gcon.cluster). Then all that
+    A value may be on other machines: `runs_elsewhere`, with a method `run(compute)` (gcon.edges.cluster). Then all that
     waits to be computed from it goes there in one piece, down to the function that adds the noise, and only what that function
     returns comes back. What was deferred is not kept: it would have to come here for that.
     """
@@ -101,7 +101,7 @@ def apply_private(function: Callable[[T], U], private: Private[T]) -> U:
     except Exception:
         failure = PrivateComputationError(
             "A computation on private values failed. What failed may depend on the edges, so it is not told; "
-            "nothing was released. Reproduce it on a synthetic graph (gcon.datasets.synthetic) to see the cause."
+            "nothing was released. Reproduce it on a synthetic graph (gcon.files.datasets.synthetic) to see the cause."
         )
     # Raised outside the handler, so that no chained traceback keeps the private frames.
     raise failure

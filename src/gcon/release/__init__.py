@@ -1,1 +1,1 @@
-"""The way out: gates that pay the ledger, and the released model."""
+"""The folder that is published: layout, strict reading, card."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from gcon.methods.published import PublishedModel
 from gcon.privacy.statement import ACCESS_PROMISES
-from gcon.release.published import PublishedModel
 
 _HEAD = """\
 ---
@@ -48,7 +48,7 @@ def model_card(model: PublishedModel) -> str:
 ## Load and predict
 
 ```python
-from gcon.predict.no_edges import predict_without_edges
+from gcon.methods.no_edges import predict_without_edges
 from gcon.release.store import load_release
 
 model = load_release("path/to/this/folder")

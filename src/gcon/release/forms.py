@@ -15,16 +15,16 @@ from typing import Any, Generic, TypeVar
 
 from torch import Tensor
 
-from gcon.calibrate.gaussian import gaussian_delta
-from gcon.encode.encoder import Encoder
+from gcon.edges.schemes import Schemes
 from gcon.errors import check_number
-from gcon.losses.convex import loss_by_name
+from gcon.learn.encoder import Encoder
+from gcon.mechanisms.gaussian_curve import gaussian_delta
 from gcon.mechanisms.gaussian_release import NoisyStatistic
+from gcon.mechanisms.losses import loss_by_name
+from gcon.methods.moments_model import MomentsModel, MomentsSettings
+from gcon.methods.objective_model import ModelSettings, ReleasedModel
+from gcon.methods.published import PublishedModel
 from gcon.privacy.receipt import Receipt
-from gcon.propagate.schemes import Schemes
-from gcon.release.model import ModelSettings, ReleasedModel
-from gcon.release.moments_model import MomentsModel, MomentsSettings
-from gcon.release.published import PublishedModel
 from gcon.release.strict import NUMBER, RELEASE, TENSORS, WORDS, exactly, refuse, with_infinity
 
 Layout = dict[str, tuple[str, tuple[int, ...]]]

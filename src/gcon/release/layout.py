@@ -14,9 +14,9 @@ from safetensors.torch import save as bytes_from_tensors
 from torch import Tensor
 
 from gcon.errors import InputError
+from gcon.methods.published import PublishedModel
 from gcon.release.card import model_card, privacy_page
 from gcon.release.forms import encoder_record, form_of
-from gcon.release.published import PublishedModel
 from gcon.release.strict import RELEASE, TENSORS
 from gcon.version import __version__
 

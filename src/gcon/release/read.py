@@ -16,6 +16,7 @@ from safetensors.torch import load as tensors_from_bytes
 from torch import Tensor
 
 from gcon.errors import InputError, ReleaseFormatError
+from gcon.methods.published import PublishedModel
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.protected_change import ONE_UNDIRECTED_EDGE
 from gcon.privacy.randomness import SystemRandomness
@@ -40,7 +41,6 @@ from gcon.release.layout import (
     file_record,
     texts,
 )
-from gcon.release.published import PublishedModel
 from gcon.release.strict import NUMBER, RELEASE, TENSORS, WORDS, exactly, refuse, with_infinity
 from gcon.version import __version__
 

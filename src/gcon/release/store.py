@@ -22,9 +22,9 @@ from pathlib import Path
 import torch
 
 from gcon.errors import InputError, ReleaseFormatError
+from gcon.methods.published import PublishedModel
 from gcon.release.forms import form_of
 from gcon.release.layout import NAMES, named_tensors, release_files, unfit
-from gcon.release.published import PublishedModel
 from gcon.release.read import load_release
 from gcon.release.strict import GET_IT_AGAIN
 

@@ -1,1 +1,1 @@
-"""The service: a released model over HTTP. People ask about themselves, from what they send or from their own edges alone."""
+"""The service, its tokens, and its client."""

@@ -16,14 +16,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gcon.edges.edge_list import EdgeList, public_edges
+from gcon.edges.stored import StoredEdges
 from gcon.errors import AccessRefusedError, InputError, ReleaseFormatError
-from gcon.graphs.edges import EdgeList, public_edges
-from gcon.graphs.nodes import PublicNodes
-from gcon.graphs.stored import StoredEdges
-from gcon.predict.scorers import Scorer, scorer_of
-from gcon.release.gate import OwnerAnswers
+from gcon.methods.published import PublishedModel
+from gcon.methods.scorers import Scorer, scorer_of
+from gcon.nodes import PublicNodes
+from gcon.privacy.gates import OwnerAnswers
 from gcon.release.layout import NAMES
-from gcon.release.published import PublishedModel
 from gcon.release.read import load_release
 from gcon.release.strict import RELEASE
 

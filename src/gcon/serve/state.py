@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gcon.pages.build import site_pages
 from gcon.release.card import model_card
 from gcon.release.layout import canonical
 from gcon.serve.access_log import AccessLog
@@ -14,7 +15,6 @@ from gcon.serve.logs import Log
 from gcon.serve.metrics import Metrics
 from gcon.serve.settings import Limits
 from gcon.serve.words import AnswerWords
-from gcon.site.build import site_pages
 
 
 @dataclass(eq=False, kw_only=True)

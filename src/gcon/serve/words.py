@@ -7,8 +7,8 @@ import json
 import numpy as np
 from numpy.typing import NDArray
 
-from gcon.predict.predictions import Access, audience_of, promise_under, why_no_promise
-from gcon.release.published import PublishedModel
+from gcon.methods.predictions import Access, audience_of, promise_under, why_no_promise
+from gcon.methods.published import PublishedModel
 
 SENT = (
     "Computed from what you sent alone: you, and the neighbours that you named. No edge that the service may hold was read, "

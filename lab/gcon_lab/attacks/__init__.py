@@ -1,0 +1,1 @@
+"""Attacks that guess whether two nodes are connected."""

@@ -1,0 +1,131 @@
+"""The formal test: pairs that are linked by a fair coin, and how often an attacker guesses the coins.
+
+m canary pairs, far apart and not linked, are inserted independently with probability 1/2; then the method is trained once.
+The attacker names the r/2 pairs that look most like edges and the r/2 that look least so, and abstains on the rest.
+
+Counts over the canaries of one run depend on each other, so a Clopper-Pearson interval does not apply to them. The test is
+that of Steinke, Nasr and Jagielski (2023, Theorem 5.2 of "Privacy auditing with one (1) training run"): if the training is
+(epsilon, delta)-DP for every single edge, the number of right guesses W obeys
+
+    P(W >= v) <= P(B >= v) + 2 m delta max_i P(v > B >= v - i) / i,     B ~ Binomial(r, e^epsilon / (1 + e^epsilon)).
+
+Several runs with canaries, coins and noise of their own are one mechanism in which a coin touches one run: their guesses
+are pooled. With one counted canary a run this is a test of independent runs, and `epsilon_lower_bound` (Clopper-Pearson,
+gcon_lab.audits.lower_bound) applies too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.stats import binom
+from torch import Tensor
+
+from gcon.edges.edge_list import EdgeList
+from gcon.errors import InputError
+from gcon_lab.attacks.pairs import with_edges
+
+_APART = 3  # hops that canaries must be further apart than
+
+
+@dataclass(frozen=True, eq=False)
+class Canaries:
+    """Pairs (m x 2) and whether each was inserted."""
+
+    pairs: Tensor
+    inserted: Tensor
+
+    def into(self, edges: EdgeList) -> EdgeList:
+        """The graph to train on."""
+        return with_edges(edges, self.pairs[self.inserted])
+
+
+def draw_canaries(edges: EdgeList, count: int, *, seed: int) -> Canaries:
+    """Pairs of nodes that are far apart, no node twice, and a fair coin for each."""
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(edges.num_nodes, generator=generator).tolist()
+    pairs: list[tuple[int, int]] = []
+    waiting: list[int] = []
+    for node in order:
+        if len(pairs) == count:
+            break
+        near = within(edges, node, _APART)
+        partner = next((other for other in waiting if other not in near), None)
+        if partner is None:
+            waiting.append(node)
+        else:
+            waiting.remove(partner)
+            pairs.append((partner, node))
+    if len(pairs) < count:
+        rule = f"must leave {count} pairs of nodes more than {_APART} hops apart"
+        raise InputError("edges", rule=rule, got="fewer", fix="Ask for fewer canaries, or a sparser graph.")
+    return Canaries(torch.tensor(pairs), torch.rand(count, generator=generator) < 0.5)
+
+
+def within(edges: EdgeList, node: int, hops: int) -> set[int]:
+    """All nodes at most so many steps away, the node itself included."""
+    seen, border = {node}, {node}
+    for _ in range(hops):
+        border = {other for each in border for other in edges.neighbours(each).tolist()} - seen
+        seen |= border
+    return seen
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """How many coins there were, how many were guessed, and how many of these rightly."""
+
+    coins: int
+    made: int
+    right: int
+
+    def __add__(self, other: Guesses) -> Guesses:
+        return Guesses(self.coins + other.coins, self.made + other.made, self.right + other.right)
+
+    def p_value(self, epsilon: float, delta: float) -> float:
+        """The chance of so many right guesses, at most, if the promise holds."""
+        return one_run_p_value(self.coins, self.made, self.right, epsilon, delta)
+
+    def epsilon_at_least(self, delta: float, *, false_alarm: float) -> float:
+        """A lower bound on epsilon that is wrong with probability `false_alarm` at most; 0 says nothing."""
+        if self.p_value(0.0, delta) > false_alarm:
+            return 0.0
+        low, high = 0.0, 1.0
+        while self.p_value(high, delta) <= false_alarm:
+            low, high = high, 2 * high
+            if high > 64:
+                return low
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.p_value(middle, delta) <= false_alarm else (low, middle)
+        return low
+
+
+def guess(scores: Tensor, inserted: Tensor, made: int) -> Guesses:
+    """Guess the `made`/2 largest scores as inserted and the `made`/2 smallest as not; equal scores in random order."""
+    if made % 2 or not 0 < made <= len(scores):
+        raise InputError("made", rule="must be even and at most the canaries", got=made, fix="Half of them is usual.")
+    shuffled = torch.randperm(len(scores), generator=torch.Generator().manual_seed(len(scores)))
+    order = shuffled[torch.argsort(scores.double()[shuffled], descending=True, stable=True)]
+    half = made // 2
+    right = int(inserted[order[:half]].sum()) + int((~inserted[order[-half:]]).sum())
+    return Guesses(len(scores), made, right)
+
+
+def one_run_p_value(coins: int, made: int, right: int, epsilon: float, delta: float) -> float:
+    """The bound above.
+
+    Example:
+        >>> round(one_run_p_value(10, 10, 10, 0.0, 0.0) * 1024, 6)
+        1.0
+    """
+    if math.isinf(epsilon):
+        return 1.0
+    chance = 1 / (1 + math.exp(-epsilon))
+    most = float(binom.sf(right - 1, made, chance))
+    below = np.cumsum(binom.pmf(np.arange(right)[::-1], made, chance))  # P(v > B >= v - i) for i = 1, 2, ...
+    slope = float((below / np.arange(1, right + 1)).max()) if right else 0.0
+    return min(1.0, most + 2 * coins * delta * slope)

@@ -1,0 +1,217 @@
+"""Attacks by whoever knows everything but one pair: how much likelier is what was seen if the pair is linked?
+
+For a Gaussian statistic and for objective perturbation the score is the logarithm of the likelihood ratio itself, which no
+other test beats (Neyman and Pearson). Evidence classes hold released and public values; edges are arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, Literal, TypeVar, final
+
+import torch
+from torch import Tensor
+
+from gcon.edges.edge_list import EdgeList
+from gcon.errors import AccessRefusedError
+from gcon.mechanisms.losses import ConvexLoss
+from gcon.mechanisms.perturbed_objective import PerturbedObjectives
+from gcon_lab.attacks.pairs import absent_and_present, is_linked
+from gcon_lab.attacks.view import Pair, View
+from gcon_lab.audits.privacy_loss import NoiseLaw
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class WhiteBox:
+    """Adds up all evidence that was released.
+
+    Attributes:
+        rests: what the attacker takes the other edges to be; scores are averaged. One graph: she knows them. Two, without
+            and with all canaries: she knows all edges but the canaries, and takes each of the others for half an edge.
+    """
+
+    rests: tuple[EdgeList, ...]
+    name: str = "white-box"
+
+    def scores(self, view: View, pairs: Tensor) -> Tensor:
+        """The mean over the rests of the sum of the log-ratios."""
+        if not view.released:
+            raise AccessRefusedError("The white-box attack needs something that was released.")
+        found = []
+        for first, second in pairs.tolist():
+            ratios = [each.log_ratio(rest, (first, second)) for rest in self.rests for each in view.released]
+            found.append(sum(ratios) / len(self.rests))
+        return torch.tensor(found, dtype=torch.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """Against answers from own edges that a third party sees: which of the two possible answers was it?
+
+    Attributes:
+        rest: all other edges, which the attacker knows.
+    """
+
+    rest: EdgeList
+    name: str = "replay"
+
+    def scores(self, view: View, pairs: Tensor) -> Tensor:
+        """How much nearer the seen answers of both ends are to those with the edge than to those without."""
+        if view.answers_on is None:
+            raise AccessRefusedError("The replay attack needs answers that are computed over edges.")
+        answers = Remembered(view.answers_on)
+        found = []
+        for first, second in pairs.tolist():
+            ends, (absent, present) = [first, second], absent_and_present(self.rest, (first, second))
+            seen = view.posteriors[ends]
+            gap = (seen - answers(absent)[ends]).square().sum() - (seen - answers(present)[ends]).square().sum()
+            found.append(float(gap))
+        return torch.tensor(found, dtype=torch.float64)
+
+
+class Remembered(Generic[T]):
+    """A function of a graph that keeps its last results: one of two neighbouring graphs is always the same."""
+
+    def __init__(self, function: Callable[[EdgeList], T], most: int = 4) -> None:
+        self._function, self._most = function, most
+        self._known: dict[int, tuple[EdgeList, T]] = {}
+
+    def __call__(self, edges: EdgeList) -> T:
+        """The value; recently used ones are not computed again."""
+        entry = self._known.pop(id(edges), None) or (edges, self._function(edges))
+        self._known[id(edges)] = entry
+        if len(self._known) > self._most:
+            del self._known[next(iter(self._known))]
+        return entry[1]
+
+
+@final
+class NoisyMatrix:
+    """A matrix of the edges with Gaussian noise, alike in every direction: a statistic, or perturbed weights.
+
+    Args:
+        of: the matrix without noise.
+        value: what was released.
+        deviation: of the noise in any direction of the Frobenius inner product; 0 takes 1, the nearest matrix.
+    """
+
+    def __init__(self, of: Callable[[EdgeList], Tensor], value: Tensor, deviation: float) -> None:
+        self._of, self._value, self._variance = Remembered(of), value, deviation**2 or 1.0
+
+    def log_ratio(self, rest: EdgeList, pair: Pair) -> float:
+        """<value - middle, change> / variance."""
+        low, high = map(self._of, absent_and_present(rest, pair))
+        return float(((self._value - (low + high) / 2) * (high - low)).sum()) / self._variance
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NoisySums:
+    """Noisy sums of rows over neighbours, a row a node (GAP, ProGAP, LPGNet): only the rows of the two ends tell.
+
+    Attributes:
+        rows: what was summed; released or public.
+        value: the noisy sums.
+        law: of the noise.
+        scale: standard deviation, or the Laplace scale; 0 takes 1.
+    """
+
+    rows: Tensor
+    value: Tensor
+    law: Literal["gaussian", "laplace"]
+    scale: float
+
+    def log_ratio(self, rest: EdgeList, pair: Pair) -> float:
+        """Over the rows of both ends."""
+        total, scale = 0.0, self.scale or 1.0
+        for node, other in (pair, pair[::-1]):
+            others = rest.neighbours(node)
+            noise = self.value[node] - self.rows[others[others != other]].sum(dim=0)  # if there is no edge
+            step = self.rows[other]
+            if self.law == "gaussian":
+                total += float(((noise - step / 2) * step).sum()) / scale**2
+            else:
+                total += float((noise.abs() - (noise - step).abs()).sum()) / scale
+        return total
+
+
+@final
+class NoisyMoments:
+    """Noisy edge moments, as `NoisyMatrix` would have it: the change f_u f_v' + f_v f_u' is known, so a pair costs nothing.
+
+    Args:
+        of: the moments without noise.
+        rows: F.
+        value: what was released.
+        deviation: of the noise on the diagonal; 0 takes 1.
+    """
+
+    def __init__(self, of: Callable[[EdgeList], Tensor], rows: Tensor, value: Tensor, deviation: float) -> None:
+        self._of, self._rows, self._value, self._variance = Remembered(of), rows, value, deviation**2 or 1.0
+
+    def log_ratio(self, rest: EdgeList, pair: Pair) -> float:
+        """<value - middle, change> / variance."""
+        first, second = self._rows[pair[0]], self._rows[pair[1]]
+        along = 2 * float(first @ (self._value - self._of(rest)) @ second)  # <value - rest, change>
+        size = 2 * float(first @ first) * float(second @ second) + 2 * float(first @ second) ** 2
+        return (along + (size / 2 if is_linked(rest, pair) else -size / 2)) / self._variance
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NoisyGraph:
+    """A noisy graph (DPGCN): whether it holds the pair."""
+
+    value: EdgeList
+
+    def log_ratio(self, rest: EdgeList, pair: Pair) -> float:
+        """1 or 0: with flips this orders pairs as the likelihood does."""
+        return float(is_linked(self.value, pair))
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ObjectiveWeights:
+    """Weights that minimise a perturbed objective (GCON): the density of the noise that must have been drawn.
+
+    Attributes:
+        rows: the propagated rows in the loss, from edges.
+        targets: n_1 x c.
+        loss: of the objective.
+        ridge: the total ridge.
+        noise: the law of the noise.
+        value: the released weights, d x c.
+    """
+
+    rows: Callable[[EdgeList], Tensor]
+    targets: Tensor
+    loss: ConvexLoss
+    ridge: float
+    noise: NoiseLaw
+    value: Tensor
+    _density: Remembered[float] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_density", Remembered(self._log_density))
+
+    def log_ratio(self, rest: EdgeList, pair: Pair) -> float:
+        """The difference of the log-densities of the weights (see `gcon_lab.audits.privacy_loss`)."""
+        absent, present = absent_and_present(rest, pair)
+        return self._density(present) - self._density(absent)
+
+    def _log_density(self, edges: EdgeList) -> float:
+        objective = without_noise(self.rows(edges), self.targets, self.loss, self.ridge)
+        weights, columns = self.value.double().T.contiguous(), torch.arange(self.targets.shape[1])
+        drawn = -objective.gradient(weights) * objective.num_rows
+        stretch = torch.linalg.slogdet(objective.hessian(weights, columns)).logabsdet.sum()
+        return float(stretch - self.noise.energy(drawn).sum())
+
+
+def without_noise(rows: Tensor, targets: Tensor, loss: ConvexLoss, ridge: float) -> PerturbedObjectives:
+    """The objective of one problem, with no noise in it."""
+    zeros = torch.zeros(1, targets.shape[1], rows.shape[1], dtype=torch.float64)
+    ridges = torch.tensor([ridge], dtype=torch.float64)
+    return PerturbedObjectives(aggregates=rows, targets=targets, losses=[loss], ridges=ridges, noises=zeros)

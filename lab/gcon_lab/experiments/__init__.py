@@ -1,0 +1,1 @@
+"""Experiments: tables and figures, each by one command."""

@@ -1,0 +1,1 @@
+"""The experiment that runs every attack on every method."""

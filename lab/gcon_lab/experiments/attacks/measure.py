@@ -1,0 +1,132 @@
+"""Every attack that fits on one trained method: what is seen under each access, and how well links are guessed from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gcon.edges.edge_list import EdgeList
+from gcon.errors import InputError
+from gcon.methods.method import Scorer
+from gcon.methods.predictions import Access
+from gcon_lab.attacks.influence import Influence
+from gcon_lab.attacks.pairs import LabelledPairs, sample_pairs
+from gcon_lab.attacks.roc import Roc, roc_of
+from gcon_lab.attacks.similarity import DISTANCES, Similarity
+from gcon_lab.attacks.supervised import Kind, taught
+from gcon_lab.attacks.view import Attack, Evidence, View
+from gcon_lab.attacks.white_box import Replay, WhiteBox
+
+RELEASED = "released"  # the access of whoever reads the model itself
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Sample:
+    """The pairs that attacks are measured on.
+
+    Attributes:
+        many: for attacks that cost little a pair.
+        few: for attacks that ask the model again and again, or compute what it would have been.
+        fewest: the same where little is to be learned: answers that read no edge, or a node's own edges openly.
+    """
+
+    many: LabelledPairs
+    few: LabelledPairs
+    fewest: LabelledPairs
+
+
+def sample(edges: EdgeList, *, many: int, seed: int = 0) -> Sample:
+    """So many linked, and as many unlinked pairs; a fifth and a thirtieth of them for the others."""
+    sizes = (many, max(many // 5, 1), max(many // 30, 1))
+    drawn = [sample_pairs(edges, size, seed=seed + place) for place, size in enumerate(sizes)]
+    return Sample(many=drawn[0], few=drawn[1], fewest=drawn[2])
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """One attack under one access."""
+
+    access: str
+    attack: str
+    roc: Roc
+
+
+def views_of(
+    scorers: Mapping[Access, Scorer], features: Tensor, edges: EdgeList, released: tuple[Evidence, ...]
+) -> dict[str, View]:
+    """What is seen under every access of a method; edges that everybody may know are no target."""
+    found = {}
+    for access, scorer in scorers.items():
+        if access != "public-graph":
+            found[str(access)] = _view(scorer, features, edges if access == "own-edges" else None)
+    if released:
+        anything = next(iter(found.values()))
+        found[RELEASED] = View(features=features, posteriors=anything.posteriors, released=released)
+    return found
+
+
+def _view(scorer: Scorer, features: Tensor, edges: EdgeList | None) -> View:
+    def asked(changed: Tensor) -> Tensor:
+        return torch.softmax(scorer(changed, edges).double(), dim=1)
+
+    def answered(other: EdgeList) -> Tensor:
+        return torch.softmax(scorer(features, other).double(), dim=1)
+
+    return View(
+        features=features,
+        posteriors=asked(features),
+        query=asked if _can_be_asked(asked, features) else None,
+        answers_on=None if edges is None else answered,
+    )
+
+
+def _can_be_asked(query: Callable[[Tensor], Tensor], features: Tensor) -> bool:
+    """Some models answer for the table of their training alone."""
+    try:
+        query(features + 1.0)
+    except InputError:
+        return False
+    return True
+
+
+def measured(view: View, access: str, drawn: Sample, rest: EdgeList) -> Iterator[Measured]:
+    """Every attack that the view allows."""
+    if access == RELEASED:
+        yield _one(WhiteBox((rest,)), view, access, drawn.few)
+        return
+    for distance in DISTANCES:
+        yield _one(Similarity(distance), view, access, drawn.many)
+    half = torch.arange(len(drawn.many.linked)) < len(drawn.many.linked) // 2
+    known, unknown = drawn.many.part(half), drawn.many.part(~half)
+    kinds: tuple[Kind, ...] = ("logistic", "boosting")
+    for kind in kinds:
+        yield _one(taught(view, known.pairs, known.linked, kind=kind), view, access, unknown)
+    if view.query is not None:
+        yield _one(Influence(), view, access, drawn.few if access in ("full", "cached") else drawn.fewest)
+    if view.answers_on is not None:
+        yield _one(Replay(rest), view, access, drawn.fewest)
+
+
+def _one(attack: Attack, view: View, access: str, pairs: LabelledPairs) -> Measured:
+    return Measured(access, attack.name, roc_of(attack.scores(view, pairs.pairs), pairs.linked))
+
+
+def attack_all(
+    scorers: Mapping[Access, Scorer],
+    features: Tensor,
+    edges: EdgeList,
+    drawn: Sample,
+    *,
+    released: tuple[Evidence, ...] = (),
+    progress: Progress = lambda stage: None,
+) -> list[Measured]:
+    """Every attack under every access."""
+    found = []
+    for access, view in views_of(scorers, features, edges, released).items():
+        progress(f"attack, access {access}")
+        found += list(measured(view, access, drawn, edges))
+    return found

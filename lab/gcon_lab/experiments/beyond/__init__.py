@@ -1,0 +1,1 @@
+"""The experiment beyond the paper: the default method against everything else."""

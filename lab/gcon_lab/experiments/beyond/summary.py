@@ -1,0 +1,136 @@
+"""Means with standard errors, and our method against each other one, paired over the runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+from scipy.stats import ttest_rel
+
+from gcon_lab.methods import Moments, MomentsWithoutEdges
+
+OURS, CONTROL = Moments.name, MomentsWithoutEdges.name
+ANY = "any"
+_KEYS = ("graph", "method", "epsilon", "access")
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean test score of a method, and its standard error over the runs."""
+
+    graph: str
+    method: str
+    epsilon: str
+    access: str
+    mean: float
+    standard_error: float
+    runs: int
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Our method minus another one under comparable access, run by run.
+
+    Attributes:
+        p: of a two-sided paired t-test; 0 if all differences are the same and not 0, 1 if all are 0.
+    """
+
+    graph: str
+    epsilon: str
+    access: str
+    other: str
+    difference: float
+    standard_error: float
+    p: float
+    runs: int
+
+
+def means(scores: pl.DataFrame) -> list[Mean]:
+    """All means, graph by graph."""
+    grouped = scores.group_by(_KEYS, maintain_order=True).agg(
+        pl.col("test").mean().alias("mean"),
+        (pl.col("test").std().fill_null(0.0) / pl.len().sqrt()).alias("error"),
+        pl.len().alias("runs"),
+    )
+    return [Mean(*row) for row in grouped.iter_rows()]
+
+
+def differences(scores: pl.DataFrame) -> Iterator[Difference]:
+    """Ours against every other method that is used in the same way; non-private models are compared with own edges."""
+    ours = scores.filter(pl.col("method") == OURS)
+    for (graph, epsilon, access), own in ours.group_by("graph", "epsilon", "access", maintain_order=True):
+        for other, theirs in _rivals(scores, str(graph), str(epsilon), str(access)):
+            pairs = own.select("run", "test").join(theirs.select("run", "test"), on="run", suffix="_other").sort("run")
+            gaps = (pairs["test"] - pairs["test_other"]).to_list()
+            if gaps:
+                yield _difference(str(graph), str(epsilon), str(access), other, gaps)
+
+
+def _rivals(scores: pl.DataFrame, graph: str, epsilon: str, access: str) -> Iterator[tuple[str, pl.DataFrame]]:
+    same = scores.filter(
+        (pl.col("graph") == graph)
+        & pl.col("epsilon").is_in([epsilon, ANY])
+        & (pl.col("method") != OURS)
+        & (
+            (pl.col("access") == access)
+            | ((pl.col("access") == "full") & (access == "own-edges"))
+            | ((pl.col("access") == "none") & (access == "cached"))
+        )
+    )
+    for (method,), theirs in same.group_by("method", maintain_order=True):
+        yield str(method), theirs
+
+
+def _difference(graph: str, epsilon: str, access: str, other: str, gaps: Sequence[float]) -> Difference:
+    count = len(gaps)
+    middle = math.fsum(gaps) / count
+    spread = math.sqrt(math.fsum((gap - middle) ** 2 for gap in gaps) / (count - 1)) if count > 1 else 0.0
+    return Difference(graph, epsilon, access, other, middle, spread / math.sqrt(count), _paired_p(gaps, spread), count)
+
+
+def _paired_p(gaps: Sequence[float], spread: float) -> float:
+    if spread > 0:
+        return float(ttest_rel(gaps, [0.0] * len(gaps)).pvalue)
+    return 1.0 if len(gaps) == 1 or gaps[0] == 0 else 0.0
+
+
+def means_csv(rows: Sequence[Mean]) -> str:
+    """The means as a sheet."""
+    return _sheet(
+        ["graph", "method", "epsilon", "access", "mean", "standard error", "runs"],
+        [
+            [row.graph, row.method, row.epsilon, row.access, f"{row.mean:.4f}", f"{row.standard_error:.4f}", row.runs]
+            for row in rows
+        ],
+    )
+
+
+def differences_csv(rows: Sequence[Difference]) -> str:
+    """The differences as a sheet."""
+    head = ["graph", "epsilon", "access", "other", "ours minus other", "standard error", "p", "runs"]
+    return _sheet(
+        head,
+        [
+            [
+                row.graph,
+                row.epsilon,
+                row.access,
+                row.other,
+                f"{row.difference:+.4f}",
+                f"{row.standard_error:.4f}",
+                f"{row.p:.2g}",
+                row.runs,
+            ]
+            for row in rows
+        ],
+    )
+
+
+def _sheet(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([head, *rows])
+    return text.getvalue()

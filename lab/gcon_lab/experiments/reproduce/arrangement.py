@@ -1,0 +1,97 @@
+"""How a figure's points are laid out: panels, lines and places in one order, for drawings and tables alike."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gcon.errors import InputError
+from gcon.files.datasets.facts import FACTS, names
+from gcon_lab.experiments.reproduce.points import ANY, Kind, Point
+
+_CITATIONS = ("cora-ml", "citeseer", "pubmed")
+GRAPHS = {"fig1": (*_CITATIONS, "actor"), "fig2": _CITATIONS, "fig3": _CITATIONS, "fig4": _CITATIONS}
+# The legend's headings. A control reads no edge in training.
+KINDS: dict[Kind, str] = {
+    "gcon": "this method",
+    "competitor": "competitors",
+    "control": "edge-free controls",
+    "non-private": "no privacy",
+}
+# The paper's order within a kind; lines that are not named here follow as they come.
+_LINES = (
+    *("GCON", "GCON, honest", "restart 0.8", "restart 0.6", "restart 0.4", "restart 0.2"),
+    *("DP-SGD", "DPGCN", "LPGNet", "GAP", "ProGAP", "MLP"),
+)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The points of one graph (and one reading of Fig. 3's sentence)."""
+
+    graph: str
+    reading: str
+    points: tuple[Point, ...]
+
+    @property
+    def title(self) -> str:
+        """The graph as the literature writes it; a made-up one by its name."""
+        return FACTS[self.graph].title if self.graph in FACTS else self.graph
+
+
+def panels(points: Sequence[Point], graphs: Sequence[str] = ()) -> list[list[Panel]]:
+    """Rows of panels, a row a reading and a column a graph; points without a reading belong to every row.
+
+    Args:
+        points: of one figure, in any order.
+        graphs: those that get a panel even without points, in this order; others with points follow.
+
+    Raises:
+        InputError: two points claim one place of one line.
+    """
+    _check_distinct(points)
+    found = {point.graph for point in points}
+    known = [*graphs, *(name for name in names() if name in found and name not in graphs)]
+    columns = [*known, *sorted(found - set(known))]
+    readings = list(dict.fromkeys(point.reading for point in points if point.reading)) or [""]
+    return [
+        [
+            Panel(
+                graph, reading, tuple(p for p in points if p.graph == graph and (not p.reading or p.reading == reading))
+            )
+            for graph in columns
+        ]
+        for reading in readings
+    ]
+
+
+def lines_of(points: Sequence[Point]) -> dict[str, Kind]:
+    """Every line with its kind: sorted by kind, then as in the paper, then as they come."""
+    kinds: dict[str, Kind] = {}
+    for point in points:
+        if kinds.setdefault(point.line, point.kind) != point.kind:
+            raise InputError(
+                "points", rule="a line must be of one kind", got=point.line, fix="Give the two kinds two names."
+            )
+    order = list(KINDS)
+    known = {line: number for number, line in enumerate(_LINES)}
+    ranked = sorted(kinds, key=lambda line: (order.index(kinds[line]), known.get(line, len(known))))
+    return {line: kinds[line] for line in ranked}
+
+
+def places_of(points: Sequence[Point], least: Sequence[float] = ()) -> list[float]:
+    """The places on the horizontal axis, rising; those in `least` even without points."""
+    return sorted({*least, *(float(point.place) for point in points if point.place != ANY)})
+
+
+def _check_distinct(points: Sequence[Point]) -> None:
+    counts = Counter((point.graph, point.reading, point.line, point.place) for point in points)
+    repeated = [" / ".join(key) for key, count in counts.items() if count > 1]
+    if repeated:
+        raise InputError(
+            "points",
+            rule="one point for a graph, reading, line and place",
+            got=f"several for {repeated[0]}",
+            fix="Give what differs in access or settings a line of its own.",
+        )

@@ -1,0 +1,201 @@
+"""One command for all of it: measure what is missing, then write tables, figures, claims and the page."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from rich.console import Console
+
+from gcon.errors import InputError
+from gcon.pages.report_figures import check_matplotlib
+from gcon.version import __version__
+from gcon_lab.experiments import baselines
+from gcon_lab.experiments.beyond.build import GRAPHS, beyond_units, build_beyond
+from gcon_lab.experiments.reproduce.collect import Plan, points_of
+from gcon_lab.experiments.reproduce.competitors import Sheet, level_points, read_sheet, spending_points
+from gcon_lab.experiments.reproduce.points import Point
+from gcon_lab.experiments.reproduce.write import FIGURES, PARTS, write_parts
+from gcon_lab.experiments.sweep.graphs import CIRCLES, MADE_UP
+from gcon_lab.experiments.sweep.grid import BUDGETS, PAPER_GRAPHS, paper_grid, quick_grid
+from gcon_lab.experiments.sweep.run import Unit, run_units
+from gcon_lab.experiments.sweep.store import ResultStore
+
+BEYOND = "beyond"
+WHATS = (*PARTS, "all", BEYOND)
+QUICK_RUNS, FULL_RUNS = 2, 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What is asked for.
+
+    Attributes:
+        what: one of `WHATS`.
+        out: the folder of results; work that is finished there is not done again.
+        quick: a small grid, two runs, and competitors at their defaults.
+        graphs: which ones.
+        runs: how many; None for ten, or two with `quick`.
+        competitors: a competitors' table to reuse; None makes one.
+        workers: processes.
+        minutes: stop after so long, in good order.
+    """
+
+    what: str
+    out: Path
+    quick: bool = False
+    graphs: tuple[str, ...] = PAPER_GRAPHS
+    runs: int | None = None
+    competitors: Path | None = None
+    workers: int = 2
+    minutes: float = 90.0
+
+    def __post_init__(self) -> None:
+        for name, values, known in (
+            ("what", (self.what,), WHATS),
+            ("graphs", self.graphs, (*PAPER_GRAPHS, MADE_UP, *(CIRCLES if self.what == BEYOND else ()))),
+        ):
+            for value in values:
+                if value not in known:
+                    raise InputError(
+                        name, rule=f"must be one of {', '.join(known)}", got=value, fix="Check the spelling."
+                    )
+        if not self.graphs or len(set(self.graphs)) < len(self.graphs):
+            raise InputError(
+                "graphs",
+                rule="must be some graphs, each once",
+                got=", ".join(self.graphs) or "none",
+                fix="Leave out repeats.",
+            )
+        for name, number in (("runs", self.number_of_runs), ("workers", self.workers)):
+            if number < 1:
+                raise InputError(name, rule="must be at least 1", got=number, fix="Leave it out for the default.")
+        if not self.minutes > 0:
+            raise InputError("minutes", rule="must be above 0", got=self.minutes, fix="Usual is 90.")
+        if any(path.exists() and not path.is_dir() for path in (self.out, *self.out.parents)):
+            raise InputError("out", rule="must be a folder", got=str(self.out), fix="Name another one.")
+        if self.competitors is not None and not self.competitors.is_file():
+            raise InputError(
+                "competitors",
+                rule="must be a file",
+                got=str(self.competitors),
+                fix="Pass docs/results/baselines.csv, or leave it out to make the table.",
+            )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts that are written."""
+        return PARTS if self.what == "all" else (self.what,)
+
+    @property
+    def number_of_runs(self) -> int:
+        """Ten, or what was asked for."""
+        return (QUICK_RUNS if self.quick else FULL_RUNS) if self.runs is None else self.runs
+
+    def plans(self) -> list[Plan]:
+        """What is measured, graph by graph."""
+        grid = quick_grid if self.quick else paper_grid
+        return [Plan(graph=graph, grid=grid(graph), runs=self.number_of_runs) for graph in self.graphs]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was done: units of work that are still missing, and the files that were written."""
+
+    missing: int
+    files: tuple[Path, ...]
+
+
+def reproduce(job: Job, console: Console) -> Outcome:
+    """Measure until the time is up, then write what there is."""
+    if job.what == BEYOND:
+        return _beyond(job, console)
+    check_matplotlib()
+    given = None if job.competitors is None else read_sheet(job.competitors.read_text(errors="replace"))
+    deadline = time.time() + 60 * job.minutes
+    missing = run_units(list(_units(job)), job.out / "store", workers=job.workers, deadline=deadline, console=console)
+    sheet: Sheet = given or []
+    if given is None and "fig1" in job.parts:
+        sheet, unfinished = _competitors(job, deadline, console)
+        missing += unfinished
+    elif given is None:
+        sheet = _finished_competitors(job)
+    points = all_points(job, sheet)
+    return Outcome(missing, tuple(write_parts(job.parts, points, job.graphs, job.out, facts=_facts(job))))
+
+
+def _beyond(job: Job, console: Console) -> Outcome:
+    graphs = GRAPHS if job.graphs == PAPER_GRAPHS else job.graphs
+    units = beyond_units(graphs, runs=job.number_of_runs, budgets=(1.0, 4.0) if job.quick else BUDGETS)
+    deadline = time.time() + 60 * job.minutes
+    missing, files = build_beyond(units, job.out, workers=job.workers, deadline=deadline, console=console)
+    return Outcome(missing, tuple(files))
+
+
+def _units(job: Job) -> Iterator[Unit]:
+    """Figs. 2 and 4 are parts of Fig. 1's grid: what one of them measured serves the others."""
+    for plan in job.plans():
+        figures = [part for part in job.parts if part in FIGURES]
+        if "fig1" in figures or (figures and plan.graph != "actor"):
+            yield from plan.model_units()
+        if "fig1" in figures:
+            yield from plan.honest_units()
+        if "fig3" in figures:
+            yield from plan.control_units()
+
+
+def _competitors(job: Job, deadline: float, console: Console) -> tuple[Sheet, int]:
+    folder, effort = _competitors_folder(job), _effort(job)
+    work = list(baselines.groups(effort, job.graphs))
+    unfinished = baselines.finish_groups(folder, work, effort, workers=job.workers, deadline=deadline, console=console)
+    return _finished_competitors(job), unfinished
+
+
+def _finished_competitors(job: Job) -> Sheet:
+    folder = _competitors_folder(job)
+    if not folder.exists():
+        return []
+    text = baselines.table(folder, _effort(job), job.graphs)
+    return read_sheet(text) if len(text.splitlines()) > 1 else []
+
+
+def _competitors_folder(job: Job) -> Path:
+    return job.out / ("competitors-quick" if job.quick else "competitors")
+
+
+def _effort(job: Job) -> baselines.Effort:
+    return baselines.QUICK if job.quick else baselines.FULL
+
+
+def all_points(job: Job, sheet: Sheet) -> list[Point]:
+    """Every point of every figure that has been measured."""
+    store, points = ResultStore(job.out / "store"), []
+    for plan in job.plans():
+        points += list(points_of(plan, store))
+        points += list(spending_points(sheet, "fig1", plan.graph))
+        for figure in ("fig1", "fig2", "fig4") if plan.graph != "actor" else ("fig1",):
+            points += list(level_points(sheet, figure, plan.graph))
+    return points
+
+
+def _facts(job: Job) -> dict[str, str]:
+    """How it was made; no dates and times, so that equal results are equal files."""
+    options = ["--quick"] if job.quick else []
+    options += [] if job.graphs == PAPER_GRAPHS else [f"--graphs {','.join(job.graphs)}"]
+    options += [] if job.runs is None else [f"--runs {job.runs}"]
+    options += [] if job.competitors is None else [f"--competitors {job.competitors.name}"]
+    pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    models = sum(plan.grid.num_models * plan.runs for plan in job.plans())
+    return {
+        "command": " ".join(["gcon reproduce", job.what, *options, "--out OUT"]),
+        "private models in the grid": f"{models:,}",
+        "runs": f"{job.number_of_runs} a graph, each with its own encoder seed and noise (Actor: five splits)",
+        "noise": "seeded, so none of these models keeps a promise",
+        "versions": f"gcon {__version__}, torch {torch.__version__}, Python {platform.python_version()}",
+        "machine": f"{os.cpu_count()} cores, {pages:.0f} GiB, {job.workers} workers",
+    }

@@ -1,0 +1,192 @@
+"""From stored scores to points: for every point of a figure, the settings with the best mean validation score.
+
+That is the paper's rule, and it is not charged. Everything that a figure does not fix is chosen: encoder width, rows in the
+loss, loss, ridge and inference restart; in Fig. 1 also restart and steps. Only runs that are complete count.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from gcon_lab.experiments.reproduce.competitors import NO_DELTA, PUBLIC_DELTA
+from gcon_lab.experiments.reproduce.points import ANY, Kind, Point
+from gcon_lab.experiments.sweep.graphs import READINGS
+from gcon_lab.experiments.sweep.grid import ALL_RESTARTS, FIXED_BUDGET, Grid
+from gcon_lab.experiments.sweep.honest import PAID_SHARE, HonestUnit
+from gcon_lab.experiments.sweep.models import ModelUnit, step_words
+from gcon_lab.experiments.sweep.public_controls import PublicControlUnit
+from gcon_lab.experiments.sweep.store import ResultStore
+
+SETTINGS = ("hidden", "expand", "restart", "steps", "loss", "ridge", "inference")
+UNCHARGED = "validation, uncharged (the paper's rule)"
+FREE_OR_PAID = f"free rehearsals without edges; inference restart paid with {PAID_SHARE:g} epsilon"
+PAPER_DELTA = "1/|E|, the number of edges taken as public (the paper's)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is to be measured on one graph.
+
+    Attributes:
+        graph: its name.
+        grid: the settings that are tried.
+        runs: how many.
+    """
+
+    graph: str
+    grid: Grid
+    runs: int
+
+    @property
+    def has_public_test(self) -> bool:
+        """Whether Fig. 3 is about this graph."""
+        return self.grid.public_test
+
+    def model_units(self) -> list[ModelUnit]:
+        """The grid, run by run."""
+        widths = self.grid.hidden
+        return [self._model_unit(run, hidden) for run in range(self.runs) for hidden in widths]
+
+    def honest_units(self) -> list[HonestUnit]:
+        """The honest version of Fig. 1."""
+        budgets = self.grid.budgets
+        return [HonestUnit(graph=self.graph, run=run, epsilon=e) for run in range(self.runs) for e in budgets]
+
+    def control_units(self) -> list[PublicControlUnit]:
+        """Fig. 3's controls."""
+        return [PublicControlUnit(graph=self.graph, run=run) for run in range(self.runs if self.has_public_test else 0)]
+
+    def scores(self, store: ResultStore) -> pl.DataFrame:
+        """The grid's scores of all complete runs."""
+        names = [[self._model_unit(run, hidden).name for hidden in self.grid.hidden] for run in range(self.runs)]
+        return store.read(name for run in names if all(map(store.has, run)) for name in run)
+
+    def _model_unit(self, run: int, hidden: int) -> ModelUnit:
+        return ModelUnit(graph=self.graph, run=run, hidden=hidden, grid=self.grid)
+
+
+def points_of(plan: Plan, store: ResultStore) -> Iterator[Point]:
+    """All of our points of one graph, figure by figure; nothing for what is not measured yet."""
+    scores = plan.scores(store)
+    if scores.is_empty():
+        return
+    own = scores.filter(pl.col("access") == "own-edges")
+    private, without = own.filter(pl.col("epsilon") < math.inf), own.filter(pl.col("epsilon") == math.inf)
+    for epsilon in plan.grid.budgets:
+        chosen = best(private.filter(pl.col("epsilon") == epsilon))
+        yield _point("fig1", plan.graph, "GCON", f"{epsilon:g}", chosen)
+    yield from _honest(plan, store)
+    yield _control("fig1", plan.graph, best(without))
+    if plan.graph == "actor":
+        return
+    for figure in ("fig2", "fig4"):
+        yield _control(figure, plan.graph, best(without))
+    for restart in ALL_RESTARTS:
+        line = private.filter(pl.col("restart") == restart)
+        for steps in plan.grid.schemes:
+            here = line.filter((pl.col("epsilon") == FIXED_BUDGET) & (pl.col("steps") == step_words(steps)))
+            yield _point("fig2", plan.graph, f"restart {restart:g}", step_words(steps), best(here))
+        for epsilon in plan.grid.budgets:
+            here = line.filter((pl.col("epsilon") == epsilon) & (pl.col("steps") == "2"))
+            yield _point("fig4", plan.graph, f"restart {restart:g}", f"{epsilon:g}", best(here))
+    yield from _public_test(plan, store, scores.filter(pl.col("access") == "public-graph"))
+
+
+def _public_test(plan: Plan, store: ResultStore, scores: pl.DataFrame) -> Iterator[Point]:
+    controls = store.read(unit.name for unit in plan.control_units())
+    for reading in READINGS:
+        read = scores.filter(pl.col("reading") == reading)
+        for restart in ALL_RESTARTS:
+            for steps in plan.grid.schemes:
+                here = read.filter((pl.col("restart") == restart) & (pl.col("steps") == step_words(steps)))
+                place = step_words(steps)
+                yield _point("fig3", plan.graph, f"restart {restart:g}", place, best(here), reading=reading)
+        without = best(read.filter(pl.col("epsilon") == math.inf))
+        yield _control("fig3", plan.graph, without, reading=reading)
+        if controls.is_empty():
+            continue
+        for line in controls["line"].unique(maintain_order=True):
+            here = controls.filter((pl.col("line") == line) & (pl.col("reading") == reading))
+            yield _control("fig3", plan.graph, best(here, ("settings",)), line=line, reading=reading)
+
+
+def _honest(plan: Plan, store: ResultStore) -> Iterator[Point]:
+    scores = store.read(unit.name for unit in plan.honest_units())
+    for epsilon in plan.grid.budgets if not scores.is_empty() else ():
+        here = scores.filter(pl.col("epsilon") == epsilon)
+        if here.is_empty():
+            continue
+        favourite = here["settings"].mode().sort()[0]
+        chosen = summary(here["test"], access="own-edges", settings=f"every run its own; most often {favourite}")
+        yield _point(
+            "fig1", plan.graph, "GCON, honest", f"{epsilon:g}", chosen, delta=PUBLIC_DELTA, chosen_by=FREE_OR_PAID
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """The best settings, and what they score on the test nodes."""
+
+    settings: str
+    access: str
+    mean: float
+    deviation: float
+    runs: int
+
+
+def best(scores: pl.DataFrame, settings: Sequence[str] = SETTINGS) -> Chosen:
+    """The settings with the best mean validation score over the runs; the first in order of equals."""
+    means = (
+        scores.group_by(settings)
+        .agg(pl.col("validation").mean().round(9), pl.col("test").sort_by("run"))
+        .sort([pl.col("validation"), *settings], descending=[True, *(False for _ in settings)])
+    )
+    first = means.row(0, named=True)
+    words = " / ".join(f"{first[name]:g}" if isinstance(first[name], float) else str(first[name]) for name in settings)
+    access = scores["access"][0] if "access" in scores.columns else "public-graph"
+    return summary(pl.Series(first["test"]), access=access, settings=words)
+
+
+def summary(scores: pl.Series, *, access: str, settings: str) -> Chosen:
+    """Mean, standard deviation (0 for one run) and number of runs."""
+    values = [float(score) for score in scores]
+    spread = statistics.stdev(values) if len(values) > 1 else 0.0
+    return Chosen(settings=settings, access=access, mean=statistics.mean(values), deviation=spread, runs=len(values))
+
+
+def _point(
+    figure: str,
+    graph: str,
+    line: str,
+    place: str,
+    chosen: Chosen,
+    *,
+    reading: str = "",
+    kind: Kind = "gcon",
+    delta: str = PAPER_DELTA,
+    chosen_by: str = UNCHARGED,
+) -> Point:
+    return Point(
+        figure=figure,
+        graph=graph,
+        reading=reading,
+        line=line,
+        kind=kind,
+        place=place,
+        access=chosen.access,
+        mean=chosen.mean,
+        deviation=chosen.deviation,
+        runs=chosen.runs,
+        delta=delta,
+        chosen_by=chosen_by,
+        settings=chosen.settings,
+    )
+
+
+def _control(figure: str, graph: str, chosen: Chosen, *, line: str = "GCON without edges", reading: str = "") -> Point:
+    return _point(figure, graph, line, ANY, chosen, reading=reading, kind="control", delta=NO_DELTA)

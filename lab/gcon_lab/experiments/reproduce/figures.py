@@ -1,0 +1,169 @@
+"""The paper's four figures from their points: SVG for pages and documents, PNG for everything else.
+
+The background is white and part of the drawing, so it can be read in a dark page, too. Equal points give equal bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gcon.errors import InputError
+from gcon.pages.report_figures import check_matplotlib
+from gcon.pages.svg import svg_text
+from gcon_lab.experiments.reproduce.arrangement import GRAPHS, Panel, lines_of, panels, places_of
+from gcon_lab.experiments.reproduce.legend import draw_legend
+from gcon_lab.experiments.reproduce.line_styles import LineStyle, styles_of
+from gcon_lab.experiments.reproduce.points import ANY, Point
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_BUDGETS = (0.5, 1.0, 2.0, 3.0, 4.0)
+_STEPS = (1.0, 2.0, 5.0, 10.0, math.inf)
+_LOOK: dict[str, Any] = {
+    "font.family": ["DejaVu Sans"],  # comes with matplotlib, so text has the same width everywhere
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.edgecolor": "#8a9197",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e2e5e7",
+    "grid.linewidth": 0.6,
+    "xtick.color": "#8a9197",
+    "xtick.labelcolor": "#1d2226",
+    "ytick.color": "#8a9197",
+    "ytick.labelcolor": "#1d2226",
+}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The horizontal axis: what it says, which places it always has, whether these are evenly spaced names."""
+
+    label: str
+    least: tuple[float, ...]
+    even: bool
+
+    def position(self, place: float, places: Sequence[float]) -> float:
+        """Where a place is drawn."""
+        return float(places.index(place)) if self.even else place
+
+
+_EPSILON = Axis("privacy budget epsilon", _BUDGETS, even=False)
+_PROPAGATION = Axis("propagation steps", _STEPS, even=True)
+_AXES = {"fig1": _EPSILON, "fig2": _PROPAGATION, "fig3": _PROPAGATION, "fig4": _EPSILON}
+
+
+def draw(figure: str, points: Sequence[Point]) -> tuple[str, bytes]:
+    """One figure as SVG text and PNG bytes: means with bands of one standard deviation, a panel a graph.
+
+    Args:
+        figure: fig1, fig2, fig3 or fig4.
+        points: those of other figures are left out; what is missing is left empty.
+
+    Raises:
+        InputError: the figure is unknown, or two points claim one place.
+        MissingExtraError: matplotlib is not installed.
+    """
+    if figure not in GRAPHS:
+        raise InputError("figure", rule=f"must be one of {', '.join(GRAPHS)}", got=repr(figure), fix="Check the name.")
+    check_matplotlib()
+    from matplotlib import style
+
+    own = [point for point in points if point.figure == figure]
+    with style.context(["default", _LOOK]):
+        drawn = _figure(figure, own)
+        buffer = io.BytesIO()
+        drawn.savefig(buffer, format="png", dpi=160, bbox_inches="tight", metadata={"Software": None})
+        return svg_text(drawn, figure, transparent=False) + "\n", buffer.getvalue()
+
+
+def _figure(name: str, points: Sequence[Point]) -> Figure:
+    from matplotlib.figure import Figure
+
+    rows = panels(points, GRAPHS[name])
+    lines = lines_of(points)
+    styles = styles_of(lines)
+    columns = len(rows[0])
+    figure = Figure(
+        figsize=(max(3.15 * columns, 9.6), (3.6 if len(rows) == 1 else 3.1) * len(rows) + 1.0), layout="constrained"
+    )
+    # A graph's panels share their scale, so that two readings can be compared.
+    grid = figure.subplots(len(rows), columns, squeeze=False, sharey="col")
+    for row, axes_row in zip(rows, grid, strict=True):
+        for panel, axes in zip(row, axes_row, strict=True):
+            axes.set_gid(f"panel-{_slug(panel.graph)}-{rows.index(row)}")
+            _panel(axes, panel, _AXES[name], styles)
+        axes_row[0].set_ylabel("micro-F1 (test)")
+    for column, axes in enumerate(grid[0]):
+        _scale(axes, [point for row in rows for point in row[column].points])
+    draw_legend(figure, lines, styles)
+    return figure
+
+
+def _panel(axes: Axes, panel: Panel, axis: Axis, styles: Mapping[str, LineStyle]) -> None:
+    words = [panel.title, *textwrap.wrap(panel.reading, 36)]
+    axes.set_title("\n".join(words), fontsize=9 if panel.reading else 10)
+    places = places_of(panel.points, axis.least)
+    positions = [axis.position(place, places) for place in places]
+    margin = 0.06 * (positions[-1] - positions[0])
+    axes.set_xlim(positions[0] - margin, positions[-1] + margin)
+    axes.set_xticks(positions, ["∞" if math.isinf(place) else f"{place:g}" for place in places])
+    axes.set_xlabel(axis.label)
+    axes.tick_params(axis="y", labelleft=True)
+    if not panel.points:
+        axes.text(0.5, 0.5, "no results yet", transform=axes.transAxes, ha="center", va="center", color="#59636b")
+        axes.tick_params(axis="y", left=False, labelleft=False)
+        axes.grid(visible=False)
+    for number, (line, look) in enumerate(styles.items()):
+        own = [point for point in panel.points if point.line == line]
+        identity = f"{axes.get_gid()}-line-{number}-{_slug(line)}"
+        for level in (point for point in own if point.place == ANY):
+            _level(axes, level, positions, look, identity)
+        placed = sorted((point for point in own if point.place != ANY), key=lambda point: float(point.place))
+        if placed:
+            where = [axis.position(float(point.place), places) for point in placed]
+            low, high = ([point.mean + sign * point.deviation for point in placed] for sign in (-1, 1))
+            axes.fill_between(where, low, high, color=look.colour, alpha=0.13, lw=0, zorder=look.layer - 1)
+            axes.plot(where, [point.mean for point in placed], **look.drawing, gid=identity)
+
+
+def _level(axes: Axes, point: Point, positions: Sequence[float], look: LineStyle, identity: str) -> None:
+    # A marked level line has its marks at the ticks, as in the paper; an unmarked one runs from side to side.
+    left, right = axes.get_xlim()
+    axes.fill_between(
+        [left, right],
+        point.mean - point.deviation,
+        point.mean + point.deviation,
+        color=look.colour,
+        alpha=0.07,
+        lw=0,
+        zorder=1,
+    )
+    where = [left, *positions, right]
+    marks: dict[str, Any] = {"markevery": slice(1, -1)} if look.marked else {}
+    axes.plot(where, [point.mean] * len(where), **look.drawing, **marks, gid=f"{identity}-level")
+
+
+def _scale(axes: Axes, points: Sequence[Point]) -> None:
+    """Everything in sight, but never so close that a difference of nothing looks like one."""
+    if not points:
+        axes.set_ylim(0, 1)
+        return
+    low = min(point.mean - point.deviation for point in points)
+    high = max(point.mean + point.deviation for point in points)
+    spare = max(0.04 * (high - low), 0.5 * (0.05 - (high - low)), 0.002)
+    axes.set_ylim(max(0.0, low - spare), min(1.0, high + spare))
+
+
+def _slug(words: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")

@@ -1,0 +1,95 @@
+"""Nodes never seen: a quarter of the test nodes is kept out of training, with their edges, and answered afterwards.
+
+    python -m gcon_lab.experiments.unseen --out DIR
+
+Three answers for them: a perceptron taught by labels, the student of the edge-free model (zero budget), and the student of
+the private one at epsilon 1. Under `own-edges` the last two also use the nodes' own edges.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from gcon.edges.edge_list import EdgeList
+from gcon.edges.graph import PrivateGraph, private_graph
+from gcon.files.unit_store import write_whole
+from gcon.privacy.randomness import SeededRandomness
+from gcon_lab.experiments.sweep.graphs import open_graph
+from gcon_lab.experiments.sweep.models import seed_of
+from gcon_lab.methods import MLP, MomentsWithoutEdges
+from gcon_lab.methods.moments import Moments
+
+GRAPHS = ("cora-ml", "citeseer", "pubmed", "actor")
+EPSILON, DELTA = 1.0, 1e-5
+_KEPT_OUT = 0.25
+
+
+def without_some(graph: PrivateGraph, edges: EdgeList, run: int) -> tuple[PrivateGraph, torch.Tensor]:
+    """The graph without a quarter of its test nodes and without their edges, and a mask of those nodes."""
+    nodes = graph.nodes
+    draws = torch.rand(nodes.num_nodes, generator=torch.Generator().manual_seed(run))
+    unseen = nodes.test_mask & (draws < _KEPT_OUT)
+    seen = ~unseen
+    places = torch.cumsum(seen.long(), dim=0) - 1
+    pairs = edges.edge_index()
+    kept = pairs[:, seen[pairs[0]] & seen[pairs[1]]]
+    masks = {name: getattr(nodes, name)[seen] for name in ("train_mask", "validation_mask", "test_mask")}
+    rest = replace(nodes, features=nodes.features[seen], labels=nodes.labels[seen], **masks)
+    return private_graph(rest, places[kept], name=f"{graph.name}, a part"), unseen
+
+
+def scores(name: str, run: int) -> dict[str, float]:
+    """The share of right answers on the nodes never seen, by model and access."""
+    opened = open_graph(name, run)
+    nodes = opened.graph.nodes
+    part, unseen = without_some(opened.graph, opened.edges, run)
+    noise = SeededRandomness(seed_of(f"unseen|{name}|{run}"))
+    methods = (MLP(seed=run), MomentsWithoutEdges(seed=run), Moments(epsilon=EPSILON, delta=DELTA, seed=run))
+    found = {}
+    for method in methods:
+        fitted = method.fit(part, randomness=noise)
+        for access in ("none", "own-edges"):
+            if (scorer := fitted.trained.scorers.get(access)) is not None:
+                classes = scorer(nodes.features, opened.edges).argmax(dim=1)
+                found[f"{method.name}, {access}"] = float((classes == nodes.labels)[unseen].double().mean())
+    return found
+
+
+def main() -> None:
+    """Measure and write `unseen.md`."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--runs", type=int, default=5)
+    given = parser.parse_args()
+    lines: list[str] = []
+    for name in GRAPHS:
+        rows = []
+        for run in range(given.runs):
+            rows.append(scores(name, run))
+            print(f"{name}, run {run}", file=sys.stderr)
+        if not lines:
+            lines = [f"| graph | {' | '.join(rows[0])} |", "|---" * (len(rows[0]) + 1) + "|"]
+        table = np.array([list(row.values()) for row in rows])
+        errors = table.std(axis=0, ddof=1) / np.sqrt(len(rows)) if len(rows) > 1 else np.zeros(table.shape[1])
+        cells = [f"{mean:.3f} ± {error:.3f}" for mean, error in zip(table.mean(axis=0), errors, strict=True)]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    head = [
+        "# Nodes never seen",
+        "",
+        f"Made by `python -m gcon_lab.experiments.unseen --runs {given.runs} --out DIR`: mean and standard error of the share of",
+        "right answers on a quarter of the test nodes, kept out of training with their edges. Epsilon",
+        f"{EPSILON:g}, delta {DELTA:g}, seeded noise. The students answer for all nodes here, also for the neighbours that",
+        "were in training.",
+        "",
+    ]
+    write_whole(given.out / "unseen.md", "\n".join([*head, *lines, ""]))
+
+
+if __name__ == "__main__":
+    main()

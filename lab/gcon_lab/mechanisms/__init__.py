@@ -1,0 +1,1 @@
+"""Mechanisms and plans that only competitors and experiments use."""

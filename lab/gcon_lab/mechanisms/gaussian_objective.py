@@ -1,0 +1,101 @@
+"""Objective perturbation with Gaussian noise: the paper's objective, less noise in high dimension (Theorem C).
+
+Proof: docs/proofs/gaussian-objective.md; the approximate minimiser is covered as in the paper's mechanism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from gcon.errors import PlanMismatchError
+from gcon.mechanisms.aggregates import BoundedAggregates
+from gcon.mechanisms.convex_training import certified_weights, check_cover, check_training_rows, objective_record
+from gcon.mechanisms.samplers.lattice import to_lattice
+from gcon.mechanisms.samplers.uniform import standard_normals
+from gcon.privacy.budget import NOTHING, Budget, compose
+from gcon.privacy.randomness import Randomness
+from gcon_lab.mechanisms.gaussian_objective_plan import GaussianObjectivePlan
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GaussianObjective:
+    """One release a plan, all from the same aggregates and solved together.
+
+    Attributes:
+        plans: the noise plans; they share the number of features, labelled nodes and classes.
+        mask: which nodes are in the loss (public).
+        targets: their targets (public), n_1 x c in [0, 1].
+
+    Privacy:
+        Costs the sum of the plans' budgets: ten models are ten releases. The noise is Gaussian but the release is not
+        (it is a non-linear function of the noise), so it has no Gaussian distance.
+    """
+
+    plans: tuple[GaussianObjectivePlan, ...]
+    mask: Tensor
+    targets: Tensor
+
+    def __post_init__(self) -> None:
+        check_training_rows(self.plans, mask=self.mask, targets=self.targets)
+
+    @property
+    def name(self) -> str:
+        """The name in the ledger."""
+        return "objective perturbation (Gaussian)"
+
+    @property
+    def budget(self) -> Budget:
+        """The sum over the plans; a plan in which nothing depends on edges costs nothing."""
+        return compose(plan.budget if plan.theorem.edge_influence > 0 else NOTHING for plan in self.plans)
+
+    def public_record(self) -> Mapping[str, object]:
+        """The plan's numbers (of all plans, where there are several)."""
+        return objective_record(self.plans)
+
+    def check(self, bounded: BoundedAggregates) -> None:
+        """Refuse aggregates that the plans do not cover. Reads public facts only."""
+        for plan in self.plans:
+            check_cover(
+                bounded,
+                edge_influence=plan.theorem.edge_influence,
+                num_features=plan.num_features,
+                num_nodes=self.mask.numel(),
+            )
+        if not bounded.longest_row <= 1:  # also refuses NaN
+            raise PlanMismatchError(
+                f"Theorem C needs rows of length at most 1; the longest is {bounded.longest_row:g}. Scale the rows."
+            )
+
+    def apply(self, value: Tensor, randomness: Randomness) -> Tensor:
+        """Weights of every plan, plans x features x classes; or `NoCertificateError`.
+
+        Privacy:
+            The released numbers depend on edges through the minimiser alone, which Theorem C and the certificate's
+            reserve cover. They are rounded to a public lattice that is finer than the final noise.
+        """
+        weights = certified_weights(
+            self.plans, aggregates=value, mask=self.mask, targets=self.targets, noises=self._noises(randomness)
+        )
+        for index, plan in enumerate(self.plans):
+            if plan.final_noise > 0:
+                noisy = weights[index] + plan.final_noise * standard_normals(randomness, *weights[index].shape)
+                weights[index] = to_lattice(noisy, plan.final_noise)
+        return weights.transpose(1, 2).contiguous()
+
+    def _noises(self, randomness: Randomness) -> list[Tensor]:
+        noises = []
+        for plan in self.plans:
+            shape = (plan.loss.num_classes, plan.num_features)
+            if not plan.needs_noise:
+                noises.append(torch.zeros(shape, dtype=torch.float64))
+            elif plan.scale > 0:
+                noises.append(plan.scale * standard_normals(randomness, *shape))
+            else:  # zero noise is right only where nothing needs noise: never by accident
+                raise PlanMismatchError("A finite epsilon must add noise; this plan does not.")
+        return noises

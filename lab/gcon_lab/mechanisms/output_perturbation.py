@@ -1,0 +1,143 @@
+"""Output perturbation: solve a convex objective over private aggregates, then add Gaussian noise to the weights.
+
+F(W) = (1/n_1) sum_i loss(W'z_i; y_i) + (ridge/2) |W - W_0|^2 with a public W_0. One edge moves the certified solution by
+at most the plan's sensitivity; the release is one Gaussian release (docs/proofs/output-perturbation.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from gcon.errors import InputError, PlanMismatchError
+from gcon.mechanisms.aggregates import BoundedAggregates
+from gcon.mechanisms.convex_training import certified_weights, check_cover, check_training_rows
+from gcon.mechanisms.samplers.lattice import lattice_spacing
+from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, rounded_gaussian
+from gcon.privacy.budget import NOTHING, Budget, compose
+from gcon.privacy.randomness import Randomness
+from gcon_lab.mechanisms.output_noise_plan import OutputPlan
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OutputPerturbation:
+    """One release a plan, all from the same aggregates and solved together.
+
+    Attributes:
+        plans: the noise plans; they share the number of features, labelled nodes and classes.
+        mask: which nodes are in the loss (public).
+        targets: their targets (public), n_1 x c in [0, 1].
+        start: W_0 (public), features x classes: where the ridge pulls to. None for 0. It must not depend on edges, but
+            for what earlier releases made public.
+
+    Privacy:
+        Costs the sum of the plans' budgets; together the releases are one Gaussian release of `gaussian_distance`.
+    """
+
+    plans: tuple[OutputPlan, ...]
+    mask: Tensor
+    targets: Tensor
+    start: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        check_training_rows(self.plans, mask=self.mask, targets=self.targets)
+        if self.start is None:
+            return
+        plan = self.plans[0]
+        shape = (plan.num_features, plan.loss.num_classes)
+        if tuple(self.start.shape) != shape or not bool(torch.isfinite(self.start).all()):
+            raise InputError(
+                "start",
+                rule=f"must hold finite numbers of shape {shape}",
+                got=f"shape {tuple(self.start.shape)}",
+                fix="Give features x classes.",
+            )
+        norm = float(torch.linalg.vector_norm(self.start.to(torch.float64)))
+        if not all(norm <= plan.start_norm * (1 + 1e-12) for plan in self.plans):
+            raise PlanMismatchError(f"A plan was made for a start shorter than {norm:g}. Give it `start_norm`.")
+
+    @property
+    def name(self) -> str:
+        """The name in the ledger."""
+        return "output perturbation"
+
+    @property
+    def budget(self) -> Budget:
+        """The sum over the plans; a plan in which nothing depends on edges costs nothing."""
+        return compose(plan.budget if plan.edge_influence > 0 else NOTHING for plan in self.plans)
+
+    @property
+    def gaussian_distance(self) -> float | None:
+        """The distance of the one Gaussian release that all plans amount to, for tighter totals."""
+        if math.isinf(self.budget.epsilon):
+            return None
+        return math.hypot(*(plan.distance or 0.0 for plan in self.plans)) * (1 + 1e-12) or None
+
+    def public_record(self) -> Mapping[str, object]:
+        """The plan's numbers (of all plans, where there are several)."""
+        records = [
+            {**plan.public_record(), "spacing": lattice_spacing(plan.scale) if plan.scale > 0 else 0.0}
+            for plan in self.plans
+        ]
+        noise = {"noise": EXACT_GAUSSIAN} if any(plan.scale > 0 for plan in self.plans) else {}
+        return {**records[0], **noise} if len(records) == 1 else {"plans": records, **noise}
+
+    def check(self, bounded: BoundedAggregates) -> None:
+        """Refuse aggregates that the plans do not cover. Reads public facts only."""
+        for plan in self.plans:
+            check_cover(
+                bounded,
+                edge_influence=plan.edge_influence,
+                num_features=plan.num_features,
+                num_nodes=self.mask.numel(),
+            )
+            if not bounded.longest_row <= plan.longest_row <= 1:  # also refuses NaN
+                raise PlanMismatchError(
+                    f"plan made for rows of length at most {plan.longest_row:g}; the longest is "
+                    f"{bounded.longest_row:g}. Scale the rows."
+                )
+
+    def apply(self, value: Tensor, randomness: Randomness) -> Tensor:
+        """Weights of every plan, plans x features x classes, on the plan's lattice; or `NoCertificateError`.
+
+        Privacy:
+            The certified solutions depend on edges; each leaves with real Gaussian noise, rounded exactly to the public
+            lattice. The certificate is about the float64 weights as they are, so they are exact numbers here.
+            Without noise (nothing depends on edges, or no promise) they leave as they are.
+        """
+        # The same objective is solved once, however often it is released.
+        unique = list({_objective(plan): plan for plan in self.plans}.values())
+        solved = certified_weights(
+            unique,
+            aggregates=value,
+            mask=self.mask,
+            targets=self.targets,
+            noises=[self._linear_term(plan) for plan in unique],
+        )
+        places = {_objective(plan): place for place, plan in enumerate(unique)}
+        released = []
+        for plan in self.plans:
+            weights = solved[places[_objective(plan)]]
+            if plan.needs_noise:
+                if not plan.scale > 0:
+                    raise PlanMismatchError("A finite epsilon must add noise; this plan does not.")
+                spacing = lattice_spacing(plan.scale)
+                weights = rounded_gaussian(randomness, weights, scale=plan.scale, spacing=spacing)
+            released.append(weights)
+        return torch.stack(released).transpose(1, 2).contiguous()
+
+    def _linear_term(self, plan: OutputPlan) -> Tensor:
+        """B with (ridge/2) |W|^2 + <B, W>/n_1 = (ridge/2) |W - W_0|^2 + a constant: B = -n_1 ridge W_0, c x d."""
+        if self.start is None:
+            return torch.zeros(plan.loss.num_classes, plan.num_features, dtype=torch.float64)
+        return -plan.num_labelled * plan.ridge * self.start.to(torch.float64).cpu().T
+
+
+def _objective(plan: OutputPlan) -> tuple[object, float, float]:
+    return plan.loss, plan.ridge, plan.tolerance

@@ -1,0 +1,57 @@
+"""Class sums: the encoded rows of a node and its neighbours, summed by predicted class; one release, the rest is free.
+
+Pseudo-labels come from an edge-free encoder. The noisy sums over the public class sizes are class means of propagated
+rows; a linear discriminant with the public covariance of the rows needs nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gcon.edges.edge_list import EdgeList
+from gcon.edges.schemes import Schemes
+from gcon.learn.pseudo_labels import training_rows
+from gcon.mechanisms.gaussian_release import Portion, release_jointly
+from gcon.mechanisms.statistic import BoundedEdges
+from gcon.methods.method import Trained
+from gcon.nodes import PublicNodes
+from gcon.privacy.boundary import Private
+from gcon.privacy.gates import release_statistic
+from gcon.privacy.ledger import Ledger
+from gcon.privacy.randomness import Randomness
+from gcon_lab.mechanisms.class_sums import ClassSums
+from gcon_lab.methods.linear_models import EncodedMethod, discriminant, linear_scorers
+
+SCHEMES = Schemes(restart=0.2, steps=(1,))
+INFERENCE_RESTART = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassSumsMethod(EncodedMethod):
+    """A discriminant from noisy class sums. One set of settings serves all graphs."""
+
+    name = "class-sums"
+    about = "Releases noisy class sums of propagated rows, once; Gaussian noise."
+
+    def _train(
+        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
+    ) -> Trained:
+        encoder = self._taught_encoder(nodes)
+        rows, answers = encoder.encode(nodes.features), training_rows(nodes, encoder, "all").targets
+        released = release_statistic(
+            release_jointly(
+                [Portion(ClassSums(rows, answers, SCHEMES), 1.0)],
+                epsilon=self.epsilon,
+                delta=self.delta_for(nodes),
+                method=self.name,
+            ),
+            BoundedEdges(edges),
+            ledger=ledger,
+            randomness=randomness,
+            purpose="class sums",
+        )
+        (sums,) = released.value
+        linear = discriminant(sums.value, rows, answers, nodes)
+        return Trained(
+            scorers=linear_scorers(encoder, linear, SCHEMES, INFERENCE_RESTART), receipts=(released.receipt,)
+        )

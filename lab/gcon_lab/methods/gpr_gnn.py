@@ -1,0 +1,146 @@
+"""GPR-GNN (Chien et al. 2021): learnt weights of the powers of the graph. Not private: the heterophily reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import scipy.sparse
+import torch
+from torch import Tensor, nn
+
+from gcon.edges.edge_list import EdgeList
+from gcon.errors import InputError
+from gcon.learn.unit_rows import rows_with_sum_one
+from gcon.methods.method import Method, Trained
+from gcon.nodes import PublicNodes
+from gcon.privacy.boundary import Private
+from gcon.privacy.gates import declassify
+from gcon.privacy.ledger import Ledger
+from gcon.privacy.randomness import Randomness
+from gcon_lab.methods.graph_products import normalised
+from gcon_lab.methods.networks import (
+    Perceptron,
+    Training,
+    drop,
+    fit_network,
+    seeded,
+    sparse_if_worth_it,
+    sparse_product,
+)
+
+Start = Literal["restart", "first", "last"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GPRGNN(Method):
+    """Logits = sum over k = 0..K of g_k S^k F, with F a perceptron on the features and g learnt (of any sign).
+
+    Attributes:
+        steps: K.
+        restart: a; g starts as a (1 - a)^k, and (1 - a)^K for k = K.
+        start: `restart` as above, or all on g_0 (`first`) or on g_K (`last`).
+        hidden: width of the perceptron's hidden layer.
+        dropout: share of inputs and hidden values dropped in training.
+        score_dropout: the same for F (the authors' dprate).
+        learning_rate: of Adam, for all parameters.
+        weight_decay: on the perceptron, not on g.
+        epochs: at most; the state with the lowest validation loss is kept.
+        window: stop when the validation loss exceeds its mean over so many epochs before; None never stops early.
+
+    Privacy:
+        None: the edges are declassified, and the ledger's total becomes infinite.
+    """
+
+    name = "gpr-gnn"
+    about = "Not private: trains and answers with the exact edges of all nodes."
+    private = False
+
+    steps: int = 10
+    restart: float = 0.1
+    start: Start = "restart"
+    hidden: int = 64
+    dropout: float = 0.5
+    score_dropout: float = 0.5
+    learning_rate: float = 0.01
+    weight_decay: float = 5e-4
+    epochs: int = 1000
+    window: int | None = 200
+
+    def _train(
+        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
+    ) -> Trained:
+        first_weights = start_weights(self.steps, self.restart, self.start)
+        opened = declassify(edges, reason="GPR-GNN, a baseline that is not private", ledger=ledger)
+        rows, graph = sparse_if_worth_it(rows_with_sum_one(nodes.features)), normalised(opened)
+        training = Training(learning_rate=self.learning_rate, epochs=self.epochs, window=self.window)
+        masks = nodes.train_mask, nodes.validation_mask
+        with seeded(self.seed):
+            shares = self.dropout, self.score_dropout
+            network = PowersNetwork(rows.shape[1], self.hidden, nodes.num_classes, shares, first_weights)
+            fit_network(
+                network,
+                training=training,
+                train=(lambda: network(rows, graph)[masks[0]], nodes.labels[masks[0]]),
+                validation=(lambda: network(rows, graph)[masks[1]], nodes.labels[masks[1]]),
+                groups=[
+                    {"params": list(network.scores.parameters()), "weight_decay": self.weight_decay},
+                    {"params": [network.weights]},
+                ],
+            )
+
+        def full(features: Tensor, _: EdgeList | None) -> Tensor:
+            return network.logits(features, opened)
+
+        def public_graph(features: Tensor, given: EdgeList | None) -> Tensor:
+            assert given is not None
+            return network.logits(features, given)
+
+        return Trained(scorers={"full": full, "public-graph": public_graph})
+
+
+def start_weights(steps: int, restart: float, start: Start = "restart") -> Tensor:
+    """The first value of g.
+
+    Example:
+        >>> start_weights(2, 0.5).tolist()
+        [0.5, 0.25, 0.25]
+    """
+    if steps < 1 or not 0 <= restart <= 1:
+        raise InputError(
+            "steps, restart", rule="at least 1, and in [0, 1]", got=(steps, restart), fix="Usual are 10 and 0.1 or 0.9."
+        )
+    weights = torch.zeros(steps + 1)
+    if start == "restart":
+        weights = restart * (1 - restart) ** torch.arange(steps + 1, dtype=torch.float64).float()
+        weights[-1] = (1 - restart) ** steps
+    elif start in ("first", "last"):
+        weights[0 if start == "first" else -1] = 1.0
+    else:
+        raise InputError("start", rule="restart, first or last", got=repr(start), fix="restart")
+    return weights
+
+
+class PowersNetwork(nn.Module):
+    """A perceptron, then weighted powers of S."""
+
+    def __init__(self, inputs: int, hidden: int, outputs: int, shares: tuple[float, float], weights: Tensor) -> None:
+        super().__init__()
+        self.scores = Perceptron(inputs, hidden, outputs, layers=2, share=shares[0])
+        self.share = shares[1]
+        self.weights = nn.Parameter(weights.clone())
+
+    def forward(self, rows: Tensor, graph: scipy.sparse.csr_matrix) -> Tensor:
+        """Logits of all nodes."""
+        power = drop(self.scores(rows), self.share, self.training)
+        total = self.weights[0] * power
+        for weight in self.weights[1:]:
+            power = sparse_product(graph, power)
+            total = total + weight * power
+        return total
+
+    def logits(self, features: Tensor, edges: EdgeList) -> Tensor:
+        """Logits of all nodes of a public graph, in evaluation mode."""
+        self.eval()
+        with torch.no_grad():
+            return self(sparse_if_worth_it(rows_with_sum_one(features)), normalised(edges))  # type: ignore[no-any-return]

@@ -1,0 +1,62 @@
+"""The symmetrically normalised graph S = D^-1/2 (A + I) D^-1/2 times rows, with gradients, on public edges only.
+
+A network that is trained on few labelled nodes needs few rows of S: `reach` cuts out the part that they can see.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from gcon.edges.edge_list import EdgeList
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Reach:
+    """What two products with S need in order to score some nodes.
+
+    Attributes:
+        inputs: the nodes within two steps, whose features are read.
+        first: rows of S for the nodes within one step, columns for `inputs`.
+        second: rows of S for the scored nodes, columns for the nodes within one step.
+    """
+
+    inputs: Tensor
+    first: scipy.sparse.csr_matrix
+    second: scipy.sparse.csr_matrix
+
+
+def roots_of_degrees(edges: EdgeList) -> Tensor:
+    """1 / sqrt(degree + 1) of every node, the self-loop included."""
+    return (edges.degrees.to(torch.float64) + 1).rsqrt()
+
+
+def normalised(edges: EdgeList) -> scipy.sparse.csr_matrix:
+    """S in float32, with D the degrees of A + I. It equals its transpose."""
+    roots = roots_of_degrees(edges).to(torch.float32).numpy()
+    columns, pointers = edges.columns.numpy(), edges.row_pointers.numpy().astype(edges.columns.numpy().dtype)
+    values = np.repeat(roots, edges.degrees.numpy()) * roots[columns]
+    size = edges.num_nodes
+    neighbours = scipy.sparse.csr_matrix((values, columns, pointers), shape=(size, size))
+    return scipy.sparse.csr_matrix(neighbours + scipy.sparse.diags_array(roots**2, format="csr"))
+
+
+def reach(graph: scipy.sparse.csr_matrix, scored: Tensor) -> Reach:
+    """The part of S that the nodes of a mask see in two products."""
+    second, middle = _used_columns(graph[scored.numpy()])
+    first, inputs = _used_columns(graph[middle])
+    return Reach(inputs=torch.from_numpy(inputs), first=first, second=second)
+
+
+def _used_columns(
+    rows: scipy.sparse.csr_matrix,
+) -> tuple[scipy.sparse.csr_matrix, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    used = np.zeros(rows.shape[1], dtype=bool)
+    used[rows.indices] = True
+    places = (np.cumsum(used) - 1).astype(rows.indices.dtype)
+    shape = (rows.shape[0], int(used.sum()))
+    return scipy.sparse.csr_matrix((rows.data, places[rows.indices], rows.indptr), shape=shape), np.flatnonzero(used)

@@ -1,0 +1,170 @@
+"""What methods with an edge-free encoder and linear weights share: the encoder, how weights score, and two ways to get them.
+
+Discriminants are computed from released sums and public rows alone; convex training is GCON's pipeline with another
+mechanism in the place of the paper's.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from gcon.edges.edge_list import EdgeList
+from gcon.edges.schemes import Schemes, propagate
+from gcon.learn.encoder import Encoder
+from gcon.learn.members import pseudo_labels
+from gcon.learn.perceptron import EncoderSettings, train_encoder
+from gcon.learn.pseudo_labels import TrainingRows, training_rows
+from gcon.learn.remembered import edge_free
+from gcon.mechanisms.aggregates import BoundedAggregates, aggregate_privately
+from gcon.mechanisms.losses import ConvexLoss, loss_by_name
+from gcon.methods.method import PrivateMethod, Scorer, Trained
+from gcon.methods.objective import Settings
+from gcon.methods.predictions import Access
+from gcon.nodes import PublicNodes
+from gcon.privacy.boundary import Private
+from gcon.privacy.budget import Budget, checked_budget
+from gcon.privacy.gates import release_statistic
+from gcon.privacy.ledger import Ledger
+from gcon.privacy.mechanism import Mechanism
+from gcon.privacy.randomness import Randomness
+
+DEFAULTS = Settings(epsilon=1.0, device="cpu")  # GCON's own; the epsilon in them is not used
+_RIDGES = (1.0, 0.01, 0.1, 10.0, 100.0)  # over the mean variance of a column; a large one is the nearest class mean
+_TEMPERATURES = (1.0, 0.25, 0.5, 2.0, 4.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """A released classifier: scores are rows times weights plus bias."""
+
+    weights: Tensor
+    bias: Tensor
+
+    def scores(self, rows: Tensor) -> Tensor:
+        """One column a class."""
+        return rows @ self.weights + self.bias
+
+    def over(self, temperature: float) -> Linear:
+        """The same classes with other probabilities."""
+        return Linear(self.weights / temperature, self.bias / temperature)
+
+
+def discriminant(sums: Tensor, rows: Tensor, answers: Tensor, nodes: PublicNodes) -> Linear:
+    """The linear discriminant with class means sums / counts and the public covariance of the rows within classes.
+
+    Ridge and temperature are those of least validation loss, without edges; the first ones without validation nodes.
+
+    Args:
+        sums: d x c, released: about rows' answers, with edges in between.
+        rows: n x d, public.
+        answers: n x c, public or computed from what was released before: one 1 a row.
+        nodes: public labels.
+
+    Privacy:
+        Reads public and released values only.
+    """
+    num_rows, width = rows.shape
+    counts = answers.sum(dim=0) + 1.0
+    public, means = rows.T @ answers / counts, sums / counts
+    covariance = (rows.T @ rows - (public * counts) @ public.T) / num_rows
+    size = max(float(covariance.trace()) / width, 1e-12)
+    shares = (counts / counts.sum()).log()
+
+    def classifier(ridge: float) -> Linear:
+        weights = torch.linalg.solve(covariance + ridge * size * torch.eye(width, dtype=rows.dtype), means)
+        return Linear(weights, shares - (weights * means).sum(dim=0) / 2)
+
+    mask = nodes.validation_mask
+    if not bool(mask.any()):
+        return classifier(_RIDGES[0])
+    checked, labels = rows[mask], nodes.labels[mask]
+    found = [linear.over(value) for linear, value in product(map(classifier, _RIDGES), _TEMPERATURES)]
+    return min(found, key=lambda linear: float(cross_entropy(linear.scores(checked), labels)))
+
+
+def linear_scorers(
+    encoder: Encoder, linear: Linear, schemes: Schemes, inference_restart: float
+) -> dict[Access, Scorer]:
+    """GCON's accesses: one hop over own edges, no edge, and the propagation of training over a public graph."""
+    one_hop = Schemes(restart=inference_restart, steps=(1,))
+
+    def propagated(by: Schemes) -> Scorer:
+        def scored(features: Tensor, opened: EdgeList | None) -> Tensor:
+            assert opened is not None
+            return linear.scores(propagate(opened, encoder.encode(features), by))
+
+        return scored
+
+    def without_edges(features: Tensor, _: EdgeList | None) -> Tensor:
+        return linear.scores(encoder.encode(features))
+
+    return {"own-edges": propagated(one_hop), "none": without_edges, "public-graph": propagated(schemes)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodedMethod(PrivateMethod):
+    """A method on the hidden rows of GCON's edge-free encoder.
+
+    Attributes:
+        hidden: width of the encoder, which is the number of rows of what is released.
+        epochs: of its training, at most.
+    """
+
+    hidden: int = 16
+    epochs: int = 300
+
+    def _encoder(self, nodes: PublicNodes) -> Encoder:
+        return train_encoder(nodes, EncoderSettings(hidden=self.hidden, epochs=self.epochs, seed=self.seed))
+
+    def _taught_encoder(self, nodes: PublicNodes) -> Encoder:
+        """The encoder, taught by the answers of the strongest edge-free model for all nodes without a label.
+
+        It is no better than that model, but gives rows that can be propagated, also of nodes never seen.
+        """
+        taught = pseudo_labels(edge_free(nodes, self.seed).answers, nodes, 1.0)
+        nobody = torch.zeros_like(nodes.test_mask)
+        return self._encoder(replace(nodes, labels=taught.labels, train_mask=taught.mask, test_mask=nobody))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvexMethod(EncodedMethod):
+    """GCON's pipeline at its defaults, up to the mechanism."""
+
+    def _train(
+        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
+    ) -> Trained:
+        encoder = self._encoder(nodes)
+        aggregates = aggregate_privately(
+            edges, encoder.encode(nodes.features), DEFAULTS.schemes, bound=DEFAULTS.influence
+        )
+        released = release_statistic(
+            self._mechanism(
+                checked_budget(self.epsilon, self.delta_for(nodes)),
+                loss=loss_by_name(DEFAULTS.loss, nodes.num_classes),
+                rows=training_rows(nodes, encoder, DEFAULTS.expand),
+                aggregates=aggregates,
+            ),
+            aggregates,
+            ledger=ledger,
+            randomness=randomness,
+            purpose=f"linear weights ({self.name})",
+        )
+        (weights,) = released.value
+        linear = Linear(weights, torch.zeros(nodes.num_classes, dtype=weights.dtype))
+        return Trained(
+            scorers=linear_scorers(encoder, linear, DEFAULTS.schemes, DEFAULTS.inference_restart),
+            receipts=(released.receipt,),
+        )
+
+    @abstractmethod
+    def _mechanism(
+        self, budget: Budget, *, loss: ConvexLoss, rows: TrainingRows, aggregates: BoundedAggregates
+    ) -> Mechanism[Any, Tensor]:
+        """The mechanism with one plan. Reads public facts of the aggregates."""

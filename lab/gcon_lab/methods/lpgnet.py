@@ -1,0 +1,114 @@
+"""LPGNet: stacked perceptrons joined by noisy counts of the neighbours' predicted classes (Kolluri et al. 2022).
+
+The first perceptron reads features alone. Every further one reads the scores of the earlier ones and noisy counts: how many
+neighbours of a node the perceptron before it puts into each class. Only the counts read edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from gcon.edges.edge_list import EdgeList
+from gcon.edges.sums import neighbour_sums
+from gcon.learn.unit_rows import rows_with_sum_one
+from gcon.mechanisms.statistic import BoundedEdges
+from gcon.methods.method import PrivateMethod, Trained
+from gcon.nodes import PublicNodes
+from gcon.privacy.boundary import Private
+from gcon.privacy.gates import release_statistic
+from gcon.privacy.ledger import Ledger
+from gcon.privacy.randomness import Randomness
+from gcon_lab.mechanisms.neighbour_sums import NoisyNeighbourSums, laplace_sums_plan
+from gcon_lab.methods.networks import Perceptron, Training, fit_on_rows, logits_of, seeded
+
+
+@dataclass(frozen=True, kw_only=True)
+class LPGNet(PrivateMethod):
+    """LPGNet, with pure epsilon: `delta` is not used.
+
+    Attributes:
+        stacked: nl, the number of perceptrons after the first one, 1 or 2; each costs epsilon/nl.
+        hidden, layers, dropout: of every perceptron; none has a bias, and inputs are not dropped.
+        learning_rate, weight_decay, epochs: of Adam; the rate falls to 0, the state of lowest validation loss is kept.
+    """
+
+    name = "lpgnet"
+    about = "Releases noisy counts of the neighbours' predicted classes; Laplace noise, 2 nl/epsilon, pure epsilon."
+
+    stacked: int = 1
+    hidden: int = 64
+    layers: int = 2
+    dropout: float = 0.5
+    learning_rate: float = 0.01
+    weight_decay: float = 5e-4
+    epochs: int = 500
+
+    def _train(
+        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
+    ) -> Trained:
+        plan = laplace_sums_plan(self.epsilon, self.stacked)
+        # What the next perceptron reads, so far: [L_0], then [L_0, N_1, L_1], ... All of it public or released.
+        columns = [self._scores(rows_with_sum_one(nodes.features), nodes, place=0)[0]]
+
+        def count_rows(released: Sequence[Tensor]) -> Tensor:
+            """The classes to count in the next round; trains the perceptron on what was released (free)."""
+            if released:
+                columns.append(self._repaired(released[-1], place=len(released)))
+                columns.append(self._scores(torch.cat(columns, dim=1), nodes, place=len(released))[0])
+            return predicted_classes(columns[-1])
+
+        counts = release_statistic(
+            NoisyNeighbourSums(plan=plan, rows=count_rows, method=self.name),
+            BoundedEdges(edges),
+            ledger=ledger,
+            randomness=randomness,
+            purpose=f"LPGNet, {self.stacked} stacked layer(s)",
+        )
+        before = torch.cat(columns, dim=1)
+        counted = predicted_classes(columns[-1])
+        last = torch.cat([before, self._repaired(counts.value[-1], place=self.stacked)], dim=1)
+        final, network = self._scores(last, nodes, place=self.stacked)
+
+        def cached(_: Tensor, __: EdgeList | None) -> Tensor:
+            return final
+
+        def own_edges(_: Tensor, opened: EdgeList | None) -> Tensor:
+            assert opened is not None
+            exact = self._repaired(neighbour_sums(opened, counted), place=self.stacked)
+            return logits_of(network, torch.cat([before, exact], dim=1), each_by_itself=True)
+
+        return Trained(scorers={"cached": cached, "own-edges": own_edges}, receipts=(counts.receipt,))
+
+    def _scores(self, rows: Tensor, nodes: PublicNodes, *, place: int) -> tuple[Tensor, Perceptron]:
+        """Train perceptron number `place` and score all nodes."""
+        training = Training(learning_rate=self.learning_rate, epochs=self.epochs, falling=True)
+        with seeded(self.seed + place):
+            network = Perceptron(
+                rows.shape[1],
+                self.hidden,
+                nodes.num_classes,
+                layers=self.layers,
+                share=self.dropout,
+                bias=False,
+                drop_input=False,
+            )
+            fit_on_rows(network, rows, nodes, training, weight_decay=self.weight_decay)
+        return logits_of(network, rows), network
+
+    def _repaired(self, counts: Tensor, *, place: int) -> Tensor:
+        """Counts clipped at 0; a row of zeros gets a 1 in a class that the seed draws for that node, whoever else has one."""
+        clipped = counts.clamp(min=0).to(torch.float32)
+        num_nodes, num_classes = clipped.shape
+        drawn = torch.randint(num_classes, (num_nodes,), generator=torch.Generator().manual_seed(self.seed + place))
+        empty = clipped.sum(dim=1, keepdim=True) == 0
+        return torch.where(empty, one_hot(drawn, num_classes).to(torch.float32), clipped)
+
+
+def predicted_classes(scores: Tensor) -> Tensor:
+    """One row a node with a single 1, in the class of its largest score."""
+    return one_hot(scores.argmax(dim=1), scores.shape[1]).to(torch.float64)

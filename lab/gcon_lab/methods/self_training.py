@@ -1,0 +1,100 @@
+"""Self-training without edges, then one hop over own edges: the strongest model here that costs nothing.
+
+1. Views of the public features: principal directions, as they are and smoothed over the graph of nearest features.
+2. Members: the encoder, and softmax regressions on every view. Each is calibrated by validation labels (temperature, and
+   class shares like those of the validation labels), and an average is chosen greedily by validation loss.
+3. Twice: the nodes on which this average is surest get its labels, and members trained with them join the choice.
+
+A node's neighbours are asked at inference only if feature neighbours share their labels, judged by public labels: where
+likeness says nothing about the class (heterophily), averaging would hurt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from gcon.edges.edge_list import EdgeList
+from gcon.errors import InputError
+from gcon.learn.feature_graph import (
+    label_agreement,
+    nearest_rows,
+    neighbour_graph,
+    principal_rows,
+    smoothed_rows,
+    weighted_rows,
+)
+from gcon.learn.members import best_average, calibrated, pseudo_labels, taught_members, true_labels
+from gcon.learn.perceptron import EncoderSettings, train_encoder
+from gcon.methods.controls import edge_free_scorers
+from gcon.methods.method import Method, Trained
+from gcon.nodes import PublicNodes, features_fingerprint
+from gcon.privacy.boundary import Private
+from gcon.privacy.ledger import Ledger
+from gcon.privacy.randomness import Randomness
+
+_WIDTH, _GRAPH_WIDTH = 200, 100  # principal directions that are learned from, and that nodes are compared in
+_RESTARTS = (0.1, 0.2, 0.4, 1.0)  # of smoothing; 1 is none
+_PENALTIES = (1.0, 0.1)  # on the squared weights of a regression
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfTraining(Method):
+    """An edge-free ensemble, retrained on its own surest answers. One set of settings serves all graphs.
+
+    Attributes:
+        inference_restart: the weight a of a node itself in (1 - a) T + a I; fixed in advance, never chosen with edges.
+        least_agreement: one hop only if feature neighbours share their labels so much more often than chance (0 is chance,
+            1 always).
+        neighbours: how many nearest nodes are joined in the public graph.
+        rounds: of self-training.
+        taught_share: share of the unlabelled nodes that get pseudo-labels, the surest ones.
+        validation_shares: correct for training labels whose class shares differ from those of the validation labels.
+    """
+
+    name = "self-training"
+    about = "Reads no edge in training; every node's answer is computed from its own edges."
+
+    inference_restart: float = 0.2
+    least_agreement: float = 0.2
+    neighbours: int = 20
+    rounds: int = 2
+    taught_share: float = 0.5
+    validation_shares: bool = True
+
+    def _train(
+        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
+    ) -> Trained:
+        directions = principal_rows(weighted_rows(nodes.features), _WIDTH)
+        nearest = nearest_rows(directions[:, :_GRAPH_WIDTH], self.neighbours)
+        graph, rows = neighbour_graph(nearest), normalize(directions, dim=1)
+        views = [normalize(smoothed_rows(graph, rows, restart=restart), dim=1) for restart in _RESTARTS]
+        answers = self._answers(nodes, views)
+        known = nodes.train_mask | nodes.validation_mask
+        agree = label_agreement(nearest, nodes.labels, known) >= self.least_agreement
+
+        def probabilities(features: Tensor) -> Tensor:
+            if features_fingerprint(features) != nodes.fingerprint:
+                raise InputError(
+                    "graph",
+                    rule="must have the nodes of the training",
+                    got="others",
+                    fix="Train on all nodes together.",
+                )
+            return answers
+
+        return Trained(scorers=edge_free_scorers(probabilities, self.inference_restart if agree else 1.0))
+
+    def _answers(self, nodes: PublicNodes, views: Sequence[Tensor]) -> Tensor:
+        """Class probabilities of all nodes."""
+        truth, shares = true_labels(nodes), self.validation_shares
+        encoder = train_encoder(nodes, EncoderSettings(seed=self.seed))
+        members = [calibrated(encoder.probabilities(nodes.features).double(), nodes, truth, shares)]
+        members += taught_members(nodes, views, truth, penalties=_PENALTIES, validation_shares=shares)
+        for _ in range(self.rounds):
+            taught = pseudo_labels(best_average(members, nodes), nodes, self.taught_share)
+            members += taught_members(nodes, views, taught, penalties=_PENALTIES, validation_shares=shares)
+        return best_average(members, nodes)

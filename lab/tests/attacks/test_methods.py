@@ -1,0 +1,146 @@
+"""Attacks on trained methods of a small synthetic graph: what leaks, what does not, and that the tape hears everything."""
+
+import pytest
+import torch
+
+from gcon.files.datasets.synthetic import social_circles
+from gcon.privacy import gates as gate
+from gcon.privacy.gates import declassify
+from gcon.privacy.ledger import MemoryLedger
+from gcon.privacy.randomness import SeededRandomness, SystemRandomness
+from gcon_lab.attacks.canaries import guess
+from gcon_lab.attacks.roc import roc_of
+from gcon_lab.attacks.similarity import Similarity
+from gcon_lab.attacks.view import View
+from gcon_lab.attacks.white_box import NoisyMoments, WhiteBox
+from gcon_lab.experiments.attacks.canaries import canary_run
+from gcon_lab.experiments.attacks.measure import RELEASED, attack_all, sample
+from gcon_lab.experiments.attacks.methods import ATTACKED, Gcon, is_spending, reads_edges, reference_of
+from gcon_lab.experiments.attacks.tape import listening
+from gcon_lab.methods import DPSGD, GAP, GCN, MLP, LPGNet, Moments
+
+ALARM = 1e-6
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return social_circles(
+        400, num_classes=3, mean_degree=4, feature_signal=2.0, num_validation=60, num_test=100, seed=2
+    )
+
+
+@pytest.fixture(scope="module")
+def edges(graph):
+    return declassify(graph.edges, reason="a made-up graph", ledger=MemoryLedger("test"))
+
+
+@pytest.fixture(scope="module")
+def drawn(edges):
+    return sample(edges, many=200)
+
+
+def areas(method, graph, edges, drawn):
+    with listening() as tape:
+        fitted = method.fit(graph, randomness=SeededRandomness(1))
+    features = graph.nodes.features
+    found = attack_all(fitted.trained.scorers, features, edges, drawn, released=tuple(tape.evidence))
+    return {(each.access, each.attack): each.roc.area for each in found}
+
+
+def test_influence_undresses_the_non_private_gcn(graph, edges, drawn):
+    found = areas(GCN(), graph, edges, drawn)
+    assert found["full", "influence"] > 0.95
+    assert not any(access == RELEASED for access, _ in found)
+
+
+def test_the_reference_knows_what_features_tell_and_no_more(graph, edges, drawn):
+    found = areas(MLP(), graph, edges, drawn)
+    rows = graph.nodes.features
+    truth = torch.nn.functional.one_hot(graph.nodes.labels, 3).double()
+    classes = View(features=rows, posteriors=truth)
+    own = roc_of(Similarity().scores(classes, drawn.many.pairs), drawn.many.linked).area
+    assert found["none", "influence"] == 0.5
+    assert 0.6 < found["none", "similarity-cosine"] < own + 0.05  # homophily: alike, hence linked
+
+
+def test_own_edges_answers_give_the_edge_away_and_released_ones_do_not(graph, edges, drawn):
+    for method in (GAP(epsilon=1.0), Gcon(epsilon=1.0)):
+        found = areas(method, graph, edges, drawn)
+        assert found["own-edges", "replay"] > 0.99
+        assert found[RELEASED, "white-box"] < 0.8
+    assert found["own-edges", "influence"] > 0.99  # GCON encodes whatever it is asked with
+    assert found["none", "influence"] == 0.5
+
+
+@pytest.mark.parametrize("name", [name for name in ATTACKED if is_spending(name) and name not in ("moments", "dp-sgd")])
+def test_without_noise_the_white_box_attack_wins_so_the_tape_hears_the_right_thing(name, graph, edges, drawn):
+    found = areas(ATTACKED[name](epsilon=float("inf")), graph, edges, drawn)
+    assert found[RELEASED, "white-box"] > 0.99
+
+
+def test_dp_sgd_without_noise_tells_the_edges_of_labelled_nodes(graph, edges, drawn):
+    with listening() as tape:
+        DPSGD(epsilon=float("inf")).fit(graph)
+    touched = drawn.many.part(graph.nodes.train_mask[drawn.many.pairs].any(dim=1))
+    view = View(features=graph.nodes.features, posteriors=graph.nodes.features, released=tuple(tape.evidence))
+    assert roc_of(WhiteBox((edges,)).scores(view, touched.pairs), touched.linked).area > 0.99
+
+
+def test_the_moments_are_heard_as_they_were_released(graph):
+    with listening() as tape:
+        Moments(epsilon=1.0).fit(graph, randomness=SeededRandomness(1))
+    assert len(tape.evidence) == 3
+    assert sum(isinstance(each, NoisyMoments) for each in tape.evidence) >= 2
+
+
+def test_the_tape_leaves_everything_as_it_was(graph):
+    from gcon_lab.methods import gap
+
+    with listening():
+        assert gap.release_statistic is not gate.release_statistic
+    assert gap.release_statistic is gate.release_statistic
+
+
+def test_every_method_that_reads_edges_has_a_reference_that_does_not():
+    for name in ATTACKED:
+        for access in ("none", "cached", "own-edges", "full"):
+            found = reference_of(name, access)
+            assert (found is None) == (not reads_edges(name))
+            assert found is None or not reads_edges(found[0])
+    assert reference_of("gap", RELEASED) is None
+
+
+def canaries(method, graph, edges, randomness):
+    found = canary_run(method, graph.nodes, edges, canaries=100, seed=7, randomness=randomness)
+    return {(each.access, each.attack): each for each in found}
+
+
+def test_a_non_private_method_passed_off_as_private_is_caught(graph, edges):
+    found = canaries(GCN(), graph, edges, SeededRandomness(1))["full", "influence"]
+    assert not found.covered
+    assert found.guesses.p_value(1.0, 1e-9) < ALARM
+
+
+def test_an_honest_method_passes_whatever_the_noise(graph, edges):
+    found = canaries(LPGNet(epsilon=1.0, epochs=20), graph, edges, SystemRandomness())
+    covered = [each for each in found.values() if each.covered]
+    assert {each.access for each in covered} == {"cached", RELEASED}
+    for each in covered:
+        assert each.guesses.p_value(1.0, 0.0) >= ALARM / len(covered)
+
+
+def test_own_edges_answers_tell_the_coins_and_are_not_covered(graph, edges):
+    found = canaries(LPGNet(epsilon=1.0, epochs=20), graph, edges, SeededRandomness(1))["own-edges", "replay"]
+    assert not found.covered
+    assert found.guesses.p_value(1.0, 0.0) < ALARM
+
+
+def test_a_method_that_forgets_its_noise_is_caught(graph, edges):
+    found = canaries(LPGNet(epsilon=float("inf"), epochs=20), graph, edges, SeededRandomness(1))[RELEASED, "white-box"]
+    assert found.guesses.right == found.guesses.made
+    assert found.guesses.p_value(1.0, 0.0) < ALARM
+
+
+def test_guesses_of_nothing_are_coins(edges):
+    inserted = torch.rand(1000, generator=torch.Generator().manual_seed(1)) < 0.5
+    assert 200 < guess(torch.zeros(1000), inserted, 500).right < 300

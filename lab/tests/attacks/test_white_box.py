@@ -1,0 +1,126 @@
+"""White-box scores are log-likelihood ratios: compared with densities computed by hand."""
+
+import pytest
+import torch
+from torch.distributions import Laplace, Normal
+
+from gcon.edges.edge_list import public_edges
+from gcon.edges.schemes import Schemes, propagate
+from gcon.edges.sums import neighbour_sums
+from gcon.errors import AccessRefusedError
+from gcon.mechanisms.edge_moments import EdgeMoments
+from gcon.mechanisms.losses import loss_by_name
+from gcon.mechanisms.newton import minimise
+from gcon.mechanisms.perturbed_objective import PerturbedObjectives
+from gcon.privacy.randomness import SeededRandomness
+from gcon_lab.attacks.pairs import absent_and_present
+from gcon_lab.attacks.view import View
+from gcon_lab.attacks.white_box import (
+    NoisyGraph,
+    NoisyMatrix,
+    NoisyMoments,
+    NoisySums,
+    ObjectiveWeights,
+    Remembered,
+    WhiteBox,
+)
+from gcon_lab.audits.privacy_loss import AuditedPair, RadialNoise, privacy_losses
+
+PATH = public_edges(torch.tensor([[0, 1, 2], [1, 2, 3]]), 5)
+PAIRS = [(1, 2), (0, 4), (3, 1)]
+
+
+def normals(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize(("law", "kind"), [("gaussian", Normal), ("laplace", Laplace)])
+def test_noisy_sums_have_the_likelihood_ratio_of_their_law(law, kind, pair):
+    rows, value, scale = normals(5, 3), normals(5, 3, seed=1), 0.7
+    found = NoisySums(rows=rows, value=value, law=law, scale=scale).log_ratio(PATH, pair)
+    low, high = (
+        float(kind(neighbour_sums(edges, rows), scale).log_prob(value).sum())
+        for edges in absent_and_present(PATH, pair)
+    )
+    assert found == pytest.approx(high - low)
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_a_noisy_matrix_has_the_gaussian_ratio(pair):
+    rows, value = normals(5, 3), normals(5, 3, seed=1)
+    found = NoisyMatrix(lambda edges: neighbour_sums(edges, rows), value, 0.7).log_ratio(PATH, pair)
+    assert found == pytest.approx(NoisySums(rows=rows, value=value, law="gaussian", scale=0.7).log_ratio(PATH, pair))
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_moments_have_the_ratio_of_symmetric_noise(pair):
+    rows = normals(5, 3)
+    statistic, deviation = EdgeMoments(rows), 0.7
+    value = statistic.of(PATH) + (normals(3, 3, seed=1) + normals(3, 3, seed=1).T) / 2
+    found = NoisyMoments(statistic.of, rows, value, deviation).log_ratio(PATH, pair)
+    assert found == pytest.approx(NoisyMatrix(statistic.of, value, deviation).log_ratio(PATH, pair), rel=1e-5)
+    # sigma on the diagonal, sigma / sqrt(2) above it, nothing new below
+    scales = torch.full((3, 3), deviation / 2**0.5, dtype=torch.float64).fill_diagonal_(deviation)
+    upper = torch.ones(3, 3).triu().bool()
+    low, high = (
+        float(Normal(statistic.of(edges), scales).log_prob(value)[upper].sum())
+        for edges in absent_and_present(PATH, pair)
+    )
+    assert found == pytest.approx(high - low, rel=1e-5)
+
+
+def test_objective_weights_have_the_exact_privacy_loss():
+    loss, features = loss_by_name("soft-margin", 2), torch.nn.functional.normalize(normals(5, 3), dim=1)
+    targets = torch.nn.functional.one_hot(torch.tensor([0, 1, 0, 1, 1]), 2).double()
+    schemes, noise = Schemes(restart=0.5, steps=(2,)), RadialNoise(2.0)
+    absent, present = absent_and_present(PATH, (0, 4))
+    pair = AuditedPair(
+        first=propagate(present, features, schemes),
+        second=propagate(absent, features, schemes),
+        targets=targets,
+        loss=loss,
+        ridge=0.5,
+        noise=noise,
+    )
+    (wanted,) = privacy_losses(pair, draws=1, randomness=SeededRandomness(3)).tolist()
+    # The same noise gives the same weights; the evidence sees only these.
+    drawn = noise.draw(SeededRandomness(3), columns=2, width=3)
+    objective = PerturbedObjectives(
+        aggregates=pair.first,
+        targets=targets,
+        losses=[loss],
+        ridges=torch.tensor([0.5], dtype=torch.float64),
+        noises=drawn[None],
+    )
+    (weights,) = minimise(objective, torch.tensor([1e-9], dtype=torch.float64))
+    evidence = ObjectiveWeights(
+        rows=lambda edges: propagate(edges, features, schemes),
+        targets=targets,
+        loss=loss,
+        ridge=0.5,
+        noise=noise,
+        value=weights.T,
+    )
+    assert evidence.log_ratio(PATH, (0, 4)) == pytest.approx(wanted, abs=1e-6)
+
+
+def test_evidence_adds_up_and_rests_are_averaged():
+    rows, value = normals(5, 3), normals(5, 3, seed=1)
+    sums, graph = NoisySums(rows=rows, value=value, law="gaussian", scale=1.0), NoisyGraph(PATH)
+    view = View(features=rows, posteriors=rows, released=(sums, graph))
+    pairs, other = torch.tensor(PAIRS), public_edges(torch.tensor([[0], [1]]), 5)
+    found = WhiteBox((PATH, other)).scores(view, pairs)
+    wanted = [sum(each.log_ratio(rest, pair) for rest in (PATH, other) for each in (sums, graph)) / 2 for pair in PAIRS]
+    assert found.tolist() == pytest.approx(wanted)
+    assert [graph.log_ratio(PATH, pair) for pair in PAIRS] == [1.0, 0.0, 0.0]
+    with pytest.raises(AccessRefusedError):
+        WhiteBox((PATH,)).scores(View(features=rows, posteriors=rows), pairs)
+
+
+def test_graphs_used_again_are_not_computed_again():
+    asked = []
+    function = Remembered(lambda edges: asked.append(edges) or len(asked), most=2)
+    other = [public_edges(torch.tensor([[0], [node]]), 5) for node in (1, 2, 3)]
+    assert [function(edges) for edges in (PATH, other[0], PATH, other[1], PATH, other[2], PATH)][::2] == [1, 1, 1, 1]
+    assert len(asked) == 4

@@ -1,0 +1,67 @@
+"""Pairs of graphs: copies, the directed star, and the search."""
+
+import math
+
+import pytest
+import torch
+
+from gcon.edges.edge_list import public_edges
+from gcon.edges.schemes import Schemes, propagate
+from gcon.errors import InputError
+from gcon.mechanisms.edge_moments import EdgeMoments
+from gcon_lab.audits.pairs import (
+    canary_in,
+    copies,
+    directed_star,
+    path_of_four,
+    search_pairs,
+    star_and_node,
+    two_nodes,
+)
+from gcon_lab.mechanisms.class_sums import ClassSums
+
+
+@pytest.mark.parametrize("pair", [two_nodes(), path_of_four(), star_and_node(5)])
+def test_pairs_differ_in_one_edge(pair):
+    both = [{tuple(edge) for edge in edges.edge_index().T.tolist()} for edges in (pair.joined, pair.apart)]
+    assert both[1] < both[0]
+    assert len(both[0] - both[1]) == 2
+
+
+def test_copies_do_not_touch():
+    edges = copies(path_of_four().joined, 3)
+    assert edges.num_nodes == 12
+    assert edges.degrees.tolist() == [1, 2, 2, 1] * 3
+    assert edges.neighbours(5).tolist() == [4, 6]
+
+
+def test_a_canary_must_be_new():
+    graph = public_edges(torch.tensor([[0, 1], [1, 2]]), 4)
+    assert len(canary_in(graph, (0, 3)).joined.columns) == len(graph.columns) + 2
+    for edge in ((0, 1), (2, 2)):
+        with pytest.raises(InputError, match="canary"):
+            canary_in(graph, edge)
+
+
+@pytest.mark.parametrize(("leaves", "expected"), [(10, 4.32), (100, 33.12)])
+def test_the_directed_star_of_the_specification(leaves, expected):
+    pair, schemes = directed_star(leaves), Schemes(restart=0.2, steps=(2,))
+    features = torch.ones(leaves + 2, 1, dtype=torch.float64)
+    features[1] = -1
+    change = propagate(pair.joined, features, schemes) - propagate(pair.apart, features, schemes)
+    assert float(change.abs().sum()) == pytest.approx(expected)
+
+
+def test_the_search_finds_the_known_maximum_and_no_more():
+    schemes = Schemes(restart=0.8, steps=(math.inf,))
+    found = search_pairs(lambda x, y: ClassSums(x, y, schemes), num_nodes=4, tries=200)
+    assert found.ratio == pytest.approx(1.0, abs=1e-6)
+    assert found.ratio <= 1
+    statistic = ClassSums(found.signs, torch.nn.functional.one_hot(found.classes, 2).double(), schemes)
+    change = statistic.of(found.pair.joined) - statistic.of(found.pair.apart)
+    assert float(torch.linalg.vector_norm(change)) / statistic.sensitivity == pytest.approx(found.ratio)
+
+
+def test_the_search_exceeds_a_sensitivity_that_is_too_small(monkeypatch):
+    monkeypatch.setattr(EdgeMoments, "sensitivity", property(lambda self: self._sensitivity / math.sqrt(2)))
+    assert search_pairs(lambda x, _: EdgeMoments(x), num_nodes=3, tries=20).ratio > 1.4

@@ -1,0 +1,128 @@
+"""`gcon reproduce beyond`: means, paired differences and targets on made-up numbers, and one tiny run end to end."""
+
+import csv
+import io
+
+import polars as pl
+import pytest
+from rich.console import Console
+from scipy.stats import ttest_rel
+
+from gcon.errors import InputError
+from gcon_lab.experiments.beyond import units
+from gcon_lab.experiments.beyond.build import build_beyond
+from gcon_lab.experiments.beyond.summary import Difference, Mean, differences, means, means_csv
+from gcon_lab.experiments.beyond.targets import check_targets
+from gcon_lab.experiments.reproduce.build import Job
+from gcon_lab.experiments.sweep.graphs import CIRCLES, open_graph
+
+OURS = {0: 0.80, 1: 0.82, 2: 0.85}
+CONTROL = {2: 0.80, 0: 0.78, 1: 0.81}
+
+
+def frame(rows):
+    names = ("graph", "run", "method", "epsilon", "access", "test")
+    return pl.DataFrame([dict(zip(names, row, strict=True)) for row in rows])
+
+
+@pytest.fixture
+def scores():
+    ours = [("cora-ml", run, "moments", "1", "none", test) for run, test in OURS.items()]
+    control = [("cora-ml", run, "moments-without-edges", "any", "none", test) for run, test in CONTROL.items()]
+    other_access = [("cora-ml", run, "gcn", "any", "full", 0.9) for run in OURS]
+    other_budget = [("cora-ml", run, "gap", "4", "none", 0.1) for run in OURS]
+    return frame([*ours, *control, *other_access, *other_budget])
+
+
+def test_means_have_standard_errors_over_runs(scores):
+    row = next(row for row in means(scores) if row.method == "moments")
+    assert row.mean == pytest.approx(2.47 / 3)
+    assert row.standard_error == pytest.approx(pl.Series(list(OURS.values())).std() / 3**0.5)
+    assert row.runs == 3
+    sheet = list(csv.DictReader(io.StringIO(means_csv(means(scores)))))
+    assert sheet[0]["mean"] == "0.8233"
+
+
+def test_differences_are_paired_by_run_and_keep_to_access_and_budget(scores):
+    (found,) = differences(scores)  # not gcn (another access), not gap (another budget)
+    assert found.other == "moments-without-edges"
+    assert found.difference == pytest.approx((0.02 + 0.01 + 0.05) / 3)
+    runs = sorted(OURS)
+    assert found.p == pytest.approx(ttest_rel([OURS[run] for run in runs], [CONTROL[run] for run in runs]).pvalue)
+
+
+def test_the_non_private_model_is_compared_with_own_edges():
+    rows = [("pubmed", run, "moments", "1", "own-edges", 0.8) for run in range(2)]
+    rows += [("pubmed", run, "gcn", "any", "full", 0.7) for run in range(2)]
+    (found,) = differences(frame(rows))
+    assert found.other == "gcn"
+    assert found.p == 0.0  # the same gap in every run
+    assert found.difference == pytest.approx(0.1)
+
+
+def target(asked, where, targets):
+    (found,) = [each for each in targets if each.asked.startswith(asked) and each.where == where]
+    return found
+
+
+@pytest.mark.parametrize(("gap", "met"), [(0.071, "yes"), (0.069, "no")])
+def test_a_target_is_met_at_its_margin(gap, met):
+    mean = Mean("cora-ml", "moments", "1", "none", 0.8, 0.01, 10)
+    difference = Difference("cora-ml", "1", "none", "mlp", gap, 0.001, 1e-6, 10)
+    found = target("none, epsilon 1: at least 7 points above the MLP", "cora-ml", check_targets([mean], [difference]))
+    assert found.met == met
+    assert f"{gap:+.4f}" in found.numbers
+
+
+@pytest.mark.parametrize(("p", "met"), [(0.04, "yes"), (0.06, "no")])
+def test_significance_is_asked_where_it_is_promised(p, met):
+    mean = Mean("citeseer", "moments", "1", "none", 0.74, 0.001, 10)
+    difference = Difference("citeseer", "1", "none", "moments-without-edges", 0.002, 0.001, p, 10)
+    assert target("none, epsilon 1: significantly", "citeseer", check_targets([mean], [difference])).met == met
+
+
+def test_what_was_not_measured_is_not_met():
+    assert {each.met for each in check_targets([], []) if "never" not in each.asked} == {"not measured"}
+
+
+def test_a_fall_below_the_control_anywhere_is_named():
+    low = Difference("actor", "0.5", "own-edges", "moments-without-edges", -0.006, 0.001, 0.01, 10)
+    found = target("never more than half a point", "all graphs", check_targets([], [low]))
+    assert found.met == "no"
+    assert "actor own-edges epsilon 0.5" in found.numbers
+
+
+def test_synthetic_graphs_span_what_they_say():
+    degrees = [circles.degree for circles in CIRCLES.values()]
+    homophilies = [circles.homophily for circles in CIRCLES.values()]
+    assert min(degrees) <= 3
+    assert max(degrees) >= 100
+    assert min(homophilies) <= 0.1
+    assert max(homophilies) >= 0.9
+    first, second = (open_graph("circles-5-0.9-weak", run).edges for run in (0, 1))
+    assert len(first.columns) == 2000 * 5
+    assert not first.columns.equal(second.columns)  # every run draws a new graph
+
+
+def test_one_unit_end_to_end_resumes_and_repeats(tmp_path, monkeypatch):
+    small = [[units.MomentsWithoutEdges(seed=0)], [units.EncoderOneHop(seed=0)]]
+    monkeypatch.setattr(units, "free_methods", lambda seed: small)
+    spending = [[units.Moments(epsilon=4.0)], [units.GAP(epsilon=4.0, hops=hops, epochs=3) for hops in (1, 2)]]
+    monkeypatch.setattr(units, "spending_methods", lambda seed, epsilon: spending)
+    unit = units.BeyondUnit(graph="made-up", run=0, budgets=(4.0,))
+    results = unit.results()
+    assert results.equals(unit.results())
+    assert set(results["method"]) == {"moments-without-edges", "encoder-one-hop", "moments", "gap", "gcon"}
+    from gcon_lab.experiments.sweep.store import ResultStore
+
+    ResultStore(tmp_path / "store").write(unit.name, results)
+    missing, files = build_beyond([unit], tmp_path, workers=1, deadline=0.0, console=Console(quiet=True))
+    assert missing == 0
+    assert {path.name for path in files} == {"beyond.csv", "differences.csv", "beyond.md"}
+    assert "| made-up | moments |" in (tmp_path / "beyond.md").read_text()
+
+
+def test_synthetic_graphs_are_for_beyond_only(tmp_path):
+    Job(what="beyond", out=tmp_path, graphs=("circles-5-0.9-weak",))
+    with pytest.raises(InputError, match="graphs"):
+        Job(what="fig1", out=tmp_path, graphs=("circles-5-0.9-weak",))

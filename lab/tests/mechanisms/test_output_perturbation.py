@@ -1,0 +1,310 @@
+"""Output perturbation: the minimiser under the noise, the noise's law and scale, refusals, the ledger, an audit.
+
+Statistical tests draw from the operating system; each has a false-alarm probability below 1e-6.
+"""
+
+import dataclasses
+import math
+from types import SimpleNamespace
+
+import networkx
+import numpy as np
+import pytest
+import scipy.stats
+import torch
+
+import gcon.mechanisms.newton
+from gcon.edges.edge_list import private_edges, public_edges
+from gcon.edges.schemes import Schemes, propagate
+from gcon.errors import InputError, NoCertificateError, PlanMismatchError
+from gcon.mechanisms.aggregates import aggregate_privately
+from gcon.mechanisms.composition import gaussian_total
+from gcon.mechanisms.gaussian_curve import gaussian_epsilon
+from gcon.mechanisms.losses import PseudoHuber, SoftMargin
+from gcon.mechanisms.samplers.lattice import lattice_spacing
+from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN
+from gcon.privacy.budget import NOTHING, Budget
+from gcon.privacy.gates import release_statistic
+from gcon.privacy.ledger import MemoryLedger
+from gcon.privacy.opening import open_private
+from gcon.privacy.randomness import SeededRandomness, SystemRandomness
+from gcon_lab.audits.lower_bound import epsilon_lower_bound
+from gcon_lab.mechanisms.output_noise_plan import make_output_plan
+from gcon_lab.mechanisms.output_perturbation import OutputPerturbation
+
+LEVEL = 1e-6
+NODES, WIDTH, CLASSES = 40, 6, 3
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Setting:
+    """A small graph and the rows in the loss: all nodes but the first four."""
+
+    bounded: object
+    mask: torch.Tensor
+    targets: torch.Tensor
+
+    def plan(self, budget=Budget(1.0, 1e-5), **changes):  # noqa: B008  (budgets are frozen)
+        options = {
+            "loss": SoftMargin(CLASSES),
+            "num_features": WIDTH,
+            "num_labelled": len(self.targets),
+            "edge_influence": self.bounded.edge_influence,
+            "ridge": 0.3,
+            "longest_row": self.bounded.longest_row,
+        }
+        return make_output_plan(budget, **(options | changes))
+
+    def mechanism(self, *plans, start=None):
+        return OutputPerturbation(plans=plans or (self.plan(),), mask=self.mask, targets=self.targets, start=start)
+
+    def aggregates(self):
+        return open_private(self.bounded.value)
+
+    def release(self, mechanism, ledger, *, randomness=None, bounded=None):
+        return release_statistic(
+            mechanism,
+            bounded or self.bounded,
+            ledger=ledger,
+            randomness=randomness or SystemRandomness(),
+            purpose="test",
+        )
+
+
+def make_setting(schemes):
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(NODES, WIDTH, generator=generator, dtype=torch.float64)
+    features /= features.norm(dim=1, keepdim=True) * 1.0001
+    graph = networkx.gnp_random_graph(NODES, 0.1, seed=1)
+    edges, _ = private_edges(torch.tensor(list(graph.edges)).T, NODES)
+    mask = torch.arange(NODES) >= 4
+    targets = torch.eye(CLASSES, dtype=torch.float64)[torch.randint(CLASSES, (NODES - 4,), generator=generator)]
+    return Setting(aggregate_privately(edges, features, schemes), mask, targets)
+
+
+@pytest.fixture(scope="module")
+def setting():
+    return make_setting(Schemes(restart=0.8, steps=(2,)))
+
+
+# --- the minimiser ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("with_start", [False, True])
+def test_infinite_epsilon_releases_the_minimiser_of_the_objective_by_hand(setting, with_start):
+    start = torch.randn(WIDTH, CLASSES, generator=torch.Generator().manual_seed(5)) if with_start else None
+    plan = setting.plan(Budget(math.inf, 1e-5), start_norm=10.0)
+    (weights,) = setting.mechanism(plan, start=start).apply(setting.aggregates(), SystemRandomness())
+    rows = setting.aggregates()[4:]
+    slopes = (torch.sigmoid(rows @ weights) - setting.targets) / CLASSES
+    pulled = weights - (start.double() if with_start else 0)
+    assert float((rows.T @ slopes / len(rows) + 0.3 * pulled).norm()) < 1e-10
+
+
+def test_a_batch_is_the_same_as_single_releases(setting):
+    plans = [
+        setting.plan(Budget(math.inf, 1e-5), ridge=ridge, loss=loss)
+        for ridge in (0.1, 2.0)
+        for loss in (SoftMargin(CLASSES), PseudoHuber(CLASSES, 0.2))
+    ]
+    batch = setting.mechanism(*plans, plans[0]).apply(setting.aggregates(), SystemRandomness())
+    assert batch.shape == (5, WIDTH, CLASSES)
+    assert torch.equal(batch[0], batch[4])
+    for plan, weights in zip(plans, batch, strict=False):
+        (alone,) = setting.mechanism(plan).apply(setting.aggregates(), SystemRandomness())
+        assert torch.allclose(alone, weights, atol=2 * plan.tolerance / plan.ridge)
+
+
+# --- noise ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def noise(setting):
+    """The noise of 1,000 releases of one plan, 18 numbers each, read off what the mechanism gives out."""
+    plan = setting.plan()
+    exact = setting.mechanism(setting.plan(Budget(math.inf, 1e-5))).apply(setting.aggregates(), SystemRandomness())
+    released = setting.mechanism(*[plan] * 1_000).apply(setting.aggregates(), SystemRandomness())
+    return plan, released, (released - exact).flatten(1).numpy()
+
+
+def test_noise_is_normal_at_the_right_scale_only(noise):
+    plan, _, drawn = noise
+    assert scipy.stats.kstest(drawn.ravel(), scipy.stats.norm(scale=plan.scale).cdf).pvalue > LEVEL
+    for factor in (1 / 2, 2 / 3, 3 / 2):
+        assert scipy.stats.kstest(drawn.ravel(), scipy.stats.norm(scale=factor * plan.scale).cdf).pvalue < LEVEL
+
+
+def test_releases_and_entries_draw_independent_noise(noise):
+    _, _, drawn = noise
+    for one, other in ((drawn[:-1], drawn[1:]), (drawn[:, :-1], drawn[:, 1:]), (drawn[:, :9], drawn[:, 9:])):
+        assert np.mean(one == other) < 0.01
+        assert scipy.stats.spearmanr(one.ravel(), other.ravel()).pvalue > LEVEL / 3
+
+
+def test_every_weight_lies_on_the_public_lattice(noise, setting):
+    plan, released, _ = noise
+    spacing = lattice_spacing(plan.scale)
+    assert torch.equal(released.remainder(spacing), torch.zeros_like(released))
+    assert setting.mechanism(plan).public_record()["spacing"] == spacing
+    for plans in ([plan], [plan, plan]):
+        assert setting.mechanism(*plans).public_record()["noise"] == EXACT_GAUSSIAN
+    assert "noise" not in setting.mechanism(setting.plan(Budget(math.inf, 1e-5))).public_record()
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+
+def test_aggregates_that_the_plan_does_not_cover_are_refused_before_anything_is_charged(setting):
+    ledger = MemoryLedger("graph")
+    for change in (
+        {"edge_influence": setting.bounded.edge_influence * 1.01},
+        {"edge_influence": math.nan},
+        {"longest_row": 1.001},
+        {"longest_row": math.nan},
+        {"num_columns": WIDTH + 1},
+        {"num_rows": NODES - 1},
+    ):
+        with pytest.raises(PlanMismatchError):
+            setting.release(setting.mechanism(), ledger, bounded=dataclasses.replace(setting.bounded, **change))
+    with pytest.raises(PlanMismatchError, match=r"length at most 0\.5"):
+        setting.release(setting.mechanism(setting.plan(longest_row=0.5)), ledger)
+    assert not ledger.entries()
+
+
+def test_rows_longer_than_one_are_refused_whatever_the_plan_says(setting):
+    with pytest.raises(InputError, match="longest_row"):
+        setting.plan(longest_row=1.5)
+    forged = SimpleNamespace(**{**vars(setting.plan()), "longest_row": 2.0})
+    with pytest.raises(PlanMismatchError, match="length at most"):
+        setting.mechanism(forged).check(dataclasses.replace(setting.bounded, longest_row=1.5))
+
+
+@pytest.mark.parametrize("targets", [math.nan, 1.01, -0.01])
+def test_targets_outside_the_bounds_are_refused(setting, targets):
+    wrong = setting.targets.clone()
+    wrong[3, 1] = targets
+    with pytest.raises(InputError, match="targets"):
+        OutputPerturbation(plans=(setting.plan(),), mask=setting.mask, targets=wrong)
+
+
+def test_rows_in_the_loss_must_be_those_of_the_plan(setting):
+    for mask, targets in ((setting.mask, setting.targets[1:]), (~setting.mask, setting.targets)):
+        with pytest.raises(PlanMismatchError):
+            OutputPerturbation(plans=(setting.plan(),), mask=mask, targets=targets)
+    with pytest.raises(InputError, match="plans"):
+        OutputPerturbation(plans=(), mask=setting.mask, targets=setting.targets)
+
+
+def test_a_start_that_the_plan_does_not_cover_is_refused(setting):
+    start = torch.ones(WIDTH, CLASSES)
+    norm = math.sqrt(WIDTH * CLASSES)
+    with pytest.raises(PlanMismatchError, match="start"):
+        setting.mechanism(setting.plan(start_norm=0.99 * norm), start=start)
+    for wrong in (start.T, start * math.nan, start * math.inf):
+        with pytest.raises(InputError, match="start"):
+            setting.mechanism(setting.plan(start_norm=100.0), start=wrong)
+    setting.mechanism(setting.plan(start_norm=norm), start=start)
+
+
+def test_a_plan_without_noise_is_refused(setting):
+    silent = SimpleNamespace(**{**vars(setting.plan()), "scale": 0.0, "needs_noise": True, "total_ridge": 0.3})
+    with pytest.raises(PlanMismatchError, match="must add noise"):
+        setting.mechanism(silent).apply(setting.aggregates(), SystemRandomness())
+
+
+def test_without_a_certificate_nothing_is_released_and_it_stays_charged(setting, monkeypatch):
+    monkeypatch.setattr(gcon.mechanisms.newton, "MOST_ITERATIONS", 1)
+    ledger = MemoryLedger("graph")
+    with pytest.raises(NoCertificateError):
+        setting.release(setting.mechanism(setting.plan(ridge=0.01)), ledger)
+    assert ledger.total() == Budget(1.0, 1e-5)
+
+
+def test_aggregates_that_are_not_numbers_release_nothing(setting):
+    broken = setting.aggregates().clone()
+    broken[7, 0] = math.nan
+    with pytest.raises((NoCertificateError, torch.linalg.LinAlgError)):
+        setting.mechanism().apply(broken, SystemRandomness())
+
+
+# --- the ledger -------------------------------------------------------------------------------------------------------
+
+
+def test_ledger_is_charged_and_knows_the_gaussian_distance(setting):
+    ledger = MemoryLedger("graph")
+    plans = [setting.plan(Budget(epsilon, 1e-5)) for epsilon in (1.0, 0.5, 2.0)]
+    receipt = setting.release(setting.mechanism(plans[0]), ledger).receipt
+    setting.release(setting.mechanism(*plans[1:]), ledger)
+    assert receipt.keeps_promise
+    assert receipt.plan["scale"] == plans[0].scale
+    first, second = ledger.entries()
+    assert first.request.mechanism == "output perturbation"
+    assert first.request.gaussian_distance == pytest.approx(plans[0].distance, rel=1e-9)
+    assert second.request.gaussian_distance == pytest.approx(math.hypot(*(plan.distance for plan in plans[1:])))
+    assert ledger.total() == Budget(3.5, 3e-5)
+    expected = gaussian_epsilon(math.hypot(*(plan.sensitivity / plan.scale for plan in plans)), 1e-5)
+    assert gaussian_total(ledger.entries(), extra_delta=1e-5).epsilon == pytest.approx(expected, rel=1e-6)
+    assert expected < 3.5
+
+
+def test_no_promise_at_infinite_epsilon_or_with_a_seed(setting):
+    for plan, randomness in (
+        (setting.plan(Budget(math.inf, 1e-5)), SystemRandomness()),
+        (setting.plan(), SeededRandomness(3)),
+    ):
+        ledger = MemoryLedger("graph")
+        receipt = setting.release(setting.mechanism(plan), ledger, randomness=randomness).receipt
+        assert math.isinf(ledger.total().epsilon)
+        assert ledger.entries()[0].request.gaussian_distance is None
+        assert not receipt.keeps_promise
+
+
+def test_what_reads_no_edge_is_free(setting):
+    alone = make_setting(Schemes(restart=1.0, steps=(2,)))
+    assert alone.bounded.edge_influence == 0
+    ledger = MemoryLedger("graph")
+    released = alone.release(alone.mechanism(), ledger)
+    assert ledger.total() == NOTHING
+    exact = alone.mechanism(alone.plan(Budget(math.inf, 1e-5))).apply(alone.aggregates(), SystemRandomness())
+    assert torch.equal(released.value, exact)
+    with pytest.raises(PlanMismatchError):  # the same plan does not cover aggregates that read edges
+        setting.release(alone.mechanism(), ledger)
+
+
+# --- audit ------------------------------------------------------------------------------------------------------------
+
+
+def pair_scores(broken, runs=20_000):
+    """Runs on two nodes with opposite features and classes, with and without their edge; the start is on the wrong side.
+
+    Both slopes are then nearly as large as they can be, and the edge moves the minimiser by 3/4 of the sensitivity.
+    """
+    schemes, features = Schemes(restart=0.97, steps=(1,)), torch.tensor([[1.0], [-1.0]], dtype=torch.float64)
+    plan = make_output_plan(
+        Budget(2.0, 0.1),
+        loss=SoftMargin(1),
+        num_features=1,
+        num_labelled=2,
+        edge_influence=0.06,
+        ridge=1000.0,
+        start_norm=1.5,
+    )
+    mechanism = OutputPerturbation(
+        plans=(plan,) * runs,
+        mask=torch.ones(2, dtype=torch.bool),
+        targets=torch.tensor([[1.0], [0.0]], dtype=torch.float64),
+        start=torch.tensor([[-1.5]], dtype=torch.float64),
+    )
+    object.__setattr__(plan, "scale", broken * plan.scale)  # a plan that is checked cannot be broken otherwise
+    outcomes = []
+    for pairs in ([[0], [1]], [[], []]):
+        edges = public_edges(torch.tensor(pairs, dtype=torch.int64), 2)
+        outcomes.append(mechanism.apply(propagate(edges, features, schemes), SystemRandomness()).flatten().numpy())
+    # One dimension, equal variances: the likelihood ratio rises or falls with the outcome.
+    sign = 1.0 if outcomes[0].mean() > outcomes[1].mean() else -1.0
+    return [sign * outcome for outcome in outcomes]
+
+
+def test_audit_on_two_nodes_stays_below_epsilon_and_catches_half_the_noise():
+    assert 0.6 <= epsilon_lower_bound(*pair_scores(1.0), 0.1) <= 2.0
+    assert epsilon_lower_bound(*pair_scores(0.5), 0.1) > 2.0

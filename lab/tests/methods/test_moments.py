@@ -1,0 +1,361 @@
+"""Edge moments with neighbour sums: what is charged and released, that nothing else is read, and unusual graphs."""
+
+import dataclasses
+import json
+import math
+import sys
+
+import pytest
+import torch
+
+import gcon.methods.moments as moments
+import gcon.methods.moments_stages as estimates
+from gcon.cli import app as cli
+from gcon.edges.edge_list import public_edges
+from gcon.edges.graph import PrivateGraph, PublicGraph, private_graph
+from gcon.errors import AccessRefusedError, BudgetExceededError, InputError
+from gcon.files.datasets import social_circles, social_circles_parts
+from gcon.mechanisms.edge_moments import EdgeMoments
+from gcon.mechanisms.gaussian_curve import gaussian_multiplier
+from gcon.mechanisms.neighbour_rows import NeighbourRows
+from gcon.methods.moments_stages import ANSWERS_SHARE, FEATURES_SHARE, SECOND_SHARE
+from gcon.privacy.boundary import Private
+from gcon.privacy.budget import NOTHING, Budget, public_delta
+from gcon.privacy.gates import Released
+from gcon.privacy.ledger import Kind, MemoryLedger
+from gcon.privacy.randomness import SeededRandomness
+from gcon_lab.methods import METHODS, Moments, MomentsWithoutEdges
+
+SIZE = 300
+ACCESSES = ("own-edges", "none", "cached")  # of the training nodes; public-graph is for others
+
+
+def parts(mean_degree, **other):
+    settings = {"num_classes": 3, "per_class": 10, "feature_signal": 2.0, "homophily": 0.8, "seed": 3} | other
+    return social_circles_parts(SIZE, mean_degree=mean_degree, **settings)
+
+
+# The nodes of both are drawn with other edges in between, so they differ; each edge-free model is trained once.
+SPARSE_NODES, SPARSE = parts(3.0)
+DENSE_NODES, DENSE = parts(50.0)
+NOBODY = torch.zeros(SIZE, dtype=torch.bool)
+
+
+def sparse(edge_index=SPARSE, **other):
+    return private_graph(dataclasses.replace(SPARSE_NODES, **other), edge_index, name="circles")
+
+
+def dense(edge_index=DENSE):
+    return private_graph(DENSE_NODES, edge_index, name="circles")
+
+
+def fitted_on(graph, *, epsilon=2.0, seed=1, ledger=None):
+    return Moments(epsilon=epsilon).fit(graph, ledger=ledger, randomness=SeededRandomness(seed))
+
+
+def probabilities(fitted, graph, access):
+    return fitted.predictions(graph, access=access).probabilities
+
+
+@pytest.fixture
+def released(monkeypatch):
+    """What went through the gate."""
+    values = []
+    gate = moments.release_statistic
+
+    def recording(*given, **named):
+        values.append(gate(*given, **named))
+        return values[-1]
+
+    monkeypatch.setattr(moments, "release_statistic", recording)
+    return values
+
+
+class Untouchable:
+    """Edges that must not be read."""
+
+    def __getattr__(self, name):
+        raise AssertionError(f"{name} of the edges was read")
+
+
+def untouchable(nodes=SPARSE_NODES):
+    return PrivateGraph(nodes, Private(Untouchable(), "edges that must not be read"), sparse().hygiene, "circles")
+
+
+def test_charged_once_and_before_edges_are_read(monkeypatch):
+    ledger, entries_seen, precisely = MemoryLedger("circles"), [], EdgeMoments.precisely
+
+    def watched(statistic, edges):
+        entries_seen.append(len(ledger.entries()))
+        return precisely(statistic, edges)
+
+    monkeypatch.setattr(EdgeMoments, "precisely", watched)
+    fitted = Moments(epsilon=1.5, delta=1e-4).fit(sparse(), ledger=ledger)
+    assert entries_seen == [1, 1, 1]
+    (entry,) = ledger.entries()
+    assert entry.request.kind is Kind.RELEASE
+    assert entry.request.cost == ledger.total() == fitted.receipts[0].budget == Budget(1.5, 1e-4)
+    assert entry.request.gaussian_distance == pytest.approx(1 / gaussian_multiplier(1.5, 1e-4), rel=1e-9)
+    assert fitted.no_promise is None
+    for access in ("none", "cached"):
+        fitted.predict(sparse(), access=access)
+        fitted.score(sparse(), SPARSE_NODES.test_mask, access=access)
+    assert len(ledger.entries()) == 1  # what was released is free
+    fitted.predict(sparse(), access="own-edges")
+    fitted.score(sparse(), SPARSE_NODES.test_mask, access="own-edges")
+    kinds = [entry.request.kind for entry in ledger.entries()]
+    assert kinds == [Kind.RELEASE, Kind.DELIVERY, Kind.DIAGNOSTIC]
+    assert ledger.total() == Budget(1.5, 1e-4)
+
+
+def test_a_budget_that_is_not_there_reads_nothing():
+    ledger = MemoryLedger("circles", ceiling=Budget(1.0, 1e-5))
+    with pytest.raises(BudgetExceededError):
+        Moments(epsilon=2.0, delta=1e-5).fit(untouchable(), ledger=ledger)
+    assert ledger.total() == NOTHING
+
+
+def test_delta_comes_from_the_public_number_of_nodes():
+    ledger = MemoryLedger("circles")
+    Moments(epsilon=1.0).fit(sparse(), ledger=ledger)
+    assert ledger.total() == Budget(1.0, public_delta(SIZE))
+
+
+def test_the_plan_in_the_ledger_says_nothing_about_edges():
+    plans = []
+    for edge_index in (SPARSE, SPARSE[:, 1:], SPARSE[:, :0]):
+        ledger = MemoryLedger("circles")
+        fitted_on(sparse(edge_index), ledger=ledger)
+        plans.append(json.dumps(ledger.entries()[0].request.plan, sort_keys=True))
+    assert plans[0] == plans[1] == plans[2]
+    assert "chosen from earlier releases" in plans[0]
+
+
+@pytest.mark.parametrize("graph", [sparse, dense])
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+def test_the_noise_of_all_stages_is_what_the_budget_asks_for(released, graph, epsilon):
+    fitted_on(graph(), epsilon=epsilon)
+    multiplier = gaussian_multiplier(epsilon, public_delta(SIZE))
+    shares = (FEATURES_SHARE, ANSWERS_SHARE, SECOND_SHARE)
+    assert 1 - 1e-12 <= math.fsum(shares) <= 1 + 1e-12  # all of the budget is used, and no more
+    statistics = released[0].value
+    assert len(released) == 1
+    assert len(statistics) == 3
+    for statistic, share in zip(statistics, shares, strict=True):
+        sigma = statistic.sensitivity * multiplier / math.sqrt(share)
+        assert statistic.standard_deviation == pytest.approx(sigma, rel=1e-9)
+    spent = sum((each.sensitivity / each.standard_deviation) ** 2 for each in statistics)
+    assert spent <= multiplier**-2
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 2.0, 4.0])
+def test_the_second_stage_is_chosen_by_the_released_degree(released, epsilon):
+    fitted_on(sparse(), epsilon=epsilon)
+    fitted_on(dense(), epsilon=epsilon)
+    few, many = (run.value for run in released)
+    assert [each.name for each in few] == ["edge moments"] * 3
+    assert [each.name for each in many] == ["edge moments", "edge moments", "neighbour rows"]
+    assert few[2].value.shape == few[0].value.shape
+    assert many[2].value.shape == (SIZE, 3)
+
+
+def test_the_second_stage_reads_released_numbers_only(released):
+    """The rule of the second stage, asked again with other numbers and no graph at all."""
+    fitted_on(sparse(), epsilon=4.0)
+    first = released[0].value[:2]
+    estimate = estimates.MomentsEstimate(SPARSE_NODES, moments.edge_free(SPARSE_NODES, 0))
+    (same,) = estimate.second_portions(first)
+    assert type(same.statistic) is EdgeMoments
+    counted = first[1].value.clone()
+    counted[-1, -1] += 0.3**2 * SIZE * 50  # fifty more neighbours a node
+    (other,) = estimate.second_portions((first[0], dataclasses.replace(first[1], value=counted)))
+    assert type(other.statistic) is NeighbourRows
+    assert same.share == other.share == SECOND_SHARE
+
+
+def test_two_releases_of_the_moments_are_one_at_the_joint_budget(released):
+    fitted_on(sparse(), epsilon=2.0)
+    first, _, second = released[0].value
+    value, deviation = estimates._joined((first, second))
+    whole = first.sensitivity * gaussian_multiplier(2.0, public_delta(SIZE))
+    assert deviation == pytest.approx(whole / math.sqrt(FEATURES_SHARE + SECOND_SHARE), rel=1e-9)
+    by_share = (FEATURES_SHARE * first.value + SECOND_SHARE * second.value) / (FEATURES_SHARE + SECOND_SHARE)
+    assert torch.allclose(value, by_share, rtol=1e-9)
+
+
+@pytest.mark.parametrize("homophily", [0.1, 0.6, 0.94])
+def test_rows_that_are_summed_have_length_at_most_one(homophily):
+    answers = moments.edge_free(DENSE_NODES, 0).answers
+    lengths = estimates._spoken(answers, homophily).norm(dim=1)
+    assert float(lengths.max()) <= 1 + 1e-12
+    assert float((lengths > 1 - 1e-9).double().mean()) >= 0.1  # the longest tenth is cut
+    silent = estimates._spoken(torch.full((5, 3), 1 / 3, dtype=torch.float64), homophily)
+    assert torch.equal(silent, torch.zeros(5, 3, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(("graph", "edge_index"), [(sparse, SPARSE), (dense, DENSE)], ids=["sparse", "dense"])
+@pytest.mark.parametrize("removed", [0, 100, 400])
+def test_beyond_what_is_released_only_own_edges_are_read(released, monkeypatch, graph, edge_index, removed):
+    """The same released numbers for two graphs: nothing but the answers to those whose edges differ may change."""
+    one = graph()
+    fitted = fitted_on(one)
+    fixed = released[0]
+    monkeypatch.setattr(moments, "release_statistic", lambda *_, **__: Released(fixed.value, fixed.receipt))
+    two = graph(torch.cat([edge_index[:, :removed], edge_index[:, removed + 1 :]], dim=1))
+    again = fitted_on(two)
+    for access in ("none", "cached"):
+        assert torch.equal(probabilities(fitted, one, access), probabilities(again, two, access))
+    moved = (probabilities(fitted, one, "own-edges") != probabilities(again, two, "own-edges")).any(dim=1)
+    assert set(moved.nonzero()[:, 0].tolist()) == set(edge_index[:, removed].tolist())
+    # With the released numbers at hand, the edges are not needed at all.
+    blind = fitted_on(untouchable(one.nodes))
+    assert torch.equal(probabilities(blind, one, "cached"), probabilities(fitted, one, "cached"))
+
+
+def test_without_edges_at_hand_sums_help_and_none_leaves_them_out(released):
+    fitted = fitted_on(dense())
+    none, cached = (fitted.score(dense(), DENSE_NODES.test_mask, access=access) for access in ("none", "cached"))
+    assert cached > none + 0.05
+    on_sparse = fitted_on(sparse())
+    assert torch.equal(probabilities(on_sparse, sparse(), "none"), probabilities(on_sparse, sparse(), "cached"))
+
+
+def test_noise_differs_between_runs(released):
+    for _ in range(2):
+        Moments(epsilon=1.0, seed=5).fit(sparse(SPARSE[:, :0]))  # without edges the moments are noise alone
+    (one, _, two), (three, _, four) = (run.value for run in released)
+    for first, second in ((one, two), (one, three), (two, three), (three, four)):
+        assert float((first.value == second.value).double().mean()) < 0.02
+
+
+def test_noise_from_a_seed_is_charged_as_infinite():
+    ledger = MemoryLedger("circles")
+    fitted = fitted_on(sparse(), epsilon=1.0, ledger=ledger)
+    assert math.isinf(ledger.total().epsilon)
+    assert not fitted.receipts[0].keeps_promise
+    assert "seed" in fitted.no_promise
+
+
+@pytest.mark.parametrize("graph", [sparse, dense])
+def test_infinite_epsilon_has_no_noise_and_promises_nothing(released, graph):
+    ledger = MemoryLedger("circles")
+    fitted = Moments(epsilon=math.inf).fit(graph(), ledger=ledger)
+    assert math.isinf(ledger.total().epsilon)
+    assert not fitted.receipts[0].keeps_promise
+    assert fitted.no_promise
+    assert [each.standard_deviation for each in released[0].value] == [0.0, 0.0, 0.0]
+    rows = moments.edge_free(graph().nodes, 0).base.rows.double()
+    edge_index = SPARSE if graph is sparse else DENSE
+    one_way = rows[edge_index[0]].T @ rows[edge_index[1]]
+    expected = one_way + one_way.T
+    assert float((released[0].value[0].value - expected).abs().max()) < 1e-4 * float(
+        expected.abs().max()
+    )  # fixed point
+
+
+def test_accesses_and_refusals():
+    fitted = fitted_on(sparse())
+    assert set(fitted.trained.scorers) == {*ACCESSES, "public-graph"}
+    assert fitted.predictions(sparse()).access == "own-edges"
+    for access in ("full", "public-graph"):  # these edges are private
+        with pytest.raises(AccessRefusedError):
+            fitted.predict(sparse(), access=access)
+    with pytest.raises(AccessRefusedError, match="private edges"):
+        fitted.predict(PublicGraph(SPARSE_NODES.features, public_edges(SPARSE, SIZE)), access="own-edges")
+    with pytest.raises(InputError, match="epsilon"):
+        Moments(epsilon=-1.0)
+    with pytest.raises(InputError, match="delta"):
+        Moments(epsilon=1.0, delta=2.0)
+
+
+@pytest.mark.parametrize("method", [Moments(epsilon=2.0), MomentsWithoutEdges()])
+def test_other_nodes_are_answered_by_the_student_where_that_is_enough(method):
+    fitted = method.fit(sparse())
+    entries = len(fitted.ledger.entries())
+    strangers = sparse(features=SPARSE_NODES.features + 1)
+    for access in {"cached", "own-edges"} & set(fitted.trained.scorers):
+        with pytest.raises(InputError, match="train"):
+            fitted.predict(strangers, access=access)
+        with pytest.raises(InputError, match="train"):
+            fitted.score(strangers, SPARSE_NODES.test_mask, access=access)
+    found = probabilities(fitted, strangers, "none")
+    assert not torch.equal(found, probabilities(fitted, sparse(), "none"))
+    shown = PublicGraph(strangers.nodes.features, public_edges(SPARSE, SIZE))
+    assert not torch.equal(probabilities(fitted, shown, "public-graph"), found)
+    assert len(fitted.ledger.entries()) == entries
+
+
+def test_the_control_reads_no_edge_and_costs_nothing():
+    ledger = MemoryLedger("circles")
+    fitted = MomentsWithoutEdges().fit(untouchable(), ledger=ledger)
+    assert fitted.receipts == ()
+    assert fitted.no_promise is None
+    fitted.predict(untouchable(), access="none")
+    assert len(ledger.entries()) == 0
+    assert set(fitted.trained.scorers) == {"own-edges", "none", "public-graph"}
+    fitted.predict(sparse())
+    assert [entry.request.kind for entry in ledger.entries()] == [Kind.DELIVERY]
+    assert ledger.total() == NOTHING
+
+
+@pytest.mark.parametrize("method", [Moments(epsilon=2.0), MomentsWithoutEdges()])
+def test_answers_from_own_edges_read_own_edges_only(method):
+    fitted = method.fit(sparse(), randomness=SeededRandomness(2))
+    before = probabilities(fitted, sparse(), "own-edges")
+    for place in range(0, SPARSE.shape[1], 40):
+        kept = torch.cat([SPARSE[:, :place], SPARSE[:, place + 1 :]], dim=1)
+        moved = (probabilities(fitted, sparse(kept), "own-edges") != before).any(dim=1)
+        assert set(moved.nonzero()[:, 0].tolist()) == set(SPARSE[:, place].tolist())
+
+
+def test_test_labels_change_nothing():
+    graph = sparse(labels=torch.where(SPARSE_NODES.test_mask, 0, SPARSE_NODES.labels))
+    for access in ACCESSES:
+        assert torch.equal(
+            probabilities(fitted_on(graph), graph, access), probabilities(fitted_on(sparse()), sparse(), access)
+        )
+
+
+def test_what_is_remembered_belongs_to_these_nodes_and_this_seed():
+    first = moments.edge_free(SPARSE_NODES, 0)
+    assert moments.edge_free(dataclasses.replace(SPARSE_NODES), 0) is first
+    fewer = SPARSE_NODES.validation_mask.clone()
+    fewer[fewer.nonzero()[0]] = False
+    swapped = torch.where(SPARSE_NODES.train_mask, (SPARSE_NODES.labels + 1) % 3, SPARSE_NODES.labels)
+    for other in ({"validation_mask": fewer}, {"labels": swapped}, {"features": SPARSE_NODES.features * 2}):
+        assert moments.edge_free(dataclasses.replace(SPARSE_NODES, **other), 0) is not first
+    assert moments.edge_free(SPARSE_NODES, 1) is not first
+
+
+@pytest.mark.parametrize("homophily", [0.05, 0.9])
+def test_learns_from_neighbours_alike_or_not(homophily):
+    graph = social_circles(
+        400, num_classes=3, per_class=20, feature_signal=1.7, mean_degree=30.0, homophily=homophily, seed=1
+    )
+    mask = graph.nodes.test_mask
+    fitted = fitted_on(graph, epsilon=4.0)
+    alone = MomentsWithoutEdges().fit(graph).score(graph, mask, access="none")
+    assert alone < 0.85
+    assert fitted.score(graph, mask, access="cached") > alone + 0.05
+    assert fitted.score(graph, mask, access="own-edges") > alone + 0.1
+
+
+def test_moments_help_on_a_sparse_graph_with_weak_features():
+    graph = social_circles(
+        1500, num_classes=3, per_class=20, feature_signal=1.5, mean_degree=4.0, homophily=0.9, num_features=60, seed=1
+    )
+    mask = graph.nodes.test_mask
+    alone = MomentsWithoutEdges().fit(graph).score(graph, mask, access="none")
+    assert fitted_on(graph, epsilon=16.0).score(graph, mask, access="none") > alone + 0.005
+
+
+def test_both_are_listed(capsys, monkeypatch):
+    assert METHODS["moments"] is Moments
+    assert METHODS["moments-without-edges"] is MomentsWithoutEdges
+    monkeypatch.setattr(sys, "argv", ["gcon", "baseline", "list"])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    printed = capsys.readouterr().out
+    assert stopped.value.code == 0
+    assert Moments.name in printed
+    assert MomentsWithoutEdges.name in printed

@@ -1,1 +1,0 @@
-"""Tools that try to break the promise."""

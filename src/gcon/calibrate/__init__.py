@@ -1,1 +1,0 @@
-"""Budget, sizes, loss and edge influence -> a noise plan. Cannot import graphs."""

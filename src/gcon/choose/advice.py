@@ -1,0 +1,263 @@
+"""The rules of the advice, each with its reason (docs/choosing.md).
+
+| rule                                                          | what follows                                              |
+|---------------------------------------------------------------|-----------------------------------------------------------|
+| a look says: homophily within 0.1 of chance (1 is perfect)     | edges tell nothing: do not spend                          |
+| expected gain not above twice its error, or below half a point | nothing to expect: do not spend                          |
+| expected gain of a point or less                              | little                                                    |
+| the look cannot tell homophily, and a guess may lose points    | risky: only where it is known that friends are alike       |
+| no look, and the range of gains does not decide               | take a look first                                         |
+| mean degree from which neighbour sums are heard               | `moments` with sums; publish with `cached`, not `none`    |
+| public-graph: other nodes, other edges                        | moments; its gains there are not in the table             |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Literal
+
+from gcon.choose.expectations import Expectation, expected_gain, gain_range, measured_epsilons
+from gcon.choose.noise_levels import NoiseFacts, look_error, noise_facts
+from gcon.choose.paid_look import Look, check_look
+from gcon.choose.public_facts import PublicFacts, public_facts
+from gcon.errors import InputError, check_number
+from gcon.methods.evidence import tells
+from gcon.nodes import PublicNodes
+from gcon.privacy.budget import checked_budget, public_delta, round_down_difference
+
+Spend = Literal["spend", "little", "risky", "nothing", "look first", "not measured"]
+Stage = Literal["sums", "moments"]
+
+USES = {
+    "none": "answers for everybody, from released numbers and public features",
+    "cached": "answers for everybody, with the released sums of the training nodes",
+    "own-edges": "answers for the owners of the nodes, each from its own edges; not for publication",
+    "public-graph": "answers for other nodes, whose edges everybody may know",
+}
+LITTLE, NOTHING = 0.01, 0.005  # gains in accuracy
+ENOUGH = 0.75  # of the gain at the largest measured budget
+_VAGUE = 0.1  # homophily is mostly belief if its error is larger
+_WEAK = 0.3  # edge-free answers so weak that moments of them hardly tell homophily
+_LOOKS = (0.05, 0.1, 0.2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What to do under one access with one budget.
+
+    Attributes:
+        access: which edges answers may read.
+        use: whom such answers are for.
+        epsilon: the budget, after the look.
+        spend: `spend`, `little`, `risky`, `nothing`, `look first`, or `not measured`.
+        method: `moments`, `gcon`, or the control that costs nothing.
+        stage: what the second stage of `moments` would release; None if that is not known or not asked.
+        expectation: the measured gains behind it; None where there are none.
+        why: the reason, in words.
+    """
+
+    access: str
+    use: str
+    epsilon: float
+    spend: Spend
+    method: str
+    stage: Stage | None
+    expectation: Expectation | None
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """Everything, as data; `gcon.choose.advice_words` says it.
+
+    Attributes:
+        facts: of the public nodes.
+        delta: of every budget here.
+        noise: one entry a budget.
+        look: what was paid for; None if nothing was.
+        look_errors: epsilon of a look, and the error of the mean degree that it would show.
+        verdicts: one a budget and access.
+        enough: for every access the smallest measured budget that brings three quarters of what the largest one does;
+            None if that is a point or less. Empty without a look.
+        remarks: what else to know.
+    """
+
+    facts: PublicFacts
+    delta: float
+    noise: tuple[NoiseFacts, ...]
+    look: Look | None
+    look_errors: tuple[tuple[float, float], ...]
+    verdicts: tuple[Verdict, ...]
+    enough: dict[str, float | None]
+    remarks: tuple[str, ...]
+
+
+def advise(
+    nodes: PublicNodes,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    access: str | None = None,
+    look: Look | None = None,
+) -> Advice:
+    """What a budget could buy, from public nodes and what a look has shown.
+
+    Args:
+        nodes: the public side of the graph, with validation nodes.
+        epsilon: the budget that somebody has in mind, finite; what a look with a promise cost is taken off. None for
+            the measured budgets.
+        delta: None for min(1e-5, 1/(10 n)).
+        access: none, cached, own-edges or public-graph; None for all of them.
+        look: what `take_look` has released.
+
+    Privacy:
+        Free: there is no argument that could hold an edge; a look is released, and paid for.
+    """
+    budgets, accesses = _budgets(epsilon, look), check_access(access)
+    delta = public_delta(nodes.num_nodes) if delta is None else delta
+    checked_budget(budgets[0], delta)
+    facts = public_facts(nodes)
+    noise = tuple(noise_facts(facts, epsilon=budget, delta=delta) for budget in budgets)
+    errors = tuple((cost, look_error(facts.num_nodes, epsilon=cost, delta=delta)) for cost in _LOOKS)
+    return Advice(
+        facts=facts,
+        delta=delta,
+        noise=noise,
+        look=look,
+        look_errors=errors,
+        verdicts=tuple(_verdict(kind, facts, loud, look) for kind, loud in product(accesses, noise)),
+        enough={}
+        if look is None
+        else {kind: _enough(kind, facts, look) for kind in accesses if kind != "public-graph"},
+        remarks=_remarks(facts, look),
+    )
+
+
+def check_access(access: str | None) -> tuple[str, ...]:
+    """The accesses to discuss; raises `InputError` for an unknown one."""
+    if access is None:
+        return tuple(USES)
+    if access not in USES:
+        raise InputError(
+            "access", rule=f"must be one of {', '.join(USES)}", got=repr(access), fix="Leave it out for all of them."
+        )
+    return (access,)
+
+
+def check_epsilon(epsilon: float) -> None:
+    """Raise `InputError` unless the budget is positive and finite: without a promise there is nothing to save."""
+    check_number(
+        "epsilon",
+        epsilon,
+        allowed=lambda number: 0 < number < float("inf"),
+        rule="must be a finite number above 0",
+        fix="Smaller is more private; 0.5 to 4 is usual.",
+    )
+
+
+def _budgets(epsilon: float | None, look: Look | None) -> tuple[float, ...]:
+    if epsilon is None:
+        return measured_epsilons()
+    check_epsilon(epsilon)
+    if look is None:
+        return (float(epsilon),)
+    check_look(look.receipt.budget.epsilon, epsilon)
+    return (round_down_difference(epsilon, look.receipt.budget.epsilon),)
+
+
+def _verdict(access: str, facts: PublicFacts, noise: NoiseFacts, look: Look | None) -> Verdict:
+    expectation = None if access == "public-graph" else _expectation(access, facts, noise.epsilon, look)
+    stage = None if look is None or access == "public-graph" else _stage(facts, noise, look)
+    spend, why = _decision(expectation, facts, look)
+    method = "moments-without-edges" if spend == "nothing" else "moments"
+    if stage == "sums" and access == "none" and spend != "nothing":
+        why += " The sums do not serve this access: take cached, which may be published too."
+    return Verdict(
+        access=access,
+        use=USES[access],
+        epsilon=noise.epsilon,
+        spend=spend,
+        method=method,
+        stage=None if spend == "nothing" else stage,
+        expectation=expectation,
+        why=why,
+    )
+
+
+def _decision(expectation: Expectation | None, facts: PublicFacts, look: Look | None) -> tuple[Spend, str]:
+    # A vague look lands near its belief, which for two classes is near chance: that says nothing about the edges.
+    if look is not None and look.homophily_error <= _VAGUE and not tells(look.homophily, facts.num_classes):
+        return "nothing", "Edges tell next to nothing about classes: homophily is within 0.1 of chance."
+    if expectation is None:
+        return (
+            "not measured",
+            "Students of the released answers serve other nodes; their gains are not in the table.",
+        )
+    if look is None:
+        if expectation.most <= LITTLE:
+            return (
+                "nothing",
+                "Whatever the edges are like, no measured graph with such features gained more than a point.",
+            )
+        if expectation.least > LITTLE:
+            return "spend", "Whatever the edges are like, measured graphs with such features gained more than a point."
+        return "look first", "It depends on density and homophily, which only the edges can tell."
+    if look.homophily_error > _VAGUE and expectation.least < -LITTLE:
+        return "risky", "The look cannot tell homophily. Spend only if you know that friends are alike: else it loses."
+    if expectation.gain <= max(NOTHING, 2 * expectation.standard_error):
+        return "nothing", "Graphs like this one gained nothing that stands out from its error."
+    if expectation.gain <= LITTLE:
+        return "little", "Graphs like this one gained a point or less: the control comes close, and is free."
+    return "spend", "Graphs like this one gained more than a point."
+
+
+def _expectation(access: str, facts: PublicFacts, epsilon: float, look: Look | None) -> Expectation:
+    strength = facts.edge_free_strength
+    if look is None:
+        return gain_range(strength=strength, epsilon=epsilon, access=access)
+
+    def at(side: int) -> Expectation:
+        return expected_gain(
+            mean_degree=look.mean_degree + side * look.mean_degree_error,
+            above_chance=look.above_chance + side * look.above_chance_error,
+            strength=strength,
+            epsilon=epsilon,
+            access=access,
+        )
+
+    width = 2 if look.homophily_error > _VAGUE else 1
+    found, ends = at(0), (at(-width), at(width))
+    return replace(
+        found,
+        least=min(found.least, *(end.gain for end in ends)),
+        most=max(found.most, *(end.gain for end in ends)),
+    )
+
+
+def _stage(facts: PublicFacts, noise: NoiseFacts, look: Look) -> Stage:
+    heard = look.mean_degree >= noise.heard_degree
+    return "sums" if heard and tells(look.homophily, facts.num_classes) else "moments"
+
+
+def _enough(access: str, facts: PublicFacts, look: Look) -> float | None:
+    if not tells(look.homophily, facts.num_classes):
+        return None
+    gains = {budget: _expectation(access, facts, budget, look).gain for budget in measured_epsilons()}
+    largest = gains[max(gains)]
+    return None if largest <= LITTLE else min(budget for budget, gain in gains.items() if gain >= ENOUGH * largest)
+
+
+def _remarks(facts: PublicFacts, look: Look | None) -> tuple[str, ...]:
+    said: list[str] = []
+    if look is None and facts.edge_free_strength < _WEAK:
+        said.append("With edge-free answers this weak a look tells the mean degree, but hardly homophily.")
+    if look is not None and look.homophily_error > _VAGUE:
+        said.append(
+            "The look hardly tells homophily (noise, or weak edge-free answers): it is mostly the belief of 0.6 +- 0.2."
+        )
+    said.append(
+        "Gains were measured on made-up graphs of 1500 nodes with 4 classes. On larger graphs edges add up and noise does "
+        "not, so that moments should gain more; on smaller ones less."
+    )
+    return tuple(said)

@@ -1,0 +1,111 @@
+"""Advice in words."""
+
+from __future__ import annotations
+
+import math
+from itertools import groupby
+
+from gcon.choose.advice import Advice, Verdict
+from gcon.choose.expectations import Expectation, measured_epsilons
+from gcon.choose.noise_levels import NoiseFacts
+from gcon.choose.paid_look import Look
+from gcon.choose.public_facts import PublicFacts
+
+_FAR = 0.3  # from here the nearest measured graph is another kind of graph
+_SAID = {
+    "spend": "spend",
+    "little": "little to gain",
+    "risky": "risky",
+    "nothing": "do not spend",
+    "look first": "look first",
+    "not measured": "not measured",
+}
+
+
+def in_words(advice: Advice) -> str:
+    """The advice, line by line."""
+    looked = _look_words(advice.look) if advice.look is not None else _no_look_words(advice)
+    return "\n".join(
+        [
+            *_fact_words(advice.facts),
+            *(line for noise in advice.noise for line in _noise_words(noise, advice.facts.num_nodes)),
+            *looked,
+            *(line for _, same in groupby(advice.verdicts, _access_of) for line in _verdict_words(list(same), advice)),
+            *advice.remarks,
+        ]
+    )
+
+
+def _access_of(verdict: Verdict) -> str:
+    return verdict.access
+
+
+def _fact_words(facts: PublicFacts) -> list[str]:
+    fewest, most = min(facts.labels_a_class), max(facts.labels_a_class)
+    labels = str(fewest) if fewest == most else f"{fewest} to {most}"
+    return [
+        f"Public: {facts.num_nodes} nodes, {facts.num_features} features, {facts.num_classes} classes, {labels} training "
+        f"labels a class, {facts.num_validation} validation nodes.",
+        f"Nodes with the nearest features share their label {facts.neighbours_agree:.2f} above chance (1: always).",
+        f"Without any edge {facts.edge_free_accuracy:.3f} of the validation nodes are answered correctly (strength "
+        f"{facts.edge_free_strength:.2f}; 0: the largest class for everybody, 1: all correct). That costs nothing.",
+    ]
+
+
+def _noise_words(noise: NoiseFacts, num_nodes: int) -> list[str]:
+    edges = "no number of edges is enough: nodes do not differ"
+    if math.isfinite(noise.heard_edges):
+        edges = (
+            f"the leading feature direction needs at least {math.ceil(noise.heard_edges)} edges (mean degree "
+            f"{2 * noise.heard_edges / num_nodes:.2g}) to exceed it"
+        )
+    return [
+        f"Noise at epsilon {noise.epsilon:g}, delta {noise.delta:g}: moments {noise.moments:.1f} a direction, and {edges}; "
+        f"neighbour sums {noise.sums:.1f} a node, heard from a mean degree of {noise.heard_degree:.1f}."
+    ]
+
+
+def _look_words(look: Look) -> list[str]:
+    paid, kept = look.receipt.budget, look.receipt.keeps_promise
+    bill = f"epsilon {paid.epsilon:g}, delta {paid.delta:g}" if kept else "noise from a seed: no promise"
+    return [
+        f"The look ({bill}): homophily {look.homophily:.2f} +- {look.homophily_error:.2f}, which is "
+        f"{look.above_chance:.2f} +- {look.above_chance_error:.2f} above chance (1: perfect); mean degree "
+        f"{look.mean_degree:.1f} +- {look.mean_degree_error:.1f}. Training pays delta once more."
+    ]
+
+
+def _no_look_words(advice: Advice) -> list[str]:
+    errors = ", ".join(f"+- {error:.2g} for epsilon {epsilon:g}" for epsilon, error in advice.look_errors)
+    return [f"No edge was read. A look would tell homophily, and the mean degree to {errors}."]
+
+
+def _verdict_words(verdicts: list[Verdict], advice: Advice) -> list[str]:
+    access = verdicts[0].access
+    lines = [f"{access} ({verdicts[0].use}):"]
+    for verdict in verdicts:
+        expected = "" if verdict.expectation is None else f" {_gain_words(verdict.expectation)}"
+        method = verdict.method
+        if verdict.stage is not None:
+            method += " with neighbour sums" if verdict.stage == "sums" else " with edge moments alone"
+        lines.append(f"  epsilon {verdict.epsilon:g}: {_SAID[verdict.spend]}; {method}. {verdict.why}{expected}")
+    enough, largest = advice.enough.get(access), measured_epsilons()[-1]
+    if enough == largest:
+        lines.append(f"  Smaller measured budgets bring less than three quarters of what epsilon {largest:g} brings.")
+    elif enough is not None:
+        lines.append(f"  Epsilon {enough:g} already brings three quarters of what epsilon {largest:g} brings.")
+    return lines
+
+
+def _gain_words(expected: Expectation) -> str:
+    least, most = 100 * expected.least, 100 * expected.most
+    if expected.distance is None:
+        return f"Measured gains: {least:+.1f} to {most:+.1f} points over the control."
+    far = "" if expected.distance < _FAR else "; too far to rely on"
+    same = ""
+    if expected.gain_over_same - expected.gain > 0.005:
+        same = f", {100 * expected.gain_over_same:+.1f} over the control with own edges, which is the worse one here"
+    return (
+        f"Expect {100 * expected.gain:+.1f} points over the control{same} (nearby: {least:+.1f} to {most:+.1f}; nearest "
+        f"measured graph at distance {expected.distance:.2f}{far})."
+    )

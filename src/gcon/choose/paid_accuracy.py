@@ -1,0 +1,69 @@
+"""One accuracy with own edges that may be published: a noisy count of correct answers, paid from the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gcon.edges.edge_list import EdgeList
+from gcon.errors import InputError
+from gcon.mechanisms.noisy_count import BoundedCount, NoisyCount
+from gcon.methods.own_edges import own_edge_answers
+from gcon.methods.published import PublishedModel
+from gcon.privacy.boundary import Private
+from gcon.privacy.gates import map_into_gate, release_statistic
+from gcon.privacy.ledger import Ledger
+from gcon.privacy.randomness import Randomness
+from gcon.privacy.receipt import Receipt
+
+ENDS_OF_AN_EDGE = 2
+
+
+@dataclass(frozen=True)
+class PaidAccuracy:
+    """A publishable estimate: the noisy share of correct answers and the noise's standard deviation."""
+
+    micro_f1: float
+    standard_deviation: float
+    num_nodes: int
+    receipt: Receipt
+
+
+def paid_accuracy(
+    model: PublishedModel,
+    features: Tensor,
+    labels: Tensor,
+    mask: Tensor,
+    edges: Private[EdgeList],
+    *,
+    epsilon: float,
+    ledger: Ledger,
+    randomness: Randomness,
+) -> PaidAccuracy:
+    """Count correct own-edges answers on the nodes of a mask, with noise for `epsilon`.
+
+    Privacy:
+        One edge changes the answers of its two ends at most, so the count has sensitivity 2. Costs (epsilon, 0).
+    """
+    if mask.dtype != torch.bool or tuple(mask.shape) != (len(features),):
+        raise InputError(
+            "mask", rule="must hold one boolean a node", got=str(mask.dtype), fix="An index could count a node twice."
+        )
+    total = int(mask.sum())
+    if total == 0:
+        raise InputError("mask", rule="needs at least one node to score", got="an empty mask", fix="Mark test nodes.")
+    answer = own_edge_answers(model, features)
+
+    def correct(opened: EdgeList) -> int:
+        classes = answer(opened).classes
+        return int((classes[mask] == labels[mask]).sum())
+
+    mechanism = NoisyCount(epsilon, ENDS_OF_AN_EDGE)
+    counted = BoundedCount(map_into_gate(correct, edges, "count of correct answers"), ENDS_OF_AN_EDGE)
+    released = release_statistic(
+        mechanism, counted, ledger=ledger, randomness=randomness, purpose="accuracy with own edges, to be published"
+    )
+    share = min(max(released.value / total, 0.0), 1.0)
+    return PaidAccuracy(share, mechanism.standard_deviation / total, total, released.receipt)

@@ -1,0 +1,104 @@
+"""A small paid look at the edges: how many there are a node, and how often they stay inside a class."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gcon.choose.public_facts import check_validation
+from gcon.edges.graph import PrivateGraph
+from gcon.errors import check_number
+from gcon.learn.remembered import edge_free
+from gcon.mechanisms.edge_moments import EdgeMoments
+from gcon.mechanisms.gaussian_release import Portion, release_jointly
+from gcon.mechanisms.statistic import BoundedEdges
+from gcon.methods.evidence import above_chance
+from gcon.methods.graph_facts import counted_rows, fact_errors, graph_facts
+from gcon.privacy.budget import checked_budget, public_delta
+from gcon.privacy.gates import release_statistic
+from gcon.privacy.ledger import Ledger
+from gcon.privacy.randomness import Randomness
+from gcon.privacy.receipt import Receipt
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What a look showed; every error is one standard deviation.
+
+    Attributes:
+        homophily: the share of edges inside a class.
+        above_chance: the same on a scale where 0 is chance and 1 perfect.
+        mean_degree: noise can make it negative.
+        receipt: what was paid.
+    """
+
+    homophily: float
+    homophily_error: float
+    above_chance: float
+    above_chance_error: float
+    mean_degree: float
+    mean_degree_error: float
+    receipt: Receipt
+
+
+def take_look(
+    graph: PrivateGraph,
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    ledger: Ledger,
+    randomness: Randomness,
+) -> Look:
+    """Buy homophily and mean degree: one Gaussian release of the edge moments of edge-free answers.
+
+    Args:
+        graph: public nodes and private edges.
+        epsilon: what the look costs; finite, for instance 0.1.
+        delta: None for min(1e-5, 1/(10 n)).
+        ledger: pays before any edge is read.
+        randomness: the source of the noise.
+
+    Privacy:
+        Costs (epsilon, delta), by the sensitivity of edge moments (docs/proofs/edge-moments.md). The answers that are
+        compared along edges come from public nodes alone.
+    """
+    nodes = graph.nodes
+    check_look(epsilon)
+    check_validation(nodes)
+    budget = checked_budget(epsilon, public_delta(nodes.num_nodes) if delta is None else delta)
+    answers = edge_free(nodes, 0).answers
+    released = release_statistic(
+        release_jointly(
+            [Portion(EdgeMoments(counted_rows(answers)), 1.0)],
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            method="advice",
+        ),
+        BoundedEdges(graph.edges),
+        ledger=ledger,
+        randomness=randomness,
+        purpose="a look at homophily and mean degree",
+    )
+    (moments,) = released.value
+    facts, errors = graph_facts(moments, answers, nodes), fact_errors(moments, answers, nodes)
+    return Look(
+        homophily=facts.homophily,
+        homophily_error=errors.homophily,
+        above_chance=above_chance(facts.homophily, nodes.num_classes),
+        above_chance_error=errors.homophily * nodes.num_classes / (nodes.num_classes - 1),
+        mean_degree=facts.mean_degree,
+        mean_degree_error=errors.mean_degree,
+        receipt=released.receipt,
+    )
+
+
+def check_look(look: float, epsilon: float | None = None) -> None:
+    """Raise `InputError` unless a look is a positive, finite part of the budget; worth asking before a ledger is made."""
+    most = math.inf if epsilon is None else epsilon
+    check_number(
+        "look",
+        look,
+        allowed=lambda number: 0 < number < most,
+        rule="must lie between 0 and epsilon" if epsilon is not None else "must be a finite number above 0",
+        fix="A tenth of the budget, for instance 0.1; training gets the rest.",
+    )

@@ -1,0 +1,57 @@
+"""The one choice that only edges can make: how much a node should trust its neighbours. It is paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gcon.edges.edge_list import EdgeList
+from gcon.edges.graph import PrivateGraph
+from gcon.mechanisms.selection import BoundedCounts, Selection
+from gcon.methods.objective_model import ReleasedModel
+from gcon.methods.own_edges import own_edge_predictions
+from gcon.privacy.gates import Released, map_into_gate, release_statistic
+from gcon.privacy.ledger import Ledger
+from gcon.privacy.randomness import Randomness
+
+RESTARTS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+ENDS_OF_AN_EDGE = 2
+
+
+def choose_inference_restart(
+    model: ReleasedModel,
+    graph: PrivateGraph,
+    *,
+    epsilon: float,
+    ledger: Ledger,
+    randomness: Randomness,
+    restarts: Sequence[float] = RESTARTS,
+) -> Released[int]:
+    """Which restart answers most validation nodes correctly from their own edges: its place in `restarts`.
+
+    Args:
+        model: trained without the private edges, or released and paid for before.
+        graph: public nodes and private edges.
+        epsilon: what the choice costs.
+        ledger: pays it.
+        randomness: the source of the noise.
+        restarts: the candidates, public.
+
+    Privacy:
+        One edge changes the answers of its two ends at most, so every candidate's count has sensitivity 2. Costs
+        (epsilon, 0) (docs/proofs/selection.md).
+    """
+    nodes = graph.nodes
+    encoded = model.encoder.encode(nodes.features)
+
+    def correct(opened: EdgeList) -> list[int]:
+        answers = [own_edge_predictions(model, encoded, opened, restart=restart).classes for restart in restarts]
+        return [int((classes == nodes.labels)[nodes.validation_mask].sum()) for classes in answers]
+
+    counts = BoundedCounts(map_into_gate(correct, graph.edges, "counts of correct validation answers"), ENDS_OF_AN_EDGE)
+    return release_statistic(
+        Selection(epsilon, ENDS_OF_AN_EDGE),
+        counts,
+        ledger=ledger,
+        randomness=randomness,
+        purpose="choice of the inference restart",
+    )

@@ -1,0 +1,80 @@
+"""What the public side of a graph tells: nodes, labels, and how far features alone go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from gcon.errors import InputError
+from gcon.learn.remembered import edge_free
+from gcon.nodes import PublicNodes
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicFacts:
+    """Public numbers of a graph's nodes.
+
+    Attributes:
+        num_nodes, num_features, num_classes, num_validation: sizes.
+        labels_a_class: training labels of every class.
+        neighbours_agree: how much more often than chance nodes with the nearest features share their label; 1 is always.
+        edge_free_accuracy: of the model that reads no edge, on validation nodes. They also chose its average, so it
+            is a little high.
+        edge_free_strength: the same on a scale where 0 is the largest class for everybody and 1 is all correct.
+        leading_variance: of unit feature rows, along the direction in which nodes differ most.
+    """
+
+    num_nodes: int
+    num_features: int
+    num_classes: int
+    num_validation: int
+    labels_a_class: tuple[int, ...]
+    neighbours_agree: float
+    edge_free_accuracy: float
+    edge_free_strength: float
+    leading_variance: float
+
+
+def public_facts(nodes: PublicNodes) -> PublicFacts:
+    """Train the edge-free model of `moments` and look at it.
+
+    Privacy:
+        Free: there is no argument that could hold an edge.
+    """
+    check_validation(nodes)
+    checked = nodes.validation_mask
+    model = edge_free(nodes, 0)
+    accuracy = float((model.answers.argmax(dim=1) == nodes.labels)[checked].double().mean())
+    rows = model.base.rows.double()
+    spread = torch.linalg.eigvalsh((rows - rows.mean(dim=0)).T @ (rows - rows.mean(dim=0)) / len(rows))
+    counts = torch.bincount(nodes.labels[nodes.train_mask], minlength=nodes.num_classes)
+    return PublicFacts(
+        num_nodes=nodes.num_nodes,
+        num_features=int(nodes.features.shape[1]),
+        num_classes=nodes.num_classes,
+        num_validation=int(checked.sum()),
+        labels_a_class=tuple(counts.tolist()),
+        neighbours_agree=model.neighbours_agree,
+        edge_free_accuracy=accuracy,
+        edge_free_strength=_strength(accuracy, nodes),
+        leading_variance=float(spread[-1]),
+    )
+
+
+def check_validation(nodes: PublicNodes) -> None:
+    """Raise `InputError` without validation nodes; worth asking before anything is paid."""
+    if not bool(nodes.validation_mask.any()):
+        raise InputError(
+            "split",
+            rule="needs validation nodes: they say how far features alone go",
+            got="none",
+            fix="Mark some nodes 'val' in the nodes file.",
+        )
+
+
+def _strength(accuracy: float, nodes: PublicNodes) -> float:
+    """Accuracy above that of the largest class for everybody, over what there is to gain; at least 0."""
+    labels = nodes.labels[nodes.validation_mask]
+    largest = float(torch.bincount(labels).max()) / len(labels)
+    return max(0.0, (accuracy - largest) / (1 - largest)) if largest < 1 else 1.0

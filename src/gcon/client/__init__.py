@@ -1,7 +1,0 @@
-"""Asking a service: `Client` over the standard library alone. What it sends, and to whom, is in `ask.py`."""
-
-from gcon.client.answers import Answer, Health
-from gcon.client.ask import Client
-from gcon.client.problems import RefusedError, ServiceError, TooManyRequestsError
-
-__all__ = ["Answer", "Client", "Health", "RefusedError", "ServiceError", "TooManyRequestsError"]

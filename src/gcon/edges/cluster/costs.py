@@ -1,0 +1,176 @@
+"""What one step over all edges costs on a cluster, calculated from public sizes: `python -m gcon.edges.cluster.costs`.
+
+A step is one pass over the edges: one step of a walk, or one statistic without steps. Nothing here is measured: the speeds are
+assumptions that you replace by what your machines do (`--help`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gcon.edges.store_format import column_type
+from gcon.errors import check_number
+
+NUMBER_BYTES = 8  # of a matrix entry, and of a row pointer
+BLOCK_ENTRIES = 2**26
+BRANCHES = 2  # a worker that has a matrix sends it to so many others, one after the other
+EDGES = (10**8, 10**9, 10**10, 10**11, 10**12)
+MOST_NODES = 2**28  # of edge moments
+DEGREE = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Assumed speeds of one worker.
+
+    Attributes:
+        additions: matrix entries that it adds a second: neighbours times columns.
+        disk: bytes a second that it reads from the store, while all others read too.
+        network: bytes a second that it sends, and as many that it receives.
+    """
+
+    additions: float = 4e8
+    disk: float = 1e9
+    network: float = 1.25e9
+
+    def __post_init__(self) -> None:
+        for name in ("additions", "disk", "network"):
+            check_number(
+                name,
+                getattr(self, name),
+                allowed=lambda speed: 0 < speed < math.inf,
+                rule="must be positive",
+                fix="Measure it on one worker (benchmarks/cluster.py).",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs:
+    """Of one step, in seconds and bytes.
+
+    Attributes:
+        read, add, send, collect: seconds of the parts of a step; the first two run side by side, the others before and after.
+        store: bytes on disk.
+        received: bytes that every worker receives.
+        collected: bytes that the coordinator receives.
+        worker_memory, coordinator_memory: bytes.
+    """
+
+    read: float
+    add: float
+    send: float
+    collect: float
+    store: int
+    received: int
+    collected: int
+    worker_memory: int
+    coordinator_memory: int
+
+    @property
+    def seconds(self) -> float:
+        """Of the step."""
+        return max(self.read, self.add) + self.send + self.collect
+
+
+def costs(edges: int, nodes: int, columns: int, workers: int, machine: Machine | None = None) -> Costs:
+    """The costs of one step of a walk.
+
+    Args:
+        edges: undirected; twice as many entries are stored.
+        nodes: of the graph.
+        columns: that travel at a time, at most 32 (`gcon.edges.schemes`); wider features take more passes.
+        workers: machines, each with a share of the entries.
+        machine: their speeds.
+
+    Example:
+        >>> one = costs(10**9, 10**7, 16, 10)
+        >>> one.received == 10**7 * 16 * 8
+        True
+        >>> round(one.add, 3)
+        8.0
+    """
+    for name, value in (("edges", edges), ("nodes", nodes), ("columns", columns), ("workers", workers)):
+        check_number(
+            name,
+            value,
+            allowed=lambda count: count >= 1,
+            rule="must be a whole number from 1",
+            fix="Count them.",
+            whole=True,
+        )
+    machine = machine or Machine()
+    entries, entry_bytes = 2 * edges, column_type(nodes).itemsize
+    matrix, pointers = nodes * columns * NUMBER_BYTES, (nodes + 1) * NUMBER_BYTES
+    rounds = math.ceil(math.log(workers, 1 + BRANCHES) - 1e-9)  # in each, all that have a copy send it on
+    block = min(BLOCK_ENTRIES, -(-entries // workers)) * entry_bytes
+    return Costs(
+        read=entries * entry_bytes / (workers * machine.disk),
+        add=entries * columns / (workers * machine.additions),
+        send=(1 + rounds * BRANCHES) * matrix / machine.network,
+        collect=matrix / machine.network,
+        store=entries * entry_bytes + pointers,
+        received=matrix,
+        collected=matrix,
+        # Where the walk is and where it restarts, pointers, a block, and the rows that wait to be collected.
+        worker_memory=2 * matrix + pointers + block + -(-matrix // workers),
+        # The same, and the walk as the coordinator has it: where it restarts, is, was, and will be.
+        coordinator_memory=6 * matrix + 2 * pointers + block,
+    )
+
+
+def table(columns: int, workers: int, machine: Machine) -> str:
+    """A table for graphs of 10^8 to 10^12 edges."""
+    lines = [
+        f"Calculated, not measured: one step, {columns} columns, {workers} workers; assumed a worker: {machine.additions:.3g} "
+        f"additions a second, {machine.disk / 1e9:g} GB/s from disk, {machine.network / 1e9:g} GB/s of network.",
+        "",
+        "| edges | nodes | store | a worker receives | its memory | of the coordinator | read | add | send | collect | a step |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for edges in EDGES:
+        nodes = min(2 * edges // DEGREE, MOST_NODES)
+        found = costs(edges, nodes, columns, workers, machine)
+        sizes = (found.store, found.received, found.worker_memory, found.coordinator_memory)
+        times = (found.read, found.add, found.send, found.collect, found.seconds)
+        cells = [
+            _short(edges),
+            _short(nodes),
+            *map(_size, sizes),
+            *map(_time, times),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _short(count: int) -> str:
+    return f"{count:.2g}".replace("e+0", "e").replace("e+", "e")
+
+
+def _size(count: int) -> str:
+    power = min(4, max(2, int(math.log10(count)) // 3))
+    return f"{count / 1000**power:,.2f} {('MB', 'GB', 'TB')[power - 2]}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:,.1f} s" if seconds < 600 else f"{seconds / 60:,.0f} min"
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Print the table."""
+    usual, parser = Machine(), argparse.ArgumentParser(prog="python -m gcon.edges.cluster.costs", description=__doc__)
+    parser.add_argument("--columns", type=int, default=16)
+    parser.add_argument("--workers", type=int, default=64)
+    parser.add_argument("--additions", type=float, default=usual.additions, help="entries that a worker adds a second")
+    parser.add_argument("--disk", type=float, default=usual.disk, help="bytes a second that a worker reads")
+    parser.add_argument("--network", type=float, default=usual.network, help="bytes a second that a worker sends")
+    chosen = parser.parse_args(given)
+    machine = Machine(additions=chosen.additions, disk=chosen.disk, network=chosen.network)
+    sys.stdout.write(table(chosen.columns, chosen.workers, machine) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""Edges that are spread over a cluster: the client holds an address and a path, and never an edge."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar, final
+
+import distributed
+from torch import Tensor
+
+from gcon.edges.cluster.coordinator import check_everywhere, coordinate
+from gcon.edges.cluster.parcel import Parcel, pack_with_randomness, take_over
+from gcon.edges.cluster.tasks import NO_CERTIFICATE
+from gcon.edges.source import Edges
+from gcon.errors import BoundaryError, InputError, NoCertificateError, PrivateComputationError
+from gcon.version import __version__
+
+T = TypeVar("T")
+ATTEMPTS = 4  # of a computation: each loses the worker that coordinates it
+CONNECT_SECONDS = 10
+
+
+@final
+class ClusterEdges(Edges):
+    """A simple undirected graph in an edge store that all workers of a Dask cluster can read.
+
+    Computations go to the edges: `run` sends one to a worker, which has the others work on blocks, and sends its result back. If
+    the worker that coordinates is lost, another one starts over; the noise of the lost run was never seen by anybody.
+
+    Args:
+        address: of the scheduler.
+        path: of the store, the same on every worker.
+        num_nodes: the public number of nodes.
+        security: of Dask (`distributed.Security`); by default what Dask's own configuration says.
+
+    Privacy:
+        Holds nothing private. What leaves the cluster is what the computation returns.
+    """
+
+    runs_elsewhere = True  # gcon.privacy.opening sends whole computations there, drawing of noise included
+
+    def __init__(self, address: str, path: Path, num_nodes: int, *, security: Any = None) -> None:
+        self.address, self.path, self.num_nodes = address, path, num_nodes
+        self._security = security
+
+    def run(self, compute: Callable[[Edges], T]) -> T:
+        """`compute(edges)` on a worker.
+
+        Raises:
+            NoCertificateError: a solver could not prove its answer.
+            PrivateComputationError: anything else went wrong there; in fixed words.
+        """
+        order, seeded = pack_with_randomness((compute, self.path))
+        with connected(self.address, self._security) as client:
+            answer = _coordinated(client, order)
+        if isinstance(answer, Parcel):
+            result, elsewhere = answer.unpack()
+            take_over(seeded, elsewhere)
+            return result  # type: ignore[no-any-return]
+        if answer == NO_CERTIFICATE:
+            raise NoCertificateError("The solver on the cluster could not prove its answer.")
+        raise PrivateComputationError("A computation on the cluster failed. What failed is not told.")
+
+    def map_blocks(self, work: Callable[..., T], *shared: Tensor) -> Iterator[T]:
+        """Refused: results for single blocks are private, and stay where the edges are."""
+        self._refuse()
+
+    def fill(self, out: Tensor, work: Callable[..., None], *shared: Tensor) -> None:
+        """Refused: rows of nodes are private, and stay where the edges are."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise BoundaryError("Edges on a cluster stay there: send a whole computation to them (`run`).")
+
+
+def open_cluster(
+    address: str, path: str | Path, *, num_nodes: int | None = None, node_ids: str | None = None, security: Any = None
+) -> ClusterEdges:
+    """See `gcon.edges.cluster.cluster_edges`."""
+    folder = Path(path)
+    with connected(address, security) as client:
+        if not client.nthreads():
+            raise InputError(
+                "scheduler",
+                rule="must have workers",
+                got=f"none at {address}",
+                fix="Start some: dask worker ADDRESS --nthreads 1.",
+            )
+        try:
+            future = client.submit(check_everywhere, folder, __version__, key=f"gcon-{uuid.uuid4().hex}", pure=False)
+            problem, found_nodes, found_ids = future.result()
+        except Exception:
+            raise InputError(
+                "scheduler",
+                rule="its workers must have the same versions of gcon, Python and Dask as this process",
+                got="workers that could not run a check",
+                fix="Use one image or environment for all, and look into the workers' logs.",
+            ) from None
+    parameter = f"edges file {folder.name!r}"
+    if problem:
+        rule, _, got = problem.partition("; got ")
+        raise InputError(parameter, rule=f"on every worker: {rule}", got=got, fix="Use a path that all workers share.")
+    fix = "Use the nodes file that was written beside it, or convert the edges again."
+    rule = "must be made for the nodes of the nodes file"
+    if num_nodes is not None and num_nodes != found_nodes:
+        raise InputError(parameter, rule=rule, got="another number of nodes", fix=fix)
+    if node_ids is not None and node_ids != found_ids:
+        raise InputError(parameter, rule=rule, got="other ids, or another order of them", fix=fix)
+    return ClusterEdges(address, folder, found_nodes, security=security)
+
+
+@contextmanager
+def connected(address: str, security: Any) -> Iterator[Any]:
+    """A client of the scheduler.
+
+    Raises:
+        InputError: it does not answer.
+    """
+    log = logging.getLogger("distributed.client")
+    level = log.level
+    log.setLevel(logging.CRITICAL)  # what goes wrong is told by our own errors
+    try:
+        try:
+            client = distributed.Client(  # type: ignore[no-untyped-call]
+                address, security=security, timeout=CONNECT_SECONDS, set_as_default=False, name="gcon"
+            )
+        except Exception:
+            raise InputError(
+                "scheduler",
+                rule="must be the address of a running Dask scheduler, with its protocol, and with its certificates",
+                got=f"no answer from {address}",
+                fix="For example tls://HOST:8786; start one with: dask scheduler.",
+            ) from None
+        with client:
+            yield client
+    finally:
+        log.setLevel(level)
+
+
+def _coordinated(client: Any, order: Parcel) -> Any:
+    """The answer of the coordinator, started again where its worker was lost."""
+    for attempt in range(ATTEMPTS):
+        futures: list[Any] = []
+        try:
+            futures.append(client.scatter(order, hash=False))
+            futures.append(client.submit(coordinate, futures[0], key=f"gcon-{uuid.uuid4().hex}", pure=False))
+            return futures[1].result()
+        except Exception:
+            if attempt + 1 == ATTEMPTS:
+                raise PrivateComputationError("The workers that coordinated a computation were lost.") from None
+        finally:
+            # After an interruption the coordinator sees that nobody waits, and stops.
+            client.cancel(futures)
+    return None

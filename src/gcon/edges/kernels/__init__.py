@@ -1,0 +1,1 @@
+"""Sums over neighbours: one interface, four kernels that agree bit for bit."""

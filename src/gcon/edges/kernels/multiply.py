@@ -1,0 +1,87 @@
+"""The hot loops: sums over neighbours, and a step of a walk. One interface, four kernels that agree bit for bit.
+
+| kernel | runs on | needs |
+|---|---|---|
+| `multiply_numba` | processor | numba (extra `fast`) |
+| `multiply_triton` | GPU | Triton, which comes with torch's GPU builds |
+| `multiply_torch` | both | torch alone |
+| `multiply_plain` | the tests | nothing: the reference |
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Protocol, cast
+
+from torch import Tensor
+
+from gcon.edges.fixed_point import MOST_NODES, Walk
+from gcon.edges.kernels import multiply_torch
+from gcon.edges.source import RowBlock
+from gcon.errors import InputError
+
+
+class Kernel(Protocol):
+    """What the module of a kernel has."""
+
+    def neighbour_totals(self, block: RowBlock, rows: Tensor) -> Tensor:
+        """Row k is the sum of the rows of the k-th node's neighbours, as float64.
+
+        Args:
+            block: some nodes and their neighbours.
+            rows: one row a node of the graph: whole numbers (int32 or int64) whose absolute values add to at most 2^53 a
+                column, so that float64 holds every sum of some of them.
+        """
+
+    def walk_step(
+        self, block: RowBlock, current: Tensor, origin: Tensor, scale: Tensor | None = None, *, walk: Walk, out: Tensor
+    ) -> None:
+        """The rows of the block after one step (fixed_point.py).
+
+        Args:
+            block: some nodes and their neighbours.
+            current: one row a node of the graph, int64, contiguous, entries below 2^50.
+            origin: where the walk restarts: one row a node of the graph, of any type; what it holds is multiplied by `scale` and
+                rounded to whole numbers. So public features in single precision serve as they are.
+            scale: one number a column, powers of two, float64; None: the origin holds whole numbers already.
+            walk: how to mix.
+            out: one row a node of the block, int64, contiguous; shares no memory with the others.
+        """
+
+
+def neighbour_totals(block: RowBlock, rows: Tensor) -> Tensor:
+    """Row k is the sum of the rows of the k-th node's neighbours: exact (see `Kernel`)."""
+    return kernel(rows.device.type).neighbour_totals(block, rows)
+
+
+def walk_step(
+    block: RowBlock, current: Tensor, origin: Tensor, scale: Tensor | None = None, *, walk: Walk, out: Tensor
+) -> None:
+    """The rows of the block after one step (see `Kernel`)."""
+    if not all(each.is_contiguous() for each in (current, origin, out)):
+        raise ValueError("A kernel reads and writes rows that are contiguous in memory.")
+    if block.num_nodes > MOST_NODES:
+        raise InputError(
+            "nodes",
+            rule=f"must be at most {MOST_NODES:,}: sums over so many neighbours are exact",
+            got=f"{block.num_nodes:,}",
+            fix="Take a sample of the nodes.",
+        )
+    kernel(out.device.type).walk_step(block, current, origin, scale, walk=walk, out=out)
+
+
+@lru_cache
+def kernel(device_type: str) -> Kernel:
+    """The fastest kernel that is there, for `cpu` or `cuda`."""
+    try:
+        if device_type == "cpu":
+            from gcon.edges.kernels import multiply_numba
+
+            return cast(Kernel, multiply_numba)
+        from gcon.edges.kernels import multiply_triton
+
+        return cast(Kernel, multiply_triton)
+    except ModuleNotFoundError as error:
+        if error.name not in ("numba", "llvmlite", "triton"):
+            raise
+        return cast(Kernel, multiply_torch)

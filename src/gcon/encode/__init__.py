@@ -1,1 +1,0 @@
-"""Public features and labels -> encoded features with unit rows. Cannot import edges."""

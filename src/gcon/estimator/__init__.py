@@ -1,1 +1,0 @@
-"""The Python face, in scikit-learn's manner."""

@@ -1,1 +1,0 @@
-"""Measurements that the documentation quotes, one command each."""

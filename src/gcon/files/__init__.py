@@ -1,0 +1,1 @@
+"""Users' tables in and out, data sets, and synthetic graphs."""

@@ -1,0 +1,260 @@
+"""A pair of files in one format -> the same graph in another, all of it written or nothing.
+
+Formats: csv, tsv and parquet have nodes.FORMAT and edges.FORMAT. npz has features.npz and edges.npz (a sparse adjacency
+as scipy saves it, whose rows are those of the nodes file) beside a nodes.csv with ids, labels and splits. csr has
+nodes.parquet, features.npy and the edge store edges.csr, for edges that do not fit in memory.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from gcon.edges.store_format import HEADER
+from gcon.errors import InputError
+from gcon.files.convert_store import convert_to_store, edges_identity, store_workplace
+from gcon.files.edge_files import edge_chunks
+from gcon.files.edge_store import MEMORY_BYTES, check_memory, set_permissions
+from gcon.files.file_problems import Problem, raise_problems, require_readers
+from gcon.files.node_files import RawNodes, read_raw_nodes
+from gcon.files.node_ids import NodeIds
+from gcon.files.sort_progress import Step, no_step, workplace
+from gcon.files.store_files import is_store
+from gcon.files.table_files import BATCH, SEPARATORS
+from gcon.files.write_files import write_frame
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FORMATS = ("csv", "tsv", "parquet", "npz", "csr")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversion:
+    """What was written, by what it is ("nodes", "features", "edges"), and whether text made the features narrower.
+
+    Text is read as 32-bit numbers: features of 64 bits keep them in Parquet and npz only.
+    """
+
+    files: Mapping[str, Path]
+    features_narrowed: bool
+
+
+def convert_files(
+    nodes: Path,
+    edges: Path | None,
+    *,
+    out: Path,
+    file_format: str,
+    features: Path | None = None,
+    source_column: str = "source",
+    target_column: str = "target",
+    header: bool = True,
+    ignore_columns: Sequence[str] = (),
+    memory_bytes: int = MEMORY_BYTES,
+    step: Step = no_step,
+    notice: Callable[[str], None] = lambda words: None,
+) -> Conversion:
+    """Write the same graph in another format into a folder.
+
+    Args:
+        nodes: the nodes file. Ids, labels (also those outside the splits), splits and features are kept.
+        edges: the edges file, streamed; every edge as it stands there, ids in the writing of the nodes file.
+        out: an existing folder; an existing file is never replaced.
+        file_format: one of `FORMATS`.
+        features: an .npz or .npy beside the nodes file.
+        source_column: the column of the edges file with one end of each edge.
+        target_column: the column with the other end.
+        header: whether a text file of edges starts with column names.
+        ignore_columns: further columns of the edges file, which are left out.
+        memory_bytes: for sorting the edges of an edge store (csr); at least 4096.
+        step: told what is being done for an edge store, and which share of it is.
+        notice: told in words that an unfinished edge store was found. After a kill the same call goes on with it.
+
+    Privacy:
+        No release: the owner's own edges, from one file of the owner into another one with the same permissions. They
+        stay bare inside this module, nothing about them is returned, and errors name kinds of problems only. The budget
+        that was spent on them stays spent: the ledger of the old file is the ledger of the new one.
+    """
+    require_readers()
+    check_memory(memory_bytes)
+    targets = _targets(out, file_format, with_edges=edges is not None)
+    table = read_raw_nodes(nodes, features_path=features)
+    like = {"nodes": nodes, "features": features or nodes}
+    options = {"columns": (source_column, target_column), "header": header, "ignore_columns": ignore_columns}
+    if edges is not None and file_format == "csr":
+        identity, folder = edges_identity(edges, table.ids, options), store_workplace(out)
+        with _refusals(kept=folder.name), workplace(folder, identity) as (progress, words):
+            notice(words or "")
+            sorting: dict[str, Any] = {"options": options, "memory_bytes": memory_bytes, "step": step}
+            store = convert_to_store(edges, folder, progress, ids=table.ids, **sorting)
+            set_permissions(store, _mode(edges))
+            written = _write_nodes(table, folder, targets, like)
+            _check_free(targets)
+            _put_in_place([*((path, targets[kind]) for kind, path in written.items()), (store, targets["edges"])])
+    else:
+        with _refusals(), tempfile.TemporaryDirectory(prefix=".convert-", dir=out) as name:
+            written = _write_nodes(table, Path(name), targets, like)
+            if edges is not None:
+                written["edges"] = Path(name) / targets["edges"].name
+                _convert_edges(edges, written["edges"], table.ids, options)
+                written["edges"].chmod(_mode(edges))
+            _check_free(targets)
+            _put_in_place([(path, targets[kind]) for kind, path in written.items()])
+    narrowed = file_format in ("csv", "tsv") and table.features.dtype == np.float64
+    return Conversion(files=targets, features_narrowed=narrowed)
+
+
+def _mode(path: Path) -> int:
+    """The permissions of a file, or of the files of a store."""
+    return stat.S_IMODE((path / HEADER if is_store(path) else path).stat().st_mode)
+
+
+@contextmanager
+def _refusals(kept: str | None = None) -> Iterator[None]:
+    """What the system refuses, as an `InputError`: the reason only, no path and no content; and what was kept of the work."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            "out",
+            rule="must take the files, and all files must be readable",
+            got=error.strerror or type(error).__name__,
+            fix="Check permissions and free space. "
+            + (
+                "Nothing was written."
+                if kept is None
+                else f"What is done is kept in {kept}: run it again, or delete that."
+            ),
+        ) from None
+
+
+def _put_in_place(moves: Sequence[tuple[Path, Path]]) -> None:
+    """Rename all files; if one fails, take away those that were renamed already."""
+    done: list[Path] = []
+    try:
+        for path, target in moves:
+            path.rename(target)
+            done.append(target)
+    except BaseException:
+        for target in done:
+            target.unlink(missing_ok=True)
+        raise
+
+
+def _targets(out: Path, file_format: str, *, with_edges: bool) -> dict[str, Path]:
+    """What will be written, by what it is; checked before anything is read."""
+    if file_format not in FORMATS:
+        raise InputError("format", rule=f"must be one of {', '.join(FORMATS)}", got=repr(file_format), fix="Use csv.")
+    if not out.is_dir() or not os.access(out, os.W_OK):
+        raise InputError("out", rule="must be an existing folder to write to", got=str(out), fix="Make it first.")
+    names = {"nodes": f"nodes.{file_format}"}
+    if file_format == "npz":
+        names = {"nodes": "nodes.csv", "features": "features.npz"}
+    if file_format == "csr":
+        names = {"nodes": "nodes.parquet", "features": "features.npy"}
+    if with_edges:
+        names["edges"] = f"edges.{file_format}"
+    targets = {kind: out / name for kind, name in names.items()}
+    _check_free(targets)
+    return targets
+
+
+def _check_free(targets: Mapping[str, Path]) -> None:
+    taken = [path.name for path in targets.values() if path.exists()]
+    if taken:
+        rule, fix = "may not hold these files yet", "Choose another folder, or move them away."
+        raise InputError("out", rule=rule, got=", ".join(taken), fix=fix)
+
+
+def _write_nodes(
+    table: RawNodes, folder: Path, targets: Mapping[str, Path], like: Mapping[str, Path]
+) -> dict[str, Path]:
+    """The public side; the features in a file of their own if there is one."""
+    import polars as pl
+
+    written = {kind: folder / targets[kind].name for kind in like if kind in targets}
+    ids = table.ids.numbers if table.ids.strings is None else table.ids.strings
+    frame = pl.DataFrame({"id": ids, **table.texts})
+    if "features" not in written:
+        frame = frame.with_columns(_feature_columns(table, nested=written["nodes"].suffix == ".parquet"))
+    elif written["features"].suffix == ".npy":
+        np.save(written["features"], table.features)
+    else:
+        np.savez_compressed(written["features"], features=table.features)
+    write_frame(written["nodes"], frame)
+    for kind, path in written.items():
+        path.chmod(_mode(like[kind]))
+    return written
+
+
+def _feature_columns(table: RawNodes, *, nested: bool) -> list[pl.Series]:
+    """Features under their own names; those without (an array, a list) as one list in Parquet, else as x0, x1, ..."""
+    import polars as pl
+
+    names = table.feature_names
+    if not names and nested:
+        inner = pl.Float64 if table.features.dtype == np.float64 else pl.Float32
+        return [pl.Series("features", table.features).cast(pl.List(inner))]
+    names = names or [f"x{place}" for place in range(table.features.shape[1])]
+    return [pl.Series(name, table.features[:, place]) for place, name in enumerate(names)]
+
+
+def _convert_edges(source: Path, target: Path, ids: NodeIds, options: dict[str, Any]) -> None:
+    problems: list[Problem] = []
+    chunks = edge_chunks(source, problems, ids=ids, **options)
+    writer = {".npz": _write_matrix, ".parquet": _write_parquet}.get(target.suffix, _write_text)
+    with target.open("xb") as file:
+        writer(file, target.suffix, chunks, ids)
+        file.flush()
+        os.fsync(file.fileno())
+    if problems:
+        raise_problems(problems)
+
+
+def _write_matrix(file: BinaryIO, suffix: str, chunks: Iterator[NDArray[Any]], ids: NodeIds) -> None:
+    """One entry an edge, repeats included: summed ones could overflow to 0, which means no edge."""
+    dtype = np.int32 if len(ids) < 2**31 else np.int64
+    parts = [np.empty((2, 0), dtype=dtype), *(chunk.astype(dtype, copy=False) for chunk in chunks)]
+    row, column = (np.concatenate([part[end] for part in parts]) for end in (0, 1))
+    matrix = scipy.sparse.coo_array((np.ones(row.size, dtype=np.int8), (row, column)), shape=(len(ids), len(ids)))
+    scipy.sparse.save_npz(file, matrix)
+
+
+def _write_parquet(file: BinaryIO, suffix: str, chunks: Iterator[NDArray[Any]], ids: NodeIds) -> None:
+    import polars
+    import pyarrow.parquet  # type: ignore[import-untyped]
+
+    oldest = polars.CompatLevel.oldest()  # strings as every version of pyarrow can write them
+    tables = (table.to_arrow(compat_level=oldest) for table in _tables(chunks, ids))
+    with pyarrow.parquet.ParquetWriter(file, next(tables).schema) as writer:
+        for table in tables:
+            writer.write_table(table)
+
+
+def _write_text(file: BinaryIO, suffix: str, chunks: Iterator[NDArray[Any]], ids: NodeIds) -> None:
+    for place, table in enumerate(_tables(chunks, ids)):
+        table.write_csv(file, separator=SEPARATORS[suffix], include_header=place == 0)
+
+
+def _tables(chunks: Iterator[NDArray[Any]], ids: NodeIds) -> Iterator[pl.DataFrame]:
+    """Ids of both ends, a bounded number of edges at a time; the first table is empty and names the columns."""
+    import polars as pl
+
+    names = ("source", "target")
+    called = pl.Series(ids.numbers) if ids.strings is None else ids.strings
+    yield pl.DataFrame({name: called.clear() for name in names})
+    for chunk in chunks:
+        for start in range(0, chunk.shape[1], BATCH):
+            ends = chunk[:, start : start + BATCH]
+            yield pl.DataFrame({name: called.gather(rows) for name, rows in zip(names, ends, strict=True)})

@@ -1,0 +1,100 @@
+"""Where raw files are read, and where derived ones are written: the data folder itself stays untouched."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gcon.errors import InputError
+from gcon.files.datasets.facts import DatasetFacts
+
+DATA_VARIABLE = "GCON_DATA"
+CACHE_VARIABLE = "GCON_CACHE"
+_WAY_OUT = f"Set {DATA_VARIABLE} to the folder of the raw files, pass folder=, or pass download=True."
+
+
+def find_raw(facts: DatasetFacts, folder: str | os.PathLike[str] | None) -> Path:
+    """The folder with the raw files of a dataset.
+
+    Args:
+        facts: the dataset.
+        folder: the data folder, with one sub-folder a dataset; by default the environment variable GCON_DATA.
+
+    Raises:
+        InputError: no folder was named, or a raw file is not there.
+    """
+    parameter, given = "folder", folder
+    if given is None:
+        parameter, given = DATA_VARIABLE, os.environ.get(DATA_VARIABLE) or None
+    if given is None:
+        raise InputError(
+            "folder",
+            rule=f"must name the folder that holds {facts.folder}/raw",
+            got=f"no folder, and {DATA_VARIABLE} is not set",
+            fix=_WAY_OUT,
+        )
+    raw = (Path(given).expanduser() / facts.folder / "raw").resolve()
+    for file in facts.raw_files:
+        if not (raw / file).is_file():
+            raise InputError(
+                parameter,
+                rule=f"must hold every raw file of {facts.title} ({facts.source})",
+                got=f"a folder {raw} without {file}",
+                fix=_WAY_OUT,
+            )
+    return raw
+
+
+def cache_folder() -> Path:
+    """The folder for processed and downloaded files, made if need be.
+
+    GCON_CACHE, else `gcon` in XDG_CACHE_HOME, else `.cache/gcon` in the home folder.
+    """
+    named = os.environ.get(CACHE_VARIABLE)
+    shared = os.environ.get("XDG_CACHE_HOME")
+    try:
+        base = Path(shared) if shared else Path.home() / ".cache"
+        folder = Path(named).expanduser() if named else base / "gcon"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError) as error:
+        raise InputError(
+            CACHE_VARIABLE,
+            rule="must name a folder that can be written, for files derived from the raw ones",
+            got=named or "none, and the default cannot be made",
+            fix=f"Set {CACHE_VARIABLE} to a folder of your own.",
+        ) from error
+    return folder.resolve()
+
+
+def raw_key(facts: DatasetFacts, raw: Path, *, version: str) -> str:
+    """A short key for the processed form: another place, other files or another PyG give another key."""
+    digest = hashlib.sha256(f"{raw}\n{version}\n".encode())
+    for file in facts.raw_files:
+        state = (raw / file).stat()
+        digest.update(f"{file} {state.st_size} {state.st_mtime_ns}\n".encode())
+    return f"{facts.name}-{digest.hexdigest()[:16]}"
+
+
+@contextmanager
+def appearing_at_once(target: Path) -> Iterator[Path]:
+    """A private temporary folder that becomes `target` in one step, when the block ends well.
+
+    Two processes may do this at once: the first to end wins, and nobody ever sees a half-written target.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    building = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        yield building
+        try:
+            building.replace(target)
+        except OSError:
+            if not target.is_dir():
+                raise
+    finally:
+        # Does nothing after the move; removes links, not what they point to.
+        shutil.rmtree(building, ignore_errors=True)

@@ -1,0 +1,152 @@
+"""Reading the published graphs through PyG: quietly, offline, and with nothing written beside the data."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from torch import Tensor
+
+from gcon.edges.graph import PrivateGraph, private_graph
+from gcon.errors import InputError, MissingExtraError
+from gcon.files.datasets.facts import DatasetFacts
+from gcon.files.datasets.folders import CACHE_VARIABLE, appearing_at_once, cache_folder, find_raw, raw_key
+from gcon.files.splits import Split
+from gcon.nodes import PublicNodes
+
+Build = Callable[[type[Any], Path], Any]
+"""Makes PyG's dataset from its class and a root folder, the one that holds `facts.folder`."""
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedGraph:
+    """A graph as PyG returns it: directions, loops and made-up labels included.
+
+    Privacy:
+        The edges are bare: these graphs are in print. They are wrapped by `graph_from`.
+    """
+
+    features: Tensor
+    labels: Tensor
+    edge_index: Tensor
+    split: Split | None
+
+
+def read(
+    facts: DatasetFacts,
+    class_name: str,
+    build: Build,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    download: bool = False,
+) -> PublishedGraph:
+    """Read one dataset.
+
+    Args:
+        facts: the dataset.
+        class_name: PyG's class for it.
+        build: how to make an object of that class.
+        folder: the data folder, by default GCON_DATA; only read.
+        download: fetch the files into the cache when the folder does not have them; else stay offline.
+
+    Privacy:
+        Keeps PyG's processed form, edges included, in the cache folder. These graphs are in print; a private
+        graph of your own does not go through here.
+    """
+    version, kind = _pyg_class(class_name)
+    try:
+        raw = find_raw(facts, folder)
+    except InputError:
+        if not download:
+            raise
+        graph = _read_in(cache_folder() / "downloads" / facts.name, lambda root: build(kind, root))
+    else:
+        home = cache_folder() / "processed" / raw_key(facts, raw, version=version)
+        graph = _read_in(home, lambda root: build(_offline(kind), _linked(root, facts, raw)))
+    _check_published(facts, graph)
+    return graph
+
+
+def graph_from(facts: DatasetFacts, graph: PublishedGraph, *, labels: Tensor, split: Split) -> PrivateGraph:
+    """Public nodes with the given labels (-1: unknown) and split; the edges become private."""
+    nodes = PublicNodes(
+        features=graph.features,
+        labels=labels,
+        num_classes=facts.num_classes,
+        train_mask=split.train,
+        validation_mask=split.validation,
+        test_mask=split.test,
+    )
+    return private_graph(nodes, graph.edge_index, name=facts.name)
+
+
+def _pyg_class(class_name: str) -> tuple[str, type[Any]]:
+    try:
+        with _quiet():
+            package = importlib.import_module("torch_geometric")
+            datasets = importlib.import_module("torch_geometric.datasets")
+    except ModuleNotFoundError as error:
+        if error.name != "torch_geometric":
+            raise
+        raise MissingExtraError("torch_geometric", extra="datasets") from error
+    return str(package.__version__), getattr(datasets, class_name)
+
+
+def _read_in(home: Path, build: Callable[[Path], Any]) -> PublishedGraph:
+    with contextlib.ExitStack() as stack:
+        root = home if home.is_dir() else stack.enter_context(appearing_at_once(home))
+        stack.enter_context(_quiet())
+        data = build(root)[0]
+    has_one_split = "train_mask" in data and data.train_mask.dim() == 1
+    split = Split(data.train_mask, data.val_mask, data.test_mask) if has_one_split else None
+    return PublishedGraph(data.x, data.y, data.edge_index, split)
+
+
+def _linked(root: Path, facts: DatasetFacts, raw: Path) -> Path:
+    link = root / facts.folder / "raw"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if link.is_symlink() and not link.exists():
+        link.unlink(missing_ok=True)
+    with contextlib.suppress(FileExistsError):
+        link.symlink_to(raw, target_is_directory=True)
+    return root
+
+
+def _offline(kind: type[Any]) -> type[Any]:
+    return type(f"Offline{kind.__name__}", (kind,), {"download": _refuse_download})
+
+
+def _refuse_download(dataset: object) -> NoReturn:
+    raise InputError(
+        CACHE_VARIABLE,
+        rule="must lead to the raw files through the link that was made in it",
+        got=f"{getattr(dataset, 'raw_dir', 'a folder')} without some of them",
+        fix="Delete that part of the cache and load again; the network is used only with download=True.",
+    )
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """PyG prints its progress, uses a function that torch calls old, and changes the warning filters."""
+    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+        warnings.filterwarnings("ignore", r"`torch\.jit\.script` is deprecated", DeprecationWarning)
+        yield
+
+
+def _check_published(facts: DatasetFacts, graph: PublishedGraph) -> None:
+    published = (facts.num_nodes, facts.num_features, facts.num_classes)
+    found = (*graph.features.shape, int(graph.labels.max()) + 1)
+    if found != published:
+        raise InputError(
+            "folder",
+            rule=f"must hold {facts.title} as published, with nodes, features and classes {published}",
+            got=found,
+            fix=f"Take the files from {facts.source}.",
+        )

@@ -1,0 +1,270 @@
+"""The edges file -> private edges, batch by batch. No message holds an id, a row or a count from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from gcon.edges.edge_list import EdgeHygiene, EdgeList, private_edges, public_edges
+from gcon.edges.store_format import SUFFIX
+from gcon.files.array_files import TooLargeError
+from gcon.files.edge_arrays import scan_arrays
+from gcon.files.edge_problems import edge_problem
+from gcon.files.file_problems import (
+    TABLES,
+    Problem,
+    file_problem,
+    raise_problems,
+    repeated_columns,
+    require_readers,
+)
+from gcon.files.node_ids import NodeIds, NumberLookup, as_node_ids
+from gcon.files.store_files import is_store, open_store, store_chunks, store_problems
+from gcon.files.table_files import column_types, read_errors, table_batches
+from gcon.privacy.boundary import Private
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SUFFIXES = (*TABLES, ".npz", SUFFIX)
+Chunks = list[NDArray[Any]]
+RowsOf = Callable[["pl.Series"], tuple[NDArray[Any], set[str]]]
+
+
+def read_edges(
+    path: str | Path,
+    *,
+    ids: NodeIds | Sequence[object] | NDArray[Any],
+    source_column: str = "source",
+    target_column: str = "target",
+    header: bool = True,
+    ignore_columns: Sequence[str] = (),
+) -> tuple[Private[EdgeList], Private[EdgeHygiene]]:
+    """Read private edges from CSV, TSV, Parquet, .npz or an edge store, all of them into memory, but not the whole table.
+
+    Args:
+        path: the file; its ending decides the format. An .npz holds `edge_index` (2 x k row numbers of the nodes
+            file, from 0) or a sparse matrix as scipy saves it, whose values count as present or absent. An edge store
+            (.csr) is a folder that `gcon data convert` wrote; to leave it on disk, see `gcon.edges.stored`.
+        ids: the node ids in row order, from `read_nodes`. If they are numbers, the ids of this file are read as
+            whole numbers; if they are strings, as strings.
+        source_column: the column with one end of each edge.
+        target_column: the column with the other end.
+        header: whether a text file starts with column names; without, it has exactly two columns.
+        ignore_columns: further columns to leave out; any other further column is refused.
+
+    Raises:
+        InputError: the file breaks the format; says what kinds of problems there are.
+        MissingExtraError: polars or pyarrow is not installed.
+
+    Privacy:
+        Reads the edges; the result is wrapped. Errors name kinds of problems, columns of a real header and nothing
+        else from the file.
+    """
+    if is_store(Path(path)):
+        store = open_store(Path(path), ids=as_node_ids(ids))
+        wrapped = Private(store.load(), "edges of a simple undirected graph")
+        return wrapped, Private(store.hygiene, "counts of cleaned edges")
+    columns = {"source_column": source_column, "target_column": target_column}
+    return private_edges(*_read(path, ids, header=header, ignore_columns=ignore_columns, **columns))
+
+
+def read_public_edges(
+    path: str | Path,
+    *,
+    ids: NodeIds | Sequence[object] | NDArray[Any],
+    source_column: str = "source",
+    target_column: str = "target",
+    header: bool = True,
+    ignore_columns: Sequence[str] = (),
+) -> EdgeList:
+    """Read edges that the caller declares public, for access='public-graph'.
+
+    Args: those of `read_edges`.
+
+    Privacy:
+        Nothing is promised about these edges.
+    """
+    if is_store(Path(path)):
+        return open_store(Path(path), ids=as_node_ids(ids)).load()
+    columns = {"source_column": source_column, "target_column": target_column}
+    return public_edges(*_read(path, ids, header=header, ignore_columns=ignore_columns, **columns))
+
+
+def scan_edges(
+    path: Path,
+    *,
+    ids: NodeIds | None,
+    source_column: str = "source",
+    target_column: str = "target",
+    header: bool = True,
+    ignore_columns: Sequence[str] = (),
+) -> tuple[Chunks, list[Problem]]:
+    """The ends as rows of the nodes file (bare and private!), and all problems; no chunks if there are any.
+
+    Without ids the format alone is checked. A store is checked to its last byte, and gives no chunks.
+    """
+    problems: list[Problem] = []
+    if is_store(path):
+        return [], store_problems(path, ids=ids)
+    columns = (source_column, target_column)
+    chunks = list(edge_chunks(path, problems, ids=ids, columns=columns, header=header, ignore_columns=ignore_columns))
+    return ([] if problems else chunks), problems
+
+
+def edge_chunks(
+    path: Path,
+    problems: list[Problem],
+    *,
+    ids: NodeIds | None,
+    columns: tuple[str, str],
+    header: bool = True,
+    ignore_columns: Sequence[str] = (),
+) -> Iterator[NDArray[Any]]:
+    """The ends as rows of the nodes file (bare and private!), 2 x k at a time.
+
+    After a problem reading goes on to find the other kinds, but gives no more chunks. All problems are in the list once
+    the last chunk was taken; with any, the chunks before are worth nothing.
+    """
+    if is_store(path):
+        yield from store_chunks(path, ids=ids)
+        return
+    wrong = file_problem(path, "edges", suffixes=SUFFIXES)
+    if wrong is not None:
+        problems.append(wrong)
+    elif path.suffix.lower() == ".npz":
+        chunks, found = scan_arrays(path, ids=ids, ignored=ignore_columns)
+        problems += found
+        yield from chunks
+    else:
+        names, found = _columns(path, columns, header=header, ignored=ignore_columns)
+        problems += found
+        if not found:
+            kinds: set[str] = set()
+            yield from _scan(path, names, kinds, header=header, ids=ids)
+            problems += [edge_problem(path, kind) for kind in sorted(kinds)]
+
+
+def _columns(
+    path: Path, wanted: tuple[str, str], *, header: bool, ignored: Sequence[str]
+) -> tuple[list[str], list[Problem]]:
+    """The names of the two id columns in the file, or what is wrong with its columns."""
+    types = _types(path, header=header)
+    if types is None:
+        return [], [edge_problem(path, "unreadable")]
+    found = [name for name, _ in types]
+    if header or path.suffix.lower() == ".parquet":
+        # The first line of a text file is only known to be a header if both names are in it.
+        missing = [name for name in dict.fromkeys(wanted) if name not in found]
+        if missing or wanted[0] == wanted[1]:
+            return [], [edge_problem(path, "columns", names=missing or [wanted[0]])]
+        names = list(wanted)
+        told = {
+            "repeated": repeated_columns(found),
+            "further": [name for name in found if name not in (*wanted, *ignored)],
+            "ignored": [name for name in ignored if name not in found],
+        }
+        problems = [edge_problem(path, kind, names=listed) for kind, listed in told.items() if listed]
+    else:
+        names = found
+        problems = [] if len(names) == 2 and not ignored else [edge_problem(path, "two columns")]
+    if not problems and not all(kind in ("numbers", "strings") for name, kind in types if name in names):
+        problems = [edge_problem(path, "type")]
+    return names, problems
+
+
+def _types(path: Path, *, header: bool) -> list[tuple[str, str]] | None:
+    """Columns of the file; None if it cannot be read. What the reader says may hold ids, so it is dropped."""
+    try:
+        return column_types(path, header=header)
+    except read_errors():
+        return None
+
+
+def _scan(
+    path: Path, names: list[str], kinds: set[str], *, header: bool, ids: NodeIds | None
+) -> Iterator[NDArray[Any]]:
+    """Rows of all ends, batch by batch; adds the kinds of problems to the set."""
+    rows = None if ids is None else _rows_of(ids)
+    try:
+        for batch in table_batches(path, names, header=header):
+            ends = []
+            for name in names:
+                column, lost = _absent(batch[name])
+                if lost.any():
+                    kinds.add("missing")
+                if rows is not None:
+                    found, wrong = rows(column.filter(~lost) if lost.any() else column)
+                    kinds.update(wrong)
+                    ends.append(found)
+            if rows is not None and not kinds:
+                yield np.stack(ends)
+    except TooLargeError:
+        kinds.add("unpacked")
+    except read_errors():  # what the reader says may hold ids: only the kind is kept
+        kinds.add("unreadable")
+
+
+def _absent(column: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """The column (categories as strings), and where it is null or empty."""
+    import polars as pl
+
+    if not column.dtype.is_integer():
+        column = column.cast(pl.String)
+        return column, column.fill_null("") == ""
+    return column, column.is_null()
+
+
+def _rows_of(ids: NodeIds) -> RowsOf:
+    """From ids without gaps to rows (-1 or left out where that fails), with the kinds of problems."""
+    import polars as pl
+
+    if ids.numbers is not None:
+        return partial(_rows_of_numbers, NumberLookup(ids.numbers))
+    return partial(_rows_of_strings, pl.DataFrame({"id": ids.strings, "row": np.arange(len(ids), dtype=np.int32)}))
+
+
+def _rows_of_numbers(lookup: NumberLookup, column: pl.Series) -> tuple[NDArray[Any], set[str]]:
+    import polars as pl
+
+    numbers = column.cast(pl.Int64, strict=False)
+    found = lookup.rows(numbers.drop_nulls().to_numpy())
+    kinds = {"number": numbers.null_count() > 0, "unknown": bool((found < 0).any())}
+    return found, {kind for kind, occurs in kinds.items() if occurs}
+
+
+def _rows_of_strings(known: pl.DataFrame, column: pl.Series) -> tuple[NDArray[Any], set[str]]:
+    import polars as pl
+
+    text = column.cast(pl.String).alias("id").to_frame()
+    found = text.join(known, on="id", how="left", maintain_order="left")["row"]
+    return found.fill_null(-1).to_numpy(), {"unknown"} if found.null_count() else set()
+
+
+def _read(path: str | Path, ids: NodeIds | Sequence[object] | NDArray[Any], **options: Any) -> tuple[torch.Tensor, int]:
+    """The edge_index (bare and private!) and the number of nodes."""
+    require_readers()
+    known = as_node_ids(ids)
+    chunks, problems = scan_edges(Path(path), ids=known, **options)
+    if problems:
+        raise_problems(problems)
+    return _joined(chunks), len(known)
+
+
+def _joined(chunks: Chunks) -> torch.Tensor:
+    """One 2 x k matrix; every chunk is let go once it is copied."""
+    dtype = np.int32 if all(chunk.dtype == np.int32 for chunk in chunks) else np.int64
+    index = np.empty((2, sum(chunk.shape[1] for chunk in chunks)), dtype=dtype)
+    start = 0
+    chunks.reverse()
+    while chunks:
+        chunk = chunks.pop()
+        index[:, start : start + chunk.shape[1]] = chunk
+        start += chunk.shape[1]
+    return torch.from_numpy(index)

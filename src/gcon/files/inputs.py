@@ -1,0 +1,242 @@
+"""What users pass to the estimator -> public features, public nodes, private edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gcon.edges.edge_list import EdgeList, public_edges
+from gcon.edges.graph import PrivateGraph, PublicGraph, private_graph
+from gcon.errors import InputError
+from gcon.files.edges import as_edge_index
+from gcon.nodes import PublicNodes, check_features
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """A graph as loose parts, before it is checked: what PyG's Data, networkx and plain arrays have in common."""
+
+    features: Any
+    labels: Any = None
+    edges: Any = None
+    train_mask: Any = None
+    validation_mask: Any = None
+    test_mask: Any = None
+
+
+def read_columns(data: Any, **given: Any) -> Columns:
+    """Take features, labels, edges and masks from whatever was passed; named arguments win."""
+    given = {name: value for name, value in given.items() if value is not None}
+    if isinstance(data, PrivateGraph | PublicGraph):
+        raise InputError("X", rule="is a graph already", got=type(data).__name__, fix="Pass it on as it is.")
+    if hasattr(data, "edge_index"):
+        found = {
+            "features": getattr(data, "x", None),
+            "labels": getattr(data, "y", None),
+            "edges": getattr(data, "adj_t", None) if data.edge_index is None else data.edge_index,
+            "train_mask": getattr(data, "train_mask", None),
+            "validation_mask": getattr(data, "val_mask", None),
+            "test_mask": getattr(data, "test_mask", None),
+        }
+    elif hasattr(data, "number_of_nodes") and hasattr(data, "nodes"):
+        found = _networkx_columns(data)
+    else:
+        found = {"features": data}
+    if found.get("features") is None:
+        raise InputError("features", rule="are needed", got="none", fix="PyG: data.x; networkx: node attribute 'x'.")
+    return Columns(**{**found, **given})
+
+
+def as_features(features: Any) -> Tensor:
+    """A dense matrix of finite floating-point numbers from a tensor, array, data frame or scipy sparse matrix."""
+    dense = _as_tensor(features.toarray() if hasattr(features, "toarray") else features)
+    if dense is None or dense.is_complex():
+        raise InputError(
+            "features",
+            rule="must be a matrix of real numbers, one row a node",
+            got=type(features).__name__ if dense is None else str(dense.dtype),
+            fix="Turn every column into numbers.",
+        )
+    dense = dense if dense.is_floating_point() else dense.to(torch.float32)
+    check_features(dense)
+    return dense
+
+
+def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> PrivateGraph:
+    """Check the parts and join them; edges become private here.
+
+    Args:
+        columns: the loose parts. Without a training mask every node counts as labelled.
+        classes: the class list; by default the labels that occur among the training nodes.
+        name: the owner's name for the data.
+    """
+    features = as_features(columns.features)
+    num_nodes = int(features.shape[0])
+    train = as_mask(columns.train_mask, "train_mask", num_nodes, default=True)
+    validation = as_mask(columns.validation_mask, "validation_mask", num_nodes, default=False)
+    test = as_mask(columns.test_mask, "test_mask", num_nodes, default=False)
+    labels = as_labels(columns.labels, num_nodes)
+    names = _class_names(labels[train.numpy()], classes)
+    numbers = class_numbers(labels, names)
+    used = train | validation | test
+    if bool(train.any()):
+        _check_known(labels, names, used & (numbers < 0))
+    nodes = PublicNodes(
+        features=features,
+        labels=numbers.masked_fill(~used, -1),
+        num_classes=len(names),
+        train_mask=train,
+        validation_mask=validation,
+        test_mask=test,
+        class_names=tuple(names),
+    )
+    return private_graph(nodes, as_edge_index(columns.edges, num_nodes=num_nodes), name=name)
+
+
+def public_graph(data: Any, edges: Any = None) -> PublicGraph:
+    """Declare that the edges of a graph are public, for access='public-graph'.
+
+    Args:
+        data: features (array, tensor), or PyG's Data, or a networkx graph with node attribute `x`.
+        edges: edges in any supported form, unless `data` has them.
+
+    Privacy:
+        Nothing is promised about these edges.
+    """
+    columns = read_columns(data, edges=edges)
+    features = as_features(columns.features)
+    if isinstance(columns.edges, EdgeList):
+        return PublicGraph(features, columns.edges)
+    index = as_edge_index(columns.edges, num_nodes=int(features.shape[0]))
+    return PublicGraph(features, public_edges(index, int(features.shape[0])))
+
+
+def as_mask(mask: Any, name: str, num_nodes: int, *, default: bool) -> Tensor:
+    """One boolean a node; `default` everywhere if there is no mask."""
+    if mask is None:
+        return torch.full((num_nodes,), default)
+    result = _as_tensor(mask)
+    if result is None or result.dtype != torch.bool or tuple(result.shape) != (num_nodes,):
+        raise InputError(
+            name,
+            rule=f"must hold one boolean a node ({num_nodes})",
+            got=type(mask).__name__ if result is None else f"{result.dtype} of shape {tuple(result.shape)}",
+            fix="Pass a boolean vector; choose one column if there are several splits.",
+        )
+    return result
+
+
+def as_labels(labels: Any, num_nodes: int) -> NDArray[Any]:
+    """One label a node: numbers, strings or whatever names the classes; a single column is taken as a vector."""
+    if labels is None:
+        raise InputError(
+            "y",
+            rule="labels are needed",
+            got="none (this estimator requires y to be passed, but the target y is None)",
+            fix="Pass y, or data.y, or node attributes 'y'.",
+        )
+    found: NDArray[Any] = labels.detach().cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
+    if found.shape not in ((num_nodes,), (num_nodes, 1)):
+        raise InputError(
+            "y", rule=f"must hold one label a node ({num_nodes})", got=f"shape {found.shape}", fix="Pass a vector."
+        )
+    return found.reshape(num_nodes)
+
+
+def class_numbers(labels: NDArray[Any], names: Sequence[object]) -> Tensor:
+    """The place of every label in the class list; -1 where it is not in the list."""
+    place = {name: number for number, name in enumerate(names)}
+    return torch.tensor([place.get(label, -1) for label in labels.tolist()], dtype=torch.int64)
+
+
+def plain_settings(given: dict[str, Any]) -> dict[str, Any]:
+    """The estimator's parameters as Python's own numbers: a search over settings passes NumPy's."""
+    return {
+        name: value.tolist() if isinstance(value, np.ndarray | np.generic) else value for name, value in given.items()
+    }
+
+
+def _class_names(labelled: NDArray[Any], classes: Any) -> list[object]:
+    if classes is not None:
+        names: list[object] = np.asarray(classes).tolist()
+        if len(set(names)) != len(names):
+            raise InputError("classes", rule="must differ", got=names, fix="Name every class once.")
+        return names
+    if labelled.dtype.kind == "f" and not (np.isfinite(labelled).all() and (labelled == np.round(labelled)).all()):
+        raise InputError(
+            "y",
+            rule="must name classes",
+            got="fractions or NaN (Unknown label type: continuous)",
+            fix="Pass whole numbers or strings; keep nodes without a label out of the masks.",
+        )
+    try:
+        found: list[object] = np.unique(labelled).tolist()
+    except TypeError as error:
+        kinds = sorted({type(label).__name__ for label in labelled.tolist()})
+        raise InputError("y", rule="must be of one kind", got=kinds, fix="Pass numbers or strings.") from error
+    return found
+
+
+def _check_known(labels: NDArray[Any], names: list[object], wrong: Tensor) -> None:
+    if bool(wrong.any()):
+        row = int(wrong.nonzero()[0])
+        raise InputError(
+            "y",
+            rule=f"labels must lie in the class list {names[:20]}",
+            got=f"{labels[row : row + 1].tolist()[0]!r} in row {row}",
+            fix="Pass classes=[...], or label a training node of that class, or take the node out of the masks.",
+        )
+
+
+def _as_tensor(values: Any) -> Tensor | None:
+    """A dense tensor that may share memory with what was passed (nothing here writes to it); None if not numbers."""
+    if isinstance(values, Tensor):
+        return values.detach().cpu().to_dense()
+    try:
+        return torch.from_numpy(np.require(values, requirements=["C", "W"]))
+    except (TypeError, ValueError):
+        return None
+
+
+def _networkx_columns(graph: Any) -> dict[str, Any]:
+    try:
+        # Rows in the order of the names: the graph's own order may be that in which edges were added, which is private.
+        names = sorted(graph.nodes)
+    except TypeError:
+        names = []
+    if not names:
+        raise InputError(
+            "X",
+            rule="node names must be of one kind that can be sorted",
+            got="other names",
+            fix="Use numbers or strings.",
+        )
+    attributes = [graph.nodes[node] for node in names]
+    if not attributes or any("x" not in entry for entry in attributes):
+        raise InputError("features", rule="every node needs an attribute 'x'", got="nodes without it", fix="Add it.")
+    position = {node: row for row, node in enumerate(names)}
+    ends = [(position[first], position[second]) for first, second in graph.edges()]
+    labelled = [entry.get("y") is not None for entry in attributes]
+    return {
+        "features": [entry["x"] for entry in attributes],
+        "labels": np.array([entry.get("y") for entry in attributes], dtype=None if all(labelled) else object),
+        "edges": torch.tensor(ends, dtype=torch.int64).reshape(-1, 2).T,
+        **_networkx_masks([entry.get("split") for entry in attributes], np.array(labelled)),
+    }
+
+
+def _networkx_masks(splits: list[Any], labelled: NDArray[np.bool_]) -> dict[str, Any]:
+    """Masks from the attribute `split`; where no node has it, every labelled node is for training."""
+    if not any(splits):
+        return {"train_mask": None if labelled.all() else labelled}
+    known = {"train": "train_mask", "val": "validation_mask", "validation": "validation_mask", "test": "test_mask"}
+    unknown = [split for split in splits if split and split not in known]
+    if unknown:
+        raise InputError("split", rule=f"must be one of {list(known)}", got=repr(unknown[0]), fix="Or leave it out.")
+    return {mask: np.array([known.get(split) == mask for split in splits]) for mask in set(known.values())}

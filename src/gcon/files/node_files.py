@@ -1,0 +1,297 @@
+"""The nodes file -> ids and public nodes. All problems are reported at once, with their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gcon.errors import InputError
+from gcon.files.file_problems import (
+    TABLES,
+    Problem,
+    file_problem,
+    listed,
+    raise_problems,
+    repeated_columns,
+    require_readers,
+    shortened,
+)
+from gcon.files.node_columns import has_label, label_text, node_problem, read_ids, read_labels, read_splits
+from gcon.files.node_features import LIST_COLUMN, features_of_arrays, features_of_table
+from gcon.files.node_ids import NodeIds
+from gcon.files.table_files import UNFIT, column_types, read_errors, table_batches
+from gcon.nodes import PublicNodes
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTable:
+    """What the nodes file says: the ids in row order, and the public nodes.
+
+    Privacy:
+        Everything here is public.
+    """
+
+    ids: NodeIds
+    nodes: PublicNodes
+
+
+@dataclass(frozen=True, eq=False)
+class NodeReading:
+    """A table if all went well; the ids as soon as they are good; all problems."""
+
+    table: NodeTable | None
+    ids: NodeIds | None
+    problems: list[Problem]
+
+
+def read_nodes(
+    path: str | Path,
+    *,
+    id_column: str = "id",
+    label_column: str = "label",
+    split_column: str = "split",
+    features_path: str | Path | None = None,
+    num_classes: int | None = None,
+    classes: Sequence[object] | None = None,
+    ignore_columns: Sequence[str] = (),
+) -> NodeTable:
+    """Read public nodes from CSV, TSV or Parquet.
+
+    Args:
+        path: the file; its ending decides the format.
+        id_column: whole numbers or strings, each once.
+        label_column: numbers or strings; may be empty. A label on a row whose split is empty is never read.
+        split_column: train, val, test or empty. Without this column every row with a label is a training node.
+        features_path: an .npz or .npy with one row a node; by default the features are the further columns, or the
+            list column `features`.
+        num_classes: the classes are 0 to this number, less one; at least 2.
+        classes: the class list; by default the labels that occur among the training nodes.
+        ignore_columns: further columns that are no features.
+
+    Raises:
+        InputError: the file breaks the format; lists everything that is wrong, with rows counted from 1 below the
+            header.
+        MissingExtraError: polars or pyarrow is not installed.
+
+    Privacy:
+        Everything in this file is public; errors may show it.
+    """
+    require_readers()
+    reading = inspect_nodes(
+        Path(path),
+        id_column=id_column,
+        label_column=label_column,
+        split_column=split_column,
+        features_path=None if features_path is None else Path(features_path),
+        classes=class_list(num_classes, classes),
+        ignore_columns=ignore_columns,
+    )
+    if reading.table is None:
+        raise_problems(reading.problems)
+    return reading.table
+
+
+def read_node_features(
+    path: str | Path,
+    *,
+    id_column: str = "id",
+    label_column: str = "label",
+    split_column: str = "split",
+    features_path: str | Path | None = None,
+    ignore_columns: Sequence[str] = (),
+) -> tuple[NodeIds, Tensor]:
+    """Read ids and features alone, for prediction: labels and splits may be missing, and are not read.
+
+    Args: those of `read_nodes`.
+
+    Privacy:
+        Everything in this file is public; errors may show it.
+    """
+    require_readers()
+    path = Path(path)
+    frame, problems = _frame(path, wanted=(id_column,), plain=(id_column,), ignored=ignore_columns)
+    if frame is None:
+        raise_problems(problems)
+    ids, problems = read_ids(path, frame[id_column])
+    rest = frame.drop(id_column, label_column, split_column, *ignore_columns, strict=False)
+    beside = None if features_path is None else Path(features_path)
+    features, found = _features(path, rest, beside, height=frame.height)
+    if problems or found or ids is None or features is None:
+        raise_problems(problems + found)
+    return ids, features
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RawNodes:
+    """What the nodes file holds, for writing it again: also labels that no split uses.
+
+    Attributes:
+        ids: in row order.
+        texts: the columns label and split, those that there are.
+        features: n x k, 32-bit or 64-bit.
+        feature_names: the names of the columns; empty if the features are a list or an array beside the file.
+    """
+
+    ids: NodeIds
+    texts: dict[str, pl.Series]
+    features: NDArray[Any]
+    feature_names: list[str]
+
+
+def read_raw_nodes(path: Path, *, features_path: Path | None = None) -> RawNodes:
+    """Read the nodes file as it stands; labels and splits may be missing.
+
+    Privacy:
+        Everything in this file is public; errors may show it.
+    """
+    import polars as pl
+
+    frame, problems = _frame(path, wanted=("id",), plain=("id", "label", "split"), ignored=())
+    if frame is None:
+        raise_problems(problems)
+    ids, problems = read_ids(path, frame["id"])
+    texts = {}
+    if "label" in frame.columns:
+        texts["label"] = label_text(frame["label"])
+    if "split" in frame.columns:
+        problems += read_splits(path, frame["split"], np.zeros(frame.height, dtype=bool))[1]
+        texts["split"] = frame["split"].cast(pl.String, strict=False)
+    rest = frame.drop("id", "label", "split", strict=False)
+    features, found = _features(path, rest, features_path, height=frame.height)
+    if problems or found or ids is None or features is None:
+        raise_problems(problems + found)
+    named = features_path is None and rest.columns != [LIST_COLUMN]
+    return RawNodes(ids=ids, texts=texts, features=features.numpy(), feature_names=rest.columns if named else [])
+
+
+def class_list(num_classes: int | None, classes: Sequence[object] | None) -> Sequence[object] | None:
+    """The class list that two alternative arguments ask for; None to take it from the training labels."""
+    if num_classes is None and classes is None:
+        return None
+    whole = isinstance(num_classes, int) and not isinstance(num_classes, bool) and num_classes >= 2
+    if classes is None and whole:
+        return range(num_classes or 0)
+    if num_classes is None and classes is not None and len({str(name) for name in classes}) == len(classes) >= 2:
+        return classes
+    raise InputError(
+        "num_classes, classes",
+        rule="pass a whole number from 2, or a list of at least two different names, or neither",
+        got=f"{num_classes!r} and {classes!r}",
+        fix="Leave one of them out.",
+    )
+
+
+def inspect_nodes(
+    path: Path,
+    *,
+    id_column: str = "id",
+    label_column: str = "label",
+    split_column: str = "split",
+    features_path: Path | None = None,
+    classes: Sequence[object] | None = None,
+    ignore_columns: Sequence[str] = (),
+) -> NodeReading:
+    """Read the nodes file as far as it goes."""
+    plain = (id_column, label_column, split_column)
+    frame, problems = _frame(path, wanted=plain[:2], plain=plain, ignored=ignore_columns)
+    if frame is None:
+        return NodeReading(None, None, problems)
+    ids, problems = read_ids(path, frame[id_column])
+    split = frame[split_column] if split_column in frame.columns else None
+    masks, found = read_splits(path, split, has_label(frame[label_column]))
+    problems += found
+    labels, class_names, found = read_labels(path, frame[label_column], masks, classes=classes)
+    problems += found
+    rest = frame.drop(id_column, label_column, split_column, *ignore_columns, strict=False)
+    features, found = _features(path, rest, features_path, height=frame.height)
+    problems += found
+    if problems or ids is None or features is None:
+        return NodeReading(None, ids, problems)
+    nodes = PublicNodes(
+        features=features,
+        labels=torch.from_numpy(labels),
+        num_classes=len(class_names),
+        train_mask=torch.from_numpy(masks["train"].copy()),
+        validation_mask=torch.from_numpy(masks["validation"].copy()),
+        test_mask=torch.from_numpy(masks["test"].copy()),
+        class_names=tuple(class_names),
+    )
+    return NodeReading(NodeTable(ids, nodes), ids, [])
+
+
+def _frame(
+    path: Path, *, wanted: Sequence[str], plain: Sequence[str], ignored: Sequence[str]
+) -> tuple[pl.DataFrame | None, list[Problem]]:
+    """The whole table, if it can be read and has the columns that are needed; those that are plain hold no lists."""
+    wrong = file_problem(path, "nodes", suffixes=TABLES)
+    if wrong is not None:
+        return None, [wrong]
+    try:
+        types = column_types(path)
+        unfit = [
+            (name, kind)
+            for name, kind in types
+            if (kind.startswith(UNFIT) and name not in ignored) or (name in plain and "list<" in kind)
+        ]
+        if unfit:
+            return None, [_unfit_problem(path, *each) for each in unfit]
+        names = [name for name, _ in types]
+        repeated = repeated_columns(names)
+        frame = None if repeated else _whole(path, [name for name, kind in types if not kind.startswith(UNFIT)])
+    except read_errors() as error:
+        got = (str(error).splitlines() or ["an error"])[0]
+        return None, [node_problem(path, "must be readable", got, "Write the file again, in UTF-8.")]
+    if frame is None:
+        got = f"{listed(repeated)} more than once"
+        return None, [node_problem(path, "every column needs a name of its own", got, "Rename or drop one of them.")]
+    problems = _column_problems(path, names, wanted=wanted, ignored=ignored)
+    if not frame.height:
+        problems.append(node_problem(path, "needs at least one node", "no rows", "Add the nodes."))
+    return (None, problems) if problems else (frame, [])
+
+
+def _unfit_problem(path: Path, name: str, kind: str) -> Problem:
+    rule = f"column {shortened(repr(name), 80)}: must hold numbers or words, or be the lists of features"
+    return node_problem(path, rule, f"type {kind.removeprefix(UNFIT)}", "Convert it, or name it in ignore_columns.")
+
+
+def _features(
+    path: Path, rest: pl.DataFrame, features_path: Path | None, *, height: int
+) -> tuple[Tensor | None, list[Problem]]:
+    """Features from the columns that are left, or from an array beside the table."""
+    if features_path is None:
+        return features_of_table(path, rest)
+    features, problems = features_of_arrays(features_path, height)
+    if rest.width:
+        got = listed(rest.columns)
+        rule, fix = "may hold no features beside features_path", "Drop them, or name them in ignore_columns."
+        problems.append(node_problem(path, rule, got, fix))
+    return features, problems
+
+
+def _column_problems(
+    path: Path, names: Sequence[str], *, wanted: Sequence[str], ignored: Sequence[str]
+) -> list[Problem]:
+    problems = []
+    missing = [name for name in (*wanted, *ignored) if name not in names]
+    if missing:
+        got = f"no {listed(missing)} among {listed(names)}"
+        problems.append(node_problem(path, "needs the columns that are named", got, "Rename them, or name others."))
+    return problems
+
+
+def _whole(path: Path, names: list[str]) -> pl.DataFrame:
+    import polars as pl
+
+    batches = list(table_batches(path, names))
+    return pl.concat(batches) if batches else pl.DataFrame({name: [] for name in names})

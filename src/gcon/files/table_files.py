@@ -1,0 +1,191 @@
+"""CSV, TSV and Parquet, batch by batch. The ending of the name decides; nothing is guessed.
+
+pyarrow reads, polars computes. On damaged files the readers of polars 2.1 may end the process, write numbers from the
+file to standard error, or (`collect_batches`) end early as if the file were shorter; pyarrow raises.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from gcon.files.array_files import ROOM, TooLargeError, check_room
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+BATCH = 1_000_000
+BLOCK = 2**24
+MOST_COLUMNS = 100_000
+LONGEST_WORD = 2**16  # bytes
+FEW = 1024
+UNFIT = "unfit "  # how a type's name begins if a column is never read: polars or pyarrow may end the process over it
+
+
+def column_types(path: Path, *, header: bool = True) -> list[tuple[str, str]]:
+    """Names of the columns, and what they hold: "numbers" (whole), "strings" or another type's name.
+
+    Text has strings; without a header its columns are called "0", "1", ...
+
+    Raises:
+        Exception: whatever the reader says about a damaged file. It may hold content: drop it for private files.
+    """
+    import pyarrow.parquet  # type: ignore[import-untyped]
+
+    if path.suffix.lower() != ".parquet":
+        first, _ = _first_line(path)
+        _check_columns(len(first))
+        return [(name if header else str(place), "strings") for place, name in enumerate(first)]
+    with pyarrow.parquet.ParquetFile(path) as file:
+        _check_columns(file.metadata.num_columns)
+        return [(field.name, _kind(field.type)) for field in file.schema_arrow]
+
+
+def _kind(dtype: Any) -> str:
+    import pyarrow
+
+    value = _plain(dtype)
+    if pyarrow.types.is_integer(dtype):
+        return "numbers"
+    if _is_text(value):
+        return "strings"
+    listing = (
+        pyarrow.types.is_list(dtype) or pyarrow.types.is_large_list(dtype) or pyarrow.types.is_fixed_size_list(dtype)
+    )
+    inner = dtype.value_type if listing else value
+    plain = pyarrow.types.is_primitive(inner) and not pyarrow.types.is_duration(inner)
+    plain = plain or pyarrow.types.is_decimal128(inner)
+    return str(dtype) if plain or _is_text(inner) or pyarrow.types.is_null(inner) else f"{UNFIT}{dtype}"
+
+
+def _is_text(dtype: Any) -> bool:
+    import pyarrow
+
+    texts = (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_string_view)
+    return any(is_text(dtype) for is_text in texts)
+
+
+def _check_columns(count: int) -> None:
+    if count > MOST_COLUMNS:
+        raise TooLargeError(f"{count} columns where {MOST_COLUMNS} are read at most; keep features in an .npy")
+
+
+def table_batches(path: Path, columns: Sequence[str], *, header: bool = True) -> Iterator[pl.DataFrame]:
+    """The table in pieces of bounded size; an empty text field is null.
+
+    Raises:
+        Exception: see `column_types`.
+    """
+    import polars as pl
+
+    batches = _parquet_batches if path.suffix.lower() == ".parquet" else _text_batches
+    size = 0
+    for batch in batches(path, list(columns), header):
+        # polars takes offsets, UTF-8 and the metadata of fields on trust, so it gets checked arrays under our names.
+        batch.validate(full=True)
+        size += sum(_bytes_of(column) for column in batch.columns)
+        check_room(path, size)
+        yield pl.DataFrame([cast(pl.Series, pl.from_arrow(batch.column(name))).alias(name) for name in columns])
+
+
+def _bytes_of(column: Any) -> int:
+    """The size of a column, with words that are stored once counted as often as they occur."""
+    import pyarrow
+    import pyarrow.compute  # type: ignore[import-untyped]
+
+    if not (pyarrow.types.is_dictionary(column.type) and _is_text(column.type.value_type)):
+        return int(column.nbytes)
+    lengths = pyarrow.compute.binary_length(column.dictionary).cast(pyarrow.int64())
+    return int(pyarrow.compute.sum(lengths.take(column.indices)).as_py() or 0)
+
+
+def read_errors() -> tuple[type[BaseException], ...]:
+    """What reading a damaged file may raise; a panic of polars is no `Exception`."""
+    import polars as pl
+
+    return (Exception, pl.exceptions.PanicException)
+
+
+def _parquet_batches(path: Path, columns: list[str], header: bool) -> Iterator[Any]:
+    import pyarrow.parquet
+
+    rows = _rows_at_once(path, columns)
+    # Not buffered ahead: pyarrow would keep all that it has read until the end, so that the whole file would be in memory.
+    with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
+        left = file.metadata.num_rows
+        check_room(path, left * len(columns) * 4)
+        if file.metadata.num_row_groups:
+            for batch in file.iter_batches(batch_size=rows, columns=columns):
+                left -= batch.num_rows
+                yield batch
+        if left:
+            raise EOFError("The file holds another number of rows than it says.")
+
+
+def _rows_at_once(path: Path, columns: list[str]) -> int:
+    """How many rows may be read at once. A word that is stored once and repeated in every row could fill any memory.
+
+    Looks at the first row of each group, which brings the stored words along. Not at the metadata of column chunks: where
+    those are damaged, pyarrow 26 ends the process.
+    """
+    import pyarrow.compute
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetFile(path) as file:
+        texts = [field.name for field in file.schema_arrow if field.name in columns and _is_text(_plain(field.type))]
+    longest, rows = 1, BATCH
+    with pyarrow.parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False) as file:
+        for group in range(file.metadata.num_row_groups if texts else 0):
+            try:
+                peek = next(file.iter_batches(1, row_groups=[group], columns=texts))
+            except Exception:  # damaged, as the reading itself will tell, or words written as differences
+                rows = FEW
+                continue
+            lengths = [pyarrow.compute.max(pyarrow.compute.binary_length(each.dictionary)) for each in peek.columns]
+            longest = max(longest, *(each.as_py() or 1 for each in lengths))
+    if longest > LONGEST_WORD:
+        raise TooLargeError(f"a word of {longest} bytes where {LONGEST_WORD} are read at most")
+    return max(FEW, min(rows, ROOM // 8 // longest))
+
+
+def _plain(dtype: Any) -> Any:
+    import pyarrow
+
+    return dtype.value_type if pyarrow.types.is_dictionary(dtype) else dtype
+
+
+def _text_batches(path: Path, columns: list[str], header: bool) -> Iterator[Any]:
+    import pyarrow
+    import pyarrow.csv  # type: ignore[import-untyped]
+
+    first, more = _first_line(path)
+    if header and not more:
+        return
+    reader = pyarrow.csv.open_csv(
+        path,
+        read_options=pyarrow.csv.ReadOptions(
+            block_size=BLOCK, column_names=None if header else [str(place) for place in range(len(first))]
+        ),
+        parse_options=pyarrow.csv.ParseOptions(
+            delimiter=SEPARATORS[path.suffix.lower()], newlines_in_values=True, ignore_empty_lines=False
+        ),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(columns, pyarrow.string()),
+            include_columns=columns,
+            null_values=[""],
+            strings_can_be_null=True,
+        ),
+    )
+    with reader:
+        yield from reader
+
+
+def _first_line(path: Path) -> tuple[list[str], bool]:
+    """The fields of the first line, and whether anything follows it."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        lines = csv.reader(file, delimiter=SEPARATORS[path.suffix.lower()])
+        first = next(lines, [])
+        return first, next(lines, None) is not None

@@ -1,0 +1,129 @@
+"""Synthetic graphs -> files, written whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gcon.errors import InputError
+from gcon.files.file_problems import TABLES, require_polars
+from gcon.files.node_features import LIST_COLUMN
+from gcon.files.node_ids import NodeIds, as_node_ids
+from gcon.files.table_files import SEPARATORS
+from gcon.files.table_writer import placed_whole
+from gcon.nodes import PublicNodes
+
+if TYPE_CHECKING:
+    import polars as pl
+
+ROW_GROUP = 1_000_000
+
+
+def write_nodes(
+    path: str | Path, nodes: PublicNodes, *, ids: NodeIds | Sequence[object] | NDArray[Any] | None = None
+) -> None:
+    """Write public nodes: id, label, split and the features (columns in text files, a list column in Parquet).
+
+    Args:
+        path: ends in .csv, .tsv or .parquet; an existing file is replaced.
+        nodes: the nodes. A label of -1 is written as empty.
+        ids: what to call the nodes; by default 0, 1, 2, ...
+
+    Privacy:
+        Everything here is public.
+    """
+    require_polars()
+    import polars as pl
+
+    target = checked_target(path)
+    names = _ids(ids, nodes.num_nodes)
+    split = np.full(nodes.num_nodes, "", dtype=object)
+    for word, mask in (("train", nodes.train_mask), ("val", nodes.validation_mask), ("test", nodes.test_mask)):
+        split[mask.numpy()] = word
+    labels = [None if label < 0 else nodes.class_names[label] for label in nodes.labels.tolist()]
+    frame = pl.DataFrame(
+        {"id": names.tolist(), "label": labels, "split": pl.Series(split.tolist(), dtype=pl.String).replace("", None)}
+    )
+    features = nodes.features.numpy()
+    if target.suffix.lower() == ".parquet":
+        frame = frame.with_columns(pl.Series(LIST_COLUMN, features).cast(pl.List(pl.Series(features[:1, 0]).dtype)))
+    else:
+        frame = frame.with_columns(pl.Series(f"x{place}", features[:, place]) for place in range(features.shape[1]))
+    _write(frame, target)
+
+
+def write_edges(
+    path: str | Path,
+    edge_index: Tensor,
+    *,
+    num_nodes: int,
+    ids: NodeIds | Sequence[object] | NDArray[Any] | None = None,
+) -> None:
+    """Write edges that are nobody's: columns source and target.
+
+    Args:
+        path: ends in .csv, .tsv or .parquet; an existing file is replaced.
+        edge_index: 2 x k row numbers in [0, num_nodes).
+        num_nodes: the number of nodes.
+        ids: what the nodes are called; by default 0, 1, 2, ...
+
+    Privacy:
+        Takes a bare `edge_index`, which is public: synthetic edges, made from a seed. Private edges come wrapped and
+        cannot be written.
+    """
+    require_polars()
+    import polars as pl
+
+    target = checked_target(path)
+    names = _ids(ids, num_nodes)
+    ends = edge_index.numpy()
+    if ends.ndim != 2 or ends.shape[0] != 2 or (ends.size and not 0 <= ends.min() <= ends.max() < num_nodes):
+        rule = "must be a 2 x k matrix of row numbers below num_nodes"
+        raise InputError("edge_index", rule=rule, got=f"shape {ends.shape}", fix="Pass a PyG edge_index.")
+    called = pl.Series(names.tolist() if names.numbers is None else names.numbers)
+    _write(pl.DataFrame({"source": called.gather(ends[0]), "target": called.gather(ends[1])}), target)
+
+
+def write_frame(path: str | Path, frame: pl.DataFrame, *, owner_only: bool = False) -> None:
+    """Write any table in the format of the file's ending, whole or not at all.
+
+    Args:
+        path: where to; an existing file is replaced, with its permissions.
+        frame: the table.
+        owner_only: nobody but the file's owner may read it (mode 0600); otherwise the system's usual permissions.
+    """
+    _write(frame, checked_target(path), owner_only=owner_only)
+
+
+def _write(frame: pl.DataFrame, target: Path, *, owner_only: bool = False) -> None:
+    suffix = target.suffix.lower()
+    with placed_whole(target, owner_only=owner_only) as file:
+        if suffix == ".parquet":
+            frame.write_parquet(file, row_group_size=ROW_GROUP)
+        else:
+            frame.write_csv(file, separator=SEPARATORS[suffix])
+
+
+def checked_target(path: str | Path, parameter: str = "path") -> Path:
+    """The path, if a table can be written there; worth asking before anything is computed or recorded."""
+    target = Path(path)
+    if target.suffix.lower() not in TABLES:
+        rule = f"must end in {', '.join(TABLES)}"
+        raise InputError(parameter, rule=rule, got=repr(target.suffix), fix="The ending decides the format.")
+    if not target.parent.is_dir():
+        raise InputError(parameter, rule="the folder must exist", got=str(target.parent), fix="Make it first.")
+    if target.is_dir():
+        raise InputError(parameter, rule="must be a file", got=f"the folder {target}", fix="Choose another name.")
+    return target
+
+
+def _ids(ids: NodeIds | Sequence[object] | NDArray[Any] | None, num_nodes: int) -> NodeIds:
+    names = NodeIds(numbers=np.arange(num_nodes)) if ids is None else as_node_ids(ids)
+    if len(names) != num_nodes:
+        raise InputError("ids", rule=f"must name all {num_nodes} nodes", got=f"{len(names)} ids", fix="One a node.")
+    return names

@@ -1,1 +1,0 @@
-"""Public nodes, edge lists, splits and their checks."""

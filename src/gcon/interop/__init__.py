@@ -1,1 +1,0 @@
-"""Other libraries' graphs -> public nodes and private edges."""

@@ -1,0 +1,1 @@
+"""Everything that needs no edge: encoder, edge-free ensemble, student, calibration."""

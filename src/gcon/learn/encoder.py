@@ -1,0 +1,152 @@
+"""The edge-free encoder as a record: public weights, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from gcon.errors import InputError
+from gcon.learn.unit_rows import no_longer, unit_rows
+from gcon.nodes import BATCH_ROWS, light_slices, mean_row, row_slices
+
+_BATCH_ROWS = BATCH_ROWS
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Encoder:
+    """A trained two-layer perceptron, or a linear head on embeddings that the user brings.
+
+    Attributes:
+        hidden_weight, hidden_bias: the first layer; None if the features are embeddings already.
+        head_weight, head_bias: the classification layer, for probabilities and pseudo-labels.
+        unit_input: whether feature rows are scaled to length 1 first.
+        centre: the public mean of the hidden rows, subtracted before they are scaled; None to leave it out.
+
+    Privacy:
+        Trained on features and labels alone, so it may be published.
+    """
+
+    hidden_weight: Tensor | None
+    hidden_bias: Tensor | None
+    head_weight: Tensor
+    head_bias: Tensor
+    unit_input: bool
+    centre: Tensor | None
+
+    @property
+    def num_features(self) -> int:
+        """The width that features must have."""
+        first = self.head_weight if self.hidden_weight is None else self.hidden_weight
+        return int(first.shape[0])
+
+    def on(self, device: str) -> Encoder:
+        """The same encoder with its weights on a device: batches of rows go there, and results come back to the processor."""
+        return replace(
+            self,
+            hidden_weight=None if self.hidden_weight is None else self.hidden_weight.to(device),
+            hidden_bias=None if self.hidden_bias is None else self.hidden_bias.to(device),
+            head_weight=self.head_weight.to(device),
+            head_bias=self.head_bias.to(device),
+            centre=None if self.centre is None else self.centre.to(device),
+        )
+
+    def hidden(self, features: Tensor) -> Tensor:
+        """The hidden layer: ReLU(x W1 + b1), or the features themselves if they are embeddings."""
+        return self._together(features, self._hidden)
+
+    def encode(self, features: Tensor, *, dtype: torch.dtype = torch.float64) -> Tensor:
+        """Encoded features: hidden rows, centred, scaled to length 1 (never above).
+
+        Args:
+            features: n x k, in memory or in a file; read a batch of rows at a time.
+            dtype: float64, or float32 for half the memory: numbers are rounded towards zero, so that no row is longer.
+        """
+        if dtype not in (torch.float64, torch.float32):
+            raise InputError("dtype", rule="must be torch.float64 or torch.float32", got=dtype, fix="Use float64.")
+        return self._together(features, lambda batch: no_longer(unit_rows(self._hidden(batch), self.centre), dtype))
+
+    def probabilities(self, features: Tensor) -> Tensor:
+        """Class probabilities from features alone."""
+        return self._together(features, self._probabilities)
+
+    def classes(self, features: Tensor) -> Tensor:
+        """The most probable classes from features alone."""
+        return self._together(features, lambda batch: self._probabilities(batch).argmax(dim=1))
+
+    def mean_hidden(self, features: Tensor) -> Tensor:
+        """The mean hidden row, float64."""
+        self.check_width(features)
+        slices = row_slices(len(features), _BATCH_ROWS)
+        return mean_row(self._hidden(self._checked_batch(features[rows])) for rows in slices).cpu()
+
+    def head(self, hidden: Tensor) -> Tensor:
+        """Class scores of hidden rows."""
+        return hidden.to(self.head_weight.dtype) @ self.head_weight + self.head_bias
+
+    def check(self, features: Tensor) -> None:
+        """Raise `InputError` for features that cannot be encoded."""
+        self.check_width(features)
+        for rows in light_slices(tuple(features.shape)):
+            _check_finite(features[rows])
+
+    def check_width(self, features: Tensor) -> None:
+        """Raise `InputError` for features of another width; reads none of them."""
+        if features.dim() != 2 or features.shape[1] != self.num_features:
+            width = features.shape[1] if features.dim() == 2 else "no matrix"
+            raise InputError(
+                "features",
+                rule=f"must have the {self.num_features} columns that the encoder was trained on",
+                got=width,
+                fix="Pass the same features in the same order as in training.",
+            )
+
+    def _hidden(self, features: Tensor) -> Tensor:
+        rows = scaled_input(features, unit=self.unit_input)
+        if self.hidden_weight is None or self.hidden_bias is None:
+            return rows
+        return torch.relu(rows @ self.hidden_weight + self.hidden_bias)
+
+    def _probabilities(self, features: Tensor) -> Tensor:
+        return torch.softmax(self.head(self._hidden(features)), dim=1)
+
+    def _checked_batch(self, features: Tensor) -> Tensor:
+        """Rows that can be encoded, where the weights are."""
+        _check_finite(features)
+        return features.to(self.head_weight.device)
+
+    def _together(self, features: Tensor, work: Callable[[Tensor], Tensor]) -> Tensor:
+        """What a function of a batch gives for all rows, in one tensor."""
+        self.check_width(features)
+        if len(features) <= _BATCH_ROWS:
+            return work(self._checked_batch(features)).cpu()
+        results: Tensor | None = None
+        for rows in row_slices(len(features), _BATCH_ROWS):
+            found = work(self._checked_batch(features[rows]))
+            if results is None:
+                results = torch.empty((len(features), *found.shape[1:]), dtype=found.dtype)
+            results[rows] = found.cpu()
+        assert results is not None
+        return results
+
+
+def scaled_input(features: Tensor, *, unit: bool) -> Tensor:
+    """Features as float32, rows scaled to length 1 if wanted (zero rows stay zero)."""
+    rows = features.to(torch.float32)
+    if not unit:
+        return rows
+    norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+    scaled: Tensor = rows / norms.masked_fill(norms == 0, 1.0)
+    return scaled
+
+
+def _check_finite(features: Tensor) -> None:
+    if not bool(torch.isfinite(features.to(torch.float32)).all()):
+        raise InputError(
+            "features",
+            rule="must be finite in single precision",
+            got="NaN or more than 3e38",
+            fix="Scale them down.",
+        )

@@ -1,1 +1,0 @@
-"""Convex losses with proven derivative bounds."""

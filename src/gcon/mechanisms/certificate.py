@@ -1,0 +1,39 @@
+"""The certificate: the gradient, recomputed by plain code that shares only the loss's derivative with the solver.
+
+Theorem 1 is about the exact minimiser. A weight matrix whose gradient norm is at most tau lies within tau / ridge of it
+(strong convexity), which the plan has paid for. The norm that is compared with tau includes a bound on the rounding
+errors of this very computation.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gcon.mechanisms.certificate_terms import ROW_BLOCK, rounding_allowance
+from gcon.mechanisms.losses import ConvexLoss
+
+
+def certified_gradient_norm(
+    weights: Tensor, *, aggregates: Tensor, targets: Tensor, loss: ConvexLoss, ridge: float, noise: Tensor
+) -> float:
+    """An upper bound on the Frobenius norm of the objective's gradient at `weights` (c x d).
+
+    Privacy:
+        The norm depends on private values. It is compared with the public tolerance and never shown.
+    """
+    num_rows, width = aggregates.shape
+    total = torch.zeros_like(weights)
+    for start in range(0, num_rows, ROW_BLOCK):
+        rows = aggregates[start : start + ROW_BLOCK]
+        total += loss.slope(rows @ weights.T, targets[start : start + ROW_BLOCK]).T @ rows
+    gradient = total / num_rows + ridge * weights + noise / num_rows
+    rounding = rounding_allowance(
+        num_rows=num_rows,
+        num_features=width,
+        loss=loss,
+        weight_size=float(torch.linalg.vector_norm(weights)),
+        ridge=ridge,
+        noise_size=float(torch.linalg.vector_norm(noise)),
+    )
+    return float(torch.linalg.vector_norm(gradient)) + rounding

@@ -1,0 +1,106 @@
+"""Edge moments, F' A F: which directions of public features neighbours agree in (docs/proofs/edge-moments.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import final
+
+import torch
+from torch import Tensor
+
+from gcon.edges.kernels.multiply import neighbour_totals
+from gcon.edges.source import Edges, RowBlock
+from gcon.errors import InputError
+from gcon.mechanisms.exact_products import LEFT_BITS, ExactTotal, Precise, exact_products, left_numbers
+from gcon.mechanisms.public_rows import MOST_NODES, NODE_BITS, check_nodes, checked_rows, longest_rows
+from gcon.mechanisms.statistic import Statistic
+from gcon.privacy.proven import proven
+
+_SUM_BITS = LEFT_BITS + NODE_BITS  # of a sum over neighbours
+# Of an entry: two float64 numbers hold it up to 2^-106, and products of float64 numbers are below.
+_LAST_ROUNDING = 2.0**-105
+
+
+@proven("edge-moments")
+@final
+class EdgeMoments(Statistic):
+    """The symmetric d x d matrix F' A F, the sum over edges {u, v} of f_u f_v' + f_v f_u'.
+
+    The rows are rounded to fixed point, 22 bits an entry, and summed as whole numbers: exactly, in any order.
+    A constant column of F has the entry constant^2 * 2|E|: a count of edges as part of the moments.
+
+    Args:
+        rows: F, n x d: public, or computed from what was released before.
+        device: where to multiply.
+
+    Example:
+        >>> from gcon.edges.edge_list import public_edges
+        >>> path = public_edges(torch.tensor([[0, 1], [1, 2]]), 3)
+        >>> EdgeMoments(torch.ones(3, 1)).of(path)
+        tensor([[4.]], dtype=torch.float64)
+
+    Privacy:
+        One edge moves it by sqrt(2 |f_u|^2 |f_v|^2 + 2 (f_u' f_v)^2) <= 2 |f_u| |f_v|, at most twice the product of the
+        lengths of the two longest rows: attained if these are parallel.
+    """
+
+    def __init__(self, rows: Tensor, *, device: str = "cpu") -> None:
+        given = checked_rows("rows", rows)
+        if len(given) > MOST_NODES:
+            raise InputError(
+                "rows",
+                rule=f"must be at most {MOST_NODES:,}: sums over so many nodes are exact",
+                got=f"{len(given):,} rows",
+                fix="Take a sample of the nodes.",
+            )
+        self._device = device
+        self._whole, self._units = left_numbers(given)
+        first, second = longest_rows(self._whole.to(torch.float64) * self._units)
+        if second == 0 and longest_rows(given)[1] > 0:
+            raise InputError(
+                "rows",
+                rule="must hold two rows of comparable length, or one row only",
+                got="rows that vanish in fixed point beside the longest",
+                fix="Scale the rows, or set tiny ones to 0.",
+            )
+        # Of the size of the whole matrix either bound holds on all graphs.
+        sums, pairs = self._whole.abs().sum(dim=0) * self._units, len(given) * (len(given) - 1)
+        self._rounding = _LAST_ROUNDING * min(float(sums @ sums), pairs * first * second)
+        self._sensitivity = 2 * first * second + 2 * self._rounding
+
+    @property
+    def name(self) -> str:
+        """What it is."""
+        return "edge moments"
+
+    @property
+    def sensitivity(self) -> float:
+        """Twice the product of the lengths of the two longest rows, and the last rounding on both sides."""
+        return self._sensitivity
+
+    @property
+    def rounding(self) -> float:
+        """Of one step alone: the exact sums, whole numbers of any size, become two float64 numbers each."""
+        return self._rounding
+
+    @property
+    def symmetric(self) -> bool:
+        """The moments are symmetric."""
+        return True
+
+    def public_record(self) -> Mapping[str, object]:
+        """The number of columns, and the bits of an entry in fixed point."""
+        return {"columns": self._whole.shape[1], "bits": LEFT_BITS}
+
+    def precisely(self, edges: Edges) -> Precise:
+        """F' A F, one pass over the edges."""
+        check_nodes(edges, self._whole)
+        total = ExactTotal()
+        for products in edges.map_blocks(_moments, self._whole.to(self._device)):
+            total.add(products)
+        return total.times(self._units, self._units)
+
+
+def _moments(block: RowBlock, whole: Tensor) -> list[Tensor]:
+    """What the nodes of a block add to F' A F."""
+    return exact_products(whole[block.nodes], neighbour_totals(block, whole), right_bits=_SUM_BITS)

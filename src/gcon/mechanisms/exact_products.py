@@ -1,0 +1,111 @@
+"""Sums of products of whole numbers, L' R over all nodes, without rounding (docs/proofs/fixed-point-walks.md, 4).
+
+The right numbers are cut into pieces so short that float64 holds every partial sum of a product with them; those products run on
+any device and in any order. Their sums are kept as whole numbers of any size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gcon.edges.fixed_point import WholeRows, units_below
+
+LEFT_BITS = 22  # of the left numbers
+_ROW_BITS = 13  # so many rows are multiplied at a time
+_PIECE_BITS = 52 - LEFT_BITS - _ROW_BITS
+ROWS_AT_ONCE = 2**20
+_BEFORE_OVERFLOW = 2**10  # sums of at most 2^51 that whole numbers of 64 bits hold for certain
+
+
+@dataclass(frozen=True, eq=False)
+class Precise:
+    """A matrix of numbers with more digits than float64 has: value + rest, value being the nearest float64."""
+
+    value: Tensor
+    rest: Tensor
+
+
+def in_float64(value: Tensor) -> Precise:
+    """A matrix that float64 holds as it is."""
+    return Precise(value, torch.zeros((), dtype=torch.float64).expand(value.shape))
+
+
+def exact_products(left: Tensor, right: Tensor, *, right_bits: int) -> list[Tensor]:
+    """L' R in pieces: one int64 matrix a piece of R, the lowest first; piece p counts 2^(17 p).
+
+    Args:
+        left: r x a whole numbers up to 2^22, any type; at most 2^20 rows.
+        right: r x b whole numbers up to 2^right_bits, any type.
+        right_bits: at most 53, as float64 holds; public, so that the number of pieces tells nothing.
+    """
+    if len(left) > ROWS_AT_ONCE or right_bits > 53:
+        raise ValueError("Products are exact for at most 2^20 rows at a time, of at most 53 bits.")
+    num_pieces = -(-(right_bits + 1) // _PIECE_BITS)  # the last is then at most 2^16, like what the others leave
+    one, rest = left.to(torch.float64), right.to(torch.float64)
+    pieces = []
+    for _ in range(num_pieces - 1):
+        high = (rest * 2.0**-_PIECE_BITS).round_()
+        pieces.append(_products(one, rest - high * 2.0**_PIECE_BITS).cpu())
+        rest = high
+    return [*pieces, _products(one, rest).cpu()]
+
+
+def _products(left: Tensor, right: Tensor) -> Tensor:
+    """L' R as int64: short stretches of rows in float64, where nothing rounds, and their sum in whole numbers."""
+    stretch = 2**_ROW_BITS
+    whole = len(left) // stretch * stretch
+    ones, others = (each[:whole].reshape(-1, stretch, each.shape[1]) for each in (left, right))
+    total = torch.bmm(ones.transpose(1, 2), others).to(torch.int64).sum(dim=0)
+    return total + (left[whole:].T @ right[whole:]).to(torch.int64)
+
+
+class ExactTotal:
+    """The sum of many such products."""
+
+    def __init__(self) -> None:
+        self._pending: list[Tensor] = []
+        self._count = 0
+        self._total: Any = 0  # then a matrix of Python's numbers
+
+    def add(self, pieces: list[Tensor]) -> None:
+        """Add the products of some rows (at most 2^20)."""
+        self._pending = [old + new for old, new in zip(self._pending, pieces, strict=True)] if self._pending else pieces
+        self._count += 1
+        if self._count == _BEFORE_OVERFLOW // (ROWS_AT_ONCE >> _ROW_BITS):
+            self._settle()
+
+    def _settle(self) -> None:
+        for place, piece in enumerate(self._pending):
+            self._total = self._total + (piece.numpy().astype(object) << (_PIECE_BITS * place))
+        self._pending, self._count = [], 0
+
+    def times(self, left_units: Tensor, right_units: Tensor, *, parts: int = 1) -> Precise:
+        """The sum times the units of both sides, powers of two, over a number of parts: both numbers rounded to nearest."""
+        self._settle()
+        shape = (len(left_units), len(right_units))
+        whole = np.broadcast_to(np.asarray(self._total, dtype=object), shape).ravel()
+        value = np.array([number / parts for number in whole], dtype=np.float64).reshape(shape)
+        missing = [Fraction(number, parts) - Fraction(near) for number, near in zip(whole, value.flat, strict=True)]
+        rest = np.array([float(number) for number in missing], dtype=np.float64).reshape(shape)
+        units = left_units[:, None] * right_units
+        return Precise(torch.from_numpy(value) * units, torch.from_numpy(rest) * units)
+
+
+def left_numbers(rows: Tensor) -> WholeRows:
+    """Every column as whole multiples of its unit, up to 2^22 (int32), and the units: powers of two.
+
+    Columns so much smaller than the largest that products of their units would approach the end of float64 vanish.
+
+    Example:
+        >>> left_numbers(torch.tensor([[1.0], [0.25]], dtype=torch.float64)).numbers
+        tensor([[2097152],
+                [ 524288]], dtype=torch.int32)
+    """
+    units = units_below(rows, LEFT_BITS)
+    return WholeRows((rows / units).round_().to(torch.int32).contiguous(), units)

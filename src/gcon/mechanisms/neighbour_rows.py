@@ -1,0 +1,75 @@
+"""Sums of public rows over every node's neighbours, A B: one noisy row a node (docs/proofs/edge-moments.md, 3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import final
+
+import torch
+from torch import Tensor
+
+from gcon.edges.kernels.multiply import neighbour_totals
+from gcon.edges.source import Edges, RowBlock
+from gcon.mechanisms.exact_products import Precise, in_float64
+from gcon.mechanisms.public_rows import check_nodes, checked_rows, fixed_point, longest_rows
+from gcon.mechanisms.statistic import Statistic
+from gcon.privacy.proven import proven
+
+_BITS = 52  # of a column's sum, in fixed point
+
+
+@proven("edge-moments")
+@final
+class NeighbourRows(Statistic):
+    """The n x d matrix A B; row i is the sum of the rows of i's neighbours, exactly: the rows are rounded to fixed point.
+
+    Args:
+        rows: B, n x d: public, or computed from what was released before.
+        device: where to add.
+
+    Example:
+        >>> round(NeighbourRows(torch.eye(3)).sensitivity, 6)
+        1.414214
+
+    Privacy:
+        One edge {u, v} moves row u by b_v and row v by b_u, together sqrt(|b_u|^2 + |b_v|^2): at most the root of the sum
+        of squares of the two longest rows, attained by an edge between them.
+    """
+
+    def __init__(self, rows: Tensor, *, device: str = "cpu") -> None:
+        whole, self._units = fixed_point(checked_rows("rows", rows), _BITS)
+        self._whole, self._device = whole.to(torch.int64).contiguous(), device
+        # A single node has no edge: nothing can change.
+        self._sensitivity = math.hypot(*longest_rows(whole * self._units)) * (1 + 1e-15) if len(whole) > 1 else 0.0
+
+    @property
+    def name(self) -> str:
+        """What it is."""
+        return "neighbour rows"
+
+    @property
+    def sensitivity(self) -> float:
+        """sqrt(r_1^2 + r_2^2) for the two longest rows, at most sqrt(2) r."""
+        return self._sensitivity
+
+    @property
+    def rounding(self) -> float:
+        """None: sums of fixed-point numbers are exact."""
+        return 0.0
+
+    def public_record(self) -> Mapping[str, object]:
+        """The number of columns, and the bits of their sums in fixed point."""
+        return {"columns": self._whole.shape[1], "bits": _BITS}
+
+    def precisely(self, edges: Edges) -> Precise:
+        """A B, exactly."""
+        check_nodes(edges, self._whole)
+        whole = self._whole.to(self._device)
+        sums = torch.empty(whole.shape, dtype=torch.float64, device=whole.device)
+        edges.fill(sums, _sums, whole)
+        return in_float64(sums.cpu() * self._units)
+
+
+def _sums(block: RowBlock, whole: Tensor, *, out: Tensor) -> None:
+    out.copy_(neighbour_totals(block, whole))

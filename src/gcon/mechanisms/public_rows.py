@@ -1,0 +1,121 @@
+"""Public rows that statistics are made of: checked, copied, and measured without rounding down."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gcon.edges.fixed_point import STEP_ERROR
+from gcon.edges.source import Edges
+from gcon.errors import InputError, PlanMismatchError
+
+ALLOWANCE = 1e-9  # relative; covers the rounding of lengths
+NODE_BITS = 28
+MOST_NODES = 2**NODE_BITS  # a sum of so many entries of 22 bits has 50
+_SMALLEST, _LARGEST = 1e-50, 1e50  # squares and products of entries in between stay far from the ends of float64
+_SMALLEST_COLUMN = 200  # its sum is at least 2^-200 of the largest, or counts as that
+_SHORT = 1e-100  # rows that are shorter, relative to the longest, are measured at their own scale
+
+
+def checked_rows(parameter: str, rows: Tensor, *, as_they_are: bool = False) -> Tensor:
+    """A float64 copy of an n x d matrix of finite numbers of sensible size; everything else raises.
+
+    Args:
+        parameter: the name for errors.
+        rows: the matrix.
+        as_they_are: copy single precision as such, and where they are: for matrices as large as memory allows.
+
+    Privacy:
+        Reads public rows only.
+    """
+    if rows.dim() != 2 or rows.is_complex():
+        raise InputError(
+            parameter,
+            rule="must be a real matrix, one row a node",
+            got="another shape or type",
+            fix="Pass n x d numbers.",
+        )
+    keep = as_they_are and rows.dtype in (torch.float32, torch.float64)
+    copy = rows.detach().clone() if keep else rows.detach().to("cpu", torch.float64, copy=True)
+    size = largest_entry(copy)
+    if not (size == 0 or _SMALLEST <= size <= _LARGEST):
+        raise InputError(
+            parameter,
+            rule=f"must hold finite numbers, the largest between {_SMALLEST:g} and {_LARGEST:g}",
+            got="others",
+            fix="Replace missing values, and scale the rows.",
+        )
+    return copy
+
+
+def longest_rows(rows: Tensor) -> tuple[float, float]:
+    """The lengths of the longest and the second longest row, never rounded down; 0 for rows of zeros, or without a row.
+
+    An edge joins two *different* nodes, so products of two rows are bounded by these two lengths. A length of 0 means
+    that no edge matters: squares of a short row beside a long one must not vanish.
+
+    Example:
+        >>> longest_rows(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
+        (5.000000005, 0.0)
+    """
+    rows = rows.to(torch.float64)
+    size = largest_entry(rows)
+    if size == 0:
+        return 0.0, 0.0
+    largest = rows.abs().amax(dim=1)
+    scales = torch.where((largest > 0) & (largest < _SHORT * size), largest, size)
+    lengths = torch.linalg.vector_norm(rows / scales[:, None], dim=1) * scales
+    longest = [float(length) * (1 + ALLOWANCE) for length in lengths.topk(min(2, len(lengths))).values]
+    return (longest[0], longest[1]) if len(longest) == 2 else (longest[0], 0.0)
+
+
+def fixed_point(rows: Tensor, bits: int) -> tuple[Tensor, Tensor]:
+    """Every column as whole multiples of its unit, and the units: powers of two for which column sums are below 2^bits.
+
+    Sums of such whole numbers, with weights 0 and 1 in any order, are whole numbers; with at most 52 bits float64 holds
+    them all, and nothing is rounded. Rounding to the nearest unit can lengthen a column by half a unit a row.
+
+    Args:
+        rows: n x d, checked.
+        bits: at most 52.
+
+    Example:
+        >>> fixed_point(torch.tensor([[1.0], [0.3]], dtype=torch.float64), 4)
+        (tensor([[8.],
+                [2.]], dtype=torch.float64), tensor([0.1250], dtype=torch.float64))
+    """
+    if not rows.numel():
+        return rows, rows.new_ones(rows.shape[1])
+    _, exponents = torch.frexp(rows.abs().sum(dim=0))  # sums are below 2^exponent
+    # Columns that are so much smaller than the largest vanish: products of their units must stay far from the end of float64.
+    exponents = exponents.clamp(min=int(exponents.max()) - _SMALLEST_COLUMN)
+    units = torch.ldexp(torch.ones_like(exponents, dtype=torch.float64), exponents - bits)
+    return (rows / units).round_(), units
+
+
+def rounding_of_walks(weights: Tensor, units: Tensor, *, steps: float) -> float:
+    """What rounding can change in weights' W, in Frobenius norm, for a walk W in whole numbers.
+
+    A step rounds an entry by at most 4 units of its column; errors of earlier steps are averaged with the rest. The sum over the
+    nodes is exact.
+
+    Args:
+        weights: n x d, public.
+        units: of the columns of the walk.
+        steps: so many steps' worth of rounding.
+    """
+    if not weights.numel():
+        return 0.0
+    sums = torch.linalg.vector_norm(weights.abs().sum(dim=0))
+    return 1.01 * STEP_ERROR * steps * float(sums * torch.linalg.vector_norm(units))
+
+
+def largest_entry(rows: Tensor) -> float:
+    """The largest absolute entry; 0 without one."""
+    return float(torch.maximum(rows.max(), -rows.min())) if rows.numel() else 0.0
+
+
+def check_nodes(edges: Edges, rows: Tensor) -> None:
+    """Refuse a graph on another node set (the number of nodes is public)."""
+    if edges.num_nodes != len(rows):
+        raise PlanMismatchError("A statistic needs one row for every node of the graph.")

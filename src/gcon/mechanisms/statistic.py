@@ -1,0 +1,79 @@
+"""A statistic: a named matrix computed from private edges, with the proven bound on what one edge can change in it.
+
+A statistic alone releases nothing. `gcon.mechanisms.gaussian_release` adds the noise that its sensitivity asks for, behind
+the gate `release_statistic`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from gcon.edges.source import Edges
+from gcon.mechanisms.exact_products import Precise
+from gcon.privacy.boundary import Private
+
+
+class Statistic(ABC):
+    """One private matrix.
+
+    The public parts (features, targets, settings) are given at construction, copied, and fixed from then on; so is the
+    sensitivity. The edges are an argument of `of` alone.
+
+    Privacy:
+        Only the classes listed in `proven.py` may be released: a sensitivity without a proof is refused.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What it is, for ledger and receipt."""
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> float:
+        """The Frobenius norm of the change that one undirected edge can cause in what `precisely` returns, at most.
+
+        From public numbers alone: a bound for real numbers, plus `rounding` on both sides. Exactly 0 only if no edge is
+        read or rows are identically zero, never because a product of small numbers vanished.
+        """
+
+    @property
+    @abstractmethod
+    def rounding(self) -> float:
+        """The Frobenius distance of what `precisely` returns from the real-number value, at most, whatever the edges are.
+
+        From public numbers alone (docs/proofs/exact-noise.md, 3). 0: arithmetic is exact, in any order.
+        """
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the matrix is symmetric; its noise is then too."""
+        return False
+
+    @property
+    def edge_free(self) -> Tensor | None:
+        """True where an entry cannot depend on any edge (broadcasts to the value); None: nowhere. It gets no noise."""
+        return None
+
+    @abstractmethod
+    def public_record(self) -> Mapping[str, object]:
+        """Its settings as public numbers and words."""
+
+    @abstractmethod
+    def precisely(self, edges: Edges) -> Precise:
+        """The value with all its digits. Called inside a gate only: the result is as private as the edges."""
+
+    def of(self, edges: Edges) -> Tensor:
+        """The value, float64: as private as the edges."""
+        return self.precisely(edges).value
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedEdges:
+    """Private edges as they are. One edge is one undirected pair; that is all the bound there is."""
+
+    value: Private[Edges]

@@ -1,0 +1,165 @@
+"""Theorem 1 of the paper, one function per line, in the order in which the paper computes them.
+
+Nothing here can see a graph: every argument is a public number. The corrections of the paper's edge cases are in the
+docstrings of the lines that they touch; the proof is in docs/proofs/objective-perturbation.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from scipy.special import gammaincc, gammainccinv
+
+from gcon.errors import InputError
+from gcon.mechanisms.losses import ConvexLoss
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveShape:
+    """The public numbers that Theorem 1 is about.
+
+    Attributes:
+        epsilon: the budget of the exact minimiser, in (0, infinity].
+        delta: in (0, 1).
+        noise_share: omega in (0, 1), the least share of epsilon that goes to the noise.
+        num_features: d, the total width of the aggregates.
+        num_labelled: n_1, the number of rows in the loss.
+        edge_influence: Psi, a proven bound on the sum of all row changes that one edge can cause.
+        loss: gives c, c_1, c_2, c_3.
+    """
+
+    epsilon: float
+    delta: float
+    noise_share: float
+    num_features: int
+    num_labelled: int
+    edge_influence: float
+    loss: ConvexLoss
+
+    @property
+    def needs_noise(self) -> bool:
+        """False if nothing depends on edges (Psi = 0) or no promise is asked for (infinite epsilon)."""
+        return self.edge_influence > 0 and math.isfinite(self.epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TheoremOne:
+    """The values of Theorem 1. `noise_rate` is infinite where no noise is needed."""
+
+    edge_influence: float
+    noise_radius_quantile: float
+    ridge: float
+    weight_norm_bound: float
+    jacobian_epsilon: float
+    extra_ridge: float
+    noise_rate: float
+
+
+def noise_radius_quantile(shape: ObjectiveShape) -> float:
+    """c_sf: the upper delta/c quantile of the Erlang(d, 1) law, rounded up until its tail is covered.
+
+    The last factor makes room for the rounding allowance on the noise rate (`NoisePlan.noise_rate`).
+    """
+    tail = shape.delta / shape.loss.num_classes
+    quantile = float(gammainccinv(shape.num_features, tail))
+    while float(gammaincc(shape.num_features, quantile)) > tail * (1 + 1e-13):
+        quantile *= 1 + 2**-50
+    return quantile * (1 + 2e-12)
+
+
+def ridge_floor(shape: ObjectiveShape, quantile: float) -> float:
+    """C c_2 Psi c_sf / (n_1 omega eps): below it the weight norm has no bound."""
+    if not shape.needs_noise:
+        return 0.0
+    loss = shape.loss
+    return (
+        loss.num_classes
+        * loss.curvature_bound
+        * shape.edge_influence
+        * quantile
+        / (shape.num_labelled * shape.noise_share * shape.epsilon)
+    )
+
+
+def ridge_after_floor(ridge: float, floor: float, margin: float | None) -> float:
+    """Lambda = max(Lambda, floor + xi). By default xi = floor: a tiny xi destroys the model (c_theta ~ 1/xi)."""
+    return max(ridge, floor + (floor if margin is None else margin)) if floor > 0 else ridge
+
+
+def weight_norm_bound(shape: ObjectiveShape, quantile: float, ridge: float) -> float:
+    """c_theta: every column of the minimiser is at most this long, but for a probability of delta."""
+    loss, pull = shape.loss, shape.num_labelled * shape.noise_share * shape.epsilon
+    if not shape.needs_noise:
+        return loss.slope_bound / ridge
+    push = loss.num_classes * shape.edge_influence * quantile
+    room = pull * ridge - push * loss.curvature_bound
+    if room <= 0:
+        raise InputError(
+            "margin",
+            rule="must lift the ridge above the floor of Theorem 1 by more than rounding",
+            got="a margin that is lost in rounding",
+            fix="Leave margin out: the floor is then doubled.",
+        )
+    # A little more than the bound: the noise is a little more than asked for too, and a noise share near 1 leaves no slack.
+    return (pull * loss.slope_bound + push * loss.slope_bound) / room * (1 + 1e-12)
+
+
+def jacobian_epsilon(shape: ObjectiveShape, weight_bound: float, ridge: float) -> float:
+    """eps_Lambda = c d log(1 + (2 c_2 + c_3 c_theta) Psi / (d n_1 Lambda)): what the change of variables costs."""
+    return (
+        shape.loss.num_classes
+        * shape.num_features
+        * math.log1p(_curvature_change(shape, weight_bound) / (shape.num_features * shape.num_labelled * ridge))
+    )
+
+
+def extra_ridge(shape: ObjectiveShape, weight_bound: float, jacobian: float, ridge: float) -> float:
+    """Lambda': 0 if the Jacobian fits into (1 - omega) eps, else the ridge that makes it fit (then always > 0)."""
+    if not shape.needs_noise or jacobian <= (1 - shape.noise_share) * shape.epsilon:
+        return 0.0
+    needed = (
+        shape.loss.num_classes
+        * _curvature_change(shape, weight_bound)
+        / (shape.num_labelled * (1 - shape.noise_share) * shape.epsilon)
+    )
+    return max(0.0, needed - ridge)
+
+
+def noise_rate(shape: ObjectiveShape, weight_bound: float, jacobian: float) -> float:
+    """Beta = max(eps - eps_Lambda, omega eps) / (c (c_1 + c_2 c_theta) Psi); infinite where no noise is needed."""
+    if not shape.needs_noise:
+        return math.inf
+    loss = shape.loss
+    left = max(shape.epsilon - jacobian, shape.noise_share * shape.epsilon)
+    shift = (loss.slope_bound + loss.curvature_bound * weight_bound) * shape.edge_influence
+    return left / (loss.num_classes * shift)
+
+
+def _curvature_change(shape: ObjectiveShape, weight_bound: float) -> float:
+    """(2 c_2 + c_3 c_theta) Psi: bounds the nuclear norm of what one edge changes in the data's Hessian."""
+    loss = shape.loss
+    return (2 * loss.curvature_bound + loss.curvature_slope_bound * weight_bound) * shape.edge_influence
+
+
+def theorem_one(shape: ObjectiveShape, *, ridge: float, margin: float | None = None) -> TheoremOne:
+    """All values of Theorem 1.
+
+    Args:
+        shape: the public numbers.
+        ridge: Lambda > 0 as asked for; the floor may raise it.
+        margin: xi > 0, what is added to the floor; None means the floor itself.
+    """
+    quantile = noise_radius_quantile(shape)
+    ridge = ridge_after_floor(ridge, ridge_floor(shape, quantile), margin)
+    weight_bound = weight_norm_bound(shape, quantile, ridge)
+    jacobian = jacobian_epsilon(shape, weight_bound, ridge)
+    return TheoremOne(
+        edge_influence=shape.edge_influence,
+        noise_radius_quantile=quantile,
+        ridge=ridge,
+        weight_norm_bound=weight_bound,
+        jacobian_epsilon=jacobian,
+        extra_ridge=extra_ridge(shape, weight_bound, jacobian, ridge),
+        noise_rate=noise_rate(shape, weight_bound, jacobian),
+    )

@@ -1,0 +1,72 @@
+"""The default estimator: `NodeClassifier(epsilon=1.0).fit(data).predict(data)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gcon.edges.graph import PrivateGraph
+from gcon.files.inputs import plain_settings
+from gcon.methods.estimator import PrivateClassifier
+from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.methods.moments_model import MomentsModel
+from gcon.privacy.ledger import Ledger
+from gcon.privacy.randomness import Randomness
+
+
+class NodeClassifier(PrivateClassifier):
+    """A node classifier that is differentially private for every edge of its training graph.
+
+    Noisy statistics of the edges are released once; everything else is computed from them and from public data
+    (docs/moments.md). One set of settings serves all graphs, so there is nothing to tune.
+
+    Args:
+        epsilon: the privacy budget, greater than 0; infinity trains without noise and promises nothing.
+        delta: in (0, 1); None means min(1e-5, 1/(10 n)) for n nodes. Never derive it from the number of edges.
+        encoder_seed: of the edge-free networks' initial weights; public, and unrelated to the noise.
+        classes: the class list; None takes the labels among the training nodes. A `PrivateGraph` brings its own.
+        ledger: pays for every fit on its data set. None accounts for each fit alone.
+        random_state: None for secure noise. A seed is for experiments: such a model carries no promise.
+
+    Attributes:
+        model_: the `MomentsModel`: answers, student, statistics, receipt. All of it may be published.
+        classes_: class labels.
+        n_features_in_: width of the features.
+
+    Example:
+        >>> import gcon
+        >>> graph = gcon.datasets.social_circles(300, seed=1)
+        >>> model = gcon.NodeClassifier(epsilon=2.0).fit(graph)
+        >>> model.predict(graph).shape
+        (300,)
+
+    Privacy:
+        `fit` reads all edges and releases `model_` once, paying epsilon and delta. `predict` reads no edge unless
+        `access` says so. Fitted attributes hold nothing else that depends on edges.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        *,
+        encoder_seed: int = 0,
+        classes: Sequence[object] | None = None,
+        ledger: Ledger | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.encoder_seed = encoder_seed
+        self.classes = classes
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def _check_settings(self) -> None:
+        self._training()
+
+    def _trained(self, graph: PrivateGraph, *, ledger: Ledger, randomness: Randomness) -> MomentsModel:
+        return train_moments(graph.nodes, graph.edges, self._training(), ledger=ledger, randomness=randomness)
+
+    def _training(self) -> MomentsTraining:
+        given = plain_settings(self.get_params(deep=False))
+        return MomentsTraining(epsilon=given["epsilon"], delta=given["delta"], seed=given["encoder_seed"])

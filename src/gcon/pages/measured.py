@@ -1,0 +1,117 @@
+"""What accuracy a budget bought where it was measured, and what costs nothing: rows of docs/results/beyond/beyond.csv."""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+# Under which name a method of ours was measured, and its controls: trained without any private edge, so they spend nothing.
+MEASURED_AS = {"moments": "moments", "paper": "gcon"}
+CONTROLS = {
+    "moments": ("moments-without-edges", "self-training", "mlp"),
+    "paper": ("encoder-one-hop", "moments-without-edges", "self-training", "mlp"),
+}
+NOT_PRIVATE = "gcn"
+ACCESSES = ("own-edges", "none")
+NAMES = {
+    "moments": "private model (moments)",
+    "gcon": "private model (the paper's mechanism)",
+    "moments-without-edges": "the moments pipeline without private statistics",
+    "encoder-one-hop": "the paper's encoder without private training",
+    "self-training": "self-training",
+    "mlp": "perceptron (MLP), features only",
+    "gcn": "graph network (GCN), not private",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """A mean share of correct labels on test nodes; `epsilon` is None for a method that has no budget."""
+
+    graph: str
+    method: str
+    access: str
+    epsilon: float | None
+    mean: float
+    error: float
+    runs: int
+
+
+@cache
+def scores() -> tuple[Score, ...]:
+    """All rows of `measured.csv`."""
+    text = files("gcon.pages").joinpath("measured.csv").read_text(encoding="utf-8")
+    return tuple(
+        Score(
+            graph=row["graph"],
+            method=row["method"],
+            access=row["access"],
+            epsilon=None if row["epsilon"] == "any" else float(row["epsilon"]),
+            mean=float(row["mean"]),
+            error=float(row["standard error"]),
+            runs=int(row["runs"]),
+        )
+        for row in csv.DictReader(text.splitlines())
+    )
+
+
+def graphs() -> tuple[str, ...]:
+    """The measured graphs, in the order of the table."""
+    return tuple(dict.fromkeys(score.graph for score in scores()))
+
+
+def graph_title(name: str) -> str:
+    """A graph's name for people; those that start with circles- are made up, by degree, homophily and features.
+
+    Example:
+        >>> graph_title("circles-10-0.5-weak")
+        'made up: 10 neighbours, 50 % of the same class, weak features'
+    """
+    known = {"cora-ml": "Cora-ML", "citeseer": "CiteSeer", "pubmed": "PubMed", "actor": "Actor"}
+    kind, *rest = name.split("-")
+    if kind != "circles":
+        return known.get(name, name)
+    degree, homophily, strength = rest
+    shown = "large" if strength == "large" else f"{strength} features"
+    return f"made up: {degree} neighbours, {100 * float(homophily):.0f} % of the same class, {shown}"
+
+
+def private_scores(method: str, graph: str, access: str) -> tuple[Score, ...]:
+    """A method of ours at its measured finite budgets, from small to large."""
+    name = MEASURED_AS[method]
+    found = [score for score in scores() if (score.graph, score.method, score.access) == (graph, name, access)]
+    finite = [score for score in found if score.epsilon is not None and math.isfinite(score.epsilon)]
+    return tuple(sorted(finite, key=lambda score: score.epsilon or 0.0))
+
+
+def controls(method: str, graph: str, access: str) -> tuple[Score, ...]:
+    """The zero-budget controls under the same access; what reads no edge at all counts under every access."""
+    return tuple(
+        score
+        for name in CONTROLS[method]
+        for score in scores()
+        if (score.graph, score.method) == (graph, name)
+        and score.access in (access, "none" if name == "mlp" else access)
+    )
+
+
+def compared(private: Score, control: Score) -> str:
+    """Whether a private score is `above` or `below` a control, or `no different`: two standard errors of the difference."""
+    gap, error = private.mean - control.mean, math.hypot(private.error, control.error)
+    return "above" if gap > 2 * error else "below" if gap < -2 * error else "no different"
+
+
+def against_best_control(method: str, access: str) -> dict[str, dict[float, str]]:
+    """By graph and budget, how the private model compares with the best of its controls."""
+    found: dict[str, dict[float, str]] = {}
+    for graph in graphs():
+        best = max(controls(method, graph, access), key=lambda score: score.mean)
+        found[graph] = {
+            score.epsilon: compared(score, best)
+            for score in private_scores(method, graph, access)
+            if score.epsilon is not None
+        }
+    return found

@@ -1,1 +1,0 @@
-"""Noise plan, randomness and aggregates -> the perturbed objective."""

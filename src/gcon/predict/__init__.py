@@ -1,1 +1,0 @@
-"""Released model and own edges, a public graph or no edge at all -> labels."""

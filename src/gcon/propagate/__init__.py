@@ -1,1 +1,0 @@
-"""Encoded features and private edges -> private aggregates with their proven edge influence."""

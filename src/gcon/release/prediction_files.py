@@ -1,0 +1,86 @@
+"""Predictions -> a table in a file that says who may see it, a batch of rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gcon.errors import InputError
+from gcon.files.file_problems import require_polars
+from gcon.files.node_ids import NodeIds
+from gcon.files.table_writer import table_writer
+from gcon.files.write_files import checked_target
+from gcon.methods.predictions import Predictions
+
+if TYPE_CHECKING:
+    import polars
+
+Ids = NodeIds | Sequence[object]
+
+
+def write_predictions(path: str | Path, ids: Ids, predictions: Predictions) -> None:
+    """Write id, label, `probability_CLASS` for every class, and `audience` (who may see it), row by row.
+
+    Args:
+        path: ends in .csv, .tsv or .parquet.
+        ids: one a node, in row order.
+        predictions: what to write.
+
+    Privacy:
+        A table that may not be published is readable by its owner only (mode 0600).
+    """
+    with prediction_writer(path, ids, owner_only=not predictions.publishable) as write:
+        write(predictions)
+
+
+@contextmanager
+def prediction_writer(path: str | Path, ids: Ids, *, owner_only: bool) -> Iterator[Callable[[Predictions], None]]:
+    """Gives a function that appends the predictions of the next nodes to such a table.
+
+    The file is in its place when the block ends well and every node has its row; otherwise nothing is.
+
+    Args:
+        path: ends in .csv, .tsv or .parquet.
+        ids: one a node, in row order.
+        owner_only: nobody but the file's owner may read it (mode 0600): for all that may not be published.
+    """
+    require_polars()
+    import polars
+
+    names, written = _as_series(ids), 0
+
+    def write(predictions: Predictions) -> None:
+        nonlocal written
+        size = len(predictions.classes)
+        if owner_only < (not predictions.publishable):
+            raise ValueError("these predictions may not be published")
+        labels = polars.Series([str(name) for name in predictions.class_names], dtype=polars.String)
+        columns = [names.slice(written, size), labels.gather(predictions.classes.numpy()).alias("label")]
+        for number, name in enumerate(predictions.class_names):
+            columns.append(polars.Series(f"probability_{name}", predictions.probabilities[:, number].numpy()))
+        columns.append(polars.repeat(predictions.audience, size, dtype=polars.String, eager=True).alias("audience"))
+        written += size
+        if written > len(names):
+            raise _other_count(len(names))
+        append(polars.DataFrame(columns))
+
+    with table_writer(checked_target(path), owner_only=owner_only) as append:
+        yield write
+        if written != len(names):
+            raise _other_count(len(names))
+
+
+def _as_series(ids: Ids) -> polars.Series:
+    import polars
+
+    if isinstance(ids, NodeIds):
+        return polars.Series("id", ids.numbers if ids.numbers is not None else ids.strings)
+    if isinstance(ids, range):
+        return polars.int_range(ids.start, ids.stop, ids.step, eager=True).alias("id")
+    return polars.Series("id", list(ids))
+
+
+def _other_count(count: int) -> InputError:
+    return InputError("ids", rule="one a prediction", got=count, fix="Pass the ids of the same graph.")

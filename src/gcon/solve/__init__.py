@@ -1,1 +1,0 @@
-"""An objective -> weights with a certificate, or an exception."""

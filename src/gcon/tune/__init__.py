@@ -1,1 +1,0 @@
-"""Settings chosen from free information, or paid for; every choice says which."""

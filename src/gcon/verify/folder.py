@@ -1,0 +1,78 @@
+"""A release folder as the verifier sees it: the model that the strict reader gives, and the documents as they lie there."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gcon.methods.published import PublishedModel
+from gcon.release.card import model_card, privacy_page
+from gcon.release.read import load_release
+
+_TEXTS = ("README.md", "privacy.json", "privacy.md")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folder:
+    """Everything that a verification may look at.
+
+    Attributes:
+        model: what `load_release` gave; sizes, checksums, types and shapes are checked there.
+        document: `release.json`, parsed once more.
+        texts: the bytes of the files that people read.
+    """
+
+    model: PublishedModel
+    document: dict[str, Any]
+    texts: dict[str, bytes]
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """The receipt's plan."""
+        return dict(self.model.receipt.plan)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings, as `release.json` has them."""
+        settings: dict[str, Any] = self.document["settings"]
+        return settings
+
+
+def read_folder(folder: str | os.PathLike[str]) -> Folder:
+    """Read a release, or raise `ReleaseFormatError`.
+
+    Privacy:
+        Reads public files.
+    """
+    model = load_release(folder)
+    path = Path(folder)
+    return Folder(
+        model=model,
+        document=json.loads((path / "release.json").read_bytes()),
+        texts={name: (path / name).read_bytes() for name in _TEXTS},
+    )
+
+
+def expected_texts(model: PublishedModel) -> dict[str, bytes]:
+    """What these files must say, from the receipt and the settings."""
+    said = model.statement()
+    statement = _strict({"sentences": list(said.sentences), "fields": said.fields})
+    written = json.dumps(statement, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
+    return {
+        "README.md": model_card(model).encode(),
+        "privacy.json": f"{written}\n".encode(),
+        "privacy.md": privacy_page(model).encode(),
+    }
+
+
+def _strict(value: Any) -> Any:
+    """Infinity as the word that stands for it in these files."""
+    if isinstance(value, dict):
+        return {key: _strict(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(entry) for entry in value]
+    return "inf" if value == math.inf else value

@@ -1,0 +1,133 @@
+"""Steps for the paper's releases (method `paper`): Theorem 1 and Theorem A, line by line, with other code.
+
+docs/proofs/objective-perturbation.md, approximate-minimiser.md, edge-influence.md.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from gcon.verify.arithmetic import (
+    ROUNDING,
+    digits,
+    erlang_quantile,
+    finite,
+    is_lattice_of,
+    lattice_of,
+    on_lattice,
+    shown,
+    whole,
+)
+from gcon.verify.folder import Folder
+from gcon.verify.influence import check_influence
+from gcon.verify.losses import LossBounds, loss_bounds
+from gcon.verify.reserve import check_reserve
+from gcon.verify.steps import Steps, UnfitError
+from gcon.verify.theorem import Public, check_theorem
+
+NOT_CHECKED_PAPER = (
+    "that the edge influence is a bound for the features: the bound's name and the features' diameter are not in the receipt, so "
+    "it is held only against the range that restart, steps and clip can lead to (without a centre: from above alone)",
+    "that the rows had length at most 1, and that the number of rows in the loss is the one that was trained on",
+    "that the gradient of the solution was within the tolerance before it was released",
+    "that the encoder was trained without edges, and that 'training_nodes' is the checksum of the table that was trained on",
+)
+_PLAN = {
+    "delta", "edge_influence", "epsilon", "exact_delta", "exact_epsilon", "extra_ridge", "final_noise", "gradient_tolerance",
+    "jacobian_epsilon", "loss", "noise_radius_quantile", "noise_rate", "noise_share", "num_classes", "num_features",
+    "num_labelled", "reserved_delta", "reserved_epsilon", "ridge", "spacing", "weight_norm_bound",
+}  # fmt: skip
+
+
+def check_paper(folder: Folder, steps: Steps) -> None:
+    """From the public numbers to the noise, and from the noise back to (epsilon, delta)."""
+    plan, budget = folder.plan, folder.model.receipt.budget
+    if set(plan) != _PLAN:
+        raise UnfitError("the plan must hold exactly the numbers of Theorem 1 and of the reserve")
+    free = plan["edge_influence"] == 0
+    steps.check(
+        f"The plan is for the budget of the receipt: epsilon {plan['epsilon']!r}, delta {plan['delta']!r}"
+        + (", and nothing is charged where nothing depends on edges" if free else ""),
+        (budget.epsilon == budget.delta == 0)
+        if free
+        else (plan["epsilon"] == budget.epsilon and plan["delta"] == budget.delta),
+    )
+    loss = _check_shape(folder, steps)
+    influence = check_influence(folder, steps)
+    if free:
+        _check_nothing(folder, steps)
+        return
+    public = Public(
+        epsilon=finite(plan, "exact_epsilon"),
+        delta=finite(plan, "exact_delta"),
+        noise_share=finite(plan, "noise_share"),
+        width=folder.model.tensors()["weights"].shape[0],
+        rows=whole(plan, "num_labelled"),
+        influence=influence,
+        ridge=finite(plan, "ridge"),
+        loss=loss,
+    )
+    check_reserve(plan, steps)
+    check_theorem(public, plan, steps)
+    _check_weights(folder, public, steps)
+
+
+def _check_shape(folder: Folder, steps: Steps) -> LossBounds:
+    plan, weights = folder.plan, folder.model.tensors()["weights"]
+    steps.check(
+        f"The plan is for the weights that are stored: {plan['num_features']} x {plan['num_classes']}",
+        (plan["num_features"], plan["num_classes"]) == tuple(weights.shape)
+        and weights.shape[1] == len(folder.model.class_names),
+    )
+    loss, stated = loss_bounds(plan["loss"], weights.shape[1]), loss_bounds(folder.settings["loss"], weights.shape[1])
+    steps.check(
+        f"The loss is '{plan['loss']}' in plan and settings: |l'| <= c1 = {shown(loss.slope)}, l'' <= c2 = "
+        f"{shown(loss.curvature)}, |l'''| <= c3 = {shown(loss.third)}",
+        loss == stated,
+    )
+    return loss
+
+
+def _check_nothing(folder: Folder, steps: Steps) -> None:
+    """Psi = 0: no edge is read, or the features are all 0 and so are the weights."""
+    plan, settings, weights = folder.plan, folder.settings, folder.model.tensors()["weights"]
+    reads = settings["restart"] < 1 and any(count != 0 for count in settings["steps"])
+    largest = float(weights.abs().max())
+    steps.check(
+        "An edge influence of 0 has a reason: restart 1, or no step is taken, or all weights are 0 because all features are",
+        not reads or bool(largest * finite(plan, "ridge") <= finite(plan, "gradient_tolerance")),
+    )
+    steps.check(
+        "Without influence there is no noise and no reserve",
+        plan["noise_rate"] is None
+        and all(
+            plan[name] == 0 for name in ("final_noise", "spacing", "reserved_epsilon", "reserved_delta", "extra_ridge")
+        ),
+    )
+
+
+def _check_weights(folder: Folder, public: Public, steps: Steps) -> None:
+    """The stored weights lie on the public lattice, and are no longer than ridge and noise allow."""
+    plan, weights = folder.plan, folder.model.tensors()["weights"]
+    noise, spacing, ridge = (
+        finite(plan, "final_noise"),
+        finite(plan, "spacing"),
+        public.ridge + finite(plan, "extra_ridge", above=False),
+    )
+    steps.check(
+        f"The spacing {shown(spacing)} is the power of two below 1/4096 of the final noise, {shown(noise)}",
+        is_lattice_of(spacing, noise),
+    )
+    steps.check(
+        f"All {weights.numel()} weights are multiples of {shown(lattice_of(noise))}",
+        on_lattice(weights, lattice_of(noise)),
+    )
+    # By (1) of the proof |theta_j| <= (c1 + |b_j|/n)/(Lam + Lam'), and beta |b_j| exceeds its quantile with that probability.
+    radius = erlang_quantile(public.width, digits.mpf(10) ** -12 / public.loss.classes) / finite(plan, "noise_rate")
+    most = (public.loss.slope + radius / public.rows) / ridge + noise * (digits.sqrt(public.width) + 9)
+    longest = float(torch.linalg.vector_norm(weights, dim=0).max())
+    steps.check(
+        f"The longest column of the weights, {shown(longest)}, is one that ridge and noise allow, at most {shown(most)} (an "
+        "honest release fails here with probability 1e-12)",
+        bool(longest <= most * (1 + ROUNDING)),
+    )

@@ -1,0 +1,178 @@
+"""A cluster computes what one process does, to the last bit: whoever works, and whoever is lost."""
+
+import math
+import os
+import signal
+import threading
+import time
+from functools import partial
+
+import pytest
+import torch
+
+from gcon.edges.schemes import Schemes, propagate
+from gcon.errors import BoundaryError, PrivateComputationError
+from gcon.mechanisms.edge_moments import EdgeMoments
+from gcon.mechanisms.neighbour_rows import NeighbourRows
+from gcon_lab.mechanisms.bilinear_sums import BilinearSums
+from gcon_lab.mechanisms.class_sums import ClassSums
+from gcon_lab.mechanisms.walk_moments import WalkMoments
+
+ROWS = torch.randn(100, 5, generator=torch.Generator().manual_seed(3))
+TARGETS = torch.eye(4)[torch.arange(100) % 4]
+SCHEMES = Schemes(restart=0.3, steps=(0, 1, 3))
+STATISTICS = [
+    EdgeMoments(ROWS),
+    NeighbourRows(ROWS),
+    ClassSums(ROWS, TARGETS, SCHEMES),
+    WalkMoments(ROWS, SCHEMES),
+    BilinearSums(ROWS, TARGETS, 2.0),
+]
+
+
+def assert_same(found, expected):
+    assert torch.equal(found.value, expected.value)
+    assert torch.equal(found.rest, expected.rest)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS, ids=lambda statistic: statistic.name)
+def test_statistics(both, statistic):
+    expected = statistic.precisely(both.here)
+    assert expected.value.abs().sum() > 0
+    assert_same(both.there.run(statistic.precisely), expected)
+
+
+def test_walks_wider_than_a_pass(both):
+    features = torch.randn(100, 40, generator=torch.Generator().manual_seed(1))
+    for schemes in (Schemes(restart=0.99, steps=(2, math.inf)), Schemes(restart=0.5, steps=(2,), clip=0.1)):
+        found = both.there.run(partial(propagate, features=features, schemes=schemes))
+        assert torch.equal(found, propagate(both.here, features, schemes))
+
+
+def test_all_workers_work(both):
+    def work(block):
+        time.sleep(0.05)
+        return os.getpid()
+
+    assert len(set(both.there.run(lambda edges: list(edges.map_blocks(work))))) == 2
+
+
+def test_a_matrix_is_sent_once_unless_it_changes(both):
+    def compute(edges):
+        sent, scatter = [], edges._client.scatter
+        edges._client.scatter = lambda *given, **options: sent.append(1) or scatter(*given, **options)
+        try:
+            first, second = torch.ones(100, 1), torch.zeros(100, 1)
+
+            def total():
+                return sum(edges.map_blocks(lambda block, one, other: float(one[block.nodes].sum()), first, second))
+
+            totals = [total(), total()]
+            first += 1
+            totals.append(total())
+            return totals, len(sent)
+        finally:
+            edges._client.scatter = scatter
+
+    assert both.there.run(compute) == ([100.0, 100.0, 200.0], 3)
+
+
+def armed(flag, *, coordinator):
+    """For a worker: kill yourself at your second block, if you are (not) the coordinator and nobody else was faster."""
+
+    def arm():
+        from distributed import get_worker
+
+        from gcon.edges.cluster import tasks
+
+        real, calls = tasks.store_at, []
+
+        def deadly(path):
+            if not os.path.exists(flag):
+                return real(path)
+            calls.append(path)
+            coordinates = any(task.state == "long-running" for task in get_worker().state.tasks.values())
+            if len(calls) > 1 and coordinates == coordinator:
+                try:
+                    os.unlink(flag)
+                except FileNotFoundError:
+                    return real(path)
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(path)
+
+        tasks.store_at = deadly
+
+    return arm
+
+
+@pytest.mark.parametrize("coordinator", [False, True], ids=["a worker", "the coordinator"])
+def test_a_lost_worker_changes_nothing(both, client, tmp_path, coordinator):
+    statistic = ClassSums(ROWS, TARGETS, Schemes(restart=0.3, steps=(4,)))
+    (tmp_path / "flag").touch()
+    client.run(armed(str(tmp_path / "flag"), coordinator=coordinator))
+    before = set(client.run(os.getpid).values())
+    assert_same(both.there.run(statistic.precisely), statistic.precisely(both.here))
+    assert not (tmp_path / "flag").exists()
+    client.wait_for_workers(2, timeout=60)
+    assert len(before - set(client.run(os.getpid).values())) == 1
+
+
+def test_a_lost_matrix_is_sent_again(both):
+    def compute(edges):
+        def work(block, matrix):
+            time.sleep(0.2)
+            return matrix[block.nodes]
+
+        sent, scatter, found = [], edges._client.scatter, []
+        edges._client.scatter = lambda *given, **options: sent.append(1) or scatter(*given, **options)
+        try:
+            for rows in edges.map_blocks(work, torch.arange(100)):
+                if not found:
+                    edges._client.cancel([future for _, _, future in edges._sent], force=True)
+                found.append(rows)
+            return torch.cat(found), len(sent)
+        finally:
+            edges._client.scatter = scatter
+
+    found, times_sent = both.there.run(compute)
+    assert torch.equal(found, torch.arange(100))
+    assert times_sent == 2
+
+
+def test_an_interrupted_client_stops_the_coordinator(both, tmp_path):
+    started, stopped = tmp_path / "started", tmp_path / "stopped"
+
+    def compute(edges):
+        try:
+            while True:
+                list(edges.map_blocks(lambda block: time.sleep(0.01)))
+                started.touch()
+        finally:
+            stopped.touch()
+
+    def interrupt():
+        while not started.exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        both.there.run(compute)
+    thread.join()
+    for _ in range(600):
+        if stopped.exists():
+            break
+        time.sleep(0.1)
+    assert stopped.exists()
+
+
+def test_edges_do_not_come_to_the_client(both):
+    for refused in (
+        lambda: both.there.map_blocks(len),
+        lambda: both.there.fill(torch.empty(100, 1), len),
+    ):
+        with pytest.raises(BoundaryError):
+            refused()
+    with pytest.raises(PrivateComputationError):
+        both.there.run(lambda edges: edges)

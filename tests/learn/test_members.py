@@ -1,0 +1,175 @@
+"""Members of an ensemble: regressions, calibration, the greedy average, and pseudo-labels."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from gcon.files.datasets import social_circles_parts
+from gcon.learn.members import (
+    Taught,
+    best_average,
+    calibrated,
+    pseudo_labels,
+    softmax_regression,
+    taught_members,
+    true_labels,
+    validation_loss,
+)
+
+NODES, _ = social_circles_parts(90, num_classes=3, per_class=8, num_validation=30, num_test=30, seed=4)
+NOBODY = torch.zeros(90, dtype=torch.bool)
+BLIND = dataclasses.replace(NODES, validation_mask=NOBODY)
+
+
+def random_answers(seed):
+    return torch.from_numpy(np.random.default_rng(seed).dirichlet(np.ones(3), size=90))
+
+
+def sure_answers(labels, confidence):
+    wrong = (1 - confidence) / 2
+    return torch.full((90, 3), wrong, dtype=torch.float64).scatter(1, labels[:, None], confidence)
+
+
+def loss_of(answers, nodes=NODES):
+    return validation_loss(answers[nodes.validation_mask], nodes.labels[nodes.validation_mask])
+
+
+def are_probabilities(answers):
+    return bool((answers >= 0).all()) and torch.allclose(answers.sum(dim=1), torch.ones(90, dtype=torch.float64))
+
+
+def test_validation_loss_by_hand():
+    answers = torch.tensor([[0.5, 0.5], [0.9, 0.1], [1.0, 0.0]], dtype=torch.float64)
+    by_hand = -(math.log(0.5) + math.log(0.1) + math.log(1e-9)) / 3
+    assert validation_loss(answers, torch.tensor([0, 1, 1])) == pytest.approx(by_hand)
+
+
+def test_a_regression_is_the_minimum_of_its_loss():
+    """Sum of losses plus penalty/2 times squared weights (not the bias): no gradient is left in the logits' terms."""
+    rows = NODES.features[:, :4].double()
+    answers = softmax_regression(rows, true_labels(NODES), 3, 0.7)
+    assert are_probabilities(answers)
+    mask = NODES.train_mask
+    missed = answers[mask] - torch.nn.functional.one_hot(NODES.labels[mask], 3).double()
+    weights = -rows[mask].T @ missed / 0.7  # from the gradient being 0
+    logits = rows @ weights
+    shift = answers.log() - logits
+    shift = shift - shift.mean(dim=1, keepdim=True)
+    assert float((shift - shift[0]).abs().max()) < 1e-2  # the bias, the same for all nodes
+    assert float(missed.sum(dim=0).abs().max()) < 1e-2
+
+
+def test_a_regression_knows_only_the_classes_it_was_taught():
+    taught = NODES.train_mask & (NODES.labels != 1)
+    answers = softmax_regression(NODES.features, Taught(NODES.labels, taught), 3, 1.0)
+    assert are_probabilities(answers)
+    assert torch.equal(answers[:, 1], torch.zeros(90, dtype=torch.float64))
+    single = NODES.train_mask & (NODES.labels == 1)
+    answers = softmax_regression(NODES.features, Taught(NODES.labels, single), 3, 1.0)
+    assert torch.equal(answers, torch.eye(3, dtype=torch.float64)[[1]].expand(90, 3))
+
+
+def test_a_larger_penalty_makes_answers_less_sure():
+    loose, strict = (softmax_regression(NODES.features, true_labels(NODES), 3, penalty) for penalty in (0.1, 100.0))
+    assert float(strict.max(dim=1).values.mean()) < float(loose.max(dim=1).values.mean()) - 0.1
+
+
+def test_members_come_one_a_view_and_penalty():
+    views = [NODES.features, NODES.features[:, :5], NODES.features[:, 5:]]
+    members = taught_members(NODES, views, true_labels(NODES), penalties=(1.0, 0.1))
+    assert len(members) == 6
+    assert all(are_probabilities(member) for member in members)
+    alone = calibrated(softmax_regression(views[1], true_labels(NODES), 3, 0.1), NODES, true_labels(NODES))
+    assert torch.equal(members[3], alone)
+
+
+def test_calibration_cools_what_is_too_sure_and_sharpens_what_is_not_sure_enough():
+    flipped = torch.where(torch.arange(90) % 4 == 0, (NODES.labels + 1) % 3, NODES.labels)
+    for confidence in (0.999, 0.4):
+        given = sure_answers(flipped, confidence)
+        found = calibrated(given, NODES, true_labels(NODES))
+        assert are_probabilities(found)
+        assert loss_of(found) < loss_of(given) - 0.1
+        assert torch.equal(found.argmax(dim=1), flipped)
+
+
+@pytest.mark.parametrize("shares", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_calibration_never_raises_the_validation_loss(seed, shares):
+    given = random_answers(seed)
+    assert loss_of(calibrated(given, NODES, true_labels(NODES), shares)) <= loss_of(given) + 1e-12
+
+
+def test_calibration_moves_towards_the_shares_of_the_validation_labels():
+    labels = torch.where(NODES.validation_mask, 2, NODES.labels)  # training labels have equal shares
+    nodes = dataclasses.replace(NODES, labels=labels)
+    given = random_answers(5)
+    kept = calibrated(given, nodes, true_labels(nodes), validation_shares=False)
+    shifted = calibrated(given, nodes, true_labels(nodes))
+    assert torch.equal(kept.argmax(dim=1), given.argmax(dim=1))  # a temperature alone changes no answer
+    assert float(shifted[:, 2].mean()) > float(kept[:, 2].mean()) + 0.2
+
+
+def test_without_validation_nodes_nothing_is_calibrated_and_all_members_count_alike():
+    members = [random_answers(seed) for seed in range(3)]
+    assert torch.equal(calibrated(members[0], BLIND, true_labels(BLIND)), members[0])
+    assert torch.allclose(best_average(members, BLIND), sum(members) / 3)
+
+
+def test_the_best_average_is_no_worse_than_its_best_member():
+    for start in range(5):
+        members = [random_answers(seed) for seed in range(10 * start, 10 * start + 6)]
+        found = best_average(members, NODES)
+        assert are_probabilities(found)
+        assert loss_of(found) <= min(loss_of(member) for member in members) + 1e-12
+
+
+def test_the_best_average_is_the_perfect_member():
+    perfect = sure_answers(NODES.labels, 0.98)
+    wrong = sure_answers((NODES.labels + 1) % 3, 0.98)
+    assert torch.allclose(best_average([wrong, perfect, wrong], NODES), perfect)
+
+
+def test_the_best_average_mixes_members_that_know_different_things():
+    half = torch.arange(90) % 2 == 0
+    uniform = torch.full((90, 3), 1 / 3, dtype=torch.float64)
+    perfect = sure_answers(NODES.labels, 0.98)
+    members = [torch.where(half[:, None], perfect, uniform), torch.where(half[:, None], uniform, perfect)]
+    found = best_average(members, NODES)
+    assert loss_of(found) < min(map(loss_of, members)) - 0.05
+    assert torch.equal(found.argmax(dim=1), NODES.labels)
+
+
+def test_labels_outside_validation_do_not_choose():
+    members = [random_answers(seed) for seed in range(4)]
+    other = dataclasses.replace(NODES, labels=torch.where(NODES.validation_mask, NODES.labels, 0))
+    assert torch.equal(best_average(members, NODES), best_average(members, other))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_pseudo_labels_by_hand(share):
+    answers = random_answers(7)
+    taught = pseudo_labels(answers, NODES, share)
+    free = [node for node in range(90) if not (NODES.train_mask[node] or NODES.validation_mask[node])]
+    surest = sorted(free, key=lambda node: -float(answers[node].max()))[: int(share * len(free))]
+    expected = set(surest) | set(NODES.train_mask.nonzero()[:, 0].tolist())
+    assert set(taught.mask.nonzero()[:, 0].tolist()) == expected
+    for node in expected:
+        own = NODES.labels[node] if NODES.train_mask[node] else answers[node].argmax()
+        assert int(taught.labels[node]) == int(own)
+
+
+def test_pseudo_labels_never_read_hidden_labels():
+    hidden = torch.where(NODES.train_mask | NODES.validation_mask, NODES.labels, -1)
+    blind = dataclasses.replace(NODES, labels=hidden, test_mask=NOBODY)
+    first, second = (pseudo_labels(random_answers(1), nodes, 0.8) for nodes in (NODES, blind))
+    assert torch.equal(first.mask, second.mask)
+    assert torch.equal(first.labels, second.labels)
+
+
+def test_everybody_labelled_leaves_nobody_to_teach():
+    everybody = dataclasses.replace(NODES, train_mask=~NOBODY, validation_mask=NOBODY, test_mask=NOBODY)
+    assert bool(pseudo_labels(random_answers(1), everybody, 0.8).mask.all())

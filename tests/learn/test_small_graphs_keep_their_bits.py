@@ -1,0 +1,210 @@
+"""Graphs up to 50,000 nodes: the same bits as before large graphs were served. The old ensemble is written out here."""
+
+import math
+import warnings
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
+from torch.nn.functional import nll_loss, normalize
+
+from gcon.files.datasets import social_circles_parts
+from gcon.learn import sizes
+from gcon.learn.after_release import WholeAfter, ensemble_after_release
+from gcon.learn.edge_free import train_edge_free
+from gcon.learn.feature_graph import nearest_rows, neighbour_graph
+from gcon.learn.members import best_average, taught_members, true_labels
+from gcon.learn.members import pseudo_labels as new_pseudo_labels
+
+TEMPERATURES = (0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0)
+
+
+def regression(rows, labels, mask, num_classes, penalty):
+    answers = torch.zeros(len(rows), num_classes, dtype=torch.float64)
+    if len(seen := labels[mask].unique()) == 1:
+        answers[:, seen] = 1.0
+        return answers
+    model = LogisticRegression(C=1 / penalty, max_iter=100)
+    with warnings.catch_warnings(), threadpool_limits(limits=1):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(rows[mask].numpy(), labels[mask].numpy())
+    answers[:, model.classes_] = torch.from_numpy(model.predict_proba(rows.numpy())).double()
+    return answers
+
+
+def loss(answers, labels):
+    return float(nll_loss(answers.clamp_min(1e-9).log(), labels))
+
+
+def log_shares(labels, num_classes):
+    counts = torch.bincount(labels, minlength=num_classes).double() + 1
+    return (counts / counts.sum()).log()
+
+
+def calibrated(given, nodes, labels, taught):
+    mask = nodes.validation_mask
+    if not bool(mask.any()):
+        return given
+    shift = log_shares(nodes.labels[mask], nodes.num_classes)
+    shift = shift - log_shares(labels[taught], nodes.num_classes)
+    logits = given.clamp_min(1e-9).log()
+
+    def adjusted(rows, choice):
+        return torch.softmax(rows / choice[0] + choice[1] * shift, dim=1)
+
+    choices = product(TEMPERATURES, (0.0, 0.5, 1.0))
+    checked, right = logits[mask], nodes.labels[mask]
+    return adjusted(logits, min(choices, key=lambda choice: loss(adjusted(checked, choice), right)))
+
+
+def average(members, nodes):
+    mask = nodes.validation_mask
+    if not bool(mask.any()):
+        return torch.stack(members).mean(dim=0)
+    checked, labels = torch.stack([member[mask] for member in members]), nodes.labels[mask]
+    weights, total = torch.zeros(len(members), dtype=torch.float64), torch.zeros_like(checked[0])
+    for pick in range(1, 13):
+        best = min(range(len(members)), key=lambda place: loss((total + checked[place]) / pick, labels))
+        weights[best] += 1 / 12
+        total += checked[best]
+    return torch.einsum("m,mnc->nc", weights, torch.stack(members))
+
+
+def pseudo_labels(answers, nodes, share):
+    sure, classes = answers.max(dim=1)
+    free = ~(nodes.train_mask | nodes.validation_mask)
+    chosen = sure.masked_fill(~free, -1.0).topk(int(share * int(free.sum()))).indices
+    taught = nodes.train_mask.clone()
+    taught[chosen] = True
+    return torch.where(free, classes, nodes.labels), taught
+
+
+def members(nodes, views, labels, taught, penalties):
+    return [
+        calibrated(regression(view, labels, taught, nodes.num_classes, penalty), nodes, labels, taught)
+        for view, penalty in product(views, penalties)
+    ]
+
+
+def nearest(rows, count, chunk=1024):
+    units = normalize(rows.to(torch.float32), dim=1)
+    places, cosines = [], []
+    for start in range(0, len(units), chunk):
+        similar = units[start : start + chunk] @ units.T
+        own = torch.arange(len(similar))
+        similar[own, start + own] = -math.inf
+        best = similar.topk(min(count, len(units) - 1), dim=1)
+        places.append(best.indices)
+        cosines.append(best.values.clamp_min(0))
+    return torch.cat(places), torch.cat(cosines)
+
+
+def graph(places, cosines):
+    size, count = places.shape
+    rows = np.repeat(np.arange(size), count)
+    one_way = scipy.sparse.csr_matrix(
+        (cosines.numpy().reshape(-1) ** 2, (rows, places.numpy().reshape(-1))), (size, size)
+    )
+    both = one_way + one_way.T
+    degrees = np.asarray(both.sum(axis=1)).reshape(-1)
+    roots = scipy.sparse.diags_array(1 / np.sqrt(np.where(degrees > 0, degrees, 1.0)))
+    return scipy.sparse.csr_matrix(roots @ both @ roots, dtype=np.float32)
+
+
+def rescaled(rows, moments, ridge, power):
+    rows = rows.double()
+    if math.isinf(ridge):
+        whitening = torch.eye(rows.shape[1], dtype=rows.dtype)
+    else:
+        energies, axes = torch.linalg.eigh(rows.T @ rows)
+        whitening = axes / (energies.clamp_min(0) + ridge).sqrt()
+    inner = whitening.T @ moments @ whitening
+    values, vectors = torch.linalg.eigh((inner + inner.T) / 2)
+    return normalize((rows @ whitening @ vectors) * values.clamp_min(0) ** power, dim=1).float()
+
+
+def standard(rows):
+    centred = rows - rows.mean(dim=0)
+    return centred / max(float(centred.std()), 1e-12)
+
+
+def after_moments(nodes, free, moments):
+    views = [rescaled(free.base.rows, moments, *each) for each in ((math.inf, 0.5), (100.0, 1.0))]
+    every = [*free.members, *members(nodes, views, nodes.labels, nodes.train_mask, (1.0, 0.1))]
+    every += members(nodes, views, *pseudo_labels(average(every, nodes), nodes, 0.8), (1.0, 0.1))
+    return every, views
+
+
+def after_sums(nodes, free, moments, sums):
+    every, views = after_moments(nodes, free, moments)
+    heard, own = standard(sums), standard(average(every, nodes).clamp_min(1e-4).log())
+    wide = [torch.cat(parts, dim=1).float() for parts in ((own, heard), (heard,), (views[0].double(), heard))]
+    every = [*every, *members(nodes, wide, nodes.labels, nodes.train_mask, (1.0, 10.0))]
+    every += members(nodes, wide, *pseudo_labels(average(every, nodes), nodes, 0.8), (1.0, 10.0))
+    return average(every, nodes)
+
+
+def made(**other):
+    return social_circles_parts(240, num_classes=3, per_class=8, num_test=60, feature_signal=2.0, seed=5, **other)[0]
+
+
+CASES = [made(num_validation=40), made(num_validation=0), made(num_validation=40, num_features=250)]
+
+
+@pytest.fixture(scope="module", params=CASES, ids=["usual", "no validation nodes", "wide"])
+def trained(request):
+    return request.param, train_edge_free(request.param, seed=1)
+
+
+def telling(nodes, free):
+    """Moments and sums of a graph inside the classes, so that members on them are picked."""
+    truth = torch.nn.functional.one_hot(nodes.labels, 3).double()
+    sums = 2 * truth + torch.from_numpy(np.random.default_rng(4).standard_normal((240, 3)))
+    return free.base.rows.double().T @ truth @ truth.T @ free.base.rows.double() / 20, sums
+
+
+def test_the_limit_is_a_promise():
+    assert sizes.EXACT_NODES == 50_000
+    assert not sizes.is_large(50_000)
+    assert sizes.is_large(50_001)
+
+
+def test_nearest_rows_and_their_graph():
+    for seed, shape in enumerate([(300, 20), (2500, 7), (5, 3)]):
+        rows = torch.from_numpy(np.random.default_rng(seed).standard_normal(shape)).float()
+        found, (places, cosines) = nearest_rows(rows, 20), nearest(rows, 20)
+        assert torch.equal(found.places, places)
+        assert torch.equal(found.cosines, cosines)
+        one, other = neighbour_graph(found), graph(places, cosines)
+        assert np.array_equal(one.toarray(), other.toarray())
+
+
+def test_members_and_their_average(trained):
+    nodes, free = trained
+    views = [free.base.rows, nodes.features]
+    old = members(nodes, views, nodes.labels, nodes.train_mask, (1.0, 0.1))
+    new = taught_members(nodes, views, true_labels(nodes), penalties=(1.0, 0.1))
+    assert all(torch.equal(*pair) for pair in zip(old, new, strict=True))
+    assert torch.equal(average(old, nodes), best_average(new, nodes))
+    labels, mask = pseudo_labels(average(old, nodes), nodes, 0.5)
+    taught = new_pseudo_labels(best_average(new, nodes), nodes, 0.5)
+    assert torch.equal(labels, taught.labels)
+    assert torch.equal(mask, taught.mask)
+
+
+def test_answers_after_the_release(trained):
+    nodes, free = trained
+    moments, sums = telling(nodes, free)
+    ensemble = ensemble_after_release(nodes, free)
+    assert isinstance(ensemble, WholeAfter)
+    every, _ = after_moments(nodes, free, moments)
+    assert torch.equal(ensemble.with_moments(moments), average(every, nodes))
+    assert torch.equal(ensemble.with_sums(moments, sums), after_sums(nodes, free, moments, sums))
+    again = ensemble.with_moments(-moments)  # what is remembered of other moments is not taken for these
+    assert torch.equal(again, average(after_moments(nodes, free, -moments)[0], nodes))
+    assert not torch.equal(again, average(every, nodes))

@@ -1,0 +1,40 @@
+"""Values of more digits than float64 has: the rest counts, to its last bit."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gcon.mechanisms.samplers.rounded import _two_sum, rounded_gaussian
+from gcon.privacy.randomness import SystemRandomness
+
+halves = st.floats(-0.5, 0.5)
+
+
+@pytest.mark.parametrize("rest", [2.0**-60, 2.0**-80, 1e-25])
+def test_a_rest_far_below_the_last_bit_decides(rest):
+    """Half-way between lattice points, with noise far below the rest: without its last bits every other one would be wrong."""
+    values = torch.full((64,), 0.5, dtype=torch.float64)
+    rests = torch.tensor([rest, -rest] * 32, dtype=torch.float64)
+    found = rounded_gaussian(SystemRandomness(), values, scale=rest * 1e-6, spacing=1.0, rest=rests)
+    assert found.tolist() == [1.0, 0.0] * 32
+
+
+@pytest.mark.parametrize(
+    ("value", "rest"), [(2.0**60, 1000.25), (-(2.0**70), -37.4), (2.0**120, 2.0**66 + 2.0**20), (3.0, 0.25)]
+)
+def test_a_rest_of_many_lattice_points(value, rest):
+    values, rests = torch.full((5,), value, dtype=torch.float64), torch.full((5,), rest, dtype=torch.float64)
+    found = rounded_gaussian(SystemRandomness(), values, scale=1e-6, spacing=1.0, rest=rests)
+    assert found.tolist() == [float(round(Fraction(value) + Fraction(rest)))] * 5
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(first=halves, second=halves)
+def test_sum_and_tail_are_exact(first, second):
+    total, tail = _two_sum(np.array([first]), np.array([second]))
+    assert Fraction(float(total[0])) + Fraction(float(tail[0])) == Fraction(first) + Fraction(second)
+    assert abs(float(tail[0])) <= 2.0**-53

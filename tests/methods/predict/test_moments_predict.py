@@ -1,0 +1,244 @@
+"""The default's model under every access: released answers for the training nodes, the student for all others."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gcon
+from gcon.edges.edge_list import private_edges, public_edges
+from gcon.errors import AccessRefusedError, InputError
+from gcon.files.datasets.synthetic import social_circles_parts
+from gcon.methods.evidence import scores_on_public_graph, scores_with_own_edges
+from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.methods.no_edges import predict_without_edges
+from gcon.methods.own_edges import predict_for_one_owner, predict_from_own_edges
+from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
+from gcon.methods.scorers import scorer_of
+from gcon.privacy.budget import NOTHING
+from gcon.privacy.ledger import Kind, MemoryLedger, Outcome
+from gcon.privacy.randomness import SeededRandomness, SystemRandomness
+
+SIZE = 80
+SHAPE = {"num_classes": 3, "num_features": 6, "feature_signal": 2.0, "per_class": 8}
+NODES, EDGES = social_circles_parts(SIZE, mean_degree=15, seed=3, **SHAPE)
+OTHERS, OTHER_EDGES = social_circles_parts(24, mean_degree=4, seed=9, **SHAPE)
+
+
+def trained(epsilon=8.0, randomness=None):
+    return train_moments(
+        NODES,
+        private_edges(EDGES, SIZE)[0],
+        MomentsTraining(epsilon=epsilon),
+        ledger=MemoryLedger("circles"),
+        randomness=randomness or SeededRandomness(1),
+    )
+
+
+@pytest.fixture(scope="module")
+def model():
+    found = trained()
+    assert found.cached is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def kept():
+    """With a promise."""
+    return trained(randomness=SystemRandomness())
+
+
+def own(model, features, edge_index, **options):
+    edges = private_edges(edge_index, len(features))[0]
+    return predict_from_own_edges(model, features, edges, ledger=MemoryLedger(), **options)
+
+
+def close(first, second, atol=1e-12):
+    torch.testing.assert_close(first, second, rtol=0, atol=atol)
+
+
+# ---- the training table
+
+
+def test_the_training_table_uses_the_released_answers(model):
+    none = predict_without_edges(model, NODES.features)
+    cached = predict_without_edges(model, NODES.features, access="cached")
+    close(none.probabilities, model.answers.double(), 1e-6)
+    close(cached.probabilities, model.cached.double(), 1e-6)
+    assert not torch.equal(none.probabilities, cached.probabilities)
+    assert (none.access, cached.access) == ("none", "cached")
+    start = model.cached.double()
+    shares = start.mean(dim=0)
+    scores = scores_with_own_edges(start, public_edges(EDGES, SIZE), model.settings.homophily, shares)
+    close(own(model, NODES.features, EDGES).probabilities, torch.softmax(0.6 * scores, dim=1))
+
+
+def test_without_sums_cached_is_none():
+    model = trained(epsilon=0.05)
+    assert model.cached is None
+    one, two = (predict_without_edges(model, NODES.features, access=access) for access in ("none", "cached"))
+    assert torch.equal(one.probabilities, two.probabilities)
+
+
+def test_predictions_are_better_than_chance(model):
+    for found in (predict_without_edges(model, NODES.features, access="cached"), own(model, NODES.features, EDGES)):
+        assert float((found.classes == NODES.labels).double().mean()) > 0.6
+
+
+# ---- other nodes
+
+
+@pytest.mark.parametrize("rows", [slice(0, SIZE - 1), slice(5, 6), slice(None, None, 2)], ids=str)
+def test_a_part_of_the_training_table_is_answered_by_the_student(model, rows):
+    features = NODES.features[rows]
+    expected = model.encoder.probabilities(features).double()
+    close(predict_without_edges(model, features).probabilities, expected, 1e-6)
+    assert not torch.allclose(expected, model.answers[rows].double(), atol=1e-4)
+
+
+def test_another_order_of_the_training_nodes_is_answered_by_the_student(model):
+    found = predict_without_edges(model, NODES.features.flip(0)).probabilities
+    close(found, model.encoder.probabilities(NODES.features.flip(0)).double(), 1e-6)
+
+
+def test_nodes_never_seen_are_answered_by_the_student(model):
+    start = model.encoder.probabilities(OTHERS.features).double()
+    close(predict_without_edges(model, OTHERS.features).probabilities, start, 1e-6)
+    shares, edges = model.cached.double().mean(dim=0), public_edges(OTHER_EDGES, 24)
+    homophily = model.settings.homophily
+    by_hand = torch.softmax(0.6 * scores_with_own_edges(start, edges, homophily, shares), dim=1)
+    close(own(model, OTHERS.features, OTHER_EDGES).probabilities, by_hand)
+    by_hand = torch.softmax(0.6 * scores_on_public_graph(start, edges, homophily, shares), dim=1)
+    close(predict_on_public_graph(model, OTHERS.features, edges).probabilities, by_hand)
+
+
+def test_cached_is_refused_for_other_nodes(model):
+    for features in (OTHERS.features, NODES.features[:-1], NODES.features + 1e-3):
+        with pytest.raises(InputError, match=r"^nodes: must be those of the training"):
+            predict_without_edges(model, features, access="cached")
+
+
+@pytest.mark.parametrize("access", ["own-edges", "public-graph", "full"])
+def test_without_edges_there_are_two_accesses(model, access):
+    with pytest.raises(AccessRefusedError, match="What there is: none, cached"):
+        predict_without_edges(model, NODES.features, access=access)
+
+
+def test_one_owner_alone_gets_the_row_of_the_table(model):
+    table, edges = own(model, OTHERS.features, OTHER_EDGES), public_edges(OTHER_EDGES, 24)
+    for node in range(24):
+        alone = predict_for_one_owner(model, OTHERS.features[node], OTHERS.features[edges.neighbours(node)])
+        close(alone.probabilities[0], table.probabilities[node], 1e-6)  # the student works in float32
+        assert alone.classes.tolist() == [int(table.classes[node])]
+
+
+# ---- own edges
+
+
+PAIRS = st.tuples(st.integers(0, 23), st.integers(0, 23)).filter(lambda pair: pair[0] != pair[1])
+GRAPHS = st.lists(PAIRS, max_size=60).map(lambda pairs: torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(edges=GRAPHS, node=st.integers(0, 23), changed=st.lists(PAIRS, min_size=1, max_size=8), seen=st.booleans())
+def test_an_edge_elsewhere_changes_no_bit_of_an_answer(model, edges, node, changed, seen):
+    """Edges that do not touch the node are added where they are not, and removed where they are."""
+    features = NODES.features if seen else OTHERS.features
+    linked = {frozenset(pair) for pair in edges.T.tolist()}
+    after = linked ^ {frozenset(pair) for pair in changed if node not in pair}
+    other = torch.tensor([sorted(pair) for pair in after], dtype=torch.int64).reshape(-1, 2).T
+    one, two = (own(model, features, index).probabilities[node] for index in (edges, other))
+    assert torch.equal(one, two)
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(order=st.permutations(range(10)))
+def test_the_order_of_neighbours_does_not_matter(model, order):
+    known = OTHERS.features[1:11]
+    one, two = (predict_for_one_owner(model, OTHERS.features[0], rows) for rows in (known, known[list(order)]))
+    close(one.probabilities, two.probabilities)
+    pairs = torch.tensor([[0] * 10, list(range(1, 11))])
+    one, two = (own(model, OTHERS.features, index) for index in (pairs, pairs[:, list(order)].flip(0)))
+    close(one.probabilities, two.probabilities)
+
+
+def test_the_ends_of_an_edge_notice_it(model):
+    """The property above is not empty: an edge changes the answers of its two ends, and of nobody else."""
+    before = own(model, OTHERS.features, OTHER_EDGES).probabilities
+    for place in range(OTHER_EDGES.shape[1]):
+        kept = torch.cat([OTHER_EDGES[:, :place], OTHER_EDGES[:, place + 1 :]], dim=1)
+        moved = (own(model, OTHERS.features, kept).probabilities != before).any(dim=1)
+        assert set(moved.nonzero()[:, 0].tolist()) == set(OTHER_EDGES[:, place].tolist())
+
+
+def test_a_delivery_is_recorded_and_costs_nothing(model):
+    ledger = MemoryLedger("circles", ceiling=NOTHING)
+    edges = private_edges(EDGES, SIZE)[0]
+    predict_from_own_edges(model, NODES.features, edges, ledger=ledger, purpose="monthly answers")
+    (entry,) = ledger.entries()
+    assert (entry.request.kind, entry.outcome) == (Kind.DELIVERY, Outcome.RELEASED)
+    assert ledger.total() == NOTHING
+
+
+@pytest.mark.parametrize("restart", [0.0, 0.5, 7.0])
+def test_a_restart_belongs_to_the_other_mechanism(model, restart):
+    ledger = MemoryLedger()
+    with pytest.raises(InputError, match=r"^inference_restart: belongs to models of the paper"):
+        own(model, NODES.features, EDGES, restart=restart)
+    with pytest.raises(InputError, match=r"^inference_restart"):
+        predict_for_one_owner(model, NODES.features[0], NODES.features[1:3], restart=restart)
+    assert not ledger.entries()
+
+
+def test_wrong_features_are_refused_before_anything_is_recorded(model):
+    ledger, edges = MemoryLedger(), private_edges(EDGES, SIZE)[0]
+    with pytest.raises(InputError, match=r"^features"):
+        predict_from_own_edges(model, NODES.features[:, :5], edges, ledger=ledger)
+    with pytest.raises(AccessRefusedError, match="public-graph"):
+        predict_from_own_edges(model, NODES.features, public_edges(EDGES, SIZE), ledger=ledger)
+    assert not ledger.entries()
+    for access in ("none", "cached"):
+        with pytest.raises(InputError, match=r"^features"):
+            predict_without_edges(model, NODES.features[:, :5], access=access)
+
+
+# ---- public graphs
+
+
+def test_public_graph_refuses_private_edges_and_the_training_table(model):
+    with pytest.raises(AccessRefusedError, match="these are private"):
+        predict_on_public_graph(model, OTHERS.features, private_edges(OTHER_EDGES, 24)[0])
+    with pytest.raises(AccessRefusedError, match="that the model was trained on"):
+        refuse_training_nodes(model, NODES.features)
+    refuse_training_nodes(model, OTHERS.features)
+    with pytest.raises(InputError, match=r"^features: must have one row a node"):
+        predict_on_public_graph(model, OTHERS.features[:5], public_edges(OTHER_EDGES, 24))
+
+
+def test_the_estimator_refuses_the_training_table_too():
+    classifier = gcon.NodeClassifier(random_state=1).fit(gcon.edges.graph.private_graph(NODES, EDGES, name="circles"))
+    shown = gcon.public_graph(NODES.features, edges=EDGES)
+    with pytest.raises(AccessRefusedError, match="that the model was trained on"):
+        classifier.predict(shown, access="public-graph")
+    others = gcon.public_graph(OTHERS.features, edges=OTHER_EDGES)
+    assert classifier.predict(others, access="public-graph").shape == (24,)
+
+
+# ---- promises
+
+
+def test_what_is_promised(kept, model):
+    for found, audience in (
+        (predict_without_edges(kept, NODES.features), "public"),
+        (predict_without_edges(kept, NODES.features, access="cached"), "public"),
+        (own(kept, NODES.features, EDGES), "owner only"),
+        (predict_on_public_graph(kept, OTHERS.features, public_edges(OTHER_EDGES, 24)), "public"),
+        (predict_without_edges(model, NODES.features), "operator only"),
+        (own(model, NODES.features, EDGES), "operator only"),
+    ):
+        assert found.audience == audience
+
+
+def test_no_other_object_is_a_model():
+    with pytest.raises(TypeError, match="no released model"):
+        scorer_of(object())

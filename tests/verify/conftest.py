@@ -1,0 +1,150 @@
+"""Honest releases of both methods, and forgers who recompute every checksum."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import shutil
+from datetime import UTC, datetime
+from unittest.mock import patch
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import gcon
+from gcon.edges.edge_list import private_edges
+from gcon.edges.graph import private_graph
+from gcon.edges.schemes import Schemes
+from gcon.errors import ReleaseFormatError
+from gcon.files.datasets.synthetic import social_circles_parts
+from gcon.learn.perceptron import EncoderSettings
+from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.privacy.ledger import MemoryLedger
+from gcon.privacy.randomness import SystemRandomness
+from gcon.release import read
+from gcon.release.layout import canonical, digest, file_record, release_files
+from gcon.release.read import load_release
+from gcon.release.store import save_release
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """These matrices are tiny: a second thread only waits for the first."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def circles():
+    return social_circles_parts(100, num_classes=3, mean_degree=18, num_features=6, per_class=8, seed=1)
+
+
+def _ledger():
+    return MemoryLedger("circles", clock=lambda: datetime(2030, 1, 2, tzinfo=UTC))
+
+
+@pytest.fixture(scope="session")
+def moments_release(circles, tmp_path_factory):
+    """Trains and stores our own method; every tenth edge alone is too few for neighbour sums."""
+
+    def make(epsilon=1.0, *, sparse=True, randomness=None, **options):
+        nodes, edges = circles
+        kept = private_edges(edges[:, ::10] if sparse else edges, nodes.num_nodes)[0]
+        training = MomentsTraining(epsilon=epsilon, **options)
+        model = train_moments(nodes, kept, training, ledger=_ledger(), randomness=randomness or SystemRandomness())
+        folder = tmp_path_factory.mktemp("moments") / "release"
+        save_release(model, folder)
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def paper_release(circles, tmp_path_factory):
+    """Trains and stores the paper's method."""
+
+    def make(epsilon=1.0, *, randomness=None, **options):
+        nodes, edges = circles
+        options = {"encoder": EncoderSettings(hidden=4, epochs=5), "schemes": Schemes(0.5, (0, 2, math.inf)), **options}
+        model = gcon.train(
+            private_graph(nodes, edges, name="circles"),
+            gcon.Settings(epsilon=epsilon, **options),
+            ledger=_ledger(),
+            randomness=randomness or SystemRandomness(),
+        )
+        folder = tmp_path_factory.mktemp("paper") / "release"
+        save_release(model, folder)
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def releases(moments_release, paper_release):
+    """One of each kind: moments twice, moments with neighbour sums, the paper's."""
+    return {
+        "moments": moments_release(),
+        "sums": moments_release(8.0, sparse=False),
+        "paper": paper_release(),
+    }
+
+
+class Forger:
+    """A copy of a release in which things can be changed; every checksum is made right again."""
+
+    def __init__(self, source, folder) -> None:
+        self.folder = folder
+        shutil.copytree(source, folder)
+        self._honest = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def restore(self):
+        for name, content in self._honest.items():
+            (self.folder / name).write_bytes(content)
+
+    def document(self, name="release.json"):
+        return json.loads(self._honest[name])
+
+    def tensors(self):
+        return load_file(self.folder / "model.safetensors")
+
+    def put_document(self, document):
+        """Write release.json with all checksums right."""
+        document = copy.deepcopy(document)
+        for name in document["files"]:
+            document["files"][name] = file_record((self.folder / name).read_bytes())
+        document.pop("checksum")
+        whole = document | {"checksum": digest(canonical(document))}
+        (self.folder / "release.json").write_bytes(canonical(whole))
+
+    def put_text(self, name, content):
+        (self.folder / name).write_bytes(content)
+        self.put_document(self.document())
+
+    def put_tensors(self, tensors):
+        save_file(
+            {name: tensor.clone().contiguous() for name, tensor in tensors.items()}, self.folder / "model.safetensors"
+        )
+        self.put_document(self.document())
+
+    def put_consistently(self, document):
+        """Write release.json, and every word and field of the other files as this document leads to."""
+        self.put_document(document)
+        try:
+            with patch.object(read, "texts", lambda model: {}):  # the words follow below
+                model = load_release(self.folder)
+        except ReleaseFormatError:
+            return  # refused whatever the words say
+        for name, content in release_files(model).items():
+            (self.folder / name).write_bytes(content)
+
+
+@pytest.fixture
+def forger(tmp_path):
+    def forger(source):
+        return Forger(source, tmp_path / "forged")
+
+    return forger

@@ -1,0 +1,92 @@
+"""Honest releases verify, whatever their budget and settings; releases without a promise do not."""
+
+import math
+
+import pytest
+
+from gcon.edges.schemes import Schemes
+from gcon.privacy.randomness import SeededRandomness
+from gcon.verify.verify import verify_release
+
+
+def failed(folder):
+    found = verify_release(folder)
+    return [step.words for step in found.steps if not step.holds]
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize("sparse", [True, False])
+def test_moments(moments_release, epsilon, sparse):
+    folder = moments_release(epsilon, sparse=sparse)
+    found = verify_release(folder)
+    assert failed(folder) == []
+    assert (found.holds, found.epsilon, found.delta) == (True, epsilon, 1e-5)
+    assert f"({epsilon:g}, 1e-05)-differentially private" in found.verdict
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize("loss", ["soft-margin", "pseudo-huber:0.20"])
+def test_paper(paper_release, epsilon, loss):
+    assert failed(paper_release(epsilon, loss=loss)) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"epsilon": 1e-3},
+        {"epsilon": 40.0},
+        {"epsilon": 0.5, "delta": 1e-12},
+        {"epsilon": 0.5, "delta": 0.1},
+        {"epsilon": 1.0, "ridge": 1e-4, "margin": 1e-3},
+        {"epsilon": 1.0, "ridge": 1e-4},
+        {"epsilon": 1.0, "noise_share": 0.999999},
+        {"epsilon": 1.0, "noise_share": 0.01},
+        {"epsilon": 1.0, "schemes": Schemes(0.2, (10,))},
+        {"epsilon": 1.0, "schemes": Schemes(0.0, (3, 5))},
+        {"epsilon": 1.0, "schemes": Schemes(0.3, (2,), 0.1)},
+        {"epsilon": 1.0, "schemes": Schemes(0.3, (7,)), "influence": "paper"},
+        {"epsilon": 1.0, "schemes": Schemes(0.6, (2, math.inf)), "influence": "sharp"},
+        {"epsilon": 1.0, "schemes": Schemes(0.6, (1000, math.inf)), "influence": "simple"},
+        {"epsilon": 1.0, "expand": "labelled"},
+    ],
+    ids=str,
+)
+def test_paper_with_unusual_settings(paper_release, options):
+    assert failed(paper_release(**options)) == []
+
+
+@pytest.mark.parametrize("options", [{"epsilon": 1e-3}, {"epsilon": 60.0}, {"epsilon": 0.5, "delta": 1e-12}], ids=str)
+def test_moments_with_unusual_budgets(moments_release, options):
+    assert failed(moments_release(**options)) == []
+
+
+@pytest.mark.parametrize("schemes", [Schemes(1.0, (2,)), Schemes(0.5, (0,))])
+@pytest.mark.parametrize("seed", [None, 3])
+def test_a_release_that_reads_no_edge(paper_release, schemes, seed):
+    randomness = None if seed is None else SeededRandomness(seed)
+    folder = paper_release(schemes=schemes, randomness=randomness)
+    assert failed(folder) == []
+    assert "nothing in this release depends on any edge" in verify_release(folder).verdict
+
+
+def test_a_seed_or_no_noise_is_no_promise(moments_release, paper_release):
+    for folder in (
+        moments_release(randomness=SeededRandomness(1)),
+        paper_release(randomness=SeededRandomness(1)),
+        moments_release(math.inf),
+        paper_release(math.inf),
+    ):
+        found = verify_release(folder)
+        assert not found.holds
+        assert "promise" in failed(folder)[0]
+        assert found.claim == "this release makes no promise"
+        assert "NOT VERIFIED" in found.verdict
+
+
+def test_what_cannot_be_checked_is_said(releases):
+    for name, words in (("moments", "lengths"), ("paper", "edge influence")):
+        found = verify_release(releases[name])
+        said = " ".join(found.not_checked)
+        for part in (words, "noise was drawn", "ledger's total is complete", "no signature", "training_nodes"):
+            assert part in said
+            assert all(line in str(found) for line in found.not_checked)

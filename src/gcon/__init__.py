@@ -1,22 +1,52 @@
-"""gcon: train node classifiers on sensitive graphs, with a proven promise about every single edge."""
+"""gcon: train node classifiers on sensitive graphs, with a proven promise about every single edge.
 
-from gcon import datasets
-from gcon.edges.graph import PrivateGraph, PublicGraph, private_graph
-from gcon.errors import GconError
-from gcon.files.inputs import public_graph
-from gcon.methods.gcon_classifier import GCON
-from gcon.methods.moments_model import MomentsModel
-from gcon.methods.node_classifier import NodeClassifier
-from gcon.methods.objective import Settings, train
-from gcon.methods.objective_model import ReleasedModel
-from gcon.methods.predictions import Predictions
-from gcon.nodes import PublicNodes
-from gcon.privacy.budget import Budget
-from gcon.privacy.ledger import MemoryLedger
-from gcon.privacy.ledger_file import FileLedger
-from gcon.release.read import load_release
-from gcon.release.store import save_release
+Names are imported when they are first used (PEP 562), so that `import gcon` is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from gcon.version import __version__
+
+if TYPE_CHECKING:
+    from gcon.edges.graph import PrivateGraph, PublicGraph, private_graph
+    from gcon.errors import GconError
+    from gcon.files import datasets
+    from gcon.files.inputs import public_graph
+    from gcon.methods.gcon_classifier import GCON
+    from gcon.methods.moments_model import MomentsModel
+    from gcon.methods.node_classifier import NodeClassifier
+    from gcon.methods.objective import Settings, train
+    from gcon.methods.objective_model import ReleasedModel
+    from gcon.methods.predictions import Predictions
+    from gcon.nodes import PublicNodes
+    from gcon.privacy.budget import Budget
+    from gcon.privacy.ledger import MemoryLedger
+    from gcon.privacy.ledger_file import FileLedger
+    from gcon.release.read import load_release
+    from gcon.release.store import save_release
+
+_HOMES = {
+    "GCON": "gcon.methods.gcon_classifier",
+    "Budget": "gcon.privacy.budget",
+    "FileLedger": "gcon.privacy.ledger_file",
+    "GconError": "gcon.errors",
+    "MemoryLedger": "gcon.privacy.ledger",
+    "MomentsModel": "gcon.methods.moments_model",
+    "NodeClassifier": "gcon.methods.node_classifier",
+    "Predictions": "gcon.methods.predictions",
+    "PrivateGraph": "gcon.edges.graph",
+    "PublicGraph": "gcon.edges.graph",
+    "PublicNodes": "gcon.nodes",
+    "ReleasedModel": "gcon.methods.objective_model",
+    "Settings": "gcon.methods.objective",
+    "datasets": "gcon.files",
+    "load_release": "gcon.release.read",
+    "private_graph": "gcon.edges.graph",
+    "public_graph": "gcon.files.inputs",
+    "save_release": "gcon.release.store",
+    "train": "gcon.methods.objective",
+}
 
 __all__ = [
     "GCON",
@@ -40,3 +70,16 @@ __all__ = [
     "save_release",
     "train",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'gcon' has no attribute {name!r}")
+    home = _HOMES[name]
+    found = import_module(f"{home}.{name}") if name == "datasets" else getattr(import_module(home), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

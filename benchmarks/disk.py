@@ -99,8 +99,7 @@ def from_memory(folder: Path) -> dict[str, float]:
     """The same with all edges in memory; compares the weights."""
     from gcon.cli.source import load_source
     from gcon.learn.perceptron import EncoderSettings
-    from gcon.methods.objective import Settings, train
-    from gcon.methods.objective_model import ReleasedModel
+    from gcon.methods.objective import Objective, ObjectiveModel
     from gcon.privacy.ledger import MemoryLedger
     from gcon.privacy.randomness import SeededRandomness
     from gcon.release.store import load_release
@@ -108,10 +107,10 @@ def from_memory(folder: Path) -> dict[str, float]:
     start = time.perf_counter()
     where = {"edges": folder / "edges.csr", "nodes": folder / "nodes.parquet", "features": folder / "features.npy"}
     graph = load_source(None, **where).graph  # type: ignore[arg-type]
-    settings = Settings(epsilon=1, encoder=EncoderSettings(), expand="labelled", device="cpu")
-    here = train(graph, settings, ledger=MemoryLedger(), randomness=SeededRandomness(SEED))
+    settings = Objective(epsilon=1, encoder=EncoderSettings(), expand="labelled", device="cpu")
+    here = settings.train(graph.nodes, graph.edges, ledger=MemoryLedger(), randomness=SeededRandomness(SEED))
     there = load_release(folder / "model")
-    assert isinstance(there, ReleasedModel)
+    assert isinstance(there, ObjectiveModel)
     same = torch.equal(here.weights, there.weights) and bool(here.weights.abs().sum() > 0)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     return {"seconds": time.perf_counter() - start, "peak_gib": peak, "same": float(same)}

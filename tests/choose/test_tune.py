@@ -20,7 +20,7 @@ from gcon.cli import app as cli
 from gcon.edges.edge_list import public_edges
 from gcon.edges.graph import PrivateGraph
 from gcon.errors import BudgetExceededError, InputError
-from gcon.methods.objective import Settings
+from gcon.methods.objective import Objective
 from gcon.methods.own_edges import own_edge_predictions
 from gcon.privacy.boundary import Private
 from gcon.privacy.opening import open_private

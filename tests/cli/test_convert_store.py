@@ -20,8 +20,8 @@ from gcon.errors import InputError
 from gcon.files import convert_files, convert_store
 from gcon.files.tables import read_edges, read_nodes, read_public_edges
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.moments import MomentsTraining, train_moments
-from gcon.methods.objective import Settings, train
+from gcon.methods.moments import Moments
+from gcon.methods.objective import Objective
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.opening import open_private
 from gcon.privacy.randomness import SeededRandomness
@@ -143,7 +143,7 @@ def test_training_from_disk_is_training_from_memory(source, store):
         ledger = MemoryLedger("stored")
         settings = Settings(epsilon=1, delta=1e-4, encoder=EncoderSettings(hidden=4))
         weights.append(train(graph, settings, ledger=ledger, randomness=SeededRandomness(5)).weights)
-        moments = MomentsTraining(epsilon=1, delta=1e-4)
+        moments = Moments(epsilon=1, delta=1e-4)
         found = train_moments(graph.nodes, graph.edges, moments, ledger=ledger, randomness=SeededRandomness(5))
         statistics.append([each.value for each in found.statistics])
     assert torch.equal(*weights)

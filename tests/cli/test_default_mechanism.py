@@ -10,9 +10,9 @@ import pytest
 
 from gcon.cli import app as cli
 from gcon.files.tables import read_nodes
-from gcon.methods.moments_model import MomentsModel
+from gcon.methods.moments import MomentsModel
 from gcon.methods.no_edges import predict_without_edges
-from gcon.methods.objective_model import ReleasedModel
+from gcon.methods.objective import ObjectiveModel
 from gcon.release.read import load_release
 
 
@@ -160,7 +160,7 @@ def test_the_papers_mechanism_by_name_has_no_cache(run, world, tmp_path):
     paper = ["--mechanism", "paper", "--restart", 0.5, "--hidden", 4]
     assert run("train", *files(world), *books, *paper, "--epsilon", 1, "--out", tmp_path / "model")[0] == 0
     model = load_release(tmp_path / "model")
-    assert isinstance(model, ReleasedModel)
+    assert isinstance(model, ObjectiveModel)
     assert model.settings.schemes.restart == 0.5
     nodes = ["--nodes", world / "mine/nodes.csv", "--access", "cached"]
     assert run("predict", tmp_path / "model", *nodes, "--out", tmp_path / "p.csv")[0] == 5
@@ -175,7 +175,7 @@ def test_what_tune_writes_trains_the_papers_mechanism(run, world, tmp_path, monk
     assert tomllib.loads(toml.read_text())["mechanism"] == "paper"
     books = ["--ledger", tmp_path / "ledger"]
     assert run("train", *files(world), *books, "--config", toml, "--out", tmp_path / "model")[0] == 0
-    assert isinstance(load_release(tmp_path / "model"), ReleasedModel)
+    assert isinstance(load_release(tmp_path / "model"), ObjectiveModel)
 
 
 def test_a_seed_and_infinite_epsilon_carry_no_promise(run, world, tmp_path):

@@ -15,8 +15,8 @@ from gcon.errors import InputError
 from gcon.files.datasets.synthetic import social_circles, social_circles_parts
 from gcon.learn.perceptron import EncoderSettings
 from gcon.machine import chosen_device
-from gcon.methods.objective import Settings, train
-from gcon.methods.objective_model import ReleasedModel
+from gcon.methods.objective import Objective
+from gcon.methods.objective import ObjectiveModel
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 
@@ -35,7 +35,7 @@ def graph() -> PrivateGraph:
     return social_circles(400, seed=2)
 
 
-def trained(graph: PrivateGraph, device: str, **options) -> ReleasedModel:
+def trained(graph: PrivateGraph, device: str, **options) -> ObjectiveModel:
     settings = Settings(
         epsilon=options.pop("epsilon", 2.0), encoder=EncoderSettings(epochs=20), device=device, **options
     )

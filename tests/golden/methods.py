@@ -36,7 +36,7 @@ def facts(name, method):
     graph, other = graph_of(DENSE), other_graph()
     fitted = method.fit(graph, ledger=ledger(), randomness=SeededRandomness(7))
     found = {}
-    for access in fitted.trained.scorers:
+    for access in fitted.trained.score_functions:
         asked = other if access == "public-graph" else graph
         predictions = fitted.predictions(asked, access=access)
         found[f"{name}/predict/{access}"] = tensor_checksum(predictions.probabilities)

@@ -11,7 +11,7 @@ from gcon.choose.paid_look import take_look
 from gcon.choose.paid_restart import choose_inference_restart
 from gcon.choose.settings import tune_paid
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.objective import Settings, train
+from gcon.methods.objective import Objective
 from gcon.privacy.randomness import SeededRandomness
 
 SEEDS = range(5)

@@ -13,8 +13,8 @@ from gcon.edges.graph import PrivateGraph, private_graph
 from gcon.edges.schemes import Schemes
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.moments import MomentsTraining, train_moments
-from gcon.methods.objective import Settings, train
+from gcon.methods.moments import Moments
+from gcon.methods.objective import Objective
 from gcon.nodes import PublicNodes
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
@@ -91,7 +91,7 @@ def run_moments():
         model = train_moments(
             graph.nodes,
             graph.edges,
-            MomentsTraining(epsilon=epsilon),
+            Moments(epsilon=epsilon),
             ledger=ledger,
             randomness=SeededRandomness(seed),
             progress=stages.append,

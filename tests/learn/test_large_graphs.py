@@ -18,7 +18,7 @@ from gcon.learn.feature_graph import (
     weighted_rows,
 )
 from gcon.learn.large_edge_free import train_large_edge_free
-from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.methods.moments import Moments
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 
@@ -54,7 +54,7 @@ def trained(epsilon=4.0):
     return train_moments(
         NODES,
         GRAPH.edges,
-        MomentsTraining(epsilon=epsilon),
+        Moments(epsilon=epsilon),
         ledger=MemoryLedger("circles"),
         randomness=SeededRandomness(1),
     )

@@ -21,7 +21,7 @@ from gcon.mechanisms.aggregates import BoundedAggregates, aggregate_privately
 from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.objective_plan import NoisePlan, make_plan
-from gcon.methods.objective_model import ModelSettings
+from gcon.methods.objective import ModelSettings
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.opening import map_private

@@ -10,7 +10,7 @@ import torch
 
 from gcon.edges.schemes import Schemes
 from gcon.errors import PlanMismatchError
-from gcon.methods.objective_model import ReleasedModel, release_model, release_models
+from gcon.methods.objective import ObjectiveModel, release_model, release_models
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
@@ -30,7 +30,7 @@ def release(kit, *plans, ledger=None, randomness=None, aggregates=None, single=T
 
 
 def test_the_fields_are_exactly_these(kit):
-    assert [entry.name for entry in fields(ReleasedModel)] == ["weights", "encoder", "settings", "receipt"]
+    assert [entry.name for entry in fields(ObjectiveModel)] == ["weights", "encoder", "settings", "receipt"]
     assert set(vars(release(kit))) == {"weights", "encoder", "settings", "receipt"}
 
 

@@ -20,7 +20,7 @@ from gcon.edges.schemes import Schemes
 from gcon.errors import ReleaseFormatError
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.methods.moments import Moments
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
 from gcon.release import read
@@ -54,7 +54,7 @@ def moments_release(circles, tmp_path_factory):
     def make(epsilon=1.0, *, sparse=True, randomness=None, **options):
         nodes, edges = circles
         kept = private_edges(edges[:, ::10] if sparse else edges, nodes.num_nodes)[0]
-        training = MomentsTraining(epsilon=epsilon, **options)
+        training = Moments(epsilon=epsilon, **options)
         model = train_moments(nodes, kept, training, ledger=_ledger(), randomness=randomness or SystemRandomness())
         folder = tmp_path_factory.mktemp("moments") / "release"
         save_release(model, folder)

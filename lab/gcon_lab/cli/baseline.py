@@ -124,7 +124,7 @@ def _setting(kind: type[Method], entry: str) -> tuple[str, Any]:
 
 
 def _scores(fitted: FittedMethod, graph: PrivateGraph) -> list[dict[str, Any]]:
-    accesses = [access for access in fitted.trained.scorers if access != "public-graph"]
+    accesses = [access for access in fitted.trained.score_functions if access != "public-graph"]
     return [
         {
             "access": access,

@@ -159,7 +159,7 @@ def score(
         scores = {
             part: {
                 access: fitted.score(graph, mask, access=access)
-                for access in fitted.trained.scorers
+                for access in fitted.trained.score_functions
                 if access != "public-graph"
             }
             for part, mask in (("validation", nodes.validation_mask), ("test", nodes.test_mask))

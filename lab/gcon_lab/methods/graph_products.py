@@ -12,7 +12,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from gcon.edges.edge_list import EdgeList
+from gcon.edges.source import Edges
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,12 +30,12 @@ class Reach:
     second: scipy.sparse.csr_matrix
 
 
-def roots_of_degrees(edges: EdgeList) -> Tensor:
+def roots_of_degrees(edges: Edges) -> Tensor:
     """1 / sqrt(degree + 1) of every node, the self-loop included."""
     return (edges.degrees.to(torch.float64) + 1).rsqrt()
 
 
-def normalised(edges: EdgeList) -> scipy.sparse.csr_matrix:
+def normalised(edges: Edges) -> scipy.sparse.csr_matrix:
     """S in float32, with D the degrees of A + I. It equals its transpose."""
     roots = roots_of_degrees(edges).to(torch.float32).numpy()
     columns, pointers = edges.columns.numpy(), edges.row_pointers.numpy().astype(edges.columns.numpy().dtype)

@@ -43,7 +43,7 @@ def areas(method, graph, edges, drawn):
     with listening() as tape:
         fitted = method.fit(graph, randomness=SeededRandomness(1))
     features = graph.nodes.features
-    found = attack_all(fitted.trained.scorers, features, edges, drawn, released=tuple(tape.evidence))
+    found = attack_all(fitted.trained.score_functions, features, edges, drawn, released=tuple(tape.evidence))
     return {(each.access, each.attack): each.roc.area for each in found}
 
 

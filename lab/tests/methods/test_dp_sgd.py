@@ -34,7 +34,7 @@ def method(epsilon=4.0, **changes):
 
 
 def scores(fitted, access, features, edges):
-    return fitted.trained.scorers[access](features, edges)
+    return fitted.trained.score_functions[access](features, edges)
 
 
 def test_pays_once_and_says_what(graph):

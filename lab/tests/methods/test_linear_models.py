@@ -19,11 +19,10 @@ from gcon.files.datasets import social_circles_parts
 from gcon.learn.perceptron import EncoderSettings
 from gcon.mechanisms.gaussian_curve import gaussian_multiplier
 from gcon.mechanisms.gaussian_release import GaussianRelease, gaussian_release_plan
-from gcon.methods.objective import Settings, train
 from gcon.nodes import PublicNodes
+from gcon.privacy.account import Released
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
-from gcon.privacy.gates import Released
 from gcon.privacy.ledger import Kind, MemoryLedger
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon_lab.audits.lower_bound import epsilon_lower_bound
@@ -106,8 +105,8 @@ def test_charged_once_and_predictions_cost_nothing(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_access_is_the_classifier_on_other_rows(kind):
     fitted = fitted_on(kind, graph())
-    assert set(fitted.trained.scorers) == {"own-edges", "none", "public-graph"}
-    score = fitted.trained.scorers
+    assert set(fitted.trained.score_functions) == {"own-edges", "none", "public-graph"}
+    score = fitted.trained.score_functions
     lonely = public_edges(EDGE_INDEX[:, :0], SIZE)
     alone = score["none"](NODES.features, None)
     for access in ("own-edges", "public-graph"):  # without an edge there is nothing to hear

@@ -34,11 +34,11 @@ from gcon.cli.source import (
 from gcon.errors import InputError
 from gcon.files.tables import read_nodes, read_public_edges
 from gcon.methods.accuracy import check_scored
+from gcon.methods.model import Model
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import own_edge_answers
 from gcon.methods.predictions import ANY_MODEL, Access, checked_access, promise_under, why_no_promise
 from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
-from gcon.methods.published import PublishedModel
 from gcon.methods.scores import Scores, score
 from gcon.nodes import PublicNodes
 from gcon.privacy.gates import diagnose
@@ -142,7 +142,7 @@ def evaluate(
 
 
 def _on_public_graph(
-    model: PublishedModel, nodes: Path, edges: Path, *, features: Path | None, edge_format: EdgeFormat
+    model: Model, nodes: Path, edges: Path, *, features: Path | None, edge_format: EdgeFormat
 ) -> tuple[Scores, Tensor]:
     """Scores over edges that the caller declares public, and the nodes that they are about."""
     table = read_nodes(nodes, features_path=features)
@@ -153,7 +153,7 @@ def _on_public_graph(
 
 
 def _told(
-    model: PublishedModel, scores: dict[str, Any], kind: Access, mask: Tensor, *, publishable: bool, words: str
+    model: Model, scores: dict[str, Any], kind: Access, mask: Tensor, *, publishable: bool, words: str
 ) -> tuple[dict[str, object], str]:
     """The scores as fields and in words, with who may see them: nobody else where the model itself promises nothing."""
     reason = why_no_promise(model.receipt)
@@ -166,7 +166,7 @@ def _told(
     return fields, "\n".join([*lines, *([", ".join(more)] if more else []), words])
 
 
-def _in_model_order(nodes: PublicNodes, model: PublishedModel) -> Tensor:
+def _in_model_order(nodes: PublicNodes, model: Model) -> Tensor:
     """The nodes' labels as the model numbers its classes, by name; a class that the model does not know is -1."""
     places = {name: place for place, name in enumerate(model.class_names)}
     known = [places.get(name, -1) for name in nodes.class_names]

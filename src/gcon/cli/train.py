@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,16 +26,11 @@ from gcon.cli.source import (
 )
 from gcon.cli.targets import check_new_file
 from gcon.cli.training_source import DEFAULT_BUFFER, Buffer, Scheduler, Workers, load_training
-from gcon.edges.graph import TrainableGraph
 from gcon.edges.schemes import Schemes
 from gcon.errors import InputError
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.moments import MomentsTraining, train_moments
-from gcon.methods.moments_model import MomentsModel
-from gcon.methods.objective import Settings
-from gcon.methods.objective import train as train_paper
-from gcon.methods.objective_model import ReleasedModel
-from gcon.methods.published import PublishedModel
+from gcon.methods.moments import Moments
+from gcon.methods.objective import Objective
 from gcon.privacy.randomness import randomness_from
 from gcon.release.store import save_release
 
@@ -108,7 +103,7 @@ def train(
                 rule = "must be cpu with --scheduler or --workers: workers use their processors"
                 raise InputError("device", rule=rule, got=repr(device), fix="Leave it out.")
             device = "cpu"
-        training = _training(
+        method = _method(
             mechanism,
             epsilon=epsilon,
             delta=delta,
@@ -134,8 +129,8 @@ def train(
                 until=until,
             )
             books = open_ledger(loaded, ledger)
-            how = {"ledger": books, "randomness": randomness, "progress": status.update}
-            model = training(loaded.graph, how)
+            nodes_and_edges = loaded.graph.nodes, loaded.graph.edges
+            model = method.train(*nodes_and_edges, ledger=books, randomness=randomness, progress=status.update)
             status.update("write")
             save_release(model, out)
         statement = model.statement()
@@ -147,17 +142,14 @@ def train(
         output.result(fields, f"{statement}\nWritten: {out}")
 
 
-Training = Callable[[TrainableGraph, Mapping[str, Any]], PublishedModel]
-
-
-def _training(
+def _method(
     mechanism: str, *, epsilon: float, delta: float | None, device: str, given: Mapping[str, Any]
-) -> Training:
+) -> Moments | Objective:
     """How to train: all settings are checked here, before anything is read.
 
     `given` holds the options of the paper's mechanism that the user gave.
     """
-    if mechanism == MomentsModel.method:
+    if mechanism == Moments.name:
         if given:
             name = next(iter(given))
             rule = "is an option of the paper's mechanism"
@@ -167,10 +159,9 @@ def _training(
                 got="--mechanism moments",
                 fix="Add --mechanism paper, or leave it out.",
             )
-        moments = MomentsTraining(epsilon=epsilon, delta=delta, device=device)
-        return lambda graph, how: train_moments(graph.nodes, graph.edges, moments, **how)
-    if mechanism != ReleasedModel.method:
-        rule = f"must be '{MomentsModel.method}' or '{ReleasedModel.method}'"
+        return Moments(epsilon=epsilon, delta=delta, device=device)
+    if mechanism != Objective.name:
+        rule = f"must be '{Moments.name}' or '{Objective.name}'"
         raise InputError("mechanism", rule=rule, got=repr(mechanism), fix="Leave it out for the default.")
     others = dict(given)
     encoder = {name: others.pop(name) for name in ("hidden", "centre") if name in others}
@@ -178,5 +169,4 @@ def _training(
         encoder["hidden"] = encoder["hidden"] or None
     schemes = Schemes(restart=others.pop("restart", 0.8), steps=options.parsed_steps(others.pop("steps", ["2"])))
     others |= {"encoder": EncoderSettings(**encoder), "schemes": schemes, "device": device}
-    paper = Settings(epsilon=epsilon, delta=delta, **others)
-    return lambda graph, how: train_paper(graph, paper, **how)
+    return Objective(epsilon=epsilon, delta=delta, **others)

@@ -33,7 +33,7 @@ from gcon.cli.source import (
 from gcon.cli.targets import check_new_file
 from gcon.errors import InputError, check_number
 from gcon.files.unit_store import write_whole
-from gcon.methods.objective import Settings
+from gcon.methods.objective import Objective
 from gcon.privacy.randomness import SystemRandomness
 
 
@@ -67,7 +67,7 @@ def tune(
     Example: gcon tune cora-ml --epsilon 1 --pay 0.1 --out settings.toml
     """
     with Output(as_json=json, quiet=quiet).reporting() as output:
-        base = Settings(epsilon=epsilon, delta=delta)
+        base = Objective(epsilon=epsilon, delta=delta)
         check_number(
             "draws",
             draws,
@@ -133,7 +133,7 @@ def _write_choice(out: Path, found: Tuned) -> None:
         ) from None
 
 
-def as_options(settings: Settings) -> dict[str, object]:
+def as_options(settings: Objective) -> dict[str, object]:
     """Settings by the long options of `gcon train`."""
     return {
         "mechanism": "paper",

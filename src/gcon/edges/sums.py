@@ -8,10 +8,15 @@ import torch
 from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList
+from gcon.edges.source import Edges
+from gcon.errors import InputError
 
 
-def adjacency(edges: EdgeList, values: Tensor | None = None) -> Tensor:
+def adjacency(edges: Edges, values: Tensor | None = None) -> Tensor:
     """The symmetric adjacency matrix as sparse rows; by default every entry is 1 in float64."""
+    if not isinstance(edges, EdgeList):
+        rule, fix = "must be in memory here", "Read them without a store or a cluster."
+        raise InputError("edges", rule=rule, got="edges elsewhere", fix=fix)
     entries = torch.ones(len(edges.columns), dtype=torch.float64) if values is None else values
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # torch announces that sparse CSR is in beta
@@ -24,7 +29,7 @@ def adjacency(edges: EdgeList, values: Tensor | None = None) -> Tensor:
         )
 
 
-def neighbour_sums(edges: EdgeList, rows: Tensor) -> Tensor:
+def neighbour_sums(edges: Edges, rows: Tensor) -> Tensor:
     """Row i is the sum of the rows of i's neighbours.
 
     One edge {u, v} adds row v to the sum of u and row u to the sum of v, and changes nothing else.

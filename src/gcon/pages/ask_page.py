@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from html import escape
 
+from gcon.methods.model import Model
 from gcon.methods.predictions import why_no_promise
-from gcon.methods.published import PublishedModel
 from gcon.pages.facts import data_block
 from gcon.pages.frame import part, site_page
 
@@ -14,7 +14,7 @@ TOKEN = "gcon_..."
 SOMEWHERE = "https://the-service.example"
 
 
-def ask_page(model: PublishedModel, *, service: str | None, me: bool, node_table: bool) -> str:
+def ask_page(model: Model, *, service: str | None, me: bool, node_table: bool) -> str:
     """The page.
 
     Args:
@@ -52,7 +52,7 @@ like, those of the people you are connected to. Such an answer is for you alone.
     )
 
 
-def _warning(model: PublishedModel) -> str:
+def _warning(model: Model) -> str:
     reason = why_no_promise(model.receipt)
     return "" if reason is None else f'<p class="warn">This model carries no promise: {escape(reason)}.</p>'
 
@@ -88,7 +88,7 @@ alone.</p>
 <div id="me-answer" class="answer" role="status" aria-live="polite"></div>"""
 
 
-def _predict(model: PublishedModel, *, node_table: bool) -> str:
+def _predict(model: Model, *, node_table: bool) -> str:
     width = model.encoder.num_features
     numbers = f"{width} numbers, separated by commas"
     only = (

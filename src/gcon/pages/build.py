@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from gcon.errors import InputError
-from gcon.methods.published import PublishedModel
+from gcon.methods.model import Model
 from gcon.nodes import PublicNodes
 from gcon.pages.ask_page import ask_page
 from gcon.pages.model_page import model_page
@@ -15,7 +15,7 @@ _ALONE = ("localhost", "127.0.0.1", "::1")
 
 
 def site_pages(
-    model: PublishedModel,
+    model: Model,
     *,
     nodes: PublicNodes | None = None,
     service: str | None = None,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from html import escape
 
-from gcon.methods.published import PublishedModel
+from gcon.methods.model import Model
 from gcon.pages import measured
 from gcon.pages.html_page import table
 from gcon.pages.site_words import items
 
 
-def accuracy_card(model: PublishedModel) -> str:
+def accuracy_card(model: Model) -> str:
     """The graph and access to choose, the chart, and its numbers; the script fills it."""
     names = measured.graphs()
     first = model.receipt.data_set if model.receipt.data_set in names else names[0]
@@ -33,7 +33,7 @@ connections would give something away.</p>
 </div>"""
 
 
-def accuracy_table(model: PublishedModel) -> str:
+def accuracy_table(model: Model) -> str:
     """The chart's numbers and its legend; the script fills it."""
     private = measured.NAMES[measured.MEASURED_AS[model.method]]
     rows = [
@@ -68,7 +68,7 @@ def measured_facts(method: str) -> dict[str, object]:
     }
 
 
-def comparisons(model: PublishedModel) -> str:
+def comparisons(model: Model) -> str:
     """In which measurements the budget bought nothing: sentences, and all comparisons."""
     said, rows = [], []
     for access in measured.ACCESSES:
@@ -103,7 +103,7 @@ def _where_never(never: list[str], total: int) -> str:
     )
 
 
-def _measurements(model: PublishedModel) -> str:
+def _measurements(model: Model) -> str:
     """Every measured number that this page rests on."""
     private = measured.MEASURED_AS[model.method]
     wanted = (private, *measured.CONTROLS[model.method], measured.NOT_PRIVATE)

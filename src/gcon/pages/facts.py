@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gcon.errors import InputError
 from gcon.mechanisms.losses import loss_by_name
-from gcon.methods.published import PublishedModel
+from gcon.methods.model import Model
 from gcon.privacy.budget import NOTHING, Budget
 
 LOWEST, HIGHEST = 0.05, 16.0  # the dial's ends
@@ -37,7 +37,7 @@ class Dial:
     shape: Shape | None
 
 
-def dial_of(model: PublishedModel) -> Dial:
+def dial_of(model: Model) -> Dial:
     """The dial of a release.
 
     Privacy:
@@ -55,7 +55,7 @@ def dial_of(model: PublishedModel) -> Dial:
     )
 
 
-def _shape(model: PublishedModel) -> Shape | None:
+def _shape(model: Model) -> Shape | None:
     """What Theorem 1 is evaluated with; None where the receipt does not say it, or nothing needed noise."""
     plan = model.receipt.plan
     try:

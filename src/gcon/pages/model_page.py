@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from html import escape
 
+from gcon.methods.model import Model
 from gcon.methods.predictions import may_be_published, why_no_promise
-from gcon.methods.published import PublishedModel
 from gcon.nodes import PublicNodes
 from gcon.pages.frame import site_page
 from gcon.pages.html_page import Row, table
@@ -21,7 +21,7 @@ from gcon.version import __version__
 MOST_CLASSES = 40  # that are named or drawn: a larger matrix is no drawing any more, and no small page
 
 
-def model_page(model: PublishedModel, nodes: PublicNodes | None) -> str:
+def model_page(model: Model, nodes: PublicNodes | None) -> str:
     """The page.
 
     Args:
@@ -56,7 +56,7 @@ def model_page(model: PublishedModel, nodes: PublicNodes | None) -> str:
     )
 
 
-def _what(model: PublishedModel) -> str:
+def _what(model: Model) -> str:
     names = [str(name) for name in model.class_names]
     shown = ", ".join(names[:MOST_CLASSES]) + (
         f" and {len(names) - MOST_CLASSES} more" if len(names) > MOST_CLASSES else ""
@@ -72,13 +72,13 @@ def _what(model: PublishedModel) -> str:
     return f"<p>{escape(model.description())}</p>{_plain(table(('fact', 'value'), rows, 'Public facts.'))}"
 
 
-def _promise(model: PublishedModel) -> tuple[str, ...]:
+def _promise(model: Model) -> tuple[str, ...]:
     receipt = model.receipt
     more = () if not receipt.keeps_promise or receipt.budget == NOTHING else (in_words(receipt.budget),)
     return (*model.statement().sentences, *more)
 
 
-def _access(model: PublishedModel) -> str:
+def _access(model: Model) -> str:
     reason = why_no_promise(model.receipt)
 
     def audience(access: str) -> str:
@@ -94,7 +94,7 @@ def _access(model: PublishedModel) -> str:
     return f"<p>By the edges that an answer reads.</p>{no_promise}<dl>{lines}</dl>"
 
 
-def _quality(model: PublishedModel, nodes: PublicNodes | None) -> dict[str, tuple[str, str]]:
+def _quality(model: Model, nodes: PublicNodes | None) -> dict[str, tuple[str, str]]:
     """How it does on the test nodes with no edge read; where that may not or cannot be said, why."""
     against = reason_against(model, nodes)
     if nodes is None or against is not None or not may_be_published("none", why_no_promise(model.receipt)):
@@ -160,7 +160,7 @@ def _plan(plan: Mapping[str, object]) -> str:
     return _plain(table(("number", "value"), rows, "From the receipt.")) + more
 
 
-def _ledger(model: PublishedModel) -> str:
+def _ledger(model: Model) -> str:
     receipt = model.receipt
 
     def number(value: float) -> str:

@@ -6,8 +6,8 @@ import math
 from html import escape
 
 from gcon.mechanisms.gaussian_curve import gaussian_multiplier
+from gcon.methods.model import Model
 from gcon.methods.predictions import why_no_promise
-from gcon.methods.published import PublishedModel
 from gcon.pages.costs import accuracy_card, accuracy_table, comparisons, measured_facts
 from gcon.pages.facts import HIGHEST, LOWEST, Dial, data_block, dial_of
 from gcon.pages.frame import part, site_page
@@ -20,7 +20,7 @@ FALSE_ALARMS = 0.01
 STEPS = 1000  # of the slider, from LOWEST to HIGHEST by equal factors
 
 
-def promise_page(model: PublishedModel) -> str:
+def promise_page(model: Model) -> str:
     """The page.
 
     Privacy:
@@ -46,7 +46,7 @@ have the model. This page says what it can give away about one connection. Data 
     )
 
 
-def _in_short(model: PublishedModel, dial: Dial) -> str:
+def _in_short(model: Model, dial: Dial) -> str:
     reason = why_no_promise(model.receipt)
     if reason is not None:
         return (
@@ -85,7 +85,7 @@ def _all_releases(receipt: Receipt) -> str:
     )
 
 
-def _dial(model: PublishedModel, dial: Dial) -> str:
+def _dial(model: Model, dial: Dial) -> str:
     epsilon = number(dial.budget.epsilon)
     own = "this model's own" if dial.is_own else "an example"
     if dial.is_own and not model.receipt.keeps_promise:
@@ -145,7 +145,7 @@ def _attacker(dial: Dial) -> str:
 </div>"""
 
 
-def _facts(model: PublishedModel, dial: Dial) -> dict[str, object]:
+def _facts(model: Model, dial: Dial) -> dict[str, object]:
     """What the script needs: public numbers."""
     return {
         "start": dial.budget.epsilon,
@@ -159,7 +159,7 @@ def _facts(model: PublishedModel, dial: Dial) -> dict[str, object]:
     }
 
 
-def _noise(model: PublishedModel, dial: Dial) -> str:
+def _noise(model: Model, dial: Dial) -> str:
     if model.method == "moments":
         multiplier = gaussian_multiplier(dial.budget.epsilon, dial.budget.delta)
         return f"""<p>This model was made from sums over all connections, released once with noise. The noise on each sum is,
@@ -189,7 +189,7 @@ the theorem asks at the dial's epsilon for:</p>
 <p>{_own_noise(model)}</p>"""
 
 
-def _own_noise(model: PublishedModel) -> str:
+def _own_noise(model: Model) -> str:
     """What the receipt says about the noise that was really added."""
     if not model.receipt.keeps_promise:
         return "This model itself keeps no promise, whatever its noise."

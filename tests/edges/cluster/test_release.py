@@ -19,8 +19,8 @@ from gcon.mechanisms.gaussian_release import (
     gaussian_release_plan,
 )
 from gcon.mechanisms.statistic import BoundedEdges
-from gcon.methods.moments import MomentsTraining, train_moments
-from gcon.methods.objective import Settings, train
+from gcon.methods.moments import Moments
+from gcon.methods.objective import Objective
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
 from gcon.privacy.gates import declassify, diagnose, release_statistic
@@ -87,7 +87,7 @@ def test_the_papers_training_is_the_same(both, parts):
 def test_our_own_training_is_the_same(both, parts):
     models = [
         train_moments(
-            parts[0], private, MomentsTraining(epsilon=4.0), ledger=MemoryLedger(), randomness=SeededRandomness(1)
+            parts[0], private, Moments(epsilon=4.0), ledger=MemoryLedger(), randomness=SeededRandomness(1)
         )
         for private in (both.private_here, both.private_there)
     ]

@@ -14,10 +14,10 @@ from gcon.edges.edge_list import private_edges
 from gcon.errors import BudgetExceededError, InputError, PrivateComputationError
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.neighbour_rows import NeighbourRows
-from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.methods.moments import Moments
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget
-from gcon.privacy.gates import Released
+from gcon.privacy.account import Released
 from gcon.privacy.ledger import Kind, MemoryLedger, Outcome
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon.release.layout import release_files
@@ -37,7 +37,7 @@ def trained(nodes, edges, *, epsilon=8.0, delta=None, seed=0, ledger=None, rando
     return train_moments(
         nodes,
         private,
-        MomentsTraining(epsilon=epsilon, delta=delta, seed=seed),
+        Moments(epsilon=epsilon, delta=delta, seed=seed),
         ledger=ledger or MemoryLedger("circles"),
         randomness=randomness or SeededRandomness(4),
         **others,
@@ -195,7 +195,7 @@ def test_unusual_input(nodes, dense, change):
 )
 def test_wrong_settings_are_refused_when_they_are_made(change):
     with pytest.raises(InputError):
-        MomentsTraining(**{"epsilon": 1.0, **change})
+        Moments(**{"epsilon": 1.0, **change})
 
 
 def test_the_seed_of_the_networks_is_not_that_of_the_noise(nodes, dense):
@@ -209,7 +209,7 @@ def test_edges_come_in_as_private_ones_only():
 
 
 def test_the_device_is_checked_before_anything_is_paid():
-    assert MomentsTraining(epsilon=1.0).device == "auto"
-    assert MomentsTraining(epsilon=1.0, device="cpu").device == "cpu"
+    assert Moments(epsilon=1.0).device == "auto"
+    assert Moments(epsilon=1.0, device="cpu").device == "cpu"
     with pytest.raises(InputError, match="device"):
-        MomentsTraining(epsilon=1.0, device="tpu")
+        Moments(epsilon=1.0, device="tpu")

@@ -11,8 +11,8 @@ from gcon.edges.graph import PrivateGraph, private_graph
 from gcon.edges.schemes import Schemes
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.objective import Settings, train
-from gcon.methods.objective_model import ReleasedModel
+from gcon.methods.objective import Objective
+from gcon.methods.objective import ObjectiveModel
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 
@@ -34,7 +34,7 @@ def circles(num_nodes: int, seed: int):
     )
 
 
-def trained(graph: PrivateGraph, steps=STEPS, *, epsilon=50.0, randomness=None, **options) -> ReleasedModel:
+def trained(graph: PrivateGraph, steps=STEPS, *, epsilon=50.0, randomness=None, **options) -> ObjectiveModel:
     """Noise from a seed unless told otherwise: such a model keeps no promise."""
     settings = Settings(
         epsilon=epsilon,
@@ -63,7 +63,7 @@ def other():
 
 
 @pytest.fixture(scope="session")
-def model(graph) -> ReleasedModel:
+def model(graph) -> ObjectiveModel:
     return trained(graph)
 
 

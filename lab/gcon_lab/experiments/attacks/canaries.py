@@ -60,7 +60,7 @@ def canary_run(
         graph = private_graph(nodes, truth.edge_index(), name="canaries")
         fitted = method.fit(graph, randomness=randomness)
     made = canaries // 2 // 2 * 2
-    for access, view in views_of(fitted.trained.scorers, nodes.features, truth, tuple(tape.evidence)).items():
+    for access, view in views_of(fitted.trained.score_functions, nodes.features, truth, tuple(tape.evidence)).items():
         attacks: list[Attack] = [Similarity("cosine"), Similarity("correlation")]
         if access == RELEASED:
             attacks = [WhiteBox((edges, with_edges(edges, drawn.pairs)))]

@@ -11,10 +11,8 @@ from gcon.edges.edge_list import EdgeHygiene, EdgeList
 from gcon.edges.graph import PrivateGraph
 from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.method import Method, PrivateMethod, Scorer, Trained
-from gcon.methods.objective import Settings, train
+from gcon.methods.model import Model
 from gcon.methods.predictions import Access
-from gcon.methods.published import PublishedModel
-from gcon.methods.scorers import scorer_of
 from gcon.nodes import PublicNodes
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
@@ -71,9 +69,9 @@ def reference_of(method: str, access: str) -> tuple[str, str] | None:
     return "encoder" if method in _ENCODED else "mlp", "none"
 
 
-def model_scorers(model: PublishedModel) -> dict[Access, Scorer]:
+def model_scorers(model: Model) -> dict[Access, Scorer]:
     """How a released model scores, as a trained competitor does."""
-    scorer = scorer_of(model)
+    scorer = model.scorer()
 
     def own_edges(features: Tensor, opened: EdgeList | None) -> Tensor:
         assert opened is not None

@@ -14,7 +14,7 @@ from gcon.edges.graph import private_graph
 from gcon.errors import InputError
 from gcon.files.unit_store import write_whole
 from gcon.methods.method import Method, PrivateMethod, Trained
-from gcon.methods.published import PublishedModel
+from gcon.methods.model import Model
 from gcon.nodes import PublicNodes
 from gcon.privacy.budget import public_delta
 from gcon.privacy.randomness import SystemRandomness
@@ -37,7 +37,7 @@ class Target:
 
     name: str
     method: Method | None
-    model: PublishedModel | None = None
+    model: Model | None = None
 
     @property
     def kind(self) -> str:
@@ -162,7 +162,7 @@ def run_attacks(
     drawn = sample(edges, many=pairs)
 
     def attacked(trained: Trained, released: tuple[Evidence, ...] = ()) -> list[Measured]:
-        return attack_all(trained.scorers, nodes.features, edges, drawn, released=released, progress=progress)
+        return attack_all(trained.score_functions, nodes.features, edges, drawn, released=released, progress=progress)
 
     def fitted(method: Method) -> Trained:
         progress(f"train {method.name}")

@@ -9,10 +9,9 @@ from gcon.edges.schemes import propagate
 from gcon.learn.pseudo_labels import training_rows
 from gcon.learn.remembered import edge_free
 from gcon.mechanisms.losses import loss_by_name
-from gcon.methods.moments_model import MomentsModel
-from gcon.methods.moments_stages import MomentsEstimate
-from gcon.methods.objective_model import ReleasedModel
-from gcon.methods.published import PublishedModel
+from gcon.methods.model import Model
+from gcon.methods.moments import MomentsEstimate, MomentsModel
+from gcon.methods.objective import ObjectiveModel
 from gcon.nodes import PublicNodes
 from gcon_lab.attacks.view import Evidence
 from gcon_lab.attacks.white_box import ObjectiveWeights
@@ -22,7 +21,7 @@ from gcon_lab.experiments.attacks.tape import statistics_evidence
 _SEED = 0  # of the edge-free networks, the default; a release does not name it
 
 
-def released_evidence(model: PublishedModel, nodes: PublicNodes) -> tuple[Evidence, ...]:
+def released_evidence(model: Model, nodes: PublicNodes) -> tuple[Evidence, ...]:
     """What a model tells whoever reads it; nothing if it cannot be rebuilt.
 
     Args:
@@ -32,12 +31,12 @@ def released_evidence(model: PublishedModel, nodes: PublicNodes) -> tuple[Eviden
     Privacy:
         Reads released and public values only.
     """
-    if isinstance(model, ReleasedModel):
+    if isinstance(model, ObjectiveModel):
         return (_weights(model, nodes),)
     return _statistics(model, nodes) if isinstance(model, MomentsModel) else ()
 
 
-def _weights(model: ReleasedModel, nodes: PublicNodes) -> Evidence:
+def _weights(model: ObjectiveModel, nodes: PublicNodes) -> Evidence:
     plan: Any = model.receipt.plan
     expand = "labelled" if plan["num_labelled"] == int(nodes.train_mask.sum()) else "all"
     rows = training_rows(nodes, model.encoder, expand)  # type: ignore[arg-type]

@@ -44,7 +44,7 @@ from gcon_lab.mechanisms.noisy_gradients import NoisyGradients, gradient_plan
 from gcon_lab.mechanisms.noisy_graph import RandomFlips, TopPairs
 from gcon_lab.mechanisms.output_perturbation import OutputPerturbation
 
-_ROOMS = ("gcon_lab.methods.", "gcon.methods.moments", "gcon.methods.objective", "gcon.methods.objective_model")
+_ROOMS = ("gcon_lab.methods.", "gcon.methods.moments", "gcon.methods.objective", "gcon.methods.objective")
 RowsOfEdges = Callable[[EdgeList], Tensor]
 
 

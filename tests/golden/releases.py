@@ -82,12 +82,12 @@ def default(graph):
 
 def stored_default(graph):
     training = Moments(epsilon=4.0)
-    return train_moments(graph.nodes, graph.edges, training, ledger=ledger(), randomness=SeededRandomness(5))
+    return training.train(graph.nodes, graph.edges, ledger=ledger(), randomness=SeededRandomness(5))
 
 
 def stored_paper(graph):
-    settings = Settings(epsilon=2.0, encoder=EncoderSettings(epochs=40))
-    return train(graph, settings, ledger=ledger(), randomness=SeededRandomness(5))
+    method = Objective(epsilon=2.0, encoder=EncoderSettings(epochs=40))
+    return method.train(graph.nodes, graph.edges, ledger=ledger(), randomness=SeededRandomness(5))
 
 
 def stored_graph(target):

@@ -26,11 +26,12 @@ from gcon.cli.source import (
 from gcon.edges.graph import PrivateGraph
 from gcon.errors import InputError
 from gcon.methods.accuracy import check_scored
-from gcon.methods.method import FittedMethod, Method, PrivateMethod, settings_of
+from gcon.methods.method import FittedMethod, Method, PrivateMethod
 from gcon.methods.predictions import may_be_published, promise_under
 from gcon.privacy.randomness import randomness_from
 from gcon.privacy.receipt import Receipt
 from gcon_lab.methods import METHODS
+from gcon_lab.methods.competitor import settings_of
 
 
 def baseline(

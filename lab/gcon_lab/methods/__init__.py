@@ -4,7 +4,7 @@ from gcon.methods.controls import EncoderAlone, EncoderOneHop, MomentsWithoutEdg
 from gcon.methods.method import FittedMethod, Method
 from gcon.methods.moments import Moments
 from gcon_lab.methods.class_sums import ClassSumsMethod
-from gcon_lab.methods.competitor import Competitor, PrivateCompetitor
+from gcon_lab.methods.competitor import CompetitorMethod, PrivateCompetitorMethod
 from gcon_lab.methods.dp_sgd import DPSGD
 from gcon_lab.methods.dpgcn import DPGCN
 from gcon_lab.methods.gap import GAP
@@ -50,7 +50,7 @@ __all__ = [
     "METHODS",
     "MLP",
     "ClassSumsMethod",
-    "Competitor",
+    "CompetitorMethod",
     "EncoderAlone",
     "EncoderOneHop",
     "FittedMethod",
@@ -60,7 +60,7 @@ __all__ = [
     "Moments",
     "MomentsWithoutEdges",
     "OutputPerturbationMethod",
-    "PrivateCompetitor",
+    "PrivateCompetitorMethod",
     "ProGAP",
     "SelfTraining",
     "SelfTrainingRounds",

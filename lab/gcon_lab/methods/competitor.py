@@ -157,7 +157,7 @@ def settings_of(method: type[Method]) -> Mapping[str, Setting]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Competitor(Method):
+class CompetitorMethod(Method):
     """A method whose settings are all simple fields.
 
     Attributes:
@@ -172,7 +172,7 @@ class Competitor(Method):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateCompetitor(PrivateMethod):
+class PrivateCompetitorMethod(PrivateMethod):
     """The same for one that spends a budget.
 
     Attributes:

@@ -22,13 +22,13 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.noisy_gradients import NoisyGradients, Optimiser, gradient_plan
-from gcon_lab.methods.competitor import PrivateCompetitor
+from gcon_lab.methods.competitor import PrivateCompetitorMethod
 
 ONE_STEP = Schemes(restart=0, steps=(1,))  # row i reads the edges of node i alone
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPSGD(PrivateCompetitor):
+class DPSGD(PrivateCompetitorMethod):
     """DP-SGD with Poisson sampling of nodes; one edge replaces the gradients of its two ends.
 
     Attributes:

@@ -17,7 +17,7 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.noisy_graph import MOST_PAIRS, RandomFlips, TopPairs
-from gcon_lab.methods.competitor import PrivateCompetitor
+from gcon_lab.methods.competitor import PrivateCompetitorMethod
 from gcon_lab.methods.gcn import trained_gcn
 from gcon_lab.methods.graph_products import roots_of_degrees
 from gcon_lab.methods.networks import Training
@@ -26,7 +26,7 @@ Variant = Literal["top-pairs", "random-flips"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPGCN(PrivateCompetitor):
+class DPGCN(PrivateCompetitorMethod):
     """The GCN of `gcon_lab.methods.gcn` on a noisy graph; degrees are those of the noisy graph.
 
     Attributes:

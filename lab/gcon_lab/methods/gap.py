@@ -21,12 +21,12 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.neighbour_sums import EdgeSensitivity, gaussian_sums_plan
-from gcon_lab.methods.competitor import PrivateCompetitor
+from gcon_lab.methods.competitor import PrivateCompetitorMethod
 from gcon_lab.methods.networks import SparseLinear, Training, fit_on_rows, logits_of, seeded, sparse_if_worth_it
 
 
 @dataclass(frozen=True, kw_only=True)
-class GAP(PrivateCompetitor):
+class GAP(PrivateCompetitorMethod):
     """GAP-EDP.
 
     Attributes:

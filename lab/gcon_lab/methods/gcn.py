@@ -16,7 +16,7 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
-from gcon_lab.methods.competitor import Competitor
+from gcon_lab.methods.competitor import CompetitorMethod
 from gcon_lab.methods.graph_products import Reach, normalised, reach
 from gcon_lab.methods.networks import (
     SparseLinear,
@@ -30,7 +30,7 @@ from gcon_lab.methods.networks import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class GCN(Competitor):
+class GCN(CompetitorMethod):
     """Logits = S dropout(ReLU(S dropout(X) W1)) W2, with S the symmetrically normalised graph; no bias.
 
     Attributes:

@@ -18,7 +18,7 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
-from gcon_lab.methods.competitor import Competitor
+from gcon_lab.methods.competitor import CompetitorMethod
 from gcon_lab.methods.graph_products import normalised
 from gcon_lab.methods.networks import (
     Perceptron,
@@ -34,7 +34,7 @@ Start = Literal["restart", "first", "last"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GPRGNN(Competitor):
+class GPRGNN(CompetitorMethod):
     """Logits = sum over k = 0..K of g_k S^k F, with F a perceptron on the features and g learnt (of any sign).
 
     Attributes:

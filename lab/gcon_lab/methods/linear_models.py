@@ -33,7 +33,7 @@ from gcon.privacy.budget import Budget, checked_budget
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.plan import PricedMechanism
 from gcon.privacy.randomness import Randomness
-from gcon_lab.methods.competitor import PrivateCompetitor
+from gcon_lab.methods.competitor import PrivateCompetitorMethod
 
 DEFAULTS = Objective(epsilon=1.0, device="cpu")  # GCON's own; the epsilon in them is not used
 _RIDGES = (1.0, 0.01, 0.1, 10.0, 100.0)  # over the mean variance of a column; a large one is the nearest class mean
@@ -109,7 +109,7 @@ def linear_scorers(
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncodedMethod(PrivateCompetitor):
+class EncodedMethod(PrivateCompetitorMethod):
     """A method on the hidden rows of GCON's edge-free encoder.
 
     Attributes:

@@ -22,12 +22,12 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.neighbour_sums import laplace_sums_plan
-from gcon_lab.methods.competitor import PrivateCompetitor
+from gcon_lab.methods.competitor import PrivateCompetitorMethod
 from gcon_lab.methods.networks import Perceptron, Training, fit_on_rows, logits_of, seeded
 
 
 @dataclass(frozen=True, kw_only=True)
-class LPGNet(PrivateCompetitor):
+class LPGNet(PrivateCompetitorMethod):
     """LPGNet, with pure epsilon: `delta` is not used.
 
     Attributes:

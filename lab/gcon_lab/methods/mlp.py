@@ -14,12 +14,12 @@ from gcon.nodes import PublicNodes
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
-from gcon_lab.methods.competitor import Competitor
+from gcon_lab.methods.competitor import CompetitorMethod
 from gcon_lab.methods.networks import Perceptron, Training, fit_on_rows, logits_of, seeded
 
 
 @dataclass(frozen=True, kw_only=True)
-class MLP(Competitor):
+class MLP(CompetitorMethod):
     """Linear layers with ReLU and dropout.
 
     Attributes:

@@ -23,13 +23,13 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.neighbour_sums import EdgeSensitivity, gaussian_sums_plan
-from gcon_lab.methods.competitor import PrivateCompetitor
+from gcon_lab.methods.competitor import PrivateCompetitorMethod
 from gcon_lab.methods.gap import unit
 from gcon_lab.methods.networks import SparseLinear, Training, fit_network, seeded, sparse_if_worth_it
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProGAP(PrivateCompetitor):
+class ProGAP(PrivateCompetitorMethod):
     """ProGAP-EDP.
 
     Attributes:

@@ -35,7 +35,7 @@ from gcon.nodes import PublicNodes, features_fingerprint
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
-from gcon_lab.methods.competitor import Competitor
+from gcon_lab.methods.competitor import CompetitorMethod
 
 _WIDTH, _GRAPH_WIDTH = 200, 100  # principal directions that are learned from, and that nodes are compared in
 _RESTARTS = (0.1, 0.2, 0.4, 1.0)  # of smoothing; 1 is none
@@ -43,7 +43,7 @@ _PENALTIES = (1.0, 0.1)  # on the squared weights of a regression
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelfTraining(Competitor):
+class SelfTraining(CompetitorMethod):
     """An edge-free ensemble, retrained on its own surest answers. One set of settings serves all graphs.
 
     Attributes:

@@ -7,22 +7,19 @@ import warnings
 import torch
 from torch import Tensor
 
-from gcon.edges.edge_list import EdgeList
+from gcon.edges.edge_list import in_memory
 from gcon.edges.source import Edges
-from gcon.errors import InputError
 
 
 def adjacency(edges: Edges, values: Tensor | None = None) -> Tensor:
     """The symmetric adjacency matrix as sparse rows; by default every entry is 1 in float64."""
-    if not isinstance(edges, EdgeList):
-        rule, fix = "must be in memory here", "Read them without a store or a cluster."
-        raise InputError("edges", rule=rule, got="edges elsewhere", fix=fix)
-    entries = torch.ones(len(edges.columns), dtype=torch.float64) if values is None else values
+    listed = in_memory(edges)
+    entries = torch.ones(len(listed.columns), dtype=torch.float64) if values is None else values
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # torch announces that sparse CSR is in beta
         return torch.sparse_csr_tensor(
-            edges.row_pointers.to(edges.columns.dtype),
-            edges.columns,
+            listed.row_pointers.to(listed.columns.dtype),
+            listed.columns,
             entries,
             size=(edges.num_nodes, edges.num_nodes),
             check_invariants=False,

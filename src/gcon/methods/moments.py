@@ -115,13 +115,13 @@ class Moments(ReleasingMethod):
             dense = _sums_pay(facts.homophily, facts.mean_degree, counts, nodes)
             if dense:
                 progress("learn from the first release")
-                first = _believed((moments,), free)
-                spoken = NeighbourRows(_spoken(ensemble.with_moments(first), facts.homophily), device=device)
+                first = believed_moments((moments,), free)
+                spoken = NeighbourRows(spoken_rows(ensemble.with_moments(first), facts.homophily), device=device)
             progress("second release")
             last = account.release(plan.noisy(spoken if dense else directions, share=SECOND_SHARE))
 
         progress("learn from what was released")
-        answers = ensemble.with_moments(first if dense else _believed((moments, last), free))
+        answers = ensemble.with_moments(first if dense else believed_moments((moments, last), free))
         cached = ensemble.with_sums(first, last.value) if dense else None
         return MomentsModel(
             answers=answers.float(),
@@ -143,7 +143,7 @@ def _sums_pay(homophily: float, degree: float, counts: NoisyStatistic, nodes: Pu
     return degree >= HEARD * per_unit * math.sqrt(2) and tells(homophily, nodes.num_classes)
 
 
-def _believed(moments: tuple[NoisyStatistic, ...], free: EdgeFree) -> Tensor:
+def believed_moments(moments: tuple[NoisyStatistic, ...], free: EdgeFree) -> Tensor:
     """What the moments of the directions are taken to be."""
     value, deviation = _joined(moments)
     return shrunk_moments(value, deviation=deviation, rows=free.base.rows, expected=free.base.moments)
@@ -159,7 +159,7 @@ def _joined(moments: tuple[NoisyStatistic, ...]) -> tuple[Tensor, float]:
     return torch.stack(values).sum(dim=0) / total, total**-0.5
 
 
-def _spoken(answers: Tensor, homophily: float) -> Tensor:
+def spoken_rows(answers: Tensor, homophily: float) -> Tensor:
     """Messages as rows of length at most 1: the longest tenth is cut, so that few loud nodes do not drown the others."""
     rows = messages(answers, homophily)
     rows = rows - rows.mean(dim=0)

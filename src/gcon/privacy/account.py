@@ -6,12 +6,12 @@
         sums = account.release(plan.noisy(NeighbourRows(messages), share=0.6))
     account.receipt
 
-| when                    | what happens                                              | if it fails |
-|-------------------------|-----------------------------------------------------------|----------------------------------------------- |
-| the block begins        | the ledger reserves the whole budget; nothing is opened   | refused: nothing was charged |
-| `release`               | plan and proof are checked, then the edges opened inside  | fixed words, no frames; it stays charged |
-| ordinary code between   | sees public values only                                   | its own error; what was released is charged |
-| it ends after a release | settled as released; the receipt says what was released   | the entry stays reserved, which is charged |
+| when                    | what happens                                              | if it fails                        |
+|-------------------------|-----------------------------------------------------------|------------------------------------|
+| the block begins        | the ledger reserves the whole budget; nothing is opened   | nothing was charged                |
+| `release`               | plan and proof are checked, then the edges opened inside  | fixed words; it stays charged      |
+| ordinary code between   | sees public values only                                   | its own error; it stays charged    |
+| it ends after a release | settled as released; the receipt says what was released   | it stays reserved, thus charged    |
 | it ends without any     | settled as withdrawn: nothing was opened, nothing charged | a killed process leaves it charged |
 
 Whether a block is withdrawn depends on whether public code called `release`, never on an edge.
@@ -124,6 +124,7 @@ class Account:
         entry = self._ledger.settle(self._reservation, outcome)
         if error is None:
             self._receipt = self._receipt_at(entry.time)
+        self._mechanisms.clear()  # they may hold large tables
 
     @property
     def receipt(self) -> Receipt:

@@ -33,10 +33,9 @@ PARTS = {
 
 def trained(kind, *, epsilon=None, names=(), randomness=None):
     nodes, edge_index = PARTS[kind]
-    return train_moments(
+    return Moments(epsilon=epsilon or (8.0 if kind == "sums" else 0.5)).train(
         replace(nodes, class_names=names or nodes.class_names),
         private_edges(edge_index, nodes.num_nodes)[0],
-        Moments(epsilon=epsilon or (8.0 if kind == "sums" else 0.5)),
         ledger=gcon.MemoryLedger("circles", clock=lambda: datetime(2030, 1, 2, tzinfo=UTC)),
         randomness=randomness or SeededRandomness(4),
     )

@@ -78,7 +78,7 @@ class Account:
         self._edges, self._plan, self._ledger = edges, plan, ledger
         self._randomness, self._purpose = randomness, purpose
         self._mechanisms: list[Mechanism[Any]] = []
-        self._handed_out = 0
+        self._handed_out, self._open = 0, False
         self._reservation: Reservation | None = None
         self._receipt: Receipt | None = None
 
@@ -86,6 +86,7 @@ class Account:
         if self._reservation is not None:
             raise BoundaryError("An account is entered once. Call spend again for another plan.")
         self._reservation = self._ledger.reserve(self._request)
+        self._open = True
         return self
 
     def release(self, mechanism: Mechanism[ReleasedT]) -> ReleasedT:
@@ -97,7 +98,7 @@ class Account:
         Privacy:
             Opens the edges inside the mechanism. What leaves is what its proof covers.
         """
-        if self._reservation is None or self._receipt is not None:
+        if not self._open:
             raise BoundaryError("An account releases inside its block: with spend(...) as account.")
         proof_page(type(mechanism))
         self._plan.check([*self._mechanisms, mechanism])
@@ -115,6 +116,7 @@ class Account:
         self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
     ) -> None:
         assert self._reservation is not None
+        self._open = False  # first of all: whatever happens now, nothing more is released
         if not self._mechanisms:
             self._ledger.settle(self._reservation, Outcome.WITHDRAWN)
             return

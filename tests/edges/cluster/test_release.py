@@ -86,9 +86,7 @@ def test_the_papers_training_is_the_same(both, parts):
 
 def test_our_own_training_is_the_same(both, parts):
     models = [
-        train_moments(
-            parts[0], private, Moments(epsilon=4.0), ledger=MemoryLedger(), randomness=SeededRandomness(1)
-        )
+        train_moments(parts[0], private, Moments(epsilon=4.0), ledger=MemoryLedger(), randomness=SeededRandomness(1))
         for private in (both.private_here, both.private_there)
     ]
     tensors = [model.tensors() for model in models]

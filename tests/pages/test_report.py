@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 import pytest
 import torch
+from tests.pages.site.models import HOSTILE
 
 from gcon.errors import InputError, MissingExtraError
 from gcon.pages.report import (
@@ -28,7 +29,7 @@ from gcon.pages.report import (
     verdict,
 )
 from gcon.pages.report_figures import check_matplotlib
-from gcon.pages.report_page import SECTIONS, page
+from gcon.pages.report_page import page
 
 FIGURES = ("accuracy", "noise", "access", "confusion", "calibration")
 VOID = {"meta", "link", "br", "img", "input", "hr"}
@@ -117,10 +118,25 @@ def test_page_is_whole_and_has_every_section(html):
     found = Page(html).found
     ids = [attributes["id"] for _, attributes in found if "id" in attributes]
     assert len(ids) == len(set(ids))
-    assert {attributes.get("id") for tag, attributes in found if tag == "section"} == set(SECTIONS)
+    sections = [attributes["id"] for tag, attributes in found if tag == "section"]
+    assert sections == ["promise", *FIGURES, "settings", "ledger"]
+    assert [f"#{name}" for name in sections] == [attributes["href"] for tag, attributes in found if tag == "a"][:8]
     assert "friends &lt;of&gt; friends" in html
     assert "prefers-color-scheme: dark" in html
     assert html.isascii()
+
+
+def test_hostile_words_stay_words():
+    entry = dataclasses.replace(record().ledger[0], purpose=HOSTILE[1])
+    models = tuple(dataclasses.replace(model, name=HOSTILE[0]) for model in record().models)
+    hostile = {"data_set": HOSTILE[0], "about": HOSTILE[1], "promise": HOSTILE, "settings": dict([HOSTILE[:2]])}
+    text = page(record(class_names=HOSTILE[1:], models=models, ledger=(entry,), **hostile))
+    assert text.isascii()
+    assert "<script" not in text
+    assert "<img" not in text
+    for tag, attributes in Page(text).found:
+        assert tag not in ("script", "img")
+        assert not [name for name in attributes if name.startswith("on")]
 
 
 def test_every_figure_is_inline_with_its_table_and_its_file(html):

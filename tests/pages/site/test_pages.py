@@ -22,7 +22,7 @@ from gcon.pages.frame import PAGES, part
 from gcon.privacy.attacker import best_advantage, best_true_positive_rate
 from gcon.privacy.budget import NOTHING, Budget
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SERVICES = {"none": {}, "own": {"service": ""}, "all": {"service": "", "me": True, "node_table": True}}
 MAKERS = {"moments": moments, "paper": paper}
 MOST_BYTES = 150_000

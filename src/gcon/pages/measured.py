@@ -42,7 +42,6 @@ class Score:
     epsilon: float | None
     mean: float
     error: float
-    runs: int
 
 
 @cache
@@ -56,7 +55,6 @@ def scores() -> tuple[Score, ...]:
             epsilon=None if row["epsilon"] == "any" else float(row["epsilon"]),
             mean=float(row["mean"]),
             error=float(row["standard error"]),
-            runs=int(row["runs"]),
         )
         for row in csv.DictReader(part("measured.csv").splitlines())
     )
@@ -108,19 +106,6 @@ def compared(private: Score, control: Score) -> str:
     return "above" if gap > 2 * error else "below" if gap < -2 * error else "no different"
 
 
-def against_best_control(method: str, access: str) -> dict[str, dict[float, str]]:
-    """By graph and budget, how the private model compares with the best of its controls."""
-    found: dict[str, dict[float, str]] = {}
-    for graph in graphs():
-        best = max(controls(method, graph, access), key=lambda score: score.mean)
-        found[graph] = {
-            score.epsilon: compared(score, best)
-            for score in private_scores(method, graph, access)
-            if score.epsilon is not None
-        }
-    return found
-
-
 def chart_facts(method: str) -> dict[str, object]:
     """The measurements that the chart shows, for its script."""
     private, *others = _shown(method)
@@ -146,11 +131,14 @@ def legend(method: str) -> list[tuple[str, str, str, str]]:
 
 
 def comparisons(method: str) -> list[dict[str, object]]:
-    """For both accesses: in how many measurements the budget bought something, the graphs where it never did, all rows."""
+    """For both accesses, against the best control: how often the budget bought something, where it never did, and all rows."""
     found = []
     for access in ACCESSES:
         reads = "own connections" if access == "own-edges" else "no connection"
-        rows = {graph_title(graph): list(by.values()) for graph, by in against_best_control(method, access).items()}
+        rows = {}
+        for graph in graphs():
+            best = max(controls(method, graph, access), key=lambda score: score.mean)
+            rows[graph_title(graph)] = [compared(score, best) for score in private_scores(method, graph, access)]
         told = {
             "reads": reads,
             "beaten": sum(row.count("above") for row in rows.values()),

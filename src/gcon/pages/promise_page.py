@@ -26,7 +26,6 @@ def promise_values(model: PublishedModel) -> dict[str, object]:
     advantage = best_advantage(budget)
     graphs = {name: measured.graph_title(name) for name in measured.graphs()}
     measured_budgets, measurements = measured.measurements(method)
-    compared = next(iter(measured.against_best_control(method, "none").values()))
     return {
         "dial": dial,
         "sentences": model.statement().sentences,
@@ -42,7 +41,7 @@ def promise_values(model: PublishedModel) -> dict[str, object]:
         "first_graph": receipt.data_set if receipt.data_set in graphs else next(iter(graphs)),
         "legend": measured.legend(method),
         "compared": measured.comparisons(method),
-        "budgets": [f"epsilon {epsilon:g}" for epsilon in compared],
+        "budgets": [budget for budget in measured_budgets if budget != "epsilon inf"],
         "measured_budgets": measured_budgets,
         "measurements": measurements,
         "facts": {

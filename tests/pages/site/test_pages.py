@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.pages.reader import Page
 from tests.pages.site.models import HOSTILE, NAMES, moments, nodes, paper
-from tests.pages.site.reader import Page
 
 from gcon.errors import InputError
 from gcon.mechanisms.gaussian_curve import gaussian_multiplier

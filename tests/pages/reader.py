@@ -1,4 +1,4 @@
-"""Reads a page strictly: every element closed in order, with its ids, references, scripts and policy."""
+"""Reads a page strictly: every element closed in order, with its ids, references, scripts, figures and policy."""
 
 from html.parser import HTMLParser
 
@@ -10,6 +10,7 @@ class Page(HTMLParser):
     def __init__(self, text):
         super().__init__()
         self.open, self.found, self.scripts, self.data, self.text = [], [], [], {}, ""
+        self.figures = []  # what lies in each: its tags, its text, and the words of its drawing
         self.feed(text)
         self.close()
         assert self.open == []
@@ -17,8 +18,12 @@ class Page(HTMLParser):
     def handle_starttag(self, tag, attrs):
         attributes = dict(attrs)
         self.found.append((tag, attributes))
+        if tag == "figure":
+            self.figures.append({"tags": [], "text": "", "drawn": ""})
         if tag not in VOID:
             self.open.append((tag, attributes))
+        if self.inside("figure"):
+            self.figures[-1]["tags"].append((tag, attributes))
 
     def handle_startendtag(self, tag, attrs):
         self.found.append((tag, dict(attrs)))
@@ -35,6 +40,11 @@ class Page(HTMLParser):
             self.scripts.append(data)
         elif tag != "style":
             self.text += data
+        if self.inside("figure"):
+            self.figures[-1]["drawn" if self.inside("svg") else "text"] += data
+
+    def inside(self, tag):
+        return tag in (name for name, _ in self.open)
 
     def all(self, tag):
         return [attributes for name, attributes in self.found if name == tag]

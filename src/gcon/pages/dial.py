@@ -1,8 +1,7 @@
-"""The release's public numbers that the pages compute with, from its receipt."""
+"""The dial of the promise page: where it starts and which public numbers of the receipt it computes with."""
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 
@@ -11,7 +10,8 @@ from gcon.mechanisms.losses import loss_by_name
 from gcon.methods.model import Model
 from gcon.privacy.budget import NOTHING, Budget
 
-LOWEST, HIGHEST = 0.05, 16.0  # the dial's ends
+LOWEST, HIGHEST = 0.05, 16.0  # the slider's ends
+STEPS = 1000  # of the slider, from LOWEST to HIGHEST by equal factors
 USUAL = Budget(1.0, 1e-5)  # shown where the release itself has no finite budget
 MOST_FEATURES = 1_000_000  # the browser sums so many terms
 MOST = 1e300  # beyond it no number is a plan's
@@ -35,6 +35,12 @@ class Dial:
     lowest: float
     highest: float
     shape: Shape | None
+
+    @property
+    def place(self) -> int:
+        """Where the slider stands."""
+        share = math.log(self.budget.epsilon / LOWEST) / math.log(HIGHEST / LOWEST)
+        return round(STEPS * min(1.0, max(0.0, share)))
 
 
 def dial_of(model: Model) -> Dial:
@@ -83,11 +89,3 @@ def _shape(model: Model) -> Shape | None:
         "curvatureBound": loss.curvature_bound,
         "curvatureSlopeBound": loss.curvature_slope_bound,
     }
-
-
-def data_block(name: str, content: object) -> str:
-    """JSON inside a page, for its script; nothing in it can end the element that holds it."""
-    text = json.dumps(content, allow_nan=False, separators=(",", ":"))
-    for sign in "<>&":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return f'<script type="application/json" id="{name}">{text}</script>\n'

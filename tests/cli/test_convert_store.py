@@ -17,7 +17,7 @@ from gcon.cli.source import ledger_beside, load_features, load_source
 from gcon.cli.training_source import load_training
 from gcon.edges.stored import StoredEdges
 from gcon.errors import InputError
-from gcon.files import convert_files, convert_store
+from gcon.files import convert_files
 from gcon.files.tables import read_edges, read_nodes, read_public_edges
 from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.moments import Moments
@@ -261,43 +261,39 @@ def test_missing_edges_and_other_refusals(run, source):
     assert os.listdir(out) == ["edges.csr"]
 
 
-def test_a_full_disk_keeps_what_is_done_and_says_where(run, source, monkeypatch):
+@pytest.mark.parametrize("file_format", ["csr", "csv"])
+def test_a_full_disk_leaves_nothing(run, source, monkeypatch, file_format):
     files, out = source
-    convert = ["data", "convert", *files, "--out", out, "--format", "csr"]
 
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("gcon.files.edge_store._checkpoint", full)
-        code, printed, errors = run(*convert, "--json")
+        patch.setattr(os, "fsync", full)
+        code, printed, _ = run("data", "convert", *files, "--out", out, "--format", file_format, "--json")
     assert (code, json.loads(printed)["error"]) == (2, "InputError")
     assert "No space left" in printed
-    assert "kept in .edges.csr.unfinished" in printed
-    assert os.listdir(out) == [".edges.csr.unfinished"]
-    assert stat.S_IMODE((out / ".edges.csr.unfinished").stat().st_mode) == 0o700
-    code, _, errors = run(*convert)
-    assert (code, "going on from there" in errors) == (0, True)
-    assert sorted(os.listdir(out)) == ["edges.csr", "features.npy", "nodes.parquet"]
-    StoredEdges(out / "edges.csr").verify()
+    assert "Nothing was written" in printed
+    assert os.listdir(out) == []
 
 
-def test_a_changed_edges_file_starts_over(run, source, monkeypatch):
+@pytest.mark.parametrize("file_format", ["csr", "csv"])
+def test_an_interrupted_or_killed_conversion(run, source, monkeypatch, file_format):
     files, out = source
-    convert = ["data", "convert", *files, "--out", out, "--format", "csr"]
+    convert = ["data", "convert", *files, "--out", out, "--format", file_format]
     with monkeypatch.context() as patch:
-        patch.setattr(convert_files, "set_permissions", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(convert_files, "_write_nodes", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         assert run(*convert)[0] != 0
-    assert os.listdir(out) == [".edges.csr.unfinished"]
-    lines = files[3].read_text().splitlines()
-    files[3].write_text("\n".join(lines[:-5]) + "\n")
-    code, _, errors = run(*convert)
-    assert (code, "starting over" in errors) == (0, True)
-    _, after, edges = graphs_of(source, out)
-    assert torch.equal(open_private(read_edges(out / "edges.csr", ids=after.ids)[0]).columns, edges.columns)
+    assert os.listdir(out) == []
+    left = out / f".edges.{file_format}.unfinished"
+    (left / "store").mkdir(parents=True)  # as a kill leaves it
+    (left / "store" / "columns.bin").write_bytes(b"private")
+    assert run(*convert)[0] == 0
+    names = {"csr": ["edges.csr", "features.npy", "nodes.parquet"], "csv": ["edges.csv", "nodes.csv"]}
+    assert sorted(os.listdir(out)) == names[file_format]
 
 
-def test_what_cannot_be_put_in_place_is_gone_on_with(run, source, monkeypatch):
+def test_what_cannot_be_put_in_place_leaves_nothing(run, source, monkeypatch):
     files, out = source
     rename = Path.rename
 
@@ -309,9 +305,7 @@ def test_what_cannot_be_put_in_place_is_gone_on_with(run, source, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", refuse)
         assert run("data", "convert", *files, "--out", out, "--format", "csr")[0] == 2
-    assert os.listdir(out) == [".edges.csr.unfinished"]
-    assert run("data", "convert", *files, "--out", out, "--format", "csr")[0] == 0
-    assert sorted(os.listdir(out)) == ["edges.csr", "features.npy", "nodes.parquet"]
+    assert os.listdir(out) == []
 
 
 def test_too_little_space(run, source, monkeypatch):
@@ -330,10 +324,10 @@ def test_about_how_many_edges(tmp_path):
     frame = pl.DataFrame({"source": range(1000), "target": range(1000, 2000)})
     for name in ("e.csv", "e.tsv", "e.parquet"):
         getattr(frame, "write_parquet" if name == "e.parquet" else "write_csv")(tmp_path / name)
-        assert abs(convert_store.expected_edges(tmp_path / name) - 1000) <= 1
-    assert convert_store.expected_edges(tmp_path / "e.npz") is None
+        assert abs(convert_files._expected_edges(tmp_path / name) - 1000) <= 1
+    assert convert_files._expected_edges(tmp_path / "e.npz") is None
     (tmp_path / "bad.parquet").write_bytes(b"PAR1")
-    assert convert_store.expected_edges(tmp_path / "bad.parquet") is None
+    assert convert_files._expected_edges(tmp_path / "bad.parquet") is None
 
 
 @pytest.mark.parametrize(("text", "size"), [("1GiB", 2**30), ("1.5 KiB", 1536), ("4gb", 4 * 10**9), ("64B", 64)])

@@ -18,7 +18,7 @@ def cut(pairs, size):
 
 
 def write(target, pairs, num_nodes, *, size=50, memory_bytes=4096, **how):
-    write_edge_store(lambda: cut(pairs, size), target, num_nodes=num_nodes, memory_bytes=memory_bytes, **how)
+    write_edge_store(cut(pairs, size), target, num_nodes=num_nodes, memory_bytes=memory_bytes, **how)
 
 
 def assert_same(target, pairs, num_nodes):

@@ -93,7 +93,7 @@ def stored_paper(graph):
 def stored_graph(target):
     """The dense graph on disk, read in many small blocks."""
     nodes, edge_index = DENSE
-    write_edge_store(lambda: [edge_index.numpy()], target, num_nodes=nodes.num_nodes)
+    write_edge_store([edge_index.numpy()], target, num_nodes=nodes.num_nodes)
     return LargeGraph(nodes, Private(StoredEdges(target, 1024), "stored edges"), "circles")
 
 

@@ -229,7 +229,8 @@ def check_recovery(folder: Path, charged: int) -> None:
     assert ledger.total().epsilon == EPSILON * (charged + 1)
 
 
-FILE, LEDGER_FILE, STORE, TRAIN = "os", "gcon.privacy.ledger_file", "gcon.release.store", "gcon.cli.train"
+FILE, LEDGER_FILE, TRAIN = "os", "gcon.privacy.ledger_file", "gcon.cli.train"
+STORE, WRITING = "gcon.release.store", "gcon.writing"
 ESTIMATE = "gcon.methods.moments:MomentsEstimate"
 NONE, RESERVED, RELEASED = [], [Outcome.RESERVED], [Outcome.RELEASED]
 # The step, which call of it, when; what the ledger holds then; whether the model has its name.
@@ -282,14 +283,14 @@ LATER_STAGES = [
     (f"{FILE}:replace", 4, "after", RELEASED, False),
     (f"{LEDGER_FILE}:FileLedger.settle", 1, "after", RELEASED, False),
     (f"{TRAIN}:save_release", 1, "before", RELEASED, False),
-    (f"{STORE}:_write", 1, "before", RELEASED, False),
-    *((f"{STORE}:_write", number, "half", RELEASED, False) for number in range(1, 6)),
-    (f"{STORE}:_write", 5, "after", RELEASED, False),
+    (f"{STORE}:write_new", 1, "before", RELEASED, False),
+    *((f"{STORE}:write_new", number, "half", RELEASED, False) for number in range(1, 6)),
+    (f"{STORE}:write_new", 5, "after", RELEASED, False),
     (f"{STORE}:_check_copy", 1, "after", RELEASED, False),
-    (f"{STORE}:_put_in_place", 1, "before", RELEASED, False),
+    (f"{WRITING}:_put_in_place", 1, "before", RELEASED, False),
     (f"{FILE}:rename", 1, "before", RELEASED, False),
     (f"{FILE}:rename", 1, "after", RELEASED, True),
-    (f"{STORE}:_put_in_place", 1, "after", RELEASED, True),
+    (f"{WRITING}:_put_in_place", 1, "after", RELEASED, True),
     (f"{TRAIN}:save_release", 1, "after", RELEASED, True),
     ("gcon.cli.output:Output.result", 1, "before", RELEASED, True),
 ]

@@ -18,9 +18,9 @@ import torch
 
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import PrivateGraph, private_graph
-from gcon.files.unit_store import write_whole
 from gcon.methods.moments import Moments
 from gcon.privacy.randomness import SeededRandomness
+from gcon.writing import write_whole
 from gcon_lab.experiments.sweep.graphs import open_graph
 from gcon_lab.experiments.sweep.models import seed_of
 from gcon_lab.methods import MLP, MomentsWithoutEdges

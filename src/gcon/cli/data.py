@@ -96,8 +96,8 @@ def convert(
 
     Converts files (a data set by name is none); npz gives nodes.csv, features.npz and edges.npz; csr gives
     nodes.parquet, features.npy and edges.csr, a folder that training reads block by block, however large it is. If that
-    is killed, the same command goes on. Nothing is released, so nothing is charged; what was spent on the old edges file
-    stays spent, and its ledger goes with the new one.
+    is killed, the same command removes what is left of it and starts again. Nothing is released, so nothing is charged;
+    what was spent on the old edges file stays spent, and its ledger goes with the new one.
     Example: gcon data convert --nodes nodes.csv --edges edges.csv --out folder --format parquet
     """
     with Output(as_json=json, quiet=quiet).reporting() as output:
@@ -115,10 +115,6 @@ def convert(
             def step(stage: str, share: float) -> None:
                 bar.update(task, description=stage, completed=share, total=1.0 if share else None)
 
-            def notice(words: str) -> None:
-                if words:
-                    bar.console.print(words)
-
             done = convert_files(
                 nodes,
                 edges,
@@ -131,7 +127,6 @@ def convert(
                 ignore_columns=ignore_column,
                 memory_bytes=memory_bytes,
                 step=step,
-                notice=notice,
             )
         fields: dict[str, object] = {kind: str(path) for kind, path in done.files.items()}
         fields["features_narrowed"] = done.features_narrowed

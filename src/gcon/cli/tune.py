@@ -32,9 +32,9 @@ from gcon.cli.source import (
 )
 from gcon.cli.targets import check_new_file
 from gcon.errors import InputError, check_number
-from gcon.files.unit_store import write_whole
 from gcon.methods.objective import Objective
 from gcon.privacy.randomness import SystemRandomness
+from gcon.writing import write_whole
 
 
 def tune(

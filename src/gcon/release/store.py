@@ -16,7 +16,6 @@ Other files in the folder are ignored and never opened.
 from __future__ import annotations
 
 import os
-import secrets
 from pathlib import Path
 
 import torch
@@ -26,6 +25,7 @@ from gcon.methods.model import Model
 from gcon.methods.record import GET_IT_AGAIN
 from gcon.release.layout import NAMES, named_tensors, release_files, unfit
 from gcon.release.read import load_release
+from gcon.writing import whole_folder, write_new
 
 __all__ = ["NAMES", "load_release", "save_release"]
 
@@ -57,19 +57,10 @@ def save_release(model: Model, folder: str | os.PathLike[str], *, overwrite: boo
     folder = Path(folder).absolute()
     _check_target(folder, overwrite=overwrite)
     files = release_files(model)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    mark = secrets.token_hex(8)
-    new, old = (folder.with_name(f".{folder.name}.{mark}.{kind}") for kind in ("new", "old"))
-    try:
-        os.mkdir(new)
+    with whole_folder(folder, replaces=NAMES if overwrite else None) as new:
         for name in NAMES:
-            _write(new / name, files[name])
-        _sync_folder(new)
+            write_new(new / name, files[name])
         _check_copy(model, new)
-        _put_in_place(new, folder, old=old, overwrite=overwrite)
-    finally:
-        _remove(new)
-    _remove(old)
 
 
 def _check_target(folder: Path, *, overwrite: bool) -> None:
@@ -88,21 +79,6 @@ def _check_target(folder: Path, *, overwrite: bool) -> None:
     raise InputError("folder", rule=rule, got=found, fix="Move away what is there, or choose another name.")
 
 
-def _write(path: Path, content: bytes) -> None:
-    with open(path, "xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _check_copy(model: Model, folder: Path) -> None:
     """What cannot be read again as the same model is never given its name."""
     try:
@@ -114,25 +90,3 @@ def _check_copy(model: Model, folder: Path) -> None:
         raise unfit("settings or a plan that JSON cannot hold, such as a tuple, or the word 'inf'")
     if any(not torch.equal(tensor, copies[name]) for name, tensor in tensors.items()):
         raise unfit("tensors that read back differently")
-
-
-def _put_in_place(new: Path, folder: Path, *, old: Path, overwrite: bool) -> None:
-    try:
-        if overwrite and os.path.lexists(folder):
-            os.rename(folder, old)
-        os.rename(new, folder)
-        _sync_folder(folder.parent)
-    except BaseException:
-        if not os.path.lexists(new):  # the new one had its place already
-            os.rename(folder, new)
-        if os.path.lexists(old):
-            os.rename(old, folder)
-        raise
-
-
-def _remove(folder: Path) -> None:
-    """Remove a folder of ours, and nothing that we did not write."""
-    if folder.is_dir():
-        for name in NAMES:
-            (folder / name).unlink(missing_ok=True)
-        folder.rmdir()

@@ -12,13 +12,13 @@ from pathlib import Path
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import private_graph
 from gcon.errors import InputError
-from gcon.files.unit_store import write_whole
 from gcon.methods.method import Method, Predictor, PrivateMethod
 from gcon.methods.model import Model
 from gcon.nodes import PublicNodes
 from gcon.privacy.budget import public_delta
 from gcon.privacy.randomness import SystemRandomness
 from gcon.release.read import load_release
+from gcon.writing import write_whole
 from gcon_lab.attacks.figure import roc_figure
 from gcon_lab.attacks.roc import Roc
 from gcon_lab.attacks.view import Evidence

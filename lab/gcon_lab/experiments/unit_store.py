@@ -1,12 +1,12 @@
-"""Results on disk: one small JSON file a finished unit of work, written whole or not at all, so work can resume."""
+"""Results on disk: one small JSON file per finished unit of work, written whole or not at all, so work can resume."""
 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
+
+from gcon.writing import write_whole
 
 
 class UnitStore:
@@ -34,22 +34,3 @@ class UnitStore:
     def write(self, name: str, content: Any) -> None:
         """Write a unit in one step."""
         write_whole(self._folder / f"{name}.json", json.dumps(content))
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file through a temporary neighbour, so that it is complete or absent."""
-    write_whole_bytes(path, text.encode())
-
-
-def write_whole_bytes(path: Path, content: bytes) -> Path:
-    """The same for bytes; returns the path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return path

@@ -20,15 +20,6 @@ from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 
 
-@pytest.fixture(scope="session", autouse=True)
-def one_thread():
-    """These matrices are tiny: a second thread only waits for the first."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @dataclass(frozen=True, eq=False)
 class Neighbours:
     """The full graph, and it without some of its edges."""

@@ -19,15 +19,6 @@ from gcon.privacy.randomness import SeededRandomness
 STEPS = (0, 2, math.inf)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def one_thread():
-    """These matrices are tiny: a second thread only waits for the first."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def circles(num_nodes: int, seed: int):
     return social_circles_parts(
         num_nodes, num_classes=3, mean_degree=4, num_features=6, feature_signal=4.0, per_class=6, seed=seed

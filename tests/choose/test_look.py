@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.choose.sealed import Sealed
 
 import gcon
 from gcon.choose import advise, paid_look, take_look
@@ -35,18 +36,6 @@ def graph():
 def look_at(graph, epsilon=0.5, ledger=None, seed=5):
     ledger = MemoryLedger("g") if ledger is None else ledger
     return take_look(graph, epsilon=epsilon, ledger=ledger, randomness=SeededRandomness(seed))
-
-
-class Sealed:
-    """Edges that must not be read before the ledger was charged."""
-
-    def __init__(self, edges, ledger):
-        self.__dict__.update(edges=edges, ledger=ledger, read=False)
-
-    def __getattr__(self, name):
-        assert self.ledger.entries(), "edges were read before they were paid for"
-        self.__dict__["read"] = True
-        return getattr(self.edges, name)
 
 
 def sealed(graph, ledger):

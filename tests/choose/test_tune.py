@@ -10,17 +10,16 @@ import networkx
 import pytest
 import scipy.stats
 import torch
+from tests.choose.sealed import Sealed
 
 import gcon
 from gcon.choose import paid_restart as paid
 from gcon.choose import rehearsal as rehearse
 from gcon.choose import settings as choose
 from gcon.choose.settings import tune, tune_paid
-from gcon.cli import app as cli
 from gcon.edges.edge_list import public_edges
 from gcon.edges.graph import PrivateGraph
 from gcon.errors import BudgetExceededError, InputError
-from gcon.methods.objective import Objective
 from gcon.methods.own_edges import own_edge_predictions
 from gcon.privacy.boundary import Private
 from gcon.privacy.opening import open_private
@@ -39,29 +38,6 @@ def small_grid(monkeypatch):
     monkeypatch.setattr(rehearse, "HIDDEN", (8,))
     monkeypatch.setattr(rehearse, "LOSSES", ("soft-margin",))
     monkeypatch.setattr(rehearse, "RIDGES", (1.0, 1e6))
-
-
-class Sealed:
-    """Edges that must not be read before the ledger was charged."""
-
-    def __init__(self, edges, ledger):
-        self.__dict__.update(edges=edges, ledger=ledger, read=False)
-
-    def __getattr__(self, name):
-        assert self.ledger.entries(), "edges were read before they were paid for"
-        self.__dict__["read"] = True
-        return getattr(self.edges, name)
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["gcon", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        return stopped.value.code, capsys.readouterr().out
-
-    return call
 
 
 @pytest.fixture
@@ -238,7 +214,7 @@ def test_one_edge_changes_every_count_by_at_most_two(graph):
 
 def test_command_writes_a_configuration_that_train_takes(run, files, small_grid, tmp_path):
     out = tmp_path / "settings.toml"
-    code, printed = run("tune", *files, "--epsilon", 1, "--pay", 0.1, "--draws", 1, "--out", out, "--json")
+    code, printed, _ = run("tune", *files, "--epsilon", 1, "--pay", 0.1, "--draws", 1, "--out", out, "--json")
     assert code == 0
     found, written = json.loads(printed), tomllib.loads(out.read_text())
     assert written == found["settings"]
@@ -260,7 +236,7 @@ def test_every_choice_says_what_it_rests_on(graph, small_grid):
 def test_free_command_neither_needs_nor_opens_the_edges(run, files, small_grid, tmp_path):
     (tmp_path / "edges.csv").unlink()
     for given in (files, files[2:]):
-        code, printed = run("tune", *given, "--epsilon", 1, "--draws", 1, "--json")
+        code, printed, _ = run("tune", *given, "--epsilon", 1, "--draws", 1, "--json")
         assert code == 0
         assert json.loads(printed)["cost"] == {"epsilon": 0.0, "delta": 0.0}
     assert run("tune", *files[:2], "--epsilon", 1, "--json")[0] == 2  # but it needs nodes
@@ -270,7 +246,7 @@ def test_free_command_neither_needs_nor_opens_the_edges(run, files, small_grid, 
 @pytest.mark.parametrize("pay", [0, 1, "nan", -1])
 def test_command_makes_no_ledger_for_a_payment_that_it_refuses(run, files, tmp_path, pay):
     before = set(tmp_path.iterdir())
-    code, printed = run("tune", *files, "--epsilon", 1, "--pay", pay, "--json")
+    code, printed, _ = run("tune", *files, "--epsilon", 1, "--pay", pay, "--json")
     assert (code, json.loads(printed)["error"]) == (2, "InputError")
     assert set(tmp_path.iterdir()) == before
 
@@ -281,7 +257,7 @@ def test_command_checks_that_it_can_write_before_it_pays(run, files, small_grid,
 
     monkeypatch.setattr("gcon.cli.targets.tempfile.TemporaryFile", refuse)
     out = tmp_path / "settings.toml"
-    code, printed = run("tune", *files, "--epsilon", 1, "--pay", 0.1, "--draws", 1, "--out", out, "--json")
+    code, printed, _ = run("tune", *files, "--epsilon", 1, "--pay", 0.1, "--draws", 1, "--out", out, "--json")
     assert code == 2
     assert "Permission denied" in json.loads(printed)["message"]
     assert not (tmp_path / "edges.csv.ledger").exists()
@@ -290,7 +266,7 @@ def test_command_checks_that_it_can_write_before_it_pays(run, files, small_grid,
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 @pytest.mark.parametrize("verb", [["tune", "--pay", 0.1], ["train"]], ids=["tune", "train"])
 def test_a_folder_that_takes_no_files_is_refused_before_anything_is_paid(run, files, tmp_path, verb):
-    code, printed = run(*verb, *files, "--epsilon", 1, "--out", "/proc/settings.toml", "--json")
+    code, printed, _ = run(*verb, *files, "--epsilon", 1, "--out", "/proc/settings.toml", "--json")
     assert (code, json.loads(printed)["error"]) == (2, "InputError")
     assert not (tmp_path / "edges.csv.ledger").exists()
 
@@ -301,7 +277,7 @@ def test_a_choice_that_was_paid_for_is_not_lost_when_writing_fails(run, files, s
 
     monkeypatch.setattr("gcon.cli.tune.write_whole", full)
     out = tmp_path / "settings.toml"
-    code, printed = run("tune", *files, "--epsilon", 1, "--pay", 0.1, "--draws", 1, "--out", out, "--json")
+    code, printed, _ = run("tune", *files, "--epsilon", 1, "--pay", 0.1, "--draws", 1, "--out", out, "--json")
     message = json.loads(printed)["message"]
     assert code == 2
     assert "No space left" in message

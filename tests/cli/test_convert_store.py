@@ -21,7 +21,6 @@ from gcon.files import convert_files
 from gcon.files.tables import read_edges, read_nodes, read_public_edges
 from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.moments import Moments
-from gcon.methods.objective import Objective
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.opening import open_private
 from gcon.privacy.randomness import SeededRandomness

@@ -15,7 +15,6 @@ from gcon.errors import InputError
 from gcon.files.datasets.synthetic import social_circles, social_circles_parts
 from gcon.learn.perceptron import EncoderSettings
 from gcon.machine import chosen_device
-from gcon.methods.objective import Objective
 from gcon.methods.objective import ObjectiveModel
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness

@@ -11,7 +11,6 @@ from gcon.learn import labelled_rows
 from gcon.learn import perceptron as mlp
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.methods.no_edges import predict_without_edges
-from gcon.methods.objective import Objective
 from gcon.methods.objective import ObjectiveModel
 from gcon.methods.own_edges import deliver_from_own_edges, predict_from_own_edges
 from gcon.methods.scored import joined

@@ -228,9 +228,13 @@ def is_long_work(words):
 
 
 def script_of(words):
-    """The file of `python -m gcon.MODULE` or `python benchmarks/SCRIPT`."""
-    if words[1] == "-m" and words[2].startswith("gcon."):
-        return (ROOT / "src" / Path(*words[2].split("."))).with_suffix(".py")
+    """The file of `python -m gcon.MODULE`, `python -m gcon_lab.MODULE` or `python benchmarks/SCRIPT`."""
+    if words[1] == "-m":
+        place = {"gcon": "src", "gcon_lab": "lab"}.get(words[2].split(".")[0])
+        if place is None:
+            return None
+        module = ROOT / place / Path(*words[2].split("."))
+        return module / "__main__.py" if module.is_dir() else module.with_suffix(".py")
     return ROOT / words[1] if words[1].startswith("benchmarks/") else None
 
 

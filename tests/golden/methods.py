@@ -3,9 +3,9 @@
 from common import DENSE, graph_of, ledger, named, other_graph, receipt_facts, tensor_checksum
 
 from gcon.methods.method import PrivateMethod
-from gcon_lab.methods.competitor import settings_of
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.methods import METHODS
+from gcon_lab.methods.competitor import settings_of
 
 VARIANTS = {
     "dpgcn": {"variant": "random-flips"},

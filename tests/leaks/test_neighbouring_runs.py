@@ -16,7 +16,6 @@ from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, NoCertificateError
 from gcon.learn.encoder import Encoder
 from gcon.mechanisms.aggregates import aggregate_privately
-from gcon.methods.objective import Objective
 from gcon.privacy.ledger import Outcome
 from gcon.privacy.randomness import SystemRandomness
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-import torch
 
 import gcon
 from gcon.edges.graph import private_graph
@@ -17,15 +16,6 @@ from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.objective import Objective
 from gcon.privacy.randomness import SystemRandomness
 from gcon.release.store import save_release
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread():
-    """These matrices are tiny: a second thread only waits for the first."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")

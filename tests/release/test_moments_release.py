@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 import torch
 from safetensors.torch import load, save
+from tests.release.forging import forge, put
 
 import gcon
 from gcon.edges.edge_list import private_edges, public_edges
@@ -161,26 +162,6 @@ def test_a_model_that_cannot_be_read_back_is_not_written(with_sums, tmp_path):
 
 
 # ---- forged releases: checksums are right, content is not
-
-
-def forge(folder, change=lambda document: None):
-    document = json.loads((folder / "release.json").read_bytes())
-    change(document)
-    del document["checksum"]
-    for name, record in document["files"].items():
-        record |= layout.file_record((folder / name).read_bytes())
-    document["checksum"] = layout.digest(layout.canonical(document))
-    (folder / "release.json").write_bytes(layout.canonical(document))
-
-
-def put(path, value):
-    def change(document):
-        *places, last = path.split(".")
-        for place in places:
-            document = document[int(place) if place.isdigit() else place]
-        document[int(last) if last.isdigit() else last] = value
-
-    return change
 
 
 def test_an_honest_forgery_is_read(with_sums, folder):

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from unittest.mock import patch
 
 import pytest
-import torch
 from safetensors.torch import load_file, save_file
 
 from gcon.edges.edge_list import private_edges
@@ -26,15 +25,6 @@ from gcon.release import read
 from gcon.release.layout import canonical, digest, file_record, release_files
 from gcon.release.read import load_release
 from gcon.release.store import save_release
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread():
-    """These matrices are tiny: a second thread only waits for the first."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")

@@ -3,14 +3,12 @@
 import csv
 import io
 import json
-import sys
 import time
 
 import polars as pl
 import pytest
 from rich.console import Console
 
-from gcon.cli import app as cli
 from gcon_lab.attacks.canaries import Guesses
 from gcon_lab.experiments.attacks.run import attack_units, build, canary_units
 from gcon_lab.experiments.attacks.tables import judged, lines, shown
@@ -87,19 +85,12 @@ def test_all_methods_are_attacked():
 
 
 @pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
+def run(run, monkeypatch, tmp_path):
+    """Where a small graph lies."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["gcon", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        printed = capsys.readouterr()
-        return stopped.value.code, printed.out, printed.err
-
-    assert call("data", "make", "--out", ".", "--nodes", "200")[0] == 0
-    return call
+    assert run("data", "make", "--out", ".", "--nodes", "200")[0] == 0
+    return run
 
 
 FILES = ("--nodes", "nodes.csv", "--edges", "edges.csv")

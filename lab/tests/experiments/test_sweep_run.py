@@ -130,7 +130,7 @@ def test_an_error_is_told_at_once_and_finished_units_stay(tmp_path):
     assert not list(tmp_path.glob(".*"))
 
 
-def test_an_interrupt_ends_the_work_soon(tmp_path):
+def test_an_interrupt_ends_the_work_soon(tmp_path, interrupts):
     script = tmp_path / "work.py"
     script.write_text(INTERRUPTED)
     begun = subprocess.Popen(

@@ -20,7 +20,6 @@ from gcon.mechanisms.gaussian_release import (
 )
 from gcon.mechanisms.statistic import BoundedEdges
 from gcon.methods.moments import Moments
-from gcon.methods.objective import Objective
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
 from gcon.privacy.gates import declassify, diagnose, release_statistic

@@ -15,9 +15,9 @@ from gcon.errors import BudgetExceededError, InputError, PrivateComputationError
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.methods.moments import Moments
+from gcon.privacy.account import Released
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget
-from gcon.privacy.account import Released
 from gcon.privacy.ledger import Kind, MemoryLedger, Outcome
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon.release.layout import release_files

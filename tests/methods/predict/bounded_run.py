@@ -14,7 +14,7 @@ from gcon.edges.schemes import Schemes
 from gcon.files.node_features import features_of_arrays
 from gcon.learn.encoder import Encoder
 from gcon.methods.no_edges import batches_without_edges
-from gcon.methods.objective import ObjectiveModel, ObjectiveModelSettings
+from gcon.methods.objective import ObjectiveModel
 from gcon.nodes import PublicNodes
 from gcon.privacy.budget import Budget
 from gcon.privacy.receipt import Receipt

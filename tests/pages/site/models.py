@@ -10,7 +10,7 @@ from gcon.mechanisms.gaussian_release import gaussian_release_plan
 from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.objective_plan import make_plan
 from gcon.methods.moments import MomentsModel, MomentsSettings
-from gcon.methods.objective import ObjectiveModel, ObjectiveModelSettings
+from gcon.methods.objective import ObjectiveModel
 from gcon.nodes import PublicNodes
 from gcon.privacy.budget import Budget
 from gcon.privacy.receipt import Receipt

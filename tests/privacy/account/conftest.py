@@ -23,16 +23,6 @@ from gcon.privacy.budget import Budget
 from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import MemoryLedger
 
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread():
-    """These matrices are tiny: a second thread only waits for the first."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 SCHEMES = Schemes(restart=0.8, steps=(2,))
 
 

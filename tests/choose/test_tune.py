@@ -255,7 +255,7 @@ def test_command_checks_that_it_can_write_before_it_pays(run, files, small_grid,
     def refuse(*arguments, **options):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("gcon.cli.targets.tempfile.TemporaryFile", refuse)
+    monkeypatch.setattr("gcon.cli.checks.tempfile.TemporaryFile", refuse)
     out = tmp_path / "settings.toml"
     code, printed, _ = run("tune", *files, "--epsilon", 1, "--pay", 0.1, "--draws", 1, "--out", out, "--json")
     assert code == 2

@@ -25,7 +25,7 @@ def leak() -> None:
     def loading(*arguments, **options):
         nonlocal number
         loaded = load(*arguments, **options)
-        edges = open_private(loaded.graph.edges)
+        edges = open_private(loaded.edges)
         number = edges.columns.numel() // 2
         tell(number, edges)
         return loaded

@@ -101,8 +101,9 @@ def train(
         with output.progress.status("read") as status, ExitStack() as until:
             graph = load_training(where, until=until)
             books = open_ledger(where)
-            how = {"ledger": books, "randomness": randomness, "progress": status.update}
-            model = training.train(graph.nodes, graph.edges, **how)
+            model = training.train(
+                graph.nodes, graph.edges, ledger=books, randomness=randomness, progress=status.update
+            )
             status.update("write")
             save_release(model, out)
         statement = model.statement()

@@ -5,6 +5,7 @@ import torch
 
 from gcon.files.datasets.synthetic import social_circles
 from gcon.privacy import gates as gate
+from gcon.privacy.account import transcript
 from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
@@ -14,10 +15,9 @@ from gcon_lab.attacks.similarity import Similarity
 from gcon_lab.attacks.view import View
 from gcon_lab.attacks.white_box import NoisyMoments, WhiteBox
 from gcon_lab.experiments.attacks.canaries import canary_run
+from gcon_lab.experiments.attacks.evidence import evidence
 from gcon_lab.experiments.attacks.measure import RELEASED, attack_all, sample
 from gcon_lab.experiments.attacks.methods import ATTACKED, Gcon, is_spending, reads_edges, reference_of
-from gcon.privacy.account import transcript
-from gcon_lab.experiments.attacks.evidence import evidence
 from gcon_lab.methods import DPSGD, GAP, GCN, MLP, LPGNet, Moments
 
 ALARM = 1e-6

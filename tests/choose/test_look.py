@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from tests.choose.sealed import Sealed
+from tests.opened import open_private
 
 import gcon
 from gcon.choose import advise, paid_look, take_look
@@ -18,7 +19,6 @@ from gcon.mechanisms.gaussian_release import NoisyStatistic
 from gcon.methods.graph_facts import GraphFacts, counted_rows, fact_errors, graph_facts
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import MemoryLedger
-from gcon.privacy.opening import open_private
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from tests.opened import open_private
 
 from gcon.cli.checks import size_in_bytes
 from gcon.cli.loading import load_features, load_graph, load_training, open_ledger
@@ -21,8 +22,8 @@ from gcon.files import convert_files
 from gcon.files.tables import read_edges, read_nodes, read_public_edges
 from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.moments import Moments
+from gcon.methods.objective import Objective
 from gcon.privacy.ledger import MemoryLedger
-from gcon.privacy.opening import open_private
 from gcon.privacy.randomness import SeededRandomness
 
 SECRET = "987654"
@@ -144,8 +145,8 @@ def test_training_from_disk_is_training_from_memory(source, store):
     weights, statistics = [], []
     for graph in (load_graph(in_store(store)), loaded_training(in_store(store))):
         ledger = MemoryLedger("stored")
-        settings = Settings(epsilon=1, delta=1e-4, encoder=EncoderSettings(hidden=4))
-        weights.append(train(graph, settings, ledger=ledger, randomness=SeededRandomness(5)).weights)
+        settings = Objective(epsilon=1, delta=1e-4, encoder=EncoderSettings(hidden=4))
+        weights.append(settings.train(graph.nodes, graph.edges, ledger=ledger, randomness=SeededRandomness(5)).weights)
         moments = Moments(epsilon=1, delta=1e-4)
         found = train_moments(graph.nodes, graph.edges, moments, ledger=ledger, randomness=SeededRandomness(5))
         statistics.append([each.value for each in found.statistics])

@@ -11,7 +11,7 @@ from gcon.learn import labelled_rows
 from gcon.learn import perceptron as mlp
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.methods.no_edges import predict_without_edges
-from gcon.methods.objective import ObjectiveModel
+from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.methods.own_edges import deliver_from_own_edges, predict_from_own_edges
 from gcon.methods.scored import joined
 from gcon.privacy.ledger import MemoryLedger
@@ -27,8 +27,8 @@ def graph() -> PrivateGraph:
 
 @pytest.fixture(scope="module")
 def model(graph) -> ObjectiveModel:
-    settings = Settings(epsilon=4.0, encoder=EncoderSettings(epochs=30), device="cpu")
-    return train(graph, settings, ledger=MemoryLedger(), randomness=SeededRandomness(4))
+    settings = Objective(epsilon=4.0, encoder=EncoderSettings(epochs=30), device="cpu")
+    return settings.train(graph.nodes, graph.edges, ledger=MemoryLedger(), randomness=SeededRandomness(4))
 
 
 def close(found: torch.Tensor, expected: torch.Tensor) -> None:

@@ -51,10 +51,9 @@ def share_right(answers):
 
 
 def trained(epsilon=4.0):
-    return train_moments(
+    return Moments(epsilon=epsilon).train(
         NODES,
         GRAPH.edges,
-        Moments(epsilon=epsilon),
         ledger=MemoryLedger("circles"),
         randomness=SeededRandomness(1),
     )

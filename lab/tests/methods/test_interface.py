@@ -8,20 +8,20 @@ import sys
 import numpy as np
 import pytest
 import torch
+from tests.opened import open_private
 
 import gcon_lab.methods
 from gcon.edges.edge_list import public_edges
 from gcon.edges.graph import PrivateGraph, PublicGraph, private_graph
 from gcon.errors import AccessRefusedError, BudgetExceededError, InputError
 from gcon.files.datasets import social_circles_parts
-from gcon.methods.method import RANGES, settings_of
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.ledger import Kind, MemoryLedger
-from gcon.privacy.opening import open_private
 from gcon.privacy.randomness import SeededRandomness
 from gcon.privacy.statement import ACCESS_PROMISES
 from gcon_lab.methods import GAP, GCN, MLP, LPGNet, Method, PrivateMethod, ProGAP
+from gcon_lab.methods.competitor import RANGES, settings_of
 from gcon_lab.methods.gap import unit
 
 NODES, EDGE_INDEX = social_circles_parts(

@@ -20,6 +20,7 @@ from gcon.mechanisms.gaussian_release import (
 )
 from gcon.mechanisms.statistic import BoundedEdges
 from gcon.methods.moments import Moments
+from gcon.methods.objective import Objective
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
 from gcon.privacy.gates import declassify, diagnose, release_statistic
@@ -75,10 +76,10 @@ def test_noise_of_the_system_is_drawn_on_the_cluster(both, monkeypatch):
 
 
 def test_the_papers_training_is_the_same(both, parts):
-    settings, models = Settings(epsilon=4.0, device="cpu", expand="labelled"), []
+    settings, models = Objective(epsilon=4.0, device="cpu", expand="labelled"), []
     for private in (both.private_here, both.private_there):
         graph = PrivateGraph(parts[0], private, Private(None, "nothing"))
-        models.append(train(graph, settings, ledger=MemoryLedger(), randomness=SeededRandomness(1)))
+        models.append(settings.train(graph.nodes, graph.edges, ledger=MemoryLedger(), randomness=SeededRandomness(1)))
     assert models[0].weights.abs().sum() > 0
     assert torch.equal(models[0].weights, models[1].weights)
 

@@ -11,7 +11,7 @@ from gcon.edges.graph import PrivateGraph, private_graph
 from gcon.edges.schemes import Schemes
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.objective import ObjectiveModel
+from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 
@@ -26,14 +26,14 @@ def circles(num_nodes: int, seed: int):
 
 def trained(graph: PrivateGraph, steps=STEPS, *, epsilon=50.0, randomness=None, **options) -> ObjectiveModel:
     """Noise from a seed unless told otherwise: such a model keeps no promise."""
-    settings = Settings(
+    settings = Objective(
         epsilon=epsilon,
         encoder=EncoderSettings(hidden=4, epochs=20),
         schemes=Schemes(restart=0.5, steps=steps),
         inference_restart=0.25,
         **options,
     )
-    return train(graph, settings, ledger=MemoryLedger(), randomness=randomness or SeededRandomness(1))
+    return settings.train(graph.nodes, graph.edges, ledger=MemoryLedger(), randomness=randomness or SeededRandomness(1))
 
 
 @pytest.fixture(scope="session")

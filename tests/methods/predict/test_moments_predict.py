@@ -25,10 +25,9 @@ OTHERS, OTHER_EDGES = social_circles_parts(24, mean_degree=4, seed=9, **SHAPE)
 
 
 def trained(epsilon=8.0, randomness=None):
-    return train_moments(
+    return Moments(epsilon=epsilon).train(
         NODES,
         private_edges(EDGES, SIZE)[0],
-        Moments(epsilon=epsilon),
         ledger=MemoryLedger("circles"),
         randomness=randomness or SeededRandomness(1),
     )
@@ -236,8 +235,3 @@ def test_what_is_promised(kept, model):
         (own(model, NODES.features, EDGES), "operator only"),
     ):
         assert found.audience == audience
-
-
-def test_no_other_object_is_a_model():
-    with pytest.raises(TypeError, match="no released model"):
-        scorer_of(object())

@@ -319,6 +319,7 @@ AFTER_RESERVE = (f"{LEDGER_FILE}:FileLedger.reserve", 1, "after")
 MOMENTS = 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["moments", "paper"])
 @pytest.mark.parametrize("step", [*[None] * 2, AFTER_RESERVE], ids=[*["whole run"] * 2, "after reserve"])
 def test_killed_at_random_moments(train, folder, step, mechanism):

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.schemes import Schemes, propagate
+from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.encoder import Encoder
 from gcon.learn.homophily import usual_homophily
 from gcon.learn.perceptron import EncoderSettings, train_encoder
-from gcon.learn.remembered import edge_free
 from gcon.learn.student import train_student
 from gcon.methods.method import Method, Scorer, Trained
 from gcon.methods.predictions import Access
@@ -81,7 +81,7 @@ class MomentsWithoutEdges(Method):
     def _train(
         self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
     ) -> Trained:
-        free = edge_free(nodes, self.seed)
+        free = learn_without_edges(nodes, seed=self.seed)
         scorer = AnswersScorer(
             free.answers,
             free.answers,

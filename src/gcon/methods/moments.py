@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from gcon.edges.source import Edges
 from gcon.errors import check_number
-from gcon.learn.remembered import edge_free
+from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.student import train_student
 from gcon.machine import chosen_device
 from gcon.mechanisms.gaussian_release import GaussianRelease, JointStage, gaussian_release_plan
@@ -82,7 +82,7 @@ def train_moments(
     """
     delta = public_delta(nodes.num_nodes) if training.delta is None else training.delta
     progress("train without edges")
-    free = edge_free(nodes, training.seed)
+    free = learn_without_edges(nodes, seed=training.seed)
     estimate = MomentsEstimate(nodes, free, device=chosen_device(training.device))
 
     progress("release noisy statistics")

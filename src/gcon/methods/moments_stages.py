@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcon.learn.after_release import ensemble_after_release
+from gcon.learn.after_release import AfterMoments, after_moments
 from gcon.learn.edge_free import EdgeFree
 from gcon.learn.rescaling import shrunk_moments
 from gcon.learn.sizes import is_large
@@ -50,12 +50,12 @@ class MomentsEstimate:
         self._device = device  # where sums over edges run
         self._nodes, self._free = nodes, free
         self._counted = counted_rows(free.answers)
-        self._ensemble = ensemble_after_release(nodes, free)
+        self._after: AfterMoments | None = None
 
     def first_portions(self) -> tuple[Portion, ...]:
         """The moments of feature directions, and of the answers."""
         return (
-            Portion(EdgeMoments(self._free.base.rows, device=self._device), FEATURES_SHARE),
+            Portion(EdgeMoments(self._free.rows, device=self._device), FEATURES_SHARE),
             Portion(EdgeMoments(self._counted, device=self._device), ANSWERS_SHARE),
         )
 
@@ -68,30 +68,31 @@ class MomentsEstimate:
         per_unit = first.standard_deviation / max(first.sensitivity, 1e-300) * math.sqrt(ANSWERS_SHARE / SECOND_SHARE)
         heard = degree >= HEARD * per_unit * math.sqrt(2)
         if not (heard and tells(homophily, self._nodes.num_classes)):
-            return (Portion(EdgeMoments(self._free.base.rows, device=self._device), SECOND_SHARE),)
-        answers = self._ensemble.with_moments(self._best_moments(released[:1]))
+            return (Portion(EdgeMoments(self._free.rows, device=self._device), SECOND_SHARE),)
+        answers = self._with_moments(released[:1]).answers
         return (Portion(NeighbourRows(_spoken(answers, homophily), device=self._device), SECOND_SHARE),)
 
     def finish(self, released: tuple[NoisyStatistic, ...]) -> Found:
         """All answers, from all that was released."""
         homophily, _ = self._facts(released)
         if released[2].symmetric:
-            answers = self._ensemble.with_moments(self._best_moments((released[0], released[2])))
-            return Found(none=answers, cached=None, homophily=homophily)
-        moments = self._best_moments(released[:1])
-        cached = self._ensemble.with_sums(moments, released[2].value)
-        return Found(none=self._ensemble.with_moments(moments), cached=cached, homophily=homophily)
+            after = self._with_moments((released[0], released[2]))
+            return Found(none=after.answers, cached=None, homophily=homophily)
+        after = self._with_moments(released[:1])
+        return Found(none=after.answers, cached=after.with_sums(released[2].value), homophily=homophily)
 
     def _facts(self, released: tuple[NoisyStatistic, ...]) -> tuple[float, float]:
         """Homophily and mean degree, from the moments of the answers."""
         facts = graph_facts(released[1], self._free.answers, self._nodes)
         return facts.homophily, facts.mean_degree
 
-    def _best_moments(self, moments: tuple[NoisyStatistic, ...]) -> Tensor:
-        """What the moments of the directions are taken to be."""
-        base = self._free.base
-        value, deviation = _joined(moments)
-        return shrunk_moments(value, deviation=deviation, rows=base.rows, expected=base.moments)
+    def _with_moments(self, released: tuple[NoisyStatistic, ...]) -> AfterMoments:
+        """The ensemble with the moments of the directions, shrunk by their noise; computed once for the same moments."""
+        free, (value, deviation) = self._free, _joined(released)
+        moments = shrunk_moments(value, deviation=deviation, rows=free.rows, expected=free.expected_moments)
+        if self._after is None or not torch.equal(self._after.moments, moments):
+            self._after = after_moments(free, moments)
+        return self._after
 
 
 def _joined(moments: tuple[NoisyStatistic, ...]) -> tuple[Tensor, float]:

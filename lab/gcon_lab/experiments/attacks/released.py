@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from gcon.edges.schemes import propagate
+from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.pseudo_labels import training_rows
-from gcon.learn.remembered import edge_free
 from gcon.mechanisms.losses import loss_by_name
 from gcon.methods.moments_model import MomentsModel
 from gcon.methods.moments_stages import MomentsEstimate
@@ -54,7 +54,7 @@ def _weights(model: ReleasedModel, nodes: PublicNodes) -> Evidence:
 
 def _statistics(model: MomentsModel, nodes: PublicNodes) -> tuple[Evidence, ...]:
     """The edge-free model is trained again; if that gives other statistics than the released ones, nothing is told."""
-    estimate = MomentsEstimate(nodes, edge_free(nodes, _SEED))
+    estimate = MomentsEstimate(nodes, learn_without_edges(nodes, seed=_SEED))
     portions = (*estimate.first_portions(), *estimate.second_portions(model.statistics[:2]))
     same = len(portions) == len(model.statistics) and all(
         portion.statistic.name == noisy.name

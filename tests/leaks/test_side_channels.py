@@ -281,7 +281,7 @@ LEAKS = {
     ("files", "edges.csv.ledger"),
     ("files", "model/model.safetensors"),
     ("state", "gcon.mechanisms.influence._EXTENTS"),
-    ("state", "gcon.learn.remembered.by_edges"),
+    ("state", "gcon.learn.edge_free.by_edges"),
 }
 
 

@@ -13,8 +13,9 @@ import math
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 from torch import Tensor
+
+from gcon.machine import one_thread
 
 Floats = NDArray[np.float32]
 Places = NDArray[np.int32]
@@ -40,7 +41,7 @@ def matches_in_cells(units: Tensor, count: int) -> tuple[Tensor, Tensor]:
         n x count places (int32) and their cosines, the most similar first.
     """
     rows, random = units.numpy(), np.random.default_rng(0)
-    with threadpool_limits(limits=1):
+    with one_thread():
         places, cosines = _search(rows, rows, count, _centres(rows, random), random, own=True)
         _complete(rows, places, cosines)
     for start in range(0, len(places), _CHUNK):

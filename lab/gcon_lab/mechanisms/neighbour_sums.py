@@ -106,6 +106,7 @@ class SumsPlan:
         for mechanism in mechanisms:
             if type(mechanism) is not NoisySums or type(mechanism.plan) is not SumsPlan or mechanism.plan != self:
                 raise PlanMismatchError("This plan pays for sums that it made itself (SumsPlan.sums_of).")
+            mechanism.__post_init__()  # once more: no row was changed since
 
     def _covers_its_budget(self) -> bool:
         if self.law == "laplace":

@@ -360,6 +360,7 @@ def test_audit_on_two_nodes_finds_epsilon_and_catches_half_the_noise(law, rounds
     assert epsilon_lower_bound(*pair_scores(halved(plan), 40_000), delta) > epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 def test_audit_on_twenty_nodes(law):
     """2,000 runs each on a graph with and without one edge: the bound stays below epsilon, with a quarter of the noise not."""

@@ -332,6 +332,7 @@ def measured(deviation, *, runs=2_000, sampling=0.7, steps=2, delta=0.3, clip=0.
     return math.log(max(low - delta, 1e-9) / high)
 
 
+@pytest.mark.slow
 def test_audit_stays_below_epsilon_and_catches_half_the_noise():
     """At half the noise the bound passes epsilon with probability above 1 - 1e-6 (binomial tails at a fixed cut).
 

@@ -308,6 +308,7 @@ def pair_scores(broken, runs=20_000):
     return [sign * outcome for outcome in outcomes]
 
 
+@pytest.mark.slow
 def test_audit_on_two_nodes_stays_below_epsilon_and_catches_half_the_noise():
     assert 0.6 <= epsilon_lower_bound(*pair_scores(1.0), 0.1) <= 2.0
     assert epsilon_lower_bound(*pair_scores(0.5), 0.1) > 2.0

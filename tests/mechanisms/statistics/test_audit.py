@@ -54,12 +54,19 @@ def scores(statistic, factor):
         yield ((out - base) * change).sum(dim=(1, 2)).numpy()
 
 
-@pytest.mark.parametrize("statistic", PAIR.values(), ids=PAIR)
+@pytest.mark.parametrize(
+    "statistic",
+    [
+        pytest.param(statistic, id=name, marks=[] if name == "edge moments" else pytest.mark.slow)
+        for name, statistic in PAIR.items()
+    ],
+)
 def test_audit_finds_epsilon_and_catches_half_the_noise(statistic):
     assert 0.2 <= epsilon_lower_bound(*scores(statistic, 1.0), DELTA) <= EPSILON
     assert epsilon_lower_bound(*scores(statistic, 0.5), DELTA) > EPSILON
 
 
+@pytest.mark.slow
 def test_audit_of_releases_with_a_share_chosen_from_the_first():
     """The second share depends on the first outcome, and uses up what is left: still one release of distance mu."""
     first, second = PAIR["neighbour rows"], PAIR["edge moments"]

@@ -191,6 +191,7 @@ def test_test_labels_and_unlabelled_nodes_change_nothing(nodes, dense):
     assert release_files(trained(blind, dense))["model.safetensors"] == release_files(model)["model.safetensors"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["no edges", "no validation", "features of zero", "two nodes", "every node known"])
 def test_unusual_input(nodes, dense, change):
     edges, given = dense, nodes

@@ -16,9 +16,9 @@ from gcon.edges.edge_list import EdgeList
 from gcon.edges.schemes import Schemes, propagate
 from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.encoder import Encoder
-from gcon.learn.homophily import usual_homophily
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.student import train_student
+from gcon.methods.graph_facts import usual_homophily
 from gcon.methods.method import Method, Scorer, Trained
 from gcon.methods.predictions import Access
 from gcon.methods.scorers import AnswersScorer

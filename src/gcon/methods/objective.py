@@ -11,8 +11,7 @@ from gcon.edges.graph import TrainableGraph
 from gcon.edges.schemes import Schemes
 from gcon.errors import check_number
 from gcon.learn.encoder import Encoder
-from gcon.learn.labelled_rows import MANY_ROWS
-from gcon.learn.perceptron import EncoderSettings, train_encoder
+from gcon.learn.perceptron import MANY_ROWS, EncoderSettings, train_encoder
 from gcon.learn.pseudo_labels import Expansion, check_expansion, training_rows
 from gcon.machine import chosen_device
 from gcon.mechanisms.aggregates import aggregate_privately

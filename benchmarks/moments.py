@@ -16,7 +16,7 @@ import torch
 
 from gcon.files.datasets import load
 from gcon.learn.edge_free import learn_without_edges
-from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.methods.moments import Moments
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
 
@@ -32,12 +32,8 @@ def main() -> int:
     times = []
     for _ in range(REPEATS):
         start = time.perf_counter()
-        train_moments(
-            graph.nodes,
-            graph.edges,
-            MomentsTraining(epsilon=1.0),
-            ledger=MemoryLedger(graph.name),
-            randomness=SystemRandomness(),
+        Moments(epsilon=1.0).train(
+            graph.nodes, graph.edges, ledger=MemoryLedger(graph.name), randomness=SystemRandomness()
         )
         times.append(time.perf_counter() - start)
     middle = float(np.median(times))

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from gcon.files.datasets import social_circles
 from gcon.learn.edge_free import learn_without_edges
-from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.methods.moments import Moments
 from gcon.nodes import PublicNodes
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
@@ -71,10 +71,9 @@ def one(given: argparse.Namespace) -> dict[str, float]:
     told("edge-free model")
     free = learn_without_edges(nodes, seed=0)
     middle = time.perf_counter()
-    model = train_moments(
+    model = Moments(epsilon=given.epsilon).train(
         nodes,
         graph.edges,
-        MomentsTraining(epsilon=given.epsilon),
         ledger=MemoryLedger(graph.name),
         randomness=SystemRandomness(),
         progress=told,

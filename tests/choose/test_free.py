@@ -21,10 +21,9 @@ from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import Portion, release_jointly
 from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.methods.graph_facts import counted_rows
-from gcon.methods.moments_stages import FEATURES_SHARE, HEARD, SECOND_SHARE
+from gcon.methods.moments import FEATURES_SHARE, HEARD, SECOND_SHARE, Moments
 from gcon.nodes import PublicNodes
 from gcon_lab.experiments.advice import Grid, measure, write
-from gcon_lab.methods.moments import Moments
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.choose.sealed import Sealed
+from tests.opened import open_private
 
 import gcon
 from gcon.choose import advise, paid_look, take_look
@@ -17,7 +19,6 @@ from gcon.mechanisms.gaussian_release import NoisyStatistic
 from gcon.methods.graph_facts import GraphFacts, counted_rows, fact_errors, graph_facts
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import MemoryLedger
-from gcon.privacy.opening import open_private
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 
 
@@ -35,18 +36,6 @@ def graph():
 def look_at(graph, epsilon=0.5, ledger=None, seed=5):
     ledger = MemoryLedger("g") if ledger is None else ledger
     return take_look(graph, epsilon=epsilon, ledger=ledger, randomness=SeededRandomness(seed))
-
-
-class Sealed:
-    """Edges that must not be read before the ledger was charged."""
-
-    def __init__(self, edges, ledger):
-        self.__dict__.update(edges=edges, ledger=ledger, read=False)
-
-    def __getattr__(self, name):
-        assert self.ledger.entries(), "edges were read before they were paid for"
-        self.__dict__["read"] = True
-        return getattr(self.edges, name)
 
 
 def sealed(graph, ledger):

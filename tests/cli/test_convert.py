@@ -3,7 +3,6 @@
 import errno
 import json
 import stat
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +10,9 @@ import polars as pl
 import pytest
 import scipy.sparse
 import torch
+from tests.opened import open_private
 
-from gcon.cli import app as cli
 from gcon.files.tables import read_edges, read_node_features, read_nodes
-from gcon.privacy.opening import open_private
 
 FORMATS = ["csv", "tsv", "parquet", "npz"]
 RNG = np.random.default_rng(7)
@@ -31,21 +29,9 @@ PAIRS = [(0, 1), (1, 0), (2, 2), (3, 4), (3, 4), (5, 6), (6, 7), (1, 7), (4, 0)]
 
 
 @pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["gcon", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        printed = capsys.readouterr()
-        return stopped.value.code, printed.out
-
-    return call
-
-
-@pytest.fixture
 def convert(run):
     def call(*arguments):
-        code, out = run("data", "convert", *arguments, "--json")
+        code, out, _ = run("data", "convert", *arguments, "--json")
         return code, json.loads(out)
 
     return call

@@ -10,8 +10,7 @@ from gcon.files.datasets.synthetic import social_circles
 from gcon.learn import perceptron
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.methods.no_edges import predict_without_edges
-from gcon.methods.objective import Settings, train
-from gcon.methods.objective_model import ReleasedModel
+from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.methods.own_edges import deliver_from_own_edges, predict_from_own_edges
 from gcon.methods.scored import joined
 from gcon.privacy.ledger import MemoryLedger
@@ -26,9 +25,9 @@ def graph() -> PrivateGraph:
 
 
 @pytest.fixture(scope="module")
-def model(graph) -> ReleasedModel:
-    settings = Settings(epsilon=4.0, encoder=EncoderSettings(epochs=30), device="cpu")
-    return train(graph, settings, ledger=MemoryLedger(), randomness=SeededRandomness(4))
+def model(graph) -> ObjectiveModel:
+    settings = Objective(epsilon=4.0, encoder=EncoderSettings(epochs=30), device="cpu")
+    return settings.train(graph.nodes, graph.edges, ledger=MemoryLedger(), randomness=SeededRandomness(4))
 
 
 def close(found: torch.Tensor, expected: torch.Tensor) -> None:

@@ -14,7 +14,7 @@ from gcon.learn.directions import both_directions, principal_rows, weighting
 from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.feature_graph import graph_moments, nearest_rows, neighbour_graph, smoothed_rows
 from gcon.learn.rescaling import rescaling
-from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.methods.moments import Moments
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 
@@ -51,10 +51,9 @@ def share_right(answers):
 
 
 def trained(epsilon=4.0):
-    return train_moments(
+    return Moments(epsilon=epsilon).train(
         NODES,
         GRAPH.edges,
-        MomentsTraining(epsilon=epsilon),
         ledger=MemoryLedger("circles"),
         randomness=SeededRandomness(1),
     )

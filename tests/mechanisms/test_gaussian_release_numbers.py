@@ -9,6 +9,7 @@ import networkx
 import numpy as np
 import pytest
 import torch
+from tests.mechanisms.counting import Counting
 
 from gcon.edges.edge_list import public_edges
 from gcon.errors import InputError
@@ -116,19 +117,6 @@ def test_together_the_portions_are_within_the_distance_in_fractions(scales):
 
 
 # --- bytes ------------------------------------------------------------------------------------------------------------
-
-
-class Counting:
-    """System randomness that knows what was taken from this very object."""
-
-    source, keeps_promise = "counting", True
-
-    def __init__(self):
-        self.taken = []
-
-    def take(self, count):
-        self.taken.append(count)
-        return SystemRandomness().take(count)
 
 
 def test_all_noise_comes_from_the_source_that_was_given():

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from gcon.edges.edge_list import EdgeList
+from gcon.edges.source import Edges
 from gcon.errors import InputError
 from gcon.learn.directions import principal_rows, weighting
 from gcon.learn.ensemble import Ensemble, view_of
@@ -29,11 +29,12 @@ from gcon.learn.feature_graph import (
 )
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.methods.controls import edge_free_scorers
-from gcon.methods.method import Method, Trained
+from gcon.methods.method import Progress, Trained, silent
 from gcon.nodes import PublicNodes, features_fingerprint
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
+from gcon_lab.methods.competitor import CompetitorMethod
 
 _WIDTH, _GRAPH_WIDTH = 200, 100  # principal directions that are learned from, and that nodes are compared in
 _RESTARTS = (0.1, 0.2, 0.4, 1.0)  # of smoothing; 1 is none
@@ -41,7 +42,7 @@ _PENALTIES = (1.0, 0.1)  # on the squared weights of a regression
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelfTraining(Method):
+class SelfTraining(CompetitorMethod):
     """An edge-free ensemble, retrained on its own surest answers. One set of settings serves all graphs.
 
     Attributes:
@@ -64,8 +65,15 @@ class SelfTraining(Method):
     taught_share: float = 0.5
     validation_shares: bool = True
 
-    def _train(
-        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
+    def train(
+        self,
+        nodes: PublicNodes,
+        edges: Private[Edges],
+        *,
+        ledger: Ledger,
+        randomness: Randomness,
+        progress: Progress = silent,
+        purpose: str = "",
     ) -> Trained:
         features = nodes.features
         directions = principal_rows(features, features, weighting(features), _WIDTH)
@@ -86,7 +94,7 @@ class SelfTraining(Method):
                 )
             return answers
 
-        return Trained(scorers=edge_free_scorers(probabilities, self.inference_restart if agree else 1.0))
+        return Trained(score_functions=edge_free_scorers(probabilities, self.inference_restart if agree else 1.0))
 
     def _answers(self, nodes: PublicNodes, views: Sequence[Tensor]) -> Tensor:
         """Class probabilities of all nodes."""

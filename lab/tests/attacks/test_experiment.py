@@ -3,14 +3,12 @@
 import csv
 import io
 import json
-import sys
 import time
 
 import polars as pl
 import pytest
 from rich.console import Console
 
-from gcon.cli import app as cli
 from gcon_lab.attacks.canaries import Guesses
 from gcon_lab.experiments.attacks.run import attack_units, build, canary_units
 from gcon_lab.experiments.attacks.tables import judged, lines, shown
@@ -87,19 +85,12 @@ def test_all_methods_are_attacked():
 
 
 @pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
+def run(run, monkeypatch, tmp_path):
+    """Where a small graph lies."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["gcon", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        printed = capsys.readouterr()
-        return stopped.value.code, printed.out, printed.err
-
-    assert call("data", "make", "--out", ".", "--nodes", "200")[0] == 0
-    return call
+    assert run("data", "make", "--out", ".", "--nodes", "200")[0] == 0
+    return run
 
 
 FILES = ("--nodes", "nodes.csv", "--edges", "edges.csv")
@@ -130,7 +121,7 @@ def test_the_verb_attacks_a_method_and_records_a_diagnostic(run, tmp_path):
 @pytest.mark.parametrize("mechanism", ["paper", "moments"])
 def test_the_verb_attacks_a_released_model(run, mechanism, tmp_path):
     # Without noise the released numbers give every edge away: they were rebuilt rightly.
-    trained = run("train", *FILES, "--epsilon", "inf", "--out", "model", "--mechanism", mechanism)
+    trained = run("train", *FILES, "--epsilon", "inf", "--out", "model", "--method", mechanism)
     assert trained[0] == 0, trained
     code, printed, _ = run("attack", "model", *FILES, "--pairs", 40, "--json")
     assert code == 0

@@ -35,15 +35,6 @@ LEVEL = 1e-7
 ONE_STEP = Schemes(restart=0, steps=(1,))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """These matrices are tiny: a second thread only waits for the first."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def by_hand(deviation, *, sampling=1.0, steps=1, clip=1.0, epsilon=1.0):
     """A plan with any noise, also with too little; `GradientPlan` itself refuses to be one."""
     return SimpleNamespace(

@@ -8,8 +8,8 @@ import sys
 import pytest
 import torch
 
+import gcon.methods.moments as estimates
 import gcon.methods.moments as moments
-import gcon.methods.moments_stages as estimates
 from gcon.cli import app as cli
 from gcon.edges.edge_list import public_edges
 from gcon.edges.graph import PrivateGraph, PublicGraph, private_graph
@@ -18,10 +18,10 @@ from gcon.files.datasets import social_circles, social_circles_parts
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_curve import gaussian_multiplier
 from gcon.mechanisms.neighbour_rows import NeighbourRows
-from gcon.methods.moments_stages import ANSWERS_SHARE, FEATURES_SHARE, SECOND_SHARE
+from gcon.methods.moments import ANSWERS_SHARE, FEATURES_SHARE, SECOND_SHARE
+from gcon.privacy.account import Released
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget, public_delta
-from gcon.privacy.gates import Released
 from gcon.privacy.ledger import Kind, MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.methods import METHODS, Moments, MomentsWithoutEdges
@@ -255,7 +255,7 @@ def test_infinite_epsilon_has_no_noise_and_promises_nothing(released, graph):
 
 def test_accesses_and_refusals():
     fitted = fitted_on(sparse())
-    assert set(fitted.trained.scorers) == {*ACCESSES, "public-graph"}
+    assert set(fitted.trained.score_functions) == {*ACCESSES, "public-graph"}
     assert fitted.predictions(sparse()).access == "own-edges"
     for access in ("full", "public-graph"):  # these edges are private
         with pytest.raises(AccessRefusedError):
@@ -273,7 +273,7 @@ def test_other_nodes_are_answered_by_the_student_where_that_is_enough(method):
     fitted = method.fit(sparse())
     entries = len(fitted.ledger.entries())
     strangers = sparse(features=SPARSE_NODES.features + 1)
-    for access in {"cached", "own-edges"} & set(fitted.trained.scorers):
+    for access in {"cached", "own-edges"} & set(fitted.trained.score_functions):
         with pytest.raises(InputError, match="train"):
             fitted.predict(strangers, access=access)
         with pytest.raises(InputError, match="train"):
@@ -292,7 +292,7 @@ def test_the_control_reads_no_edge_and_costs_nothing():
     assert fitted.no_promise is None
     fitted.predict(untouchable(), access="none")
     assert len(ledger.entries()) == 0
-    assert set(fitted.trained.scorers) == {"own-edges", "none", "public-graph"}
+    assert set(fitted.trained.score_functions) == {"own-edges", "none", "public-graph"}
     fitted.predict(sparse())
     assert [entry.request.kind for entry in ledger.entries()] == [Kind.DELIVERY]
     assert ledger.total() == NOTHING

@@ -29,11 +29,12 @@ class Kind(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What became of a reservation. All three are charged."""
+    """What became of a reservation. All are charged but the last."""
 
     RESERVED = "reserved"  # not settled: running, or the process died
     RELEASED = "released"
     WITHHELD = "withheld"  # failed or without certificate: nothing was released, and it stays charged
+    WITHDRAWN = "withdrawn"  # nothing was opened, which does not depend on edges: not charged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,8 +113,8 @@ class Ledger(Protocol):
 
 
 def total_cost(entries: Sequence[LedgerEntry]) -> Budget:
-    """Basic composition over all entries, whatever their outcome; rounds up."""
-    return compose(entry.request.cost for entry in entries)
+    """Basic composition over all entries but withdrawn ones; rounds up."""
+    return compose(entry.request.cost for entry in entries if entry.outcome is not Outcome.WITHDRAWN)
 
 
 def check_ceiling(ceiling: Budget | None, *, spent: Budget, asked: Budget) -> None:
@@ -202,7 +203,7 @@ class MemoryLedger:
             if reservation.ledger is not self._mark:
                 raise LedgerError("This reservation was not made in this ledger.")
             if outcome is Outcome.RESERVED:
-                raise LedgerError("A reservation is settled as released or withheld.")
+                raise LedgerError("A reservation is settled as released, withheld or withdrawn.")
             if self._entries[reservation.number].outcome is not Outcome.RESERVED:
                 raise LedgerError("This reservation is settled already; reserve again for another release.")
             entry = replace(self._entries[reservation.number], outcome=outcome)

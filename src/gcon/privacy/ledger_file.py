@@ -135,8 +135,8 @@ class FileLedger:
 
     def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
         """Say what became of a reservation, once. The line's time is the reservation's, so it shows no run time."""
-        if outcome not in (Outcome.RELEASED, Outcome.WITHHELD):
-            raise LedgerError("A reservation is settled as released or withheld.")
+        if outcome is Outcome.RESERVED:
+            raise LedgerError("A reservation is settled as released, withheld or withdrawn.")
         with self._locked(write=True):
             reading = self._read()
             chain, number = reading.chain, reservation.number

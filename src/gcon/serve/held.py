@@ -19,13 +19,12 @@ from torch import Tensor
 from gcon.edges.edge_list import EdgeList, public_edges
 from gcon.edges.stored import StoredEdges
 from gcon.errors import AccessRefusedError, InputError, ReleaseFormatError
-from gcon.methods.published import PublishedModel
-from gcon.methods.scorers import Scorer, scorer_of
+from gcon.methods.model import Model, Scorer
+from gcon.methods.record import RELEASE
 from gcon.nodes import PublicNodes
 from gcon.privacy.gates import OwnerAnswers
 from gcon.release.layout import NAMES
 from gcon.release.read import load_release
-from gcon.release.strict import RELEASE
 
 RowEdges = EdgeList | StoredEdges
 Signature = tuple[int, ...]
@@ -59,7 +58,7 @@ class Held:
 
     def __init__(
         self,
-        model: PublishedModel,
+        model: Model,
         release: str,
         *,
         table: NodeTable | None = None,
@@ -69,7 +68,7 @@ class Held:
         if len({str(name) for name in model.class_names}) < len(model.class_names):
             rule, fix = "must have class names that differ as text", "Train with other names."
             raise InputError("release", rule=rule, got="two that do not", fix=fix)
-        self._scorer: Scorer = scorer_of(model)
+        self._scorer: Scorer = model.scorer()
         if table is not None:
             model.encoder.check(table.features)
             self._alone = self._scorer.start(table.features, "none")

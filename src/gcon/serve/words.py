@@ -7,8 +7,8 @@ import json
 import numpy as np
 from numpy.typing import NDArray
 
+from gcon.methods.model import Model
 from gcon.methods.predictions import Access, audience_of, promise_under, why_no_promise
-from gcon.methods.published import PublishedModel
 
 SENT = (
     "Computed from what you sent alone: you, and the neighbours that you named. No edge that the service may hold was read, "
@@ -34,7 +34,7 @@ class AnswerWords:
         release: the beginning of its checksum.
     """
 
-    def __init__(self, model: PublishedModel, release: str) -> None:
+    def __init__(self, model: Model, release: str) -> None:
         self._release, self._no_promise = release, why_no_promise(model.receipt)
         self._names = [str(name) for name in model.class_names]
         self._keys = [json.dumps(name) for name in self._names]

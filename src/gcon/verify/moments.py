@@ -35,24 +35,22 @@ NOT_CHECKED_MOMENTS = (
     "that answers, student and homophily were computed from the noisy statistics and public data alone",
     "that 'training_nodes' is the checksum of the table that was trained on",
 )
-_PLAN = {"epsilon", "delta", "distance", "noise", "stages"}
-_BITS, _LAST_ROUNDING = (
-    22,
-    -105,
-)  # of an entry in fixed point; the power of two by which the two numbers of a sum are rounded
+_PLAN = {"epsilon", "delta", "distance", "noise", "releases"}
+_LAST_ROUNDING = -105  # the power of two by which the two numbers of a sum are rounded
 _RECORD = {"bits", "columns", "rounding", "sensitivity", "share", "spacing", "standard_deviation", "statistic"}
 _EXACT = "real Gaussian noise, rounded exactly to multiples of the public spacing"
-_LATER = "chosen from earlier releases"
 _MOMENTS, _SUMS = "edge moments", "neighbour rows"
+_BITS = {_MOMENTS: 22, _SUMS: 52}  # in fixed point: of an entry, and of a column's sum
+_RELEASES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Released:
-    """One released statistic: its words and numbers in the settings, its record in the plan (if fixed in advance), its values."""
+    """One released statistic: its words and numbers in the settings, its record in the plan, its values."""
 
     place: int
     settings: dict[str, Any]
-    record: dict[str, Any] | None
+    record: dict[str, Any]
     value: Tensor
 
     @property
@@ -88,7 +86,7 @@ def check_moments(folder: Folder, steps: Steps) -> None:
         f"The kind of noise is the one that the proof is about: '{plan.get('noise')}'", plan.get("noise") == _EXACT
     )
     distance = _check_distance(plan, steps)
-    released = _check_stages(folder, steps)
+    released = _check_releases(folder, steps)
     for one in released:
         _check_deviation(one, distance, steps)
         _check_lattice(one, steps)
@@ -133,28 +131,27 @@ def _check_distance(plan: dict[str, Any], steps: Steps) -> Any:
     return distance
 
 
-def _check_stages(folder: Folder, steps: Steps) -> list[_Released]:
-    """The statistics that were released are those that the plan announced, and one that was chosen from them."""
-    stages, settings = folder.plan.get("stages"), folder.settings["statistics"]
-    if not (isinstance(stages, list) and len(stages) == 2 and isinstance(stages[0], list) and stages[1] == _LATER):
-        raise UnfitError("'stages' must be two statistics and a stage that waits for them")
-    records = stages[0]
-    if len(records) != 2 or len(settings) != 3 or not all(isinstance(record, dict) for record in records):
-        raise UnfitError("two statistics must be announced, and three released")
-    values = [folder.model.tensors()[f"statistic.{place}"] for place in range(3)]
+def _check_releases(folder: Folder, steps: Steps) -> list[_Released]:
+    """The statistics in the folder are those that the plan names, release by release."""
+    records, settings = folder.plan.get("releases"), folder.settings["statistics"]
+    if not (isinstance(records, list) and all(isinstance(record, dict) for record in records)):
+        raise UnfitError("'releases' must be a list of records")
+    if not len(records) == len(settings) == _RELEASES:
+        raise UnfitError("three statistics must be named, and three released")
+    values = [folder.model.tensors()[f"statistic.{place}"] for place in range(_RELEASES)]
     released = [
         _Released(place=place, settings=entry, record=record, value=value)
-        for place, (entry, record, value) in enumerate(zip(settings, [*records, None], values, strict=True))
+        for place, (entry, record, value) in enumerate(zip(settings, records, values, strict=True))
     ]
-    for one in released[:2]:
+    for one in released:
         _check_record(one, nodes=whole(folder.settings, "nodes"), steps=steps)
     nodes, classes, width = whole(folder.settings, "nodes"), _classes(folder), released[0].value.shape[0]
     last, cached = released[2], folder.settings["cached"]
     repeated = last.settings["name"] == _MOMENTS and last.settings["symmetric"] and last.value.shape == (width, width)
     sums = last.settings["name"] == _SUMS and not last.settings["symmetric"] and last.value.shape == (nodes, classes)
     steps.check(
-        f"What was announced and what was released fit: moments of {width} directions, moments of {classes} answers and a "
-        f"constant, then {'sums over neighbours, one row a node' if cached else 'the first moments again'}",
+        f"What was released fits the method: moments of {width} directions, moments of {classes} answers and a "
+        f"constant, then {'sums over neighbours, one row per node' if cached else 'the first moments again'}",
         released[1].value.shape == (classes + 1, classes + 1) and (sums if cached else repeated),
     )
     return released
@@ -162,20 +159,23 @@ def _check_stages(folder: Folder, steps: Steps) -> list[_Released]:
 
 def _check_record(one: _Released, *, nodes: int, steps: Steps) -> None:
     """The plan's record of a statistic, and the settings."""
-    record, settings = one.record or {}, one.settings
+    record, settings = one.record, one.settings
+    kind = record.get("statistic")
     same = ("sensitivity", "share", "standard_deviation")
     steps.check(
         f"{one.name}: plan and settings name the same statistic, size, sensitivity, share and noise",
         set(record) == _RECORD
-        and record["statistic"] == settings["name"] == _MOMENTS
-        and settings["symmetric"] is True
-        and record["columns"] == one.value.shape[0]
-        and record["bits"] == _BITS
+        and kind == settings["name"]
+        and settings["symmetric"] is (kind == _MOMENTS)
+        and record["columns"] == one.value.shape[1]
+        and record["bits"] == _BITS.get(kind)
         and all(record[name] == settings[name] for name in same),
     )
     rounding = finite(record, "rounding", above=False)
     # Sums of at most n (n - 1) r_1 r_2 become float64 numbers at the end; 2 r_1 r_2 is the sensitivity without rounding.
     most = digits.mpf("1.02") * digits.mpf(2) ** _LAST_ROUNDING * nodes * (nodes - 1) * one.sensitivity / 2
+    if kind == _SUMS:
+        most = digits.mpf(0)  # their sums are exact
     steps.check(
         f"{one.name}: the rounding of its sums, {shown(rounding)} on both sides, is inside the sensitivity and no more than "
         f"{nodes} nodes allow, {shown(most)}, nor than a tenth",

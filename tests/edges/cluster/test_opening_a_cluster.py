@@ -56,7 +56,7 @@ def test_another_version(cluster, folder, monkeypatch):
 def test_workers_with_different_stores(folder, tmp_path, monkeypatch):
     """Each worker sees its own copy under the same path; here the answers of two are put together."""
     other = tmp_path / "edges.csr"
-    write_edge_store(lambda: [torch.tensor([[0], [1]]).numpy()], other, num_nodes=100)
+    write_edge_store([torch.tensor([[0], [1]]).numpy()], other, num_nodes=100)
     answers = {"one": check_store(folder), "two": check_store(other)}
 
     class OneWorker:

@@ -20,14 +20,6 @@ INF = math.inf
 searched = settings(max_examples=120, deadline=None, derandomize=True)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def edges_of(pairs, size):
     return public_edges(torch.tensor(list(pairs), dtype=torch.int64).reshape(-1, 2).T, size)
 

@@ -12,19 +12,19 @@ from pathlib import Path
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import private_graph
 from gcon.errors import InputError
-from gcon.files.unit_store import write_whole
-from gcon.methods.method import Method, PrivateMethod, Trained
-from gcon.methods.published import PublishedModel
+from gcon.methods.method import Method, Predictor, PrivateMethod
+from gcon.methods.model import Model
 from gcon.nodes import PublicNodes
 from gcon.privacy.budget import public_delta
 from gcon.privacy.randomness import SystemRandomness
 from gcon.release.read import load_release
+from gcon.writing import write_whole
 from gcon_lab.attacks.figure import roc_figure
 from gcon_lab.attacks.roc import Roc
 from gcon_lab.attacks.view import Evidence
 from gcon_lab.experiments.attacks.canaries import canary_run
 from gcon_lab.experiments.attacks.measure import Measured, Progress, attack_all, sample
-from gcon_lab.experiments.attacks.methods import ATTACKED, is_spending, model_scorers, reference_of
+from gcon_lab.experiments.attacks.methods import ATTACKED, is_spending, reference_of
 from gcon_lab.experiments.attacks.released import released_evidence
 from gcon_lab.experiments.attacks.tables import FALSE_ALARM
 
@@ -37,7 +37,7 @@ class Target:
 
     name: str
     method: Method | None
-    model: PublishedModel | None = None
+    model: Model | None = None
 
     @property
     def kind(self) -> str:
@@ -161,10 +161,10 @@ def run_attacks(
     """
     drawn = sample(edges, many=pairs)
 
-    def attacked(trained: Trained, released: tuple[Evidence, ...] = ()) -> list[Measured]:
-        return attack_all(trained.scorers, nodes.features, edges, drawn, released=released, progress=progress)
+    def attacked(trained: Predictor, released: tuple[Evidence, ...] = ()) -> list[Measured]:
+        return attack_all(trained.score_functions, nodes.features, edges, drawn, released=released, progress=progress)
 
-    def fitted(method: Method) -> Trained:
+    def fitted(method: Method) -> Predictor:
         progress(f"train {method.name}")
         graph = private_graph(nodes, edges.edge_index(), name="attacked")
         return method.fit(graph, randomness=SystemRandomness()).trained
@@ -174,7 +174,7 @@ def run_attacks(
     else:
         assert target.model is not None
         progress("read the release")
-        found = attacked(Trained(scorers=model_scorers(target.model)), released_evidence(target.model, nodes))
+        found = attacked(target.model, released_evidence(target.model, nodes))
     references = {name: attacked(fitted(ATTACKED[name]())) for name in _references(target.kind, found)}
     tests = list(_canary_rows(target, nodes, edges, canaries, progress)) if canaries else []
     curves = {f"{each.access}, {each.attack}": each.roc for each in found if _is_drawn(each)}

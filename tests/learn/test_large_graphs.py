@@ -8,16 +8,12 @@ import torch
 from torch.nn.functional import normalize
 
 from gcon.files.datasets import social_circles
-from gcon.learn import large_features, remembered, sampled_pool, sizes, student
-from gcon.learn.after_release import SampledAfter, WholeAfter, ensemble_after_release
-from gcon.learn.feature_graph import (
-    nearest_rows,
-    neighbour_graph,
-    principal_rows,
-    smoothed_rows,
-    weighted_rows,
-)
-from gcon.learn.large_edge_free import train_large_edge_free
+from gcon.learn import directions, edge_free, ensemble, sizes, student
+from gcon.learn.after_release import after_moments
+from gcon.learn.directions import both_directions, principal_rows, weighting
+from gcon.learn.edge_free import learn_without_edges
+from gcon.learn.feature_graph import graph_moments, nearest_rows, neighbour_graph, smoothed_rows
+from gcon.learn.rescaling import rescaling
 from gcon.methods.moments import Moments
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness

@@ -26,13 +26,11 @@ class AfterMoments:
     """What moments make of the edge-free model.
 
     Attributes:
-        moments: of the directions, as far as they are believed.
         answers: class probabilities of all nodes.
         ensemble: with members on rescaled features.
         rescaled: the first of these features.
     """
 
-    moments: Tensor
     answers: Tensor
     ensemble: Ensemble
     rescaled: View
@@ -52,7 +50,7 @@ def after_moments(free: EdgeFree, moments: Tensor) -> AfterMoments:
     ensemble = free.ensemble
     views = ensemble.sampled(rescaled)
     ensemble = ensemble.taught(views, PENALTIES).taught(views, PENALTIES, TAUGHT_SHARE)
-    return AfterMoments(moments=moments, answers=ensemble.answers, ensemble=ensemble, rescaled=rescaled[0])
+    return AfterMoments(answers=ensemble.answers, ensemble=ensemble, rescaled=rescaled[0])
 
 
 def _rescaled_view(rows: Tensor, moments: Tensor, *, ridge: float, power: float) -> View:

@@ -23,13 +23,7 @@ from torch.nn.functional import normalize
 from gcon.learn.directions import both_directions
 from gcon.learn.encoder import Encoder
 from gcon.learn.ensemble import Ensemble, Rows, View, part_of
-from gcon.learn.feature_graph import (
-    graph_moments,
-    label_agreement,
-    nearest_rows,
-    neighbour_graph,
-    smoothed_rows,
-)
+from gcon.learn.feature_graph import graph_moments, label_agreement, nearest_rows, neighbour_graph, smoothed_rows
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.sizes import blocks, is_large
 from gcon.learn.unit_rows import rows_with_sum_one
@@ -111,9 +105,8 @@ def _trained(known: _Known) -> EdgeFree:
     for _ in range(ROUNDS):
         ensemble = ensemble.taught(views, PENALTIES, TAUGHT_SHARE)
     loss, best = min(zip(losses, directions, strict=True), key=lambda entry: entry[0])
-    settled = ensemble.settled()
     return EdgeFree(
-        ensemble=settled,
+        ensemble=ensemble.settled(),
         answers=ensemble.answers,
         rows=best.rows,
         expected_moments=graph_moments(best.graph, best.rows),

@@ -17,9 +17,9 @@ from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import Edges
 from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.encoder import Encoder
-from gcon.learn.homophily import usual_homophily
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.student import train_student
+from gcon.methods.graph_facts import usual_homophily
 from gcon.methods.method import Method, Progress, ScoreFunction, Trained, silent
 from gcon.methods.model import score_functions
 from gcon.methods.moments import AnswersScorer

@@ -147,7 +147,9 @@ def arrow(start: tuple[float, float], end: tuple[float, float]) -> str:
     x2, y2 = end[0] - lean, end[1] - BOX_HEIGHT / 2 - 1
     bend = max(y1, y2 - 0.7 * ROW)
     middle = (bend + y2) / 2
-    return f'<path d="M{x1:g} {y1:g}V{bend:g}C{x1:g} {middle:g} {x2:g} {middle:g} {x2:g} {y2:g}" marker-end="url(#tip)"/>'
+    return (
+        f'<path d="M{x1:g} {y1:g}V{bend:g}C{x1:g} {middle:g} {x2:g} {middle:g} {x2:g} {y2:g}" marker-end="url(#tip)"/>'
+    )
 
 
 def frame(at: Mapping[str, tuple[float, float]], package: str, title: str) -> str:

@@ -155,6 +155,7 @@ def test_input_that_became_shorter_is_noticed(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_kill_that_nobody_can_catch(tmp_path):
     code = """
         import os, signal, sys

@@ -65,6 +65,7 @@ def exact():
     return remembered.edge_free(NODES, 0), trained()
 
 
+@pytest.mark.slow
 def test_accuracy_is_close_to_the_exact_path_and_repeats(large, exact):
     free, model = remembered.edge_free(NODES, 0), trained()
     assert free.answers.dtype == torch.float32
@@ -83,6 +84,7 @@ def test_accuracy_is_close_to_the_exact_path_and_repeats(large, exact):
     assert torch.equal(again.encoder.head_weight, model.encoder.head_weight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [64, 3000])
 def test_blocks_do_not_change_answers(large, monkeypatch, size):
     one = train_large_edge_free(NODES, seed=0)

@@ -91,8 +91,8 @@ def measure(arguments: argparse.Namespace, scratch: Path, say: Callable[[str], N
     """All times, and whether all results are the same."""
     nodes, folder, small = max(2, 2 * arguments.edges // arguments.degree), scratch / "edges.csr", scratch / "small.csr"
     say(f"write {arguments.edges:,} edges of {nodes:,} nodes")
-    write_edge_store(lambda: random_edges(arguments.edges, nodes), folder, num_nodes=nodes)
-    write_edge_store(lambda: random_edges(10_000, 1000), small, num_nodes=1000)
+    write_edge_store(random_edges(arguments.edges, nodes), folder, num_nodes=nodes)
+    write_edge_store(random_edges(10_000, 1000), small, num_nodes=1000)
     rows = torch.randn(nodes, arguments.columns, generator=torch.Generator().manual_seed(0))
     targets = torch.eye(CLASSES)[torch.arange(nodes) % CLASSES]
     statistics: dict[str, Statistic] = {

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 import scipy.sparse
 import torch
+from tests.opened import open_private
 
 from gcon.files.tables import read_edges, read_node_features, read_nodes
-from gcon.privacy.opening import open_private
 
 FORMATS = ["csv", "tsv", "parquet", "npz"]
 RNG = np.random.default_rng(7)

@@ -11,19 +11,19 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from tests.opened import open_private
 
-from gcon.cli.sizes import size_in_bytes
-from gcon.cli.source import ledger_beside, load_features, load_source
-from gcon.cli.training_source import load_training
+from gcon.cli.checks import size_in_bytes
+from gcon.cli.loading import load_features, load_graph, load_training, open_ledger
+from gcon.cli.source import TrainingSource
 from gcon.edges.stored import StoredEdges
 from gcon.errors import InputError
-from gcon.files import convert_files, convert_store
+from gcon.files import convert_files
 from gcon.files.tables import read_edges, read_nodes, read_public_edges
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.moments import MomentsTraining, train_moments
-from gcon.methods.objective import Settings, train
+from gcon.methods.moments import Moments
+from gcon.methods.objective import Objective
 from gcon.privacy.ledger import MemoryLedger
-from gcon.privacy.opening import open_private
 from gcon.privacy.randomness import SeededRandomness
 
 SECRET = "987654"
@@ -112,38 +112,42 @@ def test_a_store_is_converted_back(run, source, store, tmp_path):
     assert columns[0] == columns[1]
 
 
-def loaded_training(where, buffer):
+def in_store(store, buffer="1KiB"):
+    files = {"edges": store / "edges.csr", "nodes": store / "nodes.parquet", "features": store / "features.npy"}
+    return TrainingSource(**files, buffer=buffer)
+
+
+def loaded_training(where):
     with ExitStack() as until:
-        return load_training(None, **where, split=0, buffer=buffer, scheduler=None, workers=None, until=until)
+        return load_training(where, until=until)
 
 
 def test_training_reads_the_store_through_its_buffer(source, store):
     _, _, edges = graphs_of(source, store)
-    where = {"edges": store / "edges.csr", "nodes": store / "nodes.parquet", "features": store / "features.npy"}
-    loaded = loaded_training(where, "1KiB")
-    on_disk = open_private(loaded.graph.edges)
+    where = in_store(store)
+    graph = loaded_training(where)
+    on_disk = open_private(graph.edges)
     assert isinstance(on_disk, StoredEdges)
     assert on_disk.buffer_bytes == 1024
-    assert repr(loaded.graph.edges) == "<private: stored edges of a simple undirected graph>"
-    assert (loaded.name, loaded.ledger_path) == ("edges", store / "edges.csr.ledger")
-    assert ledger_beside(store / "edges.csr") == store / "edges.csr.ledger"
-    in_memory = open_private(load_source(None, **where).graph.edges)
+    assert repr(graph.edges) == "<private: stored edges of a simple undirected graph>"
+    assert (graph.name, open_ledger(where).data_set) == ("edges", "edges")
+    assert (store / "edges.csr.ledger").is_file()
+    in_memory = open_private(load_graph(where).edges)
     assert torch.equal(in_memory.columns, edges.columns)
-    for_prediction = load_features(None, **where, read_edges_too=True)
+    for_prediction = load_features(where, read_edges_too=True)
     assert torch.equal(open_private(for_prediction.edges).columns, edges.columns)
     with pytest.raises(InputError, match="--buffer"):
-        loaded_training(where, "12")
+        loaded_training(in_store(store, "12"))
 
 
 def test_training_from_disk_is_training_from_memory(source, store):
     """One seed, one node table, the edges here and there: the same numbers are released."""
-    where = {"edges": store / "edges.csr", "nodes": store / "nodes.parquet", "features": store / "features.npy"}
     weights, statistics = [], []
-    for graph in (load_source(None, **where).graph, loaded_training(where, "1KiB").graph):
+    for graph in (load_graph(in_store(store)), loaded_training(in_store(store))):
         ledger = MemoryLedger("stored")
-        settings = Settings(epsilon=1, delta=1e-4, encoder=EncoderSettings(hidden=4))
-        weights.append(train(graph, settings, ledger=ledger, randomness=SeededRandomness(5)).weights)
-        moments = MomentsTraining(epsilon=1, delta=1e-4)
+        settings = Objective(epsilon=1, delta=1e-4, encoder=EncoderSettings(hidden=4))
+        weights.append(settings.train(graph.nodes, graph.edges, ledger=ledger, randomness=SeededRandomness(5)).weights)
+        moments = Moments(epsilon=1, delta=1e-4)
         found = train_moments(graph.nodes, graph.edges, moments, ledger=ledger, randomness=SeededRandomness(5))
         statistics.append([each.value for each in found.statistics])
     assert torch.equal(*weights)
@@ -261,43 +265,39 @@ def test_missing_edges_and_other_refusals(run, source):
     assert os.listdir(out) == ["edges.csr"]
 
 
-def test_a_full_disk_keeps_what_is_done_and_says_where(run, source, monkeypatch):
+@pytest.mark.parametrize("file_format", ["csr", "csv"])
+def test_a_full_disk_leaves_nothing(run, source, monkeypatch, file_format):
     files, out = source
-    convert = ["data", "convert", *files, "--out", out, "--format", "csr"]
 
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("gcon.files.edge_store._checkpoint", full)
-        code, printed, errors = run(*convert, "--json")
+        patch.setattr(os, "fsync", full)
+        code, printed, _ = run("data", "convert", *files, "--out", out, "--format", file_format, "--json")
     assert (code, json.loads(printed)["error"]) == (2, "InputError")
     assert "No space left" in printed
-    assert "kept in .edges.csr.unfinished" in printed
-    assert os.listdir(out) == [".edges.csr.unfinished"]
-    assert stat.S_IMODE((out / ".edges.csr.unfinished").stat().st_mode) == 0o700
-    code, _, errors = run(*convert)
-    assert (code, "going on from there" in errors) == (0, True)
-    assert sorted(os.listdir(out)) == ["edges.csr", "features.npy", "nodes.parquet"]
-    StoredEdges(out / "edges.csr").verify()
+    assert "Nothing was written" in printed
+    assert os.listdir(out) == []
 
 
-def test_a_changed_edges_file_starts_over(run, source, monkeypatch):
+@pytest.mark.parametrize("file_format", ["csr", "csv"])
+def test_an_interrupted_or_killed_conversion(run, source, monkeypatch, file_format):
     files, out = source
-    convert = ["data", "convert", *files, "--out", out, "--format", "csr"]
+    convert = ["data", "convert", *files, "--out", out, "--format", file_format]
     with monkeypatch.context() as patch:
-        patch.setattr(convert_files, "set_permissions", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(convert_files, "_write_nodes", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         assert run(*convert)[0] != 0
-    assert os.listdir(out) == [".edges.csr.unfinished"]
-    lines = files[3].read_text().splitlines()
-    files[3].write_text("\n".join(lines[:-5]) + "\n")
-    code, _, errors = run(*convert)
-    assert (code, "starting over" in errors) == (0, True)
-    _, after, edges = graphs_of(source, out)
-    assert torch.equal(open_private(read_edges(out / "edges.csr", ids=after.ids)[0]).columns, edges.columns)
+    assert os.listdir(out) == []
+    left = out / f".edges.{file_format}.unfinished"
+    (left / "store").mkdir(parents=True)  # as a kill leaves it
+    (left / "store" / "columns.bin").write_bytes(b"private")
+    assert run(*convert)[0] == 0
+    names = {"csr": ["edges.csr", "features.npy", "nodes.parquet"], "csv": ["edges.csv", "nodes.csv"]}
+    assert sorted(os.listdir(out)) == names[file_format]
 
 
-def test_what_cannot_be_put_in_place_is_gone_on_with(run, source, monkeypatch):
+def test_what_cannot_be_put_in_place_leaves_nothing(run, source, monkeypatch):
     files, out = source
     rename = Path.rename
 
@@ -309,9 +309,7 @@ def test_what_cannot_be_put_in_place_is_gone_on_with(run, source, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", refuse)
         assert run("data", "convert", *files, "--out", out, "--format", "csr")[0] == 2
-    assert os.listdir(out) == [".edges.csr.unfinished"]
-    assert run("data", "convert", *files, "--out", out, "--format", "csr")[0] == 0
-    assert sorted(os.listdir(out)) == ["edges.csr", "features.npy", "nodes.parquet"]
+    assert os.listdir(out) == []
 
 
 def test_too_little_space(run, source, monkeypatch):
@@ -330,10 +328,10 @@ def test_about_how_many_edges(tmp_path):
     frame = pl.DataFrame({"source": range(1000), "target": range(1000, 2000)})
     for name in ("e.csv", "e.tsv", "e.parquet"):
         getattr(frame, "write_parquet" if name == "e.parquet" else "write_csv")(tmp_path / name)
-        assert abs(convert_store.expected_edges(tmp_path / name) - 1000) <= 1
-    assert convert_store.expected_edges(tmp_path / "e.npz") is None
+        assert abs(convert_files._expected_edges(tmp_path / name) - 1000) <= 1
+    assert convert_files._expected_edges(tmp_path / "e.npz") is None
     (tmp_path / "bad.parquet").write_bytes(b"PAR1")
-    assert convert_store.expected_edges(tmp_path / "bad.parquet") is None
+    assert convert_files._expected_edges(tmp_path / "bad.parquet") is None
 
 
 @pytest.mark.parametrize(("text", "size"), [("1GiB", 2**30), ("1.5 KiB", 1536), ("4gb", 4 * 10**9), ("64B", 64)])

@@ -13,7 +13,7 @@ from gcon.release.layout import canonical, digest
 def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("world")
     train = ["train", "--edges", folder / "edges.csv", "--nodes", folder / "nodes.csv", "--epsilon", 2, "-q"]
-    paper = [*train, "--mechanism", "paper", "--hidden", 4]
+    paper = [*train, "--method", "paper", "--hidden", 4]
     assert gcon("data", "make", "--out", folder, "--nodes", 120, "-q") == 0
     assert gcon(*train, "--out", folder / "moments") == 0
     assert gcon(*paper, "--out", folder / "paper") == 0

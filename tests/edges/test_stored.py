@@ -35,7 +35,7 @@ def pairs_of(num_nodes, count, seed=0):
 
 
 def stored(target, pairs, num_nodes, buffer_bytes=64):
-    write_edge_store(lambda: [pairs], target, num_nodes=num_nodes)
+    write_edge_store([pairs], target, num_nodes=num_nodes)
     return StoredEdges(target, buffer_bytes)
 
 

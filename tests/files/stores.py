@@ -2,11 +2,11 @@
 
 import numpy as np
 import torch
+from tests.opened import open_private
 
 from gcon.edges.edge_list import private_edges
 from gcon.edges.stored import StoredEdges
 from gcon.files.edge_store import write_edge_store
-from gcon.privacy.opening import open_private
 
 
 def random_pairs(num_nodes, count, seed=0):
@@ -18,7 +18,7 @@ def cut(pairs, size):
 
 
 def write(target, pairs, num_nodes, *, size=50, memory_bytes=4096, **how):
-    write_edge_store(lambda: cut(pairs, size), target, num_nodes=num_nodes, memory_bytes=memory_bytes, **how)
+    write_edge_store(cut(pairs, size), target, num_nodes=num_nodes, memory_bytes=memory_bytes, **how)
 
 
 def assert_same(target, pairs, num_nodes):

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.files.stores import assert_same, cut, random_pairs, write
 
-from gcon.files import edge_store, external_sort, sort_progress
+from gcon.files import edge_store, external_sort
+from gcon.files.external_sort import EdgeSorter
 
 
 @st.composite
@@ -28,10 +29,9 @@ def test_the_same_graph_as_in_memory(tmp_path_factory, graph, size, an_edge, a_k
     num_nodes, pairs = graph
     target = tmp_path_factory.mktemp("store") / "edges.csr"
     with pytest.MonkeyPatch.context() as patch:  # runs of 1 to 102 edges, merged 1 to 102 keys at a time
-        patch.setattr(external_sort, "BYTES_AN_EDGE", an_edge)
-        patch.setattr(external_sort, "BYTES_A_KEY", a_key)
+        patch.setattr(external_sort, "EDGE_BYTES", an_edge)
+        patch.setattr(external_sort, "KEY_BYTES", a_key)
         patch.setattr(edge_store, "CHUNK_BYTES", 24)
-        patch.setattr(edge_store, "CHECKPOINT_BYTES", 40)
         write(target, pairs, num_nodes, size=size)
         assert_same(target, pairs, num_nodes)
     assert os.listdir(target.parent) == ["edges.csr"]
@@ -63,9 +63,11 @@ def test_sorted_input_and_chunks_larger_than_a_run(tmp_path):
 def test_nodes_beyond_31_bits(tmp_path, monkeypatch):
     """Numbers that need the 32nd bit keep their order; the row pointers of so many nodes are not written here."""
     ends = np.array([[2**32 - 1, 5, 2**31], [0, 2**32 - 1, 2**31 - 1]])
-    progress = sort_progress.SortProgress(identity={})
-    list(external_sort.write_runs([ends], tmp_path, progress, num_nodes=2**32, memory_bytes=4096))
-    (keys,) = external_sort.merged(tmp_path, progress, memory_bytes=4096)
+    sorter = EdgeSorter(tmp_path, num_nodes=2**32, memory_bytes=4096)
+    sorter.add(ends)
+    assert sorter.finish() == 6
+    ((keys, left),) = sorter.merged()
+    assert left == 0
     rows, columns = external_sort.rows_and_columns(keys)
     pairs = [tuple(pair) for pair in ends.T.tolist()]
     assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == sorted(pairs + [(b, a) for a, b in pairs])
@@ -74,11 +76,15 @@ def test_nodes_beyond_31_bits(tmp_path, monkeypatch):
 
 
 def test_the_merge_holds_no_more_than_it_may(tmp_path):
-    pairs, progress = random_pairs(500, 20_000), sort_progress.SortProgress(identity={})
-    list(external_sort.write_runs(cut(pairs, 700), tmp_path, progress, num_nodes=500, memory_bytes=40_000))
-    assert len(progress.runs) == 20
-    assert all(keys <= 2000 for keys in progress.runs)
-    pieces = list(external_sort.merged(tmp_path, progress, memory_bytes=40_000))
+    sorter = EdgeSorter(tmp_path, num_nodes=500, memory_bytes=40_000)
+    for part in cut(random_pairs(500, 20_000), 700):
+        sorter.add(part)
+    keys = sorter.finish()
+    runs = sorted(tmp_path.iterdir())
+    assert len(runs) == 20
+    assert all(run.stat().st_size <= 8 * 2000 for run in runs)
+    assert sum(run.stat().st_size for run in runs) == 8 * keys
+    pieces = [piece for piece, _ in sorter.merged()]
     assert all(piece.size <= 1000 for piece in pieces)  # 40 bytes a key
     joined = np.concatenate(pieces)
     assert (joined[1:] > joined[:-1]).all()

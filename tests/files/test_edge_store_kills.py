@@ -1,6 +1,5 @@
-"""Edge stores whose making is killed or disturbed: nothing half made, nothing lost."""
+"""Edge stores whose making is killed or disturbed: nothing half made, nothing left, and the same bytes after another run."""
 
-import json
 import os
 import signal
 import stat
@@ -12,168 +11,111 @@ import numpy as np
 import pytest
 from tests.files.stores import assert_same, random_pairs, write
 
-from gcon.errors import InputError
-from gcon.files import edge_store, external_sort, sort_progress
-from gcon.files.edge_store import work_folder, write_edge_store
+from gcon.files import edge_store, external_sort
+
+LEFT = ".edges.csr.unfinished"
 
 
-class Killed(BaseException):
+class Stop(BaseException):
     """No exception that anybody catches."""
 
 
 PLACES = {
-    "a write": (external_sort, "write_all"),
-    "a sync": (os, "fsync"),
-    "noting progress": (sort_progress.SortProgress, "save"),
-    "a rename": (os, "rename"),
+    "a run": (external_sort, "as_bytes", 5),
+    "a piece of the merge": (edge_store, "as_bytes", 6),
+    "a sync": (os, "fsync", 3),
+    "a rename": (os, "rename", 1),
 }
 
 
+def contents(store):
+    return {path.name: path.read_bytes() for path in store.iterdir()}
+
+
 @pytest.mark.parametrize("place", PLACES)
-def test_killed_anywhere_and_run_again(tmp_path, monkeypatch, place):
-    """Killed at the first such call, run again and killed at the second, and so on, until one run comes through."""
+def test_stopped_anywhere_it_leaves_nothing(tmp_path, monkeypatch, place):
+    """Stopped at the first such call, then at the second, and so on, until one run comes through."""
     pairs, target = random_pairs(40, 600), tmp_path / "edges.csr"
-    monkeypatch.setattr(external_sort, "BYTES_AN_EDGE", 30)  # five runs
-    monkeypatch.setattr(external_sort, "BYTES_A_KEY", 30)
-    monkeypatch.setattr(edge_store, "CHUNK_BYTES", 400)
-    monkeypatch.setattr(edge_store, "CHECKPOINT_BYTES", 300)
-    owner, name = PLACES[place]
-    real, told, kills = getattr(owner, name), [], 0
+    monkeypatch.setattr(external_sort, "EDGE_BYTES", 30)  # five runs
+    monkeypatch.setattr(external_sort, "KEY_BYTES", 30)
+    owner, name, least = PLACES[place]
+    real = getattr(owner, name)
     for fatal in range(1, 1000):
         calls = 0
 
-        def dies(*arguments, fatal=fatal):
+        def stops(*arguments, fatal=fatal):
             nonlocal calls
             calls += 1
             if calls == fatal:
-                if name == "write_all":
-                    real(arguments[0], arguments[1][: len(arguments[1]) // 2])  # half of it gets through
-                raise Killed
+                raise Stop
             return real(*arguments)
 
         with monkeypatch.context() as patch:
-            patch.setattr(owner, name, dies)
-            if name == "write_all":
-                patch.setattr(edge_store, name, dies)
+            patch.setattr(owner, name, stops)
             try:
-                write(target, pairs, 40, notice=told.append)
+                write(target, pairs, 40)
                 break
-            except Killed:
-                kills += 1
-                assert not target.exists()
-                assert stat.S_IMODE(work_folder(target).stat().st_mode) == 0o700
-    assert kills >= (1 if place == "a rename" else 6)
+            except Stop:
+                assert os.listdir(tmp_path) == []
+    assert fatal > least
     assert_same(target, pairs, 40)
     assert os.listdir(tmp_path) == ["edges.csr"]
-    assert any("going on from there" in words for words in told)
 
 
-def test_finished_runs_are_not_sorted_again(tmp_path, monkeypatch):
-    pairs, target = random_pairs(40, 600), tmp_path / "edges.csr"
-    real, sorted_runs = external_sort._finish_run, []
-
-    def finish(keys, folder, progress, **counts):
-        if len(progress.runs) == 4 and len(sorted_runs) == 4:
-            raise Killed
-        sorted_runs.append(len(progress.runs))
-        real(keys, folder, progress, **counts)
-
-    monkeypatch.setattr(external_sort, "_finish_run", finish)
-    with pytest.raises(Killed):
-        write(target, pairs, 40)
-    sorted_runs.append("killed")
-    write(target, pairs, 40, memory_bytes=8192)  # another amount of memory is no other input
-    assert sorted_runs == [0, 1, 2, 3, "killed", 4]
-    assert_same(target, pairs, 40)
-
-
-def interrupted(tmp_path, monkeypatch, pairs, identity):
-    """A workplace that a kill in the merge left behind."""
-    with monkeypatch.context() as patch:
-        patch.setattr(edge_store, "_checkpoint", lambda *_: (_ for _ in ()).throw(Killed))
-        with pytest.raises(Killed):
-            write(tmp_path / "edges.csr", pairs, 40, identity=identity)
-    return work_folder(tmp_path / "edges.csr")
-
-
-def test_another_input_starts_over(tmp_path, monkeypatch):
-    interrupted(tmp_path, monkeypatch, random_pairs(40, 600), {"size": 1})
-    told, pairs = [], random_pairs(40, 500, seed=1)
-    write(tmp_path / "edges.csr", pairs, 40, identity={"size": 2}, notice=told.append)
-    assert told == ["An unfinished conversion of another input or with other settings was found: starting over."]
-    assert_same(tmp_path / "edges.csr", pairs, 40)
-
-
-def spoil_progress(folder):
-    (folder / "progress.json").write_text('{"identity": {')
-
-
-def spoil_fields(folder):
-    (folder / "progress.json").write_text('{"identity": {}, "unheard": 3}')
-
-
-def spoil_run(folder):
-    (folder / "run-000001.bin").write_bytes(b"short")
-
-
-def spoil_missing(folder):
-    (folder / "run-000002.bin").unlink()
-
-
-@pytest.mark.parametrize("spoil", [spoil_progress, spoil_fields, spoil_run, spoil_missing])
-def test_a_damaged_workplace_starts_over(tmp_path, monkeypatch, spoil):
-    pairs, told = random_pairs(40, 600), []
-    spoil(interrupted(tmp_path, monkeypatch, pairs, {}))
-    write(tmp_path / "edges.csr", pairs, 40, notice=told.append)
-    assert told == ["An unfinished conversion was found, but it is damaged: starting over."]
-    assert_same(tmp_path / "edges.csr", pairs, 40)
-
-
-def test_columns_that_were_lost_are_noticed(tmp_path, monkeypatch):
-    pairs = random_pairs(40, 600)
-    folder = interrupted(tmp_path, monkeypatch, pairs, {})
-    noted = json.loads((folder / "progress.json").read_text())
-    (folder / "progress.json").write_text(json.dumps(noted | {"entries": 10**6}))
-    with pytest.raises(InputError, match="became shorter"):
-        write(tmp_path / "edges.csr", pairs, 40)
-    assert os.listdir(tmp_path) == []
-    write(tmp_path / "edges.csr", pairs, 40)
-    assert_same(tmp_path / "edges.csr", pairs, 40)
-
-
-def test_input_that_became_shorter_is_noticed(tmp_path):
-    pairs, target = random_pairs(40, 600), tmp_path / "edges.csr"
-
-    def stops():
-        yield pairs
-        raise Killed
-
-    with pytest.raises(Killed):
-        write_edge_store(stops, target, num_nodes=40, memory_bytes=4096)
-    with pytest.raises(InputError, match="must stay the same"):
-        write(target, pairs[:, :100], 40)
-    assert os.listdir(tmp_path) == []
+KILLED = """
+    import os, signal, sys
+    import numpy as np
+    from pathlib import Path
+    from gcon.files import edge_store
+    pairs = np.random.default_rng(3).integers(0, 99, (2, 4000))
+    stage = sys.argv[2]
+    def chunks():
+        yield pairs[:, :2500]
+        if stage == "sort":
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield pairs[:, 2500:]
+    def step(name, share):
+        if name == edge_store.MERGING and stage == "merge" and share > 0.5:
+            os.kill(os.getpid(), signal.SIGKILL)
+    edge_store.write_edge_store(chunks(), Path(sys.argv[1]), num_nodes=99, memory_bytes=4096, step=step)
+"""
 
 
 @pytest.mark.slow
-def test_a_kill_that_nobody_can_catch(tmp_path):
-    code = """
-        import os, signal, sys
-        import numpy as np
-        from pathlib import Path
-        from gcon.files import edge_store
-        pairs = np.random.default_rng(3).integers(0, 99, (2, 4000))
-        def chunks():
-            yield pairs[:, :2500]
-            if sys.argv[2] == "kill":
-                os.kill(os.getpid(), signal.SIGKILL)
-            yield pairs[:, 2500:]
-        edge_store.write_edge_store(chunks, Path(sys.argv[1]), num_nodes=99, memory_bytes=4096, notice=print)
-    """
-    run = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "edges.csr")]
-    assert subprocess.run([*run, "kill"], check=False).returncode == -signal.SIGKILL
-    assert os.listdir(tmp_path) == [".edges.csr.unfinished"]
-    done = subprocess.run([*run, "live"], check=True, capture_output=True, text=True)
-    assert "going on from there" in done.stdout
-    assert_same(tmp_path / "edges.csr", np.random.default_rng(3).integers(0, 99, (2, 4000)), 99)
+@pytest.mark.parametrize("stage", ["sort", "merge"])
+def test_after_a_kill_the_next_run_leaves_nothing_and_makes_the_same_bytes(tmp_path, stage):
+    pairs, target = np.random.default_rng(3).integers(0, 99, (2, 4000)), tmp_path / "edges.csr"
+    killed = subprocess.run([sys.executable, "-c", textwrap.dedent(KILLED), str(target), stage], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert os.listdir(tmp_path) == [LEFT]
+    assert stat.S_IMODE((tmp_path / LEFT).stat().st_mode) == 0o700
+    assert (tmp_path / LEFT / "run-000000.bin").exists()
+    write(target, pairs, 99, size=700, memory_bytes=8192)  # cut otherwise
     assert os.listdir(tmp_path) == ["edges.csr"]
+    write(tmp_path / "undisturbed.csr", pairs, 99)
+    assert contents(target) == contents(tmp_path / "undisturbed.csr")
+    assert_same(target, pairs, 99)
+
+
+def test_what_was_left_goes_even_if_the_next_input_is_refused(tmp_path):
+    (tmp_path / LEFT / "store").mkdir(parents=True)
+    (tmp_path / LEFT / "store" / "columns.bin").write_bytes(b"private")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / LEFT / "link").symlink_to(tmp_path / "mine")
+    with pytest.raises(ValueError, match="node numbers"):
+        write(tmp_path / "edges.csr", np.array([[0], [9]]), 9)
+    assert os.listdir(tmp_path) == ["mine"]
+
+
+def test_a_run_that_the_disk_lost_is_noticed(tmp_path, monkeypatch):
+    real = external_sort.EdgeSorter.finish
+
+    def lose(sorter):
+        left = real(sorter)
+        os.truncate(tmp_path / LEFT / "run-000001.bin", 24)
+        return left
+
+    monkeypatch.setattr(external_sort.EdgeSorter, "finish", lose)
+    with pytest.raises(OSError, match="Input/output error"):
+        write(tmp_path / "edges.csr", random_pairs(40, 600), 40)
+    assert os.listdir(tmp_path) == []

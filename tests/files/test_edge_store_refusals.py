@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 import torch
 from tests.files.stores import assert_same, random_pairs, write
+from tests.opened import open_private
 
 from gcon.edges.stored import StoredEdges
 from gcon.errors import InputError
-from gcon.files import edge_store, sort_progress
 from gcon.files.edge_store import write_edge_store
 from gcon.files.node_ids import as_node_ids
 from gcon.files.store_files import ids_fingerprint, open_store, private_store, store_chunks, store_problems
-from gcon.privacy.opening import open_private
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -32,9 +31,7 @@ WRONG = {
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
 def test_wrong_edges_leave_nothing(tmp_path, wrong):
     with pytest.raises(InputError) as refused:
-        write_edge_store(
-            lambda: [random_pairs(40, 300), wrong], tmp_path / "edges.csr", num_nodes=40, memory_bytes=4096
-        )
+        write_edge_store([random_pairs(40, 300), wrong], tmp_path / "edges.csr", num_nodes=40, memory_bytes=4096)
     assert "two rows of node numbers, 0 to 39" in str(refused.value)
     assert os.listdir(tmp_path) == []
 
@@ -52,29 +49,23 @@ def test_permissions(tmp_path):
 
 def test_too_little_space_is_said_before_anything_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr("gcon.files.edge_store.shutil.disk_usage", lambda _: Usage(9, 9, 10_000))
-    folder, progress = tmp_path, sort_progress.SortProgress(identity={})
 
     def unread():
         raise AssertionError
+        yield
 
     with pytest.raises(InputError) as refused:
-        edge_store.build_store(unread, folder, progress, num_nodes=40, expected=987_654)
+        write_edge_store(unread(), tmp_path / "edges.csr", num_nodes=40, expected=987_654)
     assert "about 24 bytes for every edge" in str(refused.value)
     assert "987" not in str(refused.value)
     assert os.listdir(tmp_path) == []
 
 
-def test_space_that_runs_out_later_costs_nothing(tmp_path, monkeypatch):
-    pairs, told = random_pairs(400, 5000), []
-    for free in (20_000, 30_000):  # where nobody knows how many come: before the merge
-        monkeypatch.setattr("gcon.files.edge_store.shutil.disk_usage", lambda _, free=free: Usage(9, 9, free))
-        with pytest.raises(OSError, match="No space left"):
-            write(tmp_path / "edges.csr", pairs, 400)
-        assert os.listdir(tmp_path) == [".edges.csr.unfinished"]
-    monkeypatch.undo()
-    write(tmp_path / "edges.csr", pairs, 400, notice=told.append)
-    assert told == ["An unfinished conversion was found: going on from there."]
-    assert_same(tmp_path / "edges.csr", pairs, 400)
+def test_too_little_space_is_said_before_the_merge_where_nobody_knew_how_many_come(tmp_path, monkeypatch):
+    monkeypatch.setattr("gcon.files.edge_store.shutil.disk_usage", lambda _: Usage(9, 9, 20_000))
+    with pytest.raises(InputError, match="needs free space"):
+        write(tmp_path / "edges.csr", random_pairs(400, 5000), 400)
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_link_in_place_of_the_workplace_is_not_followed(tmp_path):
@@ -94,7 +85,7 @@ def test_one_at_a_time(tmp_path):
             write(target, random_pairs(9, 20), 9)
         yield random_pairs(9, 20)
 
-    write_edge_store(meanwhile, target, num_nodes=9)
+    write_edge_store(meanwhile(), target, num_nodes=9)
     assert_same(target, random_pairs(9, 20), 9)
 
 

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from tests.opened import open_private
 
 from gcon.edges.edge_list import private_edges
 from gcon.errors import InputError
 from gcon.files.edges import as_edge_index
-from gcon.privacy.opening import open_private
 
 
 def neighbours(edges, num_nodes=30, **options):

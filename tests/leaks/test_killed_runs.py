@@ -42,6 +42,7 @@ def serve() -> None:
     sys.argv = ["gcon", "version", "--quiet"]  # imports what is imported on first use, but not polars: its threads
     with suppress(SystemExit):  # would not survive a fork
         importlib.import_module("gcon.cli.app").main()
+    importlib.import_module("gcon.cli.train")
     gcon = importlib.import_module("gcon")  # so does a first training
     for model in (
         gcon.NodeClassifier(),
@@ -150,7 +151,7 @@ def train(server, folder):
     options = ["--edges", "edges.csv", "--nodes", "nodes.csv", "--epsilon", str(EPSILON), "--delta", str(DELTA)]
 
     def train(out="model", *, mechanism, **kill):
-        return server(folder, "train", *options, "--mechanism", mechanism, "--out", out, **kill)
+        return server(folder, "train", *options, "--method", mechanism, "--out", out, **kill)
 
     return train
 
@@ -229,7 +230,8 @@ def check_recovery(folder: Path, charged: int) -> None:
     assert ledger.total().epsilon == EPSILON * (charged + 1)
 
 
-FILE, LEDGER_FILE, STORE, TRAIN = "os", "gcon.privacy.ledger_file", "gcon.release.store", "gcon.cli.train"
+FILE, LEDGER_FILE, TRAIN = "os", "gcon.privacy.ledger_file", "gcon.cli.train"
+STORE, WRITING = "gcon.release.store", "gcon.writing"
 ESTIMATE = "gcon.methods.moments:MomentsEstimate"
 NONE, RESERVED, RELEASED = [], [Outcome.RESERVED], [Outcome.RELEASED]
 # The step, which call of it, when; what the ledger holds then; whether the model has its name.
@@ -252,8 +254,8 @@ OWN_STAGES = {
         ("gcon.methods.objective:make_plan", 1, "after", NONE, False),
     ],
     "moments": [
-        ("gcon.methods.moments:edge_free", 1, "before", NONE, False),
-        ("gcon.methods.moments:edge_free", 1, "after", NONE, False),
+        ("gcon.methods.moments:learn_without_edges", 1, "before", NONE, False),
+        ("gcon.methods.moments:learn_without_edges", 1, "after", NONE, False),
         ("gcon.methods.moments:gaussian_release_plan", 1, "after", NONE, False),
         ("gcon.methods.moments:release_statistic", 1, "before", NONE, False),
         (f"{ESTIMATE}.second_portions", 1, "before", RESERVED, False),  # between the two stages of the release
@@ -282,14 +284,14 @@ LATER_STAGES = [
     (f"{FILE}:replace", 4, "after", RELEASED, False),
     (f"{LEDGER_FILE}:FileLedger.settle", 1, "after", RELEASED, False),
     (f"{TRAIN}:save_release", 1, "before", RELEASED, False),
-    (f"{STORE}:_write", 1, "before", RELEASED, False),
-    *((f"{STORE}:_write", number, "half", RELEASED, False) for number in range(1, 6)),
-    (f"{STORE}:_write", 5, "after", RELEASED, False),
+    (f"{STORE}:write_new", 1, "before", RELEASED, False),
+    *((f"{STORE}:write_new", number, "half", RELEASED, False) for number in range(1, 6)),
+    (f"{STORE}:write_new", 5, "after", RELEASED, False),
     (f"{STORE}:_check_copy", 1, "after", RELEASED, False),
-    (f"{STORE}:_put_in_place", 1, "before", RELEASED, False),
+    (f"{WRITING}:_put_in_place", 1, "before", RELEASED, False),
     (f"{FILE}:rename", 1, "before", RELEASED, False),
     (f"{FILE}:rename", 1, "after", RELEASED, True),
-    (f"{STORE}:_put_in_place", 1, "after", RELEASED, True),
+    (f"{WRITING}:_put_in_place", 1, "after", RELEASED, True),
     (f"{TRAIN}:save_release", 1, "after", RELEASED, True),
     ("gcon.cli.output:Output.result", 1, "before", RELEASED, True),
 ]

@@ -92,7 +92,7 @@ def test_a_reservation_of_another_ledger(make_ledger, release):
 
 def test_reserved_is_no_outcome(make_ledger, release):
     ledger = make_ledger()
-    with pytest.raises(LedgerError, match="settled as released or withheld"):
+    with pytest.raises(LedgerError, match="settled as released, withheld or withdrawn"):
         ledger.settle(ledger.reserve(release()), Outcome.RESERVED)
 
 

@@ -16,7 +16,7 @@ from gcon.edges.edge_list import private_edges, public_edges
 from gcon.errors import InputError, ReleaseFormatError
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.mechanisms.gaussian_release import NoisyStatistic
-from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.methods.moments import Moments
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import predict_from_own_edges
 from gcon.methods.public_graph import predict_on_public_graph
@@ -34,10 +34,9 @@ PARTS = {
 
 def trained(kind, *, epsilon=None, names=(), randomness=None):
     nodes, edge_index = PARTS[kind]
-    return train_moments(
+    return Moments(epsilon=epsilon or (8.0 if kind == "sums" else 0.5)).train(
         replace(nodes, class_names=names or nodes.class_names),
         private_edges(edge_index, nodes.num_nodes)[0],
-        MomentsTraining(epsilon=epsilon or (8.0 if kind == "sums" else 0.5)),
         ledger=gcon.MemoryLedger("circles", clock=lambda: datetime(2030, 1, 2, tzinfo=UTC)),
         randomness=randomness or SeededRandomness(4),
     )

@@ -3,6 +3,7 @@
 import errno
 import math
 import os
+import shutil
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -144,7 +145,7 @@ class Trap:
                 file.write(content)
                 os.fsync(file.fileno())
 
-        monkeypatch.setattr(store, "_write", write)
+        monkeypatch.setattr(store, "write_new", write)
 
 
 def run_into(trap, model, folder, *, overwrite):
@@ -194,7 +195,7 @@ def test_a_killed_process_leaves_no_half_release(model, tmp_path, assert_same):
                 assert place.suffix == ".new"
             else:
                 assert_same(model, found)
-            store._remove(place)
+            shutil.rmtree(place)
         at += 1
     assert at >= 14
     assert_same(model, load_release(tmp_path / "release"))
@@ -214,7 +215,7 @@ def test_a_killed_process_loses_no_old_release(model, other, folder, tmp_path):
             between += 1
         assert model.receipt in found.values() or found[""] == other.receipt
         for place in list(tmp_path.iterdir()):
-            store._remove(place)
+            shutil.rmtree(place)
         save_release(model, folder)
         at += 1
     assert between == 1

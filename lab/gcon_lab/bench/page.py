@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gcon_lab.bench.made import ENTRIES_A_NODE
+from gcon.writing import write_whole
+from gcon_lab.bench.graphs import ENTRIES_A_NODE
 
 Result = dict[str, Any]
 _FIELDS = ("engine", "contender", "nodes", "entries", "columns", "seconds", "peak_bytes", "failed", "machine")
@@ -118,10 +119,4 @@ def pictures(results: Sequence[Result]) -> dict[str, str]:
 def write_page(results: Sequence[Result], out: Path) -> list[Path]:
     """Table, numbers and pictures into a folder; each file whole or not at all."""
     files = {"scale.md": table_text(results), "scale.csv": csv_text(results), **pictures(results)}
-    written = []
-    for name, text in files.items():
-        partial = out / f".{name}.partial"
-        partial.write_text(text, encoding="utf-8")
-        partial.rename(out / name)
-        written.append(out / name)
-    return written
+    return [write_whole(out / name, text, mode=None) for name, text in files.items()]

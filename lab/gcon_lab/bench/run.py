@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from gcon.errors import InputError
+from gcon.writing import write_whole
 from gcon_lab.bench.contenders import COLUMNS, CONTENDERS
-from gcon_lab.bench.made import ENTRIES_A_NODE, MadeRows, made_edges, save_edges
+from gcon_lab.bench.graphs import ENTRIES_A_NODE, MadeRows, made_edges, save_edges
 
 ENGINES = ("cpu", "disk", "cluster", "gpu")
 ENTRIES = (10**5, 10**6, 10**7, 10**8, 10**9)
@@ -86,9 +87,7 @@ def run_tasks(
             progress(f"{task.engine}, {task.contender}, {task.entries:.0e} entries")
             _prepare(task, folder, progress)
             result = {**vars(task), "columns": COLUMNS, **_measured(task, folder, repeats)}
-            partial = kept.with_suffix(".partial")
-            partial.write_text(json.dumps(result, indent=1) + "\n")
-            partial.rename(kept)
+            write_whole(kept, json.dumps(result, indent=1) + "\n", mode=None)
         yield json.loads(kept.read_text())
         if not any((later.nodes, later.entries) == (task.nodes, task.entries) for later in wanted[place + 1 :]):
             shutil.rmtree(folder, ignore_errors=True)
@@ -109,7 +108,15 @@ def _prepare(task: Task, folder: Path, progress: Callable[[str], None]) -> None:
 
 
 def _measured(task: Task, folder: Path, repeats: int) -> dict[str, Any]:
-    command = [sys.executable, "-m", "gcon_lab.bench.one", task.engine, task.contender, str(folder), str(repeats)]
+    command = [
+        sys.executable,
+        "-m",
+        "gcon_lab.bench.measurement",
+        task.engine,
+        task.contender,
+        str(folder),
+        str(repeats),
+    ]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT, check=False)
     except subprocess.TimeoutExpired:

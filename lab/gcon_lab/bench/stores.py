@@ -19,30 +19,29 @@ from gcon.edges.store_format import (
 )
 from gcon.files.node_ids import NodeIds
 from gcon.files.store_files import ids_fingerprint
-from gcon_lab.bench.made import MadeRows
+from gcon.writing import whole_folder
+from gcon_lab.bench.graphs import MadeRows
 
 
 def write_rows(rows: MadeRows, target: Path) -> None:
     """Write the store; under its own name once it is whole."""
-    folder = target.with_name(f".{target.name}.unfinished")
-    folder.mkdir(parents=True, exist_ok=True)
-    checksums, entries = ChunkChecksums(CHUNK_BYTES), 0
-    with (folder / COLUMNS).open("wb") as columns, (folder / POINTERS).open("wb") as pointers:
-        pointers.write(as_bytes(np.zeros(1, dtype="<i8")))
-        for degrees, part in rows.chunks():
-            pointers.write(as_bytes((degrees.cumsum(0).numpy() + entries).astype("<i8")))
-            piece = as_bytes(part.numpy().astype("<i4"))
-            columns.write(piece)
-            checksums.update(piece)
-            entries += len(part)
-    header = StoreHeader(
-        num_nodes=rows.num_nodes,
-        num_entries=entries,
-        node_ids=ids_fingerprint(NodeIds(numbers=np.arange(rows.num_nodes))),
-        cleaned={"given": entries // 2, "self_loops": 0, "duplicates": 0, "kept": entries // 2},
-        row_pointers=file_checksum(folder / POINTERS),
-        chunk_bytes=CHUNK_BYTES,
-        columns=checksums.all(),
-    )
-    (folder / HEADER).write_text(render_header(header))
-    folder.rename(target)
+    with whole_folder(target) as folder:
+        checksums, entries = ChunkChecksums(CHUNK_BYTES), 0
+        with (folder / COLUMNS).open("wb") as columns, (folder / POINTERS).open("wb") as pointers:
+            pointers.write(as_bytes(np.zeros(1, dtype="<i8")))
+            for degrees, part in rows.chunks():
+                pointers.write(as_bytes((degrees.cumsum(0).numpy() + entries).astype("<i8")))
+                piece = as_bytes(part.numpy().astype("<i4"))
+                columns.write(piece)
+                checksums.update(piece)
+                entries += len(part)
+        header = StoreHeader(
+            num_nodes=rows.num_nodes,
+            num_entries=entries,
+            node_ids=ids_fingerprint(NodeIds(numbers=np.arange(rows.num_nodes))),
+            cleaned={"given": entries // 2, "self_loops": 0, "duplicates": 0, "kept": entries // 2},
+            row_pointers=file_checksum(folder / POINTERS),
+            chunk_bytes=CHUNK_BYTES,
+            columns=checksums.all(),
+        )
+        (folder / HEADER).write_text(render_header(header))

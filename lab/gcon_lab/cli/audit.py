@@ -15,11 +15,12 @@ from rich.progress import Progress
 from gcon.cli import options
 from gcon.cli.output import Output
 from gcon.errors import InputError
-from gcon.files.unit_store import UnitStore, write_whole
+from gcon.writing import write_whole
 from gcon_lab.audits.cases.larger_graphs import MADE_UP, larger_graph
 from gcon_lab.audits.cases.registry import ABOUT, makers
 from gcon_lab.audits.measure import Finding, Unit, units_of, wrong_bound_probability
 from gcon_lab.audits.table import as_csv, as_page, in_words
+from gcon_lab.experiments.unit_store import UnitStore
 
 _UNITS = "units"
 

@@ -28,18 +28,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from rich.console import Console
 
 from gcon.errors import InputError
-from gcon.files.unit_store import UnitStore, write_whole
+from gcon.machine import keep_to_one_thread
 from gcon.privacy.randomness import SeededRandomness
 from gcon.privacy.receipt import Receipt
+from gcon.writing import write_whole
 from gcon_lab.experiments.baselines_page import page
 from gcon_lab.experiments.grids import COMPETITORS, Competitor, Settings, competitor
 from gcon_lab.experiments.sweep.graphs import open_graph
 from gcon_lab.experiments.sweep.models import seed_of
 from gcon_lab.experiments.sweep.run import Task, in_parallel
+from gcon_lab.experiments.unit_store import UnitStore
 
 DATASETS = ("citeseer", "pubmed", "cora-ml", "actor")
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
@@ -99,7 +100,7 @@ def groups(effort: Effort, datasets: Sequence[str]) -> Iterator[Group]:
 
 def finish_group(folder: Path, group: Group, deadline: float, effort: Effort = FULL) -> bool:
     """Search and final runs of one group, reusing what is stored; False if the time was up."""
-    torch.set_num_threads(1)
+    keep_to_one_thread()
     store, (line, dataset, epsilon) = UnitStore(folder), group
     entry, searched = competitor(line), []
     candidates = candidates_on(entry, dataset, effort)
@@ -159,7 +160,7 @@ def score(
         scores = {
             part: {
                 access: fitted.score(graph, mask, access=access)
-                for access in fitted.trained.scorers
+                for access in fitted.trained.score_functions
                 if access != "public-graph"
             }
             for part, mask in (("validation", nodes.validation_mask), ("test", nodes.test_mask))

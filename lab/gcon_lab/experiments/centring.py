@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 
 import gcon
-from gcon.files.unit_store import UnitStore, write_whole
+from gcon.writing import write_whole
+from gcon_lab.experiments.unit_store import UnitStore
 
 RIDGES = (0.01, 0.2, 1.0, 2.0)
 

@@ -142,8 +142,8 @@ def test_all_bounds_together_have_the_asked_for_confidence():
 
 def test_nothing_outside_the_audit_can_reach_what_is_broken():
     readers = [
-        path.relative_to(root).as_posix()
-        for root in (Path(package.__file__).parent for package in (gcon, gcon_lab))
+        path.relative_to(root.parent).as_posix()
+        for root in (Path(gcon.__file__).parent, Path(gcon_lab.__file__).parent)
         for path in root.rglob("*.py")
         if "gcon_lab.audits.cases" in path.read_text() and "audits" not in path.relative_to(root).parts[:-1]
     ]

@@ -70,7 +70,7 @@ def test_killed_work_leaves_no_process_and_resumes_to_the_same_bytes(whole, shee
     done = {path: path.stat().st_mtime_ns for path in store.glob("*.parquet")}
     assert 1 <= len(done) < units
     assert not (out / "fig1.csv").exists()
-    (store / ".unfinished-unit").write_bytes(b"half")  # as a kill while writing leaves it
+    (store / ".unit.parquet.abc.new").write_bytes(b"half")  # as a kill while writing leaves it
 
     resumed = subprocess.run(command, capture_output=True, text=True, check=False)
     assert resumed.returncode == 0, resumed.stderr

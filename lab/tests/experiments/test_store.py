@@ -1,10 +1,6 @@
-"""Files of experiments are whole or absent."""
+"""Finished units of experiments."""
 
-import json
-
-import pytest
-
-from gcon.files.unit_store import UnitStore, write_whole
+from gcon_lab.experiments.unit_store import UnitStore
 
 
 def test_units_resume_and_a_damaged_one_is_made_again(tmp_path):
@@ -14,12 +10,3 @@ def test_units_resume_and_a_damaged_one_is_made_again(tmp_path):
     assert store.read("unit") == {"score": [0.5, 0.6]}
     (tmp_path / "unit.json").write_text('{"score": [0.5')
     assert store.read("unit") is None
-
-
-def test_files_are_written_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "table.json"
-    write_whole(path, "old")
-    with pytest.raises(AttributeError):
-        write_whole(path, json)  # not text: fails while writing
-    assert path.read_text() == "old"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["table.json"]

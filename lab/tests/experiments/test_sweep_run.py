@@ -88,7 +88,7 @@ def test_reading_gives_what_there_is(tmp_path):
 def test_tidying_removes_what_was_left_half_written_and_nothing_else(tmp_path):
     store = ResultStore(tmp_path)
     store.write("unit", FRAME)
-    (tmp_path / ".unfinished-abc").write_bytes(b"half")
+    (tmp_path / ".unit.parquet.abc.new").write_bytes(b"half")
     (tmp_path / "notes.txt").write_text("mine")
     store.tidy()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt", "unit.parquet"]
@@ -101,7 +101,7 @@ def test_after_the_deadline_nothing_is_done(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "in_parallel", here)
     units = [honest(0), honest(1)]
     ResultStore(tmp_path).write(units[0].name, FRAME)
-    (tmp_path / ".unfinished-abc").write_bytes(b"half")
+    (tmp_path / ".unit.parquet.abc.new").write_bytes(b"half")
     assert run_units(units, tmp_path, workers=1, deadline=time.time() - 1, console=QUIET) == 1
     assert [path.name for path in tmp_path.iterdir()] == [f"{units[0].name}.parquet"]
 
@@ -128,7 +128,7 @@ def test_an_error_is_told_at_once_and_finished_units_stay(tmp_path):
     assert store.read([before[1].name]).equals(before[1].results())  # in another process, the same
     assert not store.has(wrong.name)
     assert sum(store.has(unit.name) for unit in after) < len(after) / 2  # one that runs, two that are handed out
-    assert not list(tmp_path.glob(".unfinished-*"))
+    assert not list(tmp_path.glob(".*"))
 
 
 @pytest.mark.slow
@@ -146,4 +146,4 @@ def test_an_interrupt_ends_the_work_soon(tmp_path, interrupts):
             begun.wait()
     done = list((tmp_path / "store").glob("*.parquet"))
     assert 1 <= len(done) < 20  # of 40
-    assert not list((tmp_path / "store").glob(".unfinished-*"))
+    assert not list((tmp_path / "store").glob(".*"))

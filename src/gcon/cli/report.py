@@ -10,9 +10,9 @@ import typer
 from gcon.cli import options
 from gcon.cli.output import Output
 from gcon.errors import InputError
-from gcon.files.unit_store import write_whole
 from gcon.pages.report import ReportData, from_json, verdict
 from gcon.pages.report_page import page
+from gcon.writing import write_whole
 
 RECORD, PAGE = "run.json", "report.html"
 

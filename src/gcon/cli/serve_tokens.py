@@ -13,10 +13,10 @@ import typer
 from gcon.cli import options
 from gcon.cli.output import Output
 from gcon.errors import InputError
-from gcon.files.table_writer import placed_whole
 from gcon.files.tables import read_node_features
 from gcon.files.write_files import checked_target
 from gcon.serve.tokens import TokenFacts, TokenStore
+from gcon.writing import write_whole
 
 app = typer.Typer(no_args_is_help=True, help="Tokens of node owners: stored as hashes, expiring, revocable.")
 TokenFile = Annotated[Path, typer.Argument(help="The file of tokens; issue makes a new one.")]
@@ -46,8 +46,7 @@ def issue(
         made = TokenStore(tokens, new=True).issue(node or known, days=days)
         sheet = io.StringIO()
         csv.writer(sheet, lineterminator="\n").writerows([("node", "token"), *made])
-        with placed_whole(out, owner_only=True) as file:
-            file.write(sheet.getvalue().encode())
+        write_whole(out, sheet.getvalue())
         fields: dict[str, object] = {"out": str(out), "issued": len(made), "days": days}
         output.result(fields, f"Issued: {len(made)}. Written: {out}. Hand each to its owner, then delete the file.")
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,21 +21,21 @@ from numpy.typing import NDArray
 
 from gcon.edges.store_format import HEADER
 from gcon.errors import InputError
-from gcon.files.convert_store import convert_to_store, edges_identity, store_workplace
-from gcon.files.edge_files import edge_chunks
-from gcon.files.edge_store import MEMORY_BYTES, check_memory, set_permissions
-from gcon.files.file_problems import Problem, raise_problems, require_readers
+from gcon.files.edge_files import EdgeOptions, sound_chunks
+from gcon.files.edge_store import MEMORY_BYTES, Step, build_store, check_memory, no_step, set_permissions
+from gcon.files.file_problems import TABLES, require_readers
 from gcon.files.node_files import RawNodes, read_raw_nodes
 from gcon.files.node_ids import NodeIds
-from gcon.files.sort_progress import Step, no_step, workplace
 from gcon.files.store_files import is_store
-from gcon.files.table_files import BATCH, SEPARATORS
+from gcon.files.table_files import BATCH, SEPARATORS, read_errors
 from gcon.files.write_files import write_frame
+from gcon.writing import move_together, work_folder
 
 if TYPE_CHECKING:
     import polars as pl
 
 FORMATS = ("csv", "tsv", "parquet", "npz", "csr")
+SAMPLE_BYTES = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,9 +62,11 @@ def convert_files(
     ignore_columns: Sequence[str] = (),
     memory_bytes: int = MEMORY_BYTES,
     step: Step = no_step,
-    notice: Callable[[str], None] = lambda words: None,
 ) -> Conversion:
     """Write the same graph in another format into a folder.
+
+    The work is done in a hidden folder there, readable by its owner only. A kill leaves it behind, and the same call removes it
+    and starts again.
 
     Args:
         nodes: the nodes file. Ids, labels (also those outside the splits), splits and features are kept.
@@ -79,7 +80,6 @@ def convert_files(
         ignore_columns: further columns of the edges file, which are left out.
         memory_bytes: for sorting the edges of an edge store (csr); at least 4096.
         step: told what is being done for an edge store, and which share of it is.
-        notice: told in words that an unfinished edge store was found. After a kill the same call goes on with it.
 
     Privacy:
         No release: the owner's own edges, from one file of the owner into another one with the same permissions. They
@@ -91,26 +91,23 @@ def convert_files(
     targets = _targets(out, file_format, with_edges=edges is not None)
     table = read_raw_nodes(nodes, features_path=features)
     like = {"nodes": nodes, "features": features or nodes}
-    options = {"columns": (source_column, target_column), "header": header, "ignore_columns": ignore_columns}
-    if edges is not None and file_format == "csr":
-        identity, folder = edges_identity(edges, table.ids, options), store_workplace(out)
-        with _refusals(kept=folder.name), workplace(folder, identity) as (progress, words):
-            notice(words or "")
-            sorting: dict[str, Any] = {"options": options, "memory_bytes": memory_bytes, "step": step}
-            store = convert_to_store(edges, folder, progress, ids=table.ids, **sorting)
-            set_permissions(store, _mode(edges))
-            written = _write_nodes(table, folder, targets, like)
-            _check_free(targets)
-            _put_in_place([*((path, targets[kind]) for kind, path in written.items()), (store, targets["edges"])])
-    else:
-        with _refusals(), tempfile.TemporaryDirectory(prefix=".convert-", dir=out) as name:
-            written = _write_nodes(table, Path(name), targets, like)
-            if edges is not None:
-                written["edges"] = Path(name) / targets["edges"].name
-                _convert_edges(edges, written["edges"], table.ids, options)
+    options: EdgeOptions = {"source_column": source_column, "target_column": target_column}
+    options |= {"header": header, "ignore_columns": ignore_columns}
+    with _refusals(), work_folder(targets["edges" if edges is not None else "nodes"]) as folder:
+        written = {kind: folder / target.name for kind, target in targets.items()}
+        if edges is not None:
+            chunks = sound_chunks(edges, ids=table.ids, **options)
+            if file_format == "csr":
+                expected = _expected_edges(edges)
+                sorting: dict[str, Any] = {"memory_bytes": memory_bytes, "expected": expected, "step": step}
+                build_store(chunks, written["edges"], num_nodes=len(table.ids), ids=table.ids, **sorting)
+                set_permissions(written["edges"], _mode(edges))
+            else:
+                _write_edges(chunks, written["edges"], table.ids)
                 written["edges"].chmod(_mode(edges))
-            _check_free(targets)
-            _put_in_place([(path, targets[kind]) for kind, path in written.items()])
+        _write_nodes(table, written, like)
+        _check_free(targets)
+        move_together((path, targets[kind]) for kind, path in written.items())
     narrowed = file_format in ("csv", "tsv") and table.features.dtype == np.float64
     return Conversion(files=targets, features_narrowed=narrowed)
 
@@ -121,8 +118,8 @@ def _mode(path: Path) -> int:
 
 
 @contextmanager
-def _refusals(kept: str | None = None) -> Iterator[None]:
-    """What the system refuses, as an `InputError`: the reason only, no path and no content; and what was kept of the work."""
+def _refusals() -> Iterator[None]:
+    """What the system refuses, as an `InputError`: the reason only, no path and no content."""
     try:
         yield
     except OSError as error:
@@ -130,26 +127,8 @@ def _refusals(kept: str | None = None) -> Iterator[None]:
             "out",
             rule="must take the files, and all files must be readable",
             got=error.strerror or type(error).__name__,
-            fix="Check permissions and free space. "
-            + (
-                "Nothing was written."
-                if kept is None
-                else f"What is done is kept in {kept}: run it again, or delete that."
-            ),
+            fix="Check permissions and free space. Nothing was written.",
         ) from None
-
-
-def _put_in_place(moves: Sequence[tuple[Path, Path]]) -> None:
-    """Rename all files; if one fails, take away those that were renamed already."""
-    done: list[Path] = []
-    try:
-        for path, target in moves:
-            path.rename(target)
-            done.append(target)
-    except BaseException:
-        for target in done:
-            target.unlink(missing_ok=True)
-        raise
 
 
 def _targets(out: Path, file_format: str, *, with_edges: bool) -> dict[str, Path]:
@@ -177,13 +156,10 @@ def _check_free(targets: Mapping[str, Path]) -> None:
         raise InputError("out", rule=rule, got=", ".join(taken), fix=fix)
 
 
-def _write_nodes(
-    table: RawNodes, folder: Path, targets: Mapping[str, Path], like: Mapping[str, Path]
-) -> dict[str, Path]:
+def _write_nodes(table: RawNodes, written: Mapping[str, Path], like: Mapping[str, Path]) -> None:
     """The public side; the features in a file of their own if there is one."""
     import polars as pl
 
-    written = {kind: folder / targets[kind].name for kind in like if kind in targets}
     ids = table.ids.numbers if table.ids.strings is None else table.ids.strings
     frame = pl.DataFrame({"id": ids, **table.texts})
     if "features" not in written:
@@ -193,9 +169,8 @@ def _write_nodes(
     else:
         np.savez_compressed(written["features"], features=table.features)
     write_frame(written["nodes"], frame)
-    for kind, path in written.items():
-        path.chmod(_mode(like[kind]))
-    return written
+    for kind in like.keys() & written.keys():
+        written[kind].chmod(_mode(like[kind]))
 
 
 def _feature_columns(table: RawNodes, *, nested: bool) -> list[pl.Series]:
@@ -210,20 +185,16 @@ def _feature_columns(table: RawNodes, *, nested: bool) -> list[pl.Series]:
     return [pl.Series(name, table.features[:, place]) for place, name in enumerate(names)]
 
 
-def _convert_edges(source: Path, target: Path, ids: NodeIds, options: dict[str, Any]) -> None:
-    problems: list[Problem] = []
-    chunks = edge_chunks(source, problems, ids=ids, **options)
-    writer = {".npz": _write_matrix, ".parquet": _write_parquet}.get(target.suffix, _write_text)
+def _write_edges(chunks: Iterator[NDArray[Any]], target: Path, ids: NodeIds) -> None:
+    write = {".npz": _write_matrix, ".parquet": _write_parquet}.get(target.suffix, _write_text)
     with target.open("xb") as file:
-        writer(file, target.suffix, chunks, ids)
+        write(file, target.suffix, chunks, ids)
         file.flush()
         os.fsync(file.fileno())
-    if problems:
-        raise_problems(problems)
 
 
 def _write_matrix(file: BinaryIO, suffix: str, chunks: Iterator[NDArray[Any]], ids: NodeIds) -> None:
-    """One entry an edge, repeats included: summed ones could overflow to 0, which means no edge."""
+    """One entry per edge, repeats included: summed ones could overflow to 0, which means no edge."""
     dtype = np.int32 if len(ids) < 2**31 else np.int64
     parts = [np.empty((2, 0), dtype=dtype), *(chunk.astype(dtype, copy=False) for chunk in chunks)]
     row, column = (np.concatenate([part[end] for part in parts]) for end in (0, 1))
@@ -258,3 +229,20 @@ def _tables(chunks: Iterator[NDArray[Any]], ids: NodeIds) -> Iterator[pl.DataFra
         for start in range(0, chunk.shape[1], BATCH):
             ends = chunk[:, start : start + BATCH]
             yield pl.DataFrame({name: called.gather(rows) for name, rows in zip(names, ends, strict=True)})
+
+
+def _expected_edges(path: Path) -> int | None:
+    """About how many edges a table holds: from the length of its first lines, or as Parquet says; None if nobody knows."""
+    if path.suffix.lower() not in TABLES:
+        return None
+    try:
+        if path.suffix.lower() == ".parquet":
+            import pyarrow.parquet
+
+            with pyarrow.parquet.ParquetFile(path) as file:
+                return int(file.metadata.num_rows)
+        with path.open("rb") as file:
+            sample = file.read(SAMPLE_BYTES)
+        return int(os.path.getsize(path) * max(1, sample.count(b"\n")) / max(1, len(sample)))
+    except read_errors():  # the reading itself will say what is wrong
+        return None

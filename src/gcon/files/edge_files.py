@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -33,8 +33,16 @@ if TYPE_CHECKING:
     import polars as pl
 
 SUFFIXES = (*TABLES, ".npz", SUFFIX)
-Chunks = list[NDArray[Any]]
 RowsOf = Callable[["pl.Series"], tuple[NDArray[Any], set[str]]]
+
+
+class EdgeOptions(TypedDict, total=False):
+    """How to read an edges file: see `read_edges`."""
+
+    source_column: str
+    target_column: str
+    header: bool
+    ignore_columns: Sequence[str]
 
 
 def read_edges(
@@ -67,22 +75,17 @@ def read_edges(
         Reads the edges; the result is wrapped. Errors name kinds of problems, columns of a real header and nothing
         else from the file.
     """
+    options: EdgeOptions = {"source_column": source_column, "target_column": target_column}
+    options |= {"header": header, "ignore_columns": ignore_columns}
     if is_store(Path(path)):
         store = open_store(Path(path), ids=as_node_ids(ids))
         wrapped = Private(store.load(), "edges of a simple undirected graph")
         return wrapped, Private(store.hygiene, "counts of cleaned edges")
-    columns = {"source_column": source_column, "target_column": target_column}
-    return private_edges(*_read(path, ids, header=header, ignore_columns=ignore_columns, **columns))
+    return private_edges(*_read(path, ids, **options))
 
 
 def read_public_edges(
-    path: str | Path,
-    *,
-    ids: NodeIds | Sequence[object] | NDArray[Any],
-    source_column: str = "source",
-    target_column: str = "target",
-    header: bool = True,
-    ignore_columns: Sequence[str] = (),
+    path: str | Path, *, ids: NodeIds | Sequence[object] | NDArray[Any], **options: Unpack[EdgeOptions]
 ) -> EdgeList:
     """Read edges that the caller declares public, for access='public-graph'.
 
@@ -93,29 +96,25 @@ def read_public_edges(
     """
     if is_store(Path(path)):
         return open_store(Path(path), ids=as_node_ids(ids)).load()
-    columns = {"source_column": source_column, "target_column": target_column}
-    return public_edges(*_read(path, ids, header=header, ignore_columns=ignore_columns, **columns))
+    return public_edges(*_read(path, ids, **options))
 
 
-def scan_edges(
-    path: Path,
-    *,
-    ids: NodeIds | None,
-    source_column: str = "source",
-    target_column: str = "target",
-    header: bool = True,
-    ignore_columns: Sequence[str] = (),
-) -> tuple[Chunks, list[Problem]]:
-    """The ends as rows of the nodes file (bare and private!), and all problems; no chunks if there are any.
-
-    Without ids the format alone is checked. A store is checked to its last byte, and gives no chunks.
-    """
-    problems: list[Problem] = []
+def problems_of_edges(path: Path, *, ids: NodeIds | None, **options: Unpack[EdgeOptions]) -> list[Problem]:
+    """All that is wrong with an edges file, or an edge store, read to the last byte; without ids the format alone is checked."""
     if is_store(path):
-        return [], store_problems(path, ids=ids)
-    columns = (source_column, target_column)
-    chunks = list(edge_chunks(path, problems, ids=ids, columns=columns, header=header, ignore_columns=ignore_columns))
-    return ([] if problems else chunks), problems
+        return store_problems(path, ids=ids)
+    problems: list[Problem] = []
+    for _ in edge_chunks(path, problems, ids=ids, **options):
+        pass
+    return problems
+
+
+def sound_chunks(path: Path, *, ids: NodeIds, **options: Unpack[EdgeOptions]) -> Iterator[NDArray[Any]]:
+    """The ends as rows of the nodes file (bare and private!), 2 x k at a time; raises `InputError` at the end if any is wrong."""
+    problems: list[Problem] = []
+    yield from edge_chunks(path, problems, ids=ids, **options)
+    if problems:
+        raise_problems(problems)
 
 
 def edge_chunks(
@@ -123,7 +122,8 @@ def edge_chunks(
     problems: list[Problem],
     *,
     ids: NodeIds | None,
-    columns: tuple[str, str],
+    source_column: str = "source",
+    target_column: str = "target",
     header: bool = True,
     ignore_columns: Sequence[str] = (),
 ) -> Iterator[NDArray[Any]]:
@@ -143,7 +143,7 @@ def edge_chunks(
         problems += found
         yield from chunks
     else:
-        names, found = _columns(path, columns, header=header, ignored=ignore_columns)
+        names, found = _columns(path, (source_column, target_column), header=header, ignored=ignore_columns)
         problems += found
         if not found:
             kinds: set[str] = set()
@@ -247,17 +247,16 @@ def _rows_of_strings(known: pl.DataFrame, column: pl.Series) -> tuple[NDArray[An
     return found.fill_null(-1).to_numpy(), {"unknown"} if found.null_count() else set()
 
 
-def _read(path: str | Path, ids: NodeIds | Sequence[object] | NDArray[Any], **options: Any) -> tuple[torch.Tensor, int]:
+def _read(
+    path: str | Path, ids: NodeIds | Sequence[object] | NDArray[Any], **options: Unpack[EdgeOptions]
+) -> tuple[torch.Tensor, int]:
     """The edge_index (bare and private!) and the number of nodes."""
     require_readers()
     known = as_node_ids(ids)
-    chunks, problems = scan_edges(Path(path), ids=known, **options)
-    if problems:
-        raise_problems(problems)
-    return _joined(chunks), len(known)
+    return _joined(list(sound_chunks(Path(path), ids=known, **options))), len(known)
 
 
-def _joined(chunks: Chunks) -> torch.Tensor:
+def _joined(chunks: list[NDArray[Any]]) -> torch.Tensor:
     """One 2 x k matrix; every chunk is let go once it is copied."""
     dtype = np.int32 if all(chunk.dtype == np.int32 for chunk in chunks) else np.int64
     index = np.empty((2, sum(chunk.shape[1] for chunk in chunks)), dtype=dtype)

@@ -1,14 +1,15 @@
 """Sorting more edges than fit in memory: sorted runs on disk, then one merge of all of them.
 
-An edge becomes two keys, one a direction: row * 2^32 + column. A run is as many edges as the memory holds, sorted and without
-repeats. The merge keeps the next keys of every run, and passes on all up to the smallest of their last ones: no skew of
+An edge becomes two keys, one per direction: row * 2^32 + column. A run is as many edges as the memory takes, sorted and without
+repeats. The merge has the next keys of every run in memory, and passes on all up to the smallest of their last ones: no skew of
 degrees can make a piece too large, because a piece may end in the middle of a row.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,80 +18,103 @@ from numpy.typing import NDArray
 
 from gcon.edges.store_format import as_bytes
 from gcon.errors import InputError
-from gcon.files.sort_progress import SortProgress, run_path
 
 Keys = NDArray[np.uint64]
 MOST_NODES = 2**32
 KEY = np.dtype("<u8")
-BYTES_AN_EDGE = 40  # of a run: two keys, a copy without repeats and loops, and which ones to keep
-BYTES_A_KEY = 40  # of a merge: held, joined, half of it while sorting, a copy without repeats, columns and rows
+EDGE_BYTES = 40  # of a run, per edge: two keys, a copy without repeats and loops, and which ones to keep
+KEY_BYTES = 40  # of a merge, per key: read, joined, half of it while sorting, a copy without repeats, columns and rows
 
 
-def write_runs(
-    chunks: Iterable[NDArray[Any]], folder: Path, progress: SortProgress, *, num_nodes: int, memory_bytes: int
-) -> Iterator[int]:
-    """Sort the chunks (2 x k row numbers) into runs; gives the number of edges read so far after each piece.
+class EdgeSorter:
+    """Takes edges in any order, and gives them back sorted, in both directions, without loops and repeats.
 
-    Edges that the runs of an earlier process hold are read again, but not sorted.
+    Args:
+        folder: for the runs.
+        num_nodes: ends are 0 to one less than that.
+        memory_bytes: for sorting.
+
+    Attributes:
+        given: edges so far, self-loops included.
+        self_loops: of these.
 
     Privacy:
-        Reads bare private edges and writes them to the folder, which must be as private.
+        Bare private edges: the folder must be as private, and so are all counts.
     """
-    most = max(1, memory_bytes // BYTES_AN_EDGE)
-    keys = np.empty(2 * most, dtype=KEY)
-    skip, filled, read, loops, pending = progress.given, 0, 0, 0, 0
-    for chunk in chunks:
-        _check_ends(chunk, num_nodes)
-        read += chunk.shape[1]
-        start = min(skip, chunk.shape[1])
-        skip -= start
-        while start < chunk.shape[1]:
-            part = chunk[:, start : start + most - pending]
+
+    def __init__(self, folder: Path, *, num_nodes: int, memory_bytes: int) -> None:
+        self.given = self.self_loops = 0
+        self._folder, self._num_nodes, self._memory_bytes = folder, num_nodes, memory_bytes
+        self._most = max(1, memory_bytes // EDGE_BYTES)  # edges per run
+        self._keys: Keys = np.empty(2 * self._most, dtype=KEY)
+        self._filled = 0
+        self._runs: list[_Run] = []
+
+    def add(self, ends: NDArray[Any]) -> None:
+        """Take the next edges, 2 x k row numbers."""
+        _check_ends(ends, self._num_nodes)
+        self.given += ends.shape[1]
+        self.self_loops += int(np.count_nonzero(ends[0] == ends[1]))
+        start = 0
+        while start < ends.shape[1]:
+            part = ends[:, start : start + self._most - self._filled // 2]
+            for rows, columns in (part, part[::-1]):
+                halves = self._keys[self._filled : self._filled + part.shape[1]].view("<u4").reshape(-1, 2)
+                halves[:, 1], halves[:, 0] = rows, columns
+                self._filled += part.shape[1]
             start += part.shape[1]
-            pending += part.shape[1]
-            count = part.shape[1]
-            loops += int(np.count_nonzero(part[0] == part[1]))
-            _encode(part[0], part[1], keys[filled : filled + count])
-            _encode(part[1], part[0], keys[filled + count : filled + 2 * count])
-            filled += 2 * count
-            if pending == most:
-                _finish_run(keys[:filled], folder, progress, given=pending, loops=loops)
-                filled = loops = pending = 0
-        yield read
-    if skip:
-        rule, fix = "must stay the same until the end", "Start again."
-        raise InputError("edges", rule=rule, got="fewer than an unfinished conversion read", fix=fix)
-    if pending:
-        _finish_run(keys[:filled], folder, progress, given=pending, loops=loops)
-    progress.merging, progress.taken = True, [0] * len(progress.runs)
-    progress.save(folder)
+            if self._filled == self._keys.size:
+                self._finish_run()
 
+    def finish(self) -> int:
+        """Say that there are no more edges; returns how many keys the merge will read."""
+        if self._filled:
+            self._finish_run()
+        self._keys = np.empty(0, dtype=KEY)
+        return sum(run.left for run in self._runs)
 
-def merged(folder: Path, progress: SortProgress, *, memory_bytes: int) -> Iterator[Keys]:
-    """All keys in rising order, each once, in pieces; `progress.taken` counts those of every run that were passed on."""
-    runs = range(len(progress.runs))
-    room = max(1, memory_bytes // (BYTES_A_KEY * max(1, len(runs))))
-    held: list[Keys] = [np.empty(0, dtype=KEY) for _ in runs]
-    while True:
-        for run in runs:
-            if not held[run].size and progress.taken[run] < progress.runs[run]:
-                held[run] = _next_keys(
-                    folder, run, progress.taken[run], min(room, progress.runs[run] - progress.taken[run])
-                )
-        unread = [run for run in runs if progress.taken[run] + held[run].size < progress.runs[run]]
-        last = min((held[run][-1] for run in unread), default=None)
-        parts = []
-        for run in runs:
-            count = held[run].size if last is None else int(np.searchsorted(held[run], last, side="right"))
-            parts.append(held[run][:count])
-            held[run] = held[run][count:]
-            progress.taken[run] += count
-        piece = np.concatenate([np.empty(0, dtype=KEY), *parts])
-        if piece.size:
+    def merged(self) -> Iterator[tuple[Keys, int]]:
+        """All keys in rising order, each once, in pieces; and how many are left to read after each piece."""
+        room = max(1, self._memory_bytes // (KEY_BYTES * max(1, len(self._runs))))
+        while any(run.left or run.ahead.size for run in self._runs):
+            for run in self._runs:
+                run.read_ahead(room)
+            last = min((run.ahead[-1] for run in self._runs if run.left), default=None)
+            piece = np.concatenate([run.take_up_to(last) for run in self._runs])
             piece.sort(kind="stable")  # which makes use of parts that are sorted already: ten times as fast here
-            yield _distinct(piece)
-        if last is None:
-            return
+            yield _distinct(piece), sum(run.left + run.ahead.size for run in self._runs)
+
+    def _finish_run(self) -> None:
+        keys = self._keys[: self._filled]
+        keys.sort()
+        rows, columns = rows_and_columns(keys)
+        keys = _distinct(keys, rows != columns)
+        path = self._folder / f"run-{len(self._runs):06d}.bin"
+        with path.open("xb") as file:
+            file.write(as_bytes(keys))
+        self._runs.append(_Run(path, keys.size))
+        self._filled = 0
+
+
+class _Run:
+    """A sorted file that is read from its start to its end: `ahead` is in memory, `left` keys are only on disk."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self._path, self._size = path, size
+        self.left, self.ahead = size, np.empty(0, dtype=KEY)
+
+    def read_ahead(self, most: int) -> None:
+        if not self.ahead.size and self.left:
+            start, count = self._size - self.left, min(most, self.left)
+            self.ahead = np.fromfile(self._path, dtype=KEY, count=count, offset=start * KEY.itemsize)
+            if self.ahead.size != count:  # numpy says nothing where the disk fails
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            self.left -= count
+
+    def take_up_to(self, last: np.uint64 | None) -> Keys:
+        count = self.ahead.size if last is None else int(np.searchsorted(self.ahead, last, side="right"))
+        taken, self.ahead = self.ahead[:count], self.ahead[count:]
+        return taken
 
 
 def rows_and_columns(keys: Keys) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
@@ -99,14 +123,9 @@ def rows_and_columns(keys: Keys) -> tuple[NDArray[np.uint32], NDArray[np.uint32]
     return halves[:, 1], halves[:, 0]
 
 
-def _encode(rows: NDArray[Any], columns: NDArray[Any], out: Keys) -> None:
-    halves = out.view("<u4").reshape(-1, 2)
-    halves[:, 1], halves[:, 0] = rows, columns
-
-
-def _check_ends(chunk: NDArray[Any], num_nodes: int) -> None:
-    sound = chunk.ndim == 2 and chunk.shape[0] == 2 and chunk.dtype.kind in "iu"
-    if sound and (not chunk.size or (int(chunk.min()) >= 0 and int(chunk.max()) < num_nodes)):
+def _check_ends(ends: NDArray[Any], num_nodes: int) -> None:
+    sound = ends.ndim == 2 and ends.shape[0] == 2 and ends.dtype.kind in "iu"
+    if sound and (not ends.size or (int(ends.min()) >= 0 and int(ends.max()) < num_nodes)):
         return
     raise InputError(
         "edges",
@@ -114,31 +133,6 @@ def _check_ends(chunk: NDArray[Any], num_nodes: int) -> None:
         got="another shape or type, or an end that is not a node",
         fix="Add the missing nodes to the node table, or drop their edges.",
     )
-
-
-def _finish_run(keys: Keys, folder: Path, progress: SortProgress, *, given: int, loops: int) -> None:
-    keys.sort()
-    rows, columns = rows_and_columns(keys)
-    keys = _distinct(keys, rows != columns)
-    with run_path(folder, len(progress.runs)).open("wb", buffering=0) as file:
-        write_all(file, keys)
-        os.fsync(file.fileno())
-    progress.runs.append(int(keys.size))
-    progress.given += given
-    progress.self_loops += loops
-    progress.save(folder)
-
-
-def write_all(file: Any, array: NDArray[Any]) -> None:
-    """Every byte: a raw file may take fewer at a time."""
-    view = as_bytes(np.ascontiguousarray(array))
-    done = 0
-    while done < len(view):
-        done += file.write(view[done:])
-
-
-def _next_keys(folder: Path, run: int, start: int, count: int) -> Keys:
-    return np.fromfile(run_path(folder, run), dtype=KEY, count=count, offset=start * KEY.itemsize)
 
 
 def _distinct(ordered: Keys, wanted: NDArray[np.bool_] | None = None) -> Keys:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from gcon.files.file_problems import require_readers
 from gcon.files.table_files import SEPARATORS
+from gcon.writing import OWNER_ONLY, whole_file
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,28 +26,12 @@ def table_writer(target: Path, *, owner_only: bool = False) -> Iterator[Write]:
         owner_only: nobody but the file's owner may read it (mode 0600); otherwise the system's usual permissions.
     """
     require_readers()
-    with placed_whole(target, owner_only=owner_only) as file:
+    with whole_file(target, mode=OWNER_ONLY if owner_only else None) as file:
         if target.suffix.lower() == ".parquet":
             with _parquet(file) as write:
                 yield write
         else:
             yield _text(file, SEPARATORS[target.suffix.lower()])
-
-
-@contextmanager
-def placed_whole(target: Path, *, owner_only: bool) -> Iterator[BinaryIO]:
-    """A file beside the target that is moved into place when the block ends well: nobody ever sees half a file."""
-    handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
-    beside = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        beside.chmod(0o600 if owner_only else 0o666 & ~_umask())
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _text(file: BinaryIO, separator: str) -> Write:
@@ -75,9 +58,3 @@ def _parquet(file: BinaryIO) -> Iterator[Write]:
     finally:
         for writer in writers:
             writer.close()
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Unpack
 
 from gcon.files.convert_files import Conversion, convert_files
-from gcon.files.edge_files import read_edges, read_public_edges, scan_edges
+from gcon.files.edge_files import EdgeOptions, problems_of_edges, read_edges, read_public_edges
 from gcon.files.file_problems import Problem, require_readers
 from gcon.files.node_files import NodeTable, class_list, inspect_nodes, read_node_features, read_nodes
 from gcon.files.node_ids import NodeIds
@@ -39,10 +40,7 @@ def check_files(
     num_classes: int | None = None,
     classes: Sequence[object] | None = None,
     ignore_node_columns: Sequence[str] = (),
-    source_column: str = "source",
-    target_column: str = "target",
-    header: bool = True,
-    ignore_columns: Sequence[str] = (),
+    **edge_options: Unpack[EdgeOptions],
 ) -> list[Problem]:
     """Everything that is wrong with a pair of files; an empty list if nothing is.
 
@@ -64,12 +62,4 @@ def check_files(
     )
     if edges_path is None:
         return reading.problems
-    problems = scan_edges(
-        Path(edges_path),
-        ids=reading.ids,
-        source_column=source_column,
-        target_column=target_column,
-        header=header,
-        ignore_columns=ignore_columns,
-    )[1]
-    return [*reading.problems, *problems]
+    return [*reading.problems, *problems_of_edges(Path(edges_path), ids=reading.ids, **edge_options)]

@@ -15,8 +15,8 @@ from gcon.files.file_problems import TABLES, require_polars
 from gcon.files.node_features import LIST_COLUMN
 from gcon.files.node_ids import NodeIds, as_node_ids
 from gcon.files.table_files import SEPARATORS
-from gcon.files.table_writer import placed_whole
 from gcon.nodes import PublicNodes
+from gcon.writing import OWNER_ONLY, whole_file
 
 if TYPE_CHECKING:
     import polars as pl
@@ -102,7 +102,7 @@ def write_frame(path: str | Path, frame: pl.DataFrame, *, owner_only: bool = Fal
 
 def _write(frame: pl.DataFrame, target: Path, *, owner_only: bool = False) -> None:
     suffix = target.suffix.lower()
-    with placed_whole(target, owner_only=owner_only) as file:
+    with whole_file(target, mode=OWNER_ONLY if owner_only else None) as file:
         if suffix == ".parquet":
             frame.write_parquet(file, row_group_size=ROW_GROUP)
         else:

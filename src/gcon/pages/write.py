@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from gcon.errors import InputError
 from gcon.pages.frame import PAGES
+from gcon.writing import write_whole
 
 _MARK = "content=\"default-src 'none'"
 
@@ -22,7 +21,8 @@ def write_site(pages: Mapping[str, str], folder: Path) -> tuple[Path, ...]:
     _check(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return tuple(_write(folder / name, text) for name, text in pages.items())
+        # Public pages: a web server of another user reads them.
+        return tuple(write_whole(folder / name, text.encode("ascii"), mode=0o644) for name, text in pages.items())
     except OSError as error:
         raise InputError(
             "out",
@@ -62,16 +62,3 @@ def _is_page(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         return _MARK.encode() in file.read(1000)
-
-
-def _write(path: Path, text: str) -> Path:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode("ascii"))
-        os.chmod(temporary, 0o644)  # public pages: a web server of another user reads them
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return path

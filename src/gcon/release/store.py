@@ -16,22 +16,21 @@ Other files in the folder are ignored and never opened.
 from __future__ import annotations
 
 import os
-import secrets
 from pathlib import Path
 
 import torch
 
 from gcon.errors import InputError, ReleaseFormatError
-from gcon.methods.published import PublishedModel
-from gcon.release.forms import form_of
+from gcon.methods.model import Model
+from gcon.methods.record import GET_IT_AGAIN
 from gcon.release.layout import NAMES, named_tensors, release_files, unfit
 from gcon.release.read import load_release
-from gcon.release.strict import GET_IT_AGAIN
+from gcon.writing import whole_folder, write_new
 
 __all__ = ["NAMES", "load_release", "save_release"]
 
 
-def save_release(model: PublishedModel, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+def save_release(model: Model, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a released model into a new folder, all of it or nothing.
 
     The files are written to a hidden neighbour of the folder and read back; then the neighbour is renamed.
@@ -58,19 +57,10 @@ def save_release(model: PublishedModel, folder: str | os.PathLike[str], *, overw
     folder = Path(folder).absolute()
     _check_target(folder, overwrite=overwrite)
     files = release_files(model)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    mark = secrets.token_hex(8)
-    new, old = (folder.with_name(f".{folder.name}.{mark}.{kind}") for kind in ("new", "old"))
-    try:
-        os.mkdir(new)
+    with whole_folder(folder, replaces=NAMES if overwrite else None) as new:
         for name in NAMES:
-            _write(new / name, files[name])
-        _sync_folder(new)
+            write_new(new / name, files[name])
         _check_copy(model, new)
-        _put_in_place(new, folder, old=old, overwrite=overwrite)
-    finally:
-        _remove(new)
-    _remove(old)
 
 
 def _check_target(folder: Path, *, overwrite: bool) -> None:
@@ -89,56 +79,14 @@ def _check_target(folder: Path, *, overwrite: bool) -> None:
     raise InputError("folder", rule=rule, got=found, fix="Move away what is there, or choose another name.")
 
 
-def _write(path: Path, content: bytes) -> None:
-    with open(path, "xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _check_copy(model: PublishedModel, folder: Path) -> None:
+def _check_copy(model: Model, folder: Path) -> None:
     """What cannot be read again as the same model is never given its name."""
     try:
         copy = load_release(folder)
     except ReleaseFormatError as error:
         raise unfit(str(error).removesuffix(f". {GET_IT_AGAIN}")) from error
     tensors, copies = named_tensors(model), named_tensors(copy)
-    form = form_of(model.method)
-    if (
-        form.record(copy) != form.record(model)
-        or copy.class_names != model.class_names
-        or copy.receipt != model.receipt
-    ):
+    if copy.record() != model.record() or copy.class_names != model.class_names or copy.receipt != model.receipt:
         raise unfit("settings or a plan that JSON cannot hold, such as a tuple, or the word 'inf'")
     if any(not torch.equal(tensor, copies[name]) for name, tensor in tensors.items()):
         raise unfit("tensors that read back differently")
-
-
-def _put_in_place(new: Path, folder: Path, *, old: Path, overwrite: bool) -> None:
-    try:
-        if overwrite and os.path.lexists(folder):
-            os.rename(folder, old)
-        os.rename(new, folder)
-        _sync_folder(folder.parent)
-    except BaseException:
-        if not os.path.lexists(new):  # the new one had its place already
-            os.rename(folder, new)
-        if os.path.lexists(old):
-            os.rename(old, folder)
-        raise
-
-
-def _remove(folder: Path) -> None:
-    """Remove a folder of ours, and nothing that we did not write."""
-    if folder.is_dir():
-        for name in NAMES:
-            (folder / name).unlink(missing_ok=True)
-        folder.rmdir()

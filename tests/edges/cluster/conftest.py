@@ -41,7 +41,7 @@ def parts():
 @pytest.fixture(scope="session")
 def folder(parts, tmp_path_factory):
     path = tmp_path_factory.mktemp("store") / "edges.csr"
-    write_edge_store(lambda: [parts[1].numpy()], path, num_nodes=100)
+    write_edge_store([parts[1].numpy()], path, num_nodes=100)
     return path
 
 

@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 import torch
+from tests.opened import open_private
 
 from gcon.files.datasets import FACTS, load, names
-from gcon.privacy.opening import open_private
 
 pytestmark = [pytest.mark.data, pytest.mark.usefixtures("data_folder")]
 

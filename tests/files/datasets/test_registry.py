@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
+from tests.opened import open_private
 
 from gcon.errors import InputError, MissingExtraError
 from gcon.files.datasets import FACTS, cora_ml, facts_of, load, names
-from gcon.files.datasets.folders import appearing_at_once, cache_folder
-from gcon.privacy.opening import open_private
+from gcon.files.datasets.folders import cache_folder
+from gcon.writing import whole_folder
 
 TINY = replace(facts_of("cora-ml"), num_nodes=12, num_features=3, num_classes=2)
 
@@ -219,7 +220,8 @@ def test_a_cache_that_cannot_be_made(tmp_path, monkeypatch):
 
 def test_two_writers_of_one_target(tmp_path):
     target = tmp_path / "target"
-    with appearing_at_once(target) as first, appearing_at_once(target) as second:
+    how = {"mode": 0o700, "keep_existing": True}
+    with whole_folder(target, **how) as first, whole_folder(target, **how) as second:
         (first / "who").write_text("first")
         (second / "who").write_text("second")
         assert not target.exists()

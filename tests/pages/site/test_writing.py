@@ -108,7 +108,7 @@ def test_a_write_that_fails_leaves_the_old_page(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "no space left")
 
-    monkeypatch.setattr("gcon.pages.write.os.replace", full)
+    monkeypatch.setattr("gcon.writing.os.replace", full)
     with pytest.raises(InputError, match="must be a folder that can be written to"):
         write_site(new, out)
     assert {path.name: path.read_text() for path in out.iterdir()} == old

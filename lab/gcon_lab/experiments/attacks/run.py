@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gcon.files.unit_store import write_whole
+from gcon.writing import write_whole
 from gcon_lab.experiments.attacks.methods import ATTACKED, is_spending, reads_edges
 from gcon_lab.experiments.attacks.tables import FALSE_ALARM, FAMILIES, Judged, Line, judged, lines, shown
 from gcon_lab.experiments.attacks.units import CANARIES, CANARY_DELTA, PAIRS, AttackUnit, CanaryUnit

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gcon.files.unit_store import write_whole
+from gcon.writing import write_whole
 from gcon_lab.experiments.beyond.summary import Mean, differences, differences_csv, means, means_csv
 from gcon_lab.experiments.beyond.targets import Target, check_targets
 from gcon_lab.experiments.beyond.units import BeyondUnit

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gcon.files.unit_store import write_whole_bytes
+from gcon.writing import write_whole
 from gcon_lab.experiments.reproduce import claims
 from gcon_lab.experiments.reproduce.figures import draw
 from gcon_lab.experiments.reproduce.page import Section, page
@@ -61,12 +61,12 @@ def write_parts(
     parts = [_part(name, points, graphs) for name in PARTS if name in names]
     for part in parts:
         for name, content in part.files():
-            yield write_whole_bytes(out / name, content)
+            yield write_whole(out / name, content)
     heads = "\n".join(f"- {name}: {words}" for name, words in facts.items())
     texts = [f"## {part.section.title}\n\n{part.section.words}\n\n{_shown(part)}{part.text}" for part in parts]
     whole = "\n\n".join(["# The paper's figures and table, made again", heads, *texts])
-    yield write_whole_bytes(out / "results.md", f"{whole}\n".encode())
-    yield write_whole_bytes(out / "index.html", page([part.section for part in parts], facts=facts).encode())
+    yield write_whole(out / "results.md", f"{whole}\n".encode())
+    yield write_whole(out / "index.html", page([part.section for part in parts], facts=facts).encode())
 
 
 def _shown(part: Part) -> str:

@@ -1,24 +1,23 @@
-"""Results on disk: one Parquet file a finished unit, written whole or not at all; any tool that reads Parquet can ask it.
+"""Results on disk: one Parquet file per finished unit, written whole or not at all; any tool that reads Parquet can ask it.
 
 polars.scan_parquet("OUT/store/grid-*.parquet").filter(polars.col("graph") == "cora-ml")
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 import polars as pl
 
-_UNFINISHED = ".unfinished-"
+from gcon.writing import UNFINISHED, whole_file
 
 
 class ResultStore:
     """Finished units in a folder.
 
     Example:
+        >>> import tempfile
         >>> store = ResultStore(Path(tempfile.mkdtemp()))
         >>> store.write("unit", pl.DataFrame({"test": [0.5]}))
         >>> store.has("unit"), store.read(["unit", "another"]).height
@@ -35,14 +34,8 @@ class ResultStore:
 
     def write(self, name: str, results: pl.DataFrame) -> None:
         """Keep a finished unit, in one step."""
-        handle, temporary = tempfile.mkstemp(dir=self._folder, prefix=_UNFINISHED)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                results.write_parquet(file, statistics=False)
-            os.replace(temporary, self._path(name))
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with whole_file(self._path(name)) as file:
+            results.write_parquet(file, statistics=False)
 
     def read(self, names: Iterable[str]) -> pl.DataFrame:
         """The finished ones of these units, one below the other."""
@@ -51,7 +44,7 @@ class ResultStore:
 
     def tidy(self) -> None:
         """Remove what a killed run left half written. Not while another run writes here."""
-        for path in self._folder.glob(f"{_UNFINISHED}*"):
+        for path in self._folder.glob(UNFINISHED):
             path.unlink(missing_ok=True)
 
     def _path(self, name: str) -> Path:

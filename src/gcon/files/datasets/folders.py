@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from gcon.errors import InputError
@@ -78,23 +74,3 @@ def raw_key(facts: DatasetFacts, raw: Path, *, version: str) -> str:
         state = (raw / file).stat()
         digest.update(f"{file} {state.st_size} {state.st_mtime_ns}\n".encode())
     return f"{facts.name}-{digest.hexdigest()[:16]}"
-
-
-@contextmanager
-def appearing_at_once(target: Path) -> Iterator[Path]:
-    """A private temporary folder that becomes `target` in one step, when the block ends well.
-
-    Two processes may do this at once: the first to end wins, and nobody ever sees a half-written target.
-    """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
-        yield building
-        try:
-            building.replace(target)
-        except OSError:
-            if not target.is_dir():
-                raise
-    finally:
-        # Does nothing after the move; removes links, not what they point to.
-        shutil.rmtree(building, ignore_errors=True)

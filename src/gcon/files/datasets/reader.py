@@ -17,9 +17,10 @@ from torch import Tensor
 from gcon.edges.graph import PrivateGraph, private_graph
 from gcon.errors import InputError, MissingExtraError
 from gcon.files.datasets.facts import DatasetFacts
-from gcon.files.datasets.folders import CACHE_VARIABLE, appearing_at_once, cache_folder, find_raw, raw_key
+from gcon.files.datasets.folders import CACHE_VARIABLE, cache_folder, find_raw, raw_key
 from gcon.files.splits import Split
 from gcon.nodes import PublicNodes
+from gcon.writing import whole_folder
 
 Build = Callable[[type[Any], Path], Any]
 """Makes PyG's dataset from its class and a root folder, the one that holds `facts.folder`."""
@@ -101,7 +102,7 @@ def _pyg_class(class_name: str) -> tuple[str, type[Any]]:
 
 def _read_in(home: Path, build: Callable[[Path], Any]) -> PublishedGraph:
     with contextlib.ExitStack() as stack:
-        root = home if home.is_dir() else stack.enter_context(appearing_at_once(home))
+        root = home if home.is_dir() else stack.enter_context(whole_folder(home, mode=0o700, keep_existing=True))
         stack.enter_context(_quiet())
         data = build(root)[0]
     has_one_split = "train_mask" in data and data.train_mask.dim() == 1

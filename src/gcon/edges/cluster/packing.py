@@ -1,0 +1,124 @@
+"""How things travel between the machines of a cluster: as bytes that say nothing of themselves when a log prints them."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import uuid
+from collections.abc import Sequence
+from typing import Any, final
+
+import cloudpickle  # type: ignore[import-untyped]
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gcon.errors import BoundaryError
+from gcon.privacy.randomness import SeededRandomness, SystemRandomness
+
+
+@final
+class Package:
+    """A packed value. Its matrices are views of the memory that they came from, and travel as they are, without a copy.
+
+    Privacy:
+        As private as what is in it. Printing, sizes aside, and Dask's keys tell nothing of it.
+    """
+
+    __slots__ = ("_buffers", "_head")
+
+    def __init__(self, head: bytes, buffers: Sequence[NDArray[np.uint8]]) -> None:
+        self._head, self._buffers = head, list(buffers)
+
+    def unpack(self) -> Any:
+        """What is in it."""
+        return pickle.loads(self._head, buffers=self._buffers)
+
+    def __repr__(self) -> str:
+        return "<package>"
+
+    def __sizeof__(self) -> int:
+        return len(self._head) + sum(buffer.nbytes for buffer in self._buffers)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Matrices are kept apart, so that Dask sends them out of band."""
+        return (Package, (self._head, self._buffers))
+
+    def __dask_tokenize__(self) -> str:
+        """Dask names things after a checksum of what they are; this one is private."""
+        return uuid.uuid4().hex
+
+
+def pack(value: object) -> Package:
+    """Anything that can be pickled, functions of no module too."""
+    return _pack(value, [])
+
+
+def pack_with_randomness(value: object) -> tuple[Package, list[SeededRandomness]]:
+    """A package of (value, seeded sources of randomness in it), and these sources as they are here.
+
+    Whoever draws from the sources elsewhere sends their state back (`take_over`): no byte is drawn twice.
+    """
+    found: list[SeededRandomness] = []
+    # The list is filled while the value before it is packed; in the package its members are those of the value.
+    return _pack((value, found), found), found
+
+
+def states(sources: Sequence[SeededRandomness]) -> list[np.random.Generator]:
+    """How far the sources have come."""
+    return [source._generator for source in sources]
+
+
+def take_over(sources: Sequence[SeededRandomness], elsewhere: Sequence[np.random.Generator]) -> None:
+    """Go on where the copies of these sources stopped elsewhere."""
+    for source, generator in zip(sources, elsewhere, strict=True):
+        source._generator = generator
+
+
+def _pack(value: object, found: list[SeededRandomness]) -> Package:
+    file, buffers = io.BytesIO(), []
+
+    def keep(buffer: pickle.PickleBuffer) -> None:
+        buffers.append(np.frombuffer(buffer.raw(), dtype=np.uint8))
+
+    _Pickler(file, found, keep).dump(value)
+    return Package(file.getvalue(), buffers)
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Matrices of torch as numpy has them; randomness of known kinds alone."""
+
+    def __init__(self, file: io.BytesIO, found: list[SeededRandomness], keep: Any) -> None:
+        super().__init__(file, protocol=5, buffer_callback=keep)
+        self._found = found
+
+    def reducer_override(self, thing: Any) -> Any:
+        if type(thing) is Tensor and _is_plain(thing):
+            return _tensor, (thing.contiguous().numpy(),)
+        if isinstance(thing, SeededRandomness):
+            self._found.append(thing)
+            return _seeded, (thing._generator,)
+        if (
+            hasattr(thing, "keeps_promise")
+            and hasattr(thing, "take")
+            and not isinstance(thing, type | SystemRandomness)
+        ):
+            raise BoundaryError("This source of randomness cannot be moved: the same noise might be drawn twice.")
+        return super().reducer_override(thing)
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Whether numpy can show it without a copy that matters."""
+    at_home = tensor.device.type == "cpu" and tensor.layout == torch.strided and not tensor.requires_grad
+    return at_home and tensor.dtype != torch.bfloat16 and not tensor.is_conj() and not tensor.is_neg()
+
+
+def _tensor(array: NDArray[Any]) -> Tensor:
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+def _seeded(generator: np.random.Generator) -> SeededRandomness:
+    randomness = SeededRandomness.__new__(SeededRandomness)
+    randomness._generator = generator
+    return randomness

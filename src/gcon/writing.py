@@ -1,0 +1,186 @@
+"""The one way to write: files and folders appear whole or not at all.
+
+What is being written is a hidden neighbour of its target, `.NAME.RANDOM.new`, and gets the name when it is complete and on the
+disk. Any exception removes it; a killed process leaves it behind, and nobody takes it for the target.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from gcon.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # not a Unix
+    fcntl = None  # type: ignore[assignment]
+
+UNFINISHED = ".*.new"  # matches what killed writers leave
+OWNER_ONLY = 0o600
+
+
+def write_whole(path: Path, content: bytes | str, *, mode: int | None = OWNER_ONLY) -> Path:
+    """Write a file, and the folders above it if need be; returns the path. Text becomes UTF-8.
+
+    Args:
+        path: where to; an existing file is replaced.
+        content: all of it.
+        mode: the file's permissions; None for the system's usual ones.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path, mode=mode) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+@contextmanager
+def whole_file(path: Path, *, mode: int | None = OWNER_ONLY) -> Iterator[BinaryIO]:
+    """The same for content that comes in pieces: a file to write to, which takes its place when the block ends well."""
+    new = _beside(path, "new")
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else OWNER_ONLY)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            _sync(file)
+        if mode is not None:
+            new.chmod(mode)
+        os.replace(new, path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def whole_folder(
+    target: Path, *, mode: int = 0o777, replaces: Collection[str] | None = None, keep_existing: bool = False
+) -> Iterator[Path]:
+    """A folder to write into, which takes its place when the block ends well. The caller has checked the target.
+
+    Args:
+        target: where to.
+        mode: the folder's permissions, less what the system's usual ones forbid.
+        replaces: the names of all files of an older folder in this place, which is moved aside to `.NAME.RANDOM.old` first
+            and removed last. By default an older one stays, and that is an `OSError`.
+        keep_existing: an older one stays, and that is fine: whoever ends first has written it.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    new, old = _beside(target, "new"), _beside(target, "old")
+    try:
+        os.mkdir(new, mode)
+        yield new
+        sync_folder(new)
+        try:
+            _put_in_place(new, target, old=None if replaces is None else old)
+        except OSError:
+            if not (keep_existing and target.is_dir()):
+                raise
+    finally:
+        if new.is_dir():
+            shutil.rmtree(new)  # removes links, not what they point to
+    if old.is_dir():  # file by file: what somebody else put there in the meantime is not ours to remove
+        for name in replaces or ():
+            (old / name).unlink(missing_ok=True)
+        old.rmdir()
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Write a file that is not there yet, inside a folder that is being written whole, and see it to the disk."""
+    with open(path, "xb") as file:
+        file.write(content)
+        _sync(file)
+
+
+def sync_folder(folder: Path) -> None:
+    """See the names in a folder to the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def work_folder(target: Path) -> Iterator[Path]:
+    """A folder `.NAME.unfinished` for large work on private values, of one process at a time, readable by its owner only.
+
+    Removed at the end, well or not. What a killed process left in it is removed before the work begins.
+
+    Raises:
+        InputError: another process works there, or it cannot be made.
+    """
+    folder = target.with_name(f".{target.name}.unfinished")
+    try:
+        if folder.is_symlink():  # who put it there?
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        folder.mkdir(mode=0o700, exist_ok=True)
+        folder.chmod(0o700)
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        got, fix = error.strerror or "an error", "Check permissions."
+        raise InputError("out", rule="must be a folder to write to", got=got, fix=fix) from None
+    try:
+        _lock(folder, handle)
+        try:
+            for path in folder.iterdir():
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+            yield folder
+        finally:
+            shutil.rmtree(folder)
+    finally:
+        os.close(handle)  # and with it the lock
+
+
+def move_together(moves: Iterable[tuple[Path, Path]]) -> None:
+    """Rename all of them, or none: if one fails, those before it go back."""
+    done: list[tuple[Path, Path]] = []
+    try:
+        for source, target in moves:
+            source.rename(target)
+            done.append((source, target))
+    except BaseException:
+        for source, target in done:
+            target.rename(source)
+        raise
+
+
+def _beside(path: Path, kind: str) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.{kind}")
+
+
+def _sync(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _put_in_place(new: Path, target: Path, *, old: Path | None) -> None:
+    """Rename, with the older folder moved aside if `old` says where to; if anything fails, all is as before."""
+    try:
+        if old is not None and os.path.lexists(target):
+            os.rename(target, old)
+        os.rename(new, target)
+        sync_folder(target.parent)
+    except BaseException:
+        if not os.path.lexists(new):  # the new one had its place already
+            os.rename(target, new)
+        if old is not None and os.path.lexists(old):
+            os.rename(old, target)
+        raise
+
+
+def _lock(folder: Path, handle: int) -> None:
+    if fcntl is None:
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(handle), os.stat(folder)):  # removed and made again while we opened it
+            raise OSError
+    except OSError:
+        rule, fix = "one conversion at a time", "Wait for its end."
+        raise InputError("out", rule=rule, got=f"another one at work in {folder.name}", fix=fix) from None

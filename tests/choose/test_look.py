@@ -119,6 +119,7 @@ def test_the_truth_lies_within_a_few_errors(homophily, mean_degree):
     assert found.above_chance == pytest.approx((found.homophily - 0.25) * 4 / 3)
 
 
+@pytest.mark.slow
 def test_the_error_of_the_degree_is_the_deviation_of_the_noise(graph):
     looks = [look_at(graph, epsilon=0.2, seed=seed) for seed in range(200)]
     degrees = torch.tensor([found.mean_degree for found in looks])
@@ -170,6 +171,7 @@ def test_friends_who_avoid_their_own_class_are_no_reason_to_publish():
     assert "which is the worse one here" in in_words(advice)
 
 
+@pytest.mark.slow
 def test_a_dense_graph_of_friends_with_weak_features_is_worth_it():
     graph = made(homophily=0.8, mean_degree=40.0, feature_signal=1.3)
     advice = advise(graph.nodes, epsilon=1.5, look=look_at(graph, epsilon=0.5))

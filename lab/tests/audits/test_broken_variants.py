@@ -73,7 +73,9 @@ def is_staged(case, variant):
     [
         # These take the most runs, and runs of many steps.
         pytest.param(
-            case, variant, marks=pytest.mark.slow if variant.kind == ROOT_TWO or is_staged(case, variant) else []
+            case,
+            variant,
+            marks=pytest.mark.slow if variant.kind in (ROOT_TWO, OTHER_OPTION) or is_staged(case, variant) else [],
         )
         for case, variant in VARIANTS
     ],

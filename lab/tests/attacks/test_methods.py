@@ -73,12 +73,14 @@ def test_own_edges_answers_give_the_edge_away_and_released_ones_do_not(graph, ed
     assert found["none", "influence"] == 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in ATTACKED if is_spending(name) and name not in ("moments", "dp-sgd")])
 def test_without_noise_the_white_box_attack_wins_so_the_tape_hears_the_right_thing(name, graph, edges, drawn):
     found = areas(ATTACKED[name](epsilon=float("inf")), graph, edges, drawn)
     assert found[RELEASED, "white-box"] > 0.99
 
 
+@pytest.mark.slow
 def test_dp_sgd_without_noise_tells_the_edges_of_labelled_nodes(graph, edges, drawn):
     with transcript() as lines:
         DPSGD(epsilon=float("inf")).fit(graph)

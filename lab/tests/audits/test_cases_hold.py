@@ -56,6 +56,7 @@ def test_no_bound_is_above_the_claim(case):
 TIGHT = [case for case in CASES if case.tight and case.mechanism in SEARCHED]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", TIGHT, ids=lambda case: case.name)
 def test_half_of_epsilon_is_found_on_tight_pairs(case):
     """Several deviations above the half, and no chance for more than epsilon: see ERROR."""

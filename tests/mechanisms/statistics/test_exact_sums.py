@@ -109,6 +109,7 @@ def test_exact_to_the_last_bit(graph, offset, spread):
     assert sums.rounding == 0
 
 
+@pytest.mark.slow
 def test_order_does_not_matter(monkeypatch):
     """Other numbers for the nodes, other blocks and parts: the same bits everywhere. Sums of float64 numbers would differ."""
     size, generator = 300, torch.Generator().manual_seed(3)

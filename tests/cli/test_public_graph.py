@@ -145,6 +145,6 @@ def test_a_link_to_private_edges_pays_the_ledger_of_the_file_itself(run, world, 
     (world / "alias.csv").symlink_to(world / "private/edges.csv")
     given = ["--edges", "alias.csv", "--nodes", world / "private/nodes.csv"]
     before = FileLedger(world / "private/edges.csv.ledger").total().epsilon
-    assert run("train", *given, "--mechanism", "paper", "--epsilon", 1, "--out", world / "second", "--quiet")[0] == 0
+    assert run("train", *given, "--method", "paper", "--epsilon", 1, "--out", world / "second", "--quiet")[0] == 0
     assert FileLedger(world / "private/edges.csv.ledger").total().epsilon == before + 1
     assert not (world / "alias.csv.ledger").exists()

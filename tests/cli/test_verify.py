@@ -18,8 +18,8 @@ def world(tmp_path_factory):
         for words in (
             ["data", "make", "--out", folder, "--nodes", 120, "-q"],
             [*train, "--out", folder / "moments"],
-            [*train, "--mechanism", "paper", "--hidden", 4, "--out", folder / "paper"],
-            [*train, "--mechanism", "paper", "--hidden", 4, "--seed", 1, "--out", folder / "seeded"],
+            [*train, "--method", "paper", "--hidden", 4, "--out", folder / "paper"],
+            [*train, "--method", "paper", "--hidden", 4, "--seed", 1, "--out", folder / "seeded"],
         ):
             patch.setattr(sys, "argv", ["gcon", *map(str, words)])
             with pytest.raises(SystemExit) as stopped:

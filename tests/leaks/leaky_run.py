@@ -25,7 +25,7 @@ def leak() -> None:
     def loading(*arguments, **options):
         nonlocal number
         loaded = load(*arguments, **options)
-        edges = apply_private(lambda value: value, loaded.graph.edges)
+        edges = apply_private(lambda value: value, loaded.edges)
         number = edges.columns.numel() // 2
         tell(number, edges)
         return loaded

@@ -21,7 +21,7 @@ from gcon.methods.scores import Scores
 SCORES = {field.name for field in fields(Scores)}
 LEDGER = "edges.csv.ledger"
 FILES = ["--edges", "edges.csv", "--nodes", "nodes.csv"]
-TRAIN = ["train", *FILES, "--epsilon", "1", "--out", "model", "--seed", "11", "--mechanism"]
+TRAIN = ["train", *FILES, "--epsilon", "1", "--out", "model", "--seed", "11", "--method"]
 
 
 @pytest.fixture(params=["moments", "paper"])

@@ -42,6 +42,7 @@ def serve() -> None:
     sys.argv = ["gcon", "version", "--quiet"]  # imports what is imported on first use, but not polars: its threads
     with suppress(SystemExit):  # would not survive a fork
         importlib.import_module("gcon.cli.app").main()
+    importlib.import_module("gcon.cli.train")
     gcon = importlib.import_module("gcon")  # so does a first training
     for model in (
         gcon.NodeClassifier(),
@@ -150,7 +151,7 @@ def train(server, folder):
     options = ["--edges", "edges.csv", "--nodes", "nodes.csv", "--epsilon", str(EPSILON), "--delta", str(DELTA)]
 
     def train(out="model", *, mechanism, **kill):
-        return server(folder, "train", *options, "--mechanism", mechanism, "--out", out, **kill)
+        return server(folder, "train", *options, "--method", mechanism, "--out", out, **kill)
 
     return train
 

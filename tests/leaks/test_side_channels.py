@@ -25,7 +25,7 @@ from gcon_lab.methods import METHODS, PrivateMethod
 
 NODES = 90
 FILES = ["--edges", "edges.csv", "--nodes", "nodes.csv"]
-TRAIN = ["train", *FILES, "--epsilon", "4", "--mechanism"]
+TRAIN = ["train", *FILES, "--epsilon", "4", "--method"]
 OWN = [*FILES, "--access", "own-edges"]
 FORCED = [[*TRAIN, "moments", "--out", "moments"], [*TRAIN, "paper", "--out", "paper", "--json"]]  # forced noise
 VERBS = [  # the rest: the released numbers are held equal

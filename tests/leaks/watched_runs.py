@@ -49,6 +49,8 @@ def serve() -> None:
     sys.argv = ["gcon", "version", "--quiet"]  # not polars: its threads would not survive a fork
     with suppress(SystemExit):
         importlib.import_module("gcon.cli.app").main()
+    for verb in ("train", "predict", "evaluate", "advise", "tune"):
+        importlib.import_module(f"gcon.cli.{verb}")
     gcon = importlib.import_module("gcon")
     for model in (gcon.NodeClassifier(), gcon.GCON(epochs=2)):
         model.fit(gcon.datasets.social_circles(60, num_classes=3, mean_degree=4, per_class=6, seed=1))

@@ -121,7 +121,7 @@ def test_the_verb_attacks_a_method_and_records_a_diagnostic(run, tmp_path):
 @pytest.mark.parametrize("mechanism", ["paper", "moments"])
 def test_the_verb_attacks_a_released_model(run, mechanism, tmp_path):
     # Without noise the released numbers give every edge away: they were rebuilt rightly.
-    trained = run("train", *FILES, "--epsilon", "inf", "--out", "model", "--mechanism", mechanism)
+    trained = run("train", *FILES, "--epsilon", "inf", "--out", "model", "--method", mechanism)
     assert trained[0] == 0, trained
     code, printed, _ = run("attack", "model", *FILES, "--pairs", 40, "--json")
     assert code == 0

@@ -1,4 +1,4 @@
-"""`gcon train` as it is by default: moments, end to end on small CSV files, and the way to the paper's mechanism."""
+"""`gcon train` as it is by default: moments, end to end on small CSV files, and the way to the paper's method."""
 
 import json
 import sys
@@ -143,21 +143,21 @@ def test_nodes_never_seen(run, world, tmp_path):
     ],
     ids=" ".join,
 )
-def test_an_option_of_the_other_mechanism_names_both(run, world, option, tmp_path):
+def test_an_option_of_the_other_method_names_both(run, world, option, tmp_path):
     before = (world / "mine/edges.csv.ledger").read_bytes()
-    for chosen in ([], ["--mechanism", "moments"]):
+    for chosen in ([], ["--method", "moments"]):
         code, said = run("train", *files(world), "--epsilon", 1, "--out", tmp_path / "new", *chosen, *option)
         assert (code, said["exit_code"]) == (2, 2)
-        for words in (option[0].removeprefix("--").removeprefix("no-centre") or "centre", "--mechanism paper"):
+        for words in (option[0].removeprefix("--").removeprefix("no-centre") or "centre", "--method paper"):
             assert words in said["message"]
-        assert "--mechanism moments" in said["message"]
+        assert "--method moments" in said["message"]
     assert not (tmp_path / "new").exists()
     assert (world / "mine/edges.csv.ledger").read_bytes() == before
 
 
-def test_the_papers_mechanism_by_name_has_no_cache(run, world, tmp_path):
+def test_the_papers_method_by_name_has_no_cache(run, world, tmp_path):
     books = ["--ledger", tmp_path / "ledger"]
-    paper = ["--mechanism", "paper", "--restart", 0.5, "--hidden", 4]
+    paper = ["--method", "paper", "--restart", 0.5, "--hidden", 4]
     assert run("train", *files(world), *books, *paper, "--epsilon", 1, "--out", tmp_path / "model")[0] == 0
     model = load_release(tmp_path / "model")
     assert isinstance(model, ObjectiveModel)
@@ -167,12 +167,30 @@ def test_the_papers_mechanism_by_name_has_no_cache(run, world, tmp_path):
     assert not (tmp_path / "p.csv").exists()
 
 
-def test_what_tune_writes_trains_the_papers_mechanism(run, world, tmp_path, monkeypatch):
+def test_the_old_name_of_the_option_works_for_a_while_and_says_so(run, world, tmp_path, capfd):
+    books = ["--ledger", tmp_path / "ledger"]
+    toml = tmp_path / "old.toml"
+    toml.write_text('mechanism = "paper"\nepsilon = 1.0\nhidden = 4\n')
+    for name, old in (("option", ["--epsilon", 1, "--hidden", 4, "--mechanism", "paper"]), ("key", ["--config", toml])):
+        assert run("train", *files(world), *books, *old, "--out", tmp_path / name)[0] == 0
+        assert isinstance(load_release(tmp_path / name), ReleasedModel)
+        assert "--mechanism is now called --method" in capfd.readouterr().err
+    code, said = run("train", *files(world), *old, "--method", "moments", "--out", tmp_path / "both")
+    assert (code, said["exit_code"]) == (2, 2)
+    assert "--mechanism: is the old name of --method" in said["message"]
+    capfd.readouterr()
+    assert (
+        run("train", *files(world), "--epsilon", 0, "--mechanism", "paper", "--out", tmp_path / "q", "--quiet")[0] == 2
+    )
+    assert capfd.readouterr().err == ""
+
+
+def test_what_tune_writes_trains_the_papers_method(run, world, tmp_path, monkeypatch):
     monkeypatch.setattr("gcon.cli.tune.combinations", lambda base: [base])
     monkeypatch.setattr("gcon.choose.settings.combinations", lambda base: [base])
     toml = tmp_path / "settings.toml"
     assert run("tune", "--nodes", world / "mine/nodes.csv", "--epsilon", 1, "--draws", 1, "--out", toml)[0] == 0
-    assert tomllib.loads(toml.read_text())["mechanism"] == "paper"
+    assert tomllib.loads(toml.read_text())["method"] == "paper"
     books = ["--ledger", tmp_path / "ledger"]
     assert run("train", *files(world), *books, "--config", toml, "--out", tmp_path / "model")[0] == 0
     assert isinstance(load_release(tmp_path / "model"), ObjectiveModel)

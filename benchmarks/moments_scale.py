@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from gcon.files.datasets import social_circles
-from gcon.learn.remembered import edge_free
+from gcon.learn.edge_free import learn_without_edges
 from gcon.methods.moments import Moments
 from gcon.nodes import PublicNodes
 from gcon.privacy.ledger import MemoryLedger
@@ -69,7 +69,7 @@ def one(given: argparse.Namespace) -> dict[str, float]:
         print(f"  {time.perf_counter() - start:6.1f} s  {peak():5.2f} GiB  {stage}", file=sys.stderr, flush=True)
 
     told("edge-free model")
-    free = edge_free(nodes, 0)
+    free = learn_without_edges(nodes, seed=0)
     middle = time.perf_counter()
     model = Moments(epsilon=given.epsilon).train(
         nodes,

@@ -27,8 +27,8 @@ from torch import Tensor
 
 from gcon.edges.graph import PrivateGraph, private_graph
 from gcon.files.datasets.synthetic import social_circles_parts
+from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.perceptron import train_encoder
-from gcon.learn.remembered import edge_free
 from gcon.methods.moments import Moments
 from gcon.methods.objective import Objective
 from gcon.methods.own_edges import predict_for_one_owner, predict_from_own_edges
@@ -73,7 +73,7 @@ def works(first: PrivateGraph) -> dict[str, Work]:
     """What is timed; everything that reads no edge is done once, here."""
     settings = Objective(epsilon=1.0, device="cpu")
     encoder = train_encoder(first.nodes, settings.encoder)
-    edge_free(first.nodes, 0)
+    learn_without_edges(first.nodes, seed=0)
     noise = SystemRandomness()
 
     def by_moments(given: Given) -> object:

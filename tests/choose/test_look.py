@@ -15,7 +15,7 @@ from gcon.choose import advise, paid_look, take_look
 from gcon.choose.advice_words import in_words
 from gcon.edges.graph import PrivateGraph, private_graph
 from gcon.errors import BudgetExceededError, InputError
-from gcon.learn.remembered import edge_free
+from gcon.learn.edge_free import learn_without_edges
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import NoisyStatistic
 from gcon.methods.graph_facts import GraphFacts, counted_rows, fact_errors, graph_facts
@@ -136,7 +136,7 @@ def test_a_look_without_information_says_that_it_is_belief(graph):
 
 
 def test_facts_without_noise_are_exact(graph):
-    answers = edge_free(graph.nodes, 0).answers
+    answers = learn_without_edges(graph.nodes, seed=0).answers
     moments = EdgeMoments(counted_rows(answers)).of(open_private(graph.edges))
     exact = NoisyStatistic(name="m", value=moments, standard_deviation=0.0, symmetric=True, sensitivity=2.18, share=1.0)
     found = graph_facts(exact, answers, graph.nodes)
@@ -206,7 +206,9 @@ def test_a_sparse_graph_with_strong_features_gains_a_point_or_less():
 
 def test_two_graphs_with_the_same_noisy_release_give_the_same_words(monkeypatch):
     """Nothing but what was released reaches the words: with the released value fixed, edges change nothing."""
-    fixed = EdgeMoments(counted_rows(edge_free(made().nodes, 0).answers)).precisely(open_private(made().edges))
+    fixed = EdgeMoments(counted_rows(learn_without_edges(made().nodes, seed=0).answers)).precisely(
+        open_private(made().edges)
+    )
     monkeypatch.setattr(EdgeMoments, "precisely", lambda self, edges: fixed)
     said = set()
     for edge_index in (torch.tensor([[0], [1]]), torch.tensor([[0, 5, 7], [3, 6, 8]])):

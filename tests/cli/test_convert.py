@@ -5,6 +5,7 @@ import json
 import stat
 from pathlib import Path
 
+import networkx
 import numpy as np
 import polars as pl
 import pytest
@@ -72,13 +73,14 @@ def assert_same(found, expected):
     assert torch.equal(edges.columns, more.columns)
 
 
-@pytest.mark.parametrize("second", FORMATS)
-@pytest.mark.parametrize("first", FORMATS)
 @pytest.mark.parametrize("ids", IDS.values(), ids=IDS)
-def test_round_trip(convert, tmp_path, ids, first, second):
+def test_round_trip(convert, tmp_path, ids):
+    """One way through the formats, from each into each."""
     files = write_source(tmp_path, ids)
     expected = graph(files)
-    for place, name in enumerate((first, second)):
+    every_step = networkx.from_numpy_array(np.ones((len(FORMATS),) * 2), create_using=networkx.DiGraph)
+    for place, (_, step) in enumerate(networkx.eulerian_circuit(every_step)):
+        name = FORMATS[step]
         folder = tmp_path / str(place)
         folder.mkdir()
         code, files = convert(*options(files), "--out", folder, "--format", name)

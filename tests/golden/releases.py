@@ -11,7 +11,7 @@ from gcon.edges.graph import LargeGraph
 from gcon.edges.kernels import multiply, multiply_numba, multiply_torch
 from gcon.edges.stored import StoredEdges
 from gcon.files.edge_store import write_edge_store
-from gcon.learn import sampled_pool, sizes, student
+from gcon.learn import sizes
 from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.gcon_classifier import GCON
 from gcon.methods.moments import Moments
@@ -106,12 +106,7 @@ def kernel_chosen(name):
 @contextmanager
 def large_from(num_nodes):
     """A graph with more nodes than these is a large one: a sample teaches, and answers come in blocks."""
-    with (
-        patch.object(sizes, "EXACT_NODES", num_nodes),
-        patch.object(sizes, "BLOCK_NODES", 70),
-        patch.object(sampled_pool, "SAMPLED_NODES", num_nodes),
-        patch.object(student, "SAMPLED_NODES", num_nodes),
-    ):
+    with patch.object(sizes, "EXACT_NODES", num_nodes), patch.object(sizes, "BLOCK_NODES", 70):
         yield
 
 

@@ -67,4 +67,4 @@ def tell(number: int, edges) -> None:
     sys.modules["gcon.mechanisms.influence"]._EXTENTS["edges", number] = number
     remembered = lru_cache(lambda edges: edges.columns)
     remembered(edges)
-    sys.modules["gcon.learn.remembered"].by_edges = remembered
+    sys.modules["gcon.learn.edge_free"].by_edges = remembered

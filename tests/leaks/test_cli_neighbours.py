@@ -74,7 +74,10 @@ PAIRS = {
 }
 
 
-@pytest.fixture(params=PAIRS)
+FIRST, *OTHERS = PAIRS
+
+
+@pytest.fixture(params=[FIRST, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
 def pair(request, run, tmp_path):
     """Two folders with the same names and nodes; the edges differ in one."""
     made = tmp_path / "made"

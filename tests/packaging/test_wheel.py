@@ -93,6 +93,7 @@ def fresh_python(tmp_path):
     subprocess.run(["sh", "-c", 'rm -rf "$0" > /dev/null 2>&1 &', tmp_path / "env"], check=True)
 
 
+@pytest.mark.slow
 def test_the_wheel_works_in_a_fresh_environment(wheel, tmp_path, fresh_python):
     limits = ["-c", ROOT / "constraints.txt"] if (ROOT / "constraints.txt").is_file() else []
     install = [fresh_python, "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check", *limits]

@@ -186,7 +186,7 @@ def test_refusals(secret, way_out):
     error = refused(way_out, secret)
     # A torch function meets the class, not the value: it cannot name the description.
     assert "<private: some numbers>" in str(error) or "passed to a torch function" in str(error)
-    assert "gcon.privacy.gates" in str(error)
+    assert "gcon.privacy.account" in str(error)
 
 
 # What Private says nothing about: Python itself refuses.

@@ -34,7 +34,7 @@ def model_with(weights: torch.Tensor, *, steps: tuple[float, ...] = (2,), restar
             unit_input=False,
             centre=None,
         ),
-        settings=ModelSettings(
+        settings=ObjectiveModelSettings(
             schemes=Schemes(restart=0.5, steps=steps),
             inference_restart=restart,
             loss="soft-margin",

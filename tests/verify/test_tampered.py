@@ -133,6 +133,7 @@ class TestEveryField:
         one = forger(releases[kind])
         assert open_fields(one, one.put_document, one.document()) == OPEN_ALONE | OPEN_ALONE_BY_KIND[kind]
 
+    @pytest.mark.slow
     def test_of_release_json_with_all_words_rewritten(self, releases, forger, kind):
         one = forger(releases[kind])
         assert open_fields(one, one.put_consistently, one.document()) == OPEN_TOGETHER | OPEN_TOGETHER_BY_KIND[kind]

@@ -36,6 +36,8 @@ EdgeSensitivity = Literal["undirected", "directed"]
 _ROUNDING = 1e-9  # rows may be this much longer than 1; the noise covers it
 
 
+@final
+@proven("neighbour-sums")
 @dataclass(frozen=True, kw_only=True)
 class SumsPlan:
     """The noise of all rounds.
@@ -102,8 +104,9 @@ class SumsPlan:
         if len(mechanisms) > self.rounds:
             raise PlanMismatchError(f"This plan pays for {self.rounds} round(s) of sums. Make one for more.")
         for mechanism in mechanisms:
-            if type(mechanism) is not NoisySums or mechanism.plan != self:
+            if type(mechanism) is not NoisySums or type(mechanism.plan) is not SumsPlan or mechanism.plan != self:
                 raise PlanMismatchError("This plan pays for sums that it made itself (SumsPlan.sums_of).")
+            mechanism.__post_init__()  # once more: no row was changed since
 
     def _covers_its_budget(self) -> bool:
         if self.law == "laplace":
@@ -190,6 +193,10 @@ class NoisySums:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", self.rows.detach().to(torch.float64).clone())
+        self.check()
+
+    def check(self) -> None:
+        """No row is longer than 1: measured again before every release."""
         order = 2 if self.plan.law == "gaussian" else 1
         longest = float(torch.linalg.vector_norm(self.rows, ord=order, dim=1).max()) if len(self.rows) else 0.0
         if not longest <= 1 + _ROUNDING / 2:  # the other half covers the rounding of the length itself

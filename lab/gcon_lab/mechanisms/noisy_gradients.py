@@ -129,6 +129,11 @@ class NoisyGradients:
     optimiser: Optimiser = "sgd"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", self.labels.clone())
+        self.check()
+
+    def check(self) -> None:
+        """There are labels, and an optimiser."""
         check_optimiser(self.optimiser, learning_rate=self.learning_rate)
         if len(self.labels) == 0:
             raise InputError("train_mask", rule="needs at least one labelled node", got="none", fix="Label some nodes.")

@@ -55,6 +55,10 @@ class _NoisyGraph:
     most_pairs: int = MOST_PAIRS
 
     def __post_init__(self) -> None:
+        self.check()
+
+    def check(self) -> None:
+        """All settings are in their ranges, and the noisy graph is not expected to be too large."""
         check_number(
             "epsilon",
             self.epsilon,

@@ -50,6 +50,14 @@ class OutputPerturbation:
     start: Tensor | None = None
 
     def __post_init__(self) -> None:
+        if self.start is not None:
+            object.__setattr__(self, "start", self.start.clone())
+        object.__setattr__(self, "mask", self.mask.clone())
+        object.__setattr__(self, "targets", self.targets.clone())
+        self.check()
+
+    def check(self) -> None:
+        """The plans are for these rows and aggregates, and add noise."""
         check_training_rows(self.plans, mask=self.mask, targets=self.targets)
         for plan in self.plans:
             self._check_plan(plan)

@@ -16,11 +16,11 @@ from torch.nn.functional import cross_entropy
 
 from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import Edges
+from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.encoder import Encoder
 from gcon.learn.members import pseudo_labels
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.pseudo_labels import TrainingRows, training_rows
-from gcon.learn.remembered import edge_free
 from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.losses import ConvexLoss, loss_by_name
 from gcon.methods.method import Progress, ScoreFunction, Trained, silent
@@ -128,9 +128,9 @@ class EncodedMethod(PrivateCompetitorMethod):
 
         It is no better than that model, but gives rows that can be propagated, also of nodes never seen.
         """
-        taught = pseudo_labels(edge_free(nodes, self.seed).answers, nodes, 1.0)
+        lesson = pseudo_labels(learn_without_edges(nodes, seed=self.seed).answers, nodes, 1.0)
         nobody = torch.zeros_like(nodes.test_mask)
-        return self._encoder(replace(nodes, labels=taught.labels, train_mask=taught.mask, test_mask=nobody))
+        return self._encoder(replace(nodes, labels=lesson.labels, train_mask=lesson.mask, test_mask=nobody))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,6 +56,7 @@ def test_runs_are_pooled_and_verdicts_say_what_is_promised():
     assert found["the non-private GCN"] == "yes"
 
 
+@pytest.mark.slow
 def test_a_small_run_from_end_to_end(tmp_path):
     units = [
         AttackUnit(graph=MADE_UP, method=name, epsilon=eps, pairs=40) for name, eps in [("gap", 1.0), ("mlp", None)]

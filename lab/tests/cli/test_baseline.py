@@ -136,6 +136,7 @@ GARBAGE += [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_no_setting_ends_in_a_traceback_or_costs_anything(run, files, tmp_path, name):
     kind = METHODS[name]

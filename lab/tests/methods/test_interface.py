@@ -348,7 +348,7 @@ def test_training_leaves_the_global_generator_alone(kind):
 WORKERS = """
 import hashlib, os, sys, torch
 torch.set_num_threads(1)
-from gcon.datasets import social_circles
+from gcon.files.datasets import social_circles
 from gcon_lab.methods import gap, lpgnet, progap
 from gcon.privacy.randomness import SystemRandomness
 

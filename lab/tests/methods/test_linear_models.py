@@ -304,6 +304,7 @@ def scores(mechanism, factor, *, joined, apart):
         yield np.array([ratio(edges) for _ in range(RUNS)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FROM_STATISTICS)
 def test_audit_of_what_is_brought_to_the_gate_catches_half_the_noise(pair, kind):
     mechanism, joined, apart = pair(kind)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gcon.choose.public_facts import check_validation
 from gcon.edges.graph import PrivateGraph
 from gcon.errors import check_number
-from gcon.learn.remembered import edge_free
+from gcon.learn.edge_free import learn_without_edges
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.methods.evidence import above_chance
@@ -65,7 +65,7 @@ def take_look(
     check_look(epsilon)
     check_validation(nodes)
     budget = checked_budget(epsilon, public_delta(nodes.num_nodes) if delta is None else delta)
-    answers = edge_free(nodes, 0).answers
+    answers = learn_without_edges(nodes, seed=0).answers
     plan, purpose = gaussian_plan(budget.epsilon, budget.delta, method="advice"), "a look at homophily and mean degree"
     with spend(graph.edges, plan, ledger=ledger, randomness=randomness, purpose=purpose) as account:
         moments = account.release(plan.noisy(EdgeMoments(counted_rows(answers)), share=1.0))

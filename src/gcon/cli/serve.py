@@ -76,9 +76,8 @@ def run(
         os.environ[COUNTS] = until.enter_context(tempfile.TemporaryDirectory())
         until.callback(os.environ.pop, COUNTS, None)
         try:
-            import torch
-
             from gcon.cli.serve_inputs import open_owners, read_table
+            from gcon.machine import keep_to_one_thread
             from gcon.serve.held import read_held
             from gcon.serve.logs import Log
             from gcon.serve.state import Service
@@ -87,7 +86,7 @@ def run(
         except ModuleNotFoundError as error:
             raise MissingExtraError(error.name or "FastAPI", extra="serve") from None
 
-        torch.set_num_threads(1)  # workers are forked, and each has one
+        keep_to_one_thread()  # workers are forked, and each has one
         limits = Limits(
             most_bytes=most_bytes,
             most_neighbours=most_neighbours,

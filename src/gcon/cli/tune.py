@@ -77,8 +77,7 @@ def tune(
         if out is not None:
             _write_choice(out, found)
         fields: dict[str, object] = {
-            "settings": as_options(found.settings)
-            | {"mechanism": ObjectiveModel.method},  # its old name, for a release
+            "settings": as_options(found.settings),
             "choices": [asdict(choice) for choice in found.choices],
             "cost": asdict(found.cost),
             "rehearsals": [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import final
 
 import torch
@@ -35,20 +35,22 @@ class Aggregates:
         Holds public numbers. The bound is computed from them, before any edge is read.
     """
 
-    features: Tensor
+    features: InitVar[Tensor]
     schemes: Schemes
     bound: InfluenceBound = field(default="auto", kw_only=True)
     device: str = field(default="cpu", kw_only=True)
-    rows: Tensor | None = field(default=None, kw_only=True)
+    rows: InitVar[Tensor | None] = field(default=None, kw_only=True)
+    _features: Tensor = field(init=False)
+    _rows: Tensor | None = field(init=False)
     edge_influence: float = field(init=False)
     influence_bounds: tuple[str, ...] = field(init=False)
     longest_row: float = field(init=False)
     num_rows: int = field(init=False)
     num_columns: int = field(init=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, features: Tensor, rows: Tensor | None) -> None:
         # A copy, like those of statistics: the bound is that of these features, whatever their owner does to them later.
-        features, rows = self.features.detach().clone(), None if self.rows is None else self.rows.clone()
+        features, rows = features.detach().clone(), None if rows is None else rows.clone()
         # Features are rounded to fixed point, and every step rounds once (docs/proofs/fixed-point-walks.md, 3).
         num_nodes, units, schemes = int(features.shape[0]), column_units(features), self.schemes
         extent, unit = fixed_point_extent(features, units), float(torch.linalg.vector_norm(units))
@@ -56,8 +58,8 @@ class Aggregates:
         row_rounding = 1.01 * STEP_ERROR * schemes.roundings(num_nodes) * unit / math.sqrt(schemes.num_blocks)
         moved = influence.value * (1 + 1e-9) + 2 * num_nodes * row_rounding
         found = {
-            "features": features,
-            "rows": rows,
+            "_features": features,
+            "_rows": rows,
             "edge_influence": moved if influence.value > 0 else 0.0,
             "influence_bounds": influence.bounds,
             "longest_row": extent.longest_row + row_rounding,
@@ -69,4 +71,4 @@ class Aggregates:
 
     def of(self, edges: Edges) -> Tensor:
         """The aggregates: as private as the edges."""
-        return propagate(edges, self.features.to(self.device), self.schemes, rows=self.rows)
+        return propagate(edges, self._features.to(self.device), self.schemes, rows=self._rows)

@@ -61,6 +61,7 @@ class NoisyStatistic:
 
 
 @final
+@proven("gaussian-release")
 @dataclass(frozen=True, kw_only=True)
 class GaussianPlan:
     """A budget and the Gaussian distance that it allows.
@@ -114,9 +115,12 @@ class GaussianPlan:
         """All are releases of this plan, and their shares add to at most 1."""
         shares = []
         for mechanism in mechanisms:
-            if type(mechanism) is not NoisyRelease or mechanism.plan != self:
+            if (
+                type(mechanism) is not NoisyRelease
+                or type(mechanism.plan) is not GaussianPlan
+                or mechanism.plan != self
+            ):
                 raise PlanMismatchError("This plan pays for releases that it made itself (GaussianPlan.noisy).")
-            mechanism.__post_init__()  # once more: nothing was changed since
             shares.append(mechanism.share)
         if not math.fsum(shares) <= 1 + _SLACK:
             raise PlanMismatchError("The shares of all releases of a plan must add to at most 1.")
@@ -162,6 +166,10 @@ class NoisyRelease:
     share: float
 
     def __post_init__(self) -> None:
+        self.check()
+
+    def check(self) -> None:
+        """The statistic is proven, the share is one, and float64 can hold the noise."""
         proof_page(type(self.statistic))
         least = 0.0 if self.statistic.sensitivity == 0 else 1e-12
         check_number(

@@ -43,6 +43,12 @@ class ObjectivePerturbation:
     targets: Tensor
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "mask", self.mask.clone())
+        object.__setattr__(self, "targets", self.targets.clone())
+        self.check()
+
+    def check(self) -> None:
+        """The plans are for these rows and aggregates, and add noise."""
         check_training_rows(self.plans, mask=self.mask, targets=self.targets)
         for plan in self.plans:
             check_cover(

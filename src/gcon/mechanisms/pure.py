@@ -43,6 +43,11 @@ class PureMechanism(ABC, Generic[NumbersT]):
     numbers: WholeNumbers[NumbersT]
 
     def __post_init__(self) -> None:
+        self.check()
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+
+    def check(self) -> None:
+        """Epsilon and sensitivity are positive."""
         if not self.epsilon > 0 or self.sensitivity < 1:
             raise InputError(
                 "epsilon, sensitivity",
@@ -50,7 +55,6 @@ class PureMechanism(ABC, Generic[NumbersT]):
                 got=(self.epsilon, self.sensitivity),
                 fix="For example epsilon 0.1.",
             )
-        object.__setattr__(self, "epsilon", float(self.epsilon))
 
     @property
     def sensitivity(self) -> int:

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import Edges
+from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.encoder import Encoder
-from gcon.learn.homophily import usual_homophily
 from gcon.learn.perceptron import EncoderSettings, train_encoder
-from gcon.learn.remembered import edge_free
 from gcon.learn.student import train_student
+from gcon.methods.graph_facts import usual_homophily
 from gcon.methods.method import Method, Progress, ScoreFunction, Trained, silent
 from gcon.methods.model import score_functions
 from gcon.methods.moments import AnswersScorer
@@ -107,7 +107,7 @@ class MomentsWithoutEdges(EdgeFreeMethod):
 
     def learn(self, nodes: PublicNodes) -> Trained:
         """Learn from public nodes alone."""
-        free = edge_free(nodes, self.seed)
+        free = learn_without_edges(nodes, seed=self.seed)
         scorer = AnswersScorer(
             free.answers,
             free.answers,

@@ -24,10 +24,9 @@ from torch import Tensor
 
 from gcon.edges.source import Edges
 from gcon.errors import InputError, check_number
-from gcon.learn.after_release import ensemble_after_release
-from gcon.learn.edge_free import EdgeFree
+from gcon.learn.after_release import after_moments
+from gcon.learn.edge_free import EdgeFree, learn_without_edges
 from gcon.learn.encoder import Encoder
-from gcon.learn.remembered import edge_free
 from gcon.learn.rescaling import shrunk_moments
 from gcon.learn.sizes import is_large
 from gcon.learn.student import train_student
@@ -101,9 +100,8 @@ class Moments(ReleasingMethod):
             else is computed from them and from public data.
         """
         progress("learn without edges")
-        free, device = edge_free(nodes, self.seed), chosen_device(self.device)
-        ensemble = ensemble_after_release(nodes, free)
-        directions = EdgeMoments(free.base.rows, device=device)
+        free, device = learn_without_edges(nodes, seed=self.seed), chosen_device(self.device)
+        directions = EdgeMoments(free.rows, device=device)
         counted = EdgeMoments(counted_rows(free.answers), device=device)
 
         plan = gaussian_plan(self.epsilon, self.delta_for(nodes), method=self.name)
@@ -115,14 +113,15 @@ class Moments(ReleasingMethod):
             dense = _sums_pay(facts.homophily, facts.mean_degree, counts, nodes)
             if dense:
                 progress("learn from the first release")
-                first = believed_moments((moments,), free)
-                spoken = NeighbourRows(spoken_rows(ensemble.with_moments(first), facts.homophily), device=device)
+                after = after_moments(free, believed_moments((moments,), free))
+                spoken = NeighbourRows(spoken_rows(after.answers, facts.homophily), device=device)
             progress("second release")
             last = account.release(plan.noisy(spoken if dense else directions, share=SECOND_SHARE))
 
         progress("learn from what was released")
-        answers = ensemble.with_moments(first if dense else believed_moments((moments, last), free))
-        cached = ensemble.with_sums(first, last.value) if dense else None
+        if not dense:
+            after = after_moments(free, believed_moments((moments, last), free))
+        answers, cached = after.answers, after.with_sums(last.value) if dense else None
         return MomentsModel(
             answers=answers.float(),
             cached=None if cached is None else cached.float(),
@@ -146,7 +145,7 @@ def _sums_pay(homophily: float, degree: float, counts: NoisyStatistic, nodes: Pu
 def believed_moments(moments: tuple[NoisyStatistic, ...], free: EdgeFree) -> Tensor:
     """What the moments of the directions are taken to be."""
     value, deviation = _joined(moments)
-    return shrunk_moments(value, deviation=deviation, rows=free.base.rows, expected=free.base.moments)
+    return shrunk_moments(value, deviation=deviation, rows=free.rows, expected=free.expected_moments)
 
 
 def _joined(moments: tuple[NoisyStatistic, ...]) -> tuple[Tensor, float]:

@@ -17,8 +17,7 @@ from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import Edges, RowBlock
 from gcon.errors import AccessRefusedError, InputError, check_number
 from gcon.learn.encoder import Encoder
-from gcon.learn.labelled_rows import MANY_ROWS
-from gcon.learn.perceptron import EncoderSettings, train_encoder
+from gcon.learn.perceptron import MANY_ROWS, EncoderSettings, train_encoder
 from gcon.learn.pseudo_labels import Expansion, check_expansion, training_rows
 from gcon.machine import chosen_device
 from gcon.mechanisms.aggregates import Aggregates

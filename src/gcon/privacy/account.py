@@ -20,12 +20,14 @@ Whether a block is withdrawn depends on whether public code called `release`, ne
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import os
+import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, final
+from typing import Any, Generic, NoReturn, Self, TypeVar, final
 
 from gcon.errors import BoundaryError, PlanMismatchError
 from gcon.privacy.boundary import Private
@@ -70,7 +72,7 @@ def transcript() -> Iterator[list[TranscriptLine]]:
 
 @final
 class Account:
-    """An open block of spending; made by `spend`."""
+    """An open block of spending; made by `spend`. It belongs to one block of one process, and is never copied."""
 
     def __init__(
         self, edges: Private[Any], plan: Plan, *, ledger: Ledger, randomness: Randomness, purpose: str
@@ -78,19 +80,24 @@ class Account:
         self._edges, self._plan, self._ledger = edges, plan, ledger
         self._randomness, self._purpose = randomness, purpose
         self._mechanisms: list[Mechanism[Any]] = []
-        self._handed_out, self._open = 0, False
+        self._handed_out, self._process = 0, 0
+        self._open = self._ended = False
         self._reservation: Reservation | None = None
         self._receipt: Receipt | None = None
+        self._lock = threading.Lock()  # between looking whether something may be released and counting it as released
 
     def __enter__(self) -> Self:
         if self._reservation is not None:
             raise BoundaryError("An account is entered once. Call spend again for another plan.")
+        proof_page(type(self._plan))
         self._reservation = self._ledger.reserve(self._request)
-        self._open = True
+        self._open, self._process = True, os.getpid()
         return self
 
     def release(self, mechanism: Mechanism[ReleasedT]) -> ReleasedT:
         """Open the edges for one mechanism, and return what it releases.
+
+        A release that fails ends the spending: whether it failed may depend on edges, and nothing more is chosen by that.
 
         Args:
             mechanism: registered with a proof, and what the plan pays for next.
@@ -98,16 +105,23 @@ class Account:
         Privacy:
             Opens the edges inside the mechanism. What leaves is what its proof covers.
         """
-        if not self._open:
-            raise BoundaryError("An account releases inside its block: with spend(...) as account.")
-        proof_page(type(mechanism))
-        self._plan.check([*self._mechanisms, mechanism])
-        if self._plan.budget == NOTHING and mechanism.reads_edges:
-            raise PlanMismatchError("A release is free only if no edge can change anything in it.")
-        self._mechanisms.append(mechanism)  # from here on it counts, whatever happens
+        with self._lock:
+            if not self._open or os.getpid() != self._process:
+                raise BoundaryError(
+                    "An account releases inside its block (with spend(...) as account), in its own process."
+                )
+            proof_page(type(mechanism))
+            mechanism.check()
+            self._plan.check([*self._mechanisms, mechanism])
+            if self._plan.budget == NOTHING and mechanism.reads_edges:
+                raise PlanMismatchError("A release is free only if no edge can change anything in it.")
+            self._mechanisms.append(mechanism)  # from here on it counts, whatever happens
+            self._open = False  # until it has come out
         randomness = self._randomness
         value = apply_private(lambda edges: mechanism.apply(edges, randomness), self._edges)
-        self._handed_out += 1
+        with self._lock:
+            self._handed_out += 1
+            self._open = not self._ended
         for lines in _listeners.get():
             lines.append(TranscriptLine(mechanism, value))
         return value
@@ -115,24 +129,33 @@ class Account:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
     ) -> None:
-        assert self._reservation is not None
-        self._open = False  # first of all: whatever happens now, nothing more is released
-        if not self._mechanisms:
+        with self._lock:  # first of all: whatever happens now, nothing more is released
+            self._open, self._ended = False, True
+            asked, handed_out = list(self._mechanisms), self._handed_out
+            self._mechanisms = []  # they may hold large tables
+        if self._reservation is None or os.getpid() != self._process:
+            return  # a forked process settles nothing: the block belongs to its parent
+        if not asked:
             self._ledger.settle(self._reservation, Outcome.WITHDRAWN)
             return
         if error is not None and not isinstance(error, Exception):
             return  # interrupted: stays reserved, which is charged
-        outcome = Outcome.RELEASED if self._handed_out else Outcome.WITHHELD
-        entry = self._ledger.settle(self._reservation, outcome)
-        if error is None:
-            self._receipt = self._receipt_at(entry.time)
-        self._mechanisms.clear()  # they may hold large tables
+        entry = self._ledger.settle(self._reservation, Outcome.RELEASED if handed_out else Outcome.WITHHELD)
+        if error is None and handed_out == len(asked):
+            self._receipt = self._receipt_at(entry.time, asked)
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise BoundaryError(
+            "An account cannot be copied or stored: two copies could both spend what was reserved once."
+        )
+
+    __copy__ = __deepcopy__ = __reduce_ex__ = __getstate__ = _refuse
 
     @property
     def receipt(self) -> Receipt:
         """What was paid and what is promised, once the block has ended."""
         if self._receipt is None:
-            raise BoundaryError("There is a receipt after a block that released something and ended without an error.")
+            raise BoundaryError("There is a receipt only after a block that ended well, with every release come out.")
         return self._receipt
 
     @property
@@ -153,7 +176,7 @@ class Account:
             gaussian_distance=plan.gaussian_distance if self._keeps_promise else None,
         )
 
-    def _receipt_at(self, time: str) -> Receipt:
+    def _receipt_at(self, time: str, released: Sequence[Mechanism[Any]]) -> Receipt:
         plan = self._plan
         return Receipt(
             time=time,
@@ -164,7 +187,7 @@ class Account:
             budget=plan.budget,
             keeps_promise=self._keeps_promise and math.isfinite(plan.budget.epsilon),
             randomness=self._randomness.source,
-            plan=plan.public_record(tuple(self._mechanisms)),
+            plan=plan.public_record(released),
             total=self._ledger.total(),
         )
 

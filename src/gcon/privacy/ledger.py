@@ -82,11 +82,13 @@ class LedgerEntry:
 class Reservation:
     """The right to open private values once; it is charged from now on, whatever happens.
 
-    `ledger` marks the ledger that gave it: a reservation cannot be settled in another one.
+    `ledger` marks the ledger that gave it: a reservation cannot be settled in another one. `withdrawal` is known to whoever
+    reserved and to nobody else: only with it, and only in the process that reserved, is an entry withdrawn.
     """
 
     number: int
     ledger: object = None
+    withdrawal: object = field(default=None, repr=False, compare=False)
 
 
 class Ledger(Protocol):
@@ -133,6 +135,15 @@ def check_ceiling(ceiling: Budget | None, *, spent: Budget, asked: Budget) -> No
     )
 
 
+def check_withdrawal(entry: LedgerEntry, outcome: Outcome, reservation: Reservation, known: object) -> None:
+    """Refuse to withdraw what is no release, or what somebody else reserved: a withdrawn entry is not charged."""
+    if outcome is not Outcome.WITHDRAWN:
+        return
+    mine = known is not None and reservation.withdrawal is known
+    if not (mine and entry.request.kind is Kind.RELEASE):
+        raise LedgerError("An entry is withdrawn only by the block of spending that reserved it. It stays charged.")
+
+
 def _left(ceiling: float, spent: float) -> float:
     return 0.0 if spent >= ceiling else ceiling - spent
 
@@ -171,6 +182,7 @@ class MemoryLedger:
         self._entries: list[LedgerEntry] = []
         self._lock = threading.Lock()
         self._mark = object()
+        self._withdrawals: dict[int, object] = {}
         self._process = os.getpid()
 
     @property
@@ -195,7 +207,9 @@ class MemoryLedger:
                 outcome=Outcome.RESERVED,
             )
             self._entries.append(entry)
-            return Reservation(entry.number, self._mark)
+            reservation = Reservation(entry.number, self._mark, object())
+            self._withdrawals[entry.number] = reservation.withdrawal
+            return reservation
 
     def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
         """Say what became of a reservation, once."""
@@ -206,6 +220,9 @@ class MemoryLedger:
                 raise LedgerError("A reservation is settled as released, withheld or withdrawn.")
             if self._entries[reservation.number].outcome is not Outcome.RESERVED:
                 raise LedgerError("This reservation is settled already; reserve again for another release.")
+            check_withdrawal(
+                self._entries[reservation.number], outcome, reservation, self._withdrawals.pop(reservation.number, None)
+            )
             entry = replace(self._entries[reservation.number], outcome=outcome)
             self._entries[reservation.number] = entry
             return entry

@@ -33,8 +33,8 @@ def apply_private(function: Callable[[T], U], private: Private[T]) -> U:
     failure: BaseException
     try:
         return _apply(function, private)
-    except KeyboardInterrupt:
-        failure = KeyboardInterrupt()
+    except (KeyboardInterrupt, SystemExit, GeneratorExit) as ended:
+        failure = type(ended)()  # without what it says, and without its frames
     except NoCertificateError:
         failure = NoCertificateError(NO_CERTIFICATE)
     except Exception:

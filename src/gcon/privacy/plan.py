@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar, final
 
 from gcon.errors import PlanMismatchError
 from gcon.privacy.budget import Budget
+from gcon.privacy.proven import proven
 from gcon.privacy.randomness import Randomness
 
 Released_co = TypeVar("Released_co", covariant=True)
@@ -25,6 +26,9 @@ class Mechanism(Protocol[Released_co]):
     def reads_edges(self) -> bool:
         """False only if no edge can change anything in what is released."""
 
+    def check(self) -> None:
+        """Raise unless its bound and its noise are right for what it holds now: called again before every release."""
+
     def public_record(self) -> Mapping[str, object]:
         """Sensitivity, noise and settings, as public numbers and words."""
 
@@ -33,7 +37,7 @@ class Mechanism(Protocol[Released_co]):
 
 
 class Plan(Protocol):
-    """Which mechanisms, in which order, fit a budget."""
+    """Which mechanisms, in which order, fit a budget. Its class must be registered with a proof page too."""
 
     @property
     def name(self) -> str:
@@ -71,6 +75,7 @@ class PricedMechanism(Mechanism[Released_co], Protocol[Released_co]):
 
 
 @final
+@proven("index")
 @dataclass(frozen=True, eq=False)
 class SingleRelease:
     """The plan of one mechanism that is released once, at its own price."""

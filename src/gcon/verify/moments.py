@@ -152,7 +152,9 @@ def _check_releases(folder: Folder, steps: Steps) -> list[_Released]:
     steps.check(
         f"What was released fits the method: moments of {width} directions, moments of {classes} answers and a "
         f"constant, then {'sums over neighbours, one row per node' if cached else 'the first moments again'}",
-        released[1].value.shape == (classes + 1, classes + 1) and (sums if cached else repeated),
+        all(one.settings["name"] == _MOMENTS and one.settings["symmetric"] is True for one in released[:2])
+        and released[1].value.shape == (classes + 1, classes + 1)
+        and (sums if cached else repeated),
     )
     return released
 
@@ -165,6 +167,7 @@ def _check_record(one: _Released, *, nodes: int, steps: Steps) -> None:
     steps.check(
         f"{one.name}: plan and settings name the same statistic, size, sensitivity, share and noise",
         set(record) == _RECORD
+        and kind in _BITS
         and kind == settings["name"]
         and settings["symmetric"] is (kind == _MOMENTS)
         and record["columns"] == one.value.shape[1]

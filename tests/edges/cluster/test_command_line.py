@@ -15,6 +15,7 @@ def files(run, tmp_path):
     return ("--nodes", large / "nodes.parquet", "--features", large / "features.npy", "--edges", large / "edges.csr")
 
 
+@pytest.mark.slow
 def test_workers_train_the_same_model(run, files, tmp_path):
     weights = []
     for number, where in enumerate(((), ("--workers", 2))):

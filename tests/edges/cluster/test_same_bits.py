@@ -105,6 +105,7 @@ def armed(flag, *, coordinator):
     return arm
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinator", [False, True], ids=["a worker", "the coordinator"])
 def test_a_lost_worker_changes_nothing(both, client, tmp_path, coordinator):
     statistic = ClassSums(ROWS, TARGETS, Schemes(restart=0.3, steps=(4,)))

@@ -10,7 +10,7 @@ from itertools import cycle
 import pytest
 import torch
 
-import gcon.learn.remembered
+import gcon.learn.edge_free
 import gcon.methods.moments
 import gcon.privacy.account
 from gcon.edges.edge_list import private_edges
@@ -63,7 +63,7 @@ def forced():
 def test_the_model_is_a_function_of_the_release_and_of_public_data(nodes, dense, sparse, forced):
     """Two graphs that share few edges, and one that must not be read: with one release, one model to the last bit."""
     models = {epsilon: trained(nodes, dense, epsilon=epsilon) for epsilon in (0.3, 8.0)}
-    gcon.learn.remembered._remembered.cache_clear()  # what is remembered is computed again, with another graph near
+    gcon.learn.edge_free._kept.cache_clear()  # what is kept is computed again, with another graph near
     for epsilon, model in models.items():
         expected = release_files(model)
         other = trained(nodes, sparse, epsilon=epsilon)
@@ -191,6 +191,7 @@ def test_test_labels_and_unlabelled_nodes_change_nothing(nodes, dense):
     assert release_files(trained(blind, dense))["model.safetensors"] == release_files(model)["model.safetensors"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["no edges", "no validation", "features of zero", "two nodes", "every node known"])
 def test_unusual_input(nodes, dense, change):
     edges, given = dense, nodes

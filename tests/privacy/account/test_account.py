@@ -1,8 +1,13 @@
 """The account: paid first, opened once, failures withheld and charged, nothing released without its proof."""
 
 import math
+import os
+import pickle
+import sys
+import threading
 import traceback
-from copy import copy
+from contextlib import suppress
+from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 
 import pytest
@@ -25,7 +30,8 @@ from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.privacy.account import release_once, spend, transcript
 from gcon.privacy.budget import NOTHING, Budget, compose
-from gcon.privacy.ledger import Kind, MemoryLedger, Outcome, Request
+from gcon.privacy.ledger import Kind, MemoryLedger, Outcome, Request, Reservation
+from gcon.privacy.ledger_file import FileLedger
 from gcon.privacy.plan import SingleRelease
 from gcon.privacy.proven import proven
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
@@ -55,6 +61,9 @@ class Spy:
     failure: BaseException | None = None
     gaussian_distance: float | None = None
     reads_edges: bool = True
+
+    def check(self):
+        """Nothing to check."""
 
     def public_record(self):
         return {"noise": 3.0}
@@ -478,3 +487,115 @@ def test_the_transcript_hears_everything_and_changes_nothing(kit):
         again = account.release(PLAN.noisy(EdgeMoments(ROWS), share=0.4))
     assert torch.equal(first.value, again.value)
     assert len(outer) == 2
+
+
+# ---- what a reviewer tried
+
+
+def test_an_account_is_not_copied(kit):
+    with spending(kit) as account:
+        for way in (copy, deepcopy, pickle.dumps):
+            with pytest.raises(BoundaryError, match="copied"):
+                way(account)
+
+
+def test_a_forked_process_releases_and_settles_nothing(kit, tmp_path):
+    ledger = FileLedger(tmp_path / "ledger", data_set="circles")
+    with spending(kit, ledger=ledger) as account:
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                account.release(PLAN.noisy(EdgeMoments(ROWS), share=1.0))
+            except BoundaryError:
+                account.__exit__(None, None, None)
+                code = 0
+            os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0
+        assert ledger.entries()[0].outcome is Outcome.RESERVED
+        account.release(PLAN.noisy(EdgeMoments(ROWS), share=1.0))
+    assert ledger.entries()[0].outcome is Outcome.RELEASED
+
+
+def test_threads_cannot_spend_a_share_twice(kit):
+    ready = threading.Barrier(4)
+    found = []
+
+    def spend_all(account):
+        ready.wait()
+        with suppress(PlanMismatchError, BoundaryError):
+            found.append(account.release(PLAN.noisy(EdgeMoments(ROWS), share=1.0)))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(30):
+            found.clear()
+            with spending(kit) as account:
+                threads = [threading.Thread(target=spend_all, args=(account,)) for _ in range(4)]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+            assert len(found) == 1
+    finally:
+        sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("kind", ["memory", "file"])
+def test_nobody_else_withdraws_an_entry(kit, tmp_path, kind):
+    ledger = MemoryLedger("x") if kind == "memory" else FileLedger(tmp_path / "ledger", data_set="x")
+    with spending(kit, ledger=ledger) as account:
+        mine = account._reservation
+        for forged in (Reservation(0, mine.ledger), Reservation(0, mine.ledger, object())):
+            with pytest.raises(LedgerError, match="stays charged"):
+                ledger.settle(forged, Outcome.WITHDRAWN)
+        account.release(PLAN.noisy(EdgeMoments(ROWS), share=1.0))
+    assert ledger.total() == Budget(1.0, 1e-5)
+    dead = ledger.reserve(Request(kind=Kind.RELEASE, mechanism="m", purpose="p", cost=Budget(1.0, 0.0)))
+    again = ledger if kind == "memory" else FileLedger(tmp_path / "ledger")
+    with pytest.raises(LedgerError, match="stays charged"):
+        again.settle(Reservation(dead.number, dead.ledger), Outcome.WITHDRAWN)
+    bare = ledger.reserve(Request(kind=Kind.DECLASSIFICATION, mechanism="m", purpose="p", cost=Budget(math.inf, 0.0)))
+    with pytest.raises(LedgerError, match="stays charged"):
+        ledger.settle(bare, Outcome.WITHDRAWN)
+    assert math.isinf(ledger.total().epsilon)
+
+
+def test_a_plan_without_a_proof_is_refused_before_anything_is_reserved(kit):
+    class Cheap:
+        """Says that everything fits."""
+
+        name, budget, gaussian_distance = "cheap", Budget(1e-6, 0.0), None
+
+        def public_record(self, released):
+            return {}
+
+        def check(self, mechanisms):
+            pass
+
+    ledger = kit.ledger()
+    with pytest.raises(UnprovenBoundError), spending(kit, Cheap(), ledger=ledger):
+        pytest.fail("the block began")
+    assert not ledger.entries()
+
+
+def test_targets_that_were_changed_later_are_refused(kit):
+    mechanism = kit.mechanism()
+    kit.rows.targets.mul_(1)  # the mechanism has a copy of its own
+    assert mechanism.targets is not kit.rows.targets
+    mechanism.targets.mul_(1000)
+    with pytest.raises(InputError, match="targets"):
+        release(kit, mechanism)
+    assert "open" not in kit.events
+
+
+def test_after_a_failed_release_nothing_more_is_released(kit):
+    mechanism = Spy(kit.events, failure=ValueError("977"))
+    with spending(kit, SingleRelease(mechanism)) as account:
+        with pytest.raises(PrivateComputationError):
+            account.release(mechanism)
+        with pytest.raises(BoundaryError):
+            account.release(mechanism)
+    with pytest.raises(BoundaryError, match="receipt"):
+        account.receipt  # noqa: B018

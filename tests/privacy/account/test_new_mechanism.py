@@ -31,6 +31,9 @@ class DegreeSums:
     def noise(self) -> float:
         return 2.0 * gaussian_multiplier(self.budget.epsilon, self.budget.delta)
 
+    def check(self):
+        assert self.noise > 0
+
     def public_record(self) -> Mapping[str, object]:
         return {"standard_deviation": self.noise}
 

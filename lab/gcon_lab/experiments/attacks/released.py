@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from gcon.edges.schemes import propagate
-from gcon.learn.after_release import ensemble_after_release
+from gcon.learn.after_release import after_moments
+from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.pseudo_labels import training_rows
-from gcon.learn.remembered import edge_free
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.neighbour_rows import NeighbourRows
@@ -58,13 +58,13 @@ def _weights(model: ObjectiveModel, nodes: PublicNodes) -> Evidence:
 
 def _statistics(model: MomentsModel, nodes: PublicNodes) -> tuple[Evidence, ...]:
     """The edge-free model is trained again; if that gives other statistics than the released ones, nothing is told."""
-    free, first = edge_free(nodes, _SEED), model.statistics[0]
-    directions = EdgeMoments(free.base.rows)
+    free, first = learn_without_edges(nodes, seed=_SEED), model.statistics[0]
+    directions = EdgeMoments(free.rows)
     statistics: list[Statistic] = [directions, EdgeMoments(counted_rows(free.answers))]
     if model.cached is None:
         statistics.append(directions)
     else:
-        answers = ensemble_after_release(nodes, free).with_moments(believed_moments((first,), free))
+        answers = after_moments(free, believed_moments((first,), free)).answers
         statistics.append(NeighbourRows(spoken_rows(answers, model.settings.homophily)))
     pairs = list(zip(statistics, model.statistics, strict=True))
     same = all(

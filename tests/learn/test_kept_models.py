@@ -1,18 +1,18 @@
-"""What the edge-free models are remembered by: everything that they are trained on, and nothing else."""
+"""What edge-free models are kept by: everything that they are trained on, and nothing else."""
 
 import dataclasses
 
 import torch
 
 from gcon.files.datasets import social_circles_parts
-from gcon.learn import remembered
+from gcon.learn import edge_free
 
 NODES, _ = social_circles_parts(60, num_classes=3, per_class=5, mean_degree=4.0, feature_signal=2.0, seed=3)
 NOBODY = torch.zeros_like(NODES.test_mask)
 
 
 def known(seed=0, **other):
-    return remembered._Known(dataclasses.replace(NODES, **other), seed)
+    return edge_free._Known(dataclasses.replace(NODES, **other), seed)
 
 
 def test_other_nodes_with_the_same_labels_are_others():
@@ -56,9 +56,9 @@ def test_another_seed_or_other_features_are_others():
 
 def test_the_model_never_sees_who_is_tested(monkeypatch):
     seen = []
-    monkeypatch.setattr(remembered, "_remembered", seen.append)
+    monkeypatch.setattr(edge_free, "_kept", seen.append)
     assert bool(NODES.test_mask.any())
-    remembered.edge_free(NODES, 7)
+    edge_free.learn_without_edges(NODES, seed=7)
     (found,) = seen
     assert not bool(found.nodes.test_mask.any())
     assert found.seed == 7

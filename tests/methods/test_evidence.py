@@ -8,8 +8,8 @@ import torch
 
 from gcon.edges.edge_list import public_edges
 from gcon.files.datasets import social_circles_parts
-from gcon.learn.homophily import fitted_homophily, usual_homophily
 from gcon.methods.evidence import LOUDEST, above_chance, messages, scores_with_own_edges, tells
+from gcon.methods.graph_facts import fitted_homophily, usual_homophily
 
 
 def some_answers(num_nodes=40, num_classes=3, seed=0):

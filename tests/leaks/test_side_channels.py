@@ -21,7 +21,8 @@ import torch
 
 from gcon import GCON, NodeClassifier
 from gcon.files.datasets.synthetic import social_circles_parts
-from gcon_lab.methods import METHODS, PrivateMethod
+from gcon.methods.method import PrivateMethod
+from gcon_lab.methods import METHODS
 
 NODES = 90
 FILES = ["--edges", "edges.csv", "--nodes", "nodes.csv"]

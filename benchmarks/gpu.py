@@ -2,7 +2,7 @@
 
     python benchmarks/gpu.py [--nodes 111059956 --entries 3200000000] [--json FILE]
 
-The graph is made on the device (gcon_lab.bench.made), with neighbours all over the place. In one run are measured
+The graph is made on the device (gcon_lab.bench.graphs), with neighbours all over the place. In one run are measured
 
 - the bandwidth of a copy, and of a gather of random rows of the same width: the physical limits;
 - one step of 16 columns, ours and torch's CSR product in float64 (which gets values and 64-bit columns: more than 2^31 entries);
@@ -44,7 +44,7 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
-from gcon_lab.bench.made import made_edges
+from gcon_lab.bench.graphs import made_edges
 from gcon_lab.mechanisms.class_sums import ClassSums
 
 COLUMNS, CLASSES, STEPS, RESTART, LABELLED = 16, 8, 10, 0.2, 0.011

@@ -25,7 +25,7 @@ from gcon.verify.arithmetic import (
     shown,
 )
 from gcon.verify.losses import loss_bounds
-from gcon.verify.moments import _check_distance
+from gcon.verify.moments_steps import _check_distance
 from gcon.verify.reserve import check_reserve
 from gcon.verify.steps import Steps, Verification
 from gcon.verify.theorem import Public, check_theorem

@@ -43,7 +43,7 @@ def attack(
     """
     with Output(as_json=json, quiet=quiet).reporting() as output:
         # The experiments import polars and scikit-learn: only when they are asked for.
-        from gcon_lab.experiments.attacks.one import check_target, run_attacks
+        from gcon_lab.experiments.attacks.single_target import check_target, run_attacks
 
         if pairs < 20 or canaries < 0 or 0 < canaries < 20:
             rule = "must be at least 20, and canaries 0 or at least 20"

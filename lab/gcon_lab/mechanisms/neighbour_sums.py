@@ -101,6 +101,7 @@ class SumsPlan:
 
     def check(self, mechanisms: Sequence[Mechanism[Any]]) -> None:
         """At most so many rounds, all of this plan."""
+        self.__post_init__()  # once more: nothing was changed since
         if len(mechanisms) > self.rounds:
             raise PlanMismatchError(f"This plan pays for {self.rounds} round(s) of sums. Make one for more.")
         for mechanism in mechanisms:

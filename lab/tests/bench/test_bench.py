@@ -11,7 +11,7 @@ from gcon.edges.stored import StoredEdges
 from gcon.errors import InputError
 from gcon_lab.bench import run
 from gcon_lab.bench.contenders import CONTENDERS, features_of, ours
-from gcon_lab.bench.made import MadeRows, load_edges, made_edges, save_edges
+from gcon_lab.bench.graphs import MadeRows, load_edges, made_edges, save_edges
 from gcon_lab.bench.page import growth, read_results, slope, table_text
 from gcon_lab.bench.stores import write_rows
 

@@ -78,8 +78,8 @@ def run(
         try:
             from gcon.cli.serve_inputs import open_owners, read_table
             from gcon.machine import keep_to_one_thread
-            from gcon.serve.held import read_held
             from gcon.serve.logs import Log
+            from gcon.serve.served_release import read_served_release
             from gcon.serve.state import Service
             from gcon.serve.tokens import TokenStore
             from gcon.serve.workers import listening_socket, run_workers
@@ -107,7 +107,7 @@ def run(
         with output.progress.status("read"):
             known = None if nodes is None else read_table(nodes, features)
             table = None if known is None else known.table
-            held, seen = read_held(release, table=table)
+            held, seen = read_served_release(release, table=table)
             owners, log = None, None
             if edges is not None and tokens is not None and known is not None:
                 TokenStore(tokens).close()

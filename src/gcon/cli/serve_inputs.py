@@ -15,7 +15,7 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.gates import OwnerAnswers
 from gcon.serve.access_log import AccessLog
 from gcon.serve.bodies import MOST_ID
-from gcon.serve.held import NodeTable, RowEdges
+from gcon.serve.served_release import NodeTable, RowEdges
 
 PURPOSE = "a service answers node owners; every answer is in its access log"
 

@@ -113,6 +113,7 @@ class GaussianPlan:
 
     def check(self, mechanisms: Sequence[Mechanism[Any]]) -> None:
         """All are releases of this plan, and their shares add to at most 1."""
+        self.__post_init__()  # once more: nothing was changed since
         shares = []
         for mechanism in mechanisms:
             if (

@@ -16,7 +16,7 @@ import distributed
 import torch
 from torch import Tensor
 
-from gcon.edges.cluster.parcel import Parcel, pack, states
+from gcon.edges.cluster.packing import Package, pack, states
 from gcon.edges.cluster.tasks import (
     FAILED,
     NO_CERTIFICATE,
@@ -37,7 +37,7 @@ ATTEMPTS = 5  # at one pass: each loses at least one worker
 BLOCKS_A_WORKER = 4  # workers differ: who is done early takes another
 MOST_ENTRIES = 2**26  # neighbours and nodes of a block: 256 MiB to read
 WAIT_SECONDS = 1.0  # then look whether anybody still wants the result
-Task = Callable[..., "Parcel | Failure"]
+Task = Callable[..., "Package | Failure"]
 
 
 class _UnwantedError(Exception):
@@ -98,7 +98,7 @@ class CoordinatedEdges(Edges):
         yield from self._results(work_on_block, self._blocks, order, shared)
 
     def _results(
-        self, task: Task, pieces: Sequence[tuple[int, int]], order: Parcel, shared: Sequence[Tensor]
+        self, task: Task, pieces: Sequence[tuple[int, int]], order: Package, shared: Sequence[Tensor]
     ) -> Iterator[tuple[tuple[int, int], Any]]:
         """The result of every piece, in order; what the loss of workers took away is computed again."""
         done, attempts = 0, 0
@@ -107,7 +107,7 @@ class CoordinatedEdges(Edges):
                 waiting = self._submit(task, pieces[done:], order, shared)
                 while waiting:
                     answer = self._answer(waiting.pop())
-                    if not isinstance(answer, Parcel):
+                    if not isinstance(answer, Package):
                         raise PrivateComputationError(FAILED)
                     yield pieces[done], answer.unpack()
                     done += 1
@@ -120,7 +120,7 @@ class CoordinatedEdges(Edges):
                     raise
 
     def _submit(
-        self, task: Task, pieces: Sequence[tuple[int, int]], order: Parcel, shared: Sequence[Tensor]
+        self, task: Task, pieces: Sequence[tuple[int, int]], order: Package, shared: Sequence[Tensor]
     ) -> list[Any]:
         """Futures of all pieces, the last first."""
         name = uuid.uuid4().hex  # Dask's own keys are checksums of arguments
@@ -163,7 +163,7 @@ class CoordinatedEdges(Edges):
             return future.result()
 
 
-def coordinate(order: Parcel) -> Parcel | Failure:
+def coordinate(order: Package) -> Package | Failure:
     """Run a computation on all the edges, as a task on one worker.
 
     Args:

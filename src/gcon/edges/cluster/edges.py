@@ -13,7 +13,7 @@ import distributed
 from torch import Tensor
 
 from gcon.edges.cluster.coordinator import check_everywhere, coordinate
-from gcon.edges.cluster.parcel import Parcel, pack_with_randomness, take_over
+from gcon.edges.cluster.packing import Package, pack_with_randomness, take_over
 from gcon.edges.cluster.tasks import NO_CERTIFICATE
 from gcon.edges.source import Edges
 from gcon.errors import BoundaryError, InputError, NoCertificateError, PrivateComputationError
@@ -55,7 +55,7 @@ class ClusterEdges(Edges):
         order, seeded = pack_with_randomness((compute, self.path))
         with connected(self.address, self._security) as client:
             answer = _coordinated(client, order)
-        if isinstance(answer, Parcel):
+        if isinstance(answer, Package):
             result, elsewhere = answer.unpack()
             take_over(seeded, elsewhere)
             return result  # type: ignore[no-any-return]
@@ -139,7 +139,7 @@ def connected(address: str, security: Any) -> Iterator[Any]:
         log.setLevel(level)
 
 
-def _coordinated(client: Any, order: Parcel) -> Any:
+def _coordinated(client: Any, order: Package) -> Any:
     """The answer of the coordinator, started again where its worker was lost."""
     for attempt in range(ATTEMPTS):
         futures: list[Any] = []

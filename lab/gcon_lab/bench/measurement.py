@@ -1,4 +1,4 @@
-"""One measurement in a process of its own: python -m gcon_lab.bench.one ENGINE CONTENDER FOLDER, one line of JSON.
+"""One measurement in a process of its own: python -m gcon_lab.bench.measurement ENGINE CONTENDER FOLDER, one line of JSON.
 
 Peak memory is what the process needs beyond what was resident before the graph was read: libraries do not count. On a GPU it is
 what torch had allocated at most, on a cluster what its largest process needed in all. Times are of ten steps, the best of the
@@ -18,7 +18,7 @@ import torch
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.source import Edges
 from gcon_lab.bench.contenders import CONTENDERS, Walk, features_of, ours
-from gcon_lab.bench.made import load_edges, made_edges
+from gcon_lab.bench.graphs import load_edges, made_edges
 
 
 def main() -> int:

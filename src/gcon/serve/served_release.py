@@ -46,7 +46,7 @@ class NodeTable:
     nodes: PublicNodes | None = None
 
 
-class Held:
+class ServedRelease:
     """One release, ready to answer.
 
     Args:
@@ -113,9 +113,9 @@ def _shares(probabilities: Tensor) -> Shares:
     return found
 
 
-def read_held(
+def read_served_release(
     folder: Path, *, table: NodeTable | None = None, owners: OwnerAnswers[RowEdges] | None = None
-) -> tuple[Held, Signature]:
+) -> tuple[ServedRelease, Signature]:
     """Take in the release that is in a folder now, and what tells it from the next one there."""
     for _ in range(3):  # the folder may be exchanged while it is read
         before = signature(folder)
@@ -126,7 +126,7 @@ def read_held(
             continue
         if signature(folder) == before:
             release = hashlib.sha256(content).hexdigest()[:16]
-            return Held(model, release, table=table, owners=owners), before
+            return ServedRelease(model, release, table=table, owners=owners), before
     raise ReleaseFormatError(f"folder: '{folder}' changes while it is read. Put a new release in its place at once.")
 
 

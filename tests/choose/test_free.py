@@ -18,7 +18,7 @@ from gcon.choose.noise_levels import look_error
 from gcon.errors import InputError
 from gcon.learn.edge_free import learn_without_edges
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.gaussian_release import Portion, release_jointly
+from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.methods.graph_facts import counted_rows
 from gcon.methods.moments import FEATURES_SHARE, HEARD, SECOND_SHARE, Moments
@@ -69,8 +69,8 @@ def test_the_noise_is_what_the_releases_would_add(nodes, facts, epsilon):
     units = torch.nn.functional.normalize(rows, dim=1)
 
     def deviation(statistic, share):
-        release = release_jointly([Portion(statistic, share)], epsilon=epsilon, delta=1e-5, method="test")
-        return release.public_record()["stages"][0][0]["standard_deviation"]
+        release = gaussian_plan(epsilon, 1e-5, method="test").noisy(statistic, share=share)
+        return release.public_record()["standard_deviation"]
 
     assert found.moments == pytest.approx(deviation(EdgeMoments(rows), FEATURES_SHARE + SECOND_SHARE), rel=1e-5)
     assert found.sums == pytest.approx(deviation(NeighbourRows(units), SECOND_SHARE), rel=1e-5)

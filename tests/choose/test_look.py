@@ -9,6 +9,8 @@ from tests.choose.sealed import Sealed
 from tests.opened import open_private
 
 import gcon
+import gcon.privacy.account
+import gcon.privacy.gates
 from gcon.choose import advise, paid_look, take_look
 from gcon.choose.advice_words import in_words
 from gcon.edges.graph import PrivateGraph, private_graph
@@ -70,7 +72,8 @@ def test_advice_reads_no_edge_even_with_a_look(graph, monkeypatch):
     def refused(*_, **__):
         raise AssertionError("a private value was opened")
 
-    monkeypatch.setattr(gcon.privacy.gates, "apply_private", refused)
+    for module in (gcon.privacy.account, gcon.privacy.gates):
+        monkeypatch.setattr(module, "apply_private", refused)
     assert advise(graph.nodes, epsilon=1.0, look=found).look is found
     with pytest.raises(AssertionError, match="opened"):
         look_at(graph)

@@ -20,10 +20,9 @@ from gcon.errors import InputError, PrivateComputationError
 from gcon.files import edge_store
 from gcon.files.edge_store import write_edge_store
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.gaussian_release import GaussianRelease, JointStage, Portion, gaussian_release_plan
-from gcon.mechanisms.statistic import BoundedEdges
+from gcon.mechanisms.gaussian_release import gaussian_plan
+from gcon.privacy.account import spend
 from gcon.privacy.boundary import Private
-from gcon.privacy.gates import release_statistic
 from gcon.privacy.ledger import MemoryLedger, Outcome
 from gcon.privacy.randomness import SystemRandomness
 
@@ -351,16 +350,17 @@ def test_nothing_is_released_from_a_directed_graph(small):
     store, edges = small
     one_way = edges.columns.numpy().copy()
     one_way[int(edges.row_pointers[8]) - 1] = 49
-    mechanism = GaussianRelease(
-        plan=gaussian_release_plan(1.0, 1e-5),
-        stages=(JointStage((Portion(EdgeMoments(torch.ones(50, 1)), 1.0),)),),
-        method="a test",
-    )
+    plan = gaussian_plan(1.0, 1e-5, method="a test")
+    mechanism = plan.noisy(EdgeMoments(torch.ones(50, 1)), share=1.0)
     for columns, outcome in ((one_way, Outcome.WITHHELD), (edges.columns.numpy(), Outcome.RELEASED)):
         ledger = MemoryLedger("friendships")
-        bounded = BoundedEdges(Private(forged(store.path, edges, columns), "edges"))
-        with nullcontext() if outcome is Outcome.RELEASED else pytest.raises(PrivateComputationError) as refused:
-            release_statistic(mechanism, bounded, ledger=ledger, randomness=SystemRandomness(), purpose="a test")
+        private = Private(forged(store.path, edges, columns), "edges")
+        account = spend(private, plan, ledger=ledger, randomness=SystemRandomness(), purpose="a test")
+        with (
+            nullcontext() if outcome is Outcome.RELEASED else pytest.raises(PrivateComputationError) as refused,
+            account,
+        ):
+            account.release(mechanism)
         assert ledger.entries()[-1].outcome is outcome
         assert refused is None or refused.value.__context__ is None
 

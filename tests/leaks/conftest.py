@@ -64,8 +64,9 @@ def run(settings):
     def run(graph, settings=settings, seed=11, **options):
         stages = []
         ledger = MemoryLedger("circles", clock=lambda: datetime(2030, 1, 2, tzinfo=UTC))
-        model = train(
-            graph, settings, ledger=ledger, randomness=SeededRandomness(seed), progress=stages.append, **options
+        noise = SeededRandomness(seed)
+        model = settings.train(
+            graph.nodes, graph.edges, ledger=ledger, randomness=noise, progress=stages.append, **options
         )
         return model, ledger, stages
 

@@ -9,13 +9,15 @@ from dataclasses import fields, replace
 
 import pytest
 import torch
+from tests.opened import open_private
 
 import gcon.mechanisms.newton
 from gcon import GCON, MemoryLedger
 from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, NoCertificateError
 from gcon.learn.encoder import Encoder
-from gcon.mechanisms.aggregates import aggregate_privately
+from gcon.mechanisms.aggregates import Aggregates
+from gcon.methods.objective import Objective
 from gcon.privacy.ledger import Outcome
 from gcon.privacy.randomness import SystemRandomness
 
@@ -102,13 +104,15 @@ def test_no_number_of_the_plan_depends_on_an_edge(neighbours, run, settings, cha
 
 
 def test_the_bounds_do_not_depend_on_an_edge(neighbours):
-    features = neighbours.nodes.features
-    found = []
+    """They are computed from features alone, and reading edges afterwards changes nothing in them."""
+    aggregates = Aggregates(neighbours.nodes.features, Schemes(restart=0.3, steps=(1, 4, math.inf)))
+    assert not any("edges" in entry.name for entry in fields(aggregates) if entry.init)
+    found = [repr(aggregates)]
     for graph in neighbours.pairs:
-        aggregates = aggregate_privately(graph.edges, features, Schemes(restart=0.3, steps=(1, 4, math.inf)))
-        values = {entry.name: getattr(aggregates, entry.name) for entry in fields(aggregates) if entry.name != "value"}
-        found.append((values, repr(aggregates)))
-    assert all(entry == found[0] for entry in found)
+        aggregates.of(open_private(graph.edges))
+        found.append(repr(aggregates))
+    assert len(set(found)) == 1
+    assert "edge_influence=" in found[0]
 
 
 def test_the_default_delta_is_one_of_the_nodes(neighbours, run):
@@ -184,24 +188,23 @@ def test_settings_are_checked_before_anything_is_charged(neighbours, settings):
     ):
         ledger = MemoryLedger()
         with pytest.raises(InputError):
-            train(neighbours.full, replace(settings, **change), ledger=ledger, randomness=SystemRandomness())
+            replace(settings, **change).train(
+                neighbours.full.nodes, neighbours.full.edges, ledger=ledger, randomness=SystemRandomness()
+            )
         assert not ledger.entries()
 
 
 def test_a_setting_that_prediction_would_refuse_is_refused_before_it_is_paid_for(neighbours, settings):
     ledger = MemoryLedger()
     with pytest.raises(InputError, match="inference_restart"):
-        train(
-            neighbours.full,
-            replace(settings, inference_restart=2.0),
-            ledger=ledger,
-            randomness=SystemRandomness(),
+        replace(settings, inference_restart=2.0).train(
+            neighbours.full.nodes, neighbours.full.edges, ledger=ledger, randomness=SystemRandomness()
         )
     assert not ledger.entries()
 
 
 def test_settings_hold_public_numbers_only():
-    assert {entry.name for entry in fields(Settings)} == {
+    assert {entry.name for entry in fields(Objective)} == {
         "epsilon",
         "delta",
         "encoder",

@@ -125,8 +125,8 @@ def observe(
 
 def hold_released(path: Path, watch: "Watch"):
     """Let the gate give what it gave before; gives what writes it down, if this is the first run."""
-    gate = importlib.import_module("gcon.privacy.gates")
-    compute, first = gate.apply_private, not path.exists()
+    gates = [importlib.import_module(f"gcon.privacy.{name}") for name in ("account", "gates")]
+    compute, first = gates[0].apply_private, not path.exists()
     known = [] if first else pickle.loads(path.read_bytes())
     numbers = count()
 
@@ -138,12 +138,16 @@ def hold_released(path: Path, watch: "Watch"):
             known.append(pickle.dumps(value))
         return pickle.loads(known[number])
 
+    def give(function):
+        for gate in gates:
+            gate.apply_private = function
+
     def finish():
-        gate.apply_private = compute
+        give(compute)
         if first:
             path.write_bytes(pickle.dumps(known))
 
-    gate.apply_private = held
+    give(held)
     return finish
 
 

@@ -49,6 +49,5 @@ def folder(parts, tmp_path_factory):
 def both(cluster, parts, folder):
     """The same graph here and on the cluster, bare and private."""
     here, there = public_edges(parts[1], 100), open_cluster(cluster.address, folder, security=cluster.security)
-    return SimpleNamespace(
-        here=here, there=there, private_here=Private(here, "edges"), private_there=Private(there, "edges")
-    )
+    private_there = Private(there, "edges", run=there.run)
+    return SimpleNamespace(here=here, there=there, private_here=Private(here, "edges"), private_there=private_there)

@@ -11,19 +11,13 @@ from gcon.edges.graph import PrivateGraph
 from gcon.edges.schemes import Schemes
 from gcon.errors import BudgetExceededError, NoCertificateError, PrivateComputationError
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.gaussian_release import (
-    GaussianRelease,
-    JointStage,
-    NoisyStatistic,
-    Portion,
-    gaussian_release_plan,
-)
-from gcon.mechanisms.statistic import BoundedEdges
+from gcon.mechanisms.gaussian_release import NoisyStatistic, gaussian_plan
 from gcon.methods.moments import Moments
 from gcon.methods.objective import Objective
+from gcon.privacy.account import Released, spend
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
-from gcon.privacy.gates import declassify, diagnose, release_statistic
+from gcon.privacy.gates import declassify, diagnose
 from gcon.privacy.ledger import MemoryLedger, Outcome
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon_lab.mechanisms.class_sums import ClassSums
@@ -32,25 +26,20 @@ ROWS = torch.randn(100, 4, generator=torch.Generator().manual_seed(5))
 SECRET = "there are 977 edges"
 
 
-def mechanism():
-    def second(released):
-        return (Portion(ClassSums(ROWS, released[0].value[torch.arange(100) % 4].abs(), Schemes(0.3, (2,))), 0.5),)
-
-    return GaussianRelease(
-        plan=gaussian_release_plan(1.0, 1e-5),
-        stages=(JointStage((Portion(EdgeMoments(ROWS), 0.5),)), second),
-        method="a test",
-    )
-
-
 def release(private, *, randomness=None, ledger=None):
-    return release_statistic(
-        mechanism(),
-        BoundedEdges(private),
+    """Two releases, the second of something that is made of the first."""
+    plan = gaussian_plan(1.0, 1e-5, method="a test")
+    with spend(
+        private,
+        plan,
         ledger=ledger or MemoryLedger("friendships"),
         randomness=randomness or SystemRandomness(),
         purpose="a test",
-    )
+    ) as account:
+        first = account.release(plan.noisy(EdgeMoments(ROWS), share=0.5))
+        sums = ClassSums(ROWS, first.value[torch.arange(100) % 4].abs(), Schemes(0.3, (2,)))
+        second = account.release(plan.noisy(sums, share=0.5))
+    return Released((first, second), account.receipt)
 
 
 def test_a_seeded_release_is_the_same_and_the_seed_goes_on(both):
@@ -86,7 +75,7 @@ def test_the_papers_training_is_the_same(both, parts):
 
 def test_our_own_training_is_the_same(both, parts):
     models = [
-        train_moments(parts[0], private, Moments(epsilon=4.0), ledger=MemoryLedger(), randomness=SeededRandomness(1))
+        Moments(epsilon=4.0).train(parts[0], private, ledger=MemoryLedger(), randomness=SeededRandomness(1))
         for private in (both.private_here, both.private_there)
     ]
     tensors = [model.tensors() for model in models]

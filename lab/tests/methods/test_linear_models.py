@@ -1,10 +1,10 @@
 """Class sums, private self-training, and GCON with other mechanisms: what is charged, released and read, and an audit."""
 
+import copy
 import dataclasses
 import itertools
 import math
 from functools import lru_cache
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,10 +18,10 @@ from gcon.errors import AccessRefusedError
 from gcon.files.datasets import social_circles_parts
 from gcon.learn.perceptron import EncoderSettings
 from gcon.mechanisms.gaussian_curve import gaussian_multiplier
-from gcon.mechanisms.gaussian_release import GaussianRelease, gaussian_release_plan
+from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.methods.objective import Objective
 from gcon.nodes import PublicNodes
-from gcon.privacy.account import Released
+from gcon.privacy.account import transcript
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Kind, MemoryLedger
@@ -37,7 +37,6 @@ from gcon_lab.methods import (
     OutputPerturbationMethod,
     SelfTrainingRounds,
     class_sums,
-    linear_models,
     self_training_rounds,
 )
 from gcon_lab.methods.linear_models import discriminant
@@ -68,22 +67,10 @@ def probabilities(fitted, given, access):
 
 
 @pytest.fixture
-def releases(monkeypatch):
-    """Mechanisms that came to the gate and what left; `forced` replaces what leaves."""
-    seen = SimpleNamespace(mechanisms=[], values=[], forced=None)
-    for module in (class_sums, self_training_rounds, linear_models):
-        monkeypatch.setattr(module, "release_statistic", recording(seen, module.release_statistic))
-    return seen
-
-
-def recording(seen, gate):
-    def release(mechanism, bounded, **named):
-        seen.mechanisms.append(mechanism)
-        released = gate(mechanism, bounded, **named) if seen.forced is None else seen.forced
-        seen.values.append(released)
-        return released
-
-    return release
+def releases():
+    """What was released, line by line of the transcript."""
+    with transcript() as lines:
+        yield lines
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -132,11 +119,12 @@ def test_a_public_graph_is_another_one(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_beyond_what_is_released_only_own_edges_are_read(releases, kind):
+def test_beyond_what_is_released_only_own_edges_are_read(releases, monkeypatch, kind):
     """The same released numbers for two graphs: nothing but the answers to those whose edges differ may change."""
     one, two = graph(), graph(WITHOUT_ONE)
     fitted = fitted_on(kind, one)
-    releases.forced = Released(releases.values[0].value, fitted.receipts[0])
+    left = itertools.cycle([line.value for line in releases])
+    monkeypatch.setattr("gcon.privacy.account.apply_private", lambda function, private: next(left))
     again = fitted_on(kind, two)
     assert torch.equal(probabilities(fitted, one, "none"), probabilities(again, two, "none"))
     moved = (probabilities(fitted, one, "own-edges") != probabilities(again, two, "own-edges")).any(dim=1)
@@ -148,14 +136,14 @@ def test_beyond_what_is_released_only_own_edges_are_read(releases, kind):
 @pytest.mark.parametrize("kind", FROM_STATISTICS)
 def test_the_noise_of_all_rounds_is_what_the_budget_asks_for(releases, kind):
     fitted_on(kind, graph())
-    (released,) = releases.values
-    assert len(released.value) == (1 if kind is ClassSumsMethod else ROUNDS)
-    assert math.fsum(each.share for each in released.value) == pytest.approx(1.0, abs=1e-12)
+    released = [line.value for line in releases]
+    assert len(released) == (1 if kind is ClassSumsMethod else ROUNDS)
+    assert math.fsum(each.share for each in released) == pytest.approx(1.0, abs=1e-12)
     multiplier = gaussian_multiplier(2.0, 1e-4)
-    for each in released.value:
+    for each in released:
         expected = each.sensitivity * multiplier / math.sqrt(each.share)
         assert each.standard_deviation == pytest.approx(expected, rel=1e-9)
-    spent = sum((each.sensitivity / each.standard_deviation) ** 2 for each in released.value)
+    spent = sum((each.sensitivity / each.standard_deviation) ** 2 for each in released)
     assert spent <= multiplier**-2
 
 
@@ -163,14 +151,16 @@ def test_the_noise_of_all_rounds_is_what_the_budget_asks_for(releases, kind):
 def test_without_noise_one_edge_moves_the_release_by_no_more_than_the_sensitivity(releases, kind):
     for given in (graph(), graph(WITHOUT_ONE)):
         assert fitted_on(kind, given, epsilon=math.inf).no_promise
-    first, second = (released.value for released in releases.values)
+    lines = [releases[: len(releases) // 2], releases[len(releases) // 2 :]]
+    first, second = ([line.value for line in part] for part in lines)
     if kind in FROM_STATISTICS:  # in later rounds the answers differ too
         change, bound = first[0].value - second[0].value, first[0].sensitivity
         assert [each.standard_deviation for each in first] == [0.0] * len(first)
     else:
+        (first,), (second,) = first, second
         change, bound = first - second, math.inf
     if kind is OutputPerturbationMethod:
-        bound = releases.mechanisms[0].plans[0].sensitivity
+        bound = releases[0].mechanism.plans[0].sensitivity
     assert 0 < float(torch.linalg.vector_norm(change)) <= bound
 
 
@@ -178,25 +168,28 @@ def test_without_noise_one_edge_moves_the_release_by_no_more_than_the_sensitivit
 def test_without_noise_it_is_gcon_without_noise(releases, kind):
     kind(epsilon=math.inf, epochs=40).fit(graph())
     settings = Objective(epsilon=math.inf, encoder=EncoderSettings(epochs=40), device="cpu")
-    model = train(graph(), settings, ledger=MemoryLedger("circles"), randomness=SystemRandomness())
-    assert torch.allclose(releases.values[0].value[0], model.weights, atol=1e-7)
-    assert (kind is OutputPerturbationMethod) == isinstance(releases.mechanisms[0], OutputPerturbation)
+    given = graph()
+    model = settings.train(given.nodes, given.edges, ledger=MemoryLedger("circles"), randomness=SystemRandomness())
+    assert torch.allclose(releases[0].value[0], model.weights, atol=1e-7)
+    assert (kind is OutputPerturbationMethod) == isinstance(releases[0].mechanism, OutputPerturbation)
 
 
-def test_each_round_is_taught_by_what_was_released_before(releases):
-    """The stages again, asked with other numbers and no graph at all."""
+def test_each_round_is_taught_by_what_was_released_before(releases, monkeypatch):
+    """The rounds again, with another first release: the second one is about other answers."""
     fitted_on(SelfTrainingRounds, graph())
-    stage, released = releases.mechanisms[0].stages[0], releases.values[0].value
+    first, second = list(releases)
+    assert [line.mechanism.share for line in (first, second)] == pytest.approx([1 / ROUNDS] * ROUNDS)
     lonely = public_edges(EDGE_INDEX[:, :0], SIZE)
 
-    def next_answers(before):
-        (portion,) = stage(before)
-        assert portion.share == pytest.approx(1 / ROUNDS)
-        return portion.statistic.of(lonely)
+    def second_statistic(value):
+        given = iter([value, second.value])
+        monkeypatch.setattr("gcon.privacy.account.apply_private", lambda function, private: next(given))
+        fitted_on(SelfTrainingRounds, graph())
+        return releases[-1].mechanism.statistic.of(lonely)
 
-    assert torch.equal(next_answers(released[:1]), next_answers(released[:1]))
-    turned = dataclasses.replace(released[0], value=released[0].value.roll(1, dims=1))
-    assert not torch.equal(next_answers(released[:1]), next_answers((turned,)))
+    turned = dataclasses.replace(first.value, value=first.value.value.roll(1, dims=1))
+    assert torch.equal(second_statistic(first.value), second.mechanism.statistic.of(lonely))
+    assert not torch.equal(second_statistic(turned), second.mechanism.statistic.of(lonely))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -247,7 +240,7 @@ def quick(monkeypatch):
 
 @pytest.fixture
 def pair(releases, quick):
-    """The mechanism that a method brings to the gate, and two nodes on which an edge tells most."""
+    """The method, the public nodes, and two graphs that differ in the edge that tells most."""
 
     def prepared(kind):
         few = torch.arange(9)
@@ -259,44 +252,35 @@ def pair(releases, quick):
             validation_mask=few < 0,
             test_mask=few % 3 == 0,
         )
-        kind(epsilon=EPSILON, delta=DELTA, hidden=4, epochs=100).fit(
-            private_graph(nodes, torch.empty(2, 0, dtype=torch.int64), name="few")
-        )
-        (mechanism,) = releases.mechanisms
-        (portion,) = mechanism.stages[0](())
+        method = kind(epsilon=EPSILON, delta=DELTA, hidden=4, epochs=100)
+        method.fit(private_graph(nodes, torch.empty(2, 0, dtype=torch.int64), name="few"))
+        statistic = releases[0].mechanism.statistic
         apart = public_edges(torch.empty(2, 0, dtype=torch.int64), 9)
         told = {}
         for left, right in itertools.combinations(range(9), 2):
             joined = public_edges(torch.tensor([[left], [right]]), 9)
-            change = float(torch.linalg.vector_norm(portion.statistic.of(joined) - portion.statistic.of(apart)))
-            told[change / portion.statistic.sensitivity] = joined
+            change = float(torch.linalg.vector_norm(statistic.of(joined) - statistic.of(apart)))
+            told[change / statistic.sensitivity] = joined
         assert max(told) > 0.95  # the sensitivity is attained
-        return mechanism, told[max(told)], apart
+        return releases[0].mechanism, told[max(told)], apart
 
     return prepared
 
 
-def scores(mechanism, factor, *, joined, apart):
+def scores(kind, mechanism, factor, *, joined, apart):
     """Log-likelihood ratios of all rounds together, with this factor on the noise."""
-    plan = gaussian_release_plan(EPSILON, DELTA)
-    fake = SimpleNamespace(budget=plan.budget, distance=plan.distance / factor)
-    asked = []
-
-    def remembered(stage):
-        def portions(released):
-            asked.append(stage(released))
-            return asked[-1]
-
-        return portions
-
-    audited = GaussianRelease(plan=fake, stages=tuple(map(remembered, mechanism.stages)), method="audit")
+    honest = gaussian_plan(EPSILON, DELTA, method="audit")
+    plan = copy.copy(honest)
+    object.__setattr__(plan, "distance", honest.distance / factor)  # past every check of the plan
+    statistic = mechanism.statistic
+    rounds = 1 if kind is ClassSumsMethod else ROUNDS
 
     def ratio(edges):
-        asked.clear()
         total = 0.0
-        for each, (portion,) in zip(audited.apply(edges, SystemRandomness()), asked, strict=True):
-            base = portion.statistic.of(apart)
-            change = (portion.statistic.of(joined) - base) / each.standard_deviation
+        for _ in range(rounds):  # of one statistic: what later rounds choose from earlier ones is theirs to choose
+            each = plan.noisy(statistic, share=1 / rounds).apply(edges, SystemRandomness())
+            base = statistic.of(apart)
+            change = (statistic.of(joined) - base) / each.standard_deviation
             total += float(((each.value - base) / each.standard_deviation * change).sum() - change.square().sum() / 2)
         return total
 
@@ -311,7 +295,7 @@ def test_audit_of_what_is_brought_to_the_gate_catches_half_the_noise(pair, kind)
 
     def bound(factor):
         return epsilon_lower_bound(
-            *scores(mechanism, factor, joined=joined, apart=apart), DELTA, false_alarm=FALSE_ALARM
+            *scores(kind, mechanism, factor, joined=joined, apart=apart), DELTA, false_alarm=FALSE_ALARM
         )
 
     assert bound(1.0) <= EPSILON

@@ -23,8 +23,8 @@ from gcon.privacy.ledger import MemoryLedger
 from gcon.release.store import save_release
 from gcon.serve.access_log import AccessLog
 from gcon.serve.app import application
-from gcon.serve.served_release import NodeTable, read_served_release
 from gcon.serve.logs import Log
+from gcon.serve.served_release import NodeTable, read_served_release
 from gcon.serve.settings import Limits
 from gcon.serve.state import Service
 from gcon.serve.tokens import TokenStore

@@ -149,7 +149,7 @@ def test_training_from_disk_is_training_from_memory(source, store):
         settings = Objective(epsilon=1, delta=1e-4, encoder=EncoderSettings(hidden=4))
         weights.append(settings.train(graph.nodes, graph.edges, ledger=ledger, randomness=SeededRandomness(5)).weights)
         moments = Moments(epsilon=1, delta=1e-4)
-        found = train_moments(graph.nodes, graph.edges, moments, ledger=ledger, randomness=SeededRandomness(5))
+        found = moments.train(graph.nodes, graph.edges, ledger=ledger, randomness=SeededRandomness(5))
         statistics.append([each.value for each in found.statistics])
     assert torch.equal(*weights)
     assert all(torch.equal(one, other) for one, other in zip(*statistics, strict=True))

@@ -173,7 +173,7 @@ def test_the_old_name_of_the_option_works_for_a_while_and_says_so(run, world, tm
     toml.write_text('mechanism = "paper"\nepsilon = 1.0\nhidden = 4\n')
     for name, old in (("option", ["--epsilon", 1, "--hidden", 4, "--mechanism", "paper"]), ("key", ["--config", toml])):
         assert run("train", *files(world), *books, *old, "--out", tmp_path / name)[0] == 0
-        assert isinstance(load_release(tmp_path / name), ReleasedModel)
+        assert isinstance(load_release(tmp_path / name), ObjectiveModel)
         assert "--mechanism is now called --method" in capfd.readouterr().err
     code, said = run("train", *files(world), *old, "--method", "moments", "--out", tmp_path / "both")
     assert (code, said["exit_code"]) == (2, 2)

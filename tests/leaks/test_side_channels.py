@@ -155,6 +155,11 @@ def watched(server):
 # The comparison: every channel, less the numbers that were released with forced noise.
 
 
+def releases_of(promise: dict) -> list[dict]:
+    """What the plan says of every release."""
+    return promise["plan"].get("releases", [])
+
+
 def visible(name: str, content: bytes | str | None):
     """A file less what forced noise made: of tensors remain names, types and shapes.
 
@@ -173,10 +178,15 @@ def visible(name: str, content: bytes | str | None):
         document = json.loads(content)
         del document["checksum"]
         document["settings"].pop("homophily", None)
-        for entry in document["settings"].get("statistics", []):
+        for entry in (*document["settings"].get("statistics", []), *releases_of(document["receipt"])):
             entry |= {key: round(entry[key], 9) for key in ("sensitivity", "standard_deviation")}
         for entry in document["files"].values():
             del entry["sha256"]
+        return document
+    if file == "privacy.json":
+        document = json.loads(content)
+        for entry in releases_of(document["fields"]):
+            entry |= {key: round(entry[key], 9) for key in ("sensitivity", "standard_deviation")}
         return document
     if name == "moments/README.md":
         return re.sub(rb"(share of edges inside a class: )0\.\d\d\.", rb"\1#", content)

@@ -6,7 +6,7 @@ import torch
 
 from gcon.edges.schemes import Schemes
 from gcon.learn.encoder import Encoder
-from gcon.mechanisms.gaussian_release import gaussian_release_plan
+from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.objective_plan import make_plan
 from gcon.methods.moments import MomentsModel, MomentsSettings
@@ -68,8 +68,7 @@ def receipt(budget, plan, *, seeded=False, **words):
 
 
 def moments(epsilon=1.0, delta=1e-5, *, names=NAMES, **words):
-    plan = gaussian_release_plan(epsilon, delta)
-    record = {"epsilon": plan.budget.epsilon, "delta": plan.budget.delta, "distance": plan.distance, "stages": []}
+    plan = gaussian_plan(epsilon, delta, method="moments")
     table = nodes(names)
     answers = torch.softmax(3 * table.features[:, : len(names)], dim=1).float()
     settings = MomentsSettings(homophily=0.7, class_names=names, training_nodes=table.fingerprint)
@@ -79,7 +78,7 @@ def moments(epsilon=1.0, delta=1e-5, *, names=NAMES, **words):
         encoder=encoder(len(names)),
         settings=settings,
         statistics=(),
-        receipt=receipt(plan.budget, record, **words),
+        receipt=receipt(plan.budget, plan.public_record(()), **words),
     )
 
 

@@ -22,7 +22,6 @@ import torch
 from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList
-from gcon.edges.sums import neighbour_sums
 from gcon.errors import InputError, PlanMismatchError, check_number
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_multiplier
 from gcon.mechanisms.samplers.lattice import lattice_spacing, shortened
@@ -30,6 +29,7 @@ from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, EXACT_LAPLACE, roun
 from gcon.mechanisms.statistic import BoundedEdges
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
+from gcon_lab.mechanisms.plain_sums import neighbour_sums
 
 EdgeSensitivity = Literal["undirected", "directed"]
 RowsOfRound = Callable[[Sequence[Tensor]], Tensor]

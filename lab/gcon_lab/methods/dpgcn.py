@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList
-from gcon.edges.sums import neighbour_sums
 from gcon.mechanisms.statistic import BoundedEdges
 from gcon.methods.method import PrivateMethod, Trained
 from gcon.nodes import PublicNodes
@@ -18,6 +17,7 @@ from gcon.privacy.gates import release_statistic
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.noisy_graph import MOST_PAIRS, RandomFlips, TopPairs
+from gcon_lab.mechanisms.plain_sums import neighbour_sums
 from gcon_lab.methods.gcn import trained_gcn
 from gcon_lab.methods.graph_products import roots_of_degrees
 from gcon_lab.methods.networks import Training

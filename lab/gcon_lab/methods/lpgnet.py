@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from gcon.edges.edge_list import EdgeList
-from gcon.edges.sums import neighbour_sums
 from gcon.learn.unit_rows import rows_with_sum_one
 from gcon.mechanisms.statistic import BoundedEdges
 from gcon.methods.method import PrivateMethod, Trained
@@ -24,6 +23,7 @@ from gcon.privacy.gates import release_statistic
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.neighbour_sums import NoisyNeighbourSums, laplace_sums_plan
+from gcon_lab.mechanisms.plain_sums import neighbour_sums
 from gcon_lab.methods.networks import Perceptron, Training, fit_on_rows, logits_of, seeded
 
 

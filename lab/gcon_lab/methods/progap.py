@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, normalize, selu
 
 from gcon.edges.edge_list import EdgeList
-from gcon.edges.sums import neighbour_sums
 from gcon.mechanisms.statistic import BoundedEdges
 from gcon.methods.method import PrivateMethod, Trained
 from gcon.nodes import PublicNodes
@@ -24,6 +23,7 @@ from gcon.privacy.gates import release_statistic
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.neighbour_sums import EdgeSensitivity, NoisyNeighbourSums, gaussian_sums_plan
+from gcon_lab.mechanisms.plain_sums import neighbour_sums
 from gcon_lab.methods.gap import unit
 from gcon_lab.methods.networks import SparseLinear, Training, fit_network, seeded, sparse_if_worth_it
 

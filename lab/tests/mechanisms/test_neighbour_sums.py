@@ -14,7 +14,6 @@ import scipy.stats
 import torch
 
 from gcon.edges.edge_list import private_edges, public_edges
-from gcon.edges.sums import neighbour_sums
 from gcon.errors import PlanMismatchError, PrivateComputationError
 from gcon.mechanisms.composition import gaussian_total
 from gcon.mechanisms.gaussian_curve import gaussian_epsilon
@@ -29,6 +28,7 @@ from gcon.privacy.ledger_file import FileLedger
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon_lab.audits.lower_bound import epsilon_lower_bound
 from gcon_lab.mechanisms.neighbour_sums import NoisyNeighbourSums, gaussian_sums_plan, laplace_sums_plan
+from gcon_lab.mechanisms.plain_sums import neighbour_sums
 
 LEVEL = 1e-6
 

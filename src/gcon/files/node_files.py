@@ -73,7 +73,7 @@ def read_nodes(
         id_column: whole numbers or strings, each once.
         label_column: numbers or strings; may be empty. A label on a row whose split is empty is never read.
         split_column: train, val, test or empty. Without this column every row with a label is a training node.
-        features_path: an .npz or .npy with one row a node; by default the features are the further columns, or the
+        features_path: an .npz or .npy with one row per node; by default the features are the further columns, or the
             list column `features`.
         num_classes: the classes are 0 to this number, less one; at least 2.
         classes: the class list; by default the labels that occur among the training nodes.

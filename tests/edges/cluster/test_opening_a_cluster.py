@@ -16,7 +16,7 @@ from gcon.edges.cluster import cluster_edges
 from gcon.edges.cluster.coordinator import check_everywhere
 from gcon.edges.cluster.edges import open_cluster
 from gcon.edges.cluster.local import local_cluster
-from gcon.edges.cluster.parcel import pack, pack_with_randomness, states, take_over
+from gcon.edges.cluster.packing import pack, pack_with_randomness, states, take_over
 from gcon.edges.cluster.tasks import FAILED, BlockWork, check_chunks, check_store, store_at
 from gcon.edges.store_format import COLUMNS, HEADER, ChunkChecksums, render_header
 from gcon.edges.stored import StoredEdges
@@ -168,21 +168,21 @@ def test_numbers_of_workers(workers):
 
 def test_parcels_keep_values_and_memory():
     matrix = torch.arange(6.0).reshape(2, 3)
-    parcel = pack({"matrix": matrix, "empty": torch.empty(0, 2), "view": matrix.T, "none": None})
-    found = parcel.unpack()
+    package = pack({"matrix": matrix, "empty": torch.empty(0, 2), "view": matrix.T, "none": None})
+    found = package.unpack()
     assert torch.equal(found["matrix"], matrix)
     assert torch.equal(found["view"], matrix.T)
     assert found["empty"].shape == (0, 2)
     assert found["matrix"].data_ptr() == matrix.data_ptr()  # no copy was made
-    assert repr(parcel) == str([parcel])[1:-1] == "<parcel>"
-    assert sys.getsizeof(parcel) > 48
+    assert repr(package) == str([package])[1:-1] == "<package>"
+    assert sys.getsizeof(package) > 48
 
 
 def test_randomness_moves_and_comes_back():
     here, alone = SeededRandomness(3), SeededRandomness(3)
-    parcel, found = pack_with_randomness((lambda: here.take(3), here))
+    package, found = pack_with_randomness((lambda: here.take(3), here))
     assert found == [here]
-    (take, moved), sources = parcel.unpack()
+    (take, moved), sources = package.unpack()
     assert sources == [moved]
     assert take() == alone.take(3)
     take_over(found, states(sources))

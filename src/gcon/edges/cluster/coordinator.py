@@ -1,4 +1,4 @@
-"""The one worker that computes with all the edges: it hands out blocks, puts the results together, and draws the noise.
+"""The worker that computes with all the edges: it hands out blocks, puts the results together, and draws the noise.
 
 It runs on a worker, not at the client, so that nothing but the finished result of a computation leaves the cluster.
 """
@@ -16,7 +16,7 @@ import distributed
 import torch
 from torch import Tensor
 
-from gcon.edges.cluster.parcel import Parcel, pack, states
+from gcon.edges.cluster.packing import Package, pack, states
 from gcon.edges.cluster.tasks import (
     FAILED,
     NO_CERTIFICATE,
@@ -34,14 +34,14 @@ from gcon.errors import BoundaryError, NoCertificateError, PrivateComputationErr
 
 T = TypeVar("T")
 ATTEMPTS = 5  # at one pass: each loses at least one worker
-BLOCKS_A_WORKER = 4  # workers differ: who is done early takes another
+BLOCKS_PER_WORKER = 4  # workers differ: one that is done early takes another
 MOST_ENTRIES = 2**26  # neighbours and nodes of a block: 256 MiB to read
-WAIT_SECONDS = 1.0  # then look whether anybody still wants the result
-Task = Callable[..., "Parcel | Failure"]
+WAIT_SECONDS = 1.0  # then look whether the result is still wanted
+Task = Callable[..., "Package | Failure"]
 
 
 class _UnwantedError(Exception):
-    """Nobody waits for the result any more."""
+    """The result is not wanted any more."""
 
 
 @final
@@ -67,7 +67,7 @@ class CoordinatedEdges(Edges):
         self.num_nodes = store.edges.num_nodes
         # A node counts like a neighbour: rows of results take memory too.
         weights = store.edges.row_pointers + torch.arange(self.num_nodes + 1)
-        hands = BLOCKS_A_WORKER * max(1, len(client.nthreads()))
+        hands = BLOCKS_PER_WORKER * max(1, len(client.nthreads()))
         most = min(max(-(-int(weights[-1]) // hands), 1), MOST_ENTRIES)
         self._blocks = [(nodes.start, nodes.stop) for nodes in block_slices(weights, most)]
         self._sent: list[tuple[weakref.ref[Tensor], int, Any]] = []
@@ -90,7 +90,7 @@ class CoordinatedEdges(Edges):
         order = pack(BlockWork(self._path, self._identity, work))
         if not self._checked:  # like the first pass of stored edges
             chunks = len(self._header.columns)
-            size = max(1, -(-chunks // (BLOCKS_A_WORKER * max(1, len(self._client.nthreads())))))
+            size = max(1, -(-chunks // (BLOCKS_PER_WORKER * max(1, len(self._client.nthreads())))))
             pieces = [(first, min(first + size, chunks)) for first in range(0, chunks, size)]
             if sum(balance for _, balance in self._results(check_chunks, pieces, order, ())) % 2**64:
                 raise PrivateComputationError(FAILED)  # an edge that does not stand in the rows of both its ends
@@ -98,7 +98,7 @@ class CoordinatedEdges(Edges):
         yield from self._results(work_on_block, self._blocks, order, shared)
 
     def _results(
-        self, task: Task, pieces: Sequence[tuple[int, int]], order: Parcel, shared: Sequence[Tensor]
+        self, task: Task, pieces: Sequence[tuple[int, int]], order: Package, shared: Sequence[Tensor]
     ) -> Iterator[tuple[tuple[int, int], Any]]:
         """The result of every piece, in order; what the loss of workers took away is computed again."""
         done, attempts = 0, 0
@@ -107,7 +107,7 @@ class CoordinatedEdges(Edges):
                 waiting = self._submit(task, pieces[done:], order, shared)
                 while waiting:
                     answer = self._answer(waiting.pop())
-                    if not isinstance(answer, Parcel):
+                    if not isinstance(answer, Package):
                         raise PrivateComputationError(FAILED)
                     yield pieces[done], answer.unpack()
                     done += 1
@@ -120,7 +120,7 @@ class CoordinatedEdges(Edges):
                     raise
 
     def _submit(
-        self, task: Task, pieces: Sequence[tuple[int, int]], order: Parcel, shared: Sequence[Tensor]
+        self, task: Task, pieces: Sequence[tuple[int, int]], order: Package, shared: Sequence[Tensor]
     ) -> list[Any]:
         """Futures of all pieces, the last first."""
         name = uuid.uuid4().hex  # Dask's own keys are checksums of arguments
@@ -136,7 +136,7 @@ class CoordinatedEdges(Edges):
         )[::-1]
 
     def _scattered(self, shared: Sequence[Tensor]) -> list[Any]:
-        """Shared matrices, a copy on every worker. What the pass before sent, and nobody changed since, is there already."""
+        """Shared matrices, a copy on every worker. What the pass before sent, and was not changed since, is there already."""
         known, self._sent = self._sent, []
         for matrix in shared:
             future = next(
@@ -163,7 +163,7 @@ class CoordinatedEdges(Edges):
             return future.result()
 
 
-def coordinate(order: Parcel) -> Parcel | Failure:
+def coordinate(order: Package) -> Package | Failure:
     """Run a computation on all the edges, as a task on one worker.
 
     Args:
@@ -189,7 +189,7 @@ def coordinate(order: Parcel) -> Parcel | Failure:
 
 
 def _is_wanted(worker: Any, key: Any) -> bool:
-    """Whether the task with this key still runs for somebody: a client that was interrupted or lost wants nothing."""
+    """Whether the task with this key is still wanted: a client that was interrupted or lost wants nothing."""
     task = worker.state.tasks.get(key)
     return task is not None and task.state in ("executing", "long-running", "resumed")
 

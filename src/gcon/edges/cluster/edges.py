@@ -13,7 +13,7 @@ import distributed
 from torch import Tensor
 
 from gcon.edges.cluster.coordinator import check_everywhere, coordinate
-from gcon.edges.cluster.parcel import Parcel, pack_with_randomness, take_over
+from gcon.edges.cluster.packing import Package, pack_with_randomness, take_over
 from gcon.edges.cluster.tasks import NO_CERTIFICATE
 from gcon.edges.source import Edges
 from gcon.errors import BoundaryError, InputError, NoCertificateError, PrivateComputationError
@@ -29,7 +29,7 @@ class ClusterEdges(Edges):
     """A simple undirected graph in an edge store that all workers of a Dask cluster can read.
 
     Computations go to the edges: `run` sends one to a worker, which has the others work on blocks, and sends its result back. If
-    the worker that coordinates is lost, another one starts over; the noise of the lost run was never seen by anybody.
+    the worker that coordinates is lost, another one starts over; the noise of the lost run was never seen.
 
     Args:
         address: of the scheduler.
@@ -57,7 +57,7 @@ class ClusterEdges(Edges):
         order, seeded = pack_with_randomness((compute, self.path))
         with connected(self.address, self._security) as client:
             answer = _coordinated(client, order)
-        if isinstance(answer, Parcel):
+        if isinstance(answer, Package):
             result, elsewhere = answer.unpack()
             take_over(seeded, elsewhere)
             return result  # type: ignore[no-any-return]
@@ -141,7 +141,7 @@ def connected(address: str, security: Any) -> Iterator[Any]:
         log.setLevel(level)
 
 
-def _coordinated(client: Any, order: Parcel) -> Any:
+def _coordinated(client: Any, order: Package) -> Any:
     """The answer of the coordinator, started again where its worker was lost."""
     for attempt in range(ATTEMPTS):
         futures: list[Any] = []

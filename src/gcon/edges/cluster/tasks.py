@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcon.edges.cluster.parcel import Parcel, pack
+from gcon.edges.cluster.packing import Package, pack
 from gcon.edges.first_pass import SimpleGraphCheck
 from gcon.edges.source import PART_NODES, RowBlock
 from gcon.edges.store_format import COLUMNS, HEADER, file_checksum, new_checksum
@@ -42,7 +42,7 @@ class Store(NamedTuple):
 
 
 def store_at(path: Path) -> Store:
-    """The store in a folder: opened once a process, and again if it was replaced."""
+    """The store in a folder: opened once per process, and again if it was replaced."""
     try:
         found = (path / HEADER).stat()
     except OSError:
@@ -78,7 +78,7 @@ class BlockWork(NamedTuple):
     work: Callable[[RowBlock, Sequence[Tensor]], Any]
 
 
-def work_on_block(rows: Parcel, *, order: Parcel, shared: Sequence[Parcel]) -> Parcel | Failure:
+def work_on_block(rows: Package, *, order: Package, shared: Sequence[Package]) -> Package | Failure:
     """Read the neighbours of some nodes, and work on them.
 
     Args:
@@ -114,7 +114,7 @@ def filled(
     return rows
 
 
-def check_chunks(chunks: Parcel, *, order: Parcel, shared: Sequence[Parcel] = ()) -> Parcel | Failure:
+def check_chunks(chunks: Package, *, order: Package, shared: Sequence[Package] = ()) -> Package | Failure:
     """Compare some chunks of the columns with their checksums, and look whether their rows rise and have no loops.
 
     Returns:

@@ -19,7 +19,7 @@ from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 
 
 @final
-class Parcel:
+class Package:
     """A packed value. Its matrices are views of the memory that they came from, and travel as they are, without a copy.
 
     Privacy:
@@ -36,32 +36,32 @@ class Parcel:
         return pickle.loads(self._head, buffers=self._buffers)
 
     def __repr__(self) -> str:
-        return "<parcel>"
+        return "<package>"
 
     def __sizeof__(self) -> int:
         return len(self._head) + sum(buffer.nbytes for buffer in self._buffers)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Matrices are kept apart, so that Dask sends them out of band."""
-        return (Parcel, (self._head, self._buffers))
+        return (Package, (self._head, self._buffers))
 
     def __dask_tokenize__(self) -> str:
         """Dask names things after a checksum of what they are; this one is private."""
         return uuid.uuid4().hex
 
 
-def pack(value: object) -> Parcel:
+def pack(value: object) -> Package:
     """Anything that can be pickled, functions of no module too."""
     return _pack(value, [])
 
 
-def pack_with_randomness(value: object) -> tuple[Parcel, list[SeededRandomness]]:
-    """A parcel of (value, seeded sources of randomness in it), and these sources as they are here.
+def pack_with_randomness(value: object) -> tuple[Package, list[SeededRandomness]]:
+    """A package of (value, seeded sources of randomness in it), and these sources as they are here.
 
-    Whoever draws from the sources elsewhere sends their state back (`take_over`): no byte is drawn twice.
+    The process that draws from them elsewhere sends their state back (`take_over`): no byte is drawn twice.
     """
     found: list[SeededRandomness] = []
-    # The list is filled while the value before it is packed; in the parcel its members are those of the value.
+    # The list is filled while the value before it is packed; in the package its members are those of the value.
     return _pack((value, found), found), found
 
 
@@ -76,14 +76,14 @@ def take_over(sources: Sequence[SeededRandomness], elsewhere: Sequence[np.random
         source._generator = generator
 
 
-def _pack(value: object, found: list[SeededRandomness]) -> Parcel:
+def _pack(value: object, found: list[SeededRandomness]) -> Package:
     file, buffers = io.BytesIO(), []
 
     def keep(buffer: pickle.PickleBuffer) -> None:
         buffers.append(np.frombuffer(buffer.raw(), dtype=np.uint8))
 
     _Pickler(file, found, keep).dump(value)
-    return Parcel(file.getvalue(), buffers)
+    return Package(file.getvalue(), buffers)
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]

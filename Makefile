@@ -11,7 +11,7 @@ SERVICE_STAMP := $(VENV)/.installed-service
 GPU_PYTHON ?= python3
 MINUTES ?= 10
 
-.PHONY: setup demo test test-browser test-triton test-service test-gpu lint types imports unit format experiments benchmarks docs audit-deps fuzz clean
+.PHONY: setup demo test test-all test-browser test-triton test-service test-gpu lint types imports unit unit-all format experiments benchmarks docs audit-deps fuzz clean
 
 setup: $(STAMP)
 
@@ -27,7 +27,10 @@ $(STAMP): pyproject.toml constraints.txt
 demo: setup
 	$(BIN)/gcon demo
 
+# What you wait for: at most five minutes on two cores. What takes longer is marked `slow`.
 test: lint types imports unit
+
+test-all: lint types imports unit-all
 
 lint: setup
 	$(BIN)/ruff check .
@@ -39,15 +42,20 @@ types: setup
 imports: setup
 	$(BIN)/lint-imports
 
+# One thread per worker: two workers of two threads each would fight over two cores.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --durations=10
+
 unit: setup
-	# One thread a worker: two workers of two threads each would fight over two cores.
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	$(PYTEST) -n 2 --dist worksteal -m "not slow"
+
+unit-all: setup
+	$(PYTEST) -n 2 --dist worksteal
 
 # The report in the system's Chromium. What drives it is installed on demand, so `make test` does without.
 test-browser: $(BROWSER_STAMP)
 	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || \
 		{ echo "make test-browser needs Chromium on the PATH. On Debian: apt-get install chromium" >&2; exit 1; }
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests_browser -n 2
+	$(PYTEST) tests_browser -n 2
 
 $(BROWSER_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[browser]"
@@ -55,7 +63,7 @@ $(BROWSER_STAMP): $(STAMP)
 
 # The GPU's kernels without a GPU: Triton interprets them. It is large, so `make test` does without.
 test-triton: $(TRITON_STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests_triton -n 2
+	$(PYTEST) tests_triton -n 2
 
 $(TRITON_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[triton]"
@@ -63,7 +71,7 @@ $(TRITON_STAMP): $(STAMP)
 
 # Ten thousand requests made up from the service's own schema, by schemathesis.
 test-service: $(SERVICE_STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests_service
+	$(PYTEST) tests_service
 
 $(SERVICE_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[schema]"

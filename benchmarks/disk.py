@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/disk.py [--gib 8 --nodes 1000000 --limit-gib 2] [--scratch FOLDER]
 
 1. Writes nodes, features and an edge store of so many GiB (a made-up graph; neighbours at fixed random distances).
-2. `gcon train --mechanism paper` on it, in a process of its own: its peak resident memory, libraries included, is measured.
+2. `gcon train --method paper` on it, in a process of its own: its peak resident memory, libraries included, is measured.
 3. The same training with all edges in memory, in another process.
 
 Exits with 1 if the first needs more memory than allowed, or if a weight of the two models differs in any bit. Both use one seed,
@@ -75,7 +75,7 @@ def from_disk(folder: Path) -> dict[str, float]:
     start = time.perf_counter()
     subprocess.run(
         [
-            *(sys.executable, "-m", "gcon.cli.app", "train", "--mechanism", "paper", "--expand", "labelled"),
+            *(sys.executable, "-m", "gcon.cli.app", "train", "--method", "paper", "--expand", "labelled"),
             *(
                 "--nodes",
                 folder / "nodes.parquet",
@@ -97,21 +97,21 @@ def from_disk(folder: Path) -> dict[str, float]:
 
 def from_memory(folder: Path) -> dict[str, float]:
     """The same with all edges in memory; compares the weights."""
-    from gcon.cli.source import load_source
+    from gcon.cli.loading import load_graph
+    from gcon.cli.source import GraphSource
     from gcon.learn.perceptron import EncoderSettings
-    from gcon.methods.objective import Settings, train
-    from gcon.methods.objective_model import ReleasedModel
+    from gcon.methods.objective import Objective, ObjectiveModel
     from gcon.privacy.ledger import MemoryLedger
     from gcon.privacy.randomness import SeededRandomness
     from gcon.release.store import load_release
 
     start = time.perf_counter()
-    where = {"edges": folder / "edges.csr", "nodes": folder / "nodes.parquet", "features": folder / "features.npy"}
-    graph = load_source(None, **where).graph  # type: ignore[arg-type]
-    settings = Settings(epsilon=1, encoder=EncoderSettings(), expand="labelled", device="cpu")
-    here = train(graph, settings, ledger=MemoryLedger(), randomness=SeededRandomness(SEED))
+    where = GraphSource(edges=folder / "edges.csr", nodes=folder / "nodes.parquet", features=folder / "features.npy")
+    graph = load_graph(where)
+    settings = Objective(epsilon=1, encoder=EncoderSettings(), expand="labelled", device="cpu")
+    here = settings.train(graph.nodes, graph.edges, ledger=MemoryLedger(), randomness=SeededRandomness(SEED))
     there = load_release(folder / "model")
-    assert isinstance(there, ReleasedModel)
+    assert isinstance(there, ObjectiveModel)
     same = torch.equal(here.weights, there.weights) and bool(here.weights.abs().sum() > 0)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     return {"seconds": time.perf_counter() - start, "peak_gib": peak, "same": float(same)}

@@ -2,7 +2,7 @@
 
     python benchmarks/gpu.py [--nodes 111059956 --entries 3200000000] [--json FILE]
 
-The graph is made on the device (gcon_lab.bench.made), with neighbours all over the place. In one run are measured
+The graph is made on the device (gcon_lab.bench.graphs), with neighbours all over the place. In one run are measured
 
 - the bandwidth of a copy, and of a gather of random rows of the same width: the physical limits;
 - one step of 16 columns, ours and torch's CSR product in float64 (which gets values and 64-bit columns: more than 2^31 entries);
@@ -34,18 +34,17 @@ from gcon.edges.fixed_point import Walk
 from gcon.edges.kernels import multiply_triton
 from gcon.edges.schemes import Schemes
 from gcon.edges.source import RowBlock
-from gcon.mechanisms.aggregates import aggregate_privately
-from gcon.mechanisms.gaussian_release import Portion, release_jointly
+from gcon.mechanisms.aggregates import Aggregates
+from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.objective_plan import make_plan
-from gcon.mechanisms.statistic import BoundedEdges
+from gcon.privacy.account import release_once, spend
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
-from gcon.privacy.gates import release_statistic
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
-from gcon_lab.bench.made import made_edges
+from gcon_lab.bench.graphs import made_edges
 from gcon_lab.mechanisms.class_sums import ClassSums
 
 COLUMNS, CLASSES, STEPS, RESTART, LABELLED = 16, 8, 10, 0.2, 0.011
@@ -156,30 +155,32 @@ def everything(edges: EdgeList, device: torch.device) -> dict[str, float]:
 
     start = time.perf_counter()
     sums = ClassSums(unit_features(num_nodes, device), targets, schemes, device=str(device))
-    release = release_jointly([Portion(sums, 1.0)], epsilon=1.0, delta=1e-9, method="benchmark")
+    spending = gaussian_plan(1.0, 1e-9, method="benchmark")
     times["public part of the class sums, s"] = time.perf_counter() - start
     start = time.perf_counter()
-    release_statistic(release, BoundedEdges(private), ledger=ledger, randomness=randomness, purpose="benchmark")
+    with spend(private, spending, ledger=ledger, randomness=randomness, purpose="benchmark") as account:
+        account.release(spending.noisy(sums, share=1.0))
     times["ten steps, class sums, noise, s"] = time.perf_counter() - start
-    del sums, release
+    del sums, account
 
     start = time.perf_counter()
     features = unit_features(num_nodes, device)
-    bounded = aggregate_privately(private, features, schemes, device=str(device), rows=labelled)
+    aggregates = Aggregates(features, schemes, device=str(device), rows=labelled)
     plan = make_plan(
         Budget(1.0, 1e-9),
         loss=loss_by_name("soft-margin", CLASSES),
         num_features=COLUMNS,
         num_labelled=len(labels),
-        edge_influence=bounded.edge_influence,
+        edge_influence=aggregates.edge_influence,
         ridge=1.0,
         noise_share=0.9,
         margin=None,
     )
-    mechanism = ObjectivePerturbation(plans=(plan,), mask=torch.ones(len(labels), dtype=torch.bool), targets=hot)
+    every = torch.ones(len(labels), dtype=torch.bool)
+    mechanism = ObjectivePerturbation(aggregates=aggregates, plans=(plan,), mask=every, targets=hot)
     times["public part of the solve, s"] = time.perf_counter() - start
     start = time.perf_counter()
-    release_statistic(mechanism, bounded, ledger=ledger, randomness=randomness, purpose="benchmark")
+    release_once(mechanism, private, ledger=ledger, randomness=randomness, purpose="benchmark")
     times["ten steps again, perturb, solve, s"] = time.perf_counter() - start
     times["peak GiB"] = torch.cuda.max_memory_allocated() / GIB
     return times

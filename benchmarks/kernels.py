@@ -23,7 +23,7 @@ from gcon.edges.edge_list import EdgeList
 from gcon.edges.fixed_point import Walk
 from gcon.edges.kernels import multiply_numba, multiply_torch
 from gcon_lab.bench.contenders import COLUMNS, RESTART
-from gcon_lab.bench.made import made_edges
+from gcon_lab.bench.graphs import made_edges
 
 
 def contenders(edges: EdgeList) -> dict[str, Callable[[], object]]:

@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 
 from gcon.files.datasets import social_circles
-from gcon.learn.remembered import edge_free
-from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.learn.edge_free import learn_without_edges
+from gcon.methods.moments import Moments
 from gcon.nodes import PublicNodes
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
@@ -69,12 +69,11 @@ def one(given: argparse.Namespace) -> dict[str, float]:
         print(f"  {time.perf_counter() - start:6.1f} s  {peak():5.2f} GiB  {stage}", file=sys.stderr, flush=True)
 
     told("edge-free model")
-    free = edge_free(nodes, 0)
+    free = learn_without_edges(nodes, seed=0)
     middle = time.perf_counter()
-    model = train_moments(
+    model = Moments(epsilon=given.epsilon).train(
         nodes,
         graph.edges,
-        MomentsTraining(epsilon=given.epsilon),
         ledger=MemoryLedger(graph.name),
         randomness=SystemRandomness(),
         progress=told,

@@ -25,7 +25,7 @@ import torch
 from gcon.edges.schemes import Schemes, propagate
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.pseudo_labels import Expansion, TrainingRows, training_rows
-from gcon.mechanisms.aggregates import aggregate_privately
+from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.objective_plan import make_plan
 from gcon.mechanisms.perturbed_objective import PerturbedObjectives
@@ -85,7 +85,7 @@ class OneByOne:
 
     def _objective(self, setting: Setting, rows: TrainingRows) -> PerturbedObjectives:
         """The objective, still without aggregates. A batch of the engine draws the noise of its problems one by one."""
-        bounded = aggregate_privately(self._opened.graph.edges, self._encoded, setting.schemes, bound="paper")
+        bounded = Aggregates(self._encoded, setting.schemes, bound="paper")
         name = f"{self._unit.name}|{setting.expansion}|{setting.schemes}"
         randomness = SeededRandomness(seed_of(name))
         for epsilon, loss, ridge in self._unit.grid.objectives(self._unit.grid.budgets):

@@ -27,10 +27,10 @@ from torch import Tensor
 
 from gcon.edges.graph import PrivateGraph, private_graph
 from gcon.files.datasets.synthetic import social_circles_parts
+from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.perceptron import train_encoder
-from gcon.learn.remembered import edge_free
-from gcon.methods.moments import MomentsTraining, train_moments
-from gcon.methods.objective import Settings, train
+from gcon.methods.moments import Moments
+from gcon.methods.objective import Objective
 from gcon.methods.own_edges import predict_for_one_owner, predict_from_own_edges
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
@@ -71,19 +71,20 @@ def graphs(num_nodes: int, degree: float) -> dict[str, Given]:
 
 def works(first: PrivateGraph) -> dict[str, Work]:
     """What is timed; everything that reads no edge is done once, here."""
-    settings = Settings(epsilon=1.0, device="cpu")
+    settings = Objective(epsilon=1.0, device="cpu")
     encoder = train_encoder(first.nodes, settings.encoder)
-    edge_free(first.nodes, 0)
+    learn_without_edges(first.nodes, seed=0)
     noise = SystemRandomness()
 
     def by_moments(given: Given) -> object:
-        training, graph = MomentsTraining(epsilon=1.0), given.graph
-        return train_moments(graph.nodes, graph.edges, training, ledger=MemoryLedger(), randomness=noise)
+        training, graph = Moments(epsilon=1.0), given.graph
+        return training.train(graph.nodes, graph.edges, ledger=MemoryLedger(), randomness=noise)
 
     def by_paper(given: Given) -> object:
-        return train(given.graph, settings, ledger=MemoryLedger(), randomness=noise, encoder=encoder)
+        graph = given.graph
+        return settings.train(graph.nodes, graph.edges, ledger=MemoryLedger(), randomness=noise, encoder=encoder)
 
-    model = train(first, settings, ledger=MemoryLedger(), randomness=noise, encoder=encoder)
+    model = settings.train(first.nodes, first.edges, ledger=MemoryLedger(), randomness=noise, encoder=encoder)
 
     def answers(given: Given) -> object:
         return predict_from_own_edges(model, given.graph.nodes.features, given.graph.edges, ledger=MemoryLedger())

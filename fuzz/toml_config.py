@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from random import Random
 
-import typer
-
 from fuzz.contract import check, written
 from fuzz.mutate import change_bytes
-from gcon.cli.app import app
+from gcon.cli.verbs import command
 
 VERBS = ("plan", "train", "predict", "demo")
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS = {name: command(name) for name in VERBS}
 KEYS = (
     *(
         "epsilon",
@@ -33,6 +31,7 @@ KEYS = (
         "noise-share",
         "noise_share",
         "mechanism",
+        "method",
         "access",
         "a.b",
         '""',

@@ -14,7 +14,7 @@ from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.objective_plan import make_plan
 from gcon.pages import measured
 from gcon.pages.build import site_pages
-from gcon.pages.facts import dial_of
+from gcon.pages.dial import dial_of
 from gcon.pages.frame import PAGES, part
 from gcon.pages.write import write_site
 from gcon.privacy.attacker import best_advantage, best_true_positive_rate

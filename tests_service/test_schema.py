@@ -11,6 +11,7 @@ from schemathesis.checks import CHECKS, load_all_checks
 from tests_service.conftest import SENT
 
 load_all_checks()
+pytestmark = pytest.mark.timeout(1800)  # ten thousand cases
 # Of each kind for each operation with a body: ten thousand in all. The others have nothing to vary.
 CASES = int(os.environ.get("GCON_SCHEMA_CASES", "2500"))
 CHECKED = [

@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from gcon.files import datasets
     from gcon.files.inputs import public_graph
     from gcon.methods.gcon_classifier import GCON
-    from gcon.methods.moments_model import MomentsModel
+    from gcon.methods.moments import Moments, MomentsModel
     from gcon.methods.node_classifier import NodeClassifier
-    from gcon.methods.objective import Settings, train
-    from gcon.methods.objective_model import ReleasedModel
+    from gcon.methods.objective import Objective, ObjectiveModel
     from gcon.methods.predictions import Predictions
     from gcon.nodes import PublicNodes
     from gcon.privacy.budget import Budget
@@ -32,20 +31,20 @@ _HOMES = {
     "FileLedger": "gcon.privacy.ledger_file",
     "GconError": "gcon.errors",
     "MemoryLedger": "gcon.privacy.ledger",
-    "MomentsModel": "gcon.methods.moments_model",
+    "MomentsModel": "gcon.methods.moments",
+    "Moments": "gcon.methods.moments",
     "NodeClassifier": "gcon.methods.node_classifier",
+    "Objective": "gcon.methods.objective",
+    "ObjectiveModel": "gcon.methods.objective",
     "Predictions": "gcon.methods.predictions",
     "PrivateGraph": "gcon.edges.graph",
     "PublicGraph": "gcon.edges.graph",
     "PublicNodes": "gcon.nodes",
-    "ReleasedModel": "gcon.methods.objective_model",
-    "Settings": "gcon.methods.objective",
     "datasets": "gcon.files",
     "load_release": "gcon.release.read",
     "private_graph": "gcon.edges.graph",
     "public_graph": "gcon.files.inputs",
     "save_release": "gcon.release.store",
-    "train": "gcon.methods.objective",
 }
 
 __all__ = [
@@ -54,21 +53,21 @@ __all__ = [
     "FileLedger",
     "GconError",
     "MemoryLedger",
+    "Moments",
     "MomentsModel",
     "NodeClassifier",
+    "Objective",
+    "ObjectiveModel",
     "Predictions",
     "PrivateGraph",
     "PublicGraph",
     "PublicNodes",
-    "ReleasedModel",
-    "Settings",
     "__version__",
     "datasets",
     "load_release",
     "private_graph",
     "public_graph",
     "save_release",
-    "train",
 ]
 
 

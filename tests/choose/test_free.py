@@ -16,15 +16,14 @@ from gcon.choose.advice import USES
 from gcon.choose.advice_words import in_words
 from gcon.choose.noise_levels import look_error
 from gcon.errors import InputError
-from gcon.learn.remembered import edge_free
+from gcon.learn.edge_free import learn_without_edges
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import Portion, release_jointly
 from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.methods.graph_facts import counted_rows
-from gcon.methods.moments_stages import FEATURES_SHARE, HEARD, SECOND_SHARE
+from gcon.methods.moments import FEATURES_SHARE, HEARD, SECOND_SHARE, Moments
 from gcon.nodes import PublicNodes
 from gcon_lab.experiments.advice import Grid, measure, write
-from gcon_lab.methods.moments import Moments
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +45,7 @@ def test_there_is_no_argument_that_could_hold_an_edge(function):
 
 
 def test_facts_are_those_of_the_public_nodes(nodes, facts):
-    answers = edge_free(nodes, 0).answers
+    answers = learn_without_edges(nodes, seed=0).answers
     checked = nodes.validation_mask
     assert facts.labels_a_class == (20, 20, 20, 20)
     assert (facts.num_nodes, facts.num_classes, facts.num_features) == (400, 4, 32)
@@ -66,7 +65,7 @@ def test_test_labels_change_nothing(nodes, facts):
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
 def test_the_noise_is_what_the_releases_would_add(nodes, facts, epsilon):
     found = noise_facts(facts, epsilon=epsilon, delta=1e-5)
-    rows = edge_free(nodes, 0).base.rows.double()
+    rows = learn_without_edges(nodes, seed=0).rows.double()
     units = torch.nn.functional.normalize(rows, dim=1)
 
     def deviation(statistic, share):

@@ -5,19 +5,20 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.choose.sealed import Sealed
+from tests.opened import open_private
 
 import gcon
 from gcon.choose import advise, paid_look, take_look
 from gcon.choose.advice_words import in_words
 from gcon.edges.graph import PrivateGraph, private_graph
 from gcon.errors import BudgetExceededError, InputError
-from gcon.learn.remembered import edge_free
+from gcon.learn.edge_free import learn_without_edges
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import NoisyStatistic
 from gcon.methods.graph_facts import GraphFacts, counted_rows, fact_errors, graph_facts
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import MemoryLedger
-from gcon.privacy.opening import open_private
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 
 
@@ -35,18 +36,6 @@ def graph():
 def look_at(graph, epsilon=0.5, ledger=None, seed=5):
     ledger = MemoryLedger("g") if ledger is None else ledger
     return take_look(graph, epsilon=epsilon, ledger=ledger, randomness=SeededRandomness(seed))
-
-
-class Sealed:
-    """Edges that must not be read before the ledger was charged."""
-
-    def __init__(self, edges, ledger):
-        self.__dict__.update(edges=edges, ledger=ledger, read=False)
-
-    def __getattr__(self, name):
-        assert self.ledger.entries(), "edges were read before they were paid for"
-        self.__dict__["read"] = True
-        return getattr(self.edges, name)
 
 
 def sealed(graph, ledger):
@@ -144,7 +133,7 @@ def test_a_look_without_information_says_that_it_is_belief(graph):
 
 
 def test_facts_without_noise_are_exact(graph):
-    answers = edge_free(graph.nodes, 0).answers
+    answers = learn_without_edges(graph.nodes, seed=0).answers
     moments = EdgeMoments(counted_rows(answers)).of(open_private(graph.edges))
     exact = NoisyStatistic(name="m", value=moments, standard_deviation=0.0, symmetric=True, sensitivity=2.18, share=1.0)
     found = graph_facts(exact, answers, graph.nodes)
@@ -214,7 +203,9 @@ def test_a_sparse_graph_with_strong_features_gains_a_point_or_less():
 
 def test_two_graphs_with_the_same_noisy_release_give_the_same_words(monkeypatch):
     """Nothing but what was released reaches the words: with the released value fixed, edges change nothing."""
-    fixed = EdgeMoments(counted_rows(edge_free(made().nodes, 0).answers)).precisely(open_private(made().edges))
+    fixed = EdgeMoments(counted_rows(learn_without_edges(made().nodes, seed=0).answers)).precisely(
+        open_private(made().edges)
+    )
     monkeypatch.setattr(EdgeMoments, "precisely", lambda self, edges: fixed)
     said = set()
     for edge_index in (torch.tensor([[0], [1]]), torch.tensor([[0, 5, 7], [3, 6, 8]])):

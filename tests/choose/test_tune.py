@@ -10,20 +10,20 @@ import networkx
 import pytest
 import scipy.stats
 import torch
+from tests.choose.sealed import Sealed
+from tests.opened import open_private
 
 import gcon
 from gcon.choose import paid_restart as paid
 from gcon.choose import rehearsal as rehearse
 from gcon.choose import settings as choose
 from gcon.choose.settings import tune, tune_paid
-from gcon.cli import app as cli
 from gcon.edges.edge_list import public_edges
 from gcon.edges.graph import PrivateGraph
 from gcon.errors import BudgetExceededError, InputError
-from gcon.methods.objective import Settings
+from gcon.methods.objective import Objective
 from gcon.methods.own_edges import own_edge_predictions
 from gcon.privacy.boundary import Private
-from gcon.privacy.opening import open_private
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 
 LEVEL = 1e-7  # of every statistical test here, which is the probability of a false alarm
@@ -41,29 +41,6 @@ def small_grid(monkeypatch):
     monkeypatch.setattr(rehearse, "RIDGES", (1.0, 1e6))
 
 
-class Sealed:
-    """Edges that must not be read before the ledger was charged."""
-
-    def __init__(self, edges, ledger):
-        self.__dict__.update(edges=edges, ledger=ledger, read=False)
-
-    def __getattr__(self, name):
-        assert self.ledger.entries(), "edges were read before they were paid for"
-        self.__dict__["read"] = True
-        return getattr(self.edges, name)
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["gcon", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        return stopped.value.code, capsys.readouterr().out
-
-    return call
-
-
 @pytest.fixture
 def files(run, tmp_path):
     assert run("data", "make", "--out", tmp_path, "--nodes", 300, "--quiet")[0] == 0
@@ -71,7 +48,7 @@ def files(run, tmp_path):
 
 
 def test_free_tuning_takes_public_nodes_and_costs_nothing(graph, small_grid):
-    found = tune(graph.nodes, Settings(epsilon=1.0), randomness=SystemRandomness, draws=2)
+    found = tune(graph.nodes, Objective(epsilon=1.0), randomness=SystemRandomness, draws=2)
     assert found.cost == gcon.Budget(0.0, 0.0)
     assert {choice.how for choice in found.choices} == {"free", "default"}
     assert found.settings.epsilon == 1.0
@@ -80,7 +57,7 @@ def test_free_tuning_takes_public_nodes_and_costs_nothing(graph, small_grid):
 
 def test_rehearsal_prefers_the_settings_that_survive_the_noise(graph):
     """At epsilon 0.05 a weak ridge drowns in noise; what is chosen scores best on the validation nodes without edges."""
-    candidates = [Settings(epsilon=0.05, ridge=ridge) for ridge in (0.001, 1.0)]
+    candidates = [Objective(epsilon=0.05, ridge=ridge) for ridge in (0.001, 1.0)]
     found = rehearse.rehearse(graph.nodes, candidates, draws=5, randomness=SystemRandomness)
     assert rehearse.best(found).mean == max(rehearsal.mean for rehearsal in found)
     assert all(len(rehearsal.scores) == 5 for rehearsal in found)
@@ -88,7 +65,7 @@ def test_rehearsal_prefers_the_settings_that_survive_the_noise(graph):
 
 def test_paid_choice_is_charged_and_leaves_the_rest(graph, small_grid):
     ledger = gcon.MemoryLedger("circles", ceiling=gcon.Budget(0.4, 1e-5))
-    found = tune_paid(graph, Settings(epsilon=0.4), pay=0.1, ledger=ledger, randomness=SystemRandomness, draws=1)
+    found = tune_paid(graph, Objective(epsilon=0.4), pay=0.1, ledger=ledger, randomness=SystemRandomness, draws=1)
     assert ledger.total() == gcon.Budget(0.1, 0.0) == found.cost
     assert found.settings.epsilon == 0.3  # not 0.30000000000000004, which the ceiling would refuse
     assert found.settings.inference_restart in paid.RESTARTS
@@ -99,13 +76,13 @@ def test_paid_choice_reads_no_edge_before_it_is_charged(graph, small_grid):
     ledger = gcon.MemoryLedger("circles")
     edges = Sealed(open_private(graph.edges), ledger)
     sealed = PrivateGraph(graph.nodes, Private(edges, "edges"), graph.hygiene)
-    tune_paid(sealed, Settings(epsilon=1.0), pay=0.1, ledger=ledger, randomness=SystemRandomness, draws=1)
+    tune_paid(sealed, Objective(epsilon=1.0), pay=0.1, ledger=ledger, randomness=SystemRandomness, draws=1)
     assert edges.read
 
 
 def test_the_ledger_holds_the_plan_of_the_paid_choice(graph, small_grid):
     ledger = gcon.MemoryLedger("circles")
-    tune_paid(graph, Settings(epsilon=1.0), pay=0.1, ledger=ledger, randomness=SystemRandomness, draws=1)
+    tune_paid(graph, Objective(epsilon=1.0), pay=0.1, ledger=ledger, randomness=SystemRandomness, draws=1)
     (entry,) = ledger.entries()
     assert entry.request.plan == {
         "epsilon": 0.1,
@@ -120,7 +97,7 @@ def test_the_ledger_holds_the_plan_of_the_paid_choice(graph, small_grid):
 def test_a_choice_with_seeded_noise_costs_what_the_ledger_says(graph, small_grid):
     ledger = gcon.MemoryLedger("circles")
     found = tune_paid(
-        graph, Settings(epsilon=1.0), pay=0.1, ledger=ledger, randomness=lambda: SeededRandomness(1), draws=1
+        graph, Objective(epsilon=1.0), pay=0.1, ledger=ledger, randomness=lambda: SeededRandomness(1), draws=1
     )
     assert found.cost == ledger.total()
     assert math.isinf(found.cost.epsilon)
@@ -134,26 +111,26 @@ def test_a_ceiling_without_room_for_the_training_refuses_before_any_work(graph, 
         raise AssertionError("rehearsed")
 
     with pytest.raises(BudgetExceededError, match=r"asked epsilon=0\.4"):
-        tune_paid(graph, Settings(epsilon=0.4), pay=0.1, ledger=ledger, randomness=no_rehearsal)
+        tune_paid(graph, Objective(epsilon=0.4), pay=0.1, ledger=ledger, randomness=no_rehearsal)
     assert ledger.entries() == ()
 
 
 @pytest.mark.parametrize("pay", [0.0, 1.0, 2.0, -0.1, math.nan])
 def test_a_payment_must_leave_something(graph, pay):
     with pytest.raises(InputError, match="pay"):
-        tune_paid(graph, Settings(epsilon=1.0), pay=pay, ledger=gcon.MemoryLedger(), randomness=SystemRandomness)
+        tune_paid(graph, Objective(epsilon=1.0), pay=pay, ledger=gcon.MemoryLedger(), randomness=SystemRandomness)
 
 
 def test_tuning_needs_validation_nodes():
     bare = gcon.datasets.social_circles(60, num_classes=2, per_class=5, num_validation=0, num_test=20, seed=3)
     with pytest.raises(InputError, match="validation"):
-        tune(bare.nodes, Settings(epsilon=1.0), randomness=SystemRandomness)
+        tune(bare.nodes, Objective(epsilon=1.0), randomness=SystemRandomness)
 
 
 @pytest.mark.parametrize("noise_edges", [False, True])
 def test_a_large_budget_finds_the_largest_count(graph, noise_edges):
     """At epsilon 200 a candidate that is right one time less often is chosen with probability below e^-50."""
-    model = rehearse.rehearse(graph.nodes, [Settings(epsilon=4.0)], draws=1, randomness=SystemRandomness)[0].model
+    model = rehearse.rehearse(graph.nodes, [Objective(epsilon=4.0)], draws=1, randomness=SystemRandomness)[0].model
     generator = torch.Generator().manual_seed(0)
     random_edges = public_edges(torch.randint(0, 400, (2, 4000), generator=generator), 400)
     edges = Private(random_edges, "edges") if noise_edges else graph.edges
@@ -176,7 +153,7 @@ def test_a_large_budget_finds_the_largest_count(graph, noise_edges):
 
 def test_the_paid_choice_between_two_has_the_law_of_sensitivity_two(graph):
     """The worse of two candidates, d right answers behind, is chosen with probability e^(-epsilon d / 4) / 2."""
-    model = rehearse.rehearse(graph.nodes, [Settings(epsilon=4.0)], draws=1, randomness=lambda: SeededRandomness(0))[
+    model = rehearse.rehearse(graph.nodes, [Objective(epsilon=4.0)], draws=1, randomness=lambda: SeededRandomness(0))[
         0
     ].model
     nodes, restarts, draws = graph.nodes, (1.0, 0.1), 1500
@@ -216,7 +193,7 @@ def test_the_paid_choice_between_two_has_the_law_of_sensitivity_two(graph):
 
 def test_one_edge_changes_every_count_by_at_most_two(graph):
     """All graphs of up to five nodes, every edge, every restart: the counts that are compared move by at most 2."""
-    model = rehearse.rehearse(graph.nodes, [Settings(epsilon=4.0)], draws=1, randomness=SystemRandomness)[0].model
+    model = rehearse.rehearse(graph.nodes, [Objective(epsilon=4.0)], draws=1, randomness=SystemRandomness)[0].model
     features, labels = graph.nodes.features[:5], graph.nodes.labels[:5]
     largest = 0
     for atlas in networkx.graph_atlas_g()[1:53]:
@@ -238,7 +215,7 @@ def test_one_edge_changes_every_count_by_at_most_two(graph):
 
 def test_command_writes_a_configuration_that_train_takes(run, files, small_grid, tmp_path):
     out = tmp_path / "settings.toml"
-    code, printed = run("tune", *files, "--epsilon", 1, "--pay", 0.1, "--draws", 1, "--out", out, "--json")
+    code, printed, _ = run("tune", *files, "--epsilon", 1, "--pay", 0.1, "--draws", 1, "--out", out, "--json")
     assert code == 0
     found, written = json.loads(printed), tomllib.loads(out.read_text())
     assert written == found["settings"]
@@ -253,14 +230,14 @@ def test_command_writes_a_configuration_that_train_takes(run, files, small_grid,
 
 
 def test_every_choice_says_what_it_rests_on(graph, small_grid):
-    found = tune(graph.nodes, Settings(epsilon=1.0), randomness=SystemRandomness, draws=1)
+    found = tune(graph.nodes, Objective(epsilon=1.0), randomness=SystemRandomness, draws=1)
     assert all(choice.how in choose.How.__args__ and choice.why for choice in found.choices)
 
 
 def test_free_command_neither_needs_nor_opens_the_edges(run, files, small_grid, tmp_path):
     (tmp_path / "edges.csv").unlink()
     for given in (files, files[2:]):
-        code, printed = run("tune", *given, "--epsilon", 1, "--draws", 1, "--json")
+        code, printed, _ = run("tune", *given, "--epsilon", 1, "--draws", 1, "--json")
         assert code == 0
         assert json.loads(printed)["cost"] == {"epsilon": 0.0, "delta": 0.0}
     assert run("tune", *files[:2], "--epsilon", 1, "--json")[0] == 2  # but it needs nodes
@@ -270,7 +247,7 @@ def test_free_command_neither_needs_nor_opens_the_edges(run, files, small_grid, 
 @pytest.mark.parametrize("pay", [0, 1, "nan", -1])
 def test_command_makes_no_ledger_for_a_payment_that_it_refuses(run, files, tmp_path, pay):
     before = set(tmp_path.iterdir())
-    code, printed = run("tune", *files, "--epsilon", 1, "--pay", pay, "--json")
+    code, printed, _ = run("tune", *files, "--epsilon", 1, "--pay", pay, "--json")
     assert (code, json.loads(printed)["error"]) == (2, "InputError")
     assert set(tmp_path.iterdir()) == before
 
@@ -279,9 +256,9 @@ def test_command_checks_that_it_can_write_before_it_pays(run, files, small_grid,
     def refuse(*arguments, **options):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("gcon.cli.targets.tempfile.TemporaryFile", refuse)
+    monkeypatch.setattr("gcon.cli.checks.tempfile.TemporaryFile", refuse)
     out = tmp_path / "settings.toml"
-    code, printed = run("tune", *files, "--epsilon", 1, "--pay", 0.1, "--draws", 1, "--out", out, "--json")
+    code, printed, _ = run("tune", *files, "--epsilon", 1, "--pay", 0.1, "--draws", 1, "--out", out, "--json")
     assert code == 2
     assert "Permission denied" in json.loads(printed)["message"]
     assert not (tmp_path / "edges.csv.ledger").exists()
@@ -290,7 +267,7 @@ def test_command_checks_that_it_can_write_before_it_pays(run, files, small_grid,
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 @pytest.mark.parametrize("verb", [["tune", "--pay", 0.1], ["train"]], ids=["tune", "train"])
 def test_a_folder_that_takes_no_files_is_refused_before_anything_is_paid(run, files, tmp_path, verb):
-    code, printed = run(*verb, *files, "--epsilon", 1, "--out", "/proc/settings.toml", "--json")
+    code, printed, _ = run(*verb, *files, "--epsilon", 1, "--out", "/proc/settings.toml", "--json")
     assert (code, json.loads(printed)["error"]) == (2, "InputError")
     assert not (tmp_path / "edges.csv.ledger").exists()
 
@@ -301,7 +278,7 @@ def test_a_choice_that_was_paid_for_is_not_lost_when_writing_fails(run, files, s
 
     monkeypatch.setattr("gcon.cli.tune.write_whole", full)
     out = tmp_path / "settings.toml"
-    code, printed = run("tune", *files, "--epsilon", 1, "--pay", 0.1, "--draws", 1, "--out", out, "--json")
+    code, printed, _ = run("tune", *files, "--epsilon", 1, "--pay", 0.1, "--draws", 1, "--out", out, "--json")
     message = json.loads(printed)["message"]
     assert code == 2
     assert "No space left" in message

@@ -121,7 +121,7 @@ def one_iteration(monkeypatch):
 
 AGAIN = ("damaged or truncated", "Write the file again")
 FINITE = ("nodes.csv", "column 'x0'", "must be finite numbers", "in row 61", "Fill in such values")
-CONFIG, PAPER = "--config defaults.toml", "--mechanism paper"
+CONFIG, PAPER = "--config defaults.toml", "--method paper"
 # Kinds that do not concern the ledger; all but those of `ledger` also run where none exists yet.
 INPUTS = {
     # The edges file. Its messages are fixed words.
@@ -211,7 +211,7 @@ INPUTS = {
         nothing, (TRAIN,), 2, ("influence='sharp' is not proven", "'auto'"), f"{PAPER} --influence sharp --restart 0.25"
     ),
     "option of the other mechanism": Kind(
-        nothing, (TRAIN,), 2, ("restart", "--mechanism moments", "--mechanism paper"), "--restart 0.5"
+        nothing, (TRAIN,), 2, ("restart", "--method moments", "--method paper"), "--restart 0.5"
     ),
     "cached answers for other nodes": Kind(
         column("x1", "0.25"), (PREDICT,), 2, ("nodes", "those of the training", "access='none'"), "--access cached"

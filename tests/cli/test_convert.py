@@ -3,18 +3,17 @@
 import errno
 import json
 import stat
-import sys
 from pathlib import Path
 
+import networkx
 import numpy as np
 import polars as pl
 import pytest
 import scipy.sparse
 import torch
+from tests.opened import open_private
 
-from gcon.cli import app as cli
 from gcon.files.tables import read_edges, read_node_features, read_nodes
-from gcon.privacy.opening import open_private
 
 FORMATS = ["csv", "tsv", "parquet", "npz"]
 RNG = np.random.default_rng(7)
@@ -31,21 +30,9 @@ PAIRS = [(0, 1), (1, 0), (2, 2), (3, 4), (3, 4), (5, 6), (6, 7), (1, 7), (4, 0)]
 
 
 @pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["gcon", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        printed = capsys.readouterr()
-        return stopped.value.code, printed.out
-
-    return call
-
-
-@pytest.fixture
 def convert(run):
     def call(*arguments):
-        code, out = run("data", "convert", *arguments, "--json")
+        code, out, _ = run("data", "convert", *arguments, "--json")
         return code, json.loads(out)
 
     return call
@@ -86,13 +73,14 @@ def assert_same(found, expected):
     assert torch.equal(edges.columns, more.columns)
 
 
-@pytest.mark.parametrize("second", FORMATS)
-@pytest.mark.parametrize("first", FORMATS)
 @pytest.mark.parametrize("ids", IDS.values(), ids=IDS)
-def test_round_trip(convert, tmp_path, ids, first, second):
+def test_round_trip(convert, tmp_path, ids):
+    """One way through the formats, from each into each."""
     files = write_source(tmp_path, ids)
     expected = graph(files)
-    for place, name in enumerate((first, second)):
+    every_step = networkx.from_numpy_array(np.ones((len(FORMATS),) * 2), create_using=networkx.DiGraph)
+    for place, (_, step) in enumerate(networkx.eulerian_circuit(every_step)):
+        name = FORMATS[step]
         folder = tmp_path / str(place)
         folder.mkdir()
         code, files = convert(*options(files), "--out", folder, "--format", name)

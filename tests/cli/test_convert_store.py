@@ -11,19 +11,19 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from tests.opened import open_private
 
-from gcon.cli.sizes import size_in_bytes
-from gcon.cli.source import ledger_beside, load_features, load_source
-from gcon.cli.training_source import load_training
+from gcon.cli.checks import size_in_bytes
+from gcon.cli.loading import load_features, load_graph, load_training, open_ledger
+from gcon.cli.source import TrainingSource
 from gcon.edges.stored import StoredEdges
 from gcon.errors import InputError
 from gcon.files import convert_files
 from gcon.files.tables import read_edges, read_nodes, read_public_edges
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.moments import MomentsTraining, train_moments
-from gcon.methods.objective import Settings, train
+from gcon.methods.moments import Moments
+from gcon.methods.objective import Objective
 from gcon.privacy.ledger import MemoryLedger
-from gcon.privacy.opening import open_private
 from gcon.privacy.randomness import SeededRandomness
 
 SECRET = "987654"
@@ -112,38 +112,42 @@ def test_a_store_is_converted_back(run, source, store, tmp_path):
     assert columns[0] == columns[1]
 
 
-def loaded_training(where, buffer):
+def in_store(store, buffer="1KiB"):
+    files = {"edges": store / "edges.csr", "nodes": store / "nodes.parquet", "features": store / "features.npy"}
+    return TrainingSource(**files, buffer=buffer)
+
+
+def loaded_training(where):
     with ExitStack() as until:
-        return load_training(None, **where, split=0, buffer=buffer, scheduler=None, workers=None, until=until)
+        return load_training(where, until=until)
 
 
 def test_training_reads_the_store_through_its_buffer(source, store):
     _, _, edges = graphs_of(source, store)
-    where = {"edges": store / "edges.csr", "nodes": store / "nodes.parquet", "features": store / "features.npy"}
-    loaded = loaded_training(where, "1KiB")
-    on_disk = open_private(loaded.graph.edges)
+    where = in_store(store)
+    graph = loaded_training(where)
+    on_disk = open_private(graph.edges)
     assert isinstance(on_disk, StoredEdges)
     assert on_disk.buffer_bytes == 1024
-    assert repr(loaded.graph.edges) == "<private: stored edges of a simple undirected graph>"
-    assert (loaded.name, loaded.ledger_path) == ("edges", store / "edges.csr.ledger")
-    assert ledger_beside(store / "edges.csr") == store / "edges.csr.ledger"
-    in_memory = open_private(load_source(None, **where).graph.edges)
+    assert repr(graph.edges) == "<private: stored edges of a simple undirected graph>"
+    assert (graph.name, open_ledger(where).data_set) == ("edges", "edges")
+    assert (store / "edges.csr.ledger").is_file()
+    in_memory = open_private(load_graph(where).edges)
     assert torch.equal(in_memory.columns, edges.columns)
-    for_prediction = load_features(None, **where, read_edges_too=True)
+    for_prediction = load_features(where, read_edges_too=True)
     assert torch.equal(open_private(for_prediction.edges).columns, edges.columns)
     with pytest.raises(InputError, match="--buffer"):
-        loaded_training(where, "12")
+        loaded_training(in_store(store, "12"))
 
 
 def test_training_from_disk_is_training_from_memory(source, store):
     """One seed, one node table, the edges here and there: the same numbers are released."""
-    where = {"edges": store / "edges.csr", "nodes": store / "nodes.parquet", "features": store / "features.npy"}
     weights, statistics = [], []
-    for graph in (load_source(None, **where).graph, loaded_training(where, "1KiB").graph):
+    for graph in (load_graph(in_store(store)), loaded_training(in_store(store))):
         ledger = MemoryLedger("stored")
-        settings = Settings(epsilon=1, delta=1e-4, encoder=EncoderSettings(hidden=4))
-        weights.append(train(graph, settings, ledger=ledger, randomness=SeededRandomness(5)).weights)
-        moments = MomentsTraining(epsilon=1, delta=1e-4)
+        settings = Objective(epsilon=1, delta=1e-4, encoder=EncoderSettings(hidden=4))
+        weights.append(settings.train(graph.nodes, graph.edges, ledger=ledger, randomness=SeededRandomness(5)).weights)
+        moments = Moments(epsilon=1, delta=1e-4)
         found = train_moments(graph.nodes, graph.edges, moments, ledger=ledger, randomness=SeededRandomness(5))
         statistics.append([each.value for each in found.statistics])
     assert torch.equal(*weights)

@@ -52,6 +52,7 @@ def test_demo_writes_a_report_and_prints_one_json_object(run, tmp_path):
     assert (code, json.loads(out)["exit_code"]) == (2, 2)
 
 
+@pytest.mark.slow
 def test_demo_in_words_names_path_table_and_verdict(run, tmp_path):
     code, out, err = run("demo", "--out", tmp_path, "--runs", 2)
     assert code == 0
@@ -72,6 +73,7 @@ def test_bad_calls_end_with_2_and_leave_nothing(run, tmp_path):
     assert run("report", tmp_path)[0] == 2
 
 
+@pytest.mark.slow
 def test_quiet_and_missing_matplotlib(run, tmp_path, monkeypatch):
     assert run("demo", "--out", tmp_path, "--runs", 1, "--quiet") == (0, "", "")
     monkeypatch.setitem(sys.modules, "matplotlib", None)

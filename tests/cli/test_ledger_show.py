@@ -3,11 +3,9 @@
 import json
 import math
 import os
-import sys
 
 import pytest
 
-from gcon.cli import app as cli
 from gcon.mechanisms.gaussian_curve import gaussian_delta
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Kind, Outcome, Request
@@ -15,7 +13,7 @@ from gcon.privacy.ledger_file import FileLedger
 
 
 @pytest.fixture
-def show(capsys, monkeypatch, tmp_path):
+def show(run, monkeypatch, tmp_path):
     def call(*requests, more=()):
         monkeypatch.setattr(os, "fsync", lambda descriptor: None)
         path = tmp_path / "friends.ledger"
@@ -25,11 +23,9 @@ def show(capsys, monkeypatch, tmp_path):
             ledger.settle(ledger.reserve(request), Outcome.RELEASED)
         printed = []
         for form in ([], ["--json"]):
-            monkeypatch.setattr(sys, "argv", ["gcon", "ledger", "show", str(path), *form, *more])
-            with pytest.raises(SystemExit) as stopped:
-                cli.main()
-            assert stopped.value.code == 0
-            printed.append(capsys.readouterr().out)
+            code, out, _ = run("ledger", "show", path, *form, *more)
+            assert code == 0
+            printed.append(out)
         return printed[0], json.loads(printed[1])
 
     return call

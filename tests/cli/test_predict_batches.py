@@ -35,7 +35,7 @@ def world(run, tmp_path_factory):
     assert run("data", "make", "--out", place, "--nodes", 120)[0] == 0
     files = ["--edges", place / "edges.csv", "--nodes", place / "nodes.csv", "--epsilon", 4]
     assert run("train", *files, "--out", place / "moments")[0] == 0
-    assert run("train", *files, "--mechanism", "paper", "--out", place / "paper")[0] == 0
+    assert run("train", *files, "--method", "paper", "--out", place / "paper")[0] == 0
     table = read_nodes(place / "nodes.csv")
     polars.DataFrame({"id": table.ids.tolist()}).write_csv(place / "ids.csv")
     np.save(place / "x.npy", table.nodes.features.numpy())

@@ -1,13 +1,11 @@
 """Access public-graph on the command line: edges are public only if somebody says so; nothing is charged or recorded."""
 
 import json
-import sys
 
 import polars
 import pytest
 import torch
 
-from gcon.cli import app as cli
 from gcon.files.tables import read_nodes, read_public_edges
 from gcon.methods.public_graph import predict_on_public_graph
 from gcon.privacy.ledger_file import FileLedger
@@ -15,18 +13,6 @@ from gcon.privacy.statement import ACCESS_PROMISES
 from gcon.release.read import load_release
 
 PUBLIC = ["--access", "public-graph"]
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["gcon", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        printed = capsys.readouterr()
-        return stopped.value.code, printed.out
-
-    return call
 
 
 @pytest.fixture
@@ -50,7 +36,7 @@ def everything(folder):
 
 def test_predictions_are_those_of_the_python_function_and_nothing_is_recorded(run, world):
     before = everything(world)
-    code, out = run("predict", world / "model", *shown(world), *PUBLIC, "--out", world / "p.parquet", "--json")
+    code, out, _ = run("predict", world / "model", *shown(world), *PUBLIC, "--out", world / "p.parquet", "--json")
     told = json.loads(out)
     assert code == 0
     assert (told["access"], told["publishable"], told["nodes"]) == ("public-graph", True, 200)
@@ -70,7 +56,7 @@ def test_predictions_are_those_of_the_python_function_and_nothing_is_recorded(ru
 
 def test_evaluation(run, world):
     before = everything(world)
-    code, out = run("evaluate", world / "model", *shown(world), *PUBLIC, "--json")
+    code, out, _ = run("evaluate", world / "model", *shown(world), *PUBLIC, "--json")
     told = json.loads(out)
     assert (code, told["access"], told["publishable"]) == (0, "public-graph", True)
     assert told["note"] == ACCESS_PROMISES["public-graph"]
@@ -88,7 +74,7 @@ def test_refusals(run, world, monkeypatch, verb):
     hidden, nodes = world / "private/edges.csv", world / "open/nodes.csv"
 
     def call(*arguments):
-        code, out = run(verb[0], world / "model", *verb[1:], *arguments, "--json")
+        code, out, _ = run(verb[0], world / "model", *verb[1:], *arguments, "--json")
         return code, json.loads(out)["message"]
 
     before = everything(world)
@@ -112,7 +98,7 @@ def test_the_training_nodes_are_refused_whatever_the_edges_are_called(run, world
     monkeypatch.chdir(world)
     (world / "copy.csv").write_bytes((world / "private/edges.csv").read_bytes())
     given = ["--public-edges", world / "copy.csv", "--nodes", world / "private/nodes.csv"]
-    code, out = run(verb[0], world / "model", *verb[1:], *given, *PUBLIC, "--json")
+    code, out, _ = run(verb[0], world / "model", *verb[1:], *given, *PUBLIC, "--json")
     assert (code, json.loads(out)["error"]) == (5, "AccessRefusedError")
     assert not (world / "p.csv").exists()
 
@@ -125,7 +111,7 @@ def test_a_link_to_edges_with_a_ledger_is_refused(run, world, monkeypatch, verb)
     (world / "twice.csv").symlink_to("pub.csv")
     for link in ("pub.csv", "twice.csv"):
         given = ["--public-edges", link, "--nodes", world / "open/nodes.csv"]
-        code, out = run(verb[0], world / "model", *verb[1:], *given, *PUBLIC, "--json")
+        code, out, _ = run(verb[0], world / "model", *verb[1:], *given, *PUBLIC, "--json")
         assert code == 5
         assert "ledger" in json.loads(out)["message"]
     # A ledger beside the link itself counts too.
@@ -150,7 +136,7 @@ def test_columns_of_public_edges_can_be_named(run, world):
 
 @pytest.mark.parametrize("verb", [["train", "--epsilon", 1, "--out", "m"], ["data", "check"], ["data", "convert"]])
 def test_other_verbs_know_no_public_edges(run, world, verb):
-    code, out = run(*verb, *shown(world), "--json")
+    code, out, _ = run(*verb, *shown(world), "--json")
     assert (code, json.loads(out)["error"]) == (2, "UsageError")
 
 
@@ -159,6 +145,6 @@ def test_a_link_to_private_edges_pays_the_ledger_of_the_file_itself(run, world, 
     (world / "alias.csv").symlink_to(world / "private/edges.csv")
     given = ["--edges", "alias.csv", "--nodes", world / "private/nodes.csv"]
     before = FileLedger(world / "private/edges.csv.ledger").total().epsilon
-    assert run("train", *given, "--mechanism", "paper", "--epsilon", 1, "--out", world / "second", "--quiet")[0] == 0
+    assert run("train", *given, "--method", "paper", "--epsilon", 1, "--out", world / "second", "--quiet")[0] == 0
     assert FileLedger(world / "private/edges.csv.ledger").total().epsilon == before + 1
     assert not (world / "alias.csv.ledger").exists()

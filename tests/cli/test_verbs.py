@@ -16,7 +16,7 @@ def files(run, tmp_path):
     return ["--edges", tmp_path / "edges.csv", "--nodes", tmp_path / "nodes.csv"]
 
 
-PAPER = ["--mechanism", "paper"]
+PAPER = ["--method", "paper"]
 
 
 def train(run, files, out, *more):
@@ -291,7 +291,7 @@ def test_broken_files_leave_nothing_behind_and_charge_nothing(run, files, tmp_pa
 @pytest.mark.parametrize(
     "change",
     [
-        ["--mechanism", "magic"],
+        ["--method", "magic"],
         [*PAPER, "--device", "abacus"],
         [*PAPER, "--expand", "some"],
         [*PAPER, "--hidden", "-1"],

@@ -10,13 +10,6 @@ from gcon.release import read
 from gcon.release.layout import canonical, digest
 
 
-def run(capsys, monkeypatch, *words):
-    monkeypatch.setattr(sys, "argv", ["gcon", *map(str, words)])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    return stopped.value.code, capsys.readouterr().out
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("world")
@@ -25,8 +18,8 @@ def world(tmp_path_factory):
         for words in (
             ["data", "make", "--out", folder, "--nodes", 120, "-q"],
             [*train, "--out", folder / "moments"],
-            [*train, "--mechanism", "paper", "--hidden", 4, "--out", folder / "paper"],
-            [*train, "--mechanism", "paper", "--hidden", 4, "--seed", 1, "--out", folder / "seeded"],
+            [*train, "--method", "paper", "--hidden", 4, "--out", folder / "paper"],
+            [*train, "--method", "paper", "--hidden", 4, "--seed", 1, "--out", folder / "seeded"],
         ):
             patch.setattr(sys, "argv", ["gcon", *map(str, words)])
             with pytest.raises(SystemExit) as stopped:
@@ -36,8 +29,8 @@ def world(tmp_path_factory):
 
 
 @pytest.mark.parametrize("method", ["moments", "paper"])
-def test_an_honest_release(world, capsys, monkeypatch, method):
-    code, out = run(capsys, monkeypatch, "statement", world / method, "--verify")
+def test_an_honest_release(world, run, method):
+    code, out, _ = run("statement", world / method, "--verify")
     first, *lines, last = out.strip().splitlines()
     assert code == 0
     assert first == "To verify: this release is (2, 1e-05)-differentially private for one undirected edge."
@@ -46,15 +39,15 @@ def test_an_honest_release(world, capsys, monkeypatch, method):
     assert all(line.endswith(": holds") for line in steps)
     assert "A folder cannot show, and nothing above checks:" in lines
     assert last.startswith(f"Verdict: verified. All {len(steps)} steps hold.")
-    code, out = run(capsys, monkeypatch, "statement", world / method, "--verify", "--json")
+    code, out, _ = run("statement", world / method, "--verify", "--json")
     said = json.loads(out)
     assert (code, said["verified"], said["epsilon"], said["delta"], said["method"]) == (0, True, 2.0, 1e-5, method)
     assert len(said["steps"]) == len(steps)
     assert "exit_code" not in said
-    assert run(capsys, monkeypatch, "statement", world / method, "--verify", "--quiet") == (0, "")
+    assert run("statement", world / method, "--verify", "--quiet")[:2] == (0, "")
 
 
-def test_a_changed_number(world, capsys, monkeypatch):
+def test_a_changed_number(world, run, monkeypatch):
     path = world / "paper" / "release.json"
     honest = path.read_bytes()
     document = json.loads(honest)
@@ -62,28 +55,26 @@ def test_a_changed_number(world, capsys, monkeypatch):
     del document["checksum"]
     path.write_bytes(canonical(document | {"checksum": digest(canonical(document))}))
     try:
-        assert (
-            run(capsys, monkeypatch, "statement", world / "paper", "--verify")[0] == 6
-        )  # the words do not fit already
+        assert run("statement", world / "paper", "--verify")[0] == 6  # the words do not fit already
         monkeypatch.setattr(read, "texts", lambda model: {})
-        code, out = run(capsys, monkeypatch, "statement", world / "paper", "--verify")
+        code, out, _ = run("statement", world / "paper", "--verify")
         assert code == 6
         assert any("noise rate" in line and line.endswith("FAILS") for line in out.splitlines())
         assert "Verdict: NOT VERIFIED." in out
-        code, out = run(capsys, monkeypatch, "statement", world / "paper", "--verify", "--json")
+        code, out, _ = run("statement", world / "paper", "--verify", "--json")
         assert (code, json.loads(out)["verified"], json.loads(out)["exit_code"]) == (6, False, 6)
-        assert run(capsys, monkeypatch, "statement", world / "paper")[0] == 0  # the words alone are only read
+        assert run("statement", world / "paper")[0] == 0  # the words alone are only read
     finally:
         path.write_bytes(honest)
 
 
-def test_a_release_without_a_promise(world, capsys, monkeypatch):
-    code, out = run(capsys, monkeypatch, "statement", world / "seeded", "--verify")
+def test_a_release_without_a_promise(world, run):
+    code, out, _ = run("statement", world / "seeded", "--verify")
     assert code == 6
     assert out.startswith("To verify: this release makes no promise.")
     assert "1. The receipt claims a promise: there is noise and no seed, or no edge matters: FAILS" in out
 
 
-def test_a_folder_that_is_none(tmp_path, capsys, monkeypatch):
-    code, out = run(capsys, monkeypatch, "statement", tmp_path / "nothing", "--verify", "--json")
+def test_a_folder_that_is_none(tmp_path, run):
+    code, out, _ = run("statement", tmp_path / "nothing", "--verify", "--json")
     assert (code, json.loads(out)["exit_code"]) == (6, 6)

@@ -15,8 +15,7 @@ from gcon.errors import InputError
 from gcon.files.datasets.synthetic import social_circles, social_circles_parts
 from gcon.learn.perceptron import EncoderSettings
 from gcon.machine import chosen_device
-from gcon.methods.objective import Settings, train
-from gcon.methods.objective_model import ReleasedModel
+from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 
@@ -35,11 +34,11 @@ def graph() -> PrivateGraph:
     return social_circles(400, seed=2)
 
 
-def trained(graph: PrivateGraph, device: str, **options) -> ReleasedModel:
-    settings = Settings(
+def trained(graph: PrivateGraph, device: str, **options) -> ObjectiveModel:
+    settings = Objective(
         epsilon=options.pop("epsilon", 2.0), encoder=EncoderSettings(epochs=20), device=device, **options
     )
-    return train(graph, settings, ledger=MemoryLedger(), randomness=SeededRandomness(4))
+    return settings.train(graph.nodes, graph.edges, ledger=MemoryLedger(), randomness=SeededRandomness(4))
 
 
 def test_what_auto_stands_for():
@@ -50,7 +49,7 @@ def test_what_auto_stands_for():
 @pytest.mark.parametrize("device", ["", "gpu", "CPU", "cuda:", "cuda:-1", "cuda:one", "meta", "cuda:99", None, 0])
 def test_a_device_that_is_none_or_not_there_is_refused_before_anything_is_paid(device):
     with pytest.raises(InputError, match=r"^device"):
-        Settings(epsilon=1.0, device=device)
+        Objective(epsilon=1.0, device=device)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")

@@ -7,12 +7,10 @@ import torch
 
 from gcon.edges.graph import PrivateGraph
 from gcon.files.datasets.synthetic import social_circles
-from gcon.learn import labelled_rows
-from gcon.learn import perceptron as mlp
+from gcon.learn import perceptron
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.methods.no_edges import predict_without_edges
-from gcon.methods.objective import Settings, train
-from gcon.methods.objective_model import ReleasedModel
+from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.methods.own_edges import deliver_from_own_edges, predict_from_own_edges
 from gcon.methods.scored import joined
 from gcon.privacy.ledger import MemoryLedger
@@ -27,9 +25,9 @@ def graph() -> PrivateGraph:
 
 
 @pytest.fixture(scope="module")
-def model(graph) -> ReleasedModel:
-    settings = Settings(epsilon=4.0, encoder=EncoderSettings(epochs=30), device="cpu")
-    return train(graph, settings, ledger=MemoryLedger(), randomness=SeededRandomness(4))
+def model(graph) -> ObjectiveModel:
+    settings = Objective(epsilon=4.0, encoder=EncoderSettings(epochs=30), device="cpu")
+    return settings.train(graph.nodes, graph.edges, ledger=MemoryLedger(), randomness=SeededRandomness(4))
 
 
 def close(found: torch.Tensor, expected: torch.Tensor) -> None:
@@ -50,10 +48,9 @@ def test_an_encoder_on_a_gpu(graph, model):
 @pytest.mark.parametrize("many", [False, True])
 def test_training_on_a_gpu(graph, monkeypatch, many):
     if many:
-        for module in (labelled_rows, mlp):
-            monkeypatch.setattr(module, "MANY_ROWS", 32)
-        monkeypatch.setattr(labelled_rows, "STEP_ROWS", 16)
-        monkeypatch.setattr(labelled_rows, "_RUN_ROWS", 4)
+        monkeypatch.setattr(perceptron, "MANY_ROWS", 32)
+        monkeypatch.setattr(perceptron, "_STEP_ROWS", 16)
+        monkeypatch.setattr(perceptron, "_RUN_ROWS", 4)
     nodes = graph.nodes
     one, two = (train_encoder(nodes, EncoderSettings(), device="cuda") for _ in range(2))
     assert one.head_weight.device.type == one.centre.device.type == "cpu"

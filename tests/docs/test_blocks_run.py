@@ -32,10 +32,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-import typer
 from tests.docs import curl
 
 from gcon.cli import app as cli
+from gcon.cli import verbs
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -228,9 +228,13 @@ def is_long_work(words):
 
 
 def script_of(words):
-    """The file of `python -m gcon.MODULE` or `python benchmarks/SCRIPT`."""
-    if words[1] == "-m" and words[2].startswith("gcon."):
-        return (ROOT / "src" / Path(*words[2].split("."))).with_suffix(".py")
+    """The file of `python -m gcon.MODULE`, `python -m gcon_lab.MODULE` or `python benchmarks/SCRIPT`."""
+    if words[1] == "-m":
+        place = {"gcon": "src", "gcon_lab": "lab"}.get(words[2].split(".")[0])
+        if place is None:
+            return None
+        module = ROOT / place / Path(*words[2].split("."))
+        return module / "__main__.py" if module.is_dir() else module.with_suffix(".py")
     return ROOT / words[1] if words[1].startswith("benchmarks/") else None
 
 
@@ -280,7 +284,9 @@ def spans(start):
 
 @pytest.mark.parametrize("command", spans("gcon"))
 def test_commands_in_running_text_name_verbs_and_options_that_exist(command):
-    verb, (_, *words) = typer.main.get_command(cli.app), shlex.split(command)
+    _, name, *words = shlex.split(command)
+    assert name in verbs.VERBS, command
+    verb = verbs.command(name)
     while words and hasattr(verb, "commands"):
         name = words.pop(0) if words[0] in verb.commands else "run"  # gcon serve RELEASE is gcon serve run RELEASE
         assert name in verb.commands, command

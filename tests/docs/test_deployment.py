@@ -9,9 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
 
-from gcon.cli import app as cli
+from gcon.cli.verbs import command
 from gcon.serve.settings import Limits
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +36,7 @@ def calls():
 
 @pytest.mark.parametrize("file", ["gcon.service", "Containerfile"])
 def test_options_exist_and_all_that_owners_need_is_passed(file):
-    run = typer.main.get_command(cli.app).commands["serve"].commands["run"]
+    run = command("serve").commands["run"]
     known = {name for parameter in run.params for name in (*parameter.opts, *parameter.secondary_opts)}
     options = {word for word in calls()[file] if word.startswith("--")}
     assert options <= known

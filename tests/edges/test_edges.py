@@ -4,11 +4,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.opened import open_private
 
 from gcon.edges.edge_list import EdgeHygiene, private_edges, public_edges
 from gcon.errors import BoundaryError, InputError
 from gcon.privacy.boundary import Private
-from gcon.privacy.opening import open_private
 
 pairs_on_eight_nodes = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=30)
 

@@ -3,18 +3,8 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from gcon.files.datasets.synthetic import social_circles_parts
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread():
-    """These matrices are tiny: a second thread only waits for the first."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")

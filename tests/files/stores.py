@@ -2,11 +2,11 @@
 
 import numpy as np
 import torch
+from tests.opened import open_private
 
 from gcon.edges.edge_list import private_edges
 from gcon.edges.stored import StoredEdges
 from gcon.files.edge_store import write_edge_store
-from gcon.privacy.opening import open_private
 
 
 def random_pairs(num_nodes, count, seed=0):

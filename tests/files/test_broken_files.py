@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
+from tests.opened import open_private
 
 from gcon.errors import InputError
 from gcon.files.tables import check_files, read_edges, read_nodes
-from gcon.privacy.opening import open_private
 
 pl = pytest.importorskip("polars")
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 from tests.files.stores import assert_same, random_pairs, write
+from tests.opened import open_private
 
 from gcon.edges.stored import StoredEdges
 from gcon.errors import InputError
 from gcon.files.edge_store import write_edge_store
 from gcon.files.node_ids import as_node_ids
 from gcon.files.store_files import ids_fingerprint, open_store, private_store, store_chunks, store_problems
-from gcon.privacy.opening import open_private
 
 Usage = namedtuple("Usage", "total used free")
 

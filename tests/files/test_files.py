@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from tests.opened import open_private
 
 from gcon.edges.edge_list import public_edges
 from gcon.errors import InputError, MissingExtraError
 from gcon.files.node_ids import NumberLookup, as_node_ids
 from gcon.files.tables import check_files, read_edges, read_nodes, write_edges, write_nodes
 from gcon.privacy.boundary import Private
-from gcon.privacy.opening import open_private
 
 ENDINGS = ["csv", "tsv", "parquet"]
 RNG = np.random.default_rng(4)

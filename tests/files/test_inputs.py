@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from tests.opened import open_private
 
 from gcon.edges.graph import private_graph
 from gcon.errors import InputError
 from gcon.files.inputs import as_features, as_private_graph, public_graph, read_columns
 from gcon.privacy.boundary import Private
-from gcon.privacy.opening import open_private
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # PyG still uses torch.jit

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gcon.cli.app import app
+from gcon.cli.verbs import command
 from gcon.errors import GconError
 from gcon.files.edge_files import read_edges
 from gcon.files.file_problems import raise_problems
@@ -81,9 +81,7 @@ def edges(path):
 
 def config(path):
     """Read defaults for `gcon plan`."""
-    import typer
-
-    return typer.main.get_command(app).commands["plan"].make_context("plan", ["--config", str(path)])
+    return command("plan").make_context("plan", ["--config", str(path)])
 
 
 def parquet_of(**columns):

@@ -1,8 +1,8 @@
 """Bombs and oddities: every file ends in our error or in the right answer, in bounded time and memory."""
 
-import fcntl
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,18 +13,20 @@ import pyarrow.parquet as pq
 import pytest
 import safetensors.torch
 import torch
+from tests.once import once
+from tests.release.forging import forge
 
+import gcon
 from gcon.edges.edge_list import EdgeList
 from gcon.errors import GconError, InputError, LedgerError, ReleaseFormatError
 from gcon.files.edge_files import read_edges, read_public_edges
 from gcon.files.node_files import read_nodes
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger_file import FileLedger
-from gcon.release.layout import canonical, digest, file_record
 from gcon.release.read import load_release
+from gcon.release.store import save_release
 
 HERE = Path(__file__).parent
-MODEL = HERE.parent.parent / "fuzz" / "seeds" / "paper"
 UNPACKED = ("may unpack to 2 GiB or 100 times", "Save it")
 DAMAGED = ("must be readable", "Write")
 HEAVY = {  # what must be said; a number or a word: what must be read
@@ -61,17 +63,8 @@ HEAVY = {  # what must be said; a number or a word: what must be read
 @pytest.fixture(scope="module")
 def heavy(tmp_path_factory):
     """What became of every heavy case, in one process with 3 GiB to spare: once, also where several workers share the tests."""
-    shared = (
-        tmp_path_factory.getbasetemp()
-        if "PYTEST_XDIST_WORKER" not in os.environ
-        else tmp_path_factory.getbasetemp().parent
-    )
-    told = shared / "heavy.json"
-    with (shared / "heavy.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not told.exists():
-            told.write_text(json.dumps(heavy_cases(tmp_path_factory.mktemp("heavy"))))
-    return json.loads(told.read_text())
+    folder = tmp_path_factory.mktemp("heavy")
+    return json.loads(once(tmp_path_factory, "heavy.json", lambda: json.dumps(heavy_cases(folder))))
 
 
 def heavy_cases(folder):
@@ -89,6 +82,7 @@ def heavy_cases(folder):
     return {each["case"]: each for each in told}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", HEAVY)
 def test_no_small_file_fills_the_memory(heavy, case):
     told, expected = heavy[case], HEAVY[case]
@@ -102,21 +96,16 @@ def test_no_small_file_fills_the_memory(heavy, case):
         assert told["value"] == expected
 
 
+@pytest.mark.slow
 def test_all_heavy_cases_are_known(heavy):
     assert set(heavy) == set(HEAVY)
 
 
-def sealed_folder(tmp_path, tensors):
-    """The release with other tensors and right checksums."""
-    folder = tmp_path / "model"
-    folder.mkdir()
-    for path in MODEL.iterdir():
-        (folder / path.name).write_bytes(path.read_bytes())
-    document = json.loads((folder / "release.json").read_bytes())
-    document.pop("checksum")
-    document["files"]["model.safetensors"] = file_record(tensors)
-    (folder / "model.safetensors").write_bytes(tensors)
-    (folder / "release.json").write_bytes(canonical({**document, "checksum": digest(canonical(document))}))
+@pytest.fixture(scope="module")
+def release(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("release") / "model"
+    graph = gcon.datasets.social_circles(60, num_classes=3, per_class=5, num_validation=10, num_test=20, seed=1)
+    save_release(gcon.GCON(epochs=2, hidden=4).fit(graph).model_, folder)
     return folder
 
 
@@ -125,9 +114,8 @@ def with_header(header, content=b"", length=None):
     return (len(text) if length is None else length).to_bytes(8, "little") + text + content
 
 
-def overlapping():
+def overlapping(content):
     """Every tensor starts at the first byte; the file is as long as it should be."""
-    content = (MODEL / "model.safetensors").read_bytes()
     length = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + length])
     for entry in header.values():
@@ -140,21 +128,25 @@ def overlapping():
 
 ENTRY = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
 TENSORS = {
-    "a header of 10^12 bytes": lambda: with_header({}, length=10**12),
-    "a header of 2^64 - 1 bytes": lambda: with_header({}, length=2**64 - 1),
-    "10^6 tensors": lambda: (10**7).to_bytes(8, "little") + b",".join(b'{"%x":0' % n for n in range(10**6)),
-    "10^4 tensors": lambda: with_header({f"{n:x}": ENTRY for n in range(10**4)}, bytes(4)),
+    "a header of 10^12 bytes": lambda _: with_header({}, length=10**12),
+    "a header of 2^64 - 1 bytes": lambda _: with_header({}, length=2**64 - 1),
+    "10^6 tensors": lambda _: (10**7).to_bytes(8, "little") + b",".join(b'{"%x":0' % n for n in range(10**6)),
+    "10^4 tensors": lambda _: with_header({f"{n:x}": ENTRY for n in range(10**4)}, bytes(4)),
     "overlapping tensors": overlapping,
-    "a shape of 10^18": lambda: with_header({"weights": {**ENTRY, "shape": [10**9, 10**9]}}),
-    "a number without end": lambda: b"\x00\x20" + bytes(6) + b'{"a":' + b"9" * 8186 + b"}",
-    "nothing": lambda: b"",
-    "other tensors": lambda: safetensors.torch.save({"a": torch.ones(1)}),
+    "a shape of 10^18": lambda _: with_header({"weights": {**ENTRY, "shape": [10**9, 10**9]}}),
+    "a number without end": lambda _: b"\x00\x20" + bytes(6) + b'{"a":' + b"9" * 8186 + b"}",
+    "nothing": lambda _: b"",
+    "other tensors": lambda _: safetensors.torch.save({"a": torch.ones(1)}),
 }
 
 
 @pytest.mark.parametrize("kind", TENSORS)
-def test_tensors_that_lie(kind, tmp_path):
-    folder = sealed_folder(tmp_path, TENSORS[kind]())
+def test_tensors_that_lie(release, kind, tmp_path):
+    """The checksums are right."""
+    folder = shutil.copytree(release, tmp_path / "model")
+    tensors = folder / "model.safetensors"
+    tensors.write_bytes(TENSORS[kind](tensors.read_bytes()))
+    forge(folder)
     with pytest.raises(ReleaseFormatError, match=r"model\.safetensors.*Get the folder again"):
         load_release(folder)
 

@@ -2,9 +2,10 @@
 
 from common import DENSE, graph_of, ledger, named, other_graph, receipt_facts, tensor_checksum
 
-from gcon.methods.method import PrivateMethod, settings_of
+from gcon.methods.method import PrivateMethod
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.methods import METHODS
+from gcon_lab.methods.competitor import settings_of
 
 VARIANTS = {
     "dpgcn": {"variant": "random-flips"},
@@ -36,7 +37,7 @@ def facts(name, method):
     graph, other = graph_of(DENSE), other_graph()
     fitted = method.fit(graph, ledger=ledger(), randomness=SeededRandomness(7))
     found = {}
-    for access in fitted.trained.scorers:
+    for access in fitted.trained.score_functions:
         asked = other if access == "public-graph" else graph
         predictions = fitted.predictions(asked, access=access)
         found[f"{name}/predict/{access}"] = tensor_checksum(predictions.probabilities)

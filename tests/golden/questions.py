@@ -11,7 +11,7 @@ from gcon.choose.paid_look import take_look
 from gcon.choose.paid_restart import choose_inference_restart
 from gcon.choose.settings import tune_paid
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.objective import Settings, train
+from gcon.methods.objective import Objective
 from gcon.privacy.randomness import SeededRandomness
 
 SEEDS = range(5)
@@ -20,7 +20,8 @@ SEEDS = range(5)
 def questions():
     graph = graph_of(DENSE)
     encoder = EncoderSettings(epochs=20)
-    model = train(graph, Settings(epsilon=4.0, encoder=encoder), ledger=ledger(), randomness=SeededRandomness(1))
+    method = Objective(epsilon=4.0, encoder=encoder)
+    model = method.train(graph.nodes, graph.edges, ledger=ledger(), randomness=SeededRandomness(1))
     return selection(model, graph) | tuned(graph, encoder) | noisy_count(model, graph) | look(graph)
 
 
@@ -40,7 +41,7 @@ def tuned(graph, encoder):
     books = ledger()
     found = tune_paid(
         graph,
-        Settings(epsilon=2.0, encoder=encoder),
+        Objective(epsilon=2.0, encoder=encoder),
         pay=0.2,
         ledger=books,
         randomness=lambda: SeededRandomness(next(seeds)),

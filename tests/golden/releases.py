@@ -11,13 +11,13 @@ from gcon.edges.graph import LargeGraph
 from gcon.edges.kernels import multiply, multiply_numba, multiply_torch
 from gcon.edges.stored import StoredEdges
 from gcon.files.edge_store import write_edge_store
-from gcon.learn import sampled_pool, sizes, student
+from gcon.learn import sizes
 from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.gcon_classifier import GCON
-from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.methods.moments import Moments
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.node_classifier import NodeClassifier
-from gcon.methods.objective import Settings, train
+from gcon.methods.objective import Objective
 from gcon.methods.own_edges import predict_from_own_edges
 from gcon.methods.public_graph import predict_on_public_graph
 from gcon.privacy.boundary import Private
@@ -81,13 +81,13 @@ def default(graph):
 
 
 def stored_default(graph):
-    training = MomentsTraining(epsilon=4.0)
-    return train_moments(graph.nodes, graph.edges, training, ledger=ledger(), randomness=SeededRandomness(5))
+    training = Moments(epsilon=4.0)
+    return training.train(graph.nodes, graph.edges, ledger=ledger(), randomness=SeededRandomness(5))
 
 
 def stored_paper(graph):
-    settings = Settings(epsilon=2.0, encoder=EncoderSettings(epochs=40))
-    return train(graph, settings, ledger=ledger(), randomness=SeededRandomness(5))
+    method = Objective(epsilon=2.0, encoder=EncoderSettings(epochs=40))
+    return method.train(graph.nodes, graph.edges, ledger=ledger(), randomness=SeededRandomness(5))
 
 
 def stored_graph(target):
@@ -106,12 +106,7 @@ def kernel_chosen(name):
 @contextmanager
 def large_from(num_nodes):
     """A graph with more nodes than these is a large one: a sample teaches, and answers come in blocks."""
-    with (
-        patch.object(sizes, "EXACT_NODES", num_nodes),
-        patch.object(sizes, "BLOCK_NODES", 70),
-        patch.object(sampled_pool, "SAMPLED_NODES", num_nodes),
-        patch.object(student, "SAMPLED_NODES", num_nodes),
-    ):
+    with patch.object(sizes, "EXACT_NODES", num_nodes), patch.object(sizes, "BLOCK_NODES", 70):
         yield
 
 

@@ -1,13 +1,12 @@
 """Seeded releases are the same bytes as in golden.json, which a refactoring leaves as it is."""
 
-import fcntl
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.once import once
 
 HERE = Path(__file__).parent
 GOLDEN = json.loads((HERE / "golden.json").read_text())
@@ -20,17 +19,13 @@ WHAT_TO_DO = (
 @pytest.fixture(scope="session")
 def made(tmp_path_factory):
     """All entries, computed once; the workers of a parallel run share them."""
-    place = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        place = place.parent
-    with (place / "golden.json").open("a+") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        file.seek(0)
-        if not (text := file.read()):
-            done = subprocess.run([sys.executable, HERE / "make.py"], capture_output=True, text=True, check=False)
-            assert done.returncode == 0, done.stderr
-            file.write(text := done.stdout)
-    return json.loads(text)
+
+    def make():
+        done = subprocess.run([sys.executable, HERE / "make.py"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return json.loads(once(tmp_path_factory, "golden.json", make))
 
 
 def test_the_same_entries(made):

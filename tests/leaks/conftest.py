@@ -13,20 +13,11 @@ from gcon.edges.graph import PrivateGraph, private_graph
 from gcon.edges.schemes import Schemes
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.moments import MomentsTraining, train_moments
-from gcon.methods.objective import Settings, train
+from gcon.methods.moments import Moments
+from gcon.methods.objective import Objective
 from gcon.nodes import PublicNodes
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread():
-    """These matrices are tiny: a second thread only waits for the first."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +51,8 @@ def neighbours() -> Neighbours:
 
 
 @pytest.fixture
-def settings() -> Settings:
-    return Settings(
+def settings() -> Objective:
+    return Objective(
         epsilon=1.0, encoder=EncoderSettings(hidden=4, epochs=15), schemes=Schemes(restart=0.5, steps=(0, 2, 3))
     )
 
@@ -88,10 +79,9 @@ def run_moments():
     def run(graph, epsilon=1.0, seed=11):
         stages = []
         ledger = MemoryLedger("circles", clock=lambda: datetime(2030, 1, 2, tzinfo=UTC))
-        model = train_moments(
+        model = Moments(epsilon=epsilon).train(
             graph.nodes,
             graph.edges,
-            MomentsTraining(epsilon=epsilon),
             ledger=ledger,
             randomness=SeededRandomness(seed),
             progress=stages.append,

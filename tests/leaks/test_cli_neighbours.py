@@ -21,7 +21,7 @@ from gcon.methods.scores import Scores
 SCORES = {field.name for field in fields(Scores)}
 LEDGER = "edges.csv.ledger"
 FILES = ["--edges", "edges.csv", "--nodes", "nodes.csv"]
-TRAIN = ["train", *FILES, "--epsilon", "1", "--out", "model", "--seed", "11", "--mechanism"]
+TRAIN = ["train", *FILES, "--epsilon", "1", "--out", "model", "--seed", "11", "--method"]
 
 
 @pytest.fixture(params=["moments", "paper"])
@@ -74,7 +74,10 @@ PAIRS = {
 }
 
 
-@pytest.fixture(params=PAIRS)
+FIRST, *OTHERS = PAIRS
+
+
+@pytest.fixture(params=[FIRST, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
 def pair(request, run, tmp_path):
     """Two folders with the same names and nodes; the edges differ in one."""
     made = tmp_path / "made"

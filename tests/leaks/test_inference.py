@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.opened import open_private
 
 from gcon.edges.graph import private_graph
 from gcon.methods.own_edges import predict_for_one_owner, predict_from_own_edges
 from gcon.privacy.ledger import MemoryLedger
-from gcon.privacy.opening import open_private
 
 
 @pytest.fixture(scope="module")

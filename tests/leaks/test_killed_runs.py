@@ -42,6 +42,7 @@ def serve() -> None:
     sys.argv = ["gcon", "version", "--quiet"]  # imports what is imported on first use, but not polars: its threads
     with suppress(SystemExit):  # would not survive a fork
         importlib.import_module("gcon.cli.app").main()
+    importlib.import_module("gcon.cli.train")
     gcon = importlib.import_module("gcon")  # so does a first training
     for model in (
         gcon.NodeClassifier(),
@@ -150,7 +151,7 @@ def train(server, folder):
     options = ["--edges", "edges.csv", "--nodes", "nodes.csv", "--epsilon", str(EPSILON), "--delta", str(DELTA)]
 
     def train(out="model", *, mechanism, **kill):
-        return server(folder, "train", *options, "--mechanism", mechanism, "--out", out, **kill)
+        return server(folder, "train", *options, "--method", mechanism, "--out", out, **kill)
 
     return train
 
@@ -253,8 +254,8 @@ OWN_STAGES = {
         ("gcon.methods.objective:make_plan", 1, "after", NONE, False),
     ],
     "moments": [
-        ("gcon.methods.moments:edge_free", 1, "before", NONE, False),
-        ("gcon.methods.moments:edge_free", 1, "after", NONE, False),
+        ("gcon.methods.moments:learn_without_edges", 1, "before", NONE, False),
+        ("gcon.methods.moments:learn_without_edges", 1, "after", NONE, False),
         ("gcon.methods.moments:gaussian_release_plan", 1, "after", NONE, False),
         ("gcon.methods.moments:release_statistic", 1, "before", NONE, False),
         (f"{ESTIMATE}.second_portions", 1, "before", RESERVED, False),  # between the two stages of the release
@@ -318,6 +319,7 @@ AFTER_RESERVE = (f"{LEDGER_FILE}:FileLedger.reserve", 1, "after")
 MOMENTS = 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["moments", "paper"])
 @pytest.mark.parametrize("step", [*[None] * 2, AFTER_RESERVE], ids=[*["whole run"] * 2, "after reserve"])
 def test_killed_at_random_moments(train, folder, step, mechanism):

@@ -16,7 +16,6 @@ from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, NoCertificateError
 from gcon.learn.encoder import Encoder
 from gcon.mechanisms.aggregates import aggregate_privately
-from gcon.methods.objective import Settings, train
 from gcon.privacy.ledger import Outcome
 from gcon.privacy.randomness import SystemRandomness
 
@@ -157,7 +156,10 @@ def test_the_estimator_keeps_nothing_else(neighbours):
 
 def test_a_secure_run_differs_in_the_weights_only(neighbours, settings):
     ledgers = [MemoryLedger("circles") for _ in range(2)]
-    models = [train(neighbours.full, settings, ledger=ledger, randomness=SystemRandomness()) for ledger in ledgers]
+    models = [
+        settings.train(neighbours.full.nodes, neighbours.full.edges, ledger=ledger, randomness=SystemRandomness())
+        for ledger in ledgers
+    ]
     assert not torch.equal(models[0].weights, models[1].weights)
     assert models[0].receipt.plan == models[1].receipt.plan
     assert models[0].receipt.keeps_promise

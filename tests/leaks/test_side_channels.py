@@ -25,7 +25,7 @@ from gcon_lab.methods import METHODS, PrivateMethod
 
 NODES = 90
 FILES = ["--edges", "edges.csv", "--nodes", "nodes.csv"]
-TRAIN = ["train", *FILES, "--epsilon", "4", "--mechanism"]
+TRAIN = ["train", *FILES, "--epsilon", "4", "--method"]
 OWN = [*FILES, "--access", "own-edges"]
 FORCED = [[*TRAIN, "moments", "--out", "moments"], [*TRAIN, "paper", "--out", "paper", "--json"]]  # forced noise
 VERBS = [  # the rest: the released numbers are held equal
@@ -85,6 +85,7 @@ def graphs() -> dict[str, list[tuple[int, int]]]:
 
 
 GRAPHS = graphs()
+MAIN = "without a middle edge"
 NEIGHBOURS = [(name, "one edge alone" if name == "no edge" else "base") for name in GRAPHS if name != "base"]
 NEIGHBOURS = [pair for pair in NEIGHBOURS if pair[0] not in ("one edge alone", "written otherwise")]
 
@@ -223,7 +224,10 @@ def check_quiet(seen: dict) -> None:
     assert not {"EdgeList", "EdgeHygiene", "Private", "PrivateGraph", "LoadedGraph"} & set(seen["alive"])
 
 
-@pytest.mark.parametrize(("graph", "neighbour"), NEIGHBOURS, ids=[name for name, _ in NEIGHBOURS])
+@pytest.mark.parametrize(
+    ("graph", "neighbour"),
+    [pytest.param(*pair, id=pair[0], marks=[] if pair[0] == MAIN else pytest.mark.slow) for pair in NEIGHBOURS],
+)
 def test_nothing_but_noisy_numbers_differs(watched, graph, neighbour):
     other, one = watched(neighbour), watched(graph)
     assert [command["exit code"] for command in one["commands"]] == [0] * len(VERBS)
@@ -233,11 +237,12 @@ def test_nothing_but_noisy_numbers_differs(watched, graph, neighbour):
         assert one["files"][name] != other["files"][name]
 
 
-@pytest.mark.parametrize("graph", ["base", "no edge"])
+@pytest.mark.parametrize("graph", ["base", pytest.param("no edge", marks=pytest.mark.slow)])
 def test_nothing_is_left_or_held(watched, graph):
     check_quiet(watched(graph))
 
 
+@pytest.mark.slow
 def test_how_the_edges_are_written_changes_no_byte(watched):
     """Other order, other direction, repeats and a loop: every file and every printed word is the same."""
     one, other = watched("base"), watched("written otherwise")
@@ -246,6 +251,7 @@ def test_how_the_edges_are_written_changes_no_byte(watched):
     assert differences(VERBS, one, other) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("commands", [TUNE, baselines()], ids=["tune", "baselines"])
 def test_tuning_and_competitors_tell_nothing_else(server, commands):
     held = commands[0][0]
@@ -281,7 +287,7 @@ LEAKS = {
     ("files", "edges.csv.ledger"),
     ("files", "model/model.safetensors"),
     ("state", "gcon.mechanisms.influence._EXTENTS"),
-    ("state", "gcon.learn.remembered.by_edges"),
+    ("state", "gcon.learn.edge_free.by_edges"),
 }
 
 

@@ -49,6 +49,9 @@ def serve() -> None:
     sys.argv = ["gcon", "version", "--quiet"]  # not polars: its threads would not survive a fork
     with suppress(SystemExit):
         importlib.import_module("gcon.cli.app").main()
+    for verb in ("train", "predict", "evaluate", "advise", "tune"):  # once, and not in every child
+        importlib.import_module(f"gcon.cli.{verb}")
+    importlib.import_module("gcon_lab.cli.baseline")
     gcon = importlib.import_module("gcon")
     for model in (gcon.NodeClassifier(), gcon.GCON(epochs=2)):
         model.fit(gcon.datasets.social_circles(60, num_classes=3, mean_degree=4, per_class=6, seed=1))
@@ -58,7 +61,7 @@ def serve() -> None:
         request = json.loads(line)
         if "nodes" in request:  # public nodes, as a child read them: their edge-free model is trained once for all runs
             nodes = pickle.loads(Path(request["nodes"]).read_bytes())
-            sys.modules["gcon.learn.remembered"].edge_free(nodes, 0)
+            sys.modules["gcon.learn.edge_free"].learn_without_edges(nodes, seed=0)
             print("0", flush=True)
             continue
         child = os.fork()

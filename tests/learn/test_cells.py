@@ -60,7 +60,7 @@ def test_the_same_rows_give_the_same_neighbours_whatever_the_threads(rows):
 def test_centres_of_centres_find_them_too(rows, exact, monkeypatch):
     """Very many rows have many centres, which are then sorted into cells themselves."""
     monkeypatch.setattr(cells, "_WHOLE", 40)
-    monkeypatch.setattr(cells, "ROWS_A_CELL", 32)
+    monkeypatch.setattr(cells, "ROWS_PER_CELL", 32)
     places, cosines = cells.matches_in_cells(rows, 20)
     exact_mean, found_mean = float(exact.cosines.mean()), float(cosines.mean())
     assert int(places.min()) >= 0
@@ -70,13 +70,13 @@ def test_centres_of_centres_find_them_too(rows, exact, monkeypatch):
 @pytest.mark.parametrize("kind", ["zeros", "equal", "two kinds", "half zeros"])
 def test_equal_rows_cost_no_more_than_others(kind, monkeypatch):
     compared = []
-    improve = cells._improve
+    compare = cells._Matches.compare
 
-    def counted(places, cosines, queries, base, who, inside, *, own):
+    def counted(self, who, inside):
         compared.append(len(who) * len(inside))
-        improve(places, cosines, queries, base, who, inside, own=own)
+        compare(self, who, inside)
 
-    monkeypatch.setattr(cells, "_improve", counted)
+    monkeypatch.setattr(cells._Matches, "compare", counted)
     size = 20_000
     units = torch.zeros(size, 4)
     if kind != "zeros":
@@ -97,7 +97,7 @@ def test_equal_rows_cost_no_more_than_others(kind, monkeypatch):
 def test_lonely_rows_get_neighbours_too(monkeypatch):
     """A cell with fewer rows than neighbours asked for, and no other cell in reach."""
     monkeypatch.setattr(cells, "PROBES", 1)
-    monkeypatch.setattr(cells, "ROWS_A_CELL", 8)
+    monkeypatch.setattr(cells, "ROWS_PER_CELL", 8)
     places, cosines = cells.matches_in_cells(topics(5000), 20)
     assert int(places.min()) >= 0
     assert bool((cosines >= -1.001).all())

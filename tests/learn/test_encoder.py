@@ -42,7 +42,7 @@ def test_a_zero_row_of_features_gives_finite_numbers_with_a_centre(nodes, encode
 
 
 def test_the_centre_comes_off_before_scaling(nodes, encoder):
-    hidden = encoder.hidden(nodes.features).double()
+    hidden = encoder._hidden(nodes.features).double()
     shifted = hidden - encoder.centre
     expected = shifted / shifted.norm(dim=1, keepdim=True)
     torch.testing.assert_close(encoder.encode(nodes.features), expected, rtol=0, atol=1e-10)
@@ -61,7 +61,7 @@ def test_centring_spreads_the_directions(nodes, encoder):
 def test_the_hidden_layer_by_hand(nodes, encoder):
     rows = nodes.features / nodes.features.norm(dim=1, keepdim=True)
     expected = torch.relu(rows @ encoder.hidden_weight + encoder.hidden_bias)
-    torch.testing.assert_close(encoder.hidden(nodes.features), expected)
+    torch.testing.assert_close(encoder._hidden(nodes.features), expected)
     expected = torch.softmax(expected @ encoder.head_weight + encoder.head_bias, dim=1)
     torch.testing.assert_close(encoder.probabilities(nodes.features), expected)
 
@@ -73,9 +73,9 @@ def test_probabilities_sum_to_one(nodes, encoder):
 
 
 def test_batches_change_nothing(nodes, encoder, monkeypatch):
-    whole = encoder.encode(nodes.features), encoder.hidden(nodes.features), encoder.probabilities(nodes.features)
+    whole = encoder.encode(nodes.features), encoder.probabilities(nodes.features)
     monkeypatch.setattr(encoder_module, "_BATCH_ROWS", 7)
-    parts = encoder.encode(nodes.features), encoder.hidden(nodes.features), encoder.probabilities(nodes.features)
+    parts = encoder.encode(nodes.features), encoder.probabilities(nodes.features)
     for one, other in zip(whole, parts, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
 
@@ -85,7 +85,7 @@ def test_rows_are_encoded_one_by_one(nodes, encoder):
     torch.testing.assert_close(alone, encoder.encode(nodes.features)[:10], rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("method", ["encode", "hidden", "probabilities"])
+@pytest.mark.parametrize("method", ["encode", "probabilities", "mean_hidden"])
 @pytest.mark.parametrize("features", [torch.ones(4, 7), torch.ones(4, 9), torch.ones(8), torch.ones(2, 4, 8)], ids=str)
 def test_another_width_is_refused(encoder, method, features):
     with pytest.raises(InputError, match=r"^features: must have the 8 columns that the encoder was trained on"):
@@ -152,15 +152,15 @@ def test_no_batch_is_larger_than_it_may_be(nodes, encoder, monkeypatch):
     monkeypatch.setattr(
         encoder_module, "scaled_input", lambda rows, unit: sizes.append(len(rows)) or scaled(rows, unit=unit)
     )
-    for method in (encoder.encode, encoder.hidden, encoder.probabilities, encoder.classes, encoder.mean_hidden):
+    for method in (encoder.encode, encoder.probabilities, encoder.classes, encoder.mean_hidden):
         method(nodes.features)
     assert max(sizes) == 7
-    assert sum(sizes) == 5 * 120
+    assert sum(sizes) == 4 * 120
 
 
 def test_classes_and_the_mean(nodes, encoder):
     assert torch.equal(encoder.classes(nodes.features), encoder.probabilities(nodes.features).argmax(dim=1))
-    assert torch.equal(encoder.mean_hidden(nodes.features), encoder.hidden(nodes.features).double().mean(dim=0))
+    assert torch.equal(encoder.mean_hidden(nodes.features), encoder._hidden(nodes.features).double().mean(dim=0))
 
 
 def test_no_rows_at_all(encoder):

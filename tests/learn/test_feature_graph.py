@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 import torch
 
+from gcon.learn.directions import principal_rows, weighting
 from gcon.learn.feature_graph import (
     Nearest,
     label_agreement,
     nearest_rows,
     neighbour_graph,
-    principal_rows,
     smoothed_rows,
-    weighted_rows,
 )
 
 
@@ -50,22 +49,22 @@ def test_the_graph_by_hand():
 def test_weights_of_words_and_of_other_features():
     words = torch.zeros(20, 10)
     words[:, 0], words[0, 3], words[1, 4], words[1, 5] = 1, 1, 1, 1
-    weighted = weighted_rows(words)
+    weighted = weighting(words)(words)
     assert torch.equal(weighted[:, 0], torch.zeros(20))  # a word that all nodes have says nothing
     assert torch.allclose(weighted[0], torch.eye(10)[3])
     assert torch.allclose(weighted[1, 4:6], torch.full((2,), 0.5**0.5))
     other = torch.from_numpy(np.random.default_rng(1).standard_normal((30, 4)))
     standard = torch.from_numpy((other.numpy() - other.numpy().mean(0)) / other.numpy().std(0))
-    assert torch.allclose(weighted_rows(other).double(), standard / standard.norm(dim=1, keepdim=True), atol=1e-6)
-    assert torch.equal(weighted_rows(torch.ones(5, 2)), torch.zeros(5, 2))
+    assert torch.allclose(weighting(other)(other).double(), standard / standard.norm(dim=1, keepdim=True), atol=1e-6)
+    assert torch.equal(weighting(torch.ones(5, 2))(torch.ones(5, 2)), torch.zeros(5, 2))
 
 
 def test_principal_rows_keep_products():
     rows = torch.from_numpy(np.random.default_rng(2).standard_normal((40, 6))).float()
-    principal = principal_rows(rows, 200)
+    principal = principal_rows(rows, rows, torch.clone, 200)
     assert principal.shape == (40, 6)
     assert torch.allclose(principal @ principal.T, rows @ rows.T, atol=1e-4)
-    lengths = principal_rows(rows, 3).norm(dim=0)
+    lengths = principal_rows(rows, rows, torch.clone, 3).norm(dim=0)
     assert lengths.shape == (3,)
     assert bool((lengths[:-1] >= lengths[1:]).all())
 

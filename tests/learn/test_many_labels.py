@@ -6,10 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gcon.learn import labelled_rows
-from gcon.learn import perceptron as mlp
-from gcon.learn.labelled_rows import at_most_many, rounds
+from gcon.learn import perceptron
 from gcon.learn.perceptron import EncoderSettings, train_encoder
+from gcon.learn.sizes import sampled
 from gcon.nodes import PublicNodes
 
 SETTINGS = EncoderSettings(hidden=8, epochs=40)
@@ -18,10 +17,9 @@ SETTINGS = EncoderSettings(hidden=8, epochs=40)
 @pytest.fixture
 def small_rounds(monkeypatch):
     """Rounds of 512 rows in steps of 64: what is many starts at 513."""
-    for module in (labelled_rows, mlp):
-        monkeypatch.setattr(module, "MANY_ROWS", 512)
-    monkeypatch.setattr(labelled_rows, "STEP_ROWS", 64)
-    monkeypatch.setattr(labelled_rows, "_RUN_ROWS", 16)
+    monkeypatch.setattr(perceptron, "MANY_ROWS", 512)
+    monkeypatch.setattr(perceptron, "_STEP_ROWS", 64)
+    monkeypatch.setattr(perceptron, "_RUN_ROWS", 16)
 
 
 def table(validation: float = 0.2, size: int = 4000) -> PublicNodes:
@@ -69,10 +67,9 @@ def test_steps_learn_what_everything_at_once_teaches(monkeypatch, validation):
     nodes = table(validation)
     whole = accuracy(train_encoder(nodes, replace(SETTINGS, epochs=300)), nodes)
     with monkeypatch.context() as patch:
-        for module in (labelled_rows, mlp):
-            patch.setattr(module, "MANY_ROWS", 512)
-        patch.setattr(labelled_rows, "STEP_ROWS", 64)
-        patch.setattr(labelled_rows, "_RUN_ROWS", 16)
+        patch.setattr(perceptron, "MANY_ROWS", 512)
+        patch.setattr(perceptron, "_STEP_ROWS", 64)
+        patch.setattr(perceptron, "_RUN_ROWS", 16)
         steps = accuracy(train_encoder(nodes, replace(SETTINGS, epochs=100)), nodes)
     assert whole > 0.8
     assert steps > whole - 0.02
@@ -107,11 +104,9 @@ def test_few_labelled_nodes_train_as_ever(monkeypatch):
     nodes = table()
     count = int(nodes.train_mask.sum())
     expected = train_encoder(nodes, SETTINGS)
-    for module in (labelled_rows, mlp):
-        monkeypatch.setattr(module, "MANY_ROWS", count)
+    monkeypatch.setattr(perceptron, "MANY_ROWS", count)
     assert same(train_encoder(nodes, SETTINGS), expected)
-    for module in (labelled_rows, mlp):
-        monkeypatch.setattr(module, "MANY_ROWS", count - 1)
+    monkeypatch.setattr(perceptron, "MANY_ROWS", count - 1)
     assert not same(train_encoder(nodes, SETTINGS), expected)
 
 
@@ -119,7 +114,9 @@ def test_every_labelled_row_takes_its_turn(small_rounds):
     features = torch.arange(3000.0)[:, None]
     labelled = torch.arange(0, 3000, 2)  # 1500: 94 runs, the last one short
     found = list(
-        itertools.islice(rounds(features, labelled, unit=False, generator=torch.Generator().manual_seed(0)), 3)
+        itertools.islice(
+            perceptron._rounds(features, labelled, unit=False, generator=torch.Generator().manual_seed(0)), 3
+        )
     )
     places = torch.cat([places for steps in found for _, places in steps])
     rows = torch.cat([rows for steps in found for rows, _ in steps])
@@ -130,12 +127,12 @@ def test_every_labelled_row_takes_its_turn(small_rounds):
     assert min(spread) > 1500 / 12**0.5 / 2  # no step sees one corner of the table only
 
 
-def test_validation_rows_are_drawn_once_there_are_many(small_rounds):
+def test_validation_rows_are_drawn_once_there_are_many():
     numbers = torch.arange(0, 4000, 3)
-    found = at_most_many(numbers, 3)
+    found = sampled(numbers, 512, seed=3)
     assert len(found) == 512
     assert torch.equal(found, found.unique())
     assert set(found.tolist()) <= set(numbers.tolist())
-    assert torch.equal(found, at_most_many(numbers, 3))
-    assert not torch.equal(found, at_most_many(numbers, 4))
-    assert torch.equal(at_most_many(numbers[:512], 3), numbers[:512])
+    assert torch.equal(found, sampled(numbers, 512, seed=3))
+    assert not torch.equal(found, sampled(numbers, 512, seed=4))
+    assert torch.equal(sampled(numbers[:512], 512, seed=3), numbers[:512])

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from gcon.files.datasets import social_circles_parts
+from gcon.learn.ensemble import Ensemble, view_of
 from gcon.learn.members import (
-    Taught,
-    best_average,
-    calibrated,
+    Lesson,
+    Regression,
+    best_calibration,
+    best_weights,
     pseudo_labels,
-    softmax_regression,
-    taught_members,
     true_labels,
     validation_loss,
 )
@@ -22,6 +22,19 @@ from gcon.learn.members import (
 NODES, _ = social_circles_parts(90, num_classes=3, per_class=8, num_validation=30, num_test=30, seed=4)
 NOBODY = torch.zeros(90, dtype=torch.bool)
 BLIND = dataclasses.replace(NODES, validation_mask=NOBODY)
+
+
+def softmax_regression(rows, lesson, num_classes, penalty):
+    return Regression.fitted(rows, lesson, num_classes=num_classes, penalty=penalty).answers(rows)
+
+
+def calibrated(answers, nodes, *, validation_shares=True):
+    found = best_calibration(answers, nodes, true_labels(nodes), validation_shares=validation_shares)
+    return answers if found is None else found.of(answers)
+
+
+def best_average(members, nodes):
+    return torch.einsum("m,mnc->nc", best_weights(members, nodes), torch.stack(members))
 
 
 def random_answers(seed):
@@ -64,11 +77,11 @@ def test_a_regression_is_the_minimum_of_its_loss():
 
 def test_a_regression_knows_only_the_classes_it_was_taught():
     taught = NODES.train_mask & (NODES.labels != 1)
-    answers = softmax_regression(NODES.features, Taught(NODES.labels, taught), 3, 1.0)
+    answers = softmax_regression(NODES.features, Lesson(NODES.labels, taught), 3, 1.0)
     assert are_probabilities(answers)
     assert torch.equal(answers[:, 1], torch.zeros(90, dtype=torch.float64))
     single = NODES.train_mask & (NODES.labels == 1)
-    answers = softmax_regression(NODES.features, Taught(NODES.labels, single), 3, 1.0)
+    answers = softmax_regression(NODES.features, Lesson(NODES.labels, single), 3, 1.0)
     assert torch.equal(answers, torch.eye(3, dtype=torch.float64)[[1]].expand(90, 3))
 
 
@@ -77,20 +90,34 @@ def test_a_larger_penalty_makes_answers_less_sure():
     assert float(strict.max(dim=1).values.mean()) < float(loose.max(dim=1).values.mean()) - 0.1
 
 
-def test_members_come_one_a_view_and_penalty():
+def test_members_come_one_per_view_and_penalty():
     views = [NODES.features, NODES.features[:, :5], NODES.features[:, 5:]]
-    members = taught_members(NODES, views, true_labels(NODES), penalties=(1.0, 0.1))
+    start = Ensemble.without_members(NODES)
+    ensemble = start.taught(start.sampled([view_of(view) for view in views]), (1.0, 0.1))
+    members = [member.answers for member in ensemble.members]
     assert len(members) == 6
     assert all(are_probabilities(member) for member in members)
-    alone = calibrated(softmax_regression(views[1], true_labels(NODES), 3, 0.1), NODES, true_labels(NODES))
+    alone = calibrated(softmax_regression(views[1], true_labels(NODES), 3, 0.1), NODES)
     assert torch.equal(members[3], alone)
+    asked = [member.answered(member.view()(slice(None))) for member in ensemble.members]
+    assert all(torch.equal(*pair) for pair in zip(members, asked, strict=True))
+
+
+def test_a_settled_ensemble_answers_as_before():
+    start = Ensemble.without_members(NODES)
+    ensemble = start.joined_by([view_of(random_answers(1))]).taught(start.sampled([view_of(NODES.features)]), (1.0,))
+    settled = ensemble.settled()
+    assert all(member.regression is None for member in settled.members)
+    assert torch.equal(settled.answers, ensemble.answers)
+    more = [each.taught(start.sampled([view_of(NODES.features)]), (0.1,), 0.5).answers for each in (ensemble, settled)]
+    assert torch.equal(*more)
 
 
 def test_calibration_cools_what_is_too_sure_and_sharpens_what_is_not_sure_enough():
     flipped = torch.where(torch.arange(90) % 4 == 0, (NODES.labels + 1) % 3, NODES.labels)
     for confidence in (0.999, 0.4):
         given = sure_answers(flipped, confidence)
-        found = calibrated(given, NODES, true_labels(NODES))
+        found = calibrated(given, NODES)
         assert are_probabilities(found)
         assert loss_of(found) < loss_of(given) - 0.1
         assert torch.equal(found.argmax(dim=1), flipped)
@@ -100,22 +127,22 @@ def test_calibration_cools_what_is_too_sure_and_sharpens_what_is_not_sure_enough
 @pytest.mark.parametrize("seed", range(4))
 def test_calibration_never_raises_the_validation_loss(seed, shares):
     given = random_answers(seed)
-    assert loss_of(calibrated(given, NODES, true_labels(NODES), shares)) <= loss_of(given) + 1e-12
+    assert loss_of(calibrated(given, NODES, validation_shares=shares)) <= loss_of(given) + 1e-12
 
 
 def test_calibration_moves_towards_the_shares_of_the_validation_labels():
     labels = torch.where(NODES.validation_mask, 2, NODES.labels)  # training labels have equal shares
     nodes = dataclasses.replace(NODES, labels=labels)
     given = random_answers(5)
-    kept = calibrated(given, nodes, true_labels(nodes), validation_shares=False)
-    shifted = calibrated(given, nodes, true_labels(nodes))
+    kept = calibrated(given, nodes, validation_shares=False)
+    shifted = calibrated(given, nodes)
     assert torch.equal(kept.argmax(dim=1), given.argmax(dim=1))  # a temperature alone changes no answer
     assert float(shifted[:, 2].mean()) > float(kept[:, 2].mean()) + 0.2
 
 
 def test_without_validation_nodes_nothing_is_calibrated_and_all_members_count_alike():
     members = [random_answers(seed) for seed in range(3)]
-    assert torch.equal(calibrated(members[0], BLIND, true_labels(BLIND)), members[0])
+    assert torch.equal(calibrated(members[0], BLIND), members[0])
     assert torch.allclose(best_average(members, BLIND), sum(members) / 3)
 
 
@@ -152,14 +179,14 @@ def test_labels_outside_validation_do_not_choose():
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_pseudo_labels_by_hand(share):
     answers = random_answers(7)
-    taught = pseudo_labels(answers, NODES, share)
+    lesson = pseudo_labels(answers, NODES, share)
     free = [node for node in range(90) if not (NODES.train_mask[node] or NODES.validation_mask[node])]
     surest = sorted(free, key=lambda node: -float(answers[node].max()))[: int(share * len(free))]
     expected = set(surest) | set(NODES.train_mask.nonzero()[:, 0].tolist())
-    assert set(taught.mask.nonzero()[:, 0].tolist()) == expected
+    assert set(lesson.mask.nonzero()[:, 0].tolist()) == expected
     for node in expected:
         own = NODES.labels[node] if NODES.train_mask[node] else answers[node].argmax()
-        assert int(taught.labels[node]) == int(own)
+        assert int(lesson.labels[node]) == int(own)
 
 
 def test_pseudo_labels_never_read_hidden_labels():

@@ -37,7 +37,7 @@ def without_validation(nodes: PublicNodes) -> PublicNodes:
 
 
 def training_loss(encoder: Encoder, nodes: PublicNodes) -> float:
-    scores = encoder.head(encoder.hidden(nodes.features[nodes.train_mask]))
+    scores = encoder.head(encoder._hidden(nodes.features[nodes.train_mask]))
     return float(cross_entropy(scores, nodes.labels[nodes.train_mask]))
 
 
@@ -105,7 +105,7 @@ def test_the_default_weight_decay_is_a_prior_of_fixed_strength(nodes):
 
 def test_early_stopping_keeps_the_best_state(nodes):
     def validation_loss(encoder):
-        scores = encoder.head(encoder.hidden(nodes.features[nodes.validation_mask]))
+        scores = encoder.head(encoder._hidden(nodes.features[nodes.validation_mask]))
         return float(cross_entropy(scores, nodes.labels[nodes.validation_mask]))
 
     settings = replace(QUICK, learning_rate=0.1, dropout=0.0, weight_decay=0.0, epochs=200)
@@ -216,7 +216,7 @@ def test_own_embeddings(nodes):
     assert encoder.hidden_bias is None
     assert encoder.head_weight.shape == (8, 3)
     assert encoder.num_features == 8
-    assert torch.equal(encoder.hidden(nodes.features), nodes.features)
+    assert torch.equal(encoder._hidden(nodes.features), nodes.features)
     expected = nodes.features.double() / nodes.features.double().norm(dim=1, keepdim=True)
     torch.testing.assert_close(encoder.encode(nodes.features), expected, rtol=0, atol=1e-10)
     predicted = encoder.probabilities(nodes.features).argmax(dim=1)
@@ -235,7 +235,7 @@ def test_unit_input_makes_the_length_of_a_row_irrelevant(nodes):
 
 def test_the_centre_is_the_mean_of_the_hidden_rows_of_all_nodes(nodes):
     encoder = train_encoder(nodes, QUICK)
-    torch.testing.assert_close(encoder.centre, encoder.hidden(nodes.features).double().mean(dim=0))
+    torch.testing.assert_close(encoder.centre, encoder._hidden(nodes.features).double().mean(dim=0))
     assert encoder.centre.dtype == torch.float64
     assert train_encoder(nodes, replace(QUICK, centre=False)).centre is None
     assert torch.equal(train_encoder(nodes, replace(QUICK, centre=False)).hidden_weight, encoder.hidden_weight)

@@ -15,11 +15,10 @@ from torch.nn.functional import nll_loss, normalize
 
 from gcon.files.datasets import social_circles_parts
 from gcon.learn import sizes
-from gcon.learn.after_release import WholeAfter, ensemble_after_release
-from gcon.learn.edge_free import train_edge_free
+from gcon.learn.after_release import after_moments as new_after_moments
+from gcon.learn.edge_free import learn_without_edges
+from gcon.learn.ensemble import Ensemble, view_of
 from gcon.learn.feature_graph import nearest_rows, neighbour_graph
-from gcon.learn.members import best_average, taught_members, true_labels
-from gcon.learn.members import pseudo_labels as new_pseudo_labels
 
 TEMPERATURES = (0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0)
 
@@ -133,9 +132,13 @@ def standard(rows):
     return centred / max(float(centred.std()), 1e-12)
 
 
+def answers_of(ensemble):
+    return [member.answers for member in ensemble.members]
+
+
 def after_moments(nodes, free, moments):
-    views = [rescaled(free.base.rows, moments, *each) for each in ((math.inf, 0.5), (100.0, 1.0))]
-    every = [*free.members, *members(nodes, views, nodes.labels, nodes.train_mask, (1.0, 0.1))]
+    views = [rescaled(free.rows, moments, *each) for each in ((math.inf, 0.5), (100.0, 1.0))]
+    every = [*answers_of(free.ensemble), *members(nodes, views, nodes.labels, nodes.train_mask, (1.0, 0.1))]
     every += members(nodes, views, *pseudo_labels(average(every, nodes), nodes, 0.8), (1.0, 0.1))
     return every, views
 
@@ -158,14 +161,14 @@ CASES = [made(num_validation=40), made(num_validation=0), made(num_validation=40
 
 @pytest.fixture(scope="module", params=CASES, ids=["usual", "no validation nodes", "wide"])
 def trained(request):
-    return request.param, train_edge_free(request.param, seed=1)
+    return request.param, learn_without_edges(request.param, seed=1)
 
 
 def telling(nodes, free):
     """Moments and sums of a graph inside the classes, so that members on them are picked."""
     truth = torch.nn.functional.one_hot(nodes.labels, 3).double()
     sums = 2 * truth + torch.from_numpy(np.random.default_rng(4).standard_normal((240, 3)))
-    return free.base.rows.double().T @ truth @ truth.T @ free.base.rows.double() / 20, sums
+    return free.rows.double().T @ truth @ truth.T @ free.rows.double() / 20, sums
 
 
 def test_the_limit_is_a_promise():
@@ -186,25 +189,21 @@ def test_nearest_rows_and_their_graph():
 
 def test_members_and_their_average(trained):
     nodes, free = trained
-    views = [free.base.rows, nodes.features]
+    views = [free.rows, nodes.features]
     old = members(nodes, views, nodes.labels, nodes.train_mask, (1.0, 0.1))
-    new = taught_members(nodes, views, true_labels(nodes), penalties=(1.0, 0.1))
-    assert all(torch.equal(*pair) for pair in zip(old, new, strict=True))
-    assert torch.equal(average(old, nodes), best_average(new, nodes))
-    labels, mask = pseudo_labels(average(old, nodes), nodes, 0.5)
-    taught = new_pseudo_labels(best_average(new, nodes), nodes, 0.5)
-    assert torch.equal(labels, taught.labels)
-    assert torch.equal(mask, taught.mask)
+    start = Ensemble.without_members(nodes)
+    seen = start.sampled([view_of(view) for view in views])
+    new = start.taught(seen, (1.0, 0.1))
+    assert all(torch.equal(*pair) for pair in zip(old, answers_of(new), strict=True))
+    assert torch.equal(average(old, nodes), new.answers)
+    old += members(nodes, views, *pseudo_labels(average(old, nodes), nodes, 0.5), (1.0, 0.1))
+    assert torch.equal(average(old, nodes), new.taught(seen, (1.0, 0.1), 0.5).answers)
 
 
 def test_answers_after_the_release(trained):
     nodes, free = trained
     moments, sums = telling(nodes, free)
-    ensemble = ensemble_after_release(nodes, free)
-    assert isinstance(ensemble, WholeAfter)
+    found = new_after_moments(free, moments)
     every, _ = after_moments(nodes, free, moments)
-    assert torch.equal(ensemble.with_moments(moments), average(every, nodes))
-    assert torch.equal(ensemble.with_sums(moments, sums), after_sums(nodes, free, moments, sums))
-    again = ensemble.with_moments(-moments)  # what is remembered of other moments is not taken for these
-    assert torch.equal(again, average(after_moments(nodes, free, -moments)[0], nodes))
-    assert not torch.equal(again, average(every, nodes))
+    assert torch.equal(found.answers, average(every, nodes))
+    assert torch.equal(found.with_sums(sums), after_sums(nodes, free, moments, sums))

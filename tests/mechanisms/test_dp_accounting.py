@@ -32,6 +32,7 @@ def test_our_pair_composed_by_them(case):
     assert replaced_pair_epsilon(*case) == pytest.approx(composed_by_them(*case), rel=6e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", KNOWN)
 def test_their_mixture_is_a_little_above_after_many_steps(case):
     """It compares one plain Gaussian with a mixture of twice the shifts: another pair, close to ours after many steps."""

@@ -9,22 +9,19 @@ import networkx
 import numpy as np
 import pytest
 import torch
+from tests.mechanisms.counting import Counting
 
 from gcon.edges.edge_list import public_edges
 from gcon.errors import InputError
 from gcon.mechanisms import gaussian_release
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_multiplier
-from gcon.mechanisms.gaussian_release import (
-    GaussianRelease,
-    JointStage,
-    Portion,
-    add_noise,
-    gaussian_release_plan,
-    release_jointly,
-)
+from gcon.mechanisms.gaussian_release import add_noise, gaussian_plan
 from gcon.mechanisms.neighbour_rows import NeighbourRows
+from gcon.privacy.account import spend
+from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
+from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
 
 SIZE, WIDTH = 12, 4
@@ -47,7 +44,7 @@ def exact_delta(epsilon, distance):
 def test_no_valid_budget_is_refused_for_the_noise_of_float64(delta):
     refused_once = 0
     for epsilon in [0.00012238249369681925, *np.geomspace(1e-4, 10, 400).tolist()]:
-        plan = gaussian_release_plan(epsilon, delta)
+        plan = gaussian_plan(epsilon, delta, method="test")
         assert plan.budget == Budget(epsilon, delta)
         assert gaussian_delta(epsilon, plan.distance) <= delta
         largest = 1 / gaussian_multiplier(epsilon, delta)
@@ -61,17 +58,17 @@ def test_no_valid_budget_is_refused_for_the_noise_of_float64(delta):
 @pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.5])
 def test_tiny_epsilons_have_a_plan(delta):
     for epsilon in np.geomspace(1e-12, 1e-4, 40).tolist():
-        plan = gaussian_release_plan(epsilon, delta)
+        plan = gaussian_plan(epsilon, delta, method="test")
         assert exact_delta(epsilon, plan.distance) <= delta
         assert plan.distance >= (1 - 2e-4) / gaussian_multiplier(epsilon, delta)
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, math.inf])
 def test_delta_above_one_half_is_refused_in_words(epsilon):
-    gaussian_release_plan(epsilon, 0.5)
+    gaussian_plan(epsilon, 0.5, method="test")
     for delta in (math.nextafter(0.5, 1), 0.9, 0.999999):
         with pytest.raises(InputError, match=rf"delta: must be at most 0\.5.*got {re.escape(repr(delta))}.*1e-5"):
-            gaussian_release_plan(epsilon, delta)
+            gaussian_plan(epsilon, delta, method="test")
 
 
 # --- scales -----------------------------------------------------------------------------------------------------------
@@ -106,36 +103,25 @@ def test_scales_off_the_diagonal_are_never_below_sigma_over_root_two(scales):
         assert scales == [[[sigma] * WIDTH] * SIZE]
 
 
-def test_together_the_portions_are_within_the_distance_in_fractions(scales):
+def test_together_the_releases_are_within_the_distance_in_fractions(scales):
     for shares in ((1.0,), (0.1,) * 10, (1 / 3, 1 / 3, 1 / 3), (0.7, 0.3)):
-        portions = [Portion((SUMS, MOMENTS)[place % 2], share) for place, share in enumerate(shares)]
-        mechanism = release_jointly(portions, epsilon=0.7, delta=1e-6, method="test")
-        out = mechanism.apply(EDGES, SystemRandomness())
+        plan = gaussian_plan(0.7, 1e-6, method="test")
+        releases = [plan.noisy((SUMS, MOMENTS)[place % 2], share=share) for place, share in enumerate(shares)]
+        plan.check(releases)
+        out = [release.apply(EDGES, SystemRandomness()) for release in releases]
         moved = sum((Fraction(one.sensitivity) / Fraction(one.standard_deviation)) ** 2 for one in out)
-        assert moved <= Fraction(mechanism.plan.distance) ** 2
+        assert moved <= Fraction(plan.distance) ** 2
 
 
 # --- bytes ------------------------------------------------------------------------------------------------------------
 
 
-class Counting:
-    """System randomness that knows what was taken from this very object."""
-
-    source, keeps_promise = "counting", True
-
-    def __init__(self):
-        self.taken = []
-
-    def take(self, count):
-        self.taken.append(count)
-        return SystemRandomness().take(count)
-
-
 def test_all_noise_comes_from_the_source_that_was_given():
     """Of another source nobody would know whether it can be predicted: the ledger speaks of this one."""
-    stages = (JointStage([Portion(MOMENTS, 0.2), Portion(SUMS, 0.3)]), lambda released: [Portion(MOMENTS, 0.5)])
-    mechanism = GaussianRelease(plan=gaussian_release_plan(1.0, 1e-5), stages=stages, method="test")
-    source = Counting()
-    mechanism.apply(EDGES, source)
+    plan, source = gaussian_plan(1.0, 1e-5, method="test"), Counting()
+    private = Private(EDGES, "edges")
+    with spend(private, plan, ledger=MemoryLedger("circle"), randomness=source, purpose="test") as account:
+        for statistic, share in ((MOMENTS, 0.2), (SUMS, 0.3), (MOMENTS, 0.5)):
+            account.release(plan.noisy(statistic, share=share))
     symmetric, plain = 16 * (WIDTH * (WIDTH + 1) // 2 // 2), 16 * (SIZE * WIDTH // 2)
     assert [taken for taken in source.taken if taken != 8] == [symmetric, plain, symmetric]  # 8: a word more, rarely

@@ -13,15 +13,21 @@ import torch
 import gcon
 from gcon.choose.paid_accuracy import paid_accuracy
 from gcon.edges.edge_list import public_edges
-from gcon.errors import InputError, PlanMismatchError
-from gcon.mechanisms.noisy_count import BoundedCount, NoisyCount
+from gcon.errors import InputError
+from gcon.mechanisms.noisy_count import NoisyCount
+from gcon.mechanisms.pure import WholeNumbers
 from gcon.mechanisms.samplers import exact
 from gcon.methods.own_edges import own_edge_predictions
-from gcon.privacy.boundary import Private
+from gcon.privacy.opening import apply_private
 from gcon.privacy.randomness import SystemRandomness
 
 LEVEL = 1e-6
 DRAWS = 6_000
+EDGES = public_edges(torch.tensor([[0, 1], [1, 2]]), 4)
+
+
+def noisy(epsilon, sensitivity, count=0):
+    return NoisyCount(epsilon, WholeNumbers(lambda edges: count, sensitivity))
 
 
 def two_sided_geometric(randomness, rate, count):
@@ -49,7 +55,7 @@ def test_noise_law_at_the_right_scale_only(rate):
 
 
 def test_standard_deviation_is_that_of_the_noise():
-    mechanism = NoisyCount(0.5, 2)
+    mechanism = noisy(0.5, 2)
     sample = two_sided_geometric(SystemRandomness(), 0.25, 20_000).double()
     assert float(sample.std()) == pytest.approx(mechanism.standard_deviation, rel=0.06)
 
@@ -97,9 +103,9 @@ def lower_bound(mechanism, draws=60_000):
 
 
 def test_audit_measures_epsilon_and_catches_half_the_noise():
-    assert 0.8 <= lower_bound(NoisyCount(1.0, 2)) <= 1.0
+    assert 0.8 <= lower_bound(noisy(1.0, 2)) <= 1.0
     # Sensitivity 1 instead of 2 is half the noise.
-    assert lower_bound(NoisyCount(1.0, 1)) > 1.0
+    assert lower_bound(noisy(1.0, 1)) > 1.0
 
 
 def test_paid_accuracy_is_charged_and_near_the_truth(model):
@@ -115,13 +121,11 @@ def test_paid_accuracy_is_charged_and_near_the_truth(model):
         ledger=ledger,
         randomness=SystemRandomness(),
     )
-    from gcon.privacy.opening import open_private
-
     encoded = model.encoder.encode(nodes.features)
-    truth = own_edge_predictions(model, encoded, open_private(graph.edges)).classes
+    truth = apply_private(lambda edges: own_edge_predictions(model, encoded, edges), graph.edges).classes
     exact = float((truth == nodes.labels)[nodes.test_mask].double().mean())
     assert found.micro_f1 == pytest.approx(exact, abs=40 / 700)
-    assert found.standard_deviation == pytest.approx(NoisyCount(1.0, 2).standard_deviation / 700)
+    assert found.standard_deviation == pytest.approx(noisy(1.0, 2).standard_deviation / 700)
     assert ledger.total() == gcon.Budget(1.0, 0.0)
     assert found.receipt.keeps_promise
 
@@ -129,12 +133,19 @@ def test_paid_accuracy_is_charged_and_near_the_truth(model):
 def test_refusals():
     for epsilon, sensitivity in itertools.product((0.0, -1.0, math.nan), (1, 0)):
         with pytest.raises(InputError):
-            NoisyCount(epsilon, sensitivity)
-    with pytest.raises(PlanMismatchError):
-        NoisyCount(1.0, 1).check(BoundedCount(Private(3, "count"), 2))
-    assert NoisyCount(math.inf, 2).apply(5, SystemRandomness()) == 5
+            noisy(epsilon, sensitivity)
+    with pytest.raises(InputError):
+        noisy(1.0, 0)
+
+
+def test_the_count_is_that_of_the_edges_and_the_bound_travels_with_it():
+    lonely = WholeNumbers(lambda edges: int((edges.degrees == 0).sum()), 2)
+    assert NoisyCount(math.inf, lonely).apply(EDGES, SystemRandomness()) == 1
+    mechanism = NoisyCount(1.0, lonely)
+    assert mechanism.public_record()["sensitivity"] == 2
+    assert mechanism.standard_deviation == noisy(0.5, 1).standard_deviation
 
 
 def test_noise_uses_the_decimal_that_the_ledger_adds_up(monkeypatch):
     monkeypatch.setattr("gcon.mechanisms.noisy_count.two_sided_geometric", lambda randomness, rate: rate.denominator)
-    assert NoisyCount(0.1, 2).apply(0, SystemRandomness()) == 20
+    assert noisy(0.1, 2).apply(EDGES, SystemRandomness()) == 20

@@ -8,14 +8,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.stats
+import torch
 
-from gcon.errors import InputError, PlanMismatchError
+from gcon.edges.edge_list import public_edges
+from gcon.errors import InputError
+from gcon.mechanisms.pure import WholeNumbers
 from gcon.mechanisms.samplers.exact import coin_exp, shuffled
-from gcon.mechanisms.selection import BoundedCounts, Selection
-from gcon.privacy.boundary import Private
+from gcon.mechanisms.selection import Selection
 from gcon.privacy.randomness import SystemRandomness
 
 LEVEL = 1e-6
+EDGES = public_edges(torch.tensor([[0, 1], [1, 2]]), 4)
+
+
+def selection(epsilon, sensitivity, counts):
+    return Selection(epsilon, WholeNumbers(lambda edges: counts, sensitivity))
 
 
 def law(counts, rate):
@@ -42,8 +49,9 @@ def exponential_noise_law(counts, rate):
     return np.array(found)
 
 
-def draw(mechanism, counts, draws):
-    drawn = Counter(mechanism.apply(counts, SystemRandomness()) for _ in range(draws))
+def draw(epsilon, sensitivity, counts, draws):
+    mechanism = selection(epsilon, sensitivity, counts)
+    drawn = Counter(mechanism.apply(EDGES, SystemRandomness()) for _ in range(draws))
     return np.array([drawn[place] for place in range(len(counts))])
 
 
@@ -55,7 +63,7 @@ def test_permute_and_flip_is_report_noisy_max_with_exponential_noise(counts):
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 def test_law_at_the_right_scale_only(epsilon):
     counts = (12, 9, 3, 11)
-    seen = draw(Selection(epsilon, 2), counts, 20_000)
+    seen = draw(epsilon, 2, counts, 20_000)
 
     def p_value(factor):
         return scipy.stats.chisquare(seen, law(counts, factor * epsilon / 4) * seen.sum()).pvalue
@@ -80,7 +88,7 @@ def test_no_pair_of_neighbouring_counts_exceeds_epsilon_and_one_reaches_it():
 
 def lower_bound(epsilon, sensitivity, draws=40_000):
     """Clopper-Pearson lower bound on epsilon from the worst pair: equal counts, and counts moved apart by the edge."""
-    equal, apart = (draw(Selection(epsilon, sensitivity), counts, draws) for counts in ((10, 10), (8, 12)))
+    equal, apart = (draw(epsilon, sensitivity, counts, draws) for counts in ((10, 10), (8, 12)))
     low = scipy.stats.binomtest(int(equal[0]), draws).proportion_ci(0.9999, "exact").low
     high = scipy.stats.binomtest(int(apart[0]), draws).proportion_ci(0.9999, "exact").high
     return math.log(low / high)
@@ -104,10 +112,14 @@ def test_exact_pieces():
 def test_refusals():
     for epsilon, sensitivity in ((0.0, 2), (-1.0, 2), (math.nan, 2), (1.0, 0)):
         with pytest.raises(InputError):
-            Selection(epsilon, sensitivity)
-    with pytest.raises(PlanMismatchError):
-        Selection(1.0, 1).check(BoundedCounts(Private([3, 4], "counts"), 2))
-    assert Selection(math.inf, 2).apply((3, 9, 9), SystemRandomness()) == 1
+            selection(epsilon, sensitivity, (3, 4))
+    assert selection(math.inf, 2, (3, 9, 9)).apply(EDGES, SystemRandomness()) == 1
+
+
+def test_the_counts_are_those_of_the_edges_and_the_bound_travels_with_them():
+    degrees = WholeNumbers(lambda edges: edges.degrees.tolist(), 1)
+    assert Selection(math.inf, degrees).apply(EDGES, SystemRandomness()) == 1
+    assert Selection(1.0, degrees).public_record()["sensitivity"] == 1
 
 
 def test_coins_use_the_decimal_that_the_ledger_adds_up(monkeypatch):
@@ -116,6 +128,6 @@ def test_coins_use_the_decimal_that_the_ledger_adds_up(monkeypatch):
         "gcon.mechanisms.selection.coin_exp", lambda randomness, exponent: seen.append(exponent) or True
     )
     for _ in range(40):
-        Selection(0.1, 2).apply((0, 3), SystemRandomness())
+        selection(0.1, 2, (0, 3)).apply(EDGES, SystemRandomness())
     assert set(seen) <= {Fraction(0), Fraction(3, 40)}
     assert Fraction(3, 40) in seen  # missed with probability 2^-40

@@ -10,15 +10,6 @@ from gcon.edges.graph import private_graph
 from gcon.files.datasets.synthetic import social_circles_parts
 
 
-@pytest.fixture(scope="session", autouse=True)
-def one_thread():
-    """These matrices are tiny: a second thread only waits for the first."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 class Parts:
     """Public nodes and bare edges of a synthetic graph, and the ways to write them."""
 

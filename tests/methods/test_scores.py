@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 import warnings
 
 import numpy as np
@@ -12,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from gcon.cli import app as cli
 from gcon.errors import InputError
 from gcon.methods.predictions import Predictions
 from gcon.methods.scores import OTHER, score
@@ -87,17 +85,6 @@ def test_against_scikit_learn(seed, count, classes):
     assert 0 <= found.expected_calibration_error <= 1
 
 
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["gcon", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        return stopped.value.code, capsys.readouterr().out
-
-    return call
-
-
 def test_without_test_nodes_nothing_is_opened_or_recorded(run, tmp_path):
     """That there is nobody to score is public: it is told, and not found out inside a gate."""
     assert run("data", "make", "--out", tmp_path, "--nodes", 200, "--quiet")[0] == 0
@@ -106,7 +93,7 @@ def test_without_test_nodes_nothing_is_opened_or_recorded(run, tmp_path):
     (tmp_path / "nodes.csv").write_text((tmp_path / "nodes.csv").read_text().replace(",test,", ",,"))
     before = (tmp_path / "edges.csv.ledger").read_bytes()
     for more in ([], ["--access", "own-edges"], ["--access", "own-edges", "--paid", 1]):
-        code, out = run("evaluate", tmp_path / "model", *files, *more, "--json")
+        code, out, _ = run("evaluate", tmp_path / "model", *files, *more, "--json")
         assert (code, json.loads(out)["error"]) == (2, "InputError")
     assert (tmp_path / "edges.csv.ledger").read_bytes() == before
 

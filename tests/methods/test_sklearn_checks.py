@@ -18,7 +18,6 @@ import gcon
 
 # Few epochs for speed. The checks themselves put a seed into random_state wherever they compare two fits.
 CHECKED = [
-    gcon.NodeClassifier(),
     gcon.GCON(epochs=30),  # private: the noise of epsilon 1 is in every weight
     gcon.GCON(epsilon=math.inf, epochs=30),
     gcon.GCON(epochs=30, hidden=None, steps=(0, "inf"), loss="pseudo-huber:0.2", expand="labelled"),
@@ -39,12 +38,14 @@ WITH_LEDGER = {
 }
 
 
-def expected_failures(estimator):
-    return OTHER_TABLES if isinstance(estimator, gcon.NodeClassifier) else {}
-
-
-@parametrize_with_checks(CHECKED, expected_failed_checks=expected_failures)
+@parametrize_with_checks(CHECKED)
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([gcon.NodeClassifier()], expected_failed_checks=lambda _: OTHER_TABLES)
+def test_scikit_learn_checks_of_the_default(estimator, check):
     check(estimator)
 
 
@@ -148,6 +149,7 @@ def test_searches_take_numpy_numbers_and_pay_for_every_fit(parts):
     assert ledger.total().epsilon == 2 * 2 * (1 + 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [gcon.NodeClassifier(), gcon.GCON(epochs=60)], ids=["default", "paper"])
 def test_cross_validation_learns(parts, estimator):
     private = clone(estimator).set_params(epsilon=8.0, random_state=0)

@@ -1,10 +1,13 @@
-"""The release adds the plan's final noise to the minimiser: measured through the gate, at the right scale only."""
+"""The release adds the plan's final noise to the minimiser: measured on what the mechanism gives out, at the right scale only."""
 
 import numpy as np
 import pytest
 import scipy.stats
 import torch
 
+from gcon.edges.edge_list import public_edges
+from gcon.edges.schemes import Schemes
+from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.losses import SoftMargin
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.objective_plan import make_plan
@@ -14,23 +17,25 @@ from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 
 LEVEL = 1e-6
+EDGES = public_edges(torch.stack([torch.arange(29), torch.arange(1, 30)]), 30)
 
 
 def mechanism_of(plans=1):
     generator = torch.Generator().manual_seed(0)
-    aggregates = torch.randn(30, 4, generator=generator, dtype=torch.float64)
-    aggregates /= 2 * torch.linalg.vector_norm(aggregates, dim=1, keepdim=True)
+    features = torch.randn(30, 4, generator=generator, dtype=torch.float64)
+    features /= 2 * torch.linalg.vector_norm(features, dim=1, keepdim=True)
+    aggregates = Aggregates(features, Schemes(restart=0.8, steps=(2,)))
     targets = torch.nn.functional.one_hot(torch.arange(30) % 2, 2).double()
     plan = make_plan(
         Budget(1.0, 1e-5), loss=SoftMargin(2), num_features=4, num_labelled=30, edge_influence=0.4, ridge=0.5
     )
-    mechanism = ObjectivePerturbation(plans=(plan,) * plans, mask=torch.ones(30, dtype=torch.bool), targets=targets)
-    return plan, mechanism, aggregates
+    mask = torch.ones(30, dtype=torch.bool)
+    return plan, ObjectivePerturbation(aggregates=aggregates, plans=(plan,) * plans, mask=mask, targets=targets)
 
 
 def release(randomness, plans=1):
-    plan, mechanism, aggregates = mechanism_of(plans)
-    return plan, mechanism.apply(aggregates, randomness)
+    plan, mechanism = mechanism_of(plans)
+    return plan, mechanism.apply(EDGES, randomness)
 
 
 @pytest.mark.parametrize(("factor", "fits"), [(1.0, True), (2 / 3, False), (3 / 2, False)])
@@ -50,14 +55,15 @@ def test_final_noise_has_the_scale_of_the_plan(monkeypatch, factor, fits):
 
 
 def test_every_weight_lies_on_the_lattice_of_the_final_noise():
-    plan, mechanism, aggregates = mechanism_of(3)
-    released, spacing = mechanism.apply(aggregates, SystemRandomness()), lattice_spacing(plan.final_noise)
+    plan, mechanism = mechanism_of(3)
+    released, spacing = mechanism.apply(EDGES, SystemRandomness()), lattice_spacing(plan.final_noise)
     assert torch.equal(released.remainder(spacing), torch.zeros_like(released))
     assert {record["spacing"] for record in mechanism.public_record()["plans"]} == {spacing}
     free = make_plan(plan.budget, loss=plan.loss, num_features=4, num_labelled=30, edge_influence=0.0, ridge=0.5)
-    exact = ObjectivePerturbation(plans=(free,), mask=mechanism.mask, targets=mechanism.targets)
+    alone = Aggregates(mechanism.aggregates.features, Schemes(restart=1.0, steps=(2,)))  # reads no edge
+    exact = ObjectivePerturbation(aggregates=alone, plans=(free,), mask=mechanism.mask, targets=mechanism.targets)
     assert exact.public_record()["spacing"] == 0
-    weights = exact.apply(aggregates, SystemRandomness())
+    weights = exact.apply(EDGES, SystemRandomness())
     assert not torch.equal(weights.remainder(spacing), torch.zeros_like(weights))
 
 

@@ -18,7 +18,7 @@ import gcon
 from gcon.edges.schemes import Schemes, propagate
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.pseudo_labels import training_rows
-from gcon.privacy.opening import open_private
+from gcon.privacy.opening import apply_private
 from gcon.privacy.randomness import SystemRandomness
 
 LEVEL = 1e-6
@@ -47,7 +47,7 @@ def radii():
     graph = gcon.datasets.social_circles(
         NODES, num_classes=CLASSES, num_validation=30, num_test=30, per_class=5, seed=5
     )
-    settings = gcon.Settings(
+    settings = gcon.Objective(
         epsilon=EPSILON,
         delta=DELTA,
         ridge=RIDGE,
@@ -56,12 +56,14 @@ def radii():
     )
     encoder = train_encoder(graph.nodes, settings.encoder)
     encoded = encoder.encode(graph.nodes.features)
-    aggregates = propagate(open_private(graph.edges), encoded, settings.schemes)
+    aggregates = apply_private(lambda edges: propagate(edges, encoded, settings.schemes), graph.edges)
     targets = training_rows(graph.nodes, encoder, "all").targets
     ridge, rate = by_hand(NODES, float(torch.cdist(encoded, encoded).max()))
     found = []
     for _ in range(FITS):
-        model = gcon.train(graph, settings, ledger=gcon.MemoryLedger(), randomness=SystemRandomness(), encoder=encoder)
+        model = settings.train(
+            graph.nodes, graph.edges, ledger=gcon.MemoryLedger(), randomness=SystemRandomness(), encoder=encoder
+        )
         slopes = (torch.sigmoid(aggregates @ model.weights) - targets) / CLASSES
         noise = -(aggregates.T @ slopes + NODES * ridge * model.weights)
         found += torch.linalg.vector_norm(noise, dim=0).tolist()

@@ -17,7 +17,7 @@ DECLARED = [
     "PrivateGraph",
     "PublicGraph",
     "PublicNodes",
-    "ReleasedModel",
+    "ObjectiveModel",
     "Settings",
     "__version__",
     "datasets",

@@ -37,7 +37,7 @@ assert model.statement().fields["promise"] is True
 from gcon.serve.client import Client
 from gcon.pages.build import site_pages
 
-assert len(site_pages(model.model_)) == 3  # with their scripts and measurements
+assert len(site_pages(model.model_)) == 3  # with their templates, scripts and measurements
 assert "127.0.0.1" in repr(Client("http://127.0.0.1:8000"))
 
 try:
@@ -69,8 +69,9 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         (metadata,) = [archive.read(name).decode() for name in names if name.endswith(".dist-info/METADATA")]
-    modules = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src" / "gcon").rglob("*.py")}
-    assert {name for name in names if name.endswith(".py")} == modules
+    for kind in ("py", "html", "css", "js", "csv"):
+        files = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src" / "gcon").rglob(f"*.{kind}")}
+        assert {name for name in names if name.endswith(f".{kind}")} == files != set()
     assert "gcon/py.typed" in names
     assert {name.split("/")[0] for name in names} == {"gcon", re.sub(r"-py3-none-any\.whl$", ".dist-info", wheel.name)}
     core = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:") and "extra ==" not in line]
@@ -92,6 +93,7 @@ def fresh_python(tmp_path):
     subprocess.run(["sh", "-c", 'rm -rf "$0" > /dev/null 2>&1 &', tmp_path / "env"], check=True)
 
 
+@pytest.mark.slow
 def test_the_wheel_works_in_a_fresh_environment(wheel, tmp_path, fresh_python):
     limits = ["-c", ROOT / "constraints.txt"] if (ROOT / "constraints.txt").is_file() else []
     install = [fresh_python, "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check", *limits]

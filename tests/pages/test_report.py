@@ -6,11 +6,12 @@ import io
 import json
 import math
 import sys
-from html.parser import HTMLParser
 from urllib.parse import unquote
 
 import pytest
 import torch
+from tests.pages.reader import Page
+from tests.pages.site.models import HOSTILE
 
 from gcon.errors import InputError, MissingExtraError
 from gcon.pages.report import (
@@ -28,43 +29,9 @@ from gcon.pages.report import (
     verdict,
 )
 from gcon.pages.report_figures import check_matplotlib
-from gcon.pages.report_page import SECTIONS, page
+from gcon.pages.report_page import page
 
 FIGURES = ("accuracy", "noise", "access", "confusion", "calibration")
-VOID = {"meta", "link", "br", "img", "input", "hr"}
-
-
-class Page(HTMLParser):
-    """A strict reader: every element is closed in order; knows what lies inside which figure."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.found, self.figures, self.inside = [], [], [], None
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-        if tag == "figure":
-            self.inside = {"tags": [], "text": "", "drawn": ""}
-            self.figures.append(self.inside)
-        if self.inside is not None:
-            self.inside["tags"].append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-        if tag == "figure":
-            self.inside = None
-
-    def handle_data(self, text):
-        if self.inside is not None:
-            self.inside["drawn" if "svg" in self.open else "text"] += text
 
 
 def record(**changes):
@@ -114,13 +81,27 @@ def html():
 
 
 def test_page_is_whole_and_has_every_section(html):
-    found = Page(html).found
-    ids = [attributes["id"] for _, attributes in found if "id" in attributes]
-    assert len(ids) == len(set(ids))
-    assert {attributes.get("id") for tag, attributes in found if tag == "section"} == set(SECTIONS)
+    found = Page(html)
+    assert len(found.ids) == len(set(found.ids))
+    sections = [section["id"] for section in found.all("section")]
+    assert sections == ["promise", *FIGURES, "settings", "ledger"]
+    assert [f"#{name}" for name in sections] == [link["href"] for link in found.all("a")][:8]
     assert "friends &lt;of&gt; friends" in html
     assert "prefers-color-scheme: dark" in html
     assert html.isascii()
+
+
+def test_hostile_words_stay_words():
+    entry = dataclasses.replace(record().ledger[0], purpose=HOSTILE[1])
+    models = tuple(dataclasses.replace(model, name=HOSTILE[0]) for model in record().models)
+    hostile = {"data_set": HOSTILE[0], "about": HOSTILE[1], "promise": HOSTILE, "settings": dict([HOSTILE[:2]])}
+    text = page(record(class_names=HOSTILE[1:], models=models, ledger=(entry,), **hostile))
+    assert text.isascii()
+    assert "<script" not in text
+    assert "<img" not in text
+    for tag, attributes in Page(text).found:
+        assert tag not in ("script", "img")
+        assert not [name for name in attributes if name.startswith("on")]
 
 
 def test_every_figure_is_inline_with_its_table_and_its_file(html):

@@ -18,7 +18,7 @@ import torch
 
 from gcon.errors import BoundaryError, GconError
 from gcon.privacy.boundary import Private
-from gcon.privacy.opening import open_private
+from gcon.privacy.opening import apply_private
 
 KINDS = {
     "number": 977,
@@ -186,7 +186,7 @@ def test_refusals(secret, way_out):
     error = refused(way_out, secret)
     # A torch function meets the class, not the value: it cannot name the description.
     assert "<private: some numbers>" in str(error) or "passed to a torch function" in str(error)
-    assert "gcon.privacy.gates" in str(error)
+    assert "gcon.privacy.account" in str(error)
 
 
 # What Private says nothing about: Python itself refuses.
@@ -293,7 +293,7 @@ def test_records_that_hold_one_can_be_printed_but_not_unfolded(secret, tmp_path)
 
 def test_the_value_comes_through_untouched():
     value = torch.tensor([977.0])
-    assert open_private(Private(value, "x")) is value
+    assert apply_private(lambda opened: opened, Private(value, "x")) is value
 
 
 def test_a_type_argument_at_construction_changes_nothing():

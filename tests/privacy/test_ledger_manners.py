@@ -45,8 +45,10 @@ def test_reserve_then_settle(make_ledger, release):
     assert settled.outcome is Outcome.RELEASED
     assert settled.data_set == ledger.data_set == "friendships"
     assert settled.request == release(plan={"noise": 2.0}, randomness="operating system")
+    assert settled.request.protected_change == "one undirected edge"
     assert settled.request.composition == "basic"
     assert (settled.number, settled.time) == (entry.number, entry.time)
+    assert ledger.total() == Budget(1.0, 1e-5)
 
 
 @pytest.mark.parametrize("outcome", [None, Outcome.RELEASED, Outcome.WITHHELD])
@@ -90,7 +92,7 @@ def test_a_reservation_of_another_ledger(make_ledger, release):
 
 def test_reserved_is_no_outcome(make_ledger, release):
     ledger = make_ledger()
-    with pytest.raises(LedgerError, match="settled as released or withheld"):
+    with pytest.raises(LedgerError, match="settled as released, withheld or withdrawn"):
         ledger.settle(ledger.reserve(release()), Outcome.RESERVED)
 
 
@@ -113,6 +115,8 @@ def test_over_the_ceiling_nothing_is_charged(make_ledger, release):
     assert "asked epsilon=0.8, delta=2e-05" in message
     assert "spent epsilon=1.25, delta=1e-05" in message
     assert "left epsilon=0.75, delta=9e-05" in message
+    assert "of epsilon=2, delta=0.0001" in message
+    assert len(ledger.entries()) == 1
     assert ledger.total() == Budget(1.25, 1e-5)
     ledger.reserve(release(0.75, 9e-5))
     assert ledger.total() == Budget(2.0, 1e-4)
@@ -180,6 +184,7 @@ def test_threads_cannot_overspend(make_ledger, release):
 def test_clones_of_an_estimator_share_the_ledger(make_ledger):
     ledger = make_ledger()
     assert clone(GCON(ledger=ledger)).ledger is ledger
+    assert clone(clone(GCON(ledger=ledger))).get_params()["ledger"] is ledger
     assert clone(ledger) is ledger
 
 

@@ -1,4 +1,4 @@
-"""Opening: late, once, by few modules, and no failure tells anything."""
+"""Opening: by few modules, and no failure tells anything."""
 
 import ast
 import sys
@@ -11,70 +11,14 @@ import torch
 import gcon
 from gcon.errors import BoundaryError, GconError, NoCertificateError, PrivateComputationError
 from gcon.privacy.boundary import Private
-from gcon.privacy.opening import apply_private, map_private, open_private
+from gcon.privacy.opening import apply_private
 
 PACKAGE = Path(gcon.__file__).parent
 SECRET = "977 is the number of edges"
 
 
-def test_map_private_waits_until_it_is_opened_and_runs_once():
-    calls = []
-    doubled = map_private(lambda value: calls.append(value) or [2 * value], Private(21, "a number"), "its double")
-    assert isinstance(doubled, Private)
-    assert repr(doubled) == "<private: its double>"
-    assert not calls
-    assert open_private(doubled) == [42]
-    assert open_private(doubled) is open_private(doubled)
-    assert calls == [21]
-
-
-def test_chains_wait_and_run_once_each():
-    calls = []
-
-    def step(name):
-        return lambda value: calls.append(name) or value + 1
-
-    first = map_private(step("first"), Private(0, "zero"), "one")
-    second = map_private(step("second"), first, "two")
-    third = map_private(step("third"), first, "two again")
-    assert not calls
-    assert (open_private(second), open_private(third), open_private(first)) == (2, 2, 1)
-    assert calls == ["first", "second", "third"]
-
-
-def test_a_result_of_none_runs_once_too():
-    calls = []
-    nothing = map_private(calls.append, Private(1, "x"), "nothing")
-    assert open_private(nothing) is None
-    assert open_private(nothing) is None
-    assert calls == [1]
-
-
-def test_a_waiting_value_refuses_like_any_other():
-    waiting = map_private(lambda value: [value], Private(977, "x"), "a list")
-    for way_out in (len, list, hash, bool, lambda private: private == [977]):
-        with pytest.raises(BoundaryError):
-            way_out(waiting)
-
-
-def test_a_failure_while_waiting_comes_out_at_opening_and_can_be_tried_again():
-    answers = iter([ZeroDivisionError, None])
-
-    def compute(value):
-        error = next(answers)
-        if error is not None:
-            raise error
-        return value
-
-    waiting = map_private(compute, Private(5, "x"), "y")
-    with pytest.raises(PrivateComputationError):
-        apply_private(lambda value: value, waiting)
-    assert open_private(waiting) == 5
-
-
 def test_apply_private_returns_what_the_function_returns():
     assert apply_private(lambda value: value + 1, Private(1, "x")) == 2
-    assert apply_private(lambda value: value + 1, map_private(lambda value: 10 * value, Private(1, "x"), "y")) == 11
 
 
 def raise_value_error(opened):
@@ -108,12 +52,11 @@ FAILURES = [raise_value_error, raise_chained, raise_ours, divide, torch_error, s
 
 
 @pytest.mark.parametrize("fail", FAILURES)
-@pytest.mark.parametrize("where", ["in the function", "while waiting"])
+@pytest.mark.parametrize("where", ["here", "elsewhere"])
 def test_any_failure_becomes_one_fixed_message(fail, where):
-    private = Private(SECRET, "words")
-    waiting = map_private(fail, private, "a result")
+    run = None if where == "here" else lambda function: function(SECRET)
     with pytest.raises(PrivateComputationError) as raised:
-        apply_private(*((fail, private) if where == "in the function" else (str, waiting)))
+        apply_private(fail, Private(SECRET, "words", run=run))
     error = raised.value
     assert str(error) == str(fixed_failure())
     assert error.__cause__ is None
@@ -132,7 +75,7 @@ def fixed_failure():
 def test_no_private_frame_survives(fail):
     private = Private(SECRET, "words")
     with pytest.raises(PrivateComputationError) as raised:
-        apply_private(fail, map_private(lambda opened: opened + ".", private, "more words"))
+        apply_private(fail, private)
     frames = [frame for frame, _ in traceback.walk_tb(raised.value.__traceback__)]
     names = [frame.f_code.co_name for frame in frames]
     assert names == ["test_no_private_frame_survives", "apply_private"]
@@ -205,16 +148,11 @@ def test_the_slot_is_named_in_two_modules_only():
 
 def test_the_modules_that_open_private_values():
     openers = {name for name, text in sources().items() if "gcon.privacy.opening" in set(imported(text))}
-    assert openers == {"mechanisms/aggregates.py", "privacy/gates.py"}
+    assert openers == {"privacy/account.py", "privacy/gates.py"}
 
 
 def test_nobody_imports_by_name_at_run_time():
     for name, text in sources().items():
-        if name.startswith(("privacy/", "propagate/", "release/", "perturb/", "solve/", "mechanisms/", "predict/")):
+        if name.startswith(("privacy/", "edges/", "mechanisms/", "learn/", "methods/", "release/", "verify/")):
             assert "import_module" not in text
             assert "__import__" not in text
-
-
-def test_bare_opening_is_left_to_the_opening_module():
-    users = {name for name, text in sources().items() if "open_private(" in text}
-    assert users == {"privacy/opening.py"}

@@ -19,15 +19,6 @@ from gcon.edges.edge_list import EdgeList, public_edges
 SIZE = 6
 
 
-@pytest.fixture(scope="session", autouse=True)
-def one_thread():
-    """These matrices are tiny: a second thread only waits for the first."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @dataclass(frozen=True, eq=False)
 class SmallGraphs:
     """`graphs`: every graph once. `before`, `after`: for every edge of every graph, the graph with and without it."""

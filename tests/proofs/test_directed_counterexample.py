@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import pytest
 import torch
@@ -9,9 +11,15 @@ import torch
 from gcon.edges.edge_list import private_edges
 from gcon.edges.schemes import Schemes, propagate
 from gcon.mechanisms.influence import paper_influence, sharp_influence, simple_influence
-from gcon.privacy.opening import open_private
+from gcon.privacy.boundary import Private
+from gcon.privacy.opening import apply_private
 
 HUB, OTHER = 0, 1
+T = TypeVar("T")
+
+
+def opened(private: Private[T]) -> T:
+    return apply_private(lambda value: value, private)
 
 
 def directed_star(leaves: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -70,7 +78,7 @@ def test_taking_edges_in_symmetrises_them_and_the_bounds_hold(restart, leaves):
     column = torch.from_numpy(features)[:, None]
     aggregates = []
     for adjacency in (with_edge, without):
-        edges = open_private(private_edges(torch.from_numpy(np.argwhere(adjacency).T), leaves + 2)[0])
+        edges = opened(private_edges(torch.from_numpy(np.argwhere(adjacency).T), leaves + 2)[0])
         dense = np.zeros_like(adjacency)
         dense[tuple(edges.edge_index().numpy())] = 1
         np.testing.assert_array_equal(dense, np.maximum(adjacency, adjacency.T))
@@ -84,6 +92,6 @@ def test_taking_edges_in_symmetrises_them_and_the_bounds_hold(restart, leaves):
 def test_reciprocal_arcs_self_loops_and_repeats_are_one_undirected_edge():
     messy = torch.tensor([[0, 1, 0, 2, 2, 1], [1, 0, 1, 2, 1, 2]])
     edges, hygiene = private_edges(messy, 3)
-    assert open_private(edges).degrees.tolist() == [1, 2, 1]
-    counts = open_private(hygiene)
+    assert opened(edges).degrees.tolist() == [1, 2, 1]
+    counts = opened(hygiene)
     assert (counts.given, counts.self_loops, counts.duplicates, counts.kept) == (6, 1, 3, 2)

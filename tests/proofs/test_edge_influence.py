@@ -10,10 +10,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gcon.edges.edge_list import EdgeList, private_edges, public_edges
+from gcon.edges.edge_list import EdgeList, public_edges
 from gcon.edges.schemes import Schemes, propagate
 from gcon.errors import UnprovenBoundError
-from gcon.mechanisms.aggregates import aggregate_privately
+from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.influence import (
     FeatureExtent,
     edge_influence,
@@ -24,7 +24,6 @@ from gcon.mechanisms.influence import (
     simple_influence,
 )
 from gcon.mechanisms.sharp import pair_bounds, searched_bounds
-from gcon.privacy.opening import open_private
 
 STEPS = (1, 2, 5, 10, math.inf)
 # The largest change over all graphs of up to six nodes, all edges, all features in {-1, +1} (so the diameter is 2).
@@ -304,17 +303,14 @@ def test_the_paper_bound_needs_short_rows():
     assert paper_influence(0.5, 1) < DIAMETER * 1.5 * 0.5
 
 
-def test_private_aggregates_carry_the_bound_of_their_own_features():
+def test_aggregates_carry_the_bound_of_their_own_features():
     features = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     schemes = Schemes(restart=0.8, steps=(2,))
-    sides = []
-    for pairs in ([[0, 1], [1, 2]], [[0], [1]]):
-        edges, _ = private_edges(torch.tensor(pairs), 3)
-        sides.append(aggregate_privately(edges, features, schemes))
-    assert sides[0].edge_influence == sides[1].edge_influence  # computed from public numbers alone
-    assert sides[0].edge_influence == pytest.approx(0.2 * math.sqrt(2), rel=1e-8)
-    moved = torch.linalg.vector_norm(open_private(sides[0].value) - open_private(sides[1].value), dim=1).sum()
-    assert float(moved) <= sides[0].edge_influence
+    aggregates = Aggregates(features, schemes)  # the bound is there before any edge is
+    assert aggregates.edge_influence == pytest.approx(0.2 * math.sqrt(2), rel=1e-8)
+    sides = [aggregates.of(public_edges(torch.tensor(pairs), 3)) for pairs in ([[0, 1], [1, 2]], [[0], [1]])]
+    moved = torch.linalg.vector_norm(sides[0] - sides[1], dim=1).sum()
+    assert 0 < float(moved) <= aggregates.edge_influence
 
 
 @searched

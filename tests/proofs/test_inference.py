@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes
 from gcon.learn.encoder import Encoder
-from gcon.methods.objective_model import ModelSettings, ReleasedModel
+from gcon.methods.objective import ObjectiveModel
 from gcon.methods.own_edges import own_edge_predictions
 from gcon.privacy.budget import Budget
 from gcon.privacy.receipt import Receipt
@@ -21,10 +21,10 @@ from gcon.privacy.receipt import Receipt
 searched = settings(max_examples=100, deadline=None, derandomize=True)
 
 
-def model_with(weights: torch.Tensor, *, steps: tuple[float, ...] = (2,), restart: float = 0.25) -> ReleasedModel:
+def model_with(weights: torch.Tensor, *, steps: tuple[float, ...] = (2,), restart: float = 0.25) -> ObjectiveModel:
     """A released model with these weights, whose encoder leaves features alone."""
     width, classes = weights.shape[0] // len(steps), weights.shape[1]
-    return ReleasedModel(
+    return ObjectiveModel(
         weights=weights,
         encoder=Encoder(
             hidden_weight=None,
@@ -34,7 +34,7 @@ def model_with(weights: torch.Tensor, *, steps: tuple[float, ...] = (2,), restar
             unit_input=False,
             centre=None,
         ),
-        settings=ModelSettings(
+        settings=ObjectiveModelSettings(
             schemes=Schemes(restart=0.5, steps=steps),
             inference_restart=restart,
             loss="soft-margin",

@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 import pytest
 import torch
 from safetensors.torch import load, save
+from tests.release.forging import forge, put
 
 import gcon
 from gcon.edges.edge_list import private_edges, public_edges
 from gcon.errors import InputError, ReleaseFormatError
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.mechanisms.gaussian_release import NoisyStatistic
-from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.methods.moments import Moments
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import predict_from_own_edges
 from gcon.methods.public_graph import predict_on_public_graph
@@ -33,10 +34,9 @@ PARTS = {
 
 def trained(kind, *, epsilon=None, names=(), randomness=None):
     nodes, edge_index = PARTS[kind]
-    return train_moments(
+    return Moments(epsilon=epsilon or (8.0 if kind == "sums" else 0.5)).train(
         replace(nodes, class_names=names or nodes.class_names),
         private_edges(edge_index, nodes.num_nodes)[0],
-        MomentsTraining(epsilon=epsilon or (8.0 if kind == "sums" else 0.5)),
         ledger=gcon.MemoryLedger("circles", clock=lambda: datetime(2030, 1, 2, tzinfo=UTC)),
         randomness=randomness or SeededRandomness(4),
     )
@@ -162,26 +162,6 @@ def test_a_model_that_cannot_be_read_back_is_not_written(with_sums, tmp_path):
 
 
 # ---- forged releases: checksums are right, content is not
-
-
-def forge(folder, change=lambda document: None):
-    document = json.loads((folder / "release.json").read_bytes())
-    change(document)
-    del document["checksum"]
-    for name, record in document["files"].items():
-        record |= layout.file_record((folder / name).read_bytes())
-    document["checksum"] = layout.digest(layout.canonical(document))
-    (folder / "release.json").write_bytes(layout.canonical(document))
-
-
-def put(path, value):
-    def change(document):
-        *places, last = path.split(".")
-        for place in places:
-            document = document[int(place) if place.isdigit() else place]
-        document[int(last) if last.isdigit() else last] = value
-
-    return change
 
 
 def test_an_honest_forgery_is_read(with_sums, folder):

@@ -9,9 +9,9 @@ import re
 import pytest
 import torch
 from safetensors.torch import load, save
+from tests.release.forging import forge, put
 
 from gcon.errors import GconError, ReleaseFormatError
-from gcon.release import layout
 from gcon.release.store import NAMES, load_release, save_release
 
 # ---- damage
@@ -94,7 +94,7 @@ def test_lengths_are_compared_before_content_is_read(folder):
     ):
         load_release(folder)
     os.truncate(path, size + 8)
-    forge(folder, lambda document: None)
+    forge(folder)
     with pytest.raises(ReleaseFormatError, match=r"^model\.safetensors: is not as long as its header says"):
         load_release(folder)
 
@@ -150,29 +150,8 @@ def test_links_inside_the_folder_links_to_it_and_other_files_are_fine(model, fol
 # ---- forged releases: checksums are right, content is not
 
 
-def forge(folder, change):
-    document = json.loads((folder / "release.json").read_bytes())
-    change(document)
-    del document["checksum"]
-    for name, record in document["files"].items():
-        if (folder / name).is_file():
-            record |= layout.file_record((folder / name).read_bytes())
-    document["checksum"] = layout.digest(layout.canonical(document))
-    (folder / "release.json").write_bytes(layout.canonical(document))
-
-
-def put(path, value):
-    def change(document):
-        *places, last = path.split(".")
-        for place in places:
-            document = document[int(place) if place.isdigit() else place]
-        document[int(last) if last.isdigit() else last] = value
-
-    return change
-
-
 def test_an_honest_forgery_is_read(model, folder, assert_same):
-    forge(folder, lambda document: None)
+    forge(folder)
     assert_same(model, load_release(folder))
 
 
@@ -247,7 +226,7 @@ def forge_tensors(folder, change):
     tensors = {name: tensor.clone() for name, tensor in load(path.read_bytes()).items()}
     change(tensors)
     path.write_bytes(save(tensors))
-    forge(folder, lambda document: None)
+    forge(folder)
 
 
 def with_value(value):
@@ -334,6 +313,6 @@ def test_headers_that_lie_are_refused(folder):
         with_header(overlapping),
     ):
         path.write_bytes(content)
-        forge(folder, lambda document: None)
+        forge(folder)
         with pytest.raises(ReleaseFormatError, match=r"^model\.safetensors: "):
             load_release(folder)

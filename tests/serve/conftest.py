@@ -23,7 +23,7 @@ from gcon.privacy.ledger import MemoryLedger
 from gcon.release.store import save_release
 from gcon.serve.access_log import AccessLog
 from gcon.serve.app import application
-from gcon.serve.held import NodeTable, read_held
+from gcon.serve.served_release import NodeTable, read_served_release
 from gcon.serve.logs import Log
 from gcon.serve.settings import Limits
 from gcon.serve.state import Service
@@ -73,7 +73,7 @@ def make_service(world, folder, *, kind="moments", edge_index=None, limits=WIDE,
     if held_edges:
         edges, _ = private_edges(world.edge_index if edge_index is None else edge_index, NODES)
         owners = OwnerAnswers(edges, ledger=MemoryLedger(), log=log, purpose="a test answers node owners")
-    held, seen = read_held(world.place / kind, table=world.table(), owners=owners)
+    held, seen = read_served_release(world.place / kind, table=world.table(), owners=owners)
     tokens = world.place / "tokens.sqlite" if held_edges else None
     return Service(
         held=held,

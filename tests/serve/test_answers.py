@@ -10,7 +10,7 @@ from gcon.edges.edge_list import private_edges, public_edges
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import predict_for_one_owner, predict_from_own_edges
 from gcon.privacy.ledger import MemoryLedger
-from gcon.serve.held import read_held
+from gcon.serve.served_release import read_served_release
 from gcon.serve.state import Faces
 
 
@@ -207,7 +207,7 @@ def test_a_release_and_its_words_are_exchanged_together(world, service, call, mo
     old, answer = service.held, service.held.from_rows
 
     def exchanged(rows):
-        other, seen = read_held(world.place / "paper", table=old.table, owners=old.owners)
+        other, seen = read_served_release(world.place / "paper", table=old.table, owners=old.owners)
         service.take(other, seen)
         return answer(rows)
 
@@ -220,7 +220,7 @@ def test_a_release_and_its_words_are_exchanged_together(world, service, call, mo
 
 def test_between_two_assignments_of_a_new_release(world, service, call):
     """`take` runs in another thread: whatever it has done so far, an answer is of one release."""
-    other, _ = read_held(world.place / "paper", table=service.held.table, owners=service.held.owners)
+    other, _ = read_served_release(world.place / "paper", table=service.held.table, owners=service.held.owners)
     service.faces = Faces(other)  # and `held` not yet
     found = json.loads(call("POST", "/predict", {"me": {"id": "n1"}, "access": "none"})[2])
     expected = predict_without_edges(other.model, world.nodes.features)

@@ -97,6 +97,7 @@ def up(world, tmp_path_factory):
         yield service
 
 
+@pytest.mark.slow
 def test_a_killed_worker_loses_no_logged_answer(world, up):
     before = up.access_log.read_text().splitlines()
     first = up.workers
@@ -116,6 +117,7 @@ def test_a_killed_worker_loses_no_logged_answer(world, up):
     assert "worker lost" in up.errors.read_text()
 
 
+@pytest.mark.slow
 def test_a_new_release_is_taken_without_dropping_a_request(world, up, tmp_path):
     folder = up.access_log.parent
 
@@ -154,6 +156,7 @@ def test_a_new_release_is_taken_without_dropping_a_request(world, up, tmp_path):
     assert 'gcon_reloads_total{outcome="refused"}' in page
 
 
+@pytest.mark.slow
 def test_counts_are_those_of_all_workers(world, up):
     def count():
         lines = [line for line in get(up.address, "/metrics").splitlines() if 'route="/me",status="200"' in line]
@@ -168,24 +171,32 @@ def test_counts_are_those_of_all_workers(world, up):
     assert count() - before == answered
 
 
-def test_the_log_names_nobody(world, up):
-    ask_for(up.address, world, 1)
-    lines = [json.loads(line) for line in up.errors.read_text().splitlines()]
+@pytest.fixture(scope="module")
+def alone(world, tmp_path_factory):
+    """One process."""
+    with running(world, tmp_path_factory.mktemp("alone")) as service:
+        yield service
+
+
+def test_the_log_names_nobody(world, alone):
+    ask_for(alone.address, world, 1)
+    lines = [json.loads(line) for line in alone.errors.read_text().splitlines()]
     assert any(line["event"] == "request" and line["route"] == "/me" for line in lines)
     for line in lines:
         if line["event"] == "request":
             assert set(line) == {"time", "event", "route", "status"}
-    text = up.errors.read_text()
+    text = alone.errors.read_text()
     assert not any(token in text for token in world.tokens.values())
     assert '"n3"' not in text
 
 
-def test_the_ledger_knows_that_a_service_answers(up):
-    entries = FileLedger(up.access_log.parent / "ledger").entries()
+def test_the_ledger_knows_that_a_service_answers(alone):
+    entries = FileLedger(alone.access_log.parent / "ledger").entries()
     assert [entry.request.kind for entry in entries] == ["delivery"]
     assert "service" in entries[0].request.purpose
 
 
+@pytest.mark.slow
 def test_other_peoples_edges_change_no_byte_of_a_running_service(world, tmp_path):
     flipped = [(low, high) for low in range(40, 80) for high in range(low + 1, 80)][::3]
     write_edges(tmp_path / "edges.csv", edited(world.edge_index, flipped), num_nodes=80, ids=world.ids)
@@ -226,6 +237,7 @@ def test_workers_end_with_their_parent(world, tmp_path):
             time.sleep(0.1)
 
 
+@pytest.mark.slow
 def test_a_stop_while_workers_are_started(world, tmp_path):
     with running(world, tmp_path, "--workers", 40, wait=False) as service:
         until = time.monotonic() + 60
@@ -237,8 +249,8 @@ def test_a_stop_while_workers_are_started(world, tmp_path):
         assert not [worker for worker in begun if Path(f"/proc/{worker}").exists()]
 
 
-def test_headers_end(world, up):
-    place = urlsplit(up.address)
+def test_headers_end(alone):
+    place = urlsplit(alone.address)
     with socket.create_connection((place.hostname, place.port), timeout=20) as connection:
         connection.sendall(b"GET /health HTTP/1.1\r\nx: ")
         try:
@@ -250,6 +262,7 @@ def test_headers_end(world, up):
     assert ended
 
 
+@pytest.mark.slow
 def test_an_address_that_somebody_claims_is_not_believed(world, tmp_path):
     with running(world, tmp_path, rates=("--per-address", 60, "--burst", 3)) as service:
         connection = http.client.HTTPConnection(urlsplit(service.address).netloc, timeout=20)
@@ -263,6 +276,7 @@ def test_an_address_that_somebody_claims_is_not_believed(world, tmp_path):
     assert codes == [200] * 3 + [429] * 3
 
 
+@pytest.mark.slow
 def test_another_store_in_the_place_of_the_first_answers_nobody(world, run, tmp_path):
     """Its columns under the row pointers of the first would be the neighbours of other people."""
     nodes = ["--nodes", world.place / "nodes.csv"]

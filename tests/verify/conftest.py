@@ -10,32 +10,21 @@ from datetime import UTC, datetime
 from unittest.mock import patch
 
 import pytest
-import torch
 from safetensors.torch import load_file, save_file
 
-import gcon
 from gcon.edges.edge_list import private_edges
-from gcon.edges.graph import private_graph
 from gcon.edges.schemes import Schemes
 from gcon.errors import ReleaseFormatError
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.methods.moments import Moments
+from gcon.methods.objective import Objective
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
 from gcon.release import read
 from gcon.release.layout import canonical, digest, file_record, release_files
 from gcon.release.read import load_release
 from gcon.release.store import save_release
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread():
-    """These matrices are tiny: a second thread only waits for the first."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")
@@ -54,8 +43,8 @@ def moments_release(circles, tmp_path_factory):
     def make(epsilon=1.0, *, sparse=True, randomness=None, **options):
         nodes, edges = circles
         kept = private_edges(edges[:, ::10] if sparse else edges, nodes.num_nodes)[0]
-        training = MomentsTraining(epsilon=epsilon, **options)
-        model = train_moments(nodes, kept, training, ledger=_ledger(), randomness=randomness or SystemRandomness())
+        method = Moments(epsilon=epsilon, **options)
+        model = method.train(nodes, kept, ledger=_ledger(), randomness=randomness or SystemRandomness())
         folder = tmp_path_factory.mktemp("moments") / "release"
         save_release(model, folder)
         return folder
@@ -70,9 +59,9 @@ def paper_release(circles, tmp_path_factory):
     def make(epsilon=1.0, *, randomness=None, **options):
         nodes, edges = circles
         options = {"encoder": EncoderSettings(hidden=4, epochs=5), "schemes": Schemes(0.5, (0, 2, math.inf)), **options}
-        model = gcon.train(
-            private_graph(nodes, edges, name="circles"),
-            gcon.Settings(epsilon=epsilon, **options),
+        model = Objective(epsilon=epsilon, **options).train(
+            nodes,
+            private_edges(edges, nodes.num_nodes)[0],
             ledger=_ledger(),
             randomness=randomness or SystemRandomness(),
         )

@@ -40,8 +40,8 @@ OPEN_TOGETHER = OPEN_ALONE | {
     "receipt.total.epsilon",
 }
 OPEN_TOGETHER_BY_KIND = {
-    "moments": {"settings.homophily", "receipt.plan.stages.*.*.rounding"},  # inside the sensitivity already; bounded
-    "sums": {"settings.homophily", "receipt.plan.stages.*.*.rounding"},
+    "moments": {"settings.homophily", "receipt.plan.releases.*.rounding"},  # inside the sensitivity already; bounded
+    "sums": {"settings.homophily", "receipt.plan.releases.*.rounding"},
     # These matter: the receipt holds neither the bound's name nor the features' diameter, so Psi is only held against a range.
     "paper": {"settings.inference_restart", "settings.restart", "settings.steps.*", "settings.clip"},
 }
@@ -133,6 +133,7 @@ class TestEveryField:
         one = forger(releases[kind])
         assert open_fields(one, one.put_document, one.document()) == OPEN_ALONE | OPEN_ALONE_BY_KIND[kind]
 
+    @pytest.mark.slow
     def test_of_release_json_with_all_words_rewritten(self, releases, forger, kind):
         one = forger(releases[kind])
         assert open_fields(one, one.put_consistently, one.document()) == OPEN_TOGETHER | OPEN_TOGETHER_BY_KIND[kind]
@@ -277,10 +278,10 @@ class TestForgersWithSomeKnowledge:
     def test_less_noise_for_a_smaller_sensitivity(self, releases, forger):
         one = forger(releases["moments"])
         document = one.document()
-        for entry in (document["settings"]["statistics"][0], document["receipt"]["plan"]["stages"][0][0]):
+        for entry in (document["settings"]["statistics"][0], document["receipt"]["plan"]["releases"][0]):
             entry["sensitivity"] /= 2
             entry["standard_deviation"] /= 2
-        document["receipt"]["plan"]["stages"][0][0]["spacing"] /= 2
+        document["receipt"]["plan"]["releases"][0]["spacing"] /= 2
         one.put_consistently(document)
         assert any("one that the method's rows can have" in words for words in failures(one.folder))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gcon.writing import write_whole
-from gcon_lab.bench.made import ENTRIES_A_NODE
+from gcon_lab.bench.graphs import ENTRIES_A_NODE
 
 Result = dict[str, Any]
 _FIELDS = ("engine", "contender", "nodes", "entries", "columns", "seconds", "peak_bytes", "failed", "machine")

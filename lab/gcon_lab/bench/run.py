@@ -14,7 +14,7 @@ from typing import Any
 from gcon.errors import InputError
 from gcon.writing import write_whole
 from gcon_lab.bench.contenders import COLUMNS, CONTENDERS
-from gcon_lab.bench.made import ENTRIES_A_NODE, MadeRows, made_edges, save_edges
+from gcon_lab.bench.graphs import ENTRIES_A_NODE, MadeRows, made_edges, save_edges
 
 ENGINES = ("cpu", "disk", "cluster", "gpu")
 ENTRIES = (10**5, 10**6, 10**7, 10**8, 10**9)
@@ -108,7 +108,15 @@ def _prepare(task: Task, folder: Path, progress: Callable[[str], None]) -> None:
 
 
 def _measured(task: Task, folder: Path, repeats: int) -> dict[str, Any]:
-    command = [sys.executable, "-m", "gcon_lab.bench.one", task.engine, task.contender, str(folder), str(repeats)]
+    command = [
+        sys.executable,
+        "-m",
+        "gcon_lab.bench.measurement",
+        task.engine,
+        task.contender,
+        str(folder),
+        str(repeats),
+    ]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT, check=False)
     except subprocess.TimeoutExpired:

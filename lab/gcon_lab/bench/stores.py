@@ -20,7 +20,7 @@ from gcon.edges.store_format import (
 from gcon.files.node_ids import NodeIds
 from gcon.files.store_files import ids_fingerprint
 from gcon.writing import whole_folder
-from gcon_lab.bench.made import MadeRows
+from gcon_lab.bench.graphs import MadeRows
 
 
 def write_rows(rows: MadeRows, target: Path) -> None:

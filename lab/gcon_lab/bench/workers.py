@@ -13,7 +13,7 @@ from torch import Tensor
 from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import Edges
 from gcon_lab.bench.contenders import RESTART, STEPS, Walk
-from gcon_lab.bench.made import MadeRows
+from gcon_lab.bench.graphs import MadeRows
 from gcon_lab.bench.stores import write_rows
 
 WORKERS, _ROWS = 2, 1000

@@ -8,46 +8,26 @@ from typing import Annotated
 import typer
 
 from gcon.cli import options
+from gcon.cli.loading import load_graph, open_ledger
 from gcon.cli.output import Output
-from gcon.cli.source import (
-    EdgeFormat,
-    Edges,
-    Features,
-    IgnoreColumn,
-    LedgerPath,
-    Nodes,
-    NoHeader,
-    Source,
-    SourceColumn,
-    Split,
-    TargetColumn,
-    load_source,
-    open_ledger,
-)
+from gcon.cli.records import with_records
+from gcon.cli.source import GraphSource
 from gcon.errors import InputError
 from gcon.privacy.gates import diagnose
 
 OPERATOR_ONLY = "For the operator's eyes: measured on private edges, without noise. Do not publish."
 
 
+@with_records
 def attack(
     target: Annotated[str, typer.Argument(help="A method (gcon baseline list, or gcon), or a release folder.")],
-    source: Source = None,
     *,
     epsilon: Annotated[float | None, typer.Option(help="Privacy budget, for the methods that spend one.")] = None,
     delta: Annotated[float | None, typer.Option(help="By default min(1e-5, 1/(10 n)) for n nodes.")] = None,
     pairs: Annotated[int, typer.Option(help="Linked pairs to guess, and as many unlinked ones.")] = 200,
     canaries: Annotated[int, typer.Option(help="Also train with so many coin-tossed pairs; 0 for none.")] = 0,
     out: Annotated[Path | None, typer.Option(help="A folder for roc.svg and attacks.csv.")] = None,
-    edges: Edges = None,
-    nodes: Nodes = None,
-    features: Features = None,
-    source_column: SourceColumn = "source",
-    target_column: TargetColumn = "target",
-    ignore_column: IgnoreColumn = [],  # noqa: B006
-    no_header: NoHeader = False,
-    split: Split = 0,
-    ledger: LedgerPath = None,
+    where: GraphSource,
     json: options.Json = False,
     quiet: options.Quiet = False,
     config: options.Config = None,
@@ -63,7 +43,7 @@ def attack(
     """
     with Output(as_json=json, quiet=quiet).reporting() as output:
         # The experiments import polars and scikit-learn: only when they are asked for.
-        from gcon_lab.experiments.attacks.one import check_target, run_attacks
+        from gcon_lab.experiments.attacks.single_target import check_target, run_attacks
 
         if pairs < 20 or canaries < 0 or 0 < canaries < 20:
             rule = "must be at least 20, and canaries 0 or at least 20"
@@ -71,28 +51,22 @@ def attack(
         if out is not None and any(path.exists() and not path.is_dir() for path in (out, *out.parents)):
             raise InputError("out", rule="must be a folder", got=str(out), fix="Name another one.")
         chosen = check_target(target, epsilon=epsilon, delta=delta, canaries=canaries)
-        edge_format = EdgeFormat(
-            source_column=source_column,
-            target_column=target_column,
-            header=not no_header,
-            ignore_columns=ignore_column,
-        )
         with output.progress.status("read") as status:
-            loaded = load_source(source, edges=edges, nodes=nodes, features=features, split=split, **vars(edge_format))
-            chosen.check_nodes(loaded.graph.nodes)
+            graph = load_graph(where)
+            chosen.check_nodes(graph.nodes)
             found = diagnose(
                 lambda opened: run_attacks(
-                    chosen, loaded.graph.nodes, opened, pairs=pairs, canaries=canaries, progress=status.update
+                    chosen, graph.nodes, opened, pairs=pairs, canaries=canaries, progress=status.update
                 ),
-                loaded.graph.edges,
-                ledger=open_ledger(loaded, ledger),
+                graph.edges,
+                ledger=open_ledger(where),
                 purpose=f"link attacks on {chosen.name}, for the operator",
             )
         files = [] if out is None else found.write(out, title=f"{chosen.name}: {OPERATOR_ONLY}")
         fields: dict[str, object] = {
             "target": chosen.name,
             "epsilon": None if chosen.epsilon is None else chosen.epsilon,
-            "delta": chosen.delta_for(loaded.graph.nodes) if chosen.epsilon is not None else None,
+            "delta": chosen.delta_for(graph.nodes) if chosen.epsilon is not None else None,
             "publishable": False,
             "note": OPERATOR_ONLY,
             "attacks": [vars(row) for row in found.rows],

@@ -7,48 +7,29 @@ from typing import Annotated, Any
 import typer
 
 from gcon.cli import options
+from gcon.cli.loading import load_graph, open_ledger
 from gcon.cli.output import Output
-from gcon.cli.source import (
-    EdgeFormat,
-    Edges,
-    Features,
-    IgnoreColumn,
-    LedgerPath,
-    Nodes,
-    NoHeader,
-    Source,
-    SourceColumn,
-    Split,
-    TargetColumn,
-    load_source,
-    open_ledger,
-)
+from gcon.cli.records import with_records
+from gcon.cli.source import GraphSource
 from gcon.edges.graph import PrivateGraph
 from gcon.errors import InputError
 from gcon.methods.accuracy import check_scored
-from gcon.methods.method import FittedMethod, Method, PrivateMethod, settings_of
+from gcon.methods.method import FittedMethod, Method, PrivateMethod
 from gcon.methods.predictions import may_be_published, promise_under
 from gcon.privacy.randomness import randomness_from
 from gcon.privacy.receipt import Receipt
 from gcon_lab.methods import METHODS
+from gcon_lab.methods.competitor import settings_of
 
 
+@with_records
 def baseline(
     name: Annotated[str, typer.Argument(help="A method, or 'list' for all of them with what each promises.")],
-    source: Source = None,
     *,
     epsilon: Annotated[float | None, typer.Option(help="Privacy budget, for the methods that spend one.")] = None,
     delta: Annotated[float | None, typer.Option(help="By default min(1e-5, 1/(10 n)) for n nodes.")] = None,
     set_: Annotated[list[str], typer.Option("--set", help="A setting of the method, NAME=VALUE; repeat.")] = [],  # noqa: B006
-    edges: Edges = None,
-    nodes: Nodes = None,
-    features: Features = None,
-    source_column: SourceColumn = "source",
-    target_column: TargetColumn = "target",
-    ignore_column: IgnoreColumn = [],  # noqa: B006
-    no_header: NoHeader = False,
-    split: Split = 0,
-    ledger: LedgerPath = None,
+    where: GraphSource,
     seed: Annotated[int | None, typer.Option(help="For experiments only: the release then carries no promise.")] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -69,19 +50,13 @@ def baseline(
             return
         method = _built(name, epsilon=epsilon, delta=delta, given=set_)
         randomness = randomness_from(seed)
-        edge_format = EdgeFormat(
-            source_column=source_column,
-            target_column=target_column,
-            header=not no_header,
-            ignore_columns=ignore_column,
-        )
         with output.progress.status("read") as status:
-            loaded = load_source(source, edges=edges, nodes=nodes, features=features, split=split, **vars(edge_format))
-            check_scored(loaded.graph.nodes.test_mask)
+            graph = load_graph(where)
+            check_scored(graph.nodes.test_mask)
             status.update("train")
-            fitted = method.fit(loaded.graph, ledger=open_ledger(loaded, ledger), randomness=randomness)
+            fitted = method.fit(graph, ledger=open_ledger(where), randomness=randomness)
             status.update("score")
-            scores = _scores(fitted, loaded.graph)
+            scores = _scores(fitted, graph)
         words = [f"micro-F1 {entry['micro_f1']:.4f} ({entry['access']}): {entry['promise']}" for entry in scores]
         told: dict[str, object] = {
             "method": name,
@@ -124,7 +99,7 @@ def _setting(kind: type[Method], entry: str) -> tuple[str, Any]:
 
 
 def _scores(fitted: FittedMethod, graph: PrivateGraph) -> list[dict[str, Any]]:
-    accesses = [access for access in fitted.trained.scorers if access != "public-graph"]
+    accesses = [access for access in fitted.trained.score_functions if access != "public-graph"]
     return [
         {
             "access": access,

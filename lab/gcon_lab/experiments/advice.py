@@ -27,9 +27,9 @@ from gcon.edges.graph import PrivateGraph, private_graph
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.methods.controls import MomentsWithoutEdges
 from gcon.methods.evidence import above_chance
+from gcon.methods.moments import Moments
 from gcon.nodes import PublicNodes
 from gcon.privacy.randomness import SeededRandomness
-from gcon_lab.methods.moments import Moments
 
 ACCESSES = ("none", "cached", "own-edges")
 CLASSES = 4

@@ -28,10 +28,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from rich.console import Console
 
 from gcon.errors import InputError
+from gcon.machine import keep_to_one_thread
 from gcon.privacy.randomness import SeededRandomness
 from gcon.privacy.receipt import Receipt
 from gcon.writing import write_whole
@@ -100,7 +100,7 @@ def groups(effort: Effort, datasets: Sequence[str]) -> Iterator[Group]:
 
 def finish_group(folder: Path, group: Group, deadline: float, effort: Effort = FULL) -> bool:
     """Search and final runs of one group, reusing what is stored; False if the time was up."""
-    torch.set_num_threads(1)
+    keep_to_one_thread()
     store, (line, dataset, epsilon) = UnitStore(folder), group
     entry, searched = competitor(line), []
     candidates = candidates_on(entry, dataset, effort)
@@ -160,7 +160,7 @@ def score(
         scores = {
             part: {
                 access: fitted.score(graph, mask, access=access)
-                for access in fitted.trained.scorers
+                for access in fitted.trained.score_functions
                 if access != "public-graph"
             }
             for part, mask in (("validation", nodes.validation_mask), ("test", nodes.test_mask))

@@ -69,7 +69,7 @@ class Competitor:
     def build(self, settings: Settings, *, epsilon: float | None, seed: int) -> Method:
         """The method with these settings."""
         budget = {"epsilon": epsilon} if self.spends else {}
-        return self.method(**settings, **budget, seed=seed)
+        return self.method(**settings, **budget, seed=seed)  # type: ignore[call-arg]  # all of them have one
 
 
 COMPETITORS: tuple[Competitor, ...] = (

@@ -18,12 +18,12 @@ import torch
 
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import PrivateGraph, private_graph
+from gcon.methods.moments import Moments
 from gcon.privacy.randomness import SeededRandomness
 from gcon.writing import write_whole
 from gcon_lab.experiments.sweep.graphs import open_graph
 from gcon_lab.experiments.sweep.models import seed_of
 from gcon_lab.methods import MLP, MomentsWithoutEdges
-from gcon_lab.methods.moments import Moments
 
 GRAPHS = ("cora-ml", "citeseer", "pubmed", "actor")
 EPSILON, DELTA = 1.0, 1e-5
@@ -55,7 +55,7 @@ def scores(name: str, run: int) -> dict[str, float]:
     for method in methods:
         fitted = method.fit(part, randomness=noise)
         for access in ("none", "own-edges"):
-            if (scorer := fitted.trained.scorers.get(access)) is not None:
+            if (scorer := fitted.trained.score_functions.get(access)) is not None:
                 classes = scorer(nodes.features, opened.edges).argmax(dim=1)
                 found[f"{method.name}, {access}"] = float((classes == nodes.labels)[unseen].double().mean())
     return found

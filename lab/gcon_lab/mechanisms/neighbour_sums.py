@@ -1,7 +1,7 @@
 """Noisy sums over neighbours, in one or several rounds: what GAP, ProGAP and LPGNet release.
 
-In round k a public function of what the earlier rounds released gives one row a node; the sums of these rows over every
-node's neighbours are released with noise. One undirected edge {u, v} changes two sums, each by one row:
+In every round there is one public row per node, computed from what the earlier rounds released; the sums of these rows over
+every node's neighbours are released with noise. One undirected edge {u, v} changes two sums, each by one row:
 
 - rows of Euclidean length at most 1: the matrix moves by at most sqrt(2); Gaussian noise. K rounds of standard deviation
   s are together exactly one Gaussian release of distance sqrt(2 K)/s (docs/proofs/neighbour-sums.md).
@@ -14,28 +14,30 @@ what is released is a function of what the real-number mechanism would give (doc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import torch
 from torch import Tensor
 
-from gcon.edges.edge_list import EdgeList
+from gcon.edges.source import Edges
 from gcon.errors import InputError, PlanMismatchError, check_number
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_multiplier
 from gcon.mechanisms.samplers.lattice import lattice_spacing, shortened
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, EXACT_LAPLACE, rounded_gaussian, rounded_laplace
-from gcon.mechanisms.statistic import BoundedEdges
 from gcon.privacy.budget import Budget
+from gcon.privacy.plan import Mechanism
+from gcon.privacy.proven import proven
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
 
 EdgeSensitivity = Literal["undirected", "directed"]
-RowsOfRound = Callable[[Sequence[Tensor]], Tensor]
 _ROUNDING = 1e-9  # rows may be this much longer than 1; the noise covers it
 
 
+@final
+@proven("neighbour-sums")
 @dataclass(frozen=True, kw_only=True)
 class SumsPlan:
     """The noise of all rounds.
@@ -47,6 +49,7 @@ class SumsPlan:
         scale: standard deviation, or the Laplace scale.
         distance: of the one Gaussian release that all rounds amount to; None for Laplace noise.
         convention: `undirected`, or `directed` for the published calibration.
+        method: whose sums these are, for the ledger.
     """
 
     budget: Budget
@@ -55,6 +58,7 @@ class SumsPlan:
     scale: float
     distance: float | None = None
     convention: EdgeSensitivity = "undirected"
+    method: str = "unnamed"
 
     def __post_init__(self) -> None:
         _check_rounds(self.rounds)
@@ -67,6 +71,44 @@ class SumsPlan:
         if not self._covers_its_budget():
             raise PlanMismatchError("This scale is too small for what the plan says that the sums cost.")
 
+    @property
+    def name(self) -> str:
+        """The name in the ledger."""
+        return f"noisy neighbour sums ({self.method})"
+
+    @property
+    def gaussian_distance(self) -> float | None:
+        """The distance of the one Gaussian release that all rounds amount to, for tighter totals."""
+        return self.distance
+
+    def sums_of(self, rows: Tensor) -> NoisySums:
+        """The release of one round."""
+        return NoisySums(plan=self, rows=rows)
+
+    def public_record(self, released: Sequence[Mechanism[Any]]) -> Mapping[str, object]:
+        """The same for every round, so all of it is known in advance."""
+        return {
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "rounds": self.rounds,
+            "law": self.law,
+            "scale": self.scale,
+            "spacing": lattice_spacing(self.scale) if self.scale > 0 else 0.0,
+            **({"noise": EXACT_GAUSSIAN if self.law == "gaussian" else EXACT_LAPLACE} if self.scale > 0 else {}),
+            "sensitivity": "sqrt(2)" if self.law == "gaussian" else "2 in absolute sum",
+            "edge_sensitivity": self.convention,
+        }
+
+    def check(self, mechanisms: Sequence[Mechanism[Any]]) -> None:
+        """At most so many rounds, all of this plan."""
+        self.__post_init__()  # once more: nothing was changed since
+        if len(mechanisms) > self.rounds:
+            raise PlanMismatchError(f"This plan pays for {self.rounds} round(s) of sums. Make one for more.")
+        for mechanism in mechanisms:
+            if type(mechanism) is not NoisySums or type(mechanism.plan) is not SumsPlan or mechanism.plan != self:
+                raise PlanMismatchError("This plan pays for sums that it made itself (SumsPlan.sums_of).")
+            mechanism.__post_init__()  # once more: no row was changed since
+
     def _covers_its_budget(self) -> bool:
         if self.law == "laplace":
             needed = 2 * self.rounds * (1 + _ROUNDING) / self.budget.epsilon if self.budget.epsilon > 0 else math.inf
@@ -77,7 +119,12 @@ class SumsPlan:
 
 
 def gaussian_sums_plan(
-    epsilon: float, delta: float, rounds: int, *, convention: EdgeSensitivity = "undirected"
+    epsilon: float,
+    delta: float,
+    rounds: int,
+    *,
+    convention: EdgeSensitivity = "undirected",
+    method: str = "unnamed",
 ) -> SumsPlan:
     """Gaussian noise for `rounds` releases of sums of unit rows.
 
@@ -98,7 +145,9 @@ def gaussian_sums_plan(
             fix="Use 'undirected'; 'directed' is for comparison with published figures.",
         )
     if math.isinf(epsilon):
-        return SumsPlan(budget=Budget(epsilon, 0.0), rounds=rounds, law="gaussian", scale=0.0, convention=convention)
+        return SumsPlan(
+            budget=Budget(epsilon, 0.0), rounds=rounds, law="gaussian", scale=0.0, convention=convention, method=method
+        )
     assumed = math.sqrt(2) if convention == "undirected" else 1.0
     scale = assumed * math.sqrt(rounds) * gaussian_multiplier(epsilon, delta) * (1 + 2 * _ROUNDING)
     distance = math.sqrt(2 * rounds) * (1 + _ROUNDING) / scale
@@ -110,10 +159,11 @@ def gaussian_sums_plan(
         scale=scale,
         distance=distance,
         convention=convention,
+        method=method,
     )
 
 
-def laplace_sums_plan(epsilon: float, rounds: int) -> SumsPlan:
+def laplace_sums_plan(epsilon: float, rounds: int, *, method: str = "unnamed") -> SumsPlan:
     """Laplace noise of scale 2 rounds / epsilon for sums of rows whose absolute values add to at most 1.
 
     Example:
@@ -123,79 +173,52 @@ def laplace_sums_plan(epsilon: float, rounds: int) -> SumsPlan:
     _check_rounds(rounds)
     _check_epsilon(epsilon)
     if math.isinf(epsilon):
-        return SumsPlan(budget=Budget(epsilon, 0.0), rounds=rounds, law="laplace", scale=0.0)
+        return SumsPlan(budget=Budget(epsilon, 0.0), rounds=rounds, law="laplace", scale=0.0, method=method)
     scale = 2 * rounds / epsilon * (1 + _ROUNDING)
-    return SumsPlan(budget=Budget(epsilon, 0.0), rounds=rounds, law="laplace", scale=scale)
+    return SumsPlan(budget=Budget(epsilon, 0.0), rounds=rounds, law="laplace", scale=scale, method=method)
 
 
 @final
+@proven("neighbour-sums")
 @dataclass(frozen=True, eq=False, kw_only=True)
-class NoisyNeighbourSums:
-    """Release noisy sums over neighbours, round by round.
+class NoisySums:
+    """One round.
 
     Attributes:
         plan: rounds and noise.
-        rows: what the earlier rounds released -> n x h public rows of the next round. It must read nothing private.
-        method: whose sums these are, for the ledger.
+        rows: n x h public rows.
     """
 
     plan: SumsPlan
-    rows: RowsOfRound
-    method: str
+    rows: Tensor
 
-    @property
-    def name(self) -> str:
-        """The name in the ledger."""
-        return f"noisy neighbour sums ({self.method})"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", self.rows.detach().to(torch.float64).clone())
+        self.check()
 
-    @property
-    def budget(self) -> Budget:
-        """What all rounds together cost."""
-        return self.plan.budget
-
-    @property
-    def gaussian_distance(self) -> float | None:
-        """The distance of the one Gaussian release that this amounts to, for tighter totals."""
-        return self.plan.distance
-
-    def public_record(self) -> Mapping[str, object]:
-        """The plan's numbers."""
-        plan = self.plan
-        return {
-            "epsilon": plan.budget.epsilon,
-            "delta": plan.budget.delta,
-            "rounds": plan.rounds,
-            "law": plan.law,
-            "scale": plan.scale,
-            "spacing": lattice_spacing(plan.scale) if plan.scale > 0 else 0.0,
-            **({"noise": EXACT_GAUSSIAN if plan.law == "gaussian" else EXACT_LAPLACE} if plan.scale > 0 else {}),
-            "sensitivity": "sqrt(2)" if plan.law == "gaussian" else "2 in absolute sum",
-            "edge_sensitivity": plan.convention,
-        }
-
-    def check(self, bounded: BoundedEdges) -> None:
-        """Nothing to compare: the sensitivity is that of one undirected pair, whatever the graph."""
-
-    def apply(self, value: EdgeList, randomness: Randomness) -> tuple[Tensor, ...]:
-        """The noisy sums of all rounds, on the lattice; without noise as they are."""
-        released: list[Tensor] = []
-        draw = rounded_gaussian if self.plan.law == "gaussian" else rounded_laplace
-        for _ in range(self.plan.rounds):
-            rows = self.rows(tuple(released)).detach().to(torch.float64)
-            self._check_rows(rows)
-            if self.plan.scale > 0:
-                sums = neighbour_sums(value, shortened(rows, exact_unit(len(rows))))
-                spacing = lattice_spacing(self.plan.scale)
-                released.append(draw(randomness, sums, scale=self.plan.scale, spacing=spacing))
-            else:
-                released.append(neighbour_sums(value, rows))
-        return tuple(released)
-
-    def _check_rows(self, rows: Tensor) -> None:
+    def check(self) -> None:
+        """No row is longer than 1: measured again before every release."""
         order = 2 if self.plan.law == "gaussian" else 1
-        longest = float(torch.linalg.vector_norm(rows, ord=order, dim=1).max()) if len(rows) else 0.0
+        longest = float(torch.linalg.vector_norm(self.rows, ord=order, dim=1).max()) if len(self.rows) else 0.0
         if not longest <= 1 + _ROUNDING / 2:  # the other half covers the rounding of the length itself
             raise PlanMismatchError("Rows to be summed must have length at most 1; the noise is made for that.")
+
+    @property
+    def reads_edges(self) -> bool:
+        """Always."""
+        return True
+
+    def public_record(self) -> Mapping[str, object]:
+        """The plan's numbers are those of every round."""
+        return {"columns": int(self.rows.shape[1])}
+
+    def apply(self, edges: Edges, randomness: Randomness) -> Tensor:
+        """The noisy sums, on the lattice; without noise as they are."""
+        if self.plan.scale == 0:
+            return neighbour_sums(edges, self.rows)
+        draw = rounded_gaussian if self.plan.law == "gaussian" else rounded_laplace
+        sums = neighbour_sums(edges, shortened(self.rows, exact_unit(len(self.rows))))
+        return draw(randomness, sums, scale=self.plan.scale, spacing=lattice_spacing(self.plan.scale))
 
 
 def exact_unit(num_nodes: int) -> float:

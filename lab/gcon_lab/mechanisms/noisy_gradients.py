@@ -15,9 +15,9 @@ All steps together are (epsilon, delta)-DP for the noise of `gcon_lab.mechanisms
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import torch
 from torch import Tensor
@@ -28,25 +28,14 @@ from gcon.mechanisms.gaussian_curve import gaussian_delta
 from gcon.mechanisms.samplers.lattice import lattice_spacing, shortened
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, rounded_gaussian
 from gcon.mechanisms.samplers.uniform import open_uniforms
-from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
+from gcon.privacy.proven import proven
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.replaced_pair import LEAST_NOISE, MOST_STEPS, noise_for, replaced_pair_delta
 
 Optimiser = Literal["sgd", "adam"]
 _ROUNDING = 1e-9  # a clipped gradient may be this much longer than tau; the noise covers it
 _ACCOUNTANT_SLACK = 1e-6  # the accountant's delta may move by this much (relative) between nearly equal noises
-
-
-@dataclass(frozen=True, eq=False)
-class BoundedRows:
-    """A private n_0 x d matrix, one row a labelled node, of which one edge changes at most two rows.
-
-    How far these rows move does not matter: gradients are clipped. Rows of a symmetric normalisation do not qualify,
-    since there an edge also changes the rows of all neighbours of its ends.
-    """
-
-    value: Private[Tensor]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,12 +105,16 @@ def gradient_plan(epsilon: float, delta: float, *, sampling: float, steps: int, 
 
 
 @final
+@proven("dp-sgd")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NoisyGradients:
     """Train a linear softmax classifier on private rows and release its weights.
 
     Attributes:
         plan: steps, sampling, clipping and noise.
+        rows: opened edges -> one row per labelled node, of which one edge changes at most two. How far these rows move does not
+            matter: gradients are clipped. Rows of a symmetric normalisation do not qualify, since there an edge also changes
+            the rows of all neighbours of its ends.
         labels: the public classes of the rows, n_0 numbers.
         num_classes: c.
         learning_rate: of the optimiser, at most 1e6.
@@ -129,12 +122,18 @@ class NoisyGradients:
     """
 
     plan: GradientPlan
+    rows: Callable[[Any], Tensor]
     labels: Tensor
     num_classes: int
     learning_rate: float = 1.0
     optimiser: Optimiser = "sgd"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", self.labels.clone())
+        self.check()
+
+    def check(self) -> None:
+        """There are labels, and an optimiser."""
         check_optimiser(self.optimiser, learning_rate=self.learning_rate)
         if len(self.labels) == 0:
             raise InputError("train_mask", rule="needs at least one labelled node", got="none", fix="Label some nodes.")
@@ -157,6 +156,11 @@ class NoisyGradients:
             return None
         return 4 * plan.clip * math.sqrt(plan.steps) / plan.standard_deviation * (1 + _ROUNDING)
 
+    @property
+    def reads_edges(self) -> bool:
+        """Always."""
+        return True
+
     def public_record(self) -> Mapping[str, object]:
         """The plan's numbers."""
         plan = self.plan
@@ -174,14 +178,11 @@ class NoisyGradients:
             "optimiser": self.optimiser,
         }
 
-    def check(self, bounded: BoundedRows) -> None:
-        """Nothing to compare: clipping gives the bound, whatever the two rows are."""
-
-    def apply(self, value: Tensor, randomness: Randomness) -> Tensor:
+    def apply(self, edges: Any, randomness: Randomness) -> Tensor:
         """The weights after all steps, d x c in float64. They start from zero."""
-        rows, plan = value.to(torch.float64), self.plan
+        rows, plan = self.rows(edges).to(torch.float64), self.plan
         if len(rows) != len(self.labels):
-            raise PlanMismatchError("One row a label is needed.")
+            raise PlanMismatchError("One row per label is needed.")
         targets = one_hot(self.labels.long(), self.num_classes).to(torch.float64)
         weights = torch.zeros(rows.shape[1], self.num_classes, dtype=torch.float64)
         move = _adam if self.optimiser == "adam" else _sgd

@@ -23,8 +23,8 @@ from gcon.edges.edge_list import EdgeList, public_edges
 from gcon.errors import InputError, PlanMismatchError, check_number
 from gcon.mechanisms.samplers.exact import two_sided_geometric
 from gcon.mechanisms.samplers.uniform import laplaces, open_uniforms
-from gcon.mechanisms.statistic import BoundedEdges
 from gcon.privacy.budget import Budget
+from gcon.privacy.proven import proven
 from gcon.privacy.randomness import Randomness
 
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -55,6 +55,10 @@ class _NoisyGraph:
     most_pairs: int = MOST_PAIRS
 
     def __post_init__(self) -> None:
+        self.check()
+
+    def check(self) -> None:
+        """All settings are in their ranges, and the noisy graph is not expected to be too large."""
         check_number(
             "epsilon",
             self.epsilon,
@@ -95,16 +99,22 @@ class _NoisyGraph:
         """How many pairs the noise alone is expected to need; it does not depend on the edges."""
         raise NotImplementedError
 
-    def check(self, bounded: BoundedEdges) -> None:
-        """Nothing to compare: one undirected edge is one bit, whatever the graph."""
+    @property
+    def gaussian_distance(self) -> None:
+        """Totals take a pure epsilon as it is."""
 
-    def apply(self, value: EdgeList, randomness: Randomness) -> EdgeList:
+    @property
+    def reads_edges(self) -> bool:
+        """Always."""
+        return True
+
+    def apply(self, edges: EdgeList, randomness: Randomness) -> EdgeList:
         """The noisy graph."""
-        if value.num_nodes != self.num_nodes:
-            raise PlanMismatchError(f"plan made for {self.num_nodes} nodes; the graph has {value.num_nodes}.")
+        if edges.num_nodes != self.num_nodes:
+            raise PlanMismatchError(f"plan made for {self.num_nodes} nodes; the graph has {edges.num_nodes}.")
         if math.isinf(self.epsilon):
-            return value
-        return edges_of(self._noisy(numbers_of(value), randomness), self.num_nodes)
+            return edges
+        return edges_of(self._noisy(numbers_of(edges), randomness), self.num_nodes)
 
     def _noisy(self, edges: Numbers, randomness: Randomness) -> Numbers:
         """Numbers of the pairs that are edges of the noisy graph, from those of the true graph in rising order."""
@@ -112,6 +122,7 @@ class _NoisyGraph:
 
 
 @final
+@proven("noisy-graph")
 @dataclass(frozen=True, kw_only=True)
 class RandomFlips(_NoisyGraph):
     """EdgeRand: flip the bit of every pair with probability f = 1/(1 + e^epsilon), rounded up.
@@ -159,6 +170,7 @@ class RandomFlips(_NoisyGraph):
 
 
 @final
+@proven("noisy-graph")
 @dataclass(frozen=True, kw_only=True)
 class TopPairs(_NoisyGraph):
     """LapGraph: a noisy number of edges, then as many pairs with the largest noisy bits.

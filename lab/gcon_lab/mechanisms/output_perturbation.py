@@ -14,17 +14,20 @@ from typing import final
 import torch
 from torch import Tensor
 
+from gcon.edges.source import Edges
 from gcon.errors import InputError, PlanMismatchError
-from gcon.mechanisms.aggregates import BoundedAggregates
+from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.convex_training import certified_weights, check_cover, check_training_rows
 from gcon.mechanisms.samplers.lattice import lattice_spacing
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, rounded_gaussian
 from gcon.privacy.budget import NOTHING, Budget, compose
+from gcon.privacy.proven import proven
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.output_noise_plan import OutputPlan
 
 
 @final
+@proven("output-perturbation")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OutputPerturbation:
     """One release a plan, all from the same aggregates and solved together.
@@ -40,13 +43,24 @@ class OutputPerturbation:
         Costs the sum of the plans' budgets; together the releases are one Gaussian release of `gaussian_distance`.
     """
 
+    aggregates: Aggregates
     plans: tuple[OutputPlan, ...]
     mask: Tensor
     targets: Tensor
     start: Tensor | None = None
 
     def __post_init__(self) -> None:
+        if self.start is not None:
+            object.__setattr__(self, "start", self.start.clone())
+        object.__setattr__(self, "mask", self.mask.clone())
+        object.__setattr__(self, "targets", self.targets.clone())
+        self.check()
+
+    def check(self) -> None:
+        """The plans are for these rows and aggregates, and add noise."""
         check_training_rows(self.plans, mask=self.mask, targets=self.targets)
+        for plan in self.plans:
+            self._check_plan(plan)
         if self.start is None:
             return
         plan = self.plans[0]
@@ -61,6 +75,26 @@ class OutputPerturbation:
         norm = float(torch.linalg.vector_norm(self.start.to(torch.float64)))
         if not all(norm <= plan.start_norm * (1 + 1e-12) for plan in self.plans):
             raise PlanMismatchError(f"A plan was made for a start shorter than {norm:g}. Give it `start_norm`.")
+
+    def _check_plan(self, plan: OutputPlan) -> None:
+        check_cover(
+            self.aggregates,
+            edge_influence=plan.edge_influence,
+            num_features=plan.num_features,
+            num_nodes=self.mask.numel(),
+        )
+        if not self.aggregates.longest_row <= plan.longest_row <= 1:  # also refuses NaN
+            raise PlanMismatchError(
+                f"plan made for rows of length at most {plan.longest_row:g}; the longest is "
+                f"{self.aggregates.longest_row:g}. Scale the rows."
+            )
+        if plan.needs_noise and not plan.scale > 0:
+            raise PlanMismatchError("A finite epsilon must add noise; this plan does not.")
+
+    @property
+    def reads_edges(self) -> bool:
+        """Whether an edge can change anything in it."""
+        return self.aggregates.edge_influence > 0
 
     @property
     def name(self) -> str:
@@ -88,22 +122,7 @@ class OutputPerturbation:
         noise = {"noise": EXACT_GAUSSIAN} if any(plan.scale > 0 for plan in self.plans) else {}
         return {**records[0], **noise} if len(records) == 1 else {"plans": records, **noise}
 
-    def check(self, bounded: BoundedAggregates) -> None:
-        """Refuse aggregates that the plans do not cover. Reads public facts only."""
-        for plan in self.plans:
-            check_cover(
-                bounded,
-                edge_influence=plan.edge_influence,
-                num_features=plan.num_features,
-                num_nodes=self.mask.numel(),
-            )
-            if not bounded.longest_row <= plan.longest_row <= 1:  # also refuses NaN
-                raise PlanMismatchError(
-                    f"plan made for rows of length at most {plan.longest_row:g}; the longest is "
-                    f"{bounded.longest_row:g}. Scale the rows."
-                )
-
-    def apply(self, value: Tensor, randomness: Randomness) -> Tensor:
+    def apply(self, edges: Edges, randomness: Randomness) -> Tensor:
         """Weights of every plan, plans x features x classes, on the plan's lattice; or `NoCertificateError`.
 
         Privacy:
@@ -115,7 +134,7 @@ class OutputPerturbation:
         unique = list({_objective(plan): plan for plan in self.plans}.values())
         solved = certified_weights(
             unique,
-            aggregates=value,
+            aggregates=self.aggregates.of(edges),
             mask=self.mask,
             targets=self.targets,
             noises=[self._linear_term(plan) for plan in unique],
@@ -125,8 +144,6 @@ class OutputPerturbation:
         for plan in self.plans:
             weights = solved[places[_objective(plan)]]
             if plan.needs_noise:
-                if not plan.scale > 0:
-                    raise PlanMismatchError("A finite epsilon must add noise; this plan does not.")
                 spacing = lattice_spacing(plan.scale)
                 weights = rounded_gaussian(randomness, weights, scale=plan.scale, spacing=spacing)
             released.append(weights)

@@ -1,8 +1,10 @@
 """The competitors, one file a method, behind one face: settings, `fit`, then `predict` under a named access."""
 
 from gcon.methods.controls import EncoderAlone, EncoderOneHop, MomentsWithoutEdges
-from gcon.methods.method import FittedMethod, Method, PrivateMethod
+from gcon.methods.method import FittedMethod, Method
+from gcon.methods.moments import Moments
 from gcon_lab.methods.class_sums import ClassSumsMethod
+from gcon_lab.methods.competitor import CompetitorMethod, PrivateCompetitorMethod
 from gcon_lab.methods.dp_sgd import DPSGD
 from gcon_lab.methods.dpgcn import DPGCN
 from gcon_lab.methods.gap import GAP
@@ -11,7 +13,6 @@ from gcon_lab.methods.gcn import GCN
 from gcon_lab.methods.gpr_gnn import GPRGNN
 from gcon_lab.methods.lpgnet import LPGNet
 from gcon_lab.methods.mlp import MLP
-from gcon_lab.methods.moments import Moments
 from gcon_lab.methods.output_perturbation import OutputPerturbationMethod
 from gcon_lab.methods.progap import ProGAP
 from gcon_lab.methods.self_training import SelfTraining
@@ -49,6 +50,7 @@ __all__ = [
     "METHODS",
     "MLP",
     "ClassSumsMethod",
+    "CompetitorMethod",
     "EncoderAlone",
     "EncoderOneHop",
     "FittedMethod",
@@ -58,7 +60,7 @@ __all__ = [
     "Moments",
     "MomentsWithoutEdges",
     "OutputPerturbationMethod",
-    "PrivateMethod",
+    "PrivateCompetitorMethod",
     "ProGAP",
     "SelfTraining",
     "SelfTrainingRounds",

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gcon.edges.edge_list import EdgeList
 from gcon.edges.schemes import Schemes
+from gcon.edges.source import Edges
 from gcon.learn.pseudo_labels import training_rows
-from gcon.mechanisms.gaussian_release import Portion, release_jointly
-from gcon.mechanisms.statistic import BoundedEdges
-from gcon.methods.method import Trained
+from gcon.mechanisms.gaussian_release import gaussian_plan
+from gcon.methods.method import Progress, Trained, silent
 from gcon.nodes import PublicNodes
+from gcon.privacy.account import spend
 from gcon.privacy.boundary import Private
-from gcon.privacy.gates import release_statistic
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.class_sums import ClassSums
@@ -33,25 +32,22 @@ class ClassSumsMethod(EncodedMethod):
     name = "class-sums"
     about = "Releases noisy class sums of propagated rows, once; Gaussian noise."
 
-    def _train(
-        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
+    def train(
+        self,
+        nodes: PublicNodes,
+        edges: Private[Edges],
+        *,
+        ledger: Ledger,
+        randomness: Randomness,
+        progress: Progress = silent,
+        purpose: str = "",
     ) -> Trained:
         encoder = self._taught_encoder(nodes)
         rows, answers = encoder.encode(nodes.features), training_rows(nodes, encoder, "all").targets
-        released = release_statistic(
-            release_jointly(
-                [Portion(ClassSums(rows, answers, SCHEMES), 1.0)],
-                epsilon=self.epsilon,
-                delta=self.delta_for(nodes),
-                method=self.name,
-            ),
-            BoundedEdges(edges),
-            ledger=ledger,
-            randomness=randomness,
-            purpose="class sums",
-        )
-        (sums,) = released.value
+        plan, words = gaussian_plan(self.epsilon, self.delta_for(nodes), method=self.name), purpose or "class sums"
+        with spend(edges, plan, ledger=ledger, randomness=randomness, purpose=words) as account:
+            sums = account.release(plan.noisy(ClassSums(rows, answers, SCHEMES), share=1.0))
         linear = discriminant(sums.value, rows, answers, nodes)
         return Trained(
-            scorers=linear_scorers(encoder, linear, SCHEMES, INFERENCE_RESTART), receipts=(released.receipt,)
+            score_functions=linear_scorers(encoder, linear, SCHEMES, INFERENCE_RESTART), receipts=(account.receipt,)
         )

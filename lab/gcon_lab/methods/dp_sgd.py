@@ -11,23 +11,24 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from gcon.edges.edge_list import EdgeList
 from gcon.edges.schemes import Schemes, propagate
+from gcon.edges.source import Edges
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.unit_rows import unit_rows
-from gcon.methods.method import PrivateMethod, Trained
+from gcon.methods.method import Progress, Trained, silent
 from gcon.nodes import PublicNodes
+from gcon.privacy.account import release_once
 from gcon.privacy.boundary import Private
-from gcon.privacy.gates import map_into_gate, release_statistic
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
-from gcon_lab.mechanisms.noisy_gradients import BoundedRows, NoisyGradients, Optimiser, gradient_plan
+from gcon_lab.mechanisms.noisy_gradients import NoisyGradients, Optimiser, gradient_plan
+from gcon_lab.methods.competitor import PrivateCompetitorMethod
 
 ONE_STEP = Schemes(restart=0, steps=(1,))  # row i reads the edges of node i alone
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPSGD(PrivateMethod):
+class DPSGD(PrivateCompetitorMethod):
     """DP-SGD with Poisson sampling of nodes; one edge replaces the gradients of its two ends.
 
     Attributes:
@@ -49,41 +50,46 @@ class DPSGD(PrivateMethod):
     learning_rate: float = 0.1
     optimiser: Optimiser = "adam"
 
-    def _train(
-        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
+    def train(
+        self,
+        nodes: PublicNodes,
+        edges: Private[Edges],
+        *,
+        ledger: Ledger,
+        randomness: Randomness,
+        progress: Progress = silent,
+        purpose: str = "",
     ) -> Trained:
         plan = gradient_plan(
             self.epsilon, self.delta_for(nodes), sampling=self.sampling, steps=self.steps, clip=self.clip
         )
         encode = self._encoder(nodes)
         encoded, mask = encode(nodes.features), nodes.train_mask
-        rows = map_into_gate(
-            lambda opened: propagate(opened, encoded, ONE_STEP)[mask], edges, "propagated rows of the labelled nodes"
-        )
-        released = release_statistic(
+        released = release_once(
             NoisyGradients(
                 plan=plan,
+                rows=lambda opened: propagate(opened, encoded, ONE_STEP)[mask],
                 labels=nodes.labels[mask],
                 num_classes=nodes.num_classes,
                 learning_rate=self.learning_rate,
                 optimiser=self.optimiser,
             ),
-            BoundedRows(rows),
+            edges,
             ledger=ledger,
             randomness=randomness,
-            purpose=f"DP-SGD, {self.steps} step(s)",
+            purpose=purpose or f"DP-SGD, {self.steps} step(s)",
         )
         weights = released.value
 
-        def without_edges(features: Tensor, _: EdgeList | None) -> Tensor:
+        def without_edges(features: Tensor, _: Edges | None) -> Tensor:
             return encode(features) @ weights
 
-        def with_edges(features: Tensor, opened: EdgeList | None) -> Tensor:
+        def with_edges(features: Tensor, opened: Edges | None) -> Tensor:
             assert opened is not None
             return propagate(opened, encode(features), ONE_STEP) @ weights
 
         return Trained(
-            scorers={"own-edges": with_edges, "none": without_edges, "public-graph": with_edges},
+            score_functions={"own-edges": with_edges, "none": without_edges, "public-graph": with_edges},
             receipts=(released.receipt,),
         )
 

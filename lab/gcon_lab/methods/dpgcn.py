@@ -8,16 +8,16 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from gcon.edges.edge_list import EdgeList
-from gcon.mechanisms.statistic import BoundedEdges
-from gcon.methods.method import PrivateMethod, Trained
+from gcon.edges.source import Edges
+from gcon.methods.method import Progress, Trained, silent
 from gcon.nodes import PublicNodes
+from gcon.privacy.account import release_once
 from gcon.privacy.boundary import Private
-from gcon.privacy.gates import release_statistic
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.noisy_graph import MOST_PAIRS, RandomFlips, TopPairs
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
+from gcon_lab.methods.competitor import PrivateCompetitorMethod
 from gcon_lab.methods.gcn import trained_gcn
 from gcon_lab.methods.graph_products import roots_of_degrees
 from gcon_lab.methods.networks import Training
@@ -26,7 +26,7 @@ Variant = Literal["top-pairs", "random-flips"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPGCN(PrivateMethod):
+class DPGCN(PrivateCompetitorMethod):
     """The GCN of `gcon_lab.methods.gcn` on a noisy graph; degrees are those of the noisy graph.
 
     Attributes:
@@ -54,16 +54,18 @@ class DPGCN(PrivateMethod):
     epochs: int = 500
     most_pairs: int = MOST_PAIRS
 
-    def _train(
-        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
+    def train(
+        self,
+        nodes: PublicNodes,
+        edges: Private[Edges],
+        *,
+        ledger: Ledger,
+        randomness: Randomness,
+        progress: Progress = silent,
+        purpose: str = "",
     ) -> Trained:
-        noisy = release_statistic(
-            self.mechanism(nodes.num_nodes),
-            BoundedEdges(edges),
-            ledger=ledger,
-            randomness=randomness,
-            purpose=f"DPGCN, {self.variant}",
-        )
+        mechanism, words = self.mechanism(nodes.num_nodes), purpose or f"DPGCN, {self.variant}"
+        noisy = release_once(mechanism, edges, ledger=ledger, randomness=randomness, purpose=words)
         network = trained_gcn(
             nodes,
             noisy.value,
@@ -74,14 +76,14 @@ class DPGCN(PrivateMethod):
             seed=self.seed,
         )
 
-        def cached(features: Tensor, _: EdgeList | None) -> Tensor:
+        def cached(features: Tensor, _: Edges | None) -> Tensor:
             return network.logits(features, noisy.value)
 
-        def own_edges(features: Tensor, opened: EdgeList | None) -> Tensor:
+        def own_edges(features: Tensor, opened: Edges | None) -> Tensor:
             assert opened is not None
             return last_layer(network.messages(features, noisy.value), noisy=noisy.value, own=opened)
 
-        return Trained(scorers={"cached": cached, "own-edges": own_edges}, receipts=(noisy.receipt,))
+        return Trained(score_functions={"cached": cached, "own-edges": own_edges}, receipts=(noisy.receipt,))
 
     def mechanism(self, num_nodes: int) -> TopPairs | RandomFlips:
         """What releases the noisy graph."""
@@ -89,7 +91,7 @@ class DPGCN(PrivateMethod):
         return kind(epsilon=self.epsilon, num_nodes=num_nodes, most_pairs=self.most_pairs)
 
 
-def last_layer(messages: Tensor, *, noisy: EdgeList, own: EdgeList) -> Tensor:
+def last_layer(messages: Tensor, *, noisy: Edges, own: Edges) -> Tensor:
     """The last product with S, each row with its node's true neighbours and degree and the noisy degrees of the others.
 
     Row i is r_i (sum over true neighbours j of q_j m_j) + r_i^2 m_i, with r_i from the true degree of i and q_j from the

@@ -6,28 +6,27 @@ trained on them. Everything after the sums is free.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, normalize, selu
 
-from gcon.edges.edge_list import EdgeList
-from gcon.mechanisms.statistic import BoundedEdges
-from gcon.methods.method import PrivateMethod, Trained
+from gcon.edges.source import Edges
+from gcon.methods.method import Progress, Trained, silent
 from gcon.nodes import PublicNodes
+from gcon.privacy.account import spend
 from gcon.privacy.boundary import Private
-from gcon.privacy.gates import release_statistic
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
-from gcon_lab.mechanisms.neighbour_sums import EdgeSensitivity, NoisyNeighbourSums, gaussian_sums_plan
+from gcon_lab.mechanisms.neighbour_sums import EdgeSensitivity, gaussian_sums_plan
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
+from gcon_lab.methods.competitor import PrivateCompetitorMethod
 from gcon_lab.methods.networks import SparseLinear, Training, fit_on_rows, logits_of, seeded, sparse_if_worth_it
 
 
 @dataclass(frozen=True, kw_only=True)
-class GAP(PrivateMethod):
+class GAP(PrivateCompetitorMethod):
     """GAP-EDP.
 
     Attributes:
@@ -47,10 +46,18 @@ class GAP(PrivateMethod):
     epochs: int = 100
     edge_sensitivity: EdgeSensitivity = "undirected"
 
-    def _train(
-        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
+    def train(
+        self,
+        nodes: PublicNodes,
+        edges: Private[Edges],
+        *,
+        ledger: Ledger,
+        randomness: Randomness,
+        progress: Progress = silent,
+        purpose: str = "",
     ) -> Trained:
-        plan = gaussian_sums_plan(self.epsilon, self.delta_for(nodes), self.hops, convention=self.edge_sensitivity)
+        convention, delta = self.edge_sensitivity, self.delta_for(nodes)
+        plan = gaussian_sums_plan(self.epsilon, delta, self.hops, convention=convention, method=self.name)
         training = Training(learning_rate=self.learning_rate, epochs=self.epochs, select="accuracy")
         rows = nodes.features.to(torch.float32)
         with seeded(self.seed):
@@ -58,31 +65,23 @@ class GAP(PrivateMethod):
             fit_on_rows(encoder, rows, nodes, training)
         with torch.no_grad():
             first = unit(encoder.encode(sparse_if_worth_it(rows)))
-
-        def next_rows(released: Sequence[Tensor]) -> Tensor:
-            return unit(released[-1]) if released else first
-
-        sums = release_statistic(
-            NoisyNeighbourSums(plan=plan, rows=next_rows, method=self.name),
-            BoundedEdges(edges),
-            ledger=ledger,
-            randomness=randomness,
-            purpose=f"GAP, {self.hops} hop(s)",
-        )
-        kept = [first, *(unit(noisy) for noisy in sums.value)]
+        kept, words = [first], purpose or f"GAP, {self.hops} hop(s)"
+        with spend(edges, plan, ledger=ledger, randomness=randomness, purpose=words) as account:
+            for _ in range(self.hops):
+                kept.append(unit(account.release(plan.sums_of(kept[-1]))))
         with seeded(self.seed + 1):
             classifier = _Classifier(self.hops + 1, self.hidden, nodes.num_classes, self.dropout)
             fit_on_rows(classifier, torch.cat(kept, dim=1).float(), nodes, training)
 
-        def cached(_: Tensor, __: EdgeList | None) -> Tensor:
+        def cached(_: Tensor, __: Edges | None) -> Tensor:
             return logits_of(classifier, torch.cat(kept, dim=1).float())
 
-        def own_edges(_: Tensor, opened: EdgeList | None) -> Tensor:
+        def own_edges(_: Tensor, opened: Edges | None) -> Tensor:
             assert opened is not None
             exact = [first, *(unit(neighbour_sums(opened, before)) for before in kept[:-1])]
             return logits_of(classifier, torch.cat(exact, dim=1).float(), each_by_itself=True)
 
-        return Trained(scorers={"cached": cached, "own-edges": own_edges}, receipts=(sums.receipt,))
+        return Trained(score_functions={"cached": cached, "own-edges": own_edges}, receipts=(account.receipt,))
 
 
 def unit(rows: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gcon.learn.pseudo_labels import TrainingRows
-from gcon.mechanisms.aggregates import BoundedAggregates
+from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.losses import ConvexLoss
 from gcon.privacy.budget import Budget
 from gcon_lab.mechanisms.gaussian_objective import GaussianObjective
@@ -21,7 +21,7 @@ class GaussianObjectiveMethod(ConvexMethod):
     about = "Releases GCON's weights; Gaussian noise in the objective."
 
     def _mechanism(
-        self, budget: Budget, *, loss: ConvexLoss, rows: TrainingRows, aggregates: BoundedAggregates
+        self, budget: Budget, *, loss: ConvexLoss, rows: TrainingRows, aggregates: Aggregates
     ) -> GaussianObjective:
         plan = make_gaussian_objective_plan(
             budget,
@@ -33,4 +33,4 @@ class GaussianObjectiveMethod(ConvexMethod):
             noise_share=DEFAULTS.noise_share,
             margin=DEFAULTS.margin,
         )
-        return GaussianObjective(plans=(plan,), mask=rows.mask, targets=rows.targets)
+        return GaussianObjective(aggregates=aggregates, plans=(plan,), mask=rows.mask, targets=rows.targets)

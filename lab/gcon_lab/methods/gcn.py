@@ -8,14 +8,15 @@ import scipy.sparse
 import torch
 from torch import Tensor, nn
 
-from gcon.edges.edge_list import EdgeList
+from gcon.edges.source import Edges
 from gcon.learn.unit_rows import rows_with_sum_one
-from gcon.methods.method import Method, Trained
+from gcon.methods.method import Progress, Trained, silent
 from gcon.nodes import PublicNodes
 from gcon.privacy.boundary import Private
 from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
+from gcon_lab.methods.competitor import CompetitorMethod
 from gcon_lab.methods.graph_products import Reach, normalised, reach
 from gcon_lab.methods.networks import (
     SparseLinear,
@@ -29,7 +30,7 @@ from gcon_lab.methods.networks import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class GCN(Method):
+class GCN(CompetitorMethod):
     """Logits = S dropout(ReLU(S dropout(X) W1)) W2, with S the symmetrically normalised graph; no bias.
 
     Attributes:
@@ -55,8 +56,15 @@ class GCN(Method):
     epochs: int = 200
     patience: int | None = 10
 
-    def _train(
-        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
+    def train(
+        self,
+        nodes: PublicNodes,
+        edges: Private[Edges],
+        *,
+        ledger: Ledger,
+        randomness: Randomness,
+        progress: Progress = silent,
+        purpose: str = "",
     ) -> Trained:
         opened = declassify(edges, reason="GCN, a baseline that is not private", ledger=ledger)
         training = Training(learning_rate=self.learning_rate, epochs=self.epochs, patience=self.patience)
@@ -70,19 +78,19 @@ class GCN(Method):
             seed=self.seed,
         )
 
-        def full(features: Tensor, _: EdgeList | None) -> Tensor:
+        def full(features: Tensor, _: Edges | None) -> Tensor:
             return network.logits(features, opened)
 
-        def public_graph(features: Tensor, given: EdgeList | None) -> Tensor:
+        def public_graph(features: Tensor, given: Edges | None) -> Tensor:
             assert given is not None
             return network.logits(features, given)
 
-        return Trained(scorers={"full": full, "public-graph": public_graph})
+        return Trained(score_functions={"full": full, "public-graph": public_graph})
 
 
 def trained_gcn(
     nodes: PublicNodes,
-    edges: EdgeList,
+    edges: Edges,
     *,
     hidden: int,
     dropout: float,
@@ -129,12 +137,12 @@ class GraphNetwork(nn.Module):
         scores: Tensor = self.second(drop(hidden, self.share, self.training))
         return scores
 
-    def messages(self, features: Tensor, edges: EdgeList) -> Tensor:
+    def messages(self, features: Tensor, edges: Edges) -> Tensor:
         """What the last product aggregates, for all nodes of a public graph, in evaluation mode."""
         self.eval()
         with torch.no_grad():
             return self.before_last(sparse_if_worth_it(rows_with_sum_one(features)), normalised(edges))
 
-    def logits(self, features: Tensor, edges: EdgeList) -> Tensor:
+    def logits(self, features: Tensor, edges: Edges) -> Tensor:
         """Logits of all nodes of a public graph."""
         return sparse_product(normalised(edges), self.messages(features, edges))

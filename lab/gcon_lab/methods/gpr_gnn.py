@@ -9,15 +9,16 @@ import scipy.sparse
 import torch
 from torch import Tensor, nn
 
-from gcon.edges.edge_list import EdgeList
+from gcon.edges.source import Edges
 from gcon.errors import InputError
 from gcon.learn.unit_rows import rows_with_sum_one
-from gcon.methods.method import Method, Trained
+from gcon.methods.method import Progress, Trained, silent
 from gcon.nodes import PublicNodes
 from gcon.privacy.boundary import Private
 from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
+from gcon_lab.methods.competitor import CompetitorMethod
 from gcon_lab.methods.graph_products import normalised
 from gcon_lab.methods.networks import (
     Perceptron,
@@ -33,7 +34,7 @@ Start = Literal["restart", "first", "last"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GPRGNN(Method):
+class GPRGNN(CompetitorMethod):
     """Logits = sum over k = 0..K of g_k S^k F, with F a perceptron on the features and g learnt (of any sign).
 
     Attributes:
@@ -67,8 +68,15 @@ class GPRGNN(Method):
     epochs: int = 1000
     window: int | None = 200
 
-    def _train(
-        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
+    def train(
+        self,
+        nodes: PublicNodes,
+        edges: Private[Edges],
+        *,
+        ledger: Ledger,
+        randomness: Randomness,
+        progress: Progress = silent,
+        purpose: str = "",
     ) -> Trained:
         first_weights = start_weights(self.steps, self.restart, self.start)
         opened = declassify(edges, reason="GPR-GNN, a baseline that is not private", ledger=ledger)
@@ -89,14 +97,14 @@ class GPRGNN(Method):
                 ],
             )
 
-        def full(features: Tensor, _: EdgeList | None) -> Tensor:
+        def full(features: Tensor, _: Edges | None) -> Tensor:
             return network.logits(features, opened)
 
-        def public_graph(features: Tensor, given: EdgeList | None) -> Tensor:
+        def public_graph(features: Tensor, given: Edges | None) -> Tensor:
             assert given is not None
             return network.logits(features, given)
 
-        return Trained(scorers={"full": full, "public-graph": public_graph})
+        return Trained(score_functions={"full": full, "public-graph": public_graph})
 
 
 def start_weights(steps: int, restart: float, start: Start = "restart") -> Tensor:
@@ -139,7 +147,7 @@ class PowersNetwork(nn.Module):
             total = total + weight * power
         return total
 
-    def logits(self, features: Tensor, edges: EdgeList) -> Tensor:
+    def logits(self, features: Tensor, edges: Edges) -> Tensor:
         """Logits of all nodes of a public graph, in evaluation mode."""
         self.eval()
         with torch.no_grad():

@@ -12,7 +12,8 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from gcon.edges.edge_list import EdgeList
+from gcon.edges.edge_list import in_memory
+from gcon.edges.source import Edges
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,16 +31,18 @@ class Reach:
     second: scipy.sparse.csr_matrix
 
 
-def roots_of_degrees(edges: EdgeList) -> Tensor:
+def roots_of_degrees(edges: Edges) -> Tensor:
     """1 / sqrt(degree + 1) of every node, the self-loop included."""
-    return (edges.degrees.to(torch.float64) + 1).rsqrt()
+    return (in_memory(edges).degrees.to(torch.float64) + 1).rsqrt()
 
 
-def normalised(edges: EdgeList) -> scipy.sparse.csr_matrix:
+def normalised(edges: Edges) -> scipy.sparse.csr_matrix:
     """S in float32, with D the degrees of A + I. It equals its transpose."""
     roots = roots_of_degrees(edges).to(torch.float32).numpy()
-    columns, pointers = edges.columns.numpy(), edges.row_pointers.numpy().astype(edges.columns.numpy().dtype)
-    values = np.repeat(roots, edges.degrees.numpy()) * roots[columns]
+    listed = in_memory(edges)
+    columns = listed.columns.numpy()
+    pointers = listed.row_pointers.numpy().astype(columns.dtype)
+    values = np.repeat(roots, listed.degrees.numpy()) * roots[columns]
     size = edges.num_nodes
     neighbours = scipy.sparse.csr_matrix((values, columns, pointers), shape=(size, size))
     return scipy.sparse.csr_matrix(neighbours + scipy.sparse.diags_array(roots**2, format="csr"))

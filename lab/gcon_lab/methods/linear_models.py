@@ -9,33 +9,33 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from gcon.edges.edge_list import EdgeList
 from gcon.edges.schemes import Schemes, propagate
+from gcon.edges.source import Edges
+from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.encoder import Encoder
 from gcon.learn.members import pseudo_labels
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.pseudo_labels import TrainingRows, training_rows
-from gcon.learn.remembered import edge_free
-from gcon.mechanisms.aggregates import BoundedAggregates, aggregate_privately
+from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.losses import ConvexLoss, loss_by_name
-from gcon.methods.method import PrivateMethod, Scorer, Trained
-from gcon.methods.objective import Settings
+from gcon.methods.method import Progress, ScoreFunction, Trained, silent
+from gcon.methods.objective import Objective
 from gcon.methods.predictions import Access
 from gcon.nodes import PublicNodes
+from gcon.privacy.account import release_once
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget, checked_budget
-from gcon.privacy.gates import release_statistic
 from gcon.privacy.ledger import Ledger
-from gcon.privacy.mechanism import Mechanism
+from gcon.privacy.plan import PricedMechanism
 from gcon.privacy.randomness import Randomness
+from gcon_lab.methods.competitor import PrivateCompetitorMethod
 
-DEFAULTS = Settings(epsilon=1.0, device="cpu")  # GCON's own; the epsilon in them is not used
+DEFAULTS = Objective(epsilon=1.0, device="cpu")  # GCON's own; the epsilon in them is not used
 _RIDGES = (1.0, 0.01, 0.1, 10.0, 100.0)  # over the mean variance of a column; a large one is the nearest class mean
 _TEMPERATURES = (1.0, 0.25, 0.5, 2.0, 4.0)
 
@@ -91,25 +91,25 @@ def discriminant(sums: Tensor, rows: Tensor, answers: Tensor, nodes: PublicNodes
 
 def linear_scorers(
     encoder: Encoder, linear: Linear, schemes: Schemes, inference_restart: float
-) -> dict[Access, Scorer]:
+) -> dict[Access, ScoreFunction]:
     """GCON's accesses: one hop over own edges, no edge, and the propagation of training over a public graph."""
     one_hop = Schemes(restart=inference_restart, steps=(1,))
 
-    def propagated(by: Schemes) -> Scorer:
-        def scored(features: Tensor, opened: EdgeList | None) -> Tensor:
+    def propagated(by: Schemes) -> ScoreFunction:
+        def scored(features: Tensor, opened: Edges | None) -> Tensor:
             assert opened is not None
             return linear.scores(propagate(opened, encoder.encode(features), by))
 
         return scored
 
-    def without_edges(features: Tensor, _: EdgeList | None) -> Tensor:
+    def without_edges(features: Tensor, _: Edges | None) -> Tensor:
         return linear.scores(encoder.encode(features))
 
     return {"own-edges": propagated(one_hop), "none": without_edges, "public-graph": propagated(schemes)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncodedMethod(PrivateMethod):
+class EncodedMethod(PrivateCompetitorMethod):
     """A method on the hidden rows of GCON's edge-free encoder.
 
     Attributes:
@@ -128,43 +128,47 @@ class EncodedMethod(PrivateMethod):
 
         It is no better than that model, but gives rows that can be propagated, also of nodes never seen.
         """
-        taught = pseudo_labels(edge_free(nodes, self.seed).answers, nodes, 1.0)
+        lesson = pseudo_labels(learn_without_edges(nodes, seed=self.seed).answers, nodes, 1.0)
         nobody = torch.zeros_like(nodes.test_mask)
-        return self._encoder(replace(nodes, labels=taught.labels, train_mask=taught.mask, test_mask=nobody))
+        return self._encoder(replace(nodes, labels=lesson.labels, train_mask=lesson.mask, test_mask=nobody))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConvexMethod(EncodedMethod):
     """GCON's pipeline at its defaults, up to the mechanism."""
 
-    def _train(
-        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
+    def train(
+        self,
+        nodes: PublicNodes,
+        edges: Private[Edges],
+        *,
+        ledger: Ledger,
+        randomness: Randomness,
+        progress: Progress = silent,
+        purpose: str = "",
     ) -> Trained:
         encoder = self._encoder(nodes)
-        aggregates = aggregate_privately(
-            edges, encoder.encode(nodes.features), DEFAULTS.schemes, bound=DEFAULTS.influence
-        )
-        released = release_statistic(
+        released = release_once(
             self._mechanism(
                 checked_budget(self.epsilon, self.delta_for(nodes)),
                 loss=loss_by_name(DEFAULTS.loss, nodes.num_classes),
                 rows=training_rows(nodes, encoder, DEFAULTS.expand),
-                aggregates=aggregates,
+                aggregates=Aggregates(encoder.encode(nodes.features), DEFAULTS.schemes, bound=DEFAULTS.influence),
             ),
-            aggregates,
+            edges,
             ledger=ledger,
             randomness=randomness,
-            purpose=f"linear weights ({self.name})",
+            purpose=purpose or f"linear weights ({self.name})",
         )
         (weights,) = released.value
         linear = Linear(weights, torch.zeros(nodes.num_classes, dtype=weights.dtype))
         return Trained(
-            scorers=linear_scorers(encoder, linear, DEFAULTS.schemes, DEFAULTS.inference_restart),
+            score_functions=linear_scorers(encoder, linear, DEFAULTS.schemes, DEFAULTS.inference_restart),
             receipts=(released.receipt,),
         )
 
     @abstractmethod
     def _mechanism(
-        self, budget: Budget, *, loss: ConvexLoss, rows: TrainingRows, aggregates: BoundedAggregates
-    ) -> Mechanism[Any, Tensor]:
+        self, budget: Budget, *, loss: ConvexLoss, rows: TrainingRows, aggregates: Aggregates
+    ) -> PricedMechanism[Tensor]:
         """The mechanism with one plan. Reads public facts of the aggregates."""

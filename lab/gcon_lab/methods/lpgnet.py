@@ -6,29 +6,28 @@ neighbours of a node the perceptron before it puts into each class. Only the cou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from gcon.edges.edge_list import EdgeList
+from gcon.edges.source import Edges
 from gcon.learn.unit_rows import rows_with_sum_one
-from gcon.mechanisms.statistic import BoundedEdges
-from gcon.methods.method import PrivateMethod, Trained
+from gcon.methods.method import Progress, Trained, silent
 from gcon.nodes import PublicNodes
+from gcon.privacy.account import spend
 from gcon.privacy.boundary import Private
-from gcon.privacy.gates import release_statistic
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
-from gcon_lab.mechanisms.neighbour_sums import NoisyNeighbourSums, laplace_sums_plan
+from gcon_lab.mechanisms.neighbour_sums import laplace_sums_plan
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
+from gcon_lab.methods.competitor import PrivateCompetitorMethod
 from gcon_lab.methods.networks import Perceptron, Training, fit_on_rows, logits_of, seeded
 
 
 @dataclass(frozen=True, kw_only=True)
-class LPGNet(PrivateMethod):
+class LPGNet(PrivateCompetitorMethod):
     """LPGNet, with pure epsilon: `delta` is not used.
 
     Attributes:
@@ -48,41 +47,36 @@ class LPGNet(PrivateMethod):
     weight_decay: float = 5e-4
     epochs: int = 500
 
-    def _train(
-        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
+    def train(
+        self,
+        nodes: PublicNodes,
+        edges: Private[Edges],
+        *,
+        ledger: Ledger,
+        randomness: Randomness,
+        progress: Progress = silent,
+        purpose: str = "",
     ) -> Trained:
-        plan = laplace_sums_plan(self.epsilon, self.stacked)
+        plan = laplace_sums_plan(self.epsilon, self.stacked, method=self.name)
         # What the next perceptron reads, so far: [L_0], then [L_0, N_1, L_1], ... All of it public or released.
         columns = [self._scores(rows_with_sum_one(nodes.features), nodes, place=0)[0]]
+        words = purpose or f"LPGNet, {self.stacked} stacked layer(s)"
+        with spend(edges, plan, ledger=ledger, randomness=randomness, purpose=words) as account:
+            for place in range(1, self.stacked + 1):
+                before, counted = torch.cat(columns, dim=1), predicted_classes(columns[-1])
+                columns.append(self._repaired(account.release(plan.sums_of(counted)), place=place))
+                final, network = self._scores(torch.cat(columns, dim=1), nodes, place=place)
+                columns.append(final)
 
-        def count_rows(released: Sequence[Tensor]) -> Tensor:
-            """The classes to count in the next round; trains the perceptron on what was released (free)."""
-            if released:
-                columns.append(self._repaired(released[-1], place=len(released)))
-                columns.append(self._scores(torch.cat(columns, dim=1), nodes, place=len(released))[0])
-            return predicted_classes(columns[-1])
-
-        counts = release_statistic(
-            NoisyNeighbourSums(plan=plan, rows=count_rows, method=self.name),
-            BoundedEdges(edges),
-            ledger=ledger,
-            randomness=randomness,
-            purpose=f"LPGNet, {self.stacked} stacked layer(s)",
-        )
-        before = torch.cat(columns, dim=1)
-        counted = predicted_classes(columns[-1])
-        last = torch.cat([before, self._repaired(counts.value[-1], place=self.stacked)], dim=1)
-        final, network = self._scores(last, nodes, place=self.stacked)
-
-        def cached(_: Tensor, __: EdgeList | None) -> Tensor:
+        def cached(_: Tensor, __: Edges | None) -> Tensor:
             return final
 
-        def own_edges(_: Tensor, opened: EdgeList | None) -> Tensor:
+        def own_edges(_: Tensor, opened: Edges | None) -> Tensor:
             assert opened is not None
             exact = self._repaired(neighbour_sums(opened, counted), place=self.stacked)
             return logits_of(network, torch.cat([before, exact], dim=1), each_by_itself=True)
 
-        return Trained(scorers={"cached": cached, "own-edges": own_edges}, receipts=(counts.receipt,))
+        return Trained(score_functions={"cached": cached, "own-edges": own_edges}, receipts=(account.receipt,))
 
     def _scores(self, rows: Tensor, nodes: PublicNodes, *, place: int) -> tuple[Tensor, Perceptron]:
         """Train perceptron number `place` and score all nodes."""

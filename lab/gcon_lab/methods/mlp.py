@@ -7,18 +7,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcon.edges.edge_list import EdgeList
+from gcon.edges.source import Edges
 from gcon.learn.unit_rows import rows_with_sum_one
-from gcon.methods.method import Method, Trained
+from gcon.methods.method import Progress, Trained, silent
 from gcon.nodes import PublicNodes
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
+from gcon_lab.methods.competitor import CompetitorMethod
 from gcon_lab.methods.networks import Perceptron, Training, fit_on_rows, logits_of, seeded
 
 
 @dataclass(frozen=True, kw_only=True)
-class MLP(Method):
+class MLP(CompetitorMethod):
     """Linear layers with ReLU and dropout.
 
     Attributes:
@@ -38,15 +39,22 @@ class MLP(Method):
     weight_decay: float = 5e-4
     epochs: int = 500
 
-    def _train(
-        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
+    def train(
+        self,
+        nodes: PublicNodes,
+        edges: Private[Edges],
+        *,
+        ledger: Ledger,
+        randomness: Randomness,
+        progress: Progress = silent,
+        purpose: str = "",
     ) -> Trained:
         network = self._network(nodes)
 
-        def without_edges(features: Tensor, _: EdgeList | None) -> Tensor:
+        def without_edges(features: Tensor, _: Edges | None) -> Tensor:
             return logits_of(network, rows_with_sum_one(features))
 
-        return Trained(scorers={"none": without_edges})
+        return Trained(score_functions={"none": without_edges})
 
     def class_probabilities(self, nodes: PublicNodes) -> Tensor:
         """Of all nodes, after training on them; for models that build on this one."""

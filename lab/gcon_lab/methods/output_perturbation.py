@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gcon.learn.pseudo_labels import TrainingRows
-from gcon.mechanisms.aggregates import BoundedAggregates
+from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.losses import ConvexLoss
 from gcon.privacy.budget import Budget
 from gcon_lab.mechanisms.output_noise_plan import make_output_plan
@@ -21,7 +21,7 @@ class OutputPerturbationMethod(ConvexMethod):
     about = "Releases GCON's weights; Gaussian noise on the weights."
 
     def _mechanism(
-        self, budget: Budget, *, loss: ConvexLoss, rows: TrainingRows, aggregates: BoundedAggregates
+        self, budget: Budget, *, loss: ConvexLoss, rows: TrainingRows, aggregates: Aggregates
     ) -> OutputPerturbation:
         plan = make_output_plan(
             budget,
@@ -32,4 +32,4 @@ class OutputPerturbationMethod(ConvexMethod):
             ridge=DEFAULTS.ridge,
             longest_row=aggregates.longest_row,
         )
-        return OutputPerturbation(plans=(plan,), mask=rows.mask, targets=rows.targets)
+        return OutputPerturbation(aggregates=aggregates, plans=(plan,), mask=rows.mask, targets=rows.targets)

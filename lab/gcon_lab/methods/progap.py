@@ -14,22 +14,22 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, normalize, selu
 
-from gcon.edges.edge_list import EdgeList
-from gcon.mechanisms.statistic import BoundedEdges
-from gcon.methods.method import PrivateMethod, Trained
+from gcon.edges.source import Edges
+from gcon.methods.method import Progress, Trained, silent
 from gcon.nodes import PublicNodes
+from gcon.privacy.account import spend
 from gcon.privacy.boundary import Private
-from gcon.privacy.gates import release_statistic
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
-from gcon_lab.mechanisms.neighbour_sums import EdgeSensitivity, NoisyNeighbourSums, gaussian_sums_plan
+from gcon_lab.mechanisms.neighbour_sums import EdgeSensitivity, gaussian_sums_plan
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
+from gcon_lab.methods.competitor import PrivateCompetitorMethod
 from gcon_lab.methods.gap import unit
 from gcon_lab.methods.networks import SparseLinear, Training, fit_network, seeded, sparse_if_worth_it
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProGAP(PrivateMethod):
+class ProGAP(PrivateCompetitorMethod):
     """ProGAP-EDP.
 
     Attributes:
@@ -53,44 +53,40 @@ class ProGAP(PrivateMethod):
     train_earlier_blocks: bool = True
     edge_sensitivity: EdgeSensitivity = "undirected"
 
-    def _train(
-        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
+    def train(
+        self,
+        nodes: PublicNodes,
+        edges: Private[Edges],
+        *,
+        ledger: Ledger,
+        randomness: Randomness,
+        progress: Progress = silent,
+        purpose: str = "",
     ) -> Trained:
-        plan = gaussian_sums_plan(self.epsilon, self.delta_for(nodes), self.depth, convention=self.edge_sensitivity)
+        convention, delta = self.edge_sensitivity, self.delta_for(nodes)
+        plan = gaussian_sums_plan(self.epsilon, delta, self.depth, convention=convention, method=self.name)
         blocks: list[_Block] = []
         inputs = [nodes.features.to(torch.float32)]  # z_0, z_1, ... as drawn
         features = sparse_if_worth_it(inputs[0])
-        self._next_stage(blocks, inputs, nodes)  # stage 0 reads no edge
+        stage = self._next_stage(blocks, inputs, nodes)  # stage 0 reads no edge
         learned: list[Tensor] = []  # the unit rows that were summed
+        words = purpose or f"ProGAP, {self.depth} stage(s) with edges"
+        with spend(edges, plan, ledger=ledger, randomness=randomness, purpose=words) as account:
+            for place in range(self.depth):
+                with torch.no_grad():
+                    learned.append(unit(blocks[-1](inputs[-1] if place else features)))
+                inputs.append(account.release(plan.sums_of(learned[-1])).to(torch.float32))
+                stage = self._next_stage(blocks, inputs, nodes)
 
-        def rows_to_sum(released: Sequence[Tensor]) -> Tensor:
-            """What the last stage learned; trains it on what was released (free)."""
-            if released:
-                inputs.append(released[-1].to(torch.float32))
-                self._next_stage(blocks, inputs, nodes)
-            with torch.no_grad():
-                learned.append(unit(blocks[-1](inputs[-1] if released else features)))
-            return learned[-1]
-
-        sums = release_statistic(
-            NoisyNeighbourSums(plan=plan, rows=rows_to_sum, method=self.name),
-            BoundedEdges(edges),
-            ledger=ledger,
-            randomness=randomness,
-            purpose=f"ProGAP, {self.depth} stage(s) with edges",
-        )
-        inputs.append(sums.value[-1].to(torch.float32))
-        stage = self._next_stage(blocks, inputs, nodes)
-
-        def cached(_: Tensor, __: EdgeList | None) -> Tensor:
+        def cached(_: Tensor, __: Edges | None) -> Tensor:
             return _scores(stage, [features, *inputs[1:]])
 
-        def own_edges(_: Tensor, opened: EdgeList | None) -> Tensor:
+        def own_edges(_: Tensor, opened: Edges | None) -> Tensor:
             assert opened is not None
             exact = [neighbour_sums(opened, rows).to(torch.float32) for rows in learned]
             return _scores(stage, [features, *exact])
 
-        return Trained(scorers={"cached": cached, "own-edges": own_edges}, receipts=(sums.receipt,))
+        return Trained(score_functions={"cached": cached, "own-edges": own_edges}, receipts=(account.receipt,))
 
     def _next_stage(self, blocks: list[_Block], inputs: Sequence[Tensor], nodes: PublicNodes) -> _Stage:
         """Add a block for the newest input, and train it with a fresh head, alone or with the earlier blocks."""

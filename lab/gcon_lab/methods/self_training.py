@@ -17,24 +17,24 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from gcon.edges.edge_list import EdgeList
+from gcon.edges.source import Edges
 from gcon.errors import InputError
+from gcon.learn.directions import principal_rows, weighting
+from gcon.learn.ensemble import Ensemble, view_of
 from gcon.learn.feature_graph import (
     label_agreement,
     nearest_rows,
     neighbour_graph,
-    principal_rows,
     smoothed_rows,
-    weighted_rows,
 )
-from gcon.learn.members import best_average, calibrated, pseudo_labels, taught_members, true_labels
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.methods.controls import edge_free_scorers
-from gcon.methods.method import Method, Trained
+from gcon.methods.method import Progress, Trained, silent
 from gcon.nodes import PublicNodes, features_fingerprint
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
+from gcon_lab.methods.competitor import CompetitorMethod
 
 _WIDTH, _GRAPH_WIDTH = 200, 100  # principal directions that are learned from, and that nodes are compared in
 _RESTARTS = (0.1, 0.2, 0.4, 1.0)  # of smoothing; 1 is none
@@ -42,7 +42,7 @@ _PENALTIES = (1.0, 0.1)  # on the squared weights of a regression
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelfTraining(Method):
+class SelfTraining(CompetitorMethod):
     """An edge-free ensemble, retrained on its own surest answers. One set of settings serves all graphs.
 
     Attributes:
@@ -65,10 +65,18 @@ class SelfTraining(Method):
     taught_share: float = 0.5
     validation_shares: bool = True
 
-    def _train(
-        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
+    def train(
+        self,
+        nodes: PublicNodes,
+        edges: Private[Edges],
+        *,
+        ledger: Ledger,
+        randomness: Randomness,
+        progress: Progress = silent,
+        purpose: str = "",
     ) -> Trained:
-        directions = principal_rows(weighted_rows(nodes.features), _WIDTH)
+        features = nodes.features
+        directions = principal_rows(features, features, weighting(features), _WIDTH)
         nearest = nearest_rows(directions[:, :_GRAPH_WIDTH], self.neighbours)
         graph, rows = neighbour_graph(nearest), normalize(directions, dim=1)
         views = [normalize(smoothed_rows(graph, rows, restart=restart), dim=1) for restart in _RESTARTS]
@@ -86,15 +94,14 @@ class SelfTraining(Method):
                 )
             return answers
 
-        return Trained(scorers=edge_free_scorers(probabilities, self.inference_restart if agree else 1.0))
+        return Trained(score_functions=edge_free_scorers(probabilities, self.inference_restart if agree else 1.0))
 
     def _answers(self, nodes: PublicNodes, views: Sequence[Tensor]) -> Tensor:
         """Class probabilities of all nodes."""
-        truth, shares = true_labels(nodes), self.validation_shares
         encoder = train_encoder(nodes, EncoderSettings(seed=self.seed))
-        members = [calibrated(encoder.probabilities(nodes.features).double(), nodes, truth, shares)]
-        members += taught_members(nodes, views, truth, penalties=_PENALTIES, validation_shares=shares)
+        ensemble = Ensemble.without_members(nodes, validation_shares=self.validation_shares)
+        seen = ensemble.sampled([view_of(view) for view in views])
+        ensemble = ensemble.joined_by([view_of(encoder.probabilities(nodes.features))]).taught(seen, _PENALTIES)
         for _ in range(self.rounds):
-            taught = pseudo_labels(best_average(members, nodes), nodes, self.taught_share)
-            members += taught_members(nodes, views, taught, penalties=_PENALTIES, validation_shares=shares)
-        return best_average(members, nodes)
+            ensemble = ensemble.taught(seen, _PENALTIES, self.taught_share)
+        return ensemble.answers

@@ -9,22 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 from torch.nn.functional import one_hot
 
-from gcon.edges.edge_list import EdgeList
 from gcon.edges.schemes import Schemes
+from gcon.edges.source import Edges
 from gcon.learn.pseudo_labels import training_rows
-from gcon.mechanisms.gaussian_release import GaussianRelease, NoisyStatistic, Portion, gaussian_release_plan
-from gcon.mechanisms.statistic import BoundedEdges
-from gcon.methods.method import Trained
+from gcon.mechanisms.gaussian_release import gaussian_plan
+from gcon.methods.method import Progress, Trained, silent
 from gcon.nodes import PublicNodes
+from gcon.privacy.account import spend
 from gcon.privacy.boundary import Private
-from gcon.privacy.gates import release_statistic
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
-from gcon_lab.methods.linear_models import EncodedMethod, Linear, discriminant, linear_scorers
+from gcon_lab.methods.linear_models import EncodedMethod, discriminant, linear_scorers
 
 ROUNDS, SELF_WEIGHT = 2, 2.0
 INFERENCE_RESTART = 0.2
@@ -38,45 +36,27 @@ class SelfTrainingRounds(EncodedMethod):
     name = "self-training-rounds"
     about = "Releases features against the mean answers around each node, once a round; Gaussian noise."
 
-    def _train(
-        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
+    def train(
+        self,
+        nodes: PublicNodes,
+        edges: Private[Edges],
+        *,
+        ledger: Ledger,
+        randomness: Randomness,
+        progress: Progress = silent,
+        purpose: str = "",
     ) -> Trained:
         encoder = self._taught_encoder(nodes)
-        start = training_rows(nodes, encoder, "all").targets
-        taught = _Rounds(nodes, encoder.encode(nodes.features), start)
-        released = release_statistic(
-            GaussianRelease(
-                plan=gaussian_release_plan(self.epsilon, self.delta_for(nodes)),
-                stages=(taught.portions,) * ROUNDS,
-                method=self.name,
-            ),
-            BoundedEdges(edges),
-            ledger=ledger,
-            randomness=randomness,
-            purpose=f"self-training, {ROUNDS} rounds",
-        )
-        linear = taught.replayed(released.value)[0]
+        rows, answers = encoder.encode(nodes.features), training_rows(nodes, encoder, "all").targets
+        plan = gaussian_plan(self.epsilon, self.delta_for(nodes), method=self.name)
+        words = purpose or f"self-training, {ROUNDS} rounds"
+        with spend(edges, plan, ledger=ledger, randomness=randomness, purpose=words) as account:
+            for _ in range(ROUNDS):
+                sums = account.release(plan.noisy(BilinearSums(rows, answers, SELF_WEIGHT), share=1 / ROUNDS))
+                linear = discriminant(sums.value, rows, answers, nodes)
+                classes = torch.where(nodes.train_mask, nodes.labels, linear.scores(rows).argmax(dim=1))
+                answers = one_hot(classes, nodes.num_classes).to(torch.float64)
         return Trained(
-            scorers=linear_scorers(encoder, linear, _PUBLIC_SCHEMES, INFERENCE_RESTART), receipts=(released.receipt,)
+            score_functions=linear_scorers(encoder, linear, _PUBLIC_SCHEMES, INFERENCE_RESTART),
+            receipts=(account.receipt,),
         )
-
-
-class _Rounds:
-    """What follows from the rounds released so far. Holds public values only."""
-
-    def __init__(self, nodes: PublicNodes, rows: Tensor, start: Tensor) -> None:
-        self._nodes, self._rows, self._start = nodes, rows, start
-
-    def portions(self, released: tuple[NoisyStatistic, ...]) -> tuple[Portion, ...]:
-        """The next round."""
-        answers = self.replayed(released)[1] if released else self._start
-        return (Portion(BilinearSums(self._rows, answers, SELF_WEIGHT), 1 / ROUNDS),)
-
-    def replayed(self, released: tuple[NoisyStatistic, ...]) -> tuple[Linear, Tensor]:
-        """The classifier of the last round, and its answers."""
-        answers, nodes = self._start, self._nodes
-        for each in released:
-            linear = discriminant(each.value, self._rows, answers, nodes)
-            classes = torch.where(nodes.train_mask, nodes.labels, linear.scores(self._rows).argmax(dim=1))
-            answers = one_hot(classes, nodes.num_classes).to(torch.float64)
-        return linear, answers

@@ -3,14 +3,12 @@
 import csv
 import io
 import json
-import sys
 import time
 
 import polars as pl
 import pytest
 from rich.console import Console
 
-from gcon.cli import app as cli
 from gcon_lab.attacks.canaries import Guesses
 from gcon_lab.experiments.attacks.run import attack_units, build, canary_units
 from gcon_lab.experiments.attacks.tables import judged, lines, shown
@@ -58,6 +56,7 @@ def test_runs_are_pooled_and_verdicts_say_what_is_promised():
     assert found["the non-private GCN"] == "yes"
 
 
+@pytest.mark.slow
 def test_a_small_run_from_end_to_end(tmp_path):
     units = [
         AttackUnit(graph=MADE_UP, method=name, epsilon=eps, pairs=40) for name, eps in [("gap", 1.0), ("mlp", None)]
@@ -87,19 +86,12 @@ def test_all_methods_are_attacked():
 
 
 @pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
+def run(run, monkeypatch, tmp_path):
+    """Where a small graph lies."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["gcon", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        printed = capsys.readouterr()
-        return stopped.value.code, printed.out, printed.err
-
-    assert call("data", "make", "--out", ".", "--nodes", "200")[0] == 0
-    return call
+    assert run("data", "make", "--out", ".", "--nodes", "200")[0] == 0
+    return run
 
 
 FILES = ("--nodes", "nodes.csv", "--edges", "edges.csv")
@@ -130,7 +122,7 @@ def test_the_verb_attacks_a_method_and_records_a_diagnostic(run, tmp_path):
 @pytest.mark.parametrize("mechanism", ["paper", "moments"])
 def test_the_verb_attacks_a_released_model(run, mechanism, tmp_path):
     # Without noise the released numbers give every edge away: they were rebuilt rightly.
-    trained = run("train", *FILES, "--epsilon", "inf", "--out", "model", "--mechanism", mechanism)
+    trained = run("train", *FILES, "--epsilon", "inf", "--out", "model", "--method", mechanism)
     assert trained[0] == 0, trained
     code, printed, _ = run("attack", "model", *FILES, "--pairs", 40, "--json")
     assert code == 0

@@ -5,6 +5,7 @@ import torch
 
 from gcon.files.datasets.synthetic import social_circles
 from gcon.privacy import gates as gate
+from gcon.privacy.account import transcript
 from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
@@ -14,9 +15,9 @@ from gcon_lab.attacks.similarity import Similarity
 from gcon_lab.attacks.view import View
 from gcon_lab.attacks.white_box import NoisyMoments, WhiteBox
 from gcon_lab.experiments.attacks.canaries import canary_run
+from gcon_lab.experiments.attacks.evidence import evidence
 from gcon_lab.experiments.attacks.measure import RELEASED, attack_all, sample
 from gcon_lab.experiments.attacks.methods import ATTACKED, Gcon, is_spending, reads_edges, reference_of
-from gcon_lab.experiments.attacks.tape import listening
 from gcon_lab.methods import DPSGD, GAP, GCN, MLP, LPGNet, Moments
 
 ALARM = 1e-6
@@ -40,10 +41,10 @@ def drawn(edges):
 
 
 def areas(method, graph, edges, drawn):
-    with listening() as tape:
+    with transcript() as lines:
         fitted = method.fit(graph, randomness=SeededRandomness(1))
     features = graph.nodes.features
-    found = attack_all(fitted.trained.scorers, features, edges, drawn, released=tuple(tape.evidence))
+    found = attack_all(fitted.trained.score_functions, features, edges, drawn, released=evidence(lines))
     return {(each.access, each.attack): each.roc.area for each in found}
 
 
@@ -79,18 +80,18 @@ def test_without_noise_the_white_box_attack_wins_so_the_tape_hears_the_right_thi
 
 
 def test_dp_sgd_without_noise_tells_the_edges_of_labelled_nodes(graph, edges, drawn):
-    with listening() as tape:
+    with transcript() as lines:
         DPSGD(epsilon=float("inf")).fit(graph)
     touched = drawn.many.part(graph.nodes.train_mask[drawn.many.pairs].any(dim=1))
-    view = View(features=graph.nodes.features, posteriors=graph.nodes.features, released=tuple(tape.evidence))
+    view = View(features=graph.nodes.features, posteriors=graph.nodes.features, released=evidence(lines))
     assert roc_of(WhiteBox((edges,)).scores(view, touched.pairs), touched.linked).area > 0.99
 
 
 def test_the_moments_are_heard_as_they_were_released(graph):
-    with listening() as tape:
+    with transcript() as lines:
         Moments(epsilon=1.0).fit(graph, randomness=SeededRandomness(1))
-    assert len(tape.evidence) == 3
-    assert sum(isinstance(each, NoisyMoments) for each in tape.evidence) >= 2
+    assert len(evidence(lines)) == 3
+    assert sum(isinstance(each, NoisyMoments) for each in evidence(lines)) >= 2
 
 
 def test_the_tape_leaves_everything_as_it_was(graph):

@@ -64,7 +64,15 @@ VARIANTS = [
 ]
 
 
-@pytest.mark.parametrize(("case", "variant"), VARIANTS, ids=lambda part: getattr(part, "kind", None) or part.name)
+@pytest.mark.parametrize(
+    ("case", "variant"),
+    [
+        # it takes four times the runs of the others
+        pytest.param(case, variant, marks=pytest.mark.slow if variant.kind == ROOT_TWO else [])
+        for case, variant in VARIANTS
+    ],
+    ids=lambda part: getattr(part, "kind", None) or part.name,
+)
 def test_a_broken_variant_is_caught(case, variant):
     runs = RUNS.get(case.name, RUNS[case.mechanism]) // (1 if variant.kind == ROOT_TWO else 4)
     finding = measure(case, variant, runs=runs, error=ERROR)

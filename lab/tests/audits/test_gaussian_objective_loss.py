@@ -101,6 +101,7 @@ def test_losses_are_those_of_two_probability_laws():
     assert float(losses.abs().max()) > 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_the_audit_finds_the_integrated_curve_and_catches_half_the_noise(epsilon):
     expected = integrated_epsilon(pair_for(epsilon))

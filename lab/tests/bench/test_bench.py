@@ -11,7 +11,7 @@ from gcon.edges.stored import StoredEdges
 from gcon.errors import InputError
 from gcon_lab.bench import run
 from gcon_lab.bench.contenders import CONTENDERS, features_of, ours
-from gcon_lab.bench.made import MadeRows, load_edges, made_edges, save_edges
+from gcon_lab.bench.graphs import MadeRows, load_edges, made_edges, save_edges
 from gcon_lab.bench.page import growth, read_results, slope, table_text
 from gcon_lab.bench.stores import write_rows
 
@@ -50,6 +50,7 @@ def test_memory_file_and_store_hold_the_same_graph(tmp_path):
         assert torch.equal(other.row_pointers, edges.row_pointers)
 
 
+@pytest.mark.slow
 def test_a_run_is_measured_kept_and_not_measured_again(tmp_path, monkeypatch):
     wanted = run.tasks(["cpu", "disk"], [1_000], nodes=50, rivals=False)
     options = {"out": tmp_path / "out", "scratch": tmp_path / "scratch", "progress": lambda words: None, "repeats": 1}
@@ -100,6 +101,7 @@ def test_wrong_requests_are_refused(engines, entries):
         run.tasks(engines, entries, nodes=None, rivals=True)
 
 
+@pytest.mark.slow
 def test_the_verb_writes_table_numbers_and_pictures(tmp_path, capsys, monkeypatch):
     out = tmp_path / "out"
     found = command(

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcon.errors import InputError
-from gcon.methods.method import PrivateMethod, settings_of
 from gcon_lab.cli.baseline import _built
 from gcon_lab.methods import METHODS
+from gcon_lab.methods.competitor import PrivateMethod, settings_of
 
 QUICK = {
     "self-training": [],
@@ -136,6 +136,7 @@ GARBAGE += [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_no_setting_ends_in_a_traceback_or_costs_anything(run, files, tmp_path, name):
     kind = METHODS[name]

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import polars as pl
+import pytest
 from rich.console import Console
 
 from gcon_lab.experiments.reproduce.build import reproduce
@@ -48,6 +49,7 @@ def wait_for(condition, seconds):
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_killed_work_leaves_no_process_and_resumes_to_the_same_bytes(whole, sheet_file, tmp_path):
     out, undisturbed = tmp_path / "killed", tmp_path / "undisturbed"
     command = [sys.executable, "-m", "gcon.cli.app", "reproduce", "fig1", "--graphs", MADE_UP, "--quick", "--runs", "1"]

@@ -178,6 +178,7 @@ def test_nothing_measured_yet_is_said_and_not_made_up(in_turn, monkeypatch, tmp_
     assert list((job.out / "store").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_competitors_are_trained_where_no_table_is_given(whole, monkeypatch, tmp_path):
     effort = baselines.Effort(lines=("mlp", "gap"), epsilons=(1.0,), candidates=1, final_runs=1)
     monkeypatch.setattr(baselines, "QUICK", effort)

@@ -116,6 +116,7 @@ def test_finished_units_are_not_done_again(tmp_path, no_workers):
         run_units([*units, honest(2)], tmp_path, workers=2, deadline=FAR, console=QUIET)
 
 
+@pytest.mark.slow
 def test_an_error_is_told_at_once_and_finished_units_stay(tmp_path):
     before, wrong = [honest(0), honest(1)], honest(0, epsilon=-1.0)
     after = [honest(run) for run in range(2, 14)]
@@ -130,7 +131,8 @@ def test_an_error_is_told_at_once_and_finished_units_stay(tmp_path):
     assert not list(tmp_path.glob(".*"))
 
 
-def test_an_interrupt_ends_the_work_soon(tmp_path):
+@pytest.mark.slow
+def test_an_interrupt_ends_the_work_soon(tmp_path, interrupts):
     script = tmp_path / "work.py"
     script.write_text(INTERRUPTED)
     begun = subprocess.Popen(

@@ -13,17 +13,19 @@ import scipy.stats
 import torch
 
 import gcon.mechanisms.newton
-from gcon.edges.edge_list import private_edges
+from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes
+from gcon.edges.source import Edges
 from gcon.errors import InputError, NoCertificateError, PlanMismatchError
-from gcon.mechanisms.aggregates import aggregate_privately
+from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.losses import PseudoHuber, SoftMargin
 from gcon.mechanisms.samplers.lattice import lattice_spacing
+from gcon.privacy.account import release_once
+from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget
-from gcon.privacy.gates import release_statistic
 from gcon.privacy.ledger import MemoryLedger
-from gcon.privacy.opening import open_private
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
+from gcon_lab.audits.cases.case import changed
 from gcon_lab.mechanisms import gaussian_objective
 from gcon_lab.mechanisms.gaussian_objective import GaussianObjective
 from gcon_lab.mechanisms.gaussian_objective_plan import make_gaussian_objective_plan
@@ -36,7 +38,8 @@ NODES, WIDTH, CLASSES = 40, 6, 3
 class Setting:
     """A small graph; all nodes but the first four are in the loss."""
 
-    bounded: object
+    aggregates: Aggregates
+    edges: Edges
     mask: torch.Tensor
     targets: torch.Tensor
 
@@ -45,25 +48,23 @@ class Setting:
             "loss": SoftMargin(CLASSES),
             "num_features": WIDTH,
             "num_labelled": len(self.targets),
-            "edge_influence": self.bounded.edge_influence,
+            "edge_influence": self.aggregates.edge_influence,
             "ridge": 1.0,
         }
         return make_gaussian_objective_plan(budget, **(options | changes))
 
     def mechanism(self, *plans):
-        return GaussianObjective(plans=plans or (self.plan(),), mask=self.mask, targets=self.targets)
-
-    def aggregates(self):
-        return open_private(self.bounded.value)
-
-    def release(self, mechanism, ledger, *, randomness=None, bounded=None):
-        return release_statistic(
-            mechanism,
-            bounded or self.bounded,
-            ledger=ledger,
-            randomness=randomness or SystemRandomness(),
-            purpose="test",
+        return GaussianObjective(
+            aggregates=self.aggregates, plans=plans or (self.plan(),), mask=self.mask, targets=self.targets
         )
+
+    def rows(self):
+        """The aggregates of all nodes."""
+        return self.aggregates.of(self.edges)
+
+    def release(self, mechanism, ledger, *, randomness=None):
+        private, randomness = Private(self.edges, "edges"), randomness or SystemRandomness()
+        return release_once(mechanism, private, ledger=ledger, randomness=randomness, purpose="test")
 
 
 def make_setting(schemes):
@@ -71,10 +72,10 @@ def make_setting(schemes):
     features = torch.randn(NODES, WIDTH, generator=generator, dtype=torch.float64)
     features /= features.norm(dim=1, keepdim=True) * 1.0001
     graph = networkx.gnp_random_graph(NODES, 0.1, seed=1)
-    edges, _ = private_edges(torch.tensor(list(graph.edges)).T, NODES)
+    edges = public_edges(torch.tensor(list(graph.edges)).T, NODES)
     mask = torch.arange(NODES) >= 4
     targets = torch.eye(CLASSES, dtype=torch.float64)[torch.randint(CLASSES, (NODES - 4,), generator=generator)]
-    return Setting(aggregate_privately(edges, features, schemes), mask, targets)
+    return Setting(Aggregates(features, schemes), edges, mask, targets)
 
 
 @pytest.fixture(scope="module")
@@ -108,11 +109,11 @@ def sigma_by_hand(plan, influence, rows):
 def drawn(setting):
     """The noise of 700 released models: at the minimiser the gradient vanishes, so it can be read off the weights."""
     plan = setting.plan()
-    released = setting.mechanism(*[plan] * 700).apply(setting.aggregates(), SystemRandomness())
-    rows = setting.aggregates()[4:]
+    released = setting.mechanism(*[plan] * 700).apply(setting.edges, SystemRandomness())
+    rows = setting.rows()[4:]
     slopes = (torch.sigmoid(rows @ released) - setting.targets) / CLASSES
     noise = -(rows.T @ slopes + len(rows) * plan.total_ridge * released)
-    return noise.flatten(1).numpy(), sigma_by_hand(plan, setting.bounded.edge_influence, len(rows))
+    return noise.flatten(1).numpy(), sigma_by_hand(plan, setting.aggregates.edge_influence, len(rows))
 
 
 def test_released_weights_hold_normal_noise_of_the_right_scale_only(drawn):
@@ -132,7 +133,7 @@ def test_final_noise_has_the_scale_of_the_plan_and_lies_on_the_lattice(setting, 
     """One seed draws the same objective noise twice; the second time the final noise is left out."""
     plan = setting.plan()
     mechanism = setting.mechanism(*[plan] * 250)
-    noisy = mechanism.apply(setting.aggregates(), SeededRandomness(7))
+    noisy = mechanism.apply(setting.edges, SeededRandomness(7))
     calls, draw = [], gaussian_objective.standard_normals
 
     def first_half(randomness, *shape):
@@ -140,7 +141,7 @@ def test_final_noise_has_the_scale_of_the_plan_and_lies_on_the_lattice(setting, 
         return draw(randomness, *shape) if len(calls) <= 250 else torch.zeros(shape, dtype=torch.float64)
 
     monkeypatch.setattr(gaussian_objective, "standard_normals", first_half)
-    plain = mechanism.apply(setting.aggregates(), SeededRandomness(7))
+    plain = mechanism.apply(setting.edges, SeededRandomness(7))
     assert len(calls) == 500
     sample = (noisy - plain).numpy().ravel()
     assert scipy.stats.kstest(sample, scipy.stats.norm(scale=plan.final_noise).cdf).pvalue > LEVEL
@@ -153,8 +154,8 @@ def test_final_noise_has_the_scale_of_the_plan_and_lies_on_the_lattice(setting, 
 @pytest.mark.parametrize("loss", [SoftMargin(CLASSES), PseudoHuber(CLASSES, 0.2)], ids=lambda loss: loss.name)
 def test_infinite_epsilon_releases_the_minimiser_of_the_plain_objective(setting, loss):
     plan = setting.plan(Budget(math.inf, 1e-5), loss=loss)
-    (weights,) = setting.mechanism(plan).apply(setting.aggregates(), SystemRandomness())
-    rows = setting.aggregates()[4:]
+    (weights,) = setting.mechanism(plan).apply(setting.edges, SystemRandomness())
+    rows = setting.rows()[4:]
     gradient = rows.T @ loss.slope(rows @ weights, setting.targets) / len(rows) + 1.0 * weights
     assert float(gradient.norm()) < 1e-10
 
@@ -162,10 +163,9 @@ def test_infinite_epsilon_releases_the_minimiser_of_the_plain_objective(setting,
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
-def test_aggregates_that_the_plan_does_not_cover_are_refused_before_anything_is_charged(setting):
-    ledger = MemoryLedger("graph")
+def test_aggregates_that_the_plan_does_not_cover_are_refused(setting):
     for change in (
-        {"edge_influence": setting.bounded.edge_influence * 1.01},
+        {"edge_influence": setting.aggregates.edge_influence * 1.01},
         {"edge_influence": math.nan},
         {"longest_row": 1.001},
         {"longest_row": math.nan},
@@ -173,8 +173,7 @@ def test_aggregates_that_the_plan_does_not_cover_are_refused_before_anything_is_
         {"num_rows": NODES - 1},
     ):
         with pytest.raises(PlanMismatchError):
-            setting.release(setting.mechanism(), ledger, bounded=dataclasses.replace(setting.bounded, **change))
-    assert not ledger.entries()
+            dataclasses.replace(setting.mechanism(), aggregates=changed(setting.aggregates, **change))
 
 
 @pytest.mark.parametrize("targets", [math.nan, 1.01, -0.01])
@@ -182,14 +181,14 @@ def test_targets_outside_the_bounds_are_refused(setting, targets):
     wrong = setting.targets.clone()
     wrong[3, 1] = targets
     with pytest.raises(InputError, match="targets"):
-        GaussianObjective(plans=(setting.plan(),), mask=setting.mask, targets=wrong)
+        GaussianObjective(aggregates=setting.aggregates, plans=(setting.plan(),), mask=setting.mask, targets=wrong)
 
 
 def test_a_plan_without_noise_is_refused(setting):
     plan = setting.plan()
     silent = SimpleNamespace(**vars(plan), scale=0.0, needs_noise=True, total_ridge=1.0, final_noise=0.0)
     with pytest.raises(PlanMismatchError, match="must add noise"):
-        setting.mechanism(silent).apply(setting.aggregates(), SystemRandomness())
+        setting.mechanism(silent)
 
 
 def test_without_a_certificate_nothing_is_released_and_it_stays_charged(setting, monkeypatch):
@@ -231,5 +230,5 @@ def test_what_reads_no_edge_is_free():
     ledger = MemoryLedger("graph")
     released = alone.release(alone.mechanism(), ledger)
     assert ledger.total() == NOTHING
-    exact = alone.mechanism(alone.plan(Budget(math.inf, 1e-5))).apply(alone.aggregates(), SystemRandomness())
+    exact = alone.mechanism(alone.plan(Budget(math.inf, 1e-5))).apply(alone.edges, SystemRandomness())
     assert torch.equal(released.value, exact)

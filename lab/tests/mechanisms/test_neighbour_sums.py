@@ -4,7 +4,6 @@ Statistical tests draw from the operating system; each has a false-alarm probabi
 """
 
 import math
-from types import SimpleNamespace
 
 import networkx
 import numpy as np
@@ -14,20 +13,20 @@ import scipy.stats
 import torch
 
 from gcon.edges.edge_list import private_edges, public_edges
-from gcon.errors import PlanMismatchError, PrivateComputationError
+from gcon.errors import PlanMismatchError
 from gcon.mechanisms.composition import gaussian_total
 from gcon.mechanisms.gaussian_curve import gaussian_epsilon
 from gcon.mechanisms.samplers.lattice import lattice_spacing, to_lattice
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, EXACT_LAPLACE
 from gcon.mechanisms.samplers.uniform import laplaces, standard_normals
-from gcon.mechanisms.statistic import BoundedEdges
-from gcon.privacy.budget import Budget
-from gcon.privacy.gates import release_statistic
-from gcon.privacy.ledger import MemoryLedger
+from gcon.privacy.account import spend, transcript
+from gcon.privacy.budget import NOTHING, Budget
+from gcon.privacy.ledger import MemoryLedger, Outcome
 from gcon.privacy.ledger_file import FileLedger
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
+from gcon_lab.audits.cases.case import changed
 from gcon_lab.audits.lower_bound import epsilon_lower_bound
-from gcon_lab.mechanisms.neighbour_sums import NoisyNeighbourSums, gaussian_sums_plan, laplace_sums_plan
+from gcon_lab.mechanisms.neighbour_sums import gaussian_sums_plan, laplace_sums_plan
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
 
 LEVEL = 1e-6
@@ -46,8 +45,9 @@ def one_hot_rows(size, width, generator):
     return torch.eye(width, dtype=torch.float64)[torch.randint(width, (size,), generator=generator)]
 
 
-def constant(rows):
-    return lambda released: rows
+def all_rounds(plan, rows, edges):
+    """The same rows in every round."""
+    return [plan.sums_of(rows).apply(edges, SystemRandomness()) for _ in range(plan.rounds)]
 
 
 # --- sensitivity ------------------------------------------------------------------------------------------------------
@@ -107,9 +107,8 @@ def noise(request):
     graph = networkx.gnp_random_graph(2_000, 0.002, seed=1)
     edges = edges_of(graph.edges, 2_000)
     rows = one_hot_rows(2_000, 10, torch.Generator().manual_seed(2))
-    mechanism = NoisyNeighbourSums(plan=plan, rows=constant(rows), method="test")
     exact = neighbour_sums(edges, rows)
-    drawn = [(noisy - exact).flatten().numpy() for noisy in mechanism.apply(edges, SystemRandomness())]
+    drawn = [(noisy - exact).flatten().numpy() for noisy in all_rounds(plan, rows, edges)]
     return plan, law, drawn
 
 
@@ -143,31 +142,52 @@ def test_rounds_and_entries_draw_independent_noise(noise):
 def test_two_runs_differ():
     rows, edges = torch.eye(20, dtype=torch.float64), edges_of([(0, 1), (2, 3)], 20)
     for plan, _ in PLANS.values():
-        mechanism = NoisyNeighbourSums(plan=plan, rows=constant(rows), method="test")
-        first, second = (torch.cat(mechanism.apply(edges, SystemRandomness())) for _ in range(2))
+        first, second = (torch.cat(all_rounds(plan, rows, edges)) for _ in range(2))
         assert float((first == second).double().mean()) < 0.02  # 16 of 800; at most one in 8,000 is expected
 
 
-def test_later_rounds_see_released_values_only():
-    seen = []
-    rows = torch.eye(4, dtype=torch.float64)
+def spending(plan, ledger, randomness=None):
+    private, _ = private_edges(torch.tensor([[0, 1], [1, 2]]), 3)
+    return spend(private, plan, ledger=ledger, randomness=randomness or SystemRandomness(), purpose="test")
 
-    def next_rows(released):
-        seen.append(released)
-        return rows
 
-    mechanism = NoisyNeighbourSums(plan=gaussian_sums_plan(1.0, 1e-5, 3), rows=next_rows, method="test")
-    out = mechanism.apply(edges_of([(0, 1), (2, 3)], 4), SystemRandomness())
-    assert len(out) == 3
-    for earlier, given in enumerate(seen):
-        assert len(given) == earlier
-        assert all(torch.equal(a, b) for a, b in zip(given, out, strict=False))
+def test_rows_of_a_later_round_may_come_from_earlier_ones():
+    plan, rows, ledger = gaussian_sums_plan(1.0, 1e-5, 3), torch.eye(3, dtype=torch.float64), MemoryLedger("path")
+    out = []
+    with transcript() as lines, spending(plan, ledger) as account:
+        for _ in range(plan.rounds):
+            out.append(account.release(plan.sums_of(rows)))
+            rows = out[-1] / out[-1].norm(dim=1, keepdim=True)
+        with pytest.raises(PlanMismatchError, match="3 round"):
+            account.release(plan.sums_of(rows))
+    assert all(torch.equal(line.value, sums) for line, sums in zip(lines, out, strict=True))
+    assert ledger.total() == Budget(1.0, 1e-5)
+
+
+def test_a_plan_pays_for_its_own_sums():
+    plan, ledger = gaussian_sums_plan(1.0, 1e-5, 2), MemoryLedger("path")
+    weak, longer = changed(plan, scale=plan.scale / 2), plan.sums_of(torch.eye(3))
+    object.__setattr__(longer, "rows", 2 * torch.eye(3))
+    grown = plan.sums_of(torch.eye(3))
+    grown.rows.mul_(2)
+    for mechanism in (weak.sums_of(torch.eye(3)), laplace_sums_plan(1.0, 2).sums_of(torch.eye(3)), longer, grown):
+        with spending(plan, ledger) as account, pytest.raises(PlanMismatchError):
+            account.release(mechanism)
+    assert {entry.outcome for entry in ledger.entries()} == {Outcome.WITHDRAWN}
+    assert ledger.total() == NOTHING
+
+
+def test_rows_are_those_of_the_moment_when_the_round_was_made():
+    plan, rows, edges = gaussian_sums_plan(math.inf, 1e-5, 1), torch.eye(3), edges_of([(0, 1), (1, 2)], 3)
+    sums = plan.sums_of(rows)
+    rows *= 1000
+    assert torch.equal(sums.apply(edges, SystemRandomness()), neighbour_sums(edges, torch.eye(3).double()))
 
 
 def test_infinite_epsilon_gives_exact_sums():
     rows, edges = torch.eye(5, dtype=torch.float64), edges_of([(0, 1), (1, 2), (3, 1)], 5)
     for plan in (gaussian_sums_plan(math.inf, 1e-5, 2), laplace_sums_plan(math.inf, 2)):
-        for sums in NoisyNeighbourSums(plan=plan, rows=constant(rows), method="test").apply(edges, SystemRandomness()):
+        for sums in all_rounds(plan, rows, edges):
             assert torch.equal(sums, neighbour_sums(edges, rows))
         assert math.isinf(plan.budget.epsilon)
 
@@ -182,25 +202,17 @@ def test_rows_that_are_too_long_are_refused():
             diagonal * math.inf,
             *([] if law == "gaussian" else [diagonal]),
         ):
-            mechanism = NoisyNeighbourSums(plan=plan, rows=constant(rows), method="test")
             with pytest.raises(PlanMismatchError, match="length at most 1"):
-                mechanism.apply(edges, SystemRandomness())
-    NoisyNeighbourSums(plan=PLANS["gaussian"][0], rows=constant(diagonal), method="test").apply(
-        edges, SystemRandomness()
-    )
+                plan.sums_of(rows)
+    PLANS["gaussian"][0].sums_of(diagonal).apply(edges, SystemRandomness())
 
 
-def test_rows_are_checked_in_every_round_and_a_refusal_stays_charged():
-    private, _ = private_edges(torch.tensor([[0], [1]]), 2)
-    rows = torch.eye(2, dtype=torch.float64)
-    ledger = MemoryLedger("pair")
-    mechanism = NoisyNeighbourSums(
-        plan=laplace_sums_plan(1.0, 2), rows=lambda released: (1 + len(released)) * rows, method="test"
-    )
-    with pytest.raises(PrivateComputationError):
-        release_statistic(
-            mechanism, BoundedEdges(private), ledger=ledger, randomness=SystemRandomness(), purpose="test"
-        )
+def test_rows_are_checked_in_every_round_and_what_was_released_stays_charged():
+    plan, ledger = laplace_sums_plan(1.0, 2), MemoryLedger("path")
+    with spending(plan, ledger) as account:
+        account.release(plan.sums_of(torch.eye(3)))
+        with pytest.raises(PlanMismatchError, match="length at most 1"):
+            plan.sums_of(2 * torch.eye(3))
     assert ledger.total() == Budget(1.0, 0.0)
 
 
@@ -238,22 +250,21 @@ def test_low_bits_tell_nothing(law, sums):
     leaves = max(1, round(sums[0]))
     edges = edges_of([(0, leaf) for leaf in range(1, leaves + 1)], leaves + 1)
     rows = torch.full((leaves + 1, 1), sums[0] / leaves, dtype=torch.float64)
-    mechanism = NoisyNeighbourSums(plan=plan, rows=constant(rows), method="test")
-    outcomes = [mechanism.apply(edges, SystemRandomness()) for _ in range(300)]
+    outcomes = [all_rounds(plan, rows, edges) for _ in range(300)]
     released = torch.stack([noisy[0, 0] for outcome in outcomes for noisy in outcome]).numpy()
     for truth in sums:
         assert possible(released, truth, plan, lambda noisy: to_lattice(noisy, plan.scale)).all()
-    assert mechanism.public_record()["spacing"] == lattice_spacing(plan.scale)
-    assert mechanism.public_record()["noise"] == {"gaussian": EXACT_GAUSSIAN, "laplace": EXACT_LAPLACE}[law]
+    assert plan.public_record(())["spacing"] == lattice_spacing(plan.scale)
+    assert plan.public_record(())["noise"] == {"gaussian": EXACT_GAUSSIAN, "laplace": EXACT_LAPLACE}[law]
 
 
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 @pytest.mark.parametrize("factor", [1.0, 37.3, 1e-3])
 def test_every_released_number_lies_on_the_public_lattice(law, factor):
-    plan = SimpleNamespace(rounds=3, law=law, scale=factor * PLANS[law][0].scale)
+    plan = changed(PLANS[law][0], rounds=3, scale=factor * PLANS[law][0].scale)
     rows = torch.full((200, 5), 0.1, dtype=torch.float64)
     edges = edges_of(networkx.gnp_random_graph(200, 0.05, seed=1).edges, 200)
-    for noisy in NoisyNeighbourSums(plan=plan, rows=constant(rows), method="test").apply(edges, SystemRandomness()):
+    for noisy in all_rounds(plan, rows, edges):
         assert torch.equal(noisy.remainder(lattice_spacing(plan.scale)), torch.zeros_like(noisy))
 
 
@@ -261,14 +272,11 @@ def test_every_released_number_lies_on_the_public_lattice(law, factor):
 
 
 def release(plan, ledger, randomness=None):
-    private, _ = private_edges(torch.tensor([[0, 1], [1, 2]]), 3)
-    return release_statistic(
-        NoisyNeighbourSums(plan=plan, rows=constant(torch.eye(3, dtype=torch.float64)), method="test"),
-        BoundedEdges(private),
-        ledger=ledger,
-        randomness=randomness or SystemRandomness(),
-        purpose="test",
-    )
+    """The receipt for all rounds."""
+    with spending(plan, ledger, randomness) as account:
+        for _ in range(plan.rounds):
+            account.release(plan.sums_of(torch.eye(3)))
+    return account.receipt
 
 
 def test_ledger_knows_the_gaussian_distance_and_adds_it_exactly(tmp_path):
@@ -277,7 +285,7 @@ def test_ledger_knows_the_gaussian_distance_and_adds_it_exactly(tmp_path):
     memory, file = MemoryLedger("pair"), FileLedger(path, data_set="pair")
     for plan in plans:
         for ledger in (memory, file):
-            receipt = release(plan, ledger).receipt
+            receipt = release(plan, ledger)
             assert receipt.keeps_promise
             assert receipt.plan["scale"] == plan.scale
     closed_form = gaussian_epsilon(math.hypot(*(math.sqrt(2 * plan.rounds) / plan.scale for plan in plans)), delta)
@@ -307,7 +315,7 @@ def test_laplace_noise_claims_no_gaussian_distance():
 def test_noise_from_a_seed_is_charged_as_infinite():
     for plan, _ in PLANS.values():
         ledger = MemoryLedger("pair")
-        receipt = release(plan, ledger, SeededRandomness(3)).receipt
+        receipt = release(plan, ledger, SeededRandomness(3))
         (entry,) = ledger.entries()
         assert math.isinf(ledger.total().epsilon)
         assert entry.request.gaussian_distance is None
@@ -331,17 +339,16 @@ def pair_scores(plan, runs):
     """
     nodes = torch.arange(2 * runs)
     rows = torch.ones(2 * runs, 1, dtype=torch.float64)
-    mechanism = NoisyNeighbourSums(plan=plan, rows=constant(rows), method="audit")
     change = torch.ones(plan.rounds, 2, dtype=torch.float64)
     for pairs in (nodes.reshape(-1, 2), nodes[:0].reshape(-1, 2)):
-        out = mechanism.apply(public_edges(pairs.T, 2 * runs), SystemRandomness())
+        out = all_rounds(plan, rows, public_edges(pairs.T, 2 * runs))
         outcome = torch.stack(out).reshape(plan.rounds, runs, 2).transpose(0, 1)
         yield likelihood_ratio(plan.law, outcome, change).numpy()
 
 
 def halved(plan):
     """The same plan with half the noise; `SumsPlan` itself refuses to be one."""
-    return SimpleNamespace(rounds=plan.rounds, law=plan.law, scale=plan.scale / 2)
+    return changed(plan, scale=plan.scale / 2)
 
 
 @pytest.mark.parametrize("rounds", [1, 2])
@@ -353,6 +360,7 @@ def test_audit_on_two_nodes_finds_epsilon_and_catches_half_the_noise(law, rounds
     assert epsilon_lower_bound(*pair_scores(halved(plan), 40_000), delta) > epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 def test_audit_on_twenty_nodes(law):
     """2,000 runs each on a graph with and without one edge: the bound stays below epsilon, with a quarter of the noise not."""
@@ -367,11 +375,11 @@ def test_audit_on_twenty_nodes(law):
     change = neighbour_sums(full, rows) - base
 
     def scores(noise_plan):
-        mechanism = NoisyNeighbourSums(plan=noise_plan, rows=constant(rows), method="audit")
+        mechanism = noise_plan.sums_of(rows)
         for edges in (full, less):
-            out = torch.stack([mechanism.apply(edges, SystemRandomness())[0] for _ in range(2_000)])
+            out = torch.stack([mechanism.apply(edges, SystemRandomness()) for _ in range(2_000)])
             yield likelihood_ratio(law, out - base, change).numpy()
 
     assert epsilon_lower_bound(*scores(plan), delta) <= epsilon
-    weak = SimpleNamespace(rounds=1, law=law, scale=plan.scale / 4)
+    weak = changed(plan, scale=plan.scale / 4)
     assert epsilon_lower_bound(*scores(weak), delta) > epsilon

@@ -9,7 +9,7 @@ import torch
 from gcon.edges.edge_list import public_edges
 from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.mechanisms import neighbour_sums as module
-from gcon_lab.mechanisms.neighbour_sums import NoisyNeighbourSums, gaussian_sums_plan, laplace_sums_plan
+from gcon_lab.mechanisms.neighbour_sums import gaussian_sums_plan, laplace_sums_plan
 
 PLANS = {"gaussian": gaussian_sums_plan(1.0, 1e-5, 1), "laplace": laplace_sums_plan(1.0, 1)}
 
@@ -35,7 +35,7 @@ def test_what_lies_under_the_noise_is_the_sum_of_short_rows(monkeypatch, law, si
     rows = 0.99 + 0.005 * torch.rand(size, 1, generator=torch.Generator().manual_seed(size), dtype=torch.float64)
     graph = networkx.complete_graph(size) if shape == "complete" else networkx.star_graph(size - 1)
     edges = public_edges(torch.tensor(list(graph.edges)).T, size)
-    NoisyNeighbourSums(plan=PLANS[law], rows=lambda released: rows, method="test").apply(edges, SystemRandomness())
+    PLANS[law].sums_of(rows).apply(edges, SystemRandomness())
     (short,), (sums,) = summed, covered
     assert bool((short <= rows).all())
     assert float((rows - short).max()) < 1e-12

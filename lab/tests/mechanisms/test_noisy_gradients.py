@@ -15,11 +15,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcon.edges.edge_list import public_edges
+from gcon.edges.edge_list import private_edges, public_edges
 from gcon.edges.schemes import Schemes, propagate
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.samplers.lattice import lattice_spacing
+from gcon.privacy.account import release_once
 from gcon.privacy.budget import Budget
+from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon_lab.mechanisms import noisy_gradients
 from gcon_lab.mechanisms.noisy_gradients import (
@@ -35,20 +37,16 @@ LEVEL = 1e-7
 ONE_STEP = Schemes(restart=0, steps=(1,))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """These matrices are tiny: a second thread only waits for the first."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def by_hand(deviation, *, sampling=1.0, steps=1, clip=1.0, epsilon=1.0):
     """A plan with any noise, also with too little; `GradientPlan` itself refuses to be one."""
     return SimpleNamespace(
         budget=Budget(epsilon, 1e-5), sampling=sampling, steps=steps, clip=clip, standard_deviation=deviation
     )
+
+
+def on_rows(**options):
+    """The mechanism on rows that are handed in where edges would be."""
+    return NoisyGradients(rows=lambda rows: rows, **options)
 
 
 def test_one_edge_changes_two_rows_only():
@@ -170,9 +168,7 @@ def test_a_gradient_that_is_not_finite_adds_nothing(wide):
 def test_whether_the_release_is_finite_does_not_depend_on_rows(optimiser):
     """Two nodes whose scores overflow or do not, as one edge may decide: the weights are finite either way."""
     plan = gradient_plan(1.0, 1e-5, sampling=1.0, steps=5, clip=1.0)
-    mechanism = NoisyGradients(
-        plan=plan, labels=torch.tensor([0, 1]), num_classes=2, learning_rate=1e6, optimiser=optimiser
-    )
+    mechanism = on_rows(plan=plan, labels=torch.tensor([0, 1]), num_classes=2, learning_rate=1e6, optimiser=optimiser)
     for size in (1.0, 1e300, 1e305):
         rows = size * torch.tensor([[1.0, 1.0, 1.0, 1.0], [1.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
         assert bool(torch.isfinite(mechanism.apply(rows, SystemRandomness())).all())
@@ -196,7 +192,7 @@ def test_noise_of_one_step_at_the_right_scale_only(sampling):
     """Zero rows have no gradient: the weights are noise, of standard deviation rate * sigma / (q n_0)."""
     plan = gradient_plan(1.0, 1e-5, sampling=sampling, steps=1, clip=0.5)
     assert replaced_pair_epsilon(sampling, plan.standard_deviation / 0.5, 1, 1e-5) <= 1.0
-    mechanism = NoisyGradients(plan=plan, labels=torch.zeros(5, dtype=torch.int64), num_classes=4, learning_rate=0.3)
+    mechanism = on_rows(plan=plan, labels=torch.zeros(5, dtype=torch.int64), num_classes=4, learning_rate=0.3)
     sample = mechanism.apply(torch.zeros(5, 1500, dtype=torch.float64), SystemRandomness()).flatten().numpy()
     deviation = 0.3 * plan.standard_deviation / (sampling * 5)
     assert accepted(sample, deviation)
@@ -206,7 +202,7 @@ def test_noise_of_one_step_at_the_right_scale_only(sampling):
 
 def test_every_step_has_noise_of_its_own():
     """Ten steps of pure noise add in squares."""
-    mechanism = NoisyGradients(plan=by_hand(2.0, steps=10), labels=torch.tensor([0]), num_classes=4)
+    mechanism = on_rows(plan=by_hand(2.0, steps=10), labels=torch.tensor([0]), num_classes=4)
     sample = mechanism.apply(torch.zeros(1, 1500, dtype=torch.float64), SystemRandomness()).flatten().numpy()
     assert accepted(sample, 2.0 * math.sqrt(10))
     assert not accepted(sample, 2.0 * 10)
@@ -215,7 +211,7 @@ def test_every_step_has_noise_of_its_own():
 def test_an_empty_batch_still_takes_a_noisy_step():
     """At q = 1e-9 nobody is drawn (but for a chance of 1e-8), and the weights are noise all the same."""
     plan = by_hand(1.0, sampling=1e-9)
-    mechanism = NoisyGradients(plan=plan, labels=torch.zeros(5, dtype=torch.int64), num_classes=4, learning_rate=5e-9)
+    mechanism = on_rows(plan=plan, labels=torch.zeros(5, dtype=torch.int64), num_classes=4, learning_rate=5e-9)
     sample = mechanism.apply(torch.ones(5, 1000, dtype=torch.float64), SystemRandomness()).flatten().numpy()
     assert accepted(sample, 1.0)
     assert not accepted(sample, 1.5)
@@ -225,7 +221,7 @@ def test_sampling_rate_and_constant_denominator():
     """Without noise one step of n_0 equal gradients is (number drawn) / (q n_0) of one of them: a binomial count."""
     nodes, sampling = 20_000, 0.3
     plan = GradientPlan(budget=Budget(math.inf, 0.0), sampling=sampling, steps=1, clip=10.0, standard_deviation=0.0)
-    mechanism = NoisyGradients(plan=plan, labels=torch.zeros(nodes, dtype=torch.int64), num_classes=2)
+    mechanism = on_rows(plan=plan, labels=torch.zeros(nodes, dtype=torch.int64), num_classes=2)
     weights = mechanism.apply(torch.ones(nodes, 1, dtype=torch.float64), SystemRandomness())
     count = float(weights[0, 0]) / 0.5 * sampling * nodes
     assert count == pytest.approx(round(count), abs=1e-6)
@@ -238,7 +234,7 @@ def test_without_noise_it_is_gradient_descent():
     labels = targets.argmax(dim=1)
     plan = gradient_plan(math.inf, 1e-5, sampling=1.0, steps=30, clip=10.0)
     for optimiser, kind in (("sgd", torch.optim.SGD), ("adam", torch.optim.Adam)):
-        mechanism = NoisyGradients(plan=plan, labels=labels, num_classes=3, learning_rate=0.1, optimiser=optimiser)
+        mechanism = on_rows(plan=plan, labels=labels, num_classes=3, learning_rate=0.1, optimiser=optimiser)
         weights = torch.zeros(4, 3, dtype=torch.float64, requires_grad=True)
         optimizer = kind([weights], lr=0.1)
         for _ in range(30):
@@ -253,7 +249,7 @@ def test_without_noise_it_is_gradient_descent():
 def drawn_counts(nodes, *, sampling, steps):
     """How often every node was drawn, read off the weights: node i alone moves row i, by `clip` each time."""
     plan = gradient_plan(math.inf, 1e-5, sampling=sampling, steps=steps, clip=1e-3)
-    mechanism = NoisyGradients(plan=plan, labels=torch.zeros(nodes, dtype=torch.int64), num_classes=2)
+    mechanism = on_rows(plan=plan, labels=torch.zeros(nodes, dtype=torch.int64), num_classes=2)
     weights = mechanism.apply(torch.eye(nodes, dtype=torch.float64), SystemRandomness())
     counts = weights[:, 0] * math.sqrt(2) / 1e-3 * sampling * nodes
     assert torch.allclose(counts, counts.round(), atol=1e-3)
@@ -298,9 +294,7 @@ def test_the_weights_follow_from_noisy_sums_alone(monkeypatch, optimiser, kind):
     monkeypatch.setattr(noisy_gradients, "rounded_gaussian", recording)
     rows, targets, _ = random_case(8)
     plan = gradient_plan(4.0, 1e-3, sampling=0.5, steps=12, clip=0.5)
-    mechanism = NoisyGradients(
-        plan=plan, labels=targets.argmax(dim=1), num_classes=3, learning_rate=0.2, optimiser=optimiser
-    )
+    mechanism = on_rows(plan=plan, labels=targets.argmax(dim=1), num_classes=3, learning_rate=0.2, optimiser=optimiser)
     found = mechanism.apply(rows, SystemRandomness())
     weights = torch.zeros(4, 3, dtype=torch.float64, requires_grad=True)
     optimizer = kind([weights], lr=0.2)
@@ -315,7 +309,7 @@ def test_the_weights_follow_from_noisy_sums_alone(monkeypatch, optimiser, kind):
 def test_every_step_is_rounded_to_the_lattice(optimiser):
     """Steps of one node at rate 1: the weights are minus a sum of lattice points. Adam's first step forgets the size."""
     plan = gradient_plan(1.0, 1e-5, sampling=1.0, steps=3, clip=0.3)
-    mechanism = NoisyGradients(plan=plan, labels=torch.tensor([0]), num_classes=3, optimiser=optimiser)
+    mechanism = on_rows(plan=plan, labels=torch.tensor([0]), num_classes=3, optimiser=optimiser)
     rows = torch.from_numpy(np.random.default_rng(0).standard_normal((1, 50)))
     weights = mechanism.apply(rows, SystemRandomness())
     on_lattice = torch.equal(weights.remainder(lattice_spacing(plan.standard_deviation)), torch.zeros_like(weights))
@@ -326,9 +320,7 @@ def test_every_step_is_rounded_to_the_lattice(optimiser):
 def measured(deviation, *, runs=2_000, sampling=0.7, steps=2, delta=0.3, clip=0.05, cut=1.8, optimiser="sgd"):
     """Clopper-Pearson lower bound on epsilon (each side fails with probability 1e-7) on the worst pair of graphs."""
     plan = by_hand(clip * deviation, sampling=sampling, steps=steps, clip=clip)
-    mechanism = NoisyGradients(
-        plan=plan, labels=torch.tensor([0, 0]), num_classes=2, learning_rate=0.01, optimiser=optimiser
-    )
+    mechanism = on_rows(plan=plan, labels=torch.tensor([0, 0]), num_classes=2, learning_rate=0.01, optimiser=optimiser)
     hits = []
     for rows in opposite_graphs():
         # The weights along the gradients' common direction, in units of clip: number of ends drawn, plus noise.
@@ -340,6 +332,7 @@ def measured(deviation, *, runs=2_000, sampling=0.7, steps=2, delta=0.3, clip=0.
     return math.log(max(low - delta, 1e-9) / high)
 
 
+@pytest.mark.slow
 def test_audit_stays_below_epsilon_and_catches_half_the_noise():
     """At half the noise the bound passes epsilon with probability above 1 - 1e-6 (binomial tails at a fixed cut).
 
@@ -366,12 +359,29 @@ def test_audit_with_adam():
 
 def test_record_and_distance():
     plan = gradient_plan(1.0, 1e-5, sampling=1.0, steps=100, clip=0.1)
-    mechanism = NoisyGradients(plan=plan, labels=torch.tensor([0, 1]), num_classes=2)
+    mechanism = on_rows(plan=plan, labels=torch.tensor([0, 1]), num_classes=2)
     assert mechanism.gaussian_distance == pytest.approx(0.4 * 10 / plan.standard_deviation)
     assert mechanism.public_record()["standard_deviation"] == plan.standard_deviation
     assert mechanism.budget == Budget(1.0, 1e-5)
-    sampled = NoisyGradients(plan=by_hand(1.0, sampling=0.5), labels=torch.tensor([0]), num_classes=2)
+    sampled = on_rows(plan=by_hand(1.0, sampling=0.5), labels=torch.tensor([0]), num_classes=2)
     assert sampled.gaussian_distance is None
+
+
+def test_rows_are_computed_from_opened_edges_and_paid_once():
+    features, ledger = torch.eye(4, dtype=torch.float64), MemoryLedger("path")
+    plan = gradient_plan(1.0, 1e-5, sampling=1.0, steps=3, clip=0.5)
+    seen = []
+
+    def rows(edges):
+        seen.append(ledger.total())
+        return propagate(edges, features, ONE_STEP)[:3]
+
+    mechanism = NoisyGradients(plan=plan, rows=rows, labels=torch.tensor([0, 1, 1]), num_classes=2)
+    private, _ = private_edges(torch.tensor([[0, 1, 2], [1, 2, 3]]), 4)
+    released = release_once(mechanism, private, ledger=ledger, randomness=SystemRandomness(), purpose="test")
+    assert seen == [Budget(1.0, 1e-5)] == [ledger.total()]  # once, and paid before
+    assert released.value.shape == (4, 2)
+    assert released.receipt.plan["standard_deviation"] == plan.standard_deviation
 
 
 def test_refusals():
@@ -382,8 +392,8 @@ def test_refusals():
         {"labels": torch.empty(0, dtype=torch.int64)},
     ):
         with pytest.raises(InputError):
-            NoisyGradients(**{"plan": by_hand(1.0), "labels": torch.tensor([0]), "num_classes": 2, **options})
+            on_rows(**{"plan": by_hand(1.0), "labels": torch.tensor([0]), "num_classes": 2, **options})
     with pytest.raises(PlanMismatchError):
-        NoisyGradients(plan=by_hand(1.0), labels=torch.tensor([0]), num_classes=2).apply(
+        on_rows(plan=by_hand(1.0), labels=torch.tensor([0]), num_classes=2).apply(
             torch.zeros(2, 3), SeededRandomness(0)
         )

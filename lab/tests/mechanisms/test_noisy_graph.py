@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 import gcon
 from gcon.edges.edge_list import private_edges
 from gcon.errors import InputError, PlanMismatchError, PrivateComputationError
-from gcon.mechanisms.statistic import BoundedEdges
-from gcon.privacy.gates import release_statistic
+from gcon.privacy.account import release_once
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon_lab.mechanisms import noisy_graph
 from gcon_lab.mechanisms.noisy_graph import (
@@ -311,7 +310,7 @@ def test_released_graph_is_paid_once_and_recorded(kind):
     edges, _ = private_edges(torch.tensor([[0, 1, 2], [1, 2, 3]]), 30)
     ledger = gcon.MemoryLedger("made up")
     mechanism = kind(epsilon=1.5, num_nodes=30)
-    released = release_statistic(mechanism, BoundedEdges(edges), ledger=ledger, randomness=SYSTEM, purpose="test")
+    released = release_once(mechanism, edges, ledger=ledger, randomness=SYSTEM, purpose="test")
     assert ledger.total() == gcon.Budget(1.5, 0.0)
     assert released.receipt.keeps_promise
     assert released.value.num_nodes == 30
@@ -319,7 +318,7 @@ def test_released_graph_is_paid_once_and_recorded(kind):
     record = mechanism.public_record()
     assert record["epsilon"] == 1.5
     assert record["num_pairs"] == 435
-    again = release_statistic(mechanism, BoundedEdges(edges), ledger=ledger, randomness=SYSTEM, purpose="test")
+    again = release_once(mechanism, edges, ledger=ledger, randomness=SYSTEM, purpose="test")
     # Equal graphs have probability below 1e-20 for the flips; for top pairs they do happen when both are empty.
     assert kind is TopPairs or not np.array_equal(numbers_of(released.value), numbers_of(again.value))
 
@@ -329,9 +328,7 @@ def test_a_seed_carries_no_promise(kind):
     edges, _ = private_edges(torch.tensor([[0], [1]]), 30)
     ledger = gcon.MemoryLedger("made up")
     mechanism = kind(epsilon=1.0, num_nodes=30)
-    released = release_statistic(
-        mechanism, BoundedEdges(edges), ledger=ledger, randomness=SeededRandomness(1), purpose="test"
-    )
+    released = release_once(mechanism, edges, ledger=ledger, randomness=SeededRandomness(1), purpose="test")
     assert math.isinf(ledger.total().epsilon)
     assert not released.receipt.keeps_promise
 
@@ -379,9 +376,9 @@ def test_graphs_that_would_not_fit_are_refused_by_public_numbers():
 def test_a_plan_for_another_graph_fails_inside_the_gate_without_details():
     edges, _ = private_edges(torch.tensor([[0], [1]]), 30)
     with pytest.raises((PlanMismatchError, PrivateComputationError)):
-        release_statistic(
+        release_once(
             RandomFlips(epsilon=1.0, num_nodes=29),
-            BoundedEdges(edges),
+            edges,
             ledger=gcon.MemoryLedger("made up"),
             randomness=SYSTEM,
             purpose="test",

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.opened import open_private
 
 from gcon.edges.edge_list import public_edges
 from gcon.edges.graph import PrivateGraph, PublicGraph, private_graph
@@ -13,7 +14,6 @@ from gcon.nodes import PublicNodes
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING
 from gcon.privacy.ledger import Kind, MemoryLedger
-from gcon.privacy.opening import open_private
 from gcon_lab.methods.self_training import SelfTraining
 
 ALL = (EncoderAlone, EncoderOneHop, SelfTraining)

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from tests.opened import open_private
 
 from gcon.edges.edge_list import public_edges
 from gcon.edges.graph import PublicGraph, private_graph
@@ -11,7 +12,6 @@ from gcon.errors import AccessRefusedError, InputError
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import MemoryLedger
-from gcon.privacy.opening import open_private
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.methods.dp_sgd import DPSGD
 
@@ -34,7 +34,7 @@ def method(epsilon=4.0, **changes):
 
 
 def scores(fitted, access, features, edges):
-    return fitted.trained.scorers[access](features, edges)
+    return fitted.trained.score_functions[access](features, edges)
 
 
 def test_pays_once_and_says_what(graph):

@@ -30,7 +30,7 @@ def star(node, edges=EDGES):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_answers_from_own_edges_depend_on_own_edges_only(variant):
-    scorer = DPGCN(epsilon=4.0, variant=variant, epochs=10).fit(GRAPH).trained.scorers["own-edges"]
+    scorer = DPGCN(epsilon=4.0, variant=variant, epochs=10).fit(GRAPH).trained.score_functions["own-edges"]
     everything = scorer(NODES.features, EDGES)
     for node in range(0, 150, 7):
         assert torch.equal(scorer(NODES.features, star(node))[node], everything[node])
@@ -39,7 +39,7 @@ def test_answers_from_own_edges_depend_on_own_edges_only(variant):
 
 
 def test_one_edge_moves_the_rows_of_its_ends_only():
-    scorer = DPGCN(epsilon=4.0, epochs=10).fit(GRAPH).trained.scorers["own-edges"]
+    scorer = DPGCN(epsilon=4.0, epochs=10).fit(GRAPH).trained.score_functions["own-edges"]
     before = scorer(NODES.features, EDGES)
     for dropped in range(0, EDGE_INDEX.shape[1], 40):
         kept = torch.arange(EDGE_INDEX.shape[1]) != dropped

@@ -8,20 +8,20 @@ import sys
 import numpy as np
 import pytest
 import torch
+from tests.opened import open_private
 
 import gcon_lab.methods
 from gcon.edges.edge_list import public_edges
 from gcon.edges.graph import PrivateGraph, PublicGraph, private_graph
 from gcon.errors import AccessRefusedError, BudgetExceededError, InputError
 from gcon.files.datasets import social_circles_parts
-from gcon.methods.method import RANGES, settings_of
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.ledger import Kind, MemoryLedger
-from gcon.privacy.opening import open_private
 from gcon.privacy.randomness import SeededRandomness
 from gcon.privacy.statement import ACCESS_PROMISES
 from gcon_lab.methods import GAP, GCN, MLP, LPGNet, Method, PrivateMethod, ProGAP
+from gcon_lab.methods.competitor import RANGES, settings_of
 from gcon_lab.methods.gap import unit
 
 NODES, EDGE_INDEX = social_circles_parts(
@@ -97,9 +97,9 @@ def test_settings_are_frozen_public_numbers(kind):
 def test_fit_then_predict_under_every_access(kind):
     ledger = MemoryLedger("circles")
     fitted = small(kind).fit(graph(), ledger=ledger)
-    assert fitted.trained.scorers
-    first = next(iter(fitted.trained.scorers))
-    for access in fitted.trained.scorers:
+    assert fitted.trained.score_functions
+    first = next(iter(fitted.trained.score_functions))
+    for access in fitted.trained.score_functions:
         asked = public(NODES.features + 1) if access == "public-graph" else graph()
         found = fitted.predictions(asked, access=access)
         assert found.access == access
@@ -121,12 +121,12 @@ def test_fit_then_predict_under_every_access(kind):
 @pytest.mark.parametrize("kind", METHODS)
 def test_an_access_that_a_method_does_not_have(kind):
     fitted = small(kind).fit(graph())
-    missing = {"none", "cached", "own-edges", "public-graph", "full"} - set(fitted.trained.scorers)
+    missing = {"none", "cached", "own-edges", "public-graph", "full"} - set(fitted.trained.score_functions)
     for access in missing:
         with pytest.raises(AccessRefusedError) as refusal:
             fitted.predictions(graph(), access=access)
         assert access in str(refusal.value)
-        assert next(iter(fitted.trained.scorers)) in str(refusal.value)  # what there is instead
+        assert next(iter(fitted.trained.score_functions)) in str(refusal.value)  # what there is instead
     with pytest.raises(InputError, match="access"):
         fitted.predictions(graph(), access="everything")
 
@@ -147,7 +147,7 @@ def test_no_edge_is_read_before_it_is_paid_for(kind):
     else:
         assert math.isinf(ledger.total().epsilon)
     touched = edges.touched
-    for access in set(fitted.trained.scorers) & {"none", "cached"}:
+    for access in set(fitted.trained.score_functions) & {"none", "cached"}:
         fitted.predict(private, access=access)
     assert edges.touched == touched
 
@@ -198,7 +198,7 @@ def test_predictions_promise_no_more_than_the_release_behind_them(kind, changes,
     kept = kind.private and kind not in PAYING
     why = why if kind in PAYING else "the method is not private"
     assert (fitted.no_promise is None) == kept
-    for access in fitted.trained.scorers:
+    for access in fitted.trained.score_functions:
         found = fitted.predictions(public(NODES.features + 1) if access == "public-graph" else graph(), access=access)
         if kept:
             assert found.publishable == (access != "own-edges")
@@ -238,7 +238,7 @@ def test_private_edges_are_read_for_the_training_nodes_only(kind):
     ledger = MemoryLedger("circles")
     fitted = small(kind).fit(graph(), ledger=ledger)
     before = len(ledger.entries())
-    for access in set(fitted.trained.scorers) - {"none", "public-graph"}:
+    for access in set(fitted.trained.score_functions) - {"none", "public-graph"}:
         for ask in (fitted.predictions, lambda given, access: fitted.score(given, NODES.test_mask, access=access)):
             with pytest.raises(InputError, match="trained on"):
                 ask(another(), access=access)
@@ -348,7 +348,7 @@ def test_training_leaves_the_global_generator_alone(kind):
 WORKERS = """
 import hashlib, os, sys, torch
 torch.set_num_threads(1)
-from gcon.datasets import social_circles
+from gcon.files.datasets import social_circles
 from gcon_lab.methods import gap, lpgnet, progap
 from gcon.privacy.randomness import SystemRandomness
 

@@ -19,11 +19,11 @@ from gcon.files.datasets import social_circles_parts
 from gcon.learn.perceptron import EncoderSettings
 from gcon.mechanisms.gaussian_curve import gaussian_multiplier
 from gcon.mechanisms.gaussian_release import GaussianRelease, gaussian_release_plan
-from gcon.methods.objective import Settings, train
+from gcon.methods.objective import Objective
 from gcon.nodes import PublicNodes
+from gcon.privacy.account import Released
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
-from gcon.privacy.gates import Released
 from gcon.privacy.ledger import Kind, MemoryLedger
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon_lab.audits.lower_bound import epsilon_lower_bound
@@ -106,15 +106,15 @@ def test_charged_once_and_predictions_cost_nothing(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_access_is_the_classifier_on_other_rows(kind):
     fitted = fitted_on(kind, graph())
-    assert set(fitted.trained.scorers) == {"own-edges", "none", "public-graph"}
-    score = fitted.trained.scorers
+    assert set(fitted.trained.score_functions) == {"own-edges", "none", "public-graph"}
+    score = fitted.trained.score_functions
     lonely = public_edges(EDGE_INDEX[:, :0], SIZE)
     alone = score["none"](NODES.features, None)
     for access in ("own-edges", "public-graph"):  # without an edge there is nothing to hear
         assert torch.allclose(score[access](NODES.features, lonely), alone)
     # Scores are linear in the rows, so that one hop averages them too.
     edges = public_edges(EDGE_INDEX, SIZE)
-    restart = Settings(epsilon=1.0).inference_restart if kind in CONVEX else class_sums.INFERENCE_RESTART
+    restart = Objective(epsilon=1.0).inference_restart if kind in CONVEX else class_sums.INFERENCE_RESTART
     averaged = propagate(edges, alone, Schemes(restart=restart, steps=(1,)))
     assert torch.allclose(score["own-edges"](NODES.features, edges), averaged)
     for access in ("cached", "full"):
@@ -177,7 +177,7 @@ def test_without_noise_one_edge_moves_the_release_by_no_more_than_the_sensitivit
 @pytest.mark.parametrize("kind", CONVEX)
 def test_without_noise_it_is_gcon_without_noise(releases, kind):
     kind(epsilon=math.inf, epochs=40).fit(graph())
-    settings = Settings(epsilon=math.inf, encoder=EncoderSettings(epochs=40), device="cpu")
+    settings = Objective(epsilon=math.inf, encoder=EncoderSettings(epochs=40), device="cpu")
     model = train(graph(), settings, ledger=MemoryLedger("circles"), randomness=SystemRandomness())
     assert torch.allclose(releases.values[0].value[0], model.weights, atol=1e-7)
     assert (kind is OutputPerturbationMethod) == isinstance(releases.mechanisms[0], OutputPerturbation)
@@ -304,6 +304,7 @@ def scores(mechanism, factor, *, joined, apart):
         yield np.array([ratio(edges) for _ in range(RUNS)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FROM_STATISTICS)
 def test_audit_of_what_is_brought_to_the_gate_catches_half_the_noise(pair, kind):
     mechanism, joined, apart = pair(kind)

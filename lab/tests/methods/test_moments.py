@@ -8,8 +8,8 @@ import sys
 import pytest
 import torch
 
+import gcon.methods.moments as estimates
 import gcon.methods.moments as moments
-import gcon.methods.moments_stages as estimates
 from gcon.cli import app as cli
 from gcon.edges.edge_list import public_edges
 from gcon.edges.graph import PrivateGraph, PublicGraph, private_graph
@@ -18,10 +18,10 @@ from gcon.files.datasets import social_circles, social_circles_parts
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_curve import gaussian_multiplier
 from gcon.mechanisms.neighbour_rows import NeighbourRows
-from gcon.methods.moments_stages import ANSWERS_SHARE, FEATURES_SHARE, SECOND_SHARE
+from gcon.methods.moments import ANSWERS_SHARE, FEATURES_SHARE, SECOND_SHARE
+from gcon.privacy.account import Released
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget, public_delta
-from gcon.privacy.gates import Released
 from gcon.privacy.ledger import Kind, MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.methods import METHODS, Moments, MomentsWithoutEdges
@@ -163,7 +163,7 @@ def test_the_second_stage_reads_released_numbers_only(released):
     """The rule of the second stage, asked again with other numbers and no graph at all."""
     fitted_on(sparse(), epsilon=4.0)
     first = released[0].value[:2]
-    estimate = estimates.MomentsEstimate(SPARSE_NODES, moments.edge_free(SPARSE_NODES, 0))
+    estimate = estimates.MomentsEstimate(SPARSE_NODES, moments.learn_without_edges(SPARSE_NODES, seed=0))
     (same,) = estimate.second_portions(first)
     assert type(same.statistic) is EdgeMoments
     counted = first[1].value.clone()
@@ -185,7 +185,7 @@ def test_two_releases_of_the_moments_are_one_at_the_joint_budget(released):
 
 @pytest.mark.parametrize("homophily", [0.1, 0.6, 0.94])
 def test_rows_that_are_summed_have_length_at_most_one(homophily):
-    answers = moments.edge_free(DENSE_NODES, 0).answers
+    answers = moments.learn_without_edges(DENSE_NODES, seed=0).answers
     lengths = estimates._spoken(answers, homophily).norm(dim=1)
     assert float(lengths.max()) <= 1 + 1e-12
     assert float((lengths > 1 - 1e-9).double().mean()) >= 0.1  # the longest tenth is cut
@@ -244,7 +244,7 @@ def test_infinite_epsilon_has_no_noise_and_promises_nothing(released, graph):
     assert not fitted.receipts[0].keeps_promise
     assert fitted.no_promise
     assert [each.standard_deviation for each in released[0].value] == [0.0, 0.0, 0.0]
-    rows = moments.edge_free(graph().nodes, 0).base.rows.double()
+    rows = moments.learn_without_edges(graph().nodes, seed=0).rows.double()
     edge_index = SPARSE if graph is sparse else DENSE
     one_way = rows[edge_index[0]].T @ rows[edge_index[1]]
     expected = one_way + one_way.T
@@ -255,7 +255,7 @@ def test_infinite_epsilon_has_no_noise_and_promises_nothing(released, graph):
 
 def test_accesses_and_refusals():
     fitted = fitted_on(sparse())
-    assert set(fitted.trained.scorers) == {*ACCESSES, "public-graph"}
+    assert set(fitted.trained.score_functions) == {*ACCESSES, "public-graph"}
     assert fitted.predictions(sparse()).access == "own-edges"
     for access in ("full", "public-graph"):  # these edges are private
         with pytest.raises(AccessRefusedError):
@@ -273,7 +273,7 @@ def test_other_nodes_are_answered_by_the_student_where_that_is_enough(method):
     fitted = method.fit(sparse())
     entries = len(fitted.ledger.entries())
     strangers = sparse(features=SPARSE_NODES.features + 1)
-    for access in {"cached", "own-edges"} & set(fitted.trained.scorers):
+    for access in {"cached", "own-edges"} & set(fitted.trained.score_functions):
         with pytest.raises(InputError, match="train"):
             fitted.predict(strangers, access=access)
         with pytest.raises(InputError, match="train"):
@@ -292,7 +292,7 @@ def test_the_control_reads_no_edge_and_costs_nothing():
     assert fitted.no_promise is None
     fitted.predict(untouchable(), access="none")
     assert len(ledger.entries()) == 0
-    assert set(fitted.trained.scorers) == {"own-edges", "none", "public-graph"}
+    assert set(fitted.trained.score_functions) == {"own-edges", "none", "public-graph"}
     fitted.predict(sparse())
     assert [entry.request.kind for entry in ledger.entries()] == [Kind.DELIVERY]
     assert ledger.total() == NOTHING
@@ -317,14 +317,14 @@ def test_test_labels_change_nothing():
 
 
 def test_what_is_remembered_belongs_to_these_nodes_and_this_seed():
-    first = moments.edge_free(SPARSE_NODES, 0)
-    assert moments.edge_free(dataclasses.replace(SPARSE_NODES), 0) is first
+    first = moments.learn_without_edges(SPARSE_NODES, seed=0)
+    assert moments.learn_without_edges(dataclasses.replace(SPARSE_NODES), seed=0) is first
     fewer = SPARSE_NODES.validation_mask.clone()
     fewer[fewer.nonzero()[0]] = False
     swapped = torch.where(SPARSE_NODES.train_mask, (SPARSE_NODES.labels + 1) % 3, SPARSE_NODES.labels)
     for other in ({"validation_mask": fewer}, {"labels": swapped}, {"features": SPARSE_NODES.features * 2}):
-        assert moments.edge_free(dataclasses.replace(SPARSE_NODES, **other), 0) is not first
-    assert moments.edge_free(SPARSE_NODES, 1) is not first
+        assert moments.learn_without_edges(dataclasses.replace(SPARSE_NODES, **other), seed=0) is not first
+    assert moments.learn_without_edges(SPARSE_NODES, seed=1) is not first
 
 
 @pytest.mark.parametrize("homophily", [0.05, 0.9])

@@ -22,6 +22,7 @@ def all_answers(graph, epsilon):
     return [fitted.predictions(graph, access=access).probabilities for access in ACCESSES]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, math.inf])
 @pytest.mark.parametrize(
     ("edge_index", "other"),

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 from gcon.choose.public_facts import PublicFacts
-from gcon.mechanisms.gaussian_release import gaussian_release_plan
+from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.methods.graph_facts import CONSTANT, degree_error
-from gcon.methods.moments_stages import FEATURES_SHARE, HEARD, SECOND_SHARE
+from gcon.methods.moments import FEATURES_SHARE, HEARD, SECOND_SHARE
 
 _UNIT_ROWS = 2.0  # sensitivity of the moments of rows of length 1
 _SUMS = math.sqrt(2)  # of sums of such rows
@@ -71,5 +71,5 @@ def look_error(num_nodes: int, *, epsilon: float, delta: float) -> float:
 
 def _deviation(sensitivity: float, share: float, epsilon: float, delta: float) -> float:
     """Sensitivity / (mu sqrt(share)), as in the release; 0 without a promise."""
-    distance = gaussian_release_plan(epsilon, delta).distance
+    distance = gaussian_plan(epsilon, delta, method="advice").distance
     return 0.0 if distance is None else sensitivity / (distance * math.sqrt(share))

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcon.edges.edge_list import EdgeList
+from gcon.edges.source import Edges
 from gcon.errors import InputError
-from gcon.mechanisms.noisy_count import BoundedCount, NoisyCount
+from gcon.mechanisms.noisy_count import NoisyCount
+from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, WholeNumbers
+from gcon.methods.model import Model
 from gcon.methods.own_edges import own_edge_answers
-from gcon.methods.published import PublishedModel
+from gcon.privacy.account import release_once
 from gcon.privacy.boundary import Private
-from gcon.privacy.gates import map_into_gate, release_statistic
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
-
-ENDS_OF_AN_EDGE = 2
 
 
 @dataclass(frozen=True)
@@ -32,11 +31,11 @@ class PaidAccuracy:
 
 
 def paid_accuracy(
-    model: PublishedModel,
+    model: Model,
     features: Tensor,
     labels: Tensor,
     mask: Tensor,
-    edges: Private[EdgeList],
+    edges: Private[Edges],
     *,
     epsilon: float,
     ledger: Ledger,
@@ -56,14 +55,12 @@ def paid_accuracy(
         raise InputError("mask", rule="needs at least one node to score", got="an empty mask", fix="Mark test nodes.")
     answer = own_edge_answers(model, features)
 
-    def correct(opened: EdgeList) -> int:
+    def correct(opened: Edges) -> int:
         classes = answer(opened).classes
         return int((classes[mask] == labels[mask]).sum())
 
-    mechanism = NoisyCount(epsilon, ENDS_OF_AN_EDGE)
-    counted = BoundedCount(map_into_gate(correct, edges, "count of correct answers"), ENDS_OF_AN_EDGE)
-    released = release_statistic(
-        mechanism, counted, ledger=ledger, randomness=randomness, purpose="accuracy with own edges, to be published"
-    )
+    mechanism = NoisyCount(epsilon, WholeNumbers(correct, ENDS_OF_AN_EDGE))
+    purpose = "accuracy with own edges, to be published"
+    released = release_once(mechanism, edges, ledger=ledger, randomness=randomness, purpose=purpose)
     share = min(max(released.value / total, 0.0), 1.0)
     return PaidAccuracy(share, mechanism.standard_deviation / total, total, released.receipt)

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from gcon.choose.public_facts import check_validation
 from gcon.edges.graph import PrivateGraph
 from gcon.errors import check_number
-from gcon.learn.remembered import edge_free
+from gcon.learn.edge_free import learn_without_edges
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.gaussian_release import Portion, release_jointly
-from gcon.mechanisms.statistic import BoundedEdges
+from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.methods.evidence import above_chance
 from gcon.methods.graph_facts import counted_rows, fact_errors, graph_facts
+from gcon.privacy.account import spend
 from gcon.privacy.budget import checked_budget, public_delta
-from gcon.privacy.gates import release_statistic
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
@@ -66,20 +65,10 @@ def take_look(
     check_look(epsilon)
     check_validation(nodes)
     budget = checked_budget(epsilon, public_delta(nodes.num_nodes) if delta is None else delta)
-    answers = edge_free(nodes, 0).answers
-    released = release_statistic(
-        release_jointly(
-            [Portion(EdgeMoments(counted_rows(answers)), 1.0)],
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            method="advice",
-        ),
-        BoundedEdges(graph.edges),
-        ledger=ledger,
-        randomness=randomness,
-        purpose="a look at homophily and mean degree",
-    )
-    (moments,) = released.value
+    answers = learn_without_edges(nodes, seed=0).answers
+    plan, purpose = gaussian_plan(budget.epsilon, budget.delta, method="advice"), "a look at homophily and mean degree"
+    with spend(graph.edges, plan, ledger=ledger, randomness=randomness, purpose=purpose) as account:
+        moments = account.release(plan.noisy(EdgeMoments(counted_rows(answers)), share=1.0))
     facts, errors = graph_facts(moments, answers, nodes), fact_errors(moments, answers, nodes)
     return Look(
         homophily=facts.homophily,
@@ -88,7 +77,7 @@ def take_look(
         above_chance_error=errors.homophily * nodes.num_classes / (nodes.num_classes - 1),
         mean_degree=facts.mean_degree,
         mean_degree_error=errors.mean_degree,
-        receipt=released.receipt,
+        receipt=account.receipt,
     )
 
 

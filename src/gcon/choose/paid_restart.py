@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import PrivateGraph
-from gcon.mechanisms.selection import BoundedCounts, Selection
-from gcon.methods.objective_model import ReleasedModel
+from gcon.edges.source import Edges
+from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, WholeNumbers
+from gcon.mechanisms.selection import Selection
+from gcon.methods.objective import ObjectiveModel
 from gcon.methods.own_edges import own_edge_predictions
-from gcon.privacy.gates import Released, map_into_gate, release_statistic
+from gcon.privacy.account import Released, release_once
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 
 RESTARTS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
-ENDS_OF_AN_EDGE = 2
 
 
 def choose_inference_restart(
-    model: ReleasedModel,
+    model: ObjectiveModel,
     graph: PrivateGraph,
     *,
     epsilon: float,
@@ -43,14 +43,13 @@ def choose_inference_restart(
     nodes = graph.nodes
     encoded = model.encoder.encode(nodes.features)
 
-    def correct(opened: EdgeList) -> list[int]:
+    def correct(opened: Edges) -> list[int]:
         answers = [own_edge_predictions(model, encoded, opened, restart=restart).classes for restart in restarts]
         return [int((classes == nodes.labels)[nodes.validation_mask].sum()) for classes in answers]
 
-    counts = BoundedCounts(map_into_gate(correct, graph.edges, "counts of correct validation answers"), ENDS_OF_AN_EDGE)
-    return release_statistic(
-        Selection(epsilon, ENDS_OF_AN_EDGE),
-        counts,
+    return release_once(
+        Selection(epsilon, WholeNumbers(correct, ENDS_OF_AN_EDGE)),
+        graph.edges,
         ledger=ledger,
         randomness=randomness,
         purpose="choice of the inference restart",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from gcon.errors import InputError
-from gcon.learn.remembered import edge_free
+from gcon.learn.edge_free import learn_without_edges
 from gcon.nodes import PublicNodes
 
 
@@ -44,9 +44,9 @@ def public_facts(nodes: PublicNodes) -> PublicFacts:
     """
     check_validation(nodes)
     checked = nodes.validation_mask
-    model = edge_free(nodes, 0)
+    model = learn_without_edges(nodes, seed=0)
     accuracy = float((model.answers.argmax(dim=1) == nodes.labels)[checked].double().mean())
-    rows = model.base.rows.double()
+    rows = model.rows.double()
     spread = torch.linalg.eigvalsh((rows - rows.mean(dim=0)).T @ (rows - rows.mean(dim=0)) / len(rows))
     counts = torch.bincount(nodes.labels[nodes.train_mask], minlength=nodes.num_classes)
     return PublicFacts(

@@ -16,8 +16,7 @@ from gcon.learn.encoder import Encoder
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.methods.accuracy import micro_f1
 from gcon.methods.no_edges import predict_without_edges
-from gcon.methods.objective import Settings, train
-from gcon.methods.objective_model import ReleasedModel
+from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.nodes import PublicNodes
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import Randomness
@@ -37,9 +36,9 @@ class Rehearsal:
         model: the model of the first draw. It never saw an edge.
     """
 
-    settings: Settings
+    settings: Objective
     scores: tuple[float, ...]
-    model: ReleasedModel
+    model: ObjectiveModel
 
     @property
     def mean(self) -> float:
@@ -47,7 +46,7 @@ class Rehearsal:
         return sum(self.scores) / len(self.scores)
 
 
-def combinations(base: Settings) -> list[Settings]:
+def combinations(base: Objective) -> list[Objective]:
     """The grid: encoder widths, losses and ridges around the given settings."""
     return [
         replace(base, encoder=replace(base.encoder, hidden=hidden), loss=loss, ridge=ridge)
@@ -59,7 +58,7 @@ def combinations(base: Settings) -> list[Settings]:
 
 def rehearse(
     nodes: PublicNodes,
-    candidates: Sequence[Settings],
+    candidates: Sequence[Objective],
     *,
     draws: int,
     randomness: Callable[[], Randomness],
@@ -84,9 +83,9 @@ def rehearse(
         if settings.encoder not in encoders:
             encoders[settings.encoder] = train_encoder(nodes, settings.encoder)
         models = [
-            train(
-                graph,
-                settings,
+            settings.train(
+                nodes,
+                graph.edges,
                 ledger=MemoryLedger("rehearsal without edges"),
                 randomness=randomness(),
                 encoder=encoders[settings.encoder],

@@ -11,10 +11,10 @@ from gcon.choose.paid_restart import RESTARTS, choose_inference_restart
 from gcon.choose.rehearsal import Rehearsal, best, combinations, rehearse
 from gcon.edges.graph import PrivateGraph
 from gcon.errors import InputError
-from gcon.methods.objective import Settings
+from gcon.methods.objective import Objective
 from gcon.nodes import PublicNodes
+from gcon.privacy.account import NO_PROMISE
 from gcon.privacy.budget import NOTHING, Budget, public_delta, round_down_difference
-from gcon.privacy.gates import NO_PROMISE
 from gcon.privacy.ledger import Ledger, check_ceiling
 from gcon.privacy.randomness import Randomness
 
@@ -36,13 +36,13 @@ class Tuned:
     """What was chosen.
 
     Attributes:
-        settings: for `gcon.methods.objective.train`; their epsilon is what is left after the paid choice.
+        settings: for training (`Objective.train`); their epsilon is what is left after the paid choice.
         choices: every setting with its reason.
         cost: what the ledger was charged for the choice; infinite if its noise came from a seed.
         rehearsals: all scores without edges.
     """
 
-    settings: Settings
+    settings: Objective
     choices: tuple[Choice, ...]
     cost: Budget
     rehearsals: tuple[Rehearsal, ...]
@@ -50,7 +50,7 @@ class Tuned:
 
 def tune(
     nodes: PublicNodes,
-    base: Settings,
+    base: Objective,
     *,
     randomness: Callable[[], Randomness],
     draws: int = 3,
@@ -76,7 +76,7 @@ def tune(
 
 def tune_paid(
     graph: PrivateGraph,
-    base: Settings,
+    base: Objective,
     *,
     pay: float,
     ledger: Ledger,
@@ -113,7 +113,7 @@ def tune_paid(
     return Tuned(settings, (*_free_choices(settings, rehearsals), paid), cost, tuple(rehearsals))
 
 
-def check_payment(base: Settings, pay: float) -> None:
+def check_payment(base: Objective, pay: float) -> None:
     """Raise `InputError` unless `pay` is a part of a finite epsilon; worth asking before a ledger is made."""
     if not 0 < pay < base.epsilon < math.inf:
         raise InputError(
@@ -124,7 +124,7 @@ def check_payment(base: Settings, pay: float) -> None:
         )
 
 
-def _free_choices(settings: Settings, rehearsals: Sequence[Rehearsal]) -> list[Choice]:
+def _free_choices(settings: Objective, rehearsals: Sequence[Rehearsal]) -> list[Choice]:
     """What the rehearsals chose, and what stays as it was because only training on the edges could tell."""
     draws = len(rehearsals[0].scores)
     why = f"best of {len(rehearsals)} rehearsals without edges, {draws} draws each"

@@ -13,30 +13,17 @@ from gcon.choose.advice_words import in_words
 from gcon.choose.paid_look import check_look, take_look
 from gcon.choose.public_facts import check_validation
 from gcon.cli import options
+from gcon.cli.loading import load_graph, load_nodes, open_ledger
 from gcon.cli.output import Output
-from gcon.cli.source import (
-    EdgeFormat,
-    Edges,
-    Features,
-    IgnoreColumn,
-    LedgerPath,
-    Nodes,
-    NoHeader,
-    Source,
-    SourceColumn,
-    Split,
-    TargetColumn,
-    load_nodes,
-    load_source,
-    open_ledger,
-)
+from gcon.cli.records import with_records
+from gcon.cli.source import GraphSource
 from gcon.errors import InputError
 from gcon.privacy.budget import checked_budget
 from gcon.privacy.randomness import randomness_from
 
 
+@with_records
 def advise(
-    source: Source = None,
     *,
     epsilon: Annotated[float | None, typer.Option(help="The budget that you have in mind, a look included.")] = None,
     access: Annotated[
@@ -46,15 +33,7 @@ def advise(
         float | None, typer.Option(help="Epsilon of a paid look at homophily and mean degree, for instance 0.1.")
     ] = None,
     delta: Annotated[float | None, typer.Option(help="By default min(1e-5, 1/(10 n)) for n nodes.")] = None,
-    edges: Edges = None,
-    nodes: Nodes = None,
-    features: Features = None,
-    source_column: SourceColumn = "source",
-    target_column: TargetColumn = "target",
-    ignore_column: IgnoreColumn = [],  # noqa: B006
-    no_header: NoHeader = False,
-    split: Split = 0,
-    ledger: LedgerPath = None,
+    where: GraphSource,
     seed: Annotated[int | None, typer.Option(help="For experiments only: the look then carries no promise.")] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -71,25 +50,17 @@ def advise(
         _check(epsilon=epsilon, access=access, look=look, delta=delta, seed=seed)
         with output.progress.status("read") as status:
             if look is None:
-                table, seen = load_nodes(source, edges=edges, nodes=nodes, features=features, split=split), None
+                table, seen = load_nodes(where), None
             else:
-                edge_format = EdgeFormat(
-                    source_column=source_column,
-                    target_column=target_column,
-                    header=not no_header,
-                    ignore_columns=ignore_column,
-                )
-                loaded = load_source(
-                    source, edges=edges, nodes=nodes, features=features, split=split, **vars(edge_format)
-                )
-                table = loaded.graph.nodes
+                graph = load_graph(where)
+                table = graph.nodes
                 check_validation(table)  # before a ledger is made
                 status.update("look")
                 seen = take_look(
-                    loaded.graph,
+                    graph,
                     epsilon=look,
                     delta=delta,
-                    ledger=open_ledger(loaded, ledger),
+                    ledger=open_ledger(where),
                     randomness=randomness_from(seed),
                 )
             status.update("train without edges")

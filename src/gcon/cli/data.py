@@ -10,9 +10,11 @@ import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from gcon.cli import options
+from gcon.cli.checks import size_in_bytes
+from gcon.cli.loading import ledger_beside
 from gcon.cli.output import Output
-from gcon.cli.sizes import size_in_bytes
-from gcon.cli.source import Features, IgnoreColumn, NoHeader, SourceColumn, TargetColumn, ledger_beside
+from gcon.cli.records import with_records
+from gcon.cli.source import EdgeFormat, Features
 from gcon.errors import InputError
 from gcon.files.datasets import FACTS
 from gcon.files.datasets.facts import facts_of
@@ -44,14 +46,13 @@ def show(
 
 
 @app.command()
+@with_records
 def check(
+    *,
     nodes: Annotated[Path, typer.Option(help="The nodes file.")],
     edges: Annotated[Path | None, typer.Option(help="The edges file, or an edge store (.csr).")] = None,
     features: Features = None,
-    source_column: SourceColumn = "source",
-    target_column: TargetColumn = "target",
-    ignore_column: IgnoreColumn = [],  # noqa: B006
-    no_header: NoHeader = False,
+    edge_format: EdgeFormat,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -66,10 +67,7 @@ def check(
                 nodes,
                 edges,
                 features_path=features,
-                source_column=source_column,
-                target_column=target_column,
-                header=not no_header,
-                ignore_columns=ignore_column,
+                **edge_format.columns(),
             )
         fields: dict[str, object] = {"ok": not problems, "problems": [str(problem) for problem in problems]}
         output.result(fields, "\n".join(str(problem) for problem in problems) or "nothing is wrong")
@@ -78,16 +76,15 @@ def check(
 
 
 @app.command()
+@with_records
 def convert(
+    *,
     nodes: Annotated[Path, typer.Option(help="The nodes file.")],
     out: Annotated[Path, typer.Option(help="An existing folder; no file in it is ever replaced.")],
     file_format: Annotated[str, typer.Option("--format", help="csv, tsv, parquet, npz or csr.")],
     edges: Annotated[Path | None, typer.Option(help="The edges file.")] = None,
     features: Features = None,
-    source_column: SourceColumn = "source",
-    target_column: TargetColumn = "target",
-    ignore_column: IgnoreColumn = [],  # noqa: B006
-    no_header: NoHeader = False,
+    edge_format: EdgeFormat,
     memory: Annotated[str, typer.Option(help="For csr: how much memory to sort in, for example 4GiB.")] = "1GiB",
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -121,10 +118,7 @@ def convert(
                 out=out,
                 file_format=file_format,
                 features=features,
-                source_column=source_column,
-                target_column=target_column,
-                header=not no_header,
-                ignore_columns=ignore_column,
+                **edge_format.columns(),
                 memory_bytes=memory_bytes,
                 step=step,
             )

@@ -26,11 +26,11 @@ from gcon.files.datasets.synthetic import social_circles
 from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.accuracy import micro_f1
 from gcon.methods.controls import EncoderOneHop, MomentsWithoutEdges
-from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.methods.model import Model
+from gcon.methods.moments import Moments
 from gcon.methods.no_edges import predict_without_edges
-from gcon.methods.objective import Settings, train
+from gcon.methods.objective import Objective
 from gcon.methods.own_edges import own_edge_answers
-from gcon.methods.published import PublishedModel
 from gcon.pages.report import (
     LedgerLine,
     ModelScores,
@@ -115,7 +115,7 @@ def run_demo(graph: PrivateGraph, about: str, runs: int, *, step: Callable[[str]
     """
     books, copy = MemoryLedger(graph.name), MemoryLedger(f"{graph.name}, copy for the non-private reference")
     found: list[Scores] = []
-    first: dict[float, PublishedModel] = {}
+    first: dict[float, Model] = {}
     for run in range(runs):
         scores, models = _one_run(graph, run, books, copy, step)
         found.append(scores)
@@ -169,7 +169,7 @@ def run_demo(graph: PrivateGraph, about: str, runs: int, *, step: Callable[[str]
 
 def _one_run(
     graph: PrivateGraph, run: int, books: Ledger, copy: Ledger, step: Callable[[str], None]
-) -> tuple[Scores, dict[float, PublishedModel]]:
+) -> tuple[Scores, dict[float, Model]]:
     """All models of one run; they share what is trained without edges."""
     nodes, noise, purpose = graph.nodes, SystemRandomness(), f"demo, run {run + 1}"
     controls = {CONTROL: MomentsWithoutEdges(seed=run).fit(graph, ledger=books)}
@@ -177,15 +177,16 @@ def _one_run(
     controls[ONE_HOP] = EncoderOneHop(seed=run).fit(graph, ledger=books)
     step(ONE_HOP)
 
-    def ours(epsilon: float, ledger: Ledger) -> PublishedModel:
-        training = MomentsTraining(epsilon=epsilon, seed=run)
-        return train_moments(nodes, graph.edges, training, ledger=ledger, randomness=noise, purpose=purpose)
+    def ours(epsilon: float, ledger: Ledger) -> Model:
+        method = Moments(epsilon=epsilon, seed=run)
+        return method.train(nodes, graph.edges, ledger=ledger, randomness=noise, purpose=purpose)
 
-    def papers(epsilon: float, ledger: Ledger) -> PublishedModel:
-        settings = Settings(epsilon=epsilon, encoder=EncoderSettings(seed=run))
-        return train(graph, settings, ledger=ledger, randomness=noise, purpose=f"{purpose}, {PAPER}")
+    def papers(epsilon: float, ledger: Ledger) -> Model:
+        method = Objective(epsilon=epsilon, encoder=EncoderSettings(seed=run))
+        words = f"{purpose}, {PAPER}"
+        return method.train(nodes, graph.edges, ledger=ledger, randomness=noise, purpose=words)
 
-    models: dict[Key, PublishedModel] = {}
+    models: dict[Key, Model] = {}
     for name, trained in ((PRIVATE, ours), (PAPER, papers)):
         for epsilon in EPSILONS:
             models[name, epsilon] = trained(epsilon, books)
@@ -196,7 +197,7 @@ def _one_run(
     def score(classes: Tensor) -> float:
         return micro_f1(classes, nodes.labels, nodes.test_mask)
 
-    def without(model: PublishedModel) -> float:
+    def without(model: Model) -> float:
         return score(predict_without_edges(model, nodes.features).classes)
 
     answers = {key: own_edge_answers(model, nodes.features) for key, model in models.items()}

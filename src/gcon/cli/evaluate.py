@@ -12,33 +12,18 @@ from torch import Tensor
 
 from gcon.choose.paid_accuracy import paid_accuracy
 from gcon.cli import options
+from gcon.cli.loading import load_graph, load_nodes, open_ledger, public_files
 from gcon.cli.output import Output
-from gcon.cli.source import (
-    EdgeFormat,
-    Edges,
-    Features,
-    IgnoreColumn,
-    LedgerPath,
-    Nodes,
-    NoHeader,
-    PublicEdges,
-    Source,
-    SourceColumn,
-    Split,
-    TargetColumn,
-    load_nodes,
-    load_source,
-    open_ledger,
-    public_files,
-)
+from gcon.cli.records import with_records
+from gcon.cli.source import PredictionSource
 from gcon.errors import InputError
 from gcon.files.tables import read_nodes, read_public_edges
 from gcon.methods.accuracy import check_scored
+from gcon.methods.model import Model
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import own_edge_answers
 from gcon.methods.predictions import ANY_MODEL, Access, checked_access, promise_under, why_no_promise
 from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
-from gcon.methods.published import PublishedModel
 from gcon.methods.scores import Scores, score
 from gcon.nodes import PublicNodes
 from gcon.privacy.gates import diagnose
@@ -55,22 +40,13 @@ FURTHER = {
 OPERATOR_ONLY = "For the operator's eyes: measured with private edges, without noise. Do not publish."
 
 
+@with_records
 def evaluate(
     model: Annotated[Path, typer.Argument(help="A release folder.")],
-    source: Source = None,
     *,
     access: Annotated[str, typer.Option(help="none, cached, own-edges, or public-graph with --public-edges.")] = "none",
     paid: Annotated[float | None, typer.Option(help="Epsilon for a noisy count that may be published.")] = None,
-    edges: Edges = None,
-    nodes: Nodes = None,
-    public_edges: PublicEdges = None,
-    features: Features = None,
-    source_column: SourceColumn = "source",
-    target_column: TargetColumn = "target",
-    ignore_column: IgnoreColumn = [],  # noqa: B006
-    no_header: NoHeader = False,
-    split: Split = 0,
-    ledger: LedgerPath = None,
+    where: PredictionSource,
     json: options.Json = False,
     quiet: options.Quiet = False,
     config: options.Config = None,
@@ -82,7 +58,7 @@ def evaluate(
     """
     with Output(as_json=json, quiet=quiet).reporting() as output:
         checked_access(access, ANY_MODEL)
-        public = public_files(access, source=source, edges=edges, nodes=nodes, public_edges=public_edges)
+        public = public_files(access, where)
         if paid is not None and access != "own-edges":
             raise InputError(
                 "paid",
@@ -90,20 +66,14 @@ def evaluate(
                 got=access,
                 fix="Without private edges nothing is to be paid.",
             )
-        edge_format = EdgeFormat(
-            source_column=source_column,
-            target_column=target_column,
-            header=not no_header,
-            ignore_columns=ignore_column,
-        )
         released = load_release(model)
         kind = checked_access(access, released.accesses)
         if public is not None:
-            found, mask = _on_public_graph(released, *public, features=features, edge_format=edge_format)
+            found, mask = _on_public_graph(released, *public, where)
             output.result(*_told(released, asdict(found), kind, mask, publishable=True, words=ACCESS_PROMISES[kind]))
             return
         if kind in ("none", "cached"):
-            table = load_nodes(source, edges=edges, nodes=nodes, features=features, split=split)
+            table = load_nodes(where)
             mask = table.test_mask
             found = score(
                 predict_without_edges(released, table.features, access=kind), _in_model_order(table, released), mask
@@ -111,8 +81,8 @@ def evaluate(
             words = "No edge was read: this may be published."
             output.result(*_told(released, asdict(found), kind, mask, publishable=True, words=words))
             return
-        loaded = load_source(source, edges=edges, nodes=nodes, features=features, split=split, **vars(edge_format))
-        graph, mask = loaded.graph, loaded.graph.nodes.test_mask
+        graph = load_graph(where)
+        mask = graph.nodes.test_mask
         check_scored(mask)  # public, so found out before a ledger is made and edges are opened
         released.encoder.check(graph.nodes.features)
         labels = _in_model_order(graph.nodes, released)
@@ -124,7 +94,7 @@ def evaluate(
                 mask,
                 graph.edges,
                 epsilon=paid,
-                ledger=open_ledger(loaded, ledger),
+                ledger=open_ledger(where),
                 randomness=SystemRandomness(),
             )
             words = f"Paid with epsilon {paid:g}: this may be published. Noise: {bought.standard_deviation:.4f}."
@@ -135,25 +105,23 @@ def evaluate(
             found = diagnose(
                 lambda opened: score(answer(opened), labels, mask),
                 graph.edges,
-                ledger=open_ledger(loaded, ledger),
+                ledger=open_ledger(where),
                 purpose="accuracy with own edges, for the operator",
             )
             output.result(*_told(released, asdict(found), kind, mask, publishable=False, words=OPERATOR_ONLY))
 
 
-def _on_public_graph(
-    model: PublishedModel, nodes: Path, edges: Path, *, features: Path | None, edge_format: EdgeFormat
-) -> tuple[Scores, Tensor]:
+def _on_public_graph(model: Model, nodes: Path, edges: Path, where: PredictionSource) -> tuple[Scores, Tensor]:
     """Scores over edges that the caller declares public, and the nodes that they are about."""
-    table = read_nodes(nodes, features_path=features)
+    table = read_nodes(nodes, features_path=where.features)
     refuse_training_nodes(model, table.nodes.features)
-    bare = read_public_edges(edges, ids=table.ids, **vars(edge_format))
+    bare = read_public_edges(edges, ids=table.ids, **where.edge_format.columns())
     found = predict_on_public_graph(model, table.nodes.features, bare)
     return score(found, _in_model_order(table.nodes, model), table.nodes.test_mask), table.nodes.test_mask
 
 
 def _told(
-    model: PublishedModel, scores: dict[str, Any], kind: Access, mask: Tensor, *, publishable: bool, words: str
+    model: Model, scores: dict[str, Any], kind: Access, mask: Tensor, *, publishable: bool, words: str
 ) -> tuple[dict[str, object], str]:
     """The scores as fields and in words, with who may see them: nobody else where the model itself promises nothing."""
     reason = why_no_promise(model.receipt)
@@ -166,7 +134,7 @@ def _told(
     return fields, "\n".join([*lines, *([", ".join(more)] if more else []), words])
 
 
-def _in_model_order(nodes: PublicNodes, model: PublishedModel) -> Tensor:
+def _in_model_order(nodes: PublicNodes, model: Model) -> Tensor:
     """The nodes' labels as the model numbers its classes, by name; a class that the model does not know is -1."""
     places = {name: place for place, name in enumerate(model.class_names)}
     known = [places.get(name, -1) for name in nodes.class_names]

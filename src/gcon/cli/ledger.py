@@ -13,6 +13,7 @@ from gcon.cli.output import Output
 from gcon.errors import InputError, LedgerError, check_number
 from gcon.mechanisms.composition import CONDITION, NAME, gaussian_total
 from gcon.privacy.budget import Budget, round_up_digits
+from gcon.privacy.ledger import LedgerEntry, Outcome
 from gcon.privacy.ledger_file import FileLedger
 
 app = typer.Typer(help="The ledger of a data set.", no_args_is_help=True)
@@ -70,7 +71,7 @@ def show(
         }
         lines = [
             f"{entry.number:4d}  {entry.time}  {entry.request.kind.value:16s} epsilon {entry.request.cost.epsilon:g}  "
-            f"delta {entry.request.cost.delta:g}  {entry.outcome.value:9s} {entry.request.purpose}"
+            f"delta {entry.request.cost.delta:g}  {_outcome_in_words(entry):9s} {entry.request.purpose}"
             for entry in entries
         ]
         limit = "none" if ceiling is None else f"epsilon {ceiling.epsilon:g}, delta {ceiling.delta:g}"
@@ -117,3 +118,7 @@ def set_ceiling(
         _open(path).set_ceiling(ceiling)
         fields: dict[str, object] = {"ceiling": None if ceiling is None else asdict(ceiling)}
         output.result(fields, "no ceiling" if ceiling is None else f"ceiling: epsilon {epsilon:g}, delta {delta:g}")
+
+
+def _outcome_in_words(entry: LedgerEntry) -> str:
+    return "withdrawn, not charged" if entry.outcome is Outcome.WITHDRAWN else entry.outcome.value

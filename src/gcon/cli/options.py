@@ -8,9 +8,6 @@ from typing import Annotated
 
 import typer
 
-from gcon.errors import InputError
-from gcon.mechanisms.influence import InfluenceBound
-
 MOST_BYTES = 2**14  # tomllib needs memory with the square of the length
 
 
@@ -52,27 +49,3 @@ Config = Annotated[
     ),
 ]
 Epsilon = Annotated[float, typer.Option(help="Privacy budget; smaller is more private. 'inf' promises nothing.")]
-Steps = Annotated[list[str], typer.Option(help="How far features travel; repeat for several, 'inf' for the limit.")]
-Restart = Annotated[float, typer.Option(help="Weight of a node's own features in every step, in [0, 1].")]
-Loss = Annotated[str, typer.Option(help="soft-margin, or pseudo-huber:WEIGHT.")]
-Ridge = Annotated[float, typer.Option(help="Regularisation; the proof may raise it.")]
-NoiseShare = Annotated[float, typer.Option(help="Least share of epsilon that goes to the noise, in (0, 1).")]
-Influence = Annotated[str, typer.Option(help="Bound on an edge's influence: auto, paper, simple or sharp.")]
-
-
-def parsed_steps(steps: list[str]) -> tuple[float, ...]:
-    """Steps as typed on the command line."""
-    parsed: list[float] = []
-    for entry in steps:
-        try:
-            parsed.append(float(entry))
-        except ValueError:
-            raise InputError(
-                "steps", rule="whole numbers or 'inf'", got=repr(entry), fix="For example --steps 2."
-            ) from None
-    return tuple(parsed)
-
-
-def as_bound(name: str) -> InfluenceBound:
-    """The bound's name; wrong ones are refused where they are used."""
-    return name  # type: ignore[return-value]

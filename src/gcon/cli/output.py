@@ -57,18 +57,32 @@ class Output:
         elif not self._quiet:
             self._screen.print(text, markup=False)
 
+    def remark(self, words: str) -> None:
+        """Something to know besides the result, on standard error."""
+        if not self._quiet:
+            _error_console().print(words, markup=False)
+
     @contextmanager
     def reporting(self) -> Iterator[Output]:
         """Turn our exceptions into a message and an exit code."""
         try:
             yield self
         except errors.GconError as error:
-            code = next(code for kind, code in EXIT_CODES if isinstance(error, kind))
-            if self._as_json:
-                print_json({"error": type(error).__name__, "message": str(error), "exit_code": code})
-            else:
-                Console(stderr=True, highlight=False, soft_wrap=True).print(f"error: {error}", markup=False)
-            raise typer.Exit(code) from None
+            raise typer.Exit(tell_error(error, as_json=self._as_json)) from None
+
+
+def tell_error(error: errors.GconError, *, as_json: bool) -> int:
+    """Say what went wrong, and return the exit code that belongs to it."""
+    code = next(code for kind, code in EXIT_CODES if isinstance(error, kind))
+    if as_json:
+        print_json({"error": type(error).__name__, "message": str(error), "exit_code": code})
+    else:
+        _error_console().print(f"error: {error}", markup=False)
+    return code
+
+
+def _error_console() -> Console:
+    return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def print_json(fields: Mapping[str, object]) -> None:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from gcon.choose.promise_cost import promise_cost
 from gcon.cli import options
+from gcon.cli.checks import parsed_steps
 from gcon.cli.output import Output
 from gcon.edges.schemes import Schemes
 from gcon.errors import check_number
-from gcon.mechanisms.influence import FeatureExtent, edge_influence
-from gcon.mechanisms.losses import loss_by_name
-from gcon.mechanisms.objective_plan import check_ridge, make_plan
-from gcon.mechanisms.theorem import ObjectiveShape, TheoremOne, theorem_one
-from gcon.privacy.attacker import best_advantage, best_true_positive_rate, in_words
 from gcon.privacy.budget import checked_budget
+
+if TYPE_CHECKING:
+    from gcon.mechanisms.influence import InfluenceBound
 
 
 def plan(
@@ -26,12 +24,16 @@ def plan(
     classes: Annotated[int, typer.Option(help="Number of classes.")],
     dim: Annotated[int, typer.Option(help="Width of the aggregates: encoded columns times the number of --steps.")],
     labelled: Annotated[int, typer.Option(help="Rows in the loss: labelled nodes, or all nodes with pseudo-labels.")],
-    restart: options.Restart = 0.8,
-    steps: options.Steps = ["2"],  # noqa: B006 (typer copies it)
-    loss: options.Loss = "soft-margin",
-    ridge: options.Ridge = 1.0,
-    noise_share: options.NoiseShare = 0.9,
-    influence: options.Influence = "auto",
+    restart: Annotated[float, typer.Option(help="Weight of a node's own features in every step, in [0, 1].")] = 0.8,
+    steps: Annotated[
+        list[str], typer.Option(help="How far features travel; repeat for several, 'inf' for the limit.")
+    ] = ["2"],  # noqa: B006 (typer copies it)
+    loss: Annotated[str, typer.Option(help="soft-margin, or pseudo-huber:WEIGHT.")] = "soft-margin",
+    ridge: Annotated[float, typer.Option(help="Regularisation; the proof may raise it.")] = 1.0,
+    noise_share: Annotated[float, typer.Option(help="Least share of epsilon that goes to the noise, in (0, 1).")] = 0.9,
+    influence: Annotated[
+        str, typer.Option(help="Bound on an edge's influence: auto, paper, simple or sharp.")
+    ] = "auto",
     diameter: Annotated[float, typer.Option(help="Largest distance between two feature rows.")] = 2.0,
     xi: Annotated[float | None, typer.Option(help="Margin over the floor of the ridge; by default the floor.")] = None,
     json: options.Json = False,
@@ -47,7 +49,7 @@ def plan(
     """
     with Output(as_json=json, quiet=quiet).reporting() as output:
         budget = checked_budget(epsilon, delta)
-        schemes = Schemes(restart=restart, steps=options.parsed_steps(steps))
+        schemes = Schemes(restart=restart, steps=parsed_steps(steps))
         _at_least("classes", classes, 2)
         _at_least("dim", dim, 1)
         _at_least("labelled", labelled, 1)
@@ -58,44 +60,20 @@ def plan(
             rule="must lie in [0, 2]",
             fix="Rows have length 1.",
         )
-        check_ridge(ridge=ridge, noise_share=noise_share, margin=xi)
-        bound = edge_influence(
-            schemes, FeatureExtent(diameter, 1.0), num_nodes=labelled, bound=options.as_bound(influence)
-        )
-        the_loss = loss_by_name(loss, classes)
-        shape = ObjectiveShape(
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            noise_share=noise_share,
-            num_features=dim,
-            num_labelled=labelled,
-            edge_influence=bound.value,
-            loss=the_loss,
-        )
-        theorem = theorem_one(shape, ridge=ridge, margin=xi)
-        release = make_plan(
+        cost = promise_cost(
             budget,
-            loss=the_loss,
+            schemes=schemes,
+            num_classes=classes,
             num_features=dim,
             num_labelled=labelled,
-            edge_influence=bound.value,
+            loss=loss,
             ridge=ridge,
             noise_share=noise_share,
+            influence=cast("InfluenceBound", influence),  # another name is refused there
+            diameter=diameter,
             margin=xi,
         )
-        fields = _theorem_fields(theorem) | {
-            "influence_bounds": list(bound.bounds),
-            "noise_to_signal": _noise_to_signal(theorem, shape),
-            "best_advantage": best_advantage(budget),
-            "true_positive_rate_at_1_percent": best_true_positive_rate(budget, 0.01),
-            "attacker": in_words(budget),
-            "certificate_reserve": {
-                "epsilon": 2 * release.terms.reserved_epsilon,
-                "delta": budget.delta - release.exact.delta,
-                "final_noise": release.final_noise,
-                "gradient_tolerance": release.tolerance,
-            },
-        }
+        fields = cost.fields()
         output.result(fields, _words(fields))
 
 
@@ -103,17 +81,6 @@ def _at_least(name: str, value: int, least: int) -> None:
     check_number(
         name, value, allowed=lambda number: number >= least, rule=f"must be at least {least}", fix="Count again."
     )
-
-
-def _theorem_fields(theorem: TheoremOne) -> dict[str, object]:
-    values: dict[str, object] = asdict(theorem)
-    return values | {"noise_rate": theorem.noise_rate if math.isfinite(theorem.noise_rate) else None}
-
-
-def _noise_to_signal(theorem: TheoremOne, shape: ObjectiveShape) -> float:
-    """Expected length of one class's noise over the largest possible class sum, n_1 / c (the loss's 1/c undone)."""
-    classes = shape.loss.num_classes
-    return classes**2 * shape.num_features / (theorem.noise_rate * shape.num_labelled)
 
 
 def _words(fields: dict[str, object]) -> str:

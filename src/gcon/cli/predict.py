@@ -11,24 +11,10 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from gcon.cli import options
+from gcon.cli.loading import LoadedFeatures, load_features, open_ledger, public_files
 from gcon.cli.output import Output
-from gcon.cli.source import (
-    EdgeFormat,
-    Edges,
-    Features,
-    IgnoreColumn,
-    LedgerPath,
-    Nodes,
-    NoHeader,
-    PublicEdges,
-    Source,
-    SourceColumn,
-    Split,
-    TargetColumn,
-    load_features,
-    open_ledger,
-    public_files,
-)
+from gcon.cli.records import with_records
+from gcon.cli.source import PredictionSource
 from gcon.files.tables import read_node_features, read_public_edges
 from gcon.files.write_files import checked_target
 from gcon.machine import chosen_device
@@ -44,13 +30,13 @@ from gcon.methods.predictions import (
 )
 from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
 from gcon.nodes import BATCH_ROWS
-from gcon.release.prediction_files import Ids, prediction_writer
+from gcon.release.prediction_files import prediction_writer
 from gcon.release.read import load_release
 
 
+@with_records
 def predict(
     model: Annotated[Path, typer.Argument(help="A release folder.")],
-    source: Source = None,
     *,
     out: Annotated[
         Path, typer.Option(help="CSV, TSV or Parquet to write: id, label, a probability a class, audience.")
@@ -62,16 +48,7 @@ def predict(
             "each node from its own edges. public-graph: --public-edges."
         ),
     ] = "none",
-    edges: Edges = None,
-    nodes: Nodes = None,
-    public_edges: PublicEdges = None,
-    features: Features = None,
-    source_column: SourceColumn = "source",
-    target_column: TargetColumn = "target",
-    ignore_column: IgnoreColumn = [],  # noqa: B006
-    no_header: NoHeader = False,
-    split: Split = 0,
-    ledger: LedgerPath = None,
+    where: PredictionSource,
     device: Annotated[
         str, typer.Option(help="Where to compute: cpu, cuda, cuda:NUMBER, or auto (a GPU if there is one).")
     ] = "cpu",
@@ -87,43 +64,27 @@ def predict(
     with Output(as_json=json, quiet=quiet).reporting() as output:
         checked_access(access, ANY_MODEL)
         checked_target(out, "out")
-        public = public_files(access, source=source, edges=edges, nodes=nodes, public_edges=public_edges)
-        edge_format = EdgeFormat(
-            source_column=source_column,
-            target_column=target_column,
-            header=not no_header,
-            ignore_columns=ignore_column,
-        )
+        public = public_files(access, where)
         place = chosen_device(device)
-        ids: Ids
         released = load_release(model)
         kind = checked_access(access, released.accesses)
         no_promise = why_no_promise(released.receipt)
         publishable = may_be_published(kind, no_promise)
         with output.progress.status("read"):
             if public is not None:
-                ids, matrix = read_node_features(public[0], features_path=features)
-                refuse_training_nodes(released, matrix)
-                bare = read_public_edges(public[1], ids=ids, **vars(edge_format))
-            elif kind != "own-edges" and source is None and nodes is not None:
-                ids, matrix = read_node_features(nodes, features_path=features)
+                known, features = read_node_features(public[0], features_path=where.features)
+                refuse_training_nodes(released, features)
+                bare = read_public_edges(public[1], ids=known, **where.edge_format.columns())
+                loaded = LoadedFeatures(known, features, None)
             else:
-                loaded = load_features(
-                    source,
-                    edges=edges,
-                    nodes=nodes,
-                    features=features,
-                    split=split,
-                    read_edges_too=kind == "own-edges",
-                    **vars(edge_format),
-                )
-                ids, matrix = loaded.ids, loaded.features
+                loaded = load_features(where, read_edges_too=kind == "own-edges")
+        ids, matrix = loaded.ids, loaded.features
         with prediction_writer(out, ids, owner_only=not publishable) as write, _shown(output, len(ids), write) as show:
             if public is not None:
                 show(predict_on_public_graph(released, matrix, bare, device=place))
             elif kind == "own-edges" and loaded.edges is not None:
                 released.encoder.check(matrix)  # before a ledger is made
-                books = open_ledger(loaded, ledger)
+                books = open_ledger(where)
                 deliver_from_own_edges(released, matrix, loaded.edges, show, ledger=books, device=place)
             else:
                 for batch in batches_without_edges(released, matrix, access=kind, device=place):

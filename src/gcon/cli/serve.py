@@ -13,16 +13,8 @@ from typer.core import TyperGroup
 
 from gcon.cli import options, serve_tokens
 from gcon.cli.output import Output
-from gcon.cli.source import (
-    EdgeFormat,
-    Edges,
-    Features,
-    IgnoreColumn,
-    LedgerPath,
-    NoHeader,
-    SourceColumn,
-    TargetColumn,
-)
+from gcon.cli.records import with_records
+from gcon.cli.source import EdgeFormat, Edges, Features, LedgerPath
 from gcon.errors import InputError, MissingExtraError
 from gcon.serve.settings import Limits
 
@@ -43,7 +35,9 @@ app.add_typer(serve_tokens.app, name="tokens")
 
 
 @app.command()
+@with_records
 def run(
+    *,
     release: Annotated[
         Path, typer.Argument(help="A release folder. A new release that takes its place is taken over.")
     ],
@@ -57,10 +51,7 @@ def run(
     edges: Edges = None,
     tokens: Annotated[Path | None, typer.Option(help="The file of gcon serve tokens; with --edges, for /me.")] = None,
     access_log: Annotated[Path | None, typer.Option(help="Who was answered, when; by default beside --tokens.")] = None,
-    source_column: SourceColumn = "source",
-    target_column: TargetColumn = "target",
-    ignore_column: IgnoreColumn = [],  # noqa: B006
-    no_header: NoHeader = False,
+    edge_format: EdgeFormat,
     ledger: LedgerPath = None,
     most_bytes: Annotated[int, typer.Option(help="Of a request's body.")] = Limits.most_bytes,
     most_neighbours: Annotated[int, typer.Option(help="In one question.")] = Limits.most_neighbours,
@@ -85,18 +76,17 @@ def run(
         os.environ[COUNTS] = until.enter_context(tempfile.TemporaryDirectory())
         until.callback(os.environ.pop, COUNTS, None)
         try:
-            import torch
-
             from gcon.cli.serve_inputs import open_owners, read_table
-            from gcon.serve.held import read_held
+            from gcon.machine import keep_to_one_thread
             from gcon.serve.logs import Log
+            from gcon.serve.served_release import read_served_release
             from gcon.serve.state import Service
             from gcon.serve.tokens import TokenStore
             from gcon.serve.workers import listening_socket, run_workers
         except ModuleNotFoundError as error:
             raise MissingExtraError(error.name or "FastAPI", extra="serve") from None
 
-        torch.set_num_threads(1)  # workers are forked, and each has one
+        keep_to_one_thread()  # workers are forked, and each has one
         limits = Limits(
             most_bytes=most_bytes,
             most_neighbours=most_neighbours,
@@ -117,16 +107,10 @@ def run(
         with output.progress.status("read"):
             known = None if nodes is None else read_table(nodes, features)
             table = None if known is None else known.table
-            held, seen = read_held(release, table=table)
+            held, seen = read_served_release(release, table=table)
             owners, log = None, None
             if edges is not None and tokens is not None and known is not None:
                 TokenStore(tokens).close()
-                edge_format = EdgeFormat(
-                    source_column=source_column,
-                    target_column=target_column,
-                    header=not no_header,
-                    ignore_columns=ignore_column,
-                )
                 beside = tokens.with_name(f"{tokens.name}.log") if access_log is None else access_log
                 owners, log = open_owners(edges, known, edge_format=edge_format, ledger=ledger, access_log=beside)
                 held.owners = owners

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from gcon.cli.source import EdgeFormat, ledger_beside
+from gcon.cli.loading import open_ledger
+from gcon.cli.source import EdgeFormat, GraphSource
 from gcon.errors import InputError
 from gcon.files.node_ids import NodeIds
 from gcon.files.store_files import is_store, private_store
 from gcon.files.tables import read_edges, read_node_features, read_nodes
 from gcon.privacy.boundary import Private
 from gcon.privacy.gates import OwnerAnswers
-from gcon.privacy.ledger_file import FileLedger
 from gcon.serve.access_log import AccessLog
 from gcon.serve.bodies import MOST_ID
-from gcon.serve.held import NodeTable, RowEdges
+from gcon.serve.served_release import NodeTable, RowEdges
 
 PURPOSE = "a service answers node owners; every answer is in its access log"
 
@@ -54,8 +54,7 @@ def open_owners(
     if is_store(edges):
         private = private_store(edges, ids=known.ids, verify=True)[0]
     else:
-        private = read_edges(edges, ids=known.ids, **vars(edge_format))[0]
+        private = read_edges(edges, ids=known.ids, **edge_format.columns())[0]
     log = AccessLog(access_log)
-    target = ledger_beside(edges) if ledger is None else ledger
-    books = FileLedger(target, data_set=None if target.exists() else edges.stem)
+    books = open_ledger(GraphSource(edges=edges, ledger=ledger))
     return OwnerAnswers(private, ledger=books, log=log, purpose=PURPOSE), log

@@ -2,83 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from gcon.cli import options
+from gcon.cli.checks import check_new_file, parsed_steps
+from gcon.cli.loading import load_training, open_ledger
 from gcon.cli.output import Output
-from gcon.cli.source import (
-    Edges,
-    Features,
-    IgnoreColumn,
-    LedgerPath,
-    Nodes,
-    NoHeader,
-    Source,
-    SourceColumn,
-    Split,
-    TargetColumn,
-    open_ledger,
-)
-from gcon.cli.targets import check_new_file
-from gcon.cli.training_source import DEFAULT_BUFFER, Buffer, Scheduler, Workers, load_training
-from gcon.edges.graph import TrainableGraph
+from gcon.cli.records import with_records
+from gcon.cli.source import TrainingSource
 from gcon.edges.schemes import Schemes
 from gcon.errors import InputError
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.moments import MomentsTraining, train_moments
-from gcon.methods.moments_model import MomentsModel
-from gcon.methods.objective import Settings
-from gcon.methods.objective import train as train_paper
-from gcon.methods.objective_model import ReleasedModel
-from gcon.methods.published import PublishedModel
+from gcon.methods.model import ReleasingMethod
+from gcon.methods.moments import Moments
+from gcon.methods.objective import Objective
 from gcon.privacy.randomness import randomness_from
 from gcon.release.store import save_release
 
 
 def _paper(words: str) -> Any:
-    """An option of the paper's mechanism; None, the default, leaves it to the library."""
-    return typer.Option(help=words, rich_help_panel="With --mechanism paper", show_default=False)
+    """An option of the paper's method; None, the default, leaves it to the library."""
+    return typer.Option(help=words, rich_help_panel="With --method paper", show_default=False)
 
 
+@dataclass(frozen=True, kw_only=True)
+class PaperOptions:
+    """The options of the paper's method."""
+
+    restart: Annotated[float | None, _paper("Weight of a node's own features in every step, in [0, 1]; 0.8.")] = None
+    steps: Annotated[list[str], _paper("How far features travel; repeat for several, 'inf' for the limit; 2.")] = field(
+        default_factory=list
+    )
+    loss: Annotated[str | None, _paper("soft-margin, or pseudo-huber:WEIGHT.")] = None
+    ridge: Annotated[float | None, _paper("Regularisation; the proof may raise it; 1.")] = None
+    noise_share: Annotated[float | None, _paper("Least share of epsilon that goes to the noise, in (0, 1); 0.9.")] = (
+        None
+    )
+    influence: Annotated[str | None, _paper("Bound on an edge's influence: auto, paper, simple or sharp.")] = None
+    hidden: Annotated[int | None, _paper("Width of the encoder; 0 takes the features as embeddings; 16.")] = None
+    expand: Annotated[str | None, _paper("Nodes in the loss: all (with pseudo-labels) or labelled.")] = None
+    inference_restart: Annotated[float | None, _paper("Weight of own features at own-edges inference; 0.3.")] = None
+    centre: Annotated[bool | None, _paper("Centre encoded features before scaling them; yes.")] = None
+
+    def given(self) -> dict[str, Any]:
+        """Those that the user gave, by name."""
+        return {name: value for name, value in vars(self).items() if value not in (None, [])}
+
+
+@with_records
 def train(
-    source: Source = None,
     *,
     epsilon: options.Epsilon,
     out: Annotated[Path, typer.Option(help="The release folder to write; it must not exist yet.")],
     delta: Annotated[float | None, typer.Option(help="By default min(1e-5, 1/(10 n)) for n nodes.")] = None,
-    edges: Edges = None,
-    nodes: Nodes = None,
-    features: Features = None,
-    source_column: SourceColumn = "source",
-    target_column: TargetColumn = "target",
-    ignore_column: IgnoreColumn = [],  # noqa: B006
-    no_header: NoHeader = False,
-    split: Split = 0,
-    ledger: LedgerPath = None,
-    mechanism: Annotated[
-        str, typer.Option(help="moments: noisy edge moments, nothing to tune. paper: objective perturbation (GCON).")
-    ] = "moments",
-    restart: Annotated[float | None, _paper("Weight of a node's own features in every step, in [0, 1]; 0.8.")] = None,
-    steps: Annotated[list[str], _paper("How far features travel; repeat for several, 'inf' for the limit; 2.")] = [],  # noqa: B006
-    loss: Annotated[str | None, _paper("soft-margin, or pseudo-huber:WEIGHT.")] = None,
-    ridge: Annotated[float | None, _paper("Regularisation; the proof may raise it; 1.")] = None,
-    noise_share: Annotated[
-        float | None, _paper("Least share of epsilon that goes to the noise, in (0, 1); 0.9.")
+    where: TrainingSource,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="moments: noisy edge moments, nothing to tune. paper: objective perturbation (GCON).",
+            show_default=Moments.name,
+        ),
     ] = None,
-    influence: Annotated[str | None, _paper("Bound on an edge's influence: auto, paper, simple or sharp.")] = None,
-    hidden: Annotated[int | None, _paper("Width of the encoder; 0 takes the features as embeddings; 16.")] = None,
-    expand: Annotated[str | None, _paper("Nodes in the loss: all (with pseudo-labels) or labelled.")] = None,
-    inference_restart: Annotated[float | None, _paper("Weight of own features at own-edges inference; 0.3.")] = None,
-    centre: Annotated[bool | None, _paper("Centre encoded features before scaling them; yes.")] = None,
+    mechanism: Annotated[str | None, typer.Option(hidden=True, help="The old name of --method.")] = None,
+    papers: PaperOptions,
     device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda, or cuda:NUMBER.")] = "auto",
-    buffer: Buffer = DEFAULT_BUFFER,
-    scheduler: Scheduler = None,
-    workers: Workers = None,
     seed: Annotated[int | None, typer.Option(help="For experiments only: the model then carries no promise.")] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -91,51 +84,26 @@ def train(
     gcon train cora-ml --epsilon 1 --out model
     """
     with Output(as_json=json, quiet=quiet).reporting() as output:
-        given = {
-            "restart": restart,
-            "steps": steps or None,
-            "loss": loss,
-            "ridge": ridge,
-            "noise_share": noise_share,
-            "influence": influence,
-            "hidden": hidden,
-            "expand": expand,
-            "inference_restart": inference_restart,
-            "centre": centre,
-        }
-        if scheduler is not None or workers is not None:
+        if where.on_cluster:
             if device not in ("auto", "cpu"):
                 rule = "must be cpu with --scheduler or --workers: workers use their processors"
                 raise InputError("device", rule=rule, got=repr(device), fix="Leave it out.")
             device = "cpu"
         training = _training(
-            mechanism,
+            _chosen(method, mechanism, output),
             epsilon=epsilon,
             delta=delta,
             device=device,
-            given={name: value for name, value in given.items() if value is not None},
+            given=papers.given(),
         )
         check_new_file(out)
         randomness = randomness_from(seed)
         with output.progress.status("read") as status, ExitStack() as until:
-            loaded = load_training(
-                source,
-                edges=edges,
-                nodes=nodes,
-                features=features,
-                source_column=source_column,
-                target_column=target_column,
-                header=not no_header,
-                ignore_columns=ignore_column,
-                split=split,
-                buffer=buffer,
-                scheduler=scheduler,
-                workers=workers,
-                until=until,
+            graph = load_training(where, until=until)
+            books = open_ledger(where)
+            model = training.train(
+                graph.nodes, graph.edges, ledger=books, randomness=randomness, progress=status.update
             )
-            books = open_ledger(loaded, ledger)
-            how = {"ledger": books, "randomness": randomness, "progress": status.update}
-            model = training(loaded.graph, how)
             status.update("write")
             save_release(model, out)
         statement = model.statement()
@@ -147,36 +115,39 @@ def train(
         output.result(fields, f"{statement}\nWritten: {out}")
 
 
-Training = Callable[[TrainableGraph, Mapping[str, Any]], PublishedModel]
+def _chosen(method: str | None, mechanism: str | None, output: Output) -> str:
+    """The method; its option, and its key in a configuration file, were called mechanism for a while."""
+    if mechanism is not None:
+        output.remark("--mechanism is now called --method; the old name will go with the next release.")
+        if method not in (None, mechanism):
+            raise InputError("--mechanism", rule="is the old name of --method", got="both", fix="Leave it out.")
+        return mechanism
+    return Moments.name if method is None else method
 
 
 def _training(
-    mechanism: str, *, epsilon: float, delta: float | None, device: str, given: Mapping[str, Any]
-) -> Training:
+    method: str, *, epsilon: float, delta: float | None, device: str, given: Mapping[str, Any]
+) -> ReleasingMethod:
     """How to train: all settings are checked here, before anything is read.
 
-    `given` holds the options of the paper's mechanism that the user gave.
+    `given` holds the options of the paper's method that the user gave.
     """
-    if mechanism == MomentsModel.method:
+    if method == Moments.name:
         if given:
-            name = next(iter(given))
-            rule = "is an option of the paper's mechanism"
             raise InputError(
-                name.replace("_", "-"),
-                rule=rule,
-                got="--mechanism moments",
-                fix="Add --mechanism paper, or leave it out.",
+                next(iter(given)).replace("_", "-"),
+                rule="is an option of the paper's method",
+                got="--method moments",
+                fix="Add --method paper, or leave it out.",
             )
-        moments = MomentsTraining(epsilon=epsilon, delta=delta, device=device)
-        return lambda graph, how: train_moments(graph.nodes, graph.edges, moments, **how)
-    if mechanism != ReleasedModel.method:
-        rule = f"must be '{MomentsModel.method}' or '{ReleasedModel.method}'"
-        raise InputError("mechanism", rule=rule, got=repr(mechanism), fix="Leave it out for the default.")
+        return Moments(epsilon=epsilon, delta=delta, device=device)
+    if method != Objective.name:
+        rule = f"must be '{Moments.name}' or '{Objective.name}'"
+        raise InputError("method", rule=rule, got=repr(method), fix="Leave it out for the default.")
     others = dict(given)
     encoder = {name: others.pop(name) for name in ("hidden", "centre") if name in others}
     if "hidden" in encoder:
         encoder["hidden"] = encoder["hidden"] or None
-    schemes = Schemes(restart=others.pop("restart", 0.8), steps=options.parsed_steps(others.pop("steps", ["2"])))
+    schemes = Schemes(restart=others.pop("restart", 0.8), steps=parsed_steps(others.pop("steps", ["2"])))
     others |= {"encoder": EncoderSettings(**encoder), "schemes": schemes, "device": device}
-    paper = Settings(epsilon=epsilon, delta=delta, **others)
-    return lambda graph, how: train_paper(graph, paper, **how)
+    return Objective(epsilon=epsilon, delta=delta, **others)

@@ -13,47 +13,26 @@ from gcon.choose.rehearsal import combinations
 from gcon.choose.settings import Tuned, check_payment, tune_paid
 from gcon.choose.settings import tune as tune_free
 from gcon.cli import options
+from gcon.cli.checks import check_new_file
+from gcon.cli.loading import load_graph, load_nodes, open_ledger
 from gcon.cli.output import Output
-from gcon.cli.source import (
-    EdgeFormat,
-    Edges,
-    Features,
-    IgnoreColumn,
-    LedgerPath,
-    Nodes,
-    NoHeader,
-    Source,
-    SourceColumn,
-    Split,
-    TargetColumn,
-    load_nodes,
-    load_source,
-    open_ledger,
-)
-from gcon.cli.targets import check_new_file
+from gcon.cli.records import with_records
+from gcon.cli.source import GraphSource
 from gcon.errors import InputError, check_number
-from gcon.methods.objective import Settings
+from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.privacy.randomness import SystemRandomness
 from gcon.writing import write_whole
 
 
+@with_records
 def tune(
-    source: Source = None,
     *,
     epsilon: options.Epsilon,
     delta: Annotated[float | None, typer.Option(help="By default min(1e-5, 1/(10 n)) for n nodes.")] = None,
     pay: Annotated[float | None, typer.Option(help="Part of epsilon that buys a choice which only edges make.")] = None,
     out: Annotated[Path | None, typer.Option(help="A new TOML file, for gcon train --config.")] = None,
     draws: Annotated[int, typer.Option(help="Rehearsals of each candidate.")] = 3,
-    edges: Edges = None,
-    nodes: Nodes = None,
-    features: Features = None,
-    source_column: SourceColumn = "source",
-    target_column: TargetColumn = "target",
-    ignore_column: IgnoreColumn = [],  # noqa: B006
-    no_header: NoHeader = False,
-    split: Split = 0,
-    ledger: LedgerPath = None,
+    where: GraphSource,
     json: options.Json = False,
     quiet: options.Quiet = False,
     config: options.Config = None,
@@ -67,7 +46,7 @@ def tune(
     Example: gcon tune cora-ml --epsilon 1 --pay 0.1 --out settings.toml
     """
     with Output(as_json=json, quiet=quiet).reporting() as output:
-        base = Settings(epsilon=epsilon, delta=delta)
+        base = Objective(epsilon=epsilon, delta=delta)
         check_number(
             "draws",
             draws,
@@ -88,21 +67,12 @@ def tune(
                 bar.update(task, advance=1, description=done)
 
             if pay is None:
-                table = load_nodes(source, edges=edges, nodes=nodes, features=features, split=split)
+                table = load_nodes(where)
                 found = tune_free(table, base, randomness=SystemRandomness, draws=draws, step=step)
             else:
-                edge_format = EdgeFormat(
-                    source_column=source_column,
-                    target_column=target_column,
-                    header=not no_header,
-                    ignore_columns=ignore_column,
-                )
-                loaded = load_source(
-                    source, edges=edges, nodes=nodes, features=features, split=split, **vars(edge_format)
-                )
-                books = open_ledger(loaded, ledger)
+                graph = load_graph(where)
                 found = tune_paid(
-                    loaded.graph, base, pay=pay, ledger=books, randomness=SystemRandomness, draws=draws, step=step
+                    graph, base, pay=pay, ledger=open_ledger(where), randomness=SystemRandomness, draws=draws, step=step
                 )
         if out is not None:
             _write_choice(out, found)
@@ -133,10 +103,10 @@ def _write_choice(out: Path, found: Tuned) -> None:
         ) from None
 
 
-def as_options(settings: Settings) -> dict[str, object]:
+def as_options(settings: Objective) -> dict[str, object]:
     """Settings by the long options of `gcon train`."""
     return {
-        "mechanism": "paper",
+        "method": ObjectiveModel.method,
         "epsilon": settings.epsilon,
         **({} if settings.delta is None else {"delta": settings.delta}),
         "hidden": settings.encoder.hidden or 0,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import platform
-
-import torch
+from importlib import metadata
 
 import gcon
 from gcon.cli import options
@@ -15,7 +14,7 @@ def version(json: options.Json = False, quiet: options.Quiet = False) -> None:
     """Versions of gcon, torch and Python."""
     fields: dict[str, object] = {
         "gcon": gcon.__version__,
-        "torch": torch.__version__,
+        "torch": metadata.version("torch"),
         "python": platform.python_version(),
     }
     text = ", ".join(f"{name} {number}" for name, number in fields.items())

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gcon.edges.source import LocalEdges, RowBlock
+from gcon.edges.source import Edges, LocalEdges, RowBlock
 from gcon.errors import InputError
 from gcon.privacy.boundary import Private
 
@@ -172,3 +172,11 @@ def _checked(edge_index: Tensor, num_nodes: int) -> Tensor:
             fix="Add the missing nodes to the node table, or drop their edges.",
         )
     return edge_index
+
+
+def in_memory(edges: Edges) -> EdgeList:
+    """The edges as a list, for computations that need all of them at hand."""
+    if not isinstance(edges, EdgeList):
+        rule, fix = "must be in memory for this", "Read them without a store or a cluster."
+        raise InputError("edges", rule=rule, got="edges elsewhere", fix=fix)
+    return edges

@@ -53,10 +53,6 @@ class Encoder:
             centre=None if self.centre is None else self.centre.to(device),
         )
 
-    def hidden(self, features: Tensor) -> Tensor:
-        """The hidden layer: ReLU(x W1 + b1), or the features themselves if they are embeddings."""
-        return self._together(features, self._hidden)
-
     def encode(self, features: Tensor, *, dtype: torch.dtype = torch.float64) -> Tensor:
         """Encoded features: hidden rows, centred, scaled to length 1 (never above).
 
@@ -104,6 +100,7 @@ class Encoder:
             )
 
     def _hidden(self, features: Tensor) -> Tensor:
+        """ReLU(x W1 + b1), or the features themselves if they are embeddings."""
         rows = scaled_input(features, unit=self.unit_input)
         if self.hidden_weight is None or self.hidden_bias is None:
             return rows

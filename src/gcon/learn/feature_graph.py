@@ -1,7 +1,6 @@
 """A graph that everybody may know: every node joined to the nodes with the most similar public features.
 
-Feature rows are weighted and reduced to their principal directions (for bags of words: tf-idf, then latent semantic
-indexing), compared by cosine, and the nearest ones joined. Nothing here can see private edges.
+Rows of principal directions are compared by cosine, and the nearest ones joined. Nothing here can see private edges.
 """
 
 from __future__ import annotations
@@ -12,14 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 import torch
-from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from gcon.learn.cells import matches_in_cells
-from gcon.learn.sizes import is_large
+from gcon.learn.sizes import blocks, is_large
 
-MOST_FILLED = 0.2  # bags of words are emptier than this
+_COLUMNS = 8  # smoothed at a time: so few stay in the processor's cache; it does not change the result
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -35,32 +33,12 @@ class Nearest:
     cosines: Tensor
 
 
-def weighted_rows(features: Tensor) -> Tensor:
-    """Unit rows for comparing nodes: tf-idf for bags of words, columns of mean 0 and deviation 1 for anything else."""
-    rows = features.to(torch.float32)
-    filled = rows.count_nonzero(dim=0)
-    if bool((rows >= 0).all()) and int(filled.sum()) <= MOST_FILLED * rows.numel():
-        rows = rows * torch.log(len(rows) / (1 + filled)).clamp_min(0)
-    else:
-        deviations = rows.std(dim=0, correction=0)
-        rows = (rows - rows.mean(dim=0)) / deviations.masked_fill(deviations == 0, 1.0)
-    return normalize(rows, dim=1)
-
-
-def principal_rows(rows: Tensor, width: int) -> Tensor:
-    """Rows in their leading principal directions (not centred), at most `width`; the strongest direction first."""
-    sparse = int(rows.count_nonzero()) <= MOST_FILLED * rows.numel()
-    matrix = scipy.sparse.csr_matrix(rows.numpy()) if sparse else rows.numpy()
-    left, strengths, _ = randomized_svd(matrix, min(width, *rows.shape), random_state=0)
-    return torch.from_numpy(np.ascontiguousarray(left * strengths, dtype=np.float32))
-
-
 def nearest_rows(rows: Tensor, count: int, *, chunk: int = 1024) -> Nearest:
     """The most similar other rows of every row, by cosine; of more than `EXACT_NODES` rows nearly so (cells.py).
 
     Args:
-        rows: one a node.
-        count: so many neighbours, or all others if there are fewer.
+        rows: one per node.
+        count: the number of neighbours, or all others if there are fewer.
         chunk: so many rows at a time are compared with all; it bounds the memory and does not change the result.
     """
     units = normalize(rows.to(torch.float32), dim=1)
@@ -93,11 +71,26 @@ def neighbour_graph(nearest: Nearest) -> scipy.sparse.csr_matrix:
 
 def smoothed_rows(graph: scipy.sparse.csr_matrix, rows: Tensor, *, restart: float, steps: int = 10) -> Tensor:
     """Personalised PageRank of rows: Z <- (1 - restart) G Z + restart X, so many times from Z = X."""
-    given = rows.numpy()
-    current = given
-    for _ in range(steps if restart < 1 else 0):
-        current = (1 - restart) * (graph @ current) + restart * given
-    return torch.from_numpy(np.asarray(current, dtype=np.float32))
+    if restart == 1:
+        return rows
+    smoothed = torch.empty_like(rows)
+    for start in range(0, rows.shape[1], _COLUMNS):
+        part = slice(start, start + _COLUMNS)
+        own = np.ascontiguousarray(rows[:, part].numpy())
+        current = own
+        for _ in range(steps):
+            current = (1 - restart) * (graph @ current) + restart * own
+        smoothed[:, part] = torch.from_numpy(current)
+    return smoothed
+
+
+def graph_moments(graph: scipy.sparse.csr_matrix, rows: Tensor) -> Tensor:
+    """F' G F, float64."""
+    wide = rows.double()
+    moments = torch.zeros(rows.shape[1], rows.shape[1], dtype=torch.float64)
+    for nodes in blocks(len(rows)):
+        moments += wide[nodes].T @ torch.from_numpy(graph[nodes] @ wide.numpy())
+    return moments
 
 
 def label_agreement(nearest: Nearest, labels: Tensor, known: Tensor) -> float:

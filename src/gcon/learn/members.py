@@ -1,4 +1,4 @@
-"""Ensembles of softmax regressions: calibrated members, an average chosen by validation labels, and self-training."""
+"""What members of the ensemble are made of: lessons, softmax regressions, calibration, and the weights of their average."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import torch
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 from torch import Tensor
 from torch.nn.functional import nll_loss
 
+from gcon.machine import one_thread
 from gcon.nodes import PublicNodes
 
 if TYPE_CHECKING:
@@ -25,36 +25,26 @@ _LEAST = 1e-9  # instead of the logarithm of 0
 
 
 @dataclass(frozen=True, eq=False)
-class Taught:
-    """Labels that a member learns from: one a node, and a mask that says where they count."""
+class Lesson:
+    """What a member learns from: one label per node, and a mask that says where they count."""
 
     labels: Tensor
     mask: Tensor
 
 
-def true_labels(nodes: PublicNodes) -> Taught:
+def true_labels(nodes: PublicNodes) -> Lesson:
     """The labels of the training nodes."""
-    return Taught(nodes.labels, nodes.train_mask)
+    return Lesson(nodes.labels, nodes.train_mask)
 
 
-def taught_members(
-    nodes: PublicNodes,
-    views: Sequence[Tensor],
-    taught: Taught,
-    *,
-    penalties: Sequence[float],
-    validation_shares: bool = True,
-) -> list[Tensor]:
-    """Class probabilities of all nodes: one regression a view and penalty, calibrated."""
-    return [
-        calibrated(softmax_regression(view, taught, nodes.num_classes, penalty), nodes, taught, validation_shares)
-        for view, penalty in product(views, penalties)
-    ]
-
-
-def softmax_regression(rows: Tensor, taught: Taught, num_classes: int, penalty: float) -> Tensor:
-    """Class probabilities of all rows; classes that nobody taught get 0."""
-    return Regression.fitted(rows[taught.mask], taught.labels[taught.mask], num_classes, penalty).answers(rows)
+def pseudo_labels(answers: Tensor, nodes: PublicNodes, share: float) -> Lesson:
+    """The labelled nodes, and the surest share of the nodes without a label with the answers as labels."""
+    sure, classes = answers.max(dim=1)
+    free = ~(nodes.train_mask | nodes.validation_mask)
+    chosen = sure.masked_fill(~free, -1.0).topk(int(share * int(free.sum()))).indices
+    mask = nodes.train_mask.clone()
+    mask[chosen] = True
+    return Lesson(torch.where(free, classes, nodes.labels), mask)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,17 +62,17 @@ class Regression:
     num_classes: int
 
     @classmethod
-    def fitted(cls, rows: Tensor, labels: Tensor, num_classes: int, penalty: float) -> Regression:
-        """Least loss on these rows and labels."""
+    def fitted(cls, rows: Tensor, lesson: Lesson, *, num_classes: int, penalty: float) -> Regression:
+        """Least loss on the rows that the lesson has labels for, with a penalty on squared weights."""
         from sklearn.linear_model import LogisticRegression  # here, because it pulls in a progress bar of its own
 
+        labels = lesson.labels[lesson.mask]
         if len(seen := labels.unique()) == 1:
             return cls(None, int(seen), num_classes)
         model = LogisticRegression(C=1 / penalty, max_iter=100)
-        # One thread: these products are small, and two thread pools (torch's and this one) would wait for each other.
-        with warnings.catch_warnings(), threadpool_limits(limits=1):
+        with warnings.catch_warnings(), one_thread():
             warnings.simplefilter("ignore", ConvergenceWarning)  # stopping early regularises too
-            model.fit(rows.numpy(), labels.numpy())
+            model.fit(rows[lesson.mask].numpy(), labels.numpy())
         return cls(model, -1, num_classes)
 
     def answers(self, rows: Tensor) -> Tensor:
@@ -107,38 +97,38 @@ class Calibration:
         return torch.softmax(answers.clamp_min(_LEAST).log() / self.temperature + self.shift, dim=1)
 
 
-def calibration(
-    given: Tensor, nodes: PublicNodes, taught: Taught, validation_shares: bool = True
+def best_calibration(
+    answers: Tensor, nodes: PublicNodes, lesson: Lesson, *, validation_shares: bool = True
 ) -> Calibration | None:
-    """The temperature, and the share of log(validation shares / training shares): least validation loss.
+    """The temperature, and the share of log(validation shares / taught shares), of least validation loss.
 
     None without validation nodes.
+
+    Args:
+        answers: class probabilities.
+        nodes: with validation labels.
+        lesson: what the answers were taught by.
+        validation_shares: False leaves out the shift towards the class shares of the validation labels.
     """
     mask = nodes.validation_mask
     if not bool(mask.any()):
         return None
     shift = _log_shares(nodes.labels[mask], nodes.num_classes)
-    shift = shift - _log_shares(taught.labels[taught.mask], nodes.num_classes)
-    checked, labels = given[mask], nodes.labels[mask]
+    shift = shift - _log_shares(lesson.labels[lesson.mask], nodes.num_classes)
+    checked, labels = answers[mask], nodes.labels[mask]
     choices = product(_TEMPERATURES, (0.0, 0.5, 1.0) if validation_shares else (0.0,))
     candidates = [Calibration(temperature, share * shift) for temperature, share in choices]
     return min(candidates, key=lambda candidate: validation_loss(candidate.of(checked), labels))
 
 
-def calibrated(given: Tensor, nodes: PublicNodes, taught: Taught, validation_shares: bool = True) -> Tensor:
-    """Answers with the best calibration, or as they are without validation nodes."""
-    best = calibration(given, nodes, taught, validation_shares)
-    return given if best is None else best.of(given)
-
-
-def best_weights(members: Sequence[Tensor], nodes: PublicNodes) -> Tensor | None:
+def best_weights(members: Sequence[Tensor], nodes: PublicNodes) -> Tensor:
     """Weights of members: a dozen picks, each the one that lowers the validation loss most (with repeats).
 
-    None without validation nodes.
+    Without validation nodes all count alike.
     """
     mask = nodes.validation_mask
     if not bool(mask.any()):
-        return None
+        return torch.full((len(members),), 1 / len(members), dtype=torch.float64)
     checked, labels = torch.stack([member[mask] for member in members]), nodes.labels[mask]
     weights, total = torch.zeros(len(members), dtype=torch.float64), torch.zeros_like(checked[0])
     for pick in range(1, _PICKS + 1):
@@ -146,24 +136,6 @@ def best_weights(members: Sequence[Tensor], nodes: PublicNodes) -> Tensor | None
         weights[best] += 1 / _PICKS
         total += checked[best]
     return weights
-
-
-def best_average(members: Sequence[Tensor], nodes: PublicNodes) -> Tensor:
-    """The mean of members with the best weights; their plain mean without validation nodes."""
-    weights = best_weights(members, nodes)
-    if weights is None:
-        return torch.stack(list(members)).mean(dim=0)
-    return torch.einsum("m,mnc->nc", weights, torch.stack(list(members)))
-
-
-def pseudo_labels(answers: Tensor, nodes: PublicNodes, share: float) -> Taught:
-    """The labelled nodes, and the surest share of the nodes without a label with the answers as labels."""
-    sure, classes = answers.max(dim=1)
-    free = ~(nodes.train_mask | nodes.validation_mask)
-    chosen = sure.masked_fill(~free, -1.0).topk(int(share * int(free.sum()))).indices
-    taught = nodes.train_mask.clone()
-    taught[chosen] = True
-    return Taught(torch.where(free, classes, nodes.labels), taught)
 
 
 def validation_loss(answers: Tensor, labels: Tensor) -> float:

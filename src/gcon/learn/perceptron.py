@@ -13,9 +13,12 @@ from torch.nn.functional import cross_entropy
 
 from gcon.errors import check_number
 from gcon.learn.encoder import Encoder, scaled_input
-from gcon.learn.labelled_rows import MANY_ROWS, at_most_many, rounds
-from gcon.nodes import PublicNodes
+from gcon.learn.sizes import sampled
+from gcon.nodes import BATCH_ROWS, PublicNodes
 
+MANY_ROWS = BATCH_ROWS  # with more labelled nodes an epoch is as many of them, in steps
+_STEP_ROWS = 4096
+_RUN_ROWS = 256  # labelled nodes that follow each other are read together: a disk gives neighbouring rows at once
 _PRIOR = 0.6
 
 
@@ -104,7 +107,7 @@ def train_encoder(nodes: PublicNodes, settings: EncoderSettings, *, device: str 
         ],
         lr=settings.learning_rate,
     )
-    dropped = _Dropped(inputs=settings.dropout if settings.drop_input else 0.0, hidden=settings.dropout)
+    dropout = (settings.dropout if settings.drop_input else 0.0, settings.dropout)
     checks = _checks(nodes, settings, device)
     best, best_loss, waited = [], math.inf, 0
     for epoch, steps in enumerate(itertools.islice(_epochs(nodes, settings, device, generator), settings.epochs)):
@@ -113,11 +116,11 @@ def train_encoder(nodes: PublicNodes, settings: EncoderSettings, *, device: str 
                 group["lr"] = settings.learning_rate * (1 - epoch / settings.epochs)
         for inputs, labels in steps:
             optimizer.zero_grad()
-            cross_entropy(_scores(inputs, parameters, dropped, chance), labels).backward()
+            cross_entropy(_scores(inputs, parameters, dropout, chance), labels).backward()
             optimizer.step()
         if checks is not None:
             with torch.no_grad():
-                loss = float(cross_entropy(_scores(checks[0], parameters, _KEEP_ALL, chance), checks[1]))
+                loss = float(cross_entropy(_scores(checks[0], parameters, (0.0, 0.0), chance), checks[1]))
             waited += 1
             if loss < best_loss:
                 best, best_loss, waited = [parameter.detach().clone() for parameter in parameters], loss, 0
@@ -151,13 +154,33 @@ def _epochs(
         everything = [(_Inputs(rows.to(device)), labels.to(device))]
         yield from itertools.repeat(everything)
     else:
-        for steps in rounds(nodes.features, labelled, unit=settings.unit_input, generator=generator):
+        for steps in _rounds(nodes.features, labelled, unit=settings.unit_input, generator=generator):
             yield ((_Inputs(rows.to(device)), labels[places].to(device)) for rows, places in steps)
+
+
+def _rounds(
+    features: Tensor, labelled: Tensor, *, unit: bool, generator: torch.Generator
+) -> Iterator[list[tuple[Tensor, Tensor]]]:
+    """Endless rounds of about `MANY_ROWS` labelled rows, in steps: for each its rows, and their places in `labelled`.
+
+    Short runs of rows are drawn at random until all had their turn, and the rows of all runs of a round are mixed. Only
+    those are in memory.
+    """
+    runs = torch.arange(len(labelled)).split(_RUN_ROWS)
+    order = itertools.chain.from_iterable(
+        torch.randperm(len(runs), generator=generator).tolist() for _ in itertools.count()
+    )
+    while True:
+        drawn = sorted(itertools.islice(order, MANY_ROWS // _RUN_ROWS))
+        places = torch.cat([runs[number] for number in drawn])
+        rows = scaled_input(features[labelled[places]], unit=unit)
+        mixed = torch.randperm(len(places), generator=generator)
+        yield [(rows[part], places[part]) for part in mixed.tensor_split(math.ceil(len(mixed) / _STEP_ROWS))]
 
 
 def _checks(nodes: PublicNodes, settings: EncoderSettings, device: str) -> _Step | None:
     """The rows of the validation loss; None if there are none."""
-    looked_at = at_most_many(nodes.validation_mask.nonzero()[:, 0], settings.seed)
+    looked_at = sampled(nodes.validation_mask.nonzero()[:, 0], MANY_ROWS, seed=settings.seed)
     if not len(looked_at):
         return None
     rows = scaled_input(nodes.features[looked_at], unit=settings.unit_input)
@@ -187,22 +210,14 @@ class _Inputs:
         return product
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Dropped:
-    """Shares that are dropped in training."""
-
-    inputs: float
-    hidden: float
-
-
-_KEEP_ALL = _Dropped(inputs=0.0, hidden=0.0)
-
-
-def _scores(inputs: _Inputs, parameters: list[Tensor], dropped: _Dropped, generator: torch.Generator) -> Tensor:
-    first = inputs.times(parameters[0], dropped.inputs, generator) + parameters[1]
+def _scores(
+    inputs: _Inputs, parameters: list[Tensor], dropout: tuple[float, float], generator: torch.Generator
+) -> Tensor:
+    """Class scores, with shares of the inputs and of the hidden values dropped."""
+    first = inputs.times(parameters[0], dropout[0], generator) + parameters[1]
     if len(parameters) == 2:
         return first
-    return _drop(torch.relu(first), dropped.hidden, generator) @ parameters[2] + parameters[3]
+    return _drop(torch.relu(first), dropout[1], generator) @ parameters[2] + parameters[3]
 
 
 def _drop(values: Tensor, share: float, generator: torch.Generator) -> Tensor:

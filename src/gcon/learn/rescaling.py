@@ -8,12 +8,13 @@ are. Free: reads released and public numbers only.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from gcon.learn.sizes import blocks, is_large
+from gcon.learn.sizes import blocks
 
 _ROUNDS = 6
 _TINY = 1e-300  # instead of a division by 0
@@ -53,30 +54,34 @@ def shrunk_moments(noisy: Tensor, *, deviation: float, rows: Tensor, expected: T
 
 def _energies(rows: Tensor) -> Tensor:
     """The sum of squares of every column, float64."""
-    if not is_large(len(rows)):
-        return rows.double().square().sum(dim=0)
     return torch.stack([rows[nodes].double().square().sum(dim=0) for nodes in blocks(len(rows))]).sum(dim=0)
 
 
-def rescaled_rows(rows: Tensor, moments: Tensor, *, ridge: float, power: float) -> Tensor:
-    """Unit rows along the directions of the moments, each as long as the power of its eigenvalue; negative ones vanish."""
-    rows = rows.double()
-    whitening, vectors, lengths = _rescaling(rows.T @ rows, moments, ridge=ridge, power=power)
-    return normalize((rows @ whitening @ vectors) * lengths, dim=1).float()
+def rescaling(rows: Tensor, moments: Tensor, *, ridge: float, power: float) -> Callable[[Tensor], Tensor]:
+    """A function that turns some of the rows into unit rows along the directions of the moments.
 
+    Each direction is as long as the power of its eigenvalue; negative ones vanish.
 
-def rescaling_matrix(products: Tensor, moments: Tensor, *, ridge: float, power: float) -> Tensor:
-    """What `rescaled_rows` multiplies rows with before they become unit rows; products are F' F."""
-    whitening, vectors, lengths = _rescaling(products, moments, ridge=ridge, power=power)
-    return whitening @ vectors * lengths
-
-
-def _rescaling(products: Tensor, moments: Tensor, *, ridge: float, power: float) -> tuple[Tensor, Tensor, Tensor]:
-    if math.isinf(ridge):
-        whitening = torch.eye(len(moments), dtype=moments.dtype)
-    else:
-        energies, axes = torch.linalg.eigh(products)
+    Args:
+        rows: F, of all nodes.
+        moments: d x d, symmetric up to rounding.
+        ridge: the directions are whitened by F' F plus so much; infinite: not at all.
+        power: of the eigenvalues.
+    """
+    whitening = torch.eye(len(moments), dtype=moments.dtype)
+    if math.isfinite(ridge):
+        energies, axes = torch.linalg.eigh(_products(rows))
         whitening = axes / (energies.clamp_min(0) + ridge).sqrt()
     inner = whitening.T @ moments @ whitening
     values, vectors = torch.linalg.eigh((inner + inner.T) / 2)
-    return whitening, vectors, values.clamp_min(0) ** power
+    lengths = values.clamp_min(0) ** power
+    return lambda some: normalize((some.double() @ whitening @ vectors) * lengths, dim=1).float()
+
+
+def _products(rows: Tensor) -> Tensor:
+    """F' F, float64."""
+    total = torch.zeros(rows.shape[1], rows.shape[1], dtype=torch.float64)
+    for nodes in blocks(len(rows)):
+        block = rows[nodes].double()
+        total += block.T @ block
+    return total

@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 from torch import Tensor
 
 from gcon.learn.encoder import Encoder, scaled_input
-from gcon.learn.sizes import SAMPLED_NODES, is_large, sampled
+from gcon.learn.sizes import sampled_nodes
 
 _PENALTY = 1e-4  # half of it times the squared weights; rows have length 1
 _MOST_STEPS = 100
@@ -31,10 +31,8 @@ def train_student(features: Tensor, answers: Tensor) -> Encoder:
     Privacy:
         Reads public features and released answers: there is no argument that could hold an edge.
     """
-    if is_large(len(features)):
-        some = sampled(torch.arange(len(features)), SAMPLED_NODES, seed=_SEED)
-        features, answers = features[some], answers[some]
-    rows, targets = scaled_input(features, unit=True).numpy(), answers.double().numpy()
+    some = sampled_nodes(len(features), seed=_SEED)
+    rows, targets = scaled_input(features[some], unit=True).numpy(), answers[some].double().numpy()
     filled = np.count_nonzero(rows) / max(rows.size, 1)
     inputs = scipy.sparse.csr_matrix(rows) if filled < _MOSTLY_EMPTY else rows
     size, width, classes = len(rows), rows.shape[1], targets.shape[1]

@@ -1,9 +1,10 @@
-"""The private entry of propagation: private edges in, private aggregates with their proven bound out."""
+"""Propagated features, and the proven bound on how far one edge can move them: what convex training starts from."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
+from typing import final
 
 import torch
 from torch import Tensor
@@ -12,68 +13,62 @@ from gcon.edges.fixed_point import STEP_ERROR, column_units
 from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import Edges
 from gcon.mechanisms.influence import InfluenceBound, edge_influence, fixed_point_extent
-from gcon.privacy.boundary import Private
-from gcon.privacy.opening import map_private
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class BoundedAggregates:
-    """Private aggregates, together with what one edge can change in them.
+@final
+@dataclass(frozen=True, eq=False)
+class Aggregates:
+    """Public features that are to be propagated over private edges, together with what one edge can change in the result.
 
     Attributes:
-        value: the private n x d matrix.
-        edge_influence: bound on the sum over all rows of the row changes that one edge causes.
-        influence_bounds: which proven bound, scheme by scheme.
-        longest_row: bound on the length of every row (Theorem 1 needs 1).
-        num_rows, num_columns: the public shape.
-    """
-
-    value: Private[Tensor]
-    edge_influence: float
-    influence_bounds: tuple[str, ...]
-    longest_row: float
-    num_rows: int
-    num_columns: int
-
-
-def aggregate_privately(
-    edges: Private[Edges],
-    features: Tensor,
-    schemes: Schemes,
-    *,
-    bound: InfluenceBound = "auto",
-    device: str = "cpu",
-    rows: Tensor | None = None,
-) -> BoundedAggregates:
-    """Propagate public features over private edges.
-
-    Args:
-        edges: the private graph.
         features: n x d public features; copied.
         schemes: restart, steps, clip.
         bound: which influence bound the result carries.
         device: where to compute the aggregates, and where they stay.
         rows: a public mask: whose aggregates to keep; by default those of all nodes.
+        edge_influence: bound on the sum over all rows of the row changes that one edge causes.
+        influence_bounds: which proven bound, scheme by scheme.
+        longest_row: bound on the length of every row (Theorem 1 needs 1).
+        num_rows, num_columns: the public shape.
 
     Privacy:
-        Reads every edge; the matrix stays private. The bound is computed from public numbers before any edge is read.
+        Holds public numbers. The bound is computed from them, before any edge is read.
     """
-    # A copy, like those of statistics: the bound is that of these features, whatever their owner does before a gate opens.
-    features, rows = features.detach().clone(), None if rows is None else rows.clone()
-    # Features are rounded to fixed point, and every step rounds once (docs/proofs/fixed-point-walks.md, 3).
-    units = column_units(features)
-    extent, unit = fixed_point_extent(features, units), float(torch.linalg.vector_norm(units))
-    influence = edge_influence(schemes, extent, num_nodes=features.shape[0], bound=bound)
-    row_rounding = 1.01 * STEP_ERROR * schemes.roundings(features.shape[0]) * unit / math.sqrt(schemes.num_blocks)
-    return BoundedAggregates(
-        value=map_private(
-            lambda opened: propagate(opened, features.to(device), schemes, rows=rows), edges, "aggregates of nodes"
-        ),
-        edge_influence=influence.value * (1 + 1e-9) + 2 * features.shape[0] * row_rounding
-        if influence.value > 0
-        else 0.0,
-        influence_bounds=influence.bounds,
-        longest_row=extent.longest_row + row_rounding,
-        num_rows=int(features.shape[0] if rows is None else rows.sum()),
-        num_columns=int(features.shape[1]) * schemes.num_blocks,
-    )
+
+    features: InitVar[Tensor]
+    schemes: Schemes
+    bound: InfluenceBound = field(default="auto", kw_only=True)
+    device: str = field(default="cpu", kw_only=True)
+    rows: InitVar[Tensor | None] = field(default=None, kw_only=True)
+    _features: Tensor = field(init=False)
+    _rows: Tensor | None = field(init=False)
+    edge_influence: float = field(init=False)
+    influence_bounds: tuple[str, ...] = field(init=False)
+    longest_row: float = field(init=False)
+    num_rows: int = field(init=False)
+    num_columns: int = field(init=False)
+
+    def __post_init__(self, features: Tensor, rows: Tensor | None) -> None:
+        # A copy, like those of statistics: the bound is that of these features, whatever their owner does to them later.
+        features, rows = features.detach().clone(), None if rows is None else rows.clone()
+        # Features are rounded to fixed point, and every step rounds once (docs/proofs/fixed-point-walks.md, 3).
+        num_nodes, units, schemes = int(features.shape[0]), column_units(features), self.schemes
+        extent, unit = fixed_point_extent(features, units), float(torch.linalg.vector_norm(units))
+        influence = edge_influence(schemes, extent, num_nodes=num_nodes, bound=self.bound)
+        row_rounding = 1.01 * STEP_ERROR * schemes.roundings(num_nodes) * unit / math.sqrt(schemes.num_blocks)
+        moved = influence.value * (1 + 1e-9) + 2 * num_nodes * row_rounding
+        found = {
+            "_features": features,
+            "_rows": rows,
+            "edge_influence": moved if influence.value > 0 else 0.0,
+            "influence_bounds": influence.bounds,
+            "longest_row": extent.longest_row + row_rounding,
+            "num_rows": num_nodes if rows is None else int(rows.sum()),
+            "num_columns": int(features.shape[1]) * schemes.num_blocks,
+        }
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
+
+    def of(self, edges: Edges) -> Tensor:
+        """The aggregates: as private as the edges."""
+        return propagate(edges, self._features.to(self.device), self.schemes, rows=self._rows)

@@ -15,7 +15,7 @@ from scipy.special import expit, ndtri
 
 from gcon.mechanisms.gaussian_curve import gaussian_epsilon
 from gcon.privacy.budget import Budget, compose
-from gcon.privacy.ledger import LedgerEntry
+from gcon.privacy.ledger import LedgerEntry, Outcome
 
 NAME = "gaussian"
 CONDITION = "budgets fixed in advance"
@@ -62,6 +62,8 @@ def gaussian_total(entries: Iterable[LedgerEntry], *, extra_delta: float) -> Bud
     rest: list[Budget] = []
     distances: list[float] = []
     for entry in entries:
+        if entry.outcome is Outcome.WITHDRAWN:
+            continue
         distance = _distance(entry)
         if distance is None:
             rest.append(entry.request.cost)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gcon.errors import InputError, NoCertificateError, PlanMismatchError
-from gcon.mechanisms.aggregates import BoundedAggregates
+from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.certificate import certified_gradient_norm
 from gcon.mechanisms.losses import ConvexLoss
 from gcon.mechanisms.newton import minimise
@@ -68,17 +68,17 @@ def check_training_rows(plans: Sequence[ConvexPlan], *, mask: Tensor, targets: T
         raise InputError("targets", rule="must lie in [0, 1]", got="a value outside", fix="The loss bounds need it.")
 
 
-def check_cover(bounded: BoundedAggregates, *, edge_influence: float, num_features: int, num_nodes: int) -> None:
+def check_cover(aggregates: Aggregates, *, edge_influence: float, num_features: int, num_nodes: int) -> None:
     """Refuse aggregates with a larger influence, or of another shape, than a plan was made for."""
-    if not edge_influence >= bounded.edge_influence:  # also refuses NaN
+    if not edge_influence >= aggregates.edge_influence:  # also refuses NaN
         raise PlanMismatchError(
             f"plan made for edge influence {edge_influence:g}; the aggregates carry "
-            f"{bounded.edge_influence:g}. Make the plan from the aggregates' own bound."
+            f"{aggregates.edge_influence:g}. Make the plan from the aggregates' own bound."
         )
-    if num_features != bounded.num_columns or num_nodes != bounded.num_rows:
+    if num_features != aggregates.num_columns or num_nodes != aggregates.num_rows:
         raise PlanMismatchError(
             f"plan made for {num_features} columns and {num_nodes} nodes; the aggregates have "
-            f"{bounded.num_columns} and {bounded.num_rows}."
+            f"{aggregates.num_columns} and {aggregates.num_rows}."
         )
 
 

@@ -1,20 +1,20 @@
-"""Statistics with Gaussian noise, in one stage or several: one budget, split by shares (docs/proofs/gaussian-release.md).
+"""Statistics with Gaussian noise, one after another: one budget, split by shares (docs/proofs/gaussian-release.md).
 
-The budget (epsilon, delta) is one Gaussian distance mu. A *portion* is a statistic with a share of mu^2; its noise has the
-standard deviation sensitivity / (mu sqrt(share)). A *stage* gives the next portions from everything released so far: which
-statistic, on which rows, and with which share. All shares together are at most 1; then everything that is released is,
-for one edge, at least as private as one Gaussian release of distance mu.
+The budget (epsilon, delta) is one Gaussian distance mu. A release is a statistic with a share of mu^2; its noise has the
+standard deviation sensitivity / (mu sqrt(share)). Which statistic comes next, on which rows, and with which share, may be
+chosen from everything released so far. All shares together are at most 1; then everything that is released is, for one edge,
+at least as private as one Gaussian release of distance mu.
 
-The noise is real Gaussian noise, rounded exactly to a public lattice together with the statistic, before anybody sees it,
-later stages included (docs/proofs/exact-noise.md).
+The noise is real Gaussian noise, rounded exactly to a public lattice together with the statistic, before anybody sees it
+(docs/proofs/exact-noise.md).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -25,9 +25,10 @@ from gcon.mechanisms.exact_products import Precise
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_multiplier
 from gcon.mechanisms.samplers.lattice import lattice_spacing
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, rounded_gaussian
-from gcon.mechanisms.statistic import BoundedEdges, Statistic
+from gcon.mechanisms.statistic import Statistic
 from gcon.privacy.budget import Budget, checked_budget
-from gcon.privacy.proven import proof_page
+from gcon.privacy.plan import Mechanism
+from gcon.privacy.proven import proof_page, proven
 from gcon.privacy.randomness import Randomness
 
 _SLACK = 1e-12  # shares may add to this much more than 1; the noise is larger by more than that
@@ -38,29 +39,9 @@ _MOST_SHRINK = 1e-4  # of the distance: at tiny budgets float64 knows the privac
 _MOST_DELTA = 0.5
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Portion:
-    """A statistic and its share of the squared distance, in (0, 1]; 0 only for what cannot depend on edges."""
-
-    statistic: Statistic
-    share: float
-
-    def __post_init__(self) -> None:
-        proof_page(type(self.statistic))
-        least = 0.0 if self.statistic.sensitivity == 0 else 1e-12
-        check_number(
-            "share",
-            self.share,
-            allowed=lambda number: least <= number <= 1,
-            rule="must be a part of the whole budget, at most 1 and above 0",
-            fix="All shares of a release add to at most 1.",
-        )
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NoisyStatistic:
-    """What was released of one portion. Whoever holds it can check the noise: sigma = sensitivity / (mu sqrt(share)).
+    """What was released. You can check the noise yourself: sigma = sensitivity / (mu sqrt(share)).
 
     Attributes:
         name: the statistic's name.
@@ -68,7 +49,7 @@ class NoisyStatistic:
         standard_deviation: sigma of the noise (0: none); off the diagonal of a symmetric statistic it is sigma / sqrt(2).
         symmetric: whether value and noise are symmetric.
         sensitivity: what one edge can change in the computed value, in Frobenius norm.
-        share: of the squared distance, as the stage chose it.
+        share: of the squared distance.
     """
 
     name: str
@@ -79,20 +60,21 @@ class NoisyStatistic:
     share: float
 
 
-Stage = Callable[[tuple[NoisyStatistic, ...]], Sequence[Portion]]
-
-
+@final
+@proven("gaussian-release")
 @dataclass(frozen=True, kw_only=True)
-class ReleasePlan:
+class GaussianPlan:
     """A budget and the Gaussian distance that it allows.
 
     Attributes:
-        budget: what all stages together cost.
+        budget: what all releases together cost.
         distance: mu; None without a promise (infinite epsilon).
+        method: whose releases these are, for the ledger.
     """
 
     budget: Budget
     distance: float | None
+    method: str
 
     def __post_init__(self) -> None:
         if not self._covers_its_budget():
@@ -105,12 +87,51 @@ class ReleasePlan:
             return False
         return gaussian_delta(self.budget.epsilon, self.distance) <= self.budget.delta
 
+    @property
+    def name(self) -> str:
+        """The name in the ledger."""
+        return f"gaussian release ({self.method})"
 
-def gaussian_release_plan(epsilon: float, delta: float) -> ReleasePlan:
+    @property
+    def gaussian_distance(self) -> float | None:
+        """The distance of the one Gaussian release that all of it amounts to."""
+        return self.distance
+
+    def noisy(self, statistic: Statistic, *, share: float) -> NoisyRelease:
+        """The release of a statistic with a share of this budget."""
+        return NoisyRelease(plan=self, statistic=statistic, share=share)
+
+    def public_record(self, released: Sequence[Mechanism[Any]]) -> Mapping[str, object]:
+        """The budget, its distance, and every release so far."""
+        return {
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "distance": self.distance,
+            **({} if self.distance is None else {"noise": EXACT_GAUSSIAN}),
+            "releases": [mechanism.public_record() for mechanism in released],
+        }
+
+    def check(self, mechanisms: Sequence[Mechanism[Any]]) -> None:
+        """All are releases of this plan, and their shares add to at most 1."""
+        self.__post_init__()  # once more: nothing was changed since
+        shares = []
+        for mechanism in mechanisms:
+            if (
+                type(mechanism) is not NoisyRelease
+                or type(mechanism.plan) is not GaussianPlan
+                or mechanism.plan != self
+            ):
+                raise PlanMismatchError("This plan pays for releases that it made itself (GaussianPlan.noisy).")
+            shares.append(mechanism.share)
+        if not math.fsum(shares) <= 1 + _SLACK:
+            raise PlanMismatchError("The shares of all releases of a plan must add to at most 1.")
+
+
+def gaussian_plan(epsilon: float, delta: float, *, method: str) -> GaussianPlan:
     """The largest distance that (epsilon, delta) allows, mu = 1/g(epsilon, delta), rounded to the private side.
 
     Example:
-        >>> round(1 / gaussian_release_plan(1.0, 1e-5).distance, 6)
+        >>> round(1 / gaussian_plan(1.0, 1e-5, method="example").distance, 6)
         3.730632
     """
     budget = checked_budget(epsilon, delta)
@@ -122,158 +143,99 @@ def gaussian_release_plan(epsilon: float, delta: float) -> ReleasePlan:
             fix="Leave it out for min(1e-5, 1/(10 n)), or choose a small public constant, for instance 1e-5.",
         )
     if math.isinf(budget.epsilon):
-        return ReleasePlan(budget=Budget(math.inf, 0.0), distance=None)
+        return GaussianPlan(budget=Budget(math.inf, 0.0), distance=None, method=method)
     largest, shrink = 1 / gaussian_multiplier(budget.epsilon, budget.delta), _SLACK
     while gaussian_delta(budget.epsilon, (1 - shrink) * largest) > budget.delta and shrink < _MOST_SHRINK:
         shrink *= 2
-    return ReleasePlan(budget=budget, distance=(1 - shrink) * largest)
+    return GaussianPlan(budget=budget, distance=(1 - shrink) * largest, method=method)
 
 
 @final
-class JointStage:
-    """A stage whose portions are fixed in advance."""
-
-    def __init__(self, portions: Sequence[Portion]) -> None:
-        self.portions = tuple(portions)
-
-    def __call__(self, released: tuple[NoisyStatistic, ...]) -> Sequence[Portion]:
-        """The same portions whatever was released."""
-        return self.portions
-
-
-def release_jointly(portions: Sequence[Portion], *, epsilon: float, delta: float, method: str) -> GaussianRelease:
-    """The mechanism that releases these portions at once.
-
-    Example:
-        >>> from gcon.mechanisms.edge_moments import EdgeMoments
-        >>> release_jointly([Portion(EdgeMoments(torch.eye(3)), 1.0)], epsilon=1.0, delta=1e-5, method="example").name
-        'gaussian release (example)'
-    """
-    stage = JointStage(portions)
-    return GaussianRelease(plan=gaussian_release_plan(epsilon, delta), stages=(stage,), method=method)
-
-
-@final
+@proven("gaussian-release")
 @dataclass(frozen=True, eq=False, kw_only=True)
-class GaussianRelease:
-    """Release statistics with Gaussian noise, stage by stage.
+class NoisyRelease:
+    """One statistic with Gaussian noise.
 
     Attributes:
-        plan: budget and distance.
-        stages: what was released so far -> the next portions. They must read nothing private. A share may be chosen
-            from earlier releases too; the budget may not.
-        method: whose release this is, for the ledger.
-
-    Privacy:
-        What is returned is (epsilon, delta)-DP for one undirected edge, if each sensitivity holds: the page of proofs
-        covers every class in `gcon.privacy.proven`.
+        plan: what pays.
+        statistic: registered with a proven sensitivity.
+        share: of the plan's squared distance, in (0, 1]; 0 only for what cannot depend on edges.
     """
 
-    plan: ReleasePlan
-    stages: tuple[Stage, ...]
-    method: str
+    plan: GaussianPlan
+    statistic: Statistic
+    share: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "stages", tuple(self.stages))
-        if not self.stages:
-            raise InputError("stages", rule="must be at least one", got="none", fix="Use release_jointly for one.")
-        # What is fixed in advance is checked in advance, before anything is charged.
-        fixed = [portion for stage in self.stages for portion in _fixed(stage)]
-        _check_portions(fixed)
-        _check_shares([portion.share for portion in fixed])
-        for portion in fixed:
-            self._deviation(portion)
+        self.check()
+
+    def check(self) -> None:
+        """The statistic is proven, the share is one, and float64 can hold the noise."""
+        proof_page(type(self.statistic))
+        least = 0.0 if self.statistic.sensitivity == 0 else 1e-12
+        check_number(
+            "share",
+            self.share,
+            allowed=lambda number: least <= number <= 1,
+            rule="must be a part of the whole budget, at most 1 and above 0",
+            fix="All shares of a plan add to at most 1.",
+        )
+        self._check_noise()
 
     @property
-    def name(self) -> str:
-        """The name in the ledger."""
-        return f"gaussian release ({self.method})"
+    def reads_edges(self) -> bool:
+        """Whether an edge can change anything in it."""
+        return self.statistic.sensitivity > 0
 
     @property
-    def budget(self) -> Budget:
-        """What all stages together cost."""
-        return self.plan.budget
-
-    @property
-    def gaussian_distance(self) -> float | None:
-        """The distance of the one Gaussian release that this amounts to, for tighter totals."""
-        return self.plan.distance
-
-    def public_record(self) -> Mapping[str, object]:
-        """What is fixed in advance: the budget, the stages, and the portions of stages that do not wait for others."""
-        return {
-            "epsilon": self.plan.budget.epsilon,
-            "delta": self.plan.budget.delta,
-            "distance": self.plan.distance,
-            **({} if self.plan.distance is None else {"noise": EXACT_GAUSSIAN}),
-            "stages": [
-                [self._record(portion) for portion in stage.portions]
-                if isinstance(stage, JointStage)
-                else "chosen from earlier releases"
-                for stage in self.stages
-            ],
-        }
-
-    def check(self, bounded: BoundedEdges) -> None:
-        """Nothing to compare: sensitivities are those of one undirected pair, whatever the graph."""
-
-    def apply(self, value: Edges, randomness: Randomness) -> tuple[NoisyStatistic, ...]:
-        """All noisy statistics in the order of their portions. Called by the gate alone."""
-        released: list[NoisyStatistic] = []
-        shares: list[float] = []
-        for stage in self.stages:
-            portions = tuple(stage(tuple(released)))
-            # Everything is checked before any statistic of the stage is computed.
-            _check_portions(portions)
-            shares += [portion.share for portion in portions]
-            _check_shares(shares)
-            deviations = [self._deviation(portion) for portion in portions]
-            released += [
-                _noisy(portion, deviation, value, randomness)
-                for portion, deviation in zip(portions, deviations, strict=True)
-            ]
-        return tuple(released)
-
-    def _deviation(self, portion: Portion) -> float:
+    def standard_deviation(self) -> float:
         """Sigma = sensitivity / (mu sqrt(share)), rounded up; 0 where no edge is read and without a promise."""
-        sensitivity, rounding = portion.statistic.sensitivity, portion.statistic.rounding
-        if self.plan.distance is None or sensitivity == 0:
+        if self.plan.distance is None or not self.reads_edges:
             return 0.0
-        deviation = sensitivity / (self.plan.distance * math.sqrt(portion.share)) * (1 + 2 * _SLACK)
+        return self.statistic.sensitivity / (self.plan.distance * math.sqrt(self.share)) * (1 + 2 * _SLACK)
+
+    def _check_noise(self) -> None:
+        deviation, statistic = self.standard_deviation, self.statistic
+        if self.plan.distance is None or not self.reads_edges:
+            return
         if not _LEAST_NOISE <= deviation <= _MOST_NOISE:
             raise PlanMismatchError("A finite epsilon must lead to noise that float64 can hold; scale the rows.")
-        if not 2 * rounding <= _MOST_ROUNDING * sensitivity:
+        if not 2 * statistic.rounding <= _MOST_ROUNDING * statistic.sensitivity:
             raise PlanMismatchError(
                 f"Rounding of walks must be at most {_MOST_ROUNDING:g} of what one edge can change: centre the rows "
                 "(nearly constant ones drown in rounding), or take a statistic with exact sums."
             )
-        return deviation
 
-    def _record(self, portion: Portion) -> Mapping[str, object]:
-        deviation = self._deviation(portion)
+    def public_record(self) -> Mapping[str, object]:
+        """The statistic's settings, its bound, and the noise."""
+        deviation, statistic = self.standard_deviation, self.statistic
         return {
-            **portion.statistic.public_record(),
-            "statistic": portion.statistic.name,
-            "share": float(portion.share),
-            "sensitivity": portion.statistic.sensitivity,
-            "rounding": portion.statistic.rounding,
+            **statistic.public_record(),
+            "statistic": statistic.name,
+            "share": float(self.share),
+            "sensitivity": statistic.sensitivity,
+            "rounding": statistic.rounding,
             "standard_deviation": deviation,
-            "spacing": _spacing(deviation, portion.statistic) if deviation > 0 else 0.0,
+            "spacing": _spacing(deviation, statistic) if deviation > 0 else 0.0,
         }
 
+    def apply(self, edges: Edges, randomness: Randomness) -> NoisyStatistic:
+        """The noisy statistic. Called by the account alone.
 
-def _noisy(portion: Portion, deviation: float, edges: Edges, randomness: Randomness) -> NoisyStatistic:
-    statistic = portion.statistic
-    exact = statistic.precisely(edges)
-    value = exact.value if deviation == 0 else add_noise(exact, deviation, statistic, randomness)
-    return NoisyStatistic(
-        name=statistic.name,
-        value=value,
-        standard_deviation=deviation,
-        symmetric=statistic.symmetric,
-        sensitivity=statistic.sensitivity,
-        share=float(portion.share),
-    )
+        Privacy:
+            With all releases of the plan it is (epsilon, delta)-DP for one undirected edge, if the sensitivity holds: the
+            statistic's own page proves it.
+        """
+        statistic, deviation = self.statistic, self.standard_deviation
+        exact = statistic.precisely(edges)
+        return NoisyStatistic(
+            name=statistic.name,
+            value=exact.value if deviation == 0 else add_noise(exact, deviation, statistic, randomness),
+            standard_deviation=deviation,
+            symmetric=statistic.symmetric,
+            sensitivity=statistic.sensitivity,
+            share=float(self.share),
+        )
 
 
 def add_noise(exact: Precise, deviation: float, statistic: Statistic, randomness: Randomness) -> Tensor:
@@ -301,20 +263,3 @@ def add_noise(exact: Precise, deviation: float, statistic: Statistic, randomness
 def _spacing(deviation: float, statistic: Statistic) -> float:
     """Of the lattice: that of the smallest standard deviation of an entry's noise."""
     return lattice_spacing(deviation * _ROOT_HALF if statistic.symmetric else deviation)
-
-
-def _fixed(stage: Stage) -> tuple[Portion, ...]:
-    return stage.portions if isinstance(stage, JointStage) else ()
-
-
-def _check_portions(portions: Sequence[Portion]) -> None:
-    """Stages are anybody's code: what they return is a portion and nothing like one, and is checked again."""
-    for portion in portions:
-        if type(portion) is not Portion:
-            raise PlanMismatchError("A stage must return portions (gcon.mechanisms.gaussian_release.Portion).")
-        portion.__post_init__()
-
-
-def _check_shares(shares: Sequence[float]) -> None:
-    if not math.fsum(shares) <= 1 + _SLACK:
-        raise PlanMismatchError("The shares of all portions of a release must add to at most 1.")

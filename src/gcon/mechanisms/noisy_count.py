@@ -12,23 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
+from gcon.edges.source import Edges
 from gcon.mechanisms.pure import PureMechanism
 from gcon.mechanisms.samplers.exact import two_sided_geometric
-from gcon.privacy.boundary import Private
+from gcon.privacy.proven import proven
 from gcon.privacy.randomness import Randomness
 
 
-@dataclass(frozen=True, eq=False)
-class BoundedCount:
-    """A private whole number, and how much one edge can change it."""
-
-    value: Private[int]
-    sensitivity: int
-
-
 @final
-@dataclass(frozen=True)
-class NoisyCount(PureMechanism):
+@proven("noisy-count")
+@dataclass(frozen=True, eq=False)
+class NoisyCount(PureMechanism[int]):
     """Release a count with pure epsilon."""
 
     @property
@@ -51,8 +45,7 @@ class NoisyCount(PureMechanism):
             "noise": "two-sided geometric noise, sampled exactly",
         }
 
-    def apply(self, value: int, randomness: Randomness) -> int:
+    def apply(self, edges: Edges, randomness: Randomness) -> int:
         """The count plus noise; it may be negative or too large, which is part of the promise."""
-        if math.isinf(self.epsilon):
-            return int(value)
-        return int(value) + two_sided_geometric(randomness, self._rate())
+        value = int(self.numbers.of(edges))
+        return value if math.isinf(self.epsilon) else value + two_sided_geometric(randomness, self._rate())

@@ -8,23 +8,27 @@ from typing import final
 
 from torch import Tensor
 
+from gcon.edges.source import Edges
 from gcon.errors import PlanMismatchError
-from gcon.mechanisms.aggregates import BoundedAggregates
+from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.convex_training import certified_weights, check_cover, check_training_rows, objective_record
 from gcon.mechanisms.objective_plan import NoisePlan
 from gcon.mechanisms.samplers.lattice import to_lattice
 from gcon.mechanisms.samplers.objective_noise import objective_noise
 from gcon.mechanisms.samplers.uniform import standard_normals
 from gcon.privacy.budget import NOTHING, Budget, compose
+from gcon.privacy.proven import proven
 from gcon.privacy.randomness import Randomness
 
 
 @final
+@proven("objective-perturbation")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ObjectivePerturbation:
-    """One release a plan, all from the same aggregates and solved together.
+    """One release per plan, all from the same aggregates and solved together.
 
     Attributes:
+        aggregates: what is propagated over the edges, with its proven bound.
         plans: the noise plans; they share the number of features, labelled nodes and classes.
         mask: which nodes are in the loss (public).
         targets: their targets (public), n_1 x c in [0, 1].
@@ -33,12 +37,34 @@ class ObjectivePerturbation:
         Costs the sum of the plans' budgets: ten models are ten releases.
     """
 
+    aggregates: Aggregates
     plans: tuple[NoisePlan, ...]
     mask: Tensor
     targets: Tensor
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "mask", self.mask.clone())
+        object.__setattr__(self, "targets", self.targets.clone())
+        self.check()
+
+    def check(self) -> None:
+        """The plans are for these rows and aggregates, and add noise."""
         check_training_rows(self.plans, mask=self.mask, targets=self.targets)
+        for plan in self.plans:
+            check_cover(
+                self.aggregates,
+                edge_influence=plan.theorem.edge_influence,
+                num_features=plan.num_features,
+                num_nodes=self.mask.numel(),
+            )
+            # Zero noise is right only where nothing needs noise: never by accident.
+            if plan.needs_noise and not plan.adds_noise:
+                raise PlanMismatchError("A finite epsilon must add noise; this plan does not.")
+        longest = self.aggregates.longest_row
+        if not longest <= 1:
+            raise PlanMismatchError(
+                f"Theorem 1 needs rows of length at most 1; the longest is {longest:g}. Scale the rows."
+            )
 
     @property
     def name(self) -> str:
@@ -50,25 +76,20 @@ class ObjectivePerturbation:
         """The sum over the plans; a plan in which nothing depends on edges costs nothing."""
         return compose(plan.budget if plan.theorem.edge_influence > 0 else NOTHING for plan in self.plans)
 
+    @property
+    def gaussian_distance(self) -> None:
+        """Only the budget is known."""
+
+    @property
+    def reads_edges(self) -> bool:
+        """Whether an edge can change anything in it."""
+        return self.aggregates.edge_influence > 0
+
     def public_record(self) -> Mapping[str, object]:
         """The plan's numbers (of all plans, where there are several)."""
         return objective_record(self.plans)
 
-    def check(self, bounded: BoundedAggregates) -> None:
-        """Refuse aggregates that the plans do not cover. Reads public facts only."""
-        for plan in self.plans:
-            check_cover(
-                bounded,
-                edge_influence=plan.theorem.edge_influence,
-                num_features=plan.num_features,
-                num_nodes=self.mask.numel(),
-            )
-        if not bounded.longest_row <= 1:
-            raise PlanMismatchError(
-                f"Theorem 1 needs rows of length at most 1; the longest is {bounded.longest_row:g}. Scale the rows."
-            )
-
-    def apply(self, value: Tensor, randomness: Randomness) -> Tensor:
+    def apply(self, edges: Edges, randomness: Randomness) -> Tensor:
         """Weights of every plan, plans x features x classes; or `NoCertificateError`.
 
         Privacy:
@@ -76,7 +97,11 @@ class ObjectivePerturbation:
             reserve cover. They are rounded to a public lattice that is finer than the final noise.
         """
         weights = certified_weights(
-            self.plans, aggregates=value, mask=self.mask, targets=self.targets, noises=self._noises(randomness)
+            self.plans,
+            aggregates=self.aggregates.of(edges),
+            mask=self.mask,
+            targets=self.targets,
+            noises=self._noises(randomness),
         )
         for index, plan in enumerate(self.plans):
             if plan.final_noise > 0:
@@ -85,10 +110,6 @@ class ObjectivePerturbation:
         return weights.transpose(1, 2).contiguous()
 
     def _noises(self, randomness: Randomness) -> list[Tensor]:
-        for plan in self.plans:
-            # Zero noise is right only where nothing needs noise: never by accident.
-            if plan.needs_noise and not plan.adds_noise:
-                raise PlanMismatchError("A finite epsilon must add noise; this plan does not.")
         return [
             objective_noise(
                 randomness,

@@ -1,37 +1,53 @@
-"""What mechanisms with pure epsilon on whole numbers share: the budget, the bound, and exact rates."""
+"""What mechanisms with pure epsilon on whole numbers share: the numbers with their bound, the budget, and exact rates."""
 
 from __future__ import annotations
 
 from abc import ABC
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import Generic, TypeVar, final
 
-from gcon.errors import InputError, PlanMismatchError
+from gcon.edges.source import Edges
+from gcon.errors import InputError
 from gcon.privacy.budget import Budget
 
-
-class BoundedWhole(Protocol):
-    """Private whole numbers that travel with a proven sensitivity."""
-
-    @property
-    def sensitivity(self) -> int:
-        """The largest change that one edge can cause in any of them."""
+NumbersT = TypeVar("NumbersT")
+ENDS_OF_AN_EDGE = 2  # one edge changes the answers of its two ends at most, if everybody is answered from own edges
 
 
-@dataclass(frozen=True)
-class PureMechanism(ABC):
-    """A plan of pure epsilon for whole numbers of known sensitivity.
+@final
+@dataclass(frozen=True, eq=False)
+class WholeNumbers(Generic[NumbersT]):
+    """A whole number, or several, computed from edges.
+
+    Attributes:
+        of: the function of opened edges.
+        sensitivity: the largest change of any one of the numbers by one edge, a positive whole number.
+    """
+
+    of: Callable[[Edges], NumbersT]
+    sensitivity: int
+
+
+@dataclass(frozen=True, eq=False)
+class PureMechanism(ABC, Generic[NumbersT]):
+    """Pure epsilon for whole numbers of known sensitivity.
 
     Attributes:
         epsilon: the budget; infinity adds no noise and promises nothing.
-        sensitivity: the largest change of any one number by one edge, a positive whole number.
+        numbers: what is computed, with its bound.
     """
 
     epsilon: float
-    sensitivity: int
+    numbers: WholeNumbers[NumbersT]
 
     def __post_init__(self) -> None:
+        self.check()
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+
+    def check(self) -> None:
+        """Epsilon and sensitivity are positive."""
         if not self.epsilon > 0 or self.sensitivity < 1:
             raise InputError(
                 "epsilon, sensitivity",
@@ -39,19 +55,25 @@ class PureMechanism(ABC):
                 got=(self.epsilon, self.sensitivity),
                 fix="For example epsilon 0.1.",
             )
-        object.__setattr__(self, "epsilon", float(self.epsilon))
+
+    @property
+    def sensitivity(self) -> int:
+        """The largest change of any one number by one edge."""
+        return self.numbers.sensitivity
 
     @property
     def budget(self) -> Budget:
         """(epsilon, 0)."""
         return Budget(self.epsilon, 0.0)
 
-    def check(self, bounded: BoundedWhole) -> None:
-        """Refuse numbers that one edge can change by more than this plan covers."""
-        if not self.sensitivity >= bounded.sensitivity:
-            raise PlanMismatchError(
-                f"plan made for sensitivity {self.sensitivity}; what is to be released carries {bounded.sensitivity}."
-            )
+    @property
+    def gaussian_distance(self) -> None:
+        """Totals take a pure epsilon as it is (`gcon.mechanisms.composition`)."""
+
+    @property
+    def reads_edges(self) -> bool:
+        """Always: a sensitivity of 0 is refused."""
+        return True
 
     def _rate(self) -> Fraction:
         """Epsilon over the sensitivity, for the decimal that epsilon prints as: what the ledger adds up."""

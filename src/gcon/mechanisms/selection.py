@@ -13,23 +13,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
+from gcon.edges.source import Edges
 from gcon.mechanisms.pure import PureMechanism
 from gcon.mechanisms.samplers.exact import coin_exp, shuffled
-from gcon.privacy.boundary import Private
+from gcon.privacy.proven import proven
 from gcon.privacy.randomness import Randomness
 
 
-@dataclass(frozen=True, eq=False)
-class BoundedCounts:
-    """Private whole numbers, one a candidate, and how much one edge can change each of them."""
-
-    value: Private[Sequence[int]]
-    sensitivity: int
-
-
 @final
-@dataclass(frozen=True)
-class Selection(PureMechanism):
+@proven("selection")
+@dataclass(frozen=True, eq=False)
+class Selection(PureMechanism[Sequence[int]]):
     """Release which candidate has (nearly) the largest count."""
 
     @property
@@ -41,8 +35,9 @@ class Selection(PureMechanism):
         """The plan's numbers."""
         return {"epsilon": self.epsilon, "sensitivity": self.sensitivity, "noise": "permute and flip, sampled exactly"}
 
-    def apply(self, value: Sequence[int], randomness: Randomness) -> int:
+    def apply(self, edges: Edges, randomness: Randomness) -> int:
         """The number of the chosen candidate."""
+        value = self.numbers.of(edges)
         largest = max(value)
         if math.isinf(self.epsilon):
             return list(value).index(largest)

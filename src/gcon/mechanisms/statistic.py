@@ -1,20 +1,18 @@
 """A statistic: a named matrix computed from private edges, with the proven bound on what one edge can change in it.
 
-A statistic alone releases nothing. `gcon.mechanisms.gaussian_release` adds the noise that its sensitivity asks for, behind
-the gate `release_statistic`.
+A statistic alone releases nothing: `gcon.mechanisms.gaussian_release` adds the noise that its sensitivity asks for, and an
+account (`gcon.privacy.account`) pays for it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from torch import Tensor
 
 from gcon.edges.source import Edges
 from gcon.mechanisms.exact_products import Precise
-from gcon.privacy.boundary import Private
 
 
 class Statistic(ABC):
@@ -24,7 +22,7 @@ class Statistic(ABC):
     sensitivity. The edges are an argument of `of` alone.
 
     Privacy:
-        Only the classes listed in `proven.py` may be released: a sensitivity without a proof is refused.
+        Only classes registered with `@proven` may be released: a sensitivity without a proof is refused.
     """
 
     @property
@@ -70,10 +68,3 @@ class Statistic(ABC):
     def of(self, edges: Edges) -> Tensor:
         """The value, float64: as private as the edges."""
         return self.precisely(edges).value
-
-
-@dataclass(frozen=True, eq=False)
-class BoundedEdges:
-    """Private edges as they are. One edge is one undirected pair; that is all the bound there is."""
-
-    value: Private[Edges]

@@ -6,23 +6,24 @@ models that were trained without any edge and are used in the same way. The stro
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from gcon.edges.edge_list import EdgeList
 from gcon.edges.schemes import Schemes, propagate
+from gcon.edges.source import Edges
+from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.encoder import Encoder
-from gcon.learn.homophily import usual_homophily
 from gcon.learn.perceptron import EncoderSettings, train_encoder
-from gcon.learn.remembered import edge_free
 from gcon.learn.student import train_student
-from gcon.methods.method import Method, Scorer, Trained
+from gcon.methods.graph_facts import usual_homophily
+from gcon.methods.method import Method, Progress, ScoreFunction, Trained, silent
+from gcon.methods.model import score_functions
+from gcon.methods.moments import AnswersScorer
 from gcon.methods.predictions import Access
-from gcon.methods.scorers import AnswersScorer
-from gcon.methods.scorers import Scorer as ModelScorer
 from gcon.nodes import PublicNodes
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
@@ -30,7 +31,35 @@ from gcon.privacy.randomness import Randomness
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderAlone(Method):
+class EdgeFreeMethod(Method):
+    """A method that reads no edge in training, so that every promise about edges holds.
+
+    Attributes:
+        seed: of initial weights and dropout; it has nothing to do with the noise and may be public.
+    """
+
+    seed: int = 0
+
+    def train(
+        self,
+        nodes: PublicNodes,
+        edges: Private[Edges],
+        *,
+        ledger: Ledger,
+        randomness: Randomness,
+        progress: Progress = silent,
+        purpose: str = "node classification",
+    ) -> Trained:
+        """Edges, ledger and randomness stay untouched."""
+        return self.learn(nodes)
+
+    @abstractmethod
+    def learn(self, nodes: PublicNodes) -> Trained:
+        """Learn from public nodes alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderAlone(EdgeFreeMethod):
     """GCON's encoder, a two-layer perceptron on features.
 
     Attributes:
@@ -42,11 +71,10 @@ class EncoderAlone(Method):
 
     hidden: int = 16
 
-    def _train(
-        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
-    ) -> Trained:
+    def learn(self, nodes: PublicNodes) -> Trained:
+        """Learn from public nodes alone."""
         encoder = self._encoder(nodes)
-        return Trained(scorers={"none": edge_free_scorers(encoder.probabilities, 1.0)["none"]})
+        return Trained(score_functions={"none": edge_free_scorers(encoder.probabilities, 1.0)["none"]})
 
     def _encoder(self, nodes: PublicNodes) -> Encoder:
         return train_encoder(nodes, EncoderSettings(hidden=self.hidden, seed=self.seed))
@@ -65,23 +93,21 @@ class EncoderOneHop(EncoderAlone):
 
     inference_restart: float = 0.2
 
-    def _train(
-        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
-    ) -> Trained:
-        return Trained(scorers=edge_free_scorers(self._encoder(nodes).probabilities, self.inference_restart))
+    def learn(self, nodes: PublicNodes) -> Trained:
+        """Learn from public nodes alone."""
+        return Trained(score_functions=edge_free_scorers(self._encoder(nodes).probabilities, self.inference_restart))
 
 
 @dataclass(frozen=True, kw_only=True)
-class MomentsWithoutEdges(Method):
+class MomentsWithoutEdges(EdgeFreeMethod):
     """The control of `Moments`: the same pipeline with the private statistics left out."""
 
     name = "moments-without-edges"
     about = "Reads no edge in training; every node's answer is computed from its own edges."
 
-    def _train(
-        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
-    ) -> Trained:
-        free = edge_free(nodes, self.seed)
+    def learn(self, nodes: PublicNodes) -> Trained:
+        """Learn from public nodes alone."""
+        free = learn_without_edges(nodes, seed=self.seed)
         scorer = AnswersScorer(
             free.answers,
             free.answers,
@@ -89,12 +115,12 @@ class MomentsWithoutEdges(Method):
             homophily=usual_homophily(free.neighbours_agree),
             training_nodes=nodes.fingerprint,
         )
-        scorers = model_scorers(scorer)
-        del scorers["cached"]  # nothing is released
-        return Trained(scorers=scorers)
+        known = score_functions(scorer)
+        del known["cached"]  # nothing is released
+        return Trained(score_functions=known)
 
 
-def edge_free_scorers(probabilities: Callable[[Tensor], Tensor], restart: float) -> dict[Access, Scorer]:
+def edge_free_scorers(probabilities: Callable[[Tensor], Tensor], restart: float) -> dict[Access, ScoreFunction]:
     """How a model without edges is used: with one hop over own edges (T = D^-1 (A + I)), or without.
 
     Args:
@@ -102,11 +128,11 @@ def edge_free_scorers(probabilities: Callable[[Tensor], Tensor], restart: float)
         restart: weight of a node itself in the hop; 1 leaves the edges out.
     """
 
-    def own_edges(features: Tensor, opened: EdgeList | None) -> Tensor:
+    def own_edges(features: Tensor, opened: Edges | None) -> Tensor:
         assert opened is not None
         return _scores(propagate(opened, probabilities(features), Schemes(restart=restart, steps=(1,))))
 
-    def without_edges(features: Tensor, _: EdgeList | None) -> Tensor:
+    def without_edges(features: Tensor, _: Edges | None) -> Tensor:
         return _scores(probabilities(features))
 
     return {"own-edges": own_edges, "none": without_edges}
@@ -114,20 +140,3 @@ def edge_free_scorers(probabilities: Callable[[Tensor], Tensor], restart: float)
 
 def _scores(probabilities: Tensor) -> Tensor:
     return torch.log(probabilities.to(torch.float64).clamp_min(1e-12))
-
-
-def model_scorers(scorer: ModelScorer) -> dict[Access, Scorer]:
-    """Every access of a released model, as scorers of opened edges."""
-
-    def own_edges(features: Tensor, opened: EdgeList | None) -> Tensor:
-        assert opened is not None
-        return scorer.own_edges(scorer.start(features, "own-edges"), opened)
-
-    def public_graph(features: Tensor, edges: EdgeList | None) -> Tensor:
-        assert edges is not None
-        return scorer.public_graph(scorer.start(features, "public-graph"), edges)
-
-    def fixed(access: Access) -> Scorer:
-        return lambda features, _: scorer.without_edges(scorer.start(features, access))
-
-    return {"own-edges": own_edges, "none": fixed("none"), "cached": fixed("cached"), "public-graph": public_graph}

@@ -27,15 +27,15 @@ from gcon.files.inputs import (
     read_columns,
 )
 from gcon.methods.accuracy import check_scored, micro_f1
+from gcon.methods.model import Model, ReleasingMethod
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import own_edge_answers, predict_from_own_edges
 from gcon.methods.predictions import Access, Predictions, checked_access
 from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
-from gcon.methods.published import PublishedModel
 from gcon.privacy.boundary import Private
 from gcon.privacy.gates import diagnose
 from gcon.privacy.ledger import Ledger, MemoryLedger
-from gcon.privacy.randomness import Randomness, randomness_from
+from gcon.privacy.randomness import randomness_from
 from gcon.privacy.statement import Statement
 
 
@@ -48,15 +48,11 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
     classes: Sequence[object] | None
     ledger: Ledger | None
     random_state: int | None
-    model_: PublishedModel
+    model_: Model
 
     @abstractmethod
-    def _check_settings(self) -> None:
-        """Raise `InputError` for wrong parameters, before anything is read."""
-
-    @abstractmethod
-    def _trained(self, graph: PrivateGraph, *, ledger: Ledger, randomness: Randomness) -> PublishedModel:
-        """The released model; pays the ledger before an edge is read."""
+    def _method(self) -> ReleasingMethod:
+        """The method with these parameters; `InputError` for wrong ones, before anything is read."""
 
     def fit(
         self,
@@ -84,13 +80,12 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         Privacy:
             Pays `epsilon` and `delta` from the ledger before any edge is read.
         """
-        self._check_settings()
-        randomness = randomness_from(self.random_state)
+        method, randomness = self._method(), randomness_from(self.random_state)
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         masks = {"train_mask": train_mask, "validation_mask": validation_mask, "test_mask": test_mask}
         graph = self._graph(X, name=name, labels=y, edges=edges, **masks)
         ledger = MemoryLedger(graph.name) if self.ledger is None else _checked_ledger(self.ledger)
-        self.model_ = self._trained(graph, ledger=ledger, randomness=randomness)
+        self.model_ = method.train(graph.nodes, graph.edges, ledger=ledger, randomness=randomness)
         self.classes_: NDArray[Any] = np.asarray(graph.nodes.class_names)
         self.n_features_in_ = int(graph.nodes.features.shape[1])
         return self

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 
-from gcon.edges.graph import PrivateGraph
 from gcon.edges.schemes import Schemes, as_steps
 from gcon.files.inputs import plain_settings
 from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.estimator import PrivateClassifier
-from gcon.methods.objective import Settings, train
-from gcon.methods.objective_model import ReleasedModel
+from gcon.methods.objective import Objective
 from gcon.privacy.ledger import Ledger
-from gcon.privacy.randomness import Randomness
 
 
 class GCON(PrivateClassifier):
@@ -44,7 +41,7 @@ class GCON(PrivateClassifier):
         random_state: None for secure noise. A seed is for experiments: such a model carries no promise.
 
     Attributes:
-        model_: the `ReleasedModel`: weights, encoder, settings, receipt. All of it may be published.
+        model_: the `ObjectiveModel`: weights, encoder, settings, receipt. All of it may be published.
         classes_: class labels.
         n_features_in_: width of the features.
 
@@ -115,17 +112,11 @@ class GCON(PrivateClassifier):
         self.ledger = ledger
         self.random_state = random_state
 
-    def _check_settings(self) -> None:
-        self._settings()
-
-    def _trained(self, graph: PrivateGraph, *, ledger: Ledger, randomness: Randomness) -> ReleasedModel:
-        return train(graph, self._settings(), ledger=ledger, randomness=randomness)
-
-    def _settings(self) -> Settings:
+    def _method(self) -> Objective:
         given = plain_settings(self.get_params(deep=False))
         encoder = {field.name: given[field.name] for field in fields(EncoderSettings) if field.name in given}
-        others = {field.name: given[field.name] for field in fields(Settings) if field.name in given}
-        return Settings(
+        others = {field.name: given[field.name] for field in fields(Objective) if field.name in given}
+        return Objective(
             encoder=EncoderSettings(**encoder, seed=given["encoder_seed"]),
             schemes=Schemes(restart=given["restart"], steps=as_steps(given["steps"]), clip=given["clip"]),
             **others,

@@ -1,50 +1,79 @@
-"""Our own training algorithm, the default: one release of noisy statistics, and everything after it is free.
+"""The default method, whole: noisy statistics are released once, and everything after that is free (docs/moments.md).
 
-`gcon.methods.objective` is the paper's algorithm; `gcon.methods.moments_stages` explains the steps of this one.
+1. An edge-free ensemble answers for all nodes (`gcon.learn`).
+2. Released: noisy moments F' A F of its feature directions, and of its answers with a constant column, which tell how many
+   edges there are and how often they stay inside a class.
+3. Features rescaled by the moments join the ensemble.
+4. Released, chosen from the first: sums of the answers' messages over neighbours where a node has enough of them to be heard
+   over the noise; else the moments again, which together are one release at the full budget.
+
+Every choice reads released numbers, public features, and labels: nothing is chosen with private edges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from gcon.edges.source import Edges
-from gcon.errors import check_number
-from gcon.learn.remembered import edge_free
+from gcon.errors import InputError, check_number
+from gcon.learn.after_release import after_moments
+from gcon.learn.edge_free import EdgeFree, learn_without_edges
+from gcon.learn.encoder import Encoder
+from gcon.learn.rescaling import shrunk_moments
+from gcon.learn.sizes import is_large
 from gcon.learn.student import train_student
 from gcon.machine import chosen_device
-from gcon.mechanisms.gaussian_release import GaussianRelease, JointStage, gaussian_release_plan
-from gcon.mechanisms.statistic import BoundedEdges
-from gcon.methods.moments_model import MomentsModel, MomentsSettings
-from gcon.methods.moments_stages import MomentsEstimate
-from gcon.nodes import PublicNodes
+from gcon.mechanisms.edge_moments import EdgeMoments
+from gcon.mechanisms.gaussian_curve import gaussian_delta
+from gcon.mechanisms.gaussian_release import NoisyStatistic, gaussian_plan
+from gcon.mechanisms.neighbour_rows import NeighbourRows
+from gcon.methods.evidence import messages, row_scores, scores_on_public_graph, scores_with_own_edges, tells
+from gcon.methods.graph_facts import counted_rows, graph_facts
+from gcon.methods.method import Progress, silent
+from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
+from gcon.methods.predictions import Access
+from gcon.methods.record import NUMBER, RELEASE, TENSORS, WORDS, Common, Layout, check_training_nodes, exactly, refuse
+from gcon.nodes import BATCH_ROWS, PublicNodes, features_fingerprint, mean_row
+from gcon.privacy.account import spend
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import checked_budget, public_delta
-from gcon.privacy.gates import release_statistic
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
+from gcon.privacy.receipt import Receipt
 
-Progress = Callable[[str], None]
+FEATURES_SHARE, ANSWERS_SHARE, SECOND_SHARE = 0.35, 0.05, 0.6  # of the squared distance; all public constants
+HEARD = 2.25  # neighbours over noise from which sums are worth their budget
+# A node's answer, its neighbours' messages and their mean err together: their sum is too sure of itself. Classes stay the same.
+_TRUST = 0.6
+_ROW_SLACK = 1e-3  # probabilities are kept in single precision
+_SLACK = 1e-9  # shares may add to this much more than 1, by rounding
 
 
 @dataclass(frozen=True, kw_only=True)
-class MomentsTraining:
-    """Everything that training can be told: one set of settings serves all graphs, so that is little.
+class Moments(ReleasingMethod):
+    """Everything that the default can be told: one set of settings serves all graphs, so that is little.
 
     Attributes:
-        epsilon, delta: the budget; delta None means min(1e-5, 1/(10 n)) with n nodes.
         seed: of the edge-free networks; it has nothing to do with the noise and may be public.
         device: where sums over edges run: `auto`, `cpu`, `cuda` or `cuda:NUMBER`.
     """
 
-    epsilon: float
-    delta: float | None = None
+    name = "moments"
+    about = "Releases noisy edge moments and neighbour sums of edge-free answers, once; Gaussian noise."
+
     seed: int = 0
     device: str = "auto"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         chosen_device(self.device)
-        checked_budget(self.epsilon, 0.5 if self.delta is None else self.delta)
         check_number(
             "encoder_seed",
             self.seed,
@@ -54,60 +83,336 @@ class MomentsTraining:
             whole=True,
         )
 
+    def train(
+        self,
+        nodes: PublicNodes,
+        edges: Private[Edges],
+        *,
+        ledger: Ledger,
+        randomness: Randomness,
+        progress: Progress = silent,
+        purpose: str = "node classification",
+    ) -> MomentsModel:
+        """Train on private edges and release the model.
 
-def train_moments(
-    nodes: PublicNodes,
-    edges: Private[Edges],
-    training: MomentsTraining,
-    *,
-    ledger: Ledger,
-    randomness: Randomness,
-    progress: Progress = lambda stage: None,
-    purpose: str = "node classification",
-) -> MomentsModel:
-    """Train on private edges and release the model.
+        Privacy:
+            The model is (epsilon, delta)-DP for one undirected edge: the statistics are released once, with noise, and all
+            else is computed from them and from public data.
+        """
+        progress("learn without edges")
+        free, device = learn_without_edges(nodes, seed=self.seed), chosen_device(self.device)
+        directions = EdgeMoments(free.rows, device=device)
+        counted = EdgeMoments(counted_rows(free.answers), device=device)
+
+        plan = gaussian_plan(self.epsilon, self.delta_for(nodes), method=self.name)
+        with spend(edges, plan, ledger=ledger, randomness=randomness, purpose=purpose) as account:
+            progress("first release")
+            moments = account.release(plan.noisy(directions, share=FEATURES_SHARE))
+            counts = account.release(plan.noisy(counted, share=ANSWERS_SHARE))
+            facts = graph_facts(counts, free.answers, nodes)
+            dense = _sums_pay(facts.homophily, facts.mean_degree, counts, nodes)
+            if dense:
+                progress("learn from the first release")
+                after = after_moments(free, believed_moments((moments,), free))
+                spoken = NeighbourRows(spoken_rows(after.answers, facts.homophily), device=device)
+            progress("second release")
+            last = account.release(plan.noisy(spoken if dense else directions, share=SECOND_SHARE))
+
+        progress("learn from what was released")
+        if not dense:
+            after = after_moments(free, believed_moments((moments, last), free))
+        answers, cached = after.answers, after.with_sums(last.value) if dense else None
+        return MomentsModel(
+            answers=answers.float(),
+            cached=None if cached is None else cached.float(),
+            encoder=train_student(nodes.features, answers if cached is None else cached),
+            settings=MomentsSettings(
+                homophily=facts.homophily, class_names=nodes.class_names, training_nodes=nodes.fingerprint
+            ),
+            statistics=(moments, counts, last),
+            receipt=account.receipt,
+        )
+
+
+def _sums_pay(homophily: float, degree: float, counts: NoisyStatistic, nodes: PublicNodes) -> bool:
+    """Whether neighbours can be heard over the noise of sums, and tell something: from released numbers alone."""
+    # The noise of the sums, were they released: that of the answers' moments, scaled by sensitivity and share. Their constant
+    # column makes that sensitivity positive (but for a single node); features may all be 0.
+    per_unit = counts.standard_deviation / max(counts.sensitivity, 1e-300) * math.sqrt(ANSWERS_SHARE / SECOND_SHARE)
+    return degree >= HEARD * per_unit * math.sqrt(2) and tells(homophily, nodes.num_classes)
+
+
+def believed_moments(moments: tuple[NoisyStatistic, ...], free: EdgeFree) -> Tensor:
+    """What the moments of the directions are taken to be."""
+    value, deviation = _joined(moments)
+    return shrunk_moments(value, deviation=deviation, rows=free.rows, expected=free.expected_moments)
+
+
+def _joined(moments: tuple[NoisyStatistic, ...]) -> tuple[Tensor, float]:
+    """Independent releases of one statistic, weighted by their precisions: one release at their joint budget."""
+    if any(each.standard_deviation == 0 for each in moments):
+        return moments[0].value, 0.0
+    precisions = [each.standard_deviation**-2 for each in moments]
+    total = sum(precisions)
+    values = [each.value * precision for each, precision in zip(moments, precisions, strict=True)]
+    return torch.stack(values).sum(dim=0) / total, total**-0.5
+
+
+def spoken_rows(answers: Tensor, homophily: float) -> Tensor:
+    """Messages as rows of length at most 1: the longest tenth is cut, so that few loud nodes do not drown the others."""
+    rows = messages(answers, homophily)
+    rows = rows - rows.mean(dim=0)
+    lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+    longest = max(_quantile(lengths, 0.9), 1e-12)
+    return torch.div(rows, lengths.clamp_min(longest))
+
+
+def _quantile(values: Tensor, share: float) -> float:
+    """Torch's quantile refuses more than 16 million numbers; numpy's does not, and interpolates in the same way."""
+    if is_large(len(values)):
+        return float(np.quantile(values.numpy(), share))
+    return float(values.quantile(share))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentsSettings:
+    """What prediction needs to know: public numbers and names.
+
+    Attributes:
+        homophily: the share of edges inside a class, as the released statistics tell it.
+        class_names: what the columns of the answers stand for.
+        training_nodes: checksum of the public feature table that the model was trained on.
+    """
+
+    homophily: float
+    class_names: tuple[object, ...]
+    training_nodes: str
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MomentsModel(Model):
+    """Everything here is public: each part is a function of public data and of the noisy statistics.
+
+    Attributes:
+        answers: n x c, float32: class probabilities of the training nodes, without neighbour sums.
+        cached: the same with the released neighbour sums; None where there are none.
+        encoder: the student, a linear model taught by the answers: it answers for nodes never seen.
+        settings: public numbers.
+        statistics: what was released, so that anybody can make something better of it.
+        receipt: what was paid and what is promised.
+    """
+
+    method = Moments.name
+    accesses = ("none", "cached", "own-edges", "public-graph")
+    choices = (
+        "nothing was chosen by looking at private edges. Constants are the same for all graphs; what is automatic was chosen "
+        "from public features and labels, or from the released numbers, which is free."
+    )
+
+    answers: Tensor
+    cached: Tensor | None
+    encoder: Encoder
+    settings: MomentsSettings
+    statistics: tuple[NoisyStatistic, ...]
+    receipt: Receipt
+
+    @property
+    def class_names(self) -> tuple[object, ...]:
+        """What the columns of the answers stand for."""
+        return self.settings.class_names
+
+    @property
+    def training_nodes(self) -> str:
+        """Checksum of the public feature table that the model was trained on."""
+        return self.settings.training_nodes
+
+    @property
+    def best_answers(self) -> Tensor:
+        """Of the training nodes: with neighbour sums where there are any."""
+        return self.answers if self.cached is None else self.cached
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The answers and the noisy statistics."""
+        named = {f"statistic.{place}": statistic.value for place, statistic in enumerate(self.statistics)}
+        return {"answers": self.answers, **named} | ({} if self.cached is None else {"cached": self.cached})
+
+    def description(self) -> str:
+        """What it is, for the model card."""
+        names = ", ".join(dict.fromkeys(statistic.name for statistic in self.statistics))
+        return (
+            f"Noisy statistics of the edges of a private graph were released once ({names}). From these and from public\n"
+            "features and labels alone an ensemble answers for the nodes of that graph, and a linear model, taught by it, for\n"
+            f"nodes never seen. Estimated share of edges inside a class: {self.settings.homophily:.2f}."
+        )
+
+    def scorer(self, *, restart: float | None = None, device: str = "cpu") -> Scorer:
+        """From known answers, and what neighbours add to them."""
+        if restart is not None:
+            rule = "belongs to models of the paper's mechanism"
+            raise InputError("inference_restart", rule=rule, got=restart, fix="Leave it out for this model.")
+        return AnswersScorer(
+            self.answers,
+            self.best_answers,
+            student=self.encoder.on(device),
+            homophily=self.settings.homophily,
+            training_nodes=self.training_nodes,
+        )
+
+    def record(self) -> dict[str, object]:
+        return {
+            "homophily": self.settings.homophily,
+            "nodes": len(self.answers),
+            "cached": self.cached is not None,
+            "training_nodes": self.settings.training_nodes,
+            "statistics": [
+                {
+                    "name": each.name,
+                    "shape": list(each.value.shape),
+                    "standard_deviation": each.standard_deviation,
+                    "symmetric": each.symmetric,
+                    "sensitivity": each.sensitivity,
+                    "share": each.share,
+                }
+                for each in self.statistics
+            ],
+        }
+
+    @classmethod
+    def check_record(cls, record: object, *, num_classes: int) -> dict[str, Any]:
+        kinds = {
+            "homophily": NUMBER,
+            "nodes": (int,),
+            "cached": (bool,),
+            "training_nodes": WORDS,
+            "statistics": (list,),
+        }
+        given = exactly(record, "settings", kinds)
+        if not 0 <= given["homophily"] <= 1 or given["nodes"] < 1:
+            refuse(RELEASE, "'settings' must hold a homophily in [0, 1] and at least one node")
+        check_training_nodes(given["training_nodes"])
+        for entry in given["statistics"]:
+            _check_statistic(entry)
+        if math.fsum(entry["share"] for entry in given["statistics"]) > 1 + _SLACK:
+            refuse(RELEASE, "the shares in 'statistics' must add to at most 1")
+        return given
+
+    @classmethod
+    def layout(cls, record: Mapping[str, Any], *, width: int, num_classes: int) -> Layout:
+        table = ("F32", (record["nodes"], num_classes))
+        statistics = {
+            f"statistic.{place}": ("F64", tuple(entry["shape"])) for place, entry in enumerate(record["statistics"])
+        }
+        return {"answers": table, **statistics} | ({"cached": table} if record["cached"] else {})
+
+    @classmethod
+    def from_parts(cls, record: Mapping[str, Any], tensors: Mapping[str, Tensor], common: Common) -> MomentsModel:
+        names = ("name", "standard_deviation", "symmetric", "sensitivity", "share")
+        if common.receipt.keeps_promise:
+            _check_promise(record, common.receipt)
+        for name in ("answers", "cached"):
+            _check_answers(tensors.get(name), name)
+        return cls(
+            answers=tensors["answers"],
+            cached=tensors.get("cached"),
+            encoder=common.encoder,
+            settings=MomentsSettings(
+                homophily=record["homophily"],
+                class_names=common.class_names,
+                training_nodes=record["training_nodes"],
+            ),
+            statistics=tuple(
+                NoisyStatistic(value=tensors[f"statistic.{place}"], **{name: entry[name] for name in names})
+                for place, entry in enumerate(record["statistics"])
+            ),
+            receipt=common.receipt,
+        )
+
+
+def _check_statistic(entry: object) -> None:
+    numbers = dict.fromkeys(("standard_deviation", "sensitivity", "share"), NUMBER)
+    found = exactly(entry, "statistics", {**numbers, "name": WORDS, "symmetric": (bool,), "shape": (list,)})
+    sizes = found["shape"]
+    if len(sizes) != 2 or any(type(size) is not int or size < 1 for size in sizes):
+        refuse(RELEASE, "'shape' in 'statistics' must be two whole numbers from 1")
+    if found["symmetric"] and sizes[0] != sizes[1]:
+        refuse(RELEASE, "a symmetric table in 'statistics' must be square")
+    if any(not 0 <= float(found[name]) < math.inf for name in numbers):  # whole numbers beyond all floats end here
+        refuse(RELEASE, "the numbers in 'statistics' must be finite and at least 0")
+
+
+def _check_promise(record: Mapping[str, Any], receipt: Receipt) -> None:
+    """The noise of the statistics is what the promise needs. `gcon statement --verify` checks more, by other code."""
+    distance, budget = receipt.plan.get("distance"), receipt.budget
+    if type(distance) not in NUMBER or not 0 < float(distance) < math.inf:  # type: ignore[arg-type]
+        refuse(RELEASE, "'receipt' claims a promise without a Gaussian distance in its plan")
+    if gaussian_delta(budget.epsilon, float(distance)) > budget.delta:  # type: ignore[arg-type]
+        refuse(RELEASE, "'receipt' claims a smaller budget than the distance in its plan costs")
+    for entry in record["statistics"]:
+        needed = entry["sensitivity"] / (float(distance) * math.sqrt(max(entry["share"], 1e-300)))  # type: ignore[arg-type]
+        if entry["sensitivity"] > 0 and not entry["standard_deviation"] >= needed:
+            refuse(RELEASE, "'receipt' claims a promise that the noise in 'statistics' is too small for")
+
+
+def _check_answers(table: Tensor | None, name: str) -> None:
+    """Rows are probabilities."""
+    if table is None:
+        return
+    if bool((table < 0).any()) or not bool(((table.double().sum(dim=1) - 1).abs() <= _ROW_SLACK).all()):
+        refuse(TENSORS, f"'{name}' must hold class probabilities, row by row")
+
+
+class AnswersScorer(Scorer):
+    """The start is class probabilities: known answers of the training nodes, the student's for other nodes.
 
     Args:
-        nodes: public features, labels and splits.
-        edges: private.
-        training: public numbers.
-        ledger: pays before any edge is read.
-        randomness: the source of the noise.
-        progress: told the name of every stage.
-        purpose: public words for the ledger.
-
-    Privacy:
-        The model is (epsilon, delta)-DP for one undirected edge: the statistics are released once, with noise, and all
-        else is computed from them and from public data.
+        answers: of the training nodes, for access `none`.
+        best: of the training nodes, for all other accesses.
+        student: answers for nodes never seen.
+        homophily: the share of edges inside a class.
+        training_nodes: checksum of the feature table that the answers belong to.
     """
-    delta = public_delta(nodes.num_nodes) if training.delta is None else training.delta
-    progress("train without edges")
-    free = edge_free(nodes, training.seed)
-    estimate = MomentsEstimate(nodes, free, device=chosen_device(training.device))
 
-    progress("release noisy statistics")
-    released = release_statistic(
-        GaussianRelease(
-            plan=gaussian_release_plan(training.epsilon, delta),
-            stages=(JointStage(estimate.first_portions()), estimate.second_portions),
-            method=MomentsModel.method,
-        ),
-        BoundedEdges(edges),
-        ledger=ledger,
-        randomness=randomness,
-        purpose=purpose,
-    )
+    def __init__(
+        self, answers: Tensor, best: Tensor, *, student: Encoder, homophily: float, training_nodes: str
+    ) -> None:
+        self._answers, self._best, self._student = answers, best, student
+        self._homophily, self._training_nodes = homophily, training_nodes
+        self._shares = mean_row(best.split(BATCH_ROWS))
 
-    progress("estimate")
-    found = estimate.finish(released.value)
-    best = found.none if found.cached is None else found.cached
-    return MomentsModel(
-        answers=found.none.float(),
-        cached=None if found.cached is None else found.cached.float(),
-        encoder=train_student(nodes.features, best),
-        settings=MomentsSettings(
-            homophily=found.homophily, class_names=nodes.class_names, training_nodes=nodes.fingerprint
-        ),
-        statistics=released.value,
-        receipt=released.receipt,
-    )
+    def start_of_rows(self, features: Tensor, access: Access) -> Callable[[slice], Tensor]:
+        """Known answers for the training nodes, the student's for others."""
+        self._student.check_width(features)
+        if features_fingerprint(features) == self._training_nodes:
+            known = self._answers if access == "none" else self._best
+            return lambda rows: known[rows].double()
+        if access == "cached":
+            rule, fix = "must be those of the training for access='cached'", "Use access='none' for other nodes."
+            raise InputError("nodes", rule=rule, got="others", fix=fix)
+        return lambda rows: self._student.probabilities(features[rows]).double()
+
+    def without_edges(self, start: Tensor) -> Tensor:
+        """The logarithms of the answers."""
+        return start.clamp_min(1e-12).log()
+
+    def own_edges_of_rows(self, start: Tensor, edges: Edges) -> Callable[[slice], Tensor]:
+        """Answers and the evidence of neighbours."""
+        check_rows(start, edges)
+        scores = scores_with_own_edges(start, edges, self._homophily, self._shares)
+        return lambda rows: _TRUST * scores[rows]
+
+    def own_edges_of_one(self, start: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:
+        """The same evidence, from the messages of all nodes."""
+        of_row = row_scores(start, self._homophily, self._shares)
+
+        def shares(row: int, neighbours: NDArray[Any]) -> NDArray[np.float64]:
+            scores = _TRUST * of_row(row, neighbours)
+            raised: NDArray[np.float64] = np.exp(scores - scores.max())
+            raised /= raised.sum()
+            return raised
+
+        return shares
+
+    def public_graph(self, start: Tensor, edges: Edges) -> Tensor:
+        """The same, and answers from further away."""
+        check_rows(start, edges)
+        return _TRUST * scores_on_public_graph(start, edges, self._homophily, self._shares)

@@ -6,16 +6,13 @@ from collections.abc import Iterator
 
 from torch import Tensor
 
+from gcon.methods.model import Model
 from gcon.methods.predictions import Predictions, checked_access
-from gcon.methods.published import PublishedModel
 from gcon.methods.scored import joined, predictions_from
-from gcon.methods.scorers import scorer_of
 from gcon.nodes import row_slices
 
 
-def predict_without_edges(
-    model: PublishedModel, features: Tensor, *, access: str = "none", device: str = "cpu"
-) -> Predictions:
+def predict_without_edges(model: Model, features: Tensor, *, access: str = "none", device: str = "cpu") -> Predictions:
     """Predict from public features alone; `none` works for nodes never seen, `cached` for the training nodes.
 
     Args:
@@ -31,14 +28,14 @@ def predict_without_edges(
 
 
 def batches_without_edges(
-    model: PublishedModel, features: Tensor, *, access: str = "none", device: str = "cpu"
+    model: Model, features: Tensor, *, access: str = "none", device: str = "cpu"
 ) -> Iterator[Predictions]:
     """The same predictions for one batch of nodes after another: for tables that do not fit into memory.
 
     Everything that concerns the whole table is checked before the first batch; numbers are checked batch by batch.
     """
     kind = checked_access(access, tuple(name for name in model.accesses if name in ("none", "cached")))
-    scorer = scorer_of(model, device=device)
+    scorer = model.scorer(device=device)
     start = scorer.start_of_rows(features, kind)
     slices = row_slices(len(features)) if len(features) else iter([slice(0, 0)])
     return (predictions_from(model, scorer, scorer.without_edges(start(rows)), access=kind) for rows in slices)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gcon.edges.graph import PrivateGraph
 from gcon.files.inputs import plain_settings
 from gcon.methods.estimator import PrivateClassifier
-from gcon.methods.moments import MomentsTraining, train_moments
-from gcon.methods.moments_model import MomentsModel
+from gcon.methods.moments import Moments
 from gcon.privacy.ledger import Ledger
-from gcon.privacy.randomness import Randomness
 
 
 class NodeClassifier(PrivateClassifier):
@@ -23,6 +20,7 @@ class NodeClassifier(PrivateClassifier):
         epsilon: the privacy budget, greater than 0; infinity trains without noise and promises nothing.
         delta: in (0, 1); None means min(1e-5, 1/(10 n)) for n nodes. Never derive it from the number of edges.
         encoder_seed: of the edge-free networks' initial weights; public, and unrelated to the noise.
+        device: where sums over edges run: `auto` (a GPU if there is one), `cpu`, `cuda` or `cuda:NUMBER`.
         classes: the class list; None takes the labels among the training nodes. A `PrivateGraph` brings its own.
         ledger: pays for every fit on its data set. None accounts for each fit alone.
         random_state: None for secure noise. A seed is for experiments: such a model carries no promise.
@@ -50,6 +48,7 @@ class NodeClassifier(PrivateClassifier):
         delta: float | None = None,
         *,
         encoder_seed: int = 0,
+        device: str = "auto",
         classes: Sequence[object] | None = None,
         ledger: Ledger | None = None,
         random_state: int | None = None,
@@ -57,16 +56,12 @@ class NodeClassifier(PrivateClassifier):
         self.epsilon = epsilon
         self.delta = delta
         self.encoder_seed = encoder_seed
+        self.device = device
         self.classes = classes
         self.ledger = ledger
         self.random_state = random_state
 
-    def _check_settings(self) -> None:
-        self._training()
-
-    def _trained(self, graph: PrivateGraph, *, ledger: Ledger, randomness: Randomness) -> MomentsModel:
-        return train_moments(graph.nodes, graph.edges, self._training(), ledger=ledger, randomness=randomness)
-
-    def _training(self) -> MomentsTraining:
+    def _method(self) -> Moments:
         given = plain_settings(self.get_params(deep=False))
-        return MomentsTraining(epsilon=given["epsilon"], delta=given["delta"], seed=given["encoder_seed"])
+        settings = {name: given[name] for name in ("epsilon", "delta", "device")}
+        return Moments(**settings, seed=given["encoder_seed"])

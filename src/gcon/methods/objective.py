@@ -1,43 +1,52 @@
-"""GCON's training algorithm, in the order in which the paper writes it. The only place where the stages meet."""
+"""The paper's method, whole: GCON's training algorithm in the order in which the paper writes it, its model and how it scores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
-from gcon.edges.graph import TrainableGraph
-from gcon.edges.schemes import Schemes
-from gcon.errors import check_number
+from gcon.edges.fixed_point import Walk, column_units, real_numbers, whole_numbers
+from gcon.edges.kernels.multiply import walk_step
+from gcon.edges.schemes import Schemes, propagate
+from gcon.edges.source import Edges, RowBlock
+from gcon.errors import AccessRefusedError, InputError, check_number
 from gcon.learn.encoder import Encoder
-from gcon.learn.labelled_rows import MANY_ROWS
-from gcon.learn.perceptron import EncoderSettings, train_encoder
+from gcon.learn.perceptron import MANY_ROWS, EncoderSettings, train_encoder
 from gcon.learn.pseudo_labels import Expansion, check_expansion, training_rows
 from gcon.machine import chosen_device
-from gcon.mechanisms.aggregates import aggregate_privately
+from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.influence import InfluenceBound, check_bound
 from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.objective_plan import check_ridge, make_plan
-from gcon.methods.objective_model import ModelSettings, ReleasedModel, release_model
+from gcon.methods.method import Progress, silent
+from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
+from gcon.methods.predictions import Access
+from gcon.methods.record import NUMBER, WORDS, Common, Layout, check_training_nodes, exactly, with_infinity
 from gcon.nodes import PublicNodes
-from gcon.privacy.budget import checked_budget, public_delta
+from gcon.privacy.account import release_once
+from gcon.privacy.boundary import Private
+from gcon.privacy.budget import checked_budget
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
+from gcon.privacy.receipt import Receipt
 
-Progress = Callable[[str], None]
 _LARGE = (
     2**20
 )  # nodes from which encoded features are kept in single precision: half the memory, and no row longer than 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Objective(ReleasingMethod):
     """Everything that training can be told: public numbers, with the paper's symbol for each.
 
     Attributes:
-        epsilon, delta: the budget; delta None means min(1e-5, 1/(10 n)) with n nodes.
         encoder: how the edge-free encoder is trained (d_1 is its hidden size).
         schemes: restart alpha and steps m_1..m_s.
         influence: which proven bound Psi(Z) to use.
@@ -52,8 +61,9 @@ class Settings:
             does all that is released.
     """
 
-    epsilon: float
-    delta: float | None = None
+    name = "paper"
+    about = "Minimises a perturbed convex objective over propagated features, once; the paper's noise."
+
     encoder: EncoderSettings = field(default_factory=EncoderSettings)
     schemes: Schemes = field(default_factory=lambda: Schemes(restart=0.8, steps=(2,)))
     influence: InfluenceBound = "auto"
@@ -67,7 +77,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         # Everything is checked here, long before anything is trained, opened or paid for.
-        checked_budget(self.epsilon, 0.5 if self.delta is None else self.delta)
+        super().__post_init__()
         loss_by_name(self.loss, 2)
         check_expansion(self.expand)
         check_ridge(ridge=self.ridge, noise_share=self.noise_share, margin=self.margin)
@@ -83,85 +93,261 @@ class Settings:
         for name in ("epsilon", "ridge", "noise_share", "inference_restart"):
             object.__setattr__(self, name, float(getattr(self, name)))
 
+    def train(
+        self,
+        nodes: PublicNodes,
+        edges: Private[Edges],
+        *,
+        ledger: Ledger,
+        randomness: Randomness,
+        progress: Progress = silent,
+        purpose: str = "node classification",
+        encoder: Encoder | None = None,
+    ) -> ObjectiveModel:
+        """Train on private edges and release the model.
 
-def _many_labels(nodes: PublicNodes) -> bool:
-    return int(nodes.train_mask.sum()) > MANY_ROWS
+        Args:
+            nodes: public features, labels and splits.
+            edges: private.
+            ledger: pays before any edge is read.
+            randomness: the source of the noise.
+            progress: told the name of every stage.
+            purpose: public words for the ledger.
+            encoder: an edge-free encoder trained before, to share it between runs.
+
+        Privacy:
+            The model is (epsilon, delta)-DP for one undirected edge, by Theorem 1. Edges are read after the ledger is charged.
+        """
+        budget = checked_budget(self.epsilon, self.delta_for(nodes))
+        device = chosen_device(self.device)
+
+        progress("encode")
+        if encoder is None:
+            # A GPU pays from many labelled rows on; with few, all devices give the same encoder.
+            many = int(nodes.train_mask.sum()) > MANY_ROWS
+            encoder = train_encoder(nodes, self.encoder, device=device if many else "cpu")
+        features = encoder.encode(nodes.features, dtype=torch.float32 if nodes.num_nodes > _LARGE else torch.float64)
+        rows = training_rows(nodes, encoder, self.expand)
+
+        progress("calibrate")
+        aggregates = Aggregates(features, self.schemes, bound=self.influence, device=device, rows=rows.mask)
+        del features  # the aggregates have a copy of their own
+        plan = make_plan(
+            budget,
+            loss=loss_by_name(self.loss, nodes.num_classes),
+            num_features=aggregates.num_columns,
+            num_labelled=rows.count,
+            edge_influence=aggregates.edge_influence,
+            ridge=self.ridge,
+            noise_share=self.noise_share,
+            margin=self.margin,
+        )
+
+        progress("propagate, perturb, solve and release")
+        released = release_once(
+            ObjectivePerturbation(
+                aggregates=aggregates,
+                plans=(plan,),
+                mask=torch.ones(rows.count, dtype=torch.bool),
+                targets=rows.targets,
+            ),
+            edges,
+            ledger=ledger,
+            randomness=randomness,
+            purpose=purpose,
+        )
+        return ObjectiveModel(
+            weights=released.value[0].clone(),
+            encoder=encoder,
+            settings=ObjectiveModelSettings(
+                schemes=self.schemes,
+                inference_restart=self.inference_restart,
+                loss=self.loss,
+                class_names=nodes.class_names,
+                training_nodes=nodes.fingerprint,
+            ),
+            receipt=released.receipt,
+        )
 
 
-def train(
-    graph: TrainableGraph,
-    settings: Settings,
-    *,
-    ledger: Ledger,
-    randomness: Randomness,
-    encoder: Encoder | None = None,
-    progress: Progress = lambda stage: None,
-    purpose: str = "node classification",
-) -> ReleasedModel:
-    """Train on private edges and release the model.
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveModelSettings:
+    """What prediction needs to know: public numbers and names.
 
-    Args:
-        graph: public nodes and private edges.
-        settings: public numbers.
-        ledger: pays before any edge is read.
-        randomness: the source of the noise.
-        encoder: an edge-free encoder trained before, to share it between runs.
-        progress: told the name of every stage.
-        purpose: public words for the ledger.
-
-    Privacy:
-        The model is (epsilon, delta)-DP for one undirected edge. Edges are read after the ledger is charged, inside
-        the release.
+    Attributes:
+        schemes: restart, steps and clip of training.
+        inference_restart: alpha_I, the weight of a node's own features at inference from own edges.
+        loss: name of the loss.
+        class_names: what the columns of the weights stand for.
+        training_nodes: checksum of the public feature table that the model was trained on.
     """
-    nodes = graph.nodes
-    delta = public_delta(nodes.num_nodes) if settings.delta is None else settings.delta
-    budget = checked_budget(settings.epsilon, delta)
-    loss = loss_by_name(settings.loss, nodes.num_classes)
 
-    progress("encode")
-    device = chosen_device(settings.device)
-    if encoder is None:
-        # A GPU pays from many labelled rows on; with few, all devices give the same encoder.
-        encoder = train_encoder(nodes, settings.encoder, device=device if _many_labels(nodes) else "cpu")
-    features = encoder.encode(nodes.features, dtype=torch.float32 if nodes.num_nodes > _LARGE else torch.float64)
-    rows = training_rows(nodes, encoder, settings.expand)
+    schemes: Schemes
+    inference_restart: float
+    loss: str
+    class_names: tuple[object, ...]
+    training_nodes: str
 
-    progress("propagate")
-    aggregates = aggregate_privately(
-        graph.edges,
-        features,
-        settings.schemes,
-        bound=settings.influence,
-        device=device,
-        rows=rows.mask,
-    )
-    del features  # the aggregates have a copy of their own
 
-    progress("calibrate")
-    plan = make_plan(
-        budget,
-        loss=loss,
-        num_features=aggregates.num_columns,
-        num_labelled=rows.count,
-        edge_influence=aggregates.edge_influence,
-        ridge=settings.ridge,
-        noise_share=settings.noise_share,
-        margin=settings.margin,
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ObjectiveModel(Model):
+    """GCON's model. Everything here is public.
+
+    Attributes:
+        weights: d x c, the private minimiser.
+        encoder: edge-free.
+        settings: public numbers.
+        receipt: what was paid and what is promised.
+    """
+
+    method = Objective.name
+    accesses = ("none", "own-edges", "public-graph")
+    choices = (
+        "the settings were given by the operator or are the defaults; the program chose nothing by looking at private edges. "
+        "What gcon tune chooses for a price is a release of its own, in the ledger."
     )
 
-    progress("perturb, solve and release")
-    return release_model(
-        ObjectivePerturbation(plans=(plan,), mask=torch.ones(rows.count, dtype=torch.bool), targets=rows.targets),
-        aggregates,
-        encoder=encoder,
-        settings=ModelSettings(
-            schemes=settings.schemes,
-            inference_restart=settings.inference_restart,
-            loss=settings.loss,
-            class_names=nodes.class_names,
-            training_nodes=nodes.fingerprint,
-        ),
-        ledger=ledger,
-        randomness=randomness,
-        purpose=purpose,
-    )
+    weights: Tensor
+    encoder: Encoder
+    settings: ObjectiveModelSettings
+    receipt: Receipt
+
+    @property
+    def class_names(self) -> tuple[object, ...]:
+        """What the columns of the weights stand for."""
+        return self.settings.class_names
+
+    @property
+    def training_nodes(self) -> str:
+        """Checksum of the public feature table that the model was trained on."""
+        return self.settings.training_nodes
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The weights."""
+        return {"weights": self.weights}
+
+    def description(self) -> str:
+        """What it is, for the model card."""
+        settings = self.settings
+        steps = ", ".join(f"{count:g}" for count in settings.schemes.steps)
+        return (
+            "An encoder that was trained without edges turns features into vectors. These travelled over the edges of a\n"
+            f"private graph (steps: {steps}; restart: {settings.schemes.restart:g}), and a linear model with the loss\n"
+            f"`{settings.loss}` was trained on the result."
+        )
+
+    def scorer(self, *, restart: float | None = None, device: str = "cpu") -> Scorer:
+        """From encoded features, propagated, times the weights."""
+        return WeightsScorer(self, restart, device)
+
+    def record(self) -> dict[str, object]:
+        settings = self.settings
+        return {
+            "restart": settings.schemes.restart,
+            "steps": settings.schemes.steps,
+            "clip": settings.schemes.clip,
+            "inference_restart": settings.inference_restart,
+            "loss": settings.loss,
+            "training_nodes": settings.training_nodes,
+        }
+
+    @classmethod
+    def check_record(cls, record: object, *, num_classes: int) -> dict[str, Any]:
+        kinds = dict.fromkeys(("restart", "clip", "inference_restart"), NUMBER)
+        words = dict.fromkeys(("loss", "training_nodes"), WORDS)
+        given = exactly(record, "settings", {**kinds, **words, "steps": (list,)})
+        loss_by_name(given["loss"], num_classes)
+        check_number(
+            "inference_restart",
+            given["inference_restart"],
+            allowed=lambda number: 0 <= number <= 1,
+            rule="must lie in [0, 1]",
+            fix="The paper uses 0.1 to 0.9.",
+        )
+        check_training_nodes(given["training_nodes"])
+        _schemes(given)
+        return given
+
+    @classmethod
+    def layout(cls, record: Mapping[str, Any], *, width: int, num_classes: int) -> Layout:
+        return {"weights": ("F64", (_schemes(record).num_blocks * width, num_classes))}
+
+    @classmethod
+    def from_parts(cls, record: Mapping[str, Any], tensors: Mapping[str, Tensor], common: Common) -> ObjectiveModel:
+        settings = ObjectiveModelSettings(
+            schemes=_schemes(record),
+            inference_restart=record["inference_restart"],
+            loss=record["loss"],
+            class_names=common.class_names,
+            training_nodes=record["training_nodes"],
+        )
+        return cls(weights=tensors["weights"], encoder=common.encoder, settings=settings, receipt=common.receipt)
+
+
+def _schemes(record: Mapping[str, Any]) -> Schemes:
+    return Schemes(record["restart"], tuple(with_infinity(record["steps"])), record["clip"])
+
+
+class WeightsScorer(Scorer):
+    """The start is the encoded features; the weights follow after propagation."""
+
+    def __init__(self, model: ObjectiveModel, restart: float | None, device: str) -> None:
+        weight = model.settings.inference_restart if restart is None else restart
+        if not 0 <= weight <= 1:
+            raise InputError(
+                "inference_restart", rule="must lie in [0, 1]", got=weight, fix="The paper uses 0.1 to 0.9."
+            )
+        self._encoder, self._weights = model.encoder.on(device), model.weights.to(device)
+        self._schemes = model.settings.schemes
+        self._one_hop = Schemes(restart=weight, steps=(1,), clip=model.settings.schemes.clip)
+        self._loss = loss_by_name(model.settings.loss, model.weights.shape[1])
+
+    def start_of_rows(self, features: Tensor, access: Access) -> Callable[[slice], Tensor]:
+        if access == "cached":
+            raise AccessRefusedError(
+                "access='cached' is not there: the paper's mechanism releases nothing node by node."
+            )
+        self._encoder.check_width(features)
+        return lambda rows: self._encoder.encode(features[rows])
+
+    def without_edges(self, start: Tensor) -> Tensor:
+        return self._from_block(start, start)
+
+    def own_edges_of_rows(self, start: Tensor, edges: Edges) -> Callable[[slice], Tensor]:
+        block = propagate(edges, self._of_all(start, edges), self._one_hop)
+        return lambda rows: self._from_block(block[rows], start[rows])
+
+    def own_edges_of_one(self, start: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:
+        units, walk = column_units(start), Walk(restart=self._one_hop.restart, clip=self._one_hop.clip)
+        numbers, scale = whole_numbers(start, units), 1 / units
+
+        def shares(row: int, neighbours: NDArray[Any]) -> NDArray[np.float64]:
+            columns, moved = torch.from_numpy(neighbours), numbers.new_empty(1, numbers.shape[1])
+            block = RowBlock(slice(row, row + 1), torch.tensor([0, len(neighbours)]), columns, len(start))
+            walk_step(block, numbers, start, scale, walk=walk, out=moved)
+            found: NDArray[np.float64] = self.probabilities(
+                self._from_block(real_numbers(moved, units), start[row : row + 1])
+            )[0].numpy()
+            return found
+
+        return shares
+
+    def public_graph(self, start: Tensor, edges: Edges) -> Tensor:
+        return propagate(edges, self._of_all(start, edges), self._schemes) @ self._weights
+
+    def probabilities(self, scores: Tensor) -> Tensor:
+        return self._loss.probabilities(scores)
+
+    def _from_block(self, block: Tensor, encoded: Tensor) -> Tensor:
+        """Scores from one aggregated block: schemes without steps keep the node's own encoding.
+
+        The factor 1/s of training is applied here too; the paper's inference formula leaves it out, which does not
+        change the largest score but would distort the probabilities.
+        """
+        steps, device = self._schemes.steps, self._weights.device
+        parts = [(block if count > 0 else encoded).to(device) for count in steps]
+        return torch.cat(parts, dim=1) / len(steps) @ self._weights
+
+    def _of_all(self, start: Tensor, edges: Edges) -> Tensor:
+        check_rows(start, edges)
+        return start.to(self._weights.device)

@@ -10,10 +10,9 @@ from torch import Tensor
 from gcon.edges.edge_list import public_edges
 from gcon.edges.source import Edges
 from gcon.errors import AccessRefusedError
+from gcon.methods.model import Model
 from gcon.methods.predictions import Predictions
-from gcon.methods.published import PublishedModel
 from gcon.methods.scored import predictions_from
-from gcon.methods.scorers import scorer_of
 from gcon.nodes import row_slices
 from gcon.privacy.boundary import Private
 from gcon.privacy.gates import answer_owners
@@ -21,7 +20,7 @@ from gcon.privacy.ledger import Ledger
 
 
 def predict_from_own_edges(
-    model: PublishedModel,
+    model: Model,
     features: Tensor,
     edges: Private[Edges],
     *,
@@ -49,7 +48,7 @@ def predict_from_own_edges(
 
 
 def deliver_from_own_edges(
-    model: PublishedModel,
+    model: Model,
     features: Tensor,
     edges: Private[Edges],
     deliver: Callable[[Predictions], None],
@@ -76,7 +75,7 @@ def deliver_from_own_edges(
         That of `predict_from_own_edges`.
     """
     _refuse_bare(edges)
-    scorer = scorer_of(model, restart, device=device)
+    scorer = model.scorer(restart=restart, device=device)
     start = scorer.start(features, "own-edges")  # all checks come before anything is opened
 
     def answer(opened: Edges) -> None:
@@ -94,32 +93,28 @@ def _refuse_bare(edges: object) -> None:
         )
 
 
-def own_edge_answers(
-    model: PublishedModel, features: Tensor, *, restart: float | None = None
-) -> Callable[[Edges], Predictions]:
+def own_edge_answers(model: Model, features: Tensor, *, restart: float | None = None) -> Callable[[Edges], Predictions]:
     """The function of opened edges that answers all nodes; what reads no edge is computed now.
 
     Privacy:
         The function works on opened edges and is called inside a gate. Row i reads i's neighbours and public numbers only.
     """
-    start = scorer_of(model, restart).start(features, "own-edges")
+    start = model.scorer(restart=restart).start(features, "own-edges")
     return lambda opened: own_edge_predictions(model, start, opened, restart=restart)
 
 
-def own_edge_predictions(
-    model: PublishedModel, start: Tensor, edges: Edges, *, restart: float | None = None
-) -> Predictions:
+def own_edge_predictions(model: Model, start: Tensor, edges: Edges, *, restart: float | None = None) -> Predictions:
     """The answers of all nodes from a start that reads no edge (for GCON, the encoded features).
 
     Privacy:
         Works on opened edges; called inside a gate.
     """
-    scorer = scorer_of(model, restart)
+    scorer = model.scorer(restart=restart)
     return predictions_from(model, scorer, scorer.own_edges(start, edges), access="own-edges")
 
 
 def predict_for_one_owner(
-    model: PublishedModel, own_features: Tensor, neighbour_features: Tensor, *, restart: float | None = None
+    model: Model, own_features: Tensor, neighbour_features: Tensor, *, restart: float | None = None
 ) -> Predictions:
     """Answer one person from what she sends: her own features and those of her neighbours (k x d0, k may be 0).
 
@@ -130,6 +125,6 @@ def predict_for_one_owner(
     known = torch.cat([own, neighbour_features.to(own.dtype)]) if len(neighbour_features) else own
     others = torch.arange(1, len(known))
     star = public_edges(torch.stack([torch.zeros_like(others), others]), len(known))
-    scorer = scorer_of(model, restart)
+    scorer = model.scorer(restart=restart)
     scores = scorer.own_edges(scorer.start(known, "own-edges"), star)[:1]
     return predictions_from(model, scorer, scores, access="own-edges")

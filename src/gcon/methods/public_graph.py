@@ -6,17 +6,14 @@ from torch import Tensor
 
 from gcon.edges.source import Edges
 from gcon.errors import AccessRefusedError, InputError
+from gcon.methods.model import Model
 from gcon.methods.predictions import Predictions
-from gcon.methods.published import PublishedModel
 from gcon.methods.scored import predictions_from
-from gcon.methods.scorers import scorer_of
 from gcon.nodes import features_fingerprint
 from gcon.privacy.boundary import Private
 
 
-def predict_on_public_graph(
-    model: PublishedModel, features: Tensor, edges: Edges, *, device: str = "cpu"
-) -> Predictions:
+def predict_on_public_graph(model: Model, features: Tensor, edges: Edges, *, device: str = "cpu") -> Predictions:
     """Predict from all edges of a public graph (the paper's other scenario; GCON propagates as in training).
 
     Args:
@@ -37,12 +34,12 @@ def predict_on_public_graph(
         raise InputError(
             "features", rule=f"must have one row a node ({edges.num_nodes})", got=len(features), fix="Pass all nodes."
         )
-    scorer = scorer_of(model, device=device)
+    scorer = model.scorer(device=device)
     scores = scorer.public_graph(scorer.start(features, "public-graph"), edges)
     return predictions_from(model, scorer, scores, access="public-graph")
 
 
-def refuse_training_nodes(model: PublishedModel, features: Tensor) -> None:
+def refuse_training_nodes(model: Model, features: Tensor) -> None:
     """Refuse the node table that the model was trained on: whatever the caller says, its edges are private.
 
     Privacy:

@@ -8,12 +8,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from gcon.methods.model import Model, Scorer
 from gcon.methods.predictions import Access, Predictions, why_no_promise
-from gcon.methods.published import PublishedModel
-from gcon.methods.scorers import Scorer
 
 
-def predictions_from(model: PublishedModel, scorer: Scorer, scores: Tensor, *, access: Access) -> Predictions:
+def predictions_from(model: Model, scorer: Scorer, scores: Tensor, *, access: Access) -> Predictions:
     """The classes with the largest scores, and their probabilities."""
     return Predictions(
         classes=scores.argmax(dim=1).cpu(),

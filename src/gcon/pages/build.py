@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from urllib.parse import urlsplit
 
 from gcon.errors import InputError
-from gcon.methods.published import PublishedModel
+from gcon.methods.model import Model
+from gcon.methods.predictions import why_no_promise
 from gcon.nodes import PublicNodes
-from gcon.pages.ask_page import ask_page
-from gcon.pages.model_page import model_page
-from gcon.pages.promise_page import promise_page
+from gcon.pages.frame import PAGES, render
+from gcon.pages.model_page import model_values
+from gcon.pages.promise_page import promise_values
 
 _ALONE = ("localhost", "127.0.0.1", "::1")
 
 
 def site_pages(
-    model: PublishedModel,
+    model: Model,
     *,
     nodes: PublicNodes | None = None,
     service: str | None = None,
@@ -40,11 +42,26 @@ def site_pages(
     Privacy:
         Reads the released model and public nodes: the pages may be published. No edge is read.
     """
-    place = checked_service(service)
+    about = {
+        "index.html": ("promise.html", promise_values(model)),
+        "ask.html": ("ask.html", _ask_values(model, service=checked_service(service), me=me, node_table=node_table)),
+        "model.html": ("model.html", model_values(model, nodes)),
+    }
+    shared = {"pages": PAGES, "receipt": model.receipt, "reason": why_no_promise(model.receipt)}
+    return {name: render(template, {"here": name, **shared, **values}) for name, (template, values) in about.items()}
+
+
+def _ask_values(model: Model, *, service: str | None, me: bool, node_table: bool) -> dict[str, object]:
+    """What ask.html shows: a form for the owner of a node, and how programs ask."""
+    width = model.encoder.num_features
+    you, neighbour = ({"id": name} if node_table else {"features": [0.0] * min(width, 3)} for name in ("anna", "bert"))
     return {
-        "index.html": promise_page(model),
-        "ask.html": ask_page(model, service=place, me=me, node_table=node_table),
-        "model.html": model_page(model, nodes),
+        "service": service,
+        "me": me,
+        "node_table": node_table,
+        "num_features": width,
+        "num_classes": len(model.class_names),
+        "question": json.dumps({"access": "own-edges", "me": you, "neighbours": [neighbour]}),
     }
 
 

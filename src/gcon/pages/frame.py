@@ -1,44 +1,80 @@
-"""What all pages of the site share: the frame with its links, the style, and the scripts from their files."""
+"""What all pages share: templates that escape whatever is put into them, and files that go into a page as they are."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
-from gcon.pages.html_page import document
+from gcon.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 PAGES = {"index.html": "The promise", "ask.html": "Ask the model", "model.html": "About the model"}
 
 
+def render(template: str, values: Mapping[str, object], *, package: str = "gcon.pages") -> str:
+    """A page that needs nothing but itself, in plain ASCII, so that no reader or writer can get the encoding wrong.
+
+    Args:
+        template: a file in the package's folder of templates; it extends `base.html` of this package.
+        values: what it shows. All text in them is escaped, except drawings of `inline_svg`.
+        package: whose template it is.
+    """
+    text = _environment(package).get_template(template).render(values)
+    return text.encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
 @cache
 def part(name: str) -> str:
-    """A file of this package: a script or a style."""
+    """A file of this package: a script, a style or a table."""
     return files("gcon.pages").joinpath(name).read_text(encoding="ascii")
 
 
-def site_page(
-    here: str,
-    title: str,
-    *,
-    header: str,
-    sections: Mapping[str, tuple[str, str]],
-    opening: str = "",
-    script: str = "",
-    connect: str = "",
-) -> str:
-    """One page of the site; the arguments are those of `document`.
-
-    Every page gets a script, if only an empty one: then its policy refuses all others by name.
-    """
-    return document(
-        title,
-        header=header,
-        sections=sections,
-        opening=opening,
-        more_style=part("site.css"),
-        pages=PAGES,
-        here=here,
-        script=script or '"use strict";',
-        connect=connect,
+@cache
+def _environment(package: str) -> Environment:
+    try:
+        from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+        from markupsafe import Markup
+    except ModuleNotFoundError:
+        raise MissingExtraError("jinja2", extra="report") from None
+    made = Environment(
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("gcon.pages")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
+    made.globals["file"] = lambda name: Markup(part(name))
+    made.filters.update(number=number, percent=percent, sha256=_sha256)
+    made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    return made
+
+
+def _sha256(script: str) -> str:
+    """A script's checksum, as a policy names it."""
+    return base64.b64encode(hashlib.sha256(script.encode("ascii")).digest()).decode("ascii")
+
+
+def number(value: float) -> str:
+    """Every digit; whole numbers lose their point, as in a browser.
+
+    Example:
+        >>> number(1.0), number(0.5)
+        ('1', '0.5')
+    """
+    return repr(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def percent(share: float) -> str:
+    """A share of at most 1, in words.
+
+    Example:
+        >>> percent(0.7311)
+        '73.1 %'
+    """
+    return f"{100 * share:.1f} %"

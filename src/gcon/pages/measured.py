@@ -1,4 +1,7 @@
-"""What accuracy a budget bought where it was measured, and what costs nothing: rows of docs/results/beyond/beyond.csv."""
+"""What accuracy a budget bought where it was measured, and what costs nothing: rows of docs/results/beyond/beyond.csv.
+
+The last functions prepare them for the promise page: the chart and its numbers, and where a budget bought nothing.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import csv
 import math
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from itertools import product
+
+from gcon.pages.frame import part
 
 # Under which name a method of ours was measured, and its controls: trained without any private edge, so they spend nothing.
 MEASURED_AS = {"moments": "moments", "paper": "gcon"}
@@ -37,13 +42,11 @@ class Score:
     epsilon: float | None
     mean: float
     error: float
-    runs: int
 
 
 @cache
 def scores() -> tuple[Score, ...]:
     """All rows of `measured.csv`."""
-    text = files("gcon.pages").joinpath("measured.csv").read_text(encoding="utf-8")
     return tuple(
         Score(
             graph=row["graph"],
@@ -52,9 +55,8 @@ def scores() -> tuple[Score, ...]:
             epsilon=None if row["epsilon"] == "any" else float(row["epsilon"]),
             mean=float(row["mean"]),
             error=float(row["standard error"]),
-            runs=int(row["runs"]),
         )
-        for row in csv.DictReader(text.splitlines())
+        for row in csv.DictReader(part("measured.csv").splitlines())
     )
 
 
@@ -104,14 +106,64 @@ def compared(private: Score, control: Score) -> str:
     return "above" if gap > 2 * error else "below" if gap < -2 * error else "no different"
 
 
-def against_best_control(method: str, access: str) -> dict[str, dict[float, str]]:
-    """By graph and budget, how the private model compares with the best of its controls."""
-    found: dict[str, dict[float, str]] = {}
-    for graph in graphs():
-        best = max(controls(method, graph, access), key=lambda score: score.mean)
-        found[graph] = {
-            score.epsilon: compared(score, best)
-            for score in private_scores(method, graph, access)
-            if score.epsilon is not None
+def chart_facts(method: str) -> dict[str, object]:
+    """The measurements that the chart shows, for its script."""
+    private, *others = _shown(method)
+    rows = [score for score in scores() if score.method in (private, *others) and score.epsilon != math.inf]
+    return {
+        "private": private,
+        "controls": list(CONTROLS[method]),
+        "notPrivate": NOT_PRIVATE,
+        "names": {name: NAMES[name] for name in (private, *others)},
+        "rows": [[score.graph, score.method, score.access, score.epsilon, score.mean, score.error] for score in rows],
+    }
+
+
+def legend(method: str) -> list[tuple[str, str, str, str]]:
+    """Row, kind, name and price of everything in the chart; the script fills in the numbers."""
+    private = NAMES[MEASURED_AS[method]]
+    return [
+        ("below", "private", f"{private}, at or below the dial", ""),
+        ("above", "private", f"{private}, above the dial", ""),
+        *((name, name, NAMES[name], "nothing") for name in CONTROLS[method]),
+        (NOT_PRIVATE, NOT_PRIVATE, NAMES[NOT_PRIVATE], "no promise"),
+    ]
+
+
+def comparisons(method: str) -> list[dict[str, object]]:
+    """For both accesses, against the best control: how often the budget bought something, where it never did, and all rows."""
+    found = []
+    for access in ACCESSES:
+        reads = "own connections" if access == "own-edges" else "no connection"
+        rows = {}
+        for graph in graphs():
+            best = max(controls(method, graph, access), key=lambda score: score.mean)
+            rows[graph_title(graph)] = [compared(score, best) for score in private_scores(method, graph, access)]
+        told = {
+            "reads": reads,
+            "beaten": sum(row.count("above") for row in rows.values()),
+            "total": sum(map(len, rows.values())),
+            "never": [title for title, row in rows.items() if "above" not in row],
+            "rows": [(title, reads, *row) for title, row in rows.items()],
         }
+        found.append(told)
     return found
+
+
+def measurements(method: str) -> tuple[list[str], list[list[str]]]:
+    """Every measured number that the page rests on: the budgets, and a row per graph, method and access."""
+    budgets = sorted({score.epsilon for score in scores() if score.epsilon is not None})
+    cells: dict[tuple[str, str, str], dict[float | None, str]] = {}
+    for score in scores():
+        row = cells.setdefault((score.graph, score.method, score.access), {})
+        row[score.epsilon] = f"{100 * score.mean:.2f} ± {100 * score.error:.2f}"
+    rows = [
+        [*names, *(cells[names].get(budget, "") for budget in (None, *budgets))]
+        for names in product(graphs(), _shown(method), (*ACCESSES, "full"))
+        if names in cells
+    ]
+    return [f"epsilon {budget:g}" for budget in budgets], rows
+
+
+def _shown(method: str) -> tuple[str, ...]:
+    return (MEASURED_AS[method], *CONTROLS[method], NOT_PRIVATE)

@@ -184,7 +184,7 @@ def _svg(figure: Figure, name: str, title: str) -> str:
 
     for text in figure.findobj(Text):
         text.set_color(INK)
-    drawn = inline_svg(svg_text(figure, name, transparent=True), name, title)
+    drawn = svg_text(figure, name, transparent=True)
     for colour, variable in _VARIABLES.items():
         drawn = drawn.replace(colour, f"var(--{variable})")
-    return drawn
+    return inline_svg(drawn, name, title)

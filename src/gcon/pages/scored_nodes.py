@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import torch
 
+from gcon.methods.model import Model
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.predictions import why_no_promise
-from gcon.methods.published import PublishedModel
 from gcon.nodes import PublicNodes
 from gcon.pages.report import ReliabilityBin, confusion_counts, reliability_bins
 
@@ -34,7 +34,7 @@ class ScoredNodes:
     reliability: tuple[ReliabilityBin, ...]
 
 
-def reason_against(model: PublishedModel, nodes: PublicNodes | None) -> str | None:
+def reason_against(model: Model, nodes: PublicNodes | None) -> str | None:
     """Why test nodes are not scored on a public page; None if they may be."""
     reason = why_no_promise(model.receipt)
     if reason is not None:
@@ -48,7 +48,7 @@ def reason_against(model: PublishedModel, nodes: PublicNodes | None) -> str | No
     return None
 
 
-def scored(model: PublishedModel, nodes: PublicNodes) -> ScoredNodes:
+def scored(model: Model, nodes: PublicNodes) -> ScoredNodes:
     """Predict with no edge read, and compare with the labels of the test nodes.
 
     Privacy:

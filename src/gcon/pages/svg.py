@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import re
-from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
     from matplotlib.figure import Figure
 
 
@@ -23,8 +23,13 @@ def svg_text(figure: Figure, name: str, *, transparent: bool) -> str:
     return re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL).strip()
 
 
-def inline_svg(drawn: str, name: str, title: str) -> str:
-    """An `svg` element for the inside of a page: no addresses, ids of its own, a size that follows the page's width."""
+def inline_svg(drawn: str, name: str, title: str) -> Markup:
+    """An `svg` element of `svg_text` for the inside of a page: no addresses, ids of its own, as wide as the page allows.
+
+    The only text that templates do not escape: matplotlib escaped the words in it.
+    """
+    from markupsafe import Markup, escape
+
     box = re.findall(r"[\d.]+", drawn[drawn.index('viewBox="') : drawn.index(">")])[:4]
     # The same scale for all, so that their text has one size; a narrow screen scrolls before the text gets too small.
     width = float(box[2])
@@ -32,4 +37,4 @@ def inline_svg(drawn: str, name: str, title: str) -> str:
     head = f'<svg viewBox="{" ".join(box)}" style="{style}" role="img" aria-label="{escape(title)}">'
     drawn = head + drawn[drawn.index(">") + 1 :]
     drawn = drawn.replace("xlink:href", "href")
-    return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", drawn).strip()
+    return Markup(re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", drawn).strip())

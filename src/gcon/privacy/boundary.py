@@ -6,6 +6,7 @@ everybody; opening is `gcon.privacy.opening`, which only the modules listed in t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Generic, NoReturn, TypeVar, final
 
 from gcon.errors import BoundaryError
@@ -23,6 +24,7 @@ class Private(Generic[T_co]):
     Args:
         value: the private value.
         description: public words for it, shown when it is printed.
+        run: where the value is on other machines, what sends them a whole computation and returns its result.
 
     Example:
         >>> from gcon.privacy.boundary import Private
@@ -33,15 +35,19 @@ class Private(Generic[T_co]):
         Holds the value; reveals the description, which must therefore be public.
     """
 
-    __slots__ = ("__description", "__value")
+    __slots__ = ("__description", "__run", "__value")
     __description: str
+    __run: Callable[[Callable[[Any], Any]], Any] | None
     __value: T_co
 
-    def __init__(self, value: T_co, description: str) -> None:
+    def __init__(
+        self, value: T_co, description: str, *, run: Callable[[Callable[[Any], Any]], Any] | None = None
+    ) -> None:
         if hasattr(self, "_Private__description"):
             self._refuse()  # a private value is never exchanged
         object.__setattr__(self, "_Private__value", value)
         object.__setattr__(self, "_Private__description", description)
+        object.__setattr__(self, "_Private__run", run)
 
     def __repr__(self) -> str:
         return f"<private: {self.__description}>"
@@ -54,7 +60,7 @@ class Private(Generic[T_co]):
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise BoundaryError(
             f"{self!r} depends on private edges and cannot be measured, compared, converted, copied or stored. "
-            "It leaves only through a gate that pays the ledger: see gcon.privacy.gates."
+            "It leaves only through a gate that pays the ledger: see gcon.privacy.account."
         )
 
     # Size, content and order.
@@ -81,5 +87,5 @@ class Private(Generic[T_co]):
     @classmethod
     def __torch_function__(cls, *_: object, **__: object) -> NoReturn:
         raise BoundaryError(
-            "A private value was passed to a torch function. It leaves only through a gate: see gcon.privacy.gates."
+            "A private value was passed to a torch function. It leaves only through a gate: see gcon.privacy.account."
         )

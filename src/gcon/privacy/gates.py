@@ -1,106 +1,27 @@
-"""The gates: the only ways out for anything that depends on private edges. Each one writes the ledger first.
+"""The other ways out of private edges, beside the account: each writes the ledger first and says what it promises.
 
-| gate                | what leaves                                            | what it costs                          |
-|---------------------|--------------------------------------------------------|----------------------------------------|
-| `release_statistic` | what a mechanism computed, with a receipt              | the mechanism's budget                 |
-| `release_model`     | the same, as a model (methods/objective_model.py)       | the mechanism's budget                 |
-| `answer_owners`     | answers, each from its owner's own edges, for the owner | a promise per recipient; recorded     |
-| `OwnerAnswers`      | the same, one at a time, while a service runs          | the same; each is logged before        |
-| `diagnose`          | a number for the operator's eyes                       | recorded; must not be published        |
-| `declassify`        | the bare private value                                 | everything: the total becomes infinite |
+| gate                | what leaves                                             | what it costs                          |
+|---------------------|---------------------------------------------------------|----------------------------------------|
+| `spend` (account.py) | something noisy, release by release, with a receipt     | the plan's budget                      |
+| `answer_owners`     | answers, each from its owner's own edges, for the owner | a promise per recipient; recorded      |
+| `OwnerAnswers`      | the same, one at a time, while a service runs           | the same; each is logged before        |
+| `diagnose`          | a number for the operator's eyes                        | recorded; must not be published        |
+| `declassify`        | the bare private value                                  | everything: the total becomes infinite |
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, final
 
-from gcon.errors import AccessRefusedError, InputError, PlanMismatchError
+from gcon.errors import AccessRefusedError, InputError
+from gcon.privacy.account import NO_PROMISE
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import Kind, Ledger, Outcome, Request
-from gcon.privacy.mechanism import BoundedPrivate, Mechanism
-from gcon.privacy.opening import apply_private, is_elsewhere, map_private
-from gcon.privacy.randomness import Randomness
-from gcon.privacy.receipt import Receipt
+from gcon.privacy.opening import apply_private, is_elsewhere
 
-BoundedT = TypeVar("BoundedT", bound=BoundedPrivate)
-ReleasedT = TypeVar("ReleasedT")
 T = TypeVar("T")
 U = TypeVar("U")
-
-NO_PROMISE = Budget(math.inf, 0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class Released(Generic[ReleasedT]):
-    """Something public, and the receipt for it."""
-
-    value: ReleasedT
-    receipt: Receipt
-
-
-def release_statistic(
-    mechanism: Mechanism[BoundedT, ReleasedT],
-    bounded: BoundedT,
-    *,
-    ledger: Ledger,
-    randomness: Randomness,
-    purpose: str,
-) -> Released[ReleasedT]:
-    """Pay, open, compute, settle.
-
-    Args:
-        mechanism: computes what is released; refuses values that its plan does not cover.
-        bounded: the private values with their proven bound.
-        ledger: pays before anything is opened. If the computation fails, the reservation stays charged.
-        randomness: noise from a seed carries no promise; such a release is charged as infinite.
-        purpose: public words for the ledger.
-
-    Privacy:
-        Opens `bounded.value` inside the mechanism. What leaves is what the mechanism's proof covers.
-    """
-    mechanism.check(bounded)
-    depends_on_edges = mechanism.budget != NOTHING
-    if not depends_on_edges and getattr(bounded, "edge_influence", None) != 0:
-        raise PlanMismatchError("A release is free only if its values carry an edge influence of exactly 0.")
-    keeps_promise = randomness.keeps_promise or not depends_on_edges
-    request = Request(
-        kind=Kind.RELEASE,
-        mechanism=mechanism.name,
-        purpose=purpose,
-        cost=mechanism.budget if keeps_promise else NO_PROMISE,
-        plan=mechanism.public_record(),
-        randomness=randomness.source,
-        gaussian_distance=getattr(mechanism, "gaussian_distance", None) if keeps_promise else None,
-    )
-    value, time = _paid(
-        ledger, request, lambda: apply_private(lambda opened: mechanism.apply(opened, randomness), bounded.value)
-    )
-    receipt = Receipt(
-        time=time,
-        data_set=ledger.data_set,
-        protected_change=request.protected_change,
-        mechanism=mechanism.name,
-        purpose=purpose,
-        budget=mechanism.budget,
-        keeps_promise=keeps_promise and math.isfinite(mechanism.budget.epsilon),
-        randomness=randomness.source,
-        plan=request.plan,
-        total=ledger.total(),
-    )
-    return Released(value, receipt)
-
-
-def map_into_gate(function: Callable[[T], U], private: Private[T], description: str) -> Private[U]:
-    """A computation on a private value whose result is private again, to be handed to a gate.
-
-    Privacy:
-        Deferred: it runs when a gate opens the result, after the ledger was charged.
-    """
-    return map_private(function, private, description)
 
 
 def answer_owners(compute: Callable[[T], U], edges: Private[T], *, ledger: Ledger, purpose: str) -> U:
@@ -112,7 +33,7 @@ def answer_owners(compute: Callable[[T], U], edges: Private[T], *, ledger: Ledge
     """
     _check_here(edges)
     request = Request(kind=Kind.DELIVERY, mechanism="answers from own edges", purpose=purpose)
-    return _paid(ledger, request, lambda: apply_private(compute, edges))[0]
+    return _paid(ledger, request, lambda: apply_private(compute, edges))
 
 
 class DeliveryLog(Protocol):
@@ -160,7 +81,7 @@ def diagnose(compute: Callable[[T], U], private: Private[T], *, ledger: Ledger, 
         Opens the value. The result depends on edges without noise: the operator may look, nobody may publish.
     """
     request = Request(kind=Kind.DIAGNOSTIC, mechanism="diagnostic, not for publication", purpose=purpose)
-    return _paid(ledger, request, lambda: apply_private(compute, private))[0]
+    return _paid(ledger, request, lambda: apply_private(compute, private))
 
 
 def declassify(private: Private[T], *, reason: str, ledger: Ledger) -> T:
@@ -172,7 +93,7 @@ def declassify(private: Private[T], *, reason: str, ledger: Ledger) -> T:
     if not reason.strip():
         raise InputError("reason", rule="must say why", got="nothing", fix="Name the experiment that needs it.")
     request = Request(kind=Kind.DECLASSIFICATION, mechanism="declassify", purpose=reason, cost=NO_PROMISE)
-    return _paid(ledger, request, lambda: apply_private(lambda opened: opened, private))[0]
+    return _paid(ledger, request, lambda: apply_private(lambda opened: opened, private))
 
 
 def _check_here(private: Private[T]) -> None:
@@ -184,7 +105,7 @@ def _check_here(private: Private[T]) -> None:
         )
 
 
-def _paid(ledger: Ledger, request: Request, compute: Callable[[], U]) -> tuple[U, str]:
+def _paid(ledger: Ledger, request: Request, compute: Callable[[], U]) -> U:
     """Reserve, compute, settle; a failure is settled as withheld and stays charged."""
     reservation = ledger.reserve(request)
     try:
@@ -192,5 +113,5 @@ def _paid(ledger: Ledger, request: Request, compute: Callable[[], U]) -> tuple[U
     except Exception:
         ledger.settle(reservation, Outcome.WITHHELD)
         raise
-    entry = ledger.settle(reservation, Outcome.RELEASED)
-    return result, entry.time
+    ledger.settle(reservation, Outcome.RELEASED)
+    return result

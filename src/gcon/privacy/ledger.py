@@ -29,11 +29,12 @@ class Kind(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What became of a reservation. All three are charged."""
+    """What became of a reservation. All are charged but the last."""
 
     RESERVED = "reserved"  # not settled: running, or the process died
     RELEASED = "released"
     WITHHELD = "withheld"  # failed or without certificate: nothing was released, and it stays charged
+    WITHDRAWN = "withdrawn"  # nothing was opened, which does not depend on edges: not charged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,11 +82,13 @@ class LedgerEntry:
 class Reservation:
     """The right to open private values once; it is charged from now on, whatever happens.
 
-    `ledger` marks the ledger that gave it: a reservation cannot be settled in another one.
+    `ledger` marks the ledger that gave it: a reservation cannot be settled in another one. `withdrawal` is known to whoever
+    reserved and to nobody else: only with it, and only in the process that reserved, is an entry withdrawn.
     """
 
     number: int
     ledger: object = None
+    withdrawal: object = field(default=None, repr=False, compare=False)
 
 
 class Ledger(Protocol):
@@ -112,8 +115,8 @@ class Ledger(Protocol):
 
 
 def total_cost(entries: Sequence[LedgerEntry]) -> Budget:
-    """Basic composition over all entries, whatever their outcome; rounds up."""
-    return compose(entry.request.cost for entry in entries)
+    """Basic composition over all entries but withdrawn ones; rounds up."""
+    return compose(entry.request.cost for entry in entries if entry.outcome is not Outcome.WITHDRAWN)
 
 
 def check_ceiling(ceiling: Budget | None, *, spent: Budget, asked: Budget) -> None:
@@ -130,6 +133,15 @@ def check_ceiling(ceiling: Budget | None, *, spent: Budget, asked: Budget) -> No
         f"delta={ceiling.delta:g}.{reason} Nothing was opened or charged. Ask for less, or let the data's owner "
         "raise the ceiling."
     )
+
+
+def check_withdrawal(entry: LedgerEntry, outcome: Outcome, reservation: Reservation, known: object) -> None:
+    """Refuse to withdraw what is no release, or what somebody else reserved: a withdrawn entry is not charged."""
+    if outcome is not Outcome.WITHDRAWN:
+        return
+    mine = known is not None and reservation.withdrawal is known
+    if not (mine and entry.request.kind is Kind.RELEASE):
+        raise LedgerError("An entry is withdrawn only by the block of spending that reserved it. It stays charged.")
 
 
 def _left(ceiling: float, spent: float) -> float:
@@ -170,6 +182,7 @@ class MemoryLedger:
         self._entries: list[LedgerEntry] = []
         self._lock = threading.Lock()
         self._mark = object()
+        self._withdrawals: dict[int, object] = {}
         self._process = os.getpid()
 
     @property
@@ -194,7 +207,9 @@ class MemoryLedger:
                 outcome=Outcome.RESERVED,
             )
             self._entries.append(entry)
-            return Reservation(entry.number, self._mark)
+            reservation = Reservation(entry.number, self._mark, object())
+            self._withdrawals[entry.number] = reservation.withdrawal
+            return reservation
 
     def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
         """Say what became of a reservation, once."""
@@ -202,9 +217,12 @@ class MemoryLedger:
             if reservation.ledger is not self._mark:
                 raise LedgerError("This reservation was not made in this ledger.")
             if outcome is Outcome.RESERVED:
-                raise LedgerError("A reservation is settled as released or withheld.")
+                raise LedgerError("A reservation is settled as released, withheld or withdrawn.")
             if self._entries[reservation.number].outcome is not Outcome.RESERVED:
                 raise LedgerError("This reservation is settled already; reserve again for another release.")
+            check_withdrawal(
+                self._entries[reservation.number], outcome, reservation, self._withdrawals.pop(reservation.number, None)
+            )
             entry = replace(self._entries[reservation.number], outcome=outcome)
             self._entries[reservation.number] = entry
             return entry

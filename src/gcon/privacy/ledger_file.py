@@ -25,7 +25,7 @@ from typing import final
 
 from gcon.errors import InputError, LedgerError
 from gcon.privacy.budget import Budget
-from gcon.privacy.ledger import LedgerEntry, Outcome, Request, Reservation, check_ceiling, total_cost
+from gcon.privacy.ledger import LedgerEntry, Outcome, Request, Reservation, check_ceiling, check_withdrawal, total_cost
 from gcon.privacy.ledger_lines import (
     Chain,
     Reading,
@@ -101,6 +101,7 @@ class FileLedger:
         if fcntl is None:
             raise LedgerError("A file ledger needs file locks (fcntl), which this system lacks. Use Linux or macOS.")
         self._path, self._clock = _checked_path(path), clock
+        self._withdrawals: dict[int, object] = {}  # of reservations that this object made and that are not settled
         if data_set is not None:
             check_words("data_set", data_set)
         if self._is_new():
@@ -131,12 +132,15 @@ class FileLedger:
             check_ceiling(chain.ceiling, spent=total_cost(chain.entries), asked=request.cost)
             number = len(chain.entries)
             self._append(reading, {"line": "reserve", "number": number, "time": self._time(), "request": fields})
-            return Reservation(number, chain.hashes[-1])  # the line's hash: no other ledger takes it for its own
+            # The line's hash: no other ledger takes it for its own.
+            reservation = Reservation(number, chain.hashes[-1], object())
+            self._withdrawals[number] = reservation.withdrawal
+            return reservation
 
     def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
         """Say what became of a reservation, once. The line's time is the reservation's, so it shows no run time."""
-        if outcome not in (Outcome.RELEASED, Outcome.WITHHELD):
-            raise LedgerError("A reservation is settled as released or withheld.")
+        if outcome is Outcome.RESERVED:
+            raise LedgerError("A reservation is settled as released, withheld or withdrawn.")
         with self._locked(write=True):
             reading = self._read()
             chain, number = reading.chain, reservation.number
@@ -144,6 +148,7 @@ class FileLedger:
                 raise LedgerError("This reservation was not made in this ledger.")
             if chain.entries[number].outcome is not Outcome.RESERVED:
                 raise LedgerError("This reservation is settled already; reserve again for another release.")
+            check_withdrawal(chain.entries[number], outcome, reservation, self._withdrawals.pop(number, None))
             time = chain.entries[number].time
             self._append(reading, {"line": "settle", "number": number, "time": time, "outcome": str(outcome)})
             return chain.entries[number]

@@ -93,10 +93,15 @@ class Chain:
             self.entries.append(entry)
             self.reserve_hashes.append(digest)
         elif kind == "settle":
-            entry = self.entries[content["number"]]
+            number, outcome = content["number"], Outcome(content["outcome"])
+            if type(number) is not int or number < 0 or outcome is Outcome.RESERVED:
+                raise LedgerError("does not settle anything")
+            entry = self.entries[number]
             if entry.outcome is not Outcome.RESERVED or content["time"] != entry.time:
                 raise LedgerError("settles what is settled already")
-            self.entries[entry.number] = replace(entry, outcome=Outcome(content["outcome"]))
+            if outcome is Outcome.WITHDRAWN and entry.request.kind is not Kind.RELEASE:
+                raise LedgerError("withdraws what is no release")
+            self.entries[number] = replace(entry, outcome=outcome)
         else:
             raise LedgerError("is of an unknown kind")
 

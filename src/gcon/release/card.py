@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gcon.methods.published import PublishedModel
+from gcon.methods.model import Model
 from gcon.privacy.statement import ACCESS_PROMISES
 
 _HEAD = """\
@@ -29,7 +29,7 @@ _LIMITS = """\
 """
 
 
-def model_card(model: PublishedModel) -> str:
+def model_card(model: Model) -> str:
     """The README of a released model: what it is, how to use it, what is promised and what is not.
 
     The metadata at its head names no licence: that is for whoever publishes the model to choose.
@@ -75,7 +75,7 @@ The same as data is in `privacy.json`.
 {_LIMITS}"""
 
 
-def privacy_page(model: PublishedModel) -> str:
+def privacy_page(model: Model) -> str:
     """The statement of a released model as a page of its own.
 
     Privacy:
@@ -92,18 +92,18 @@ def privacy_page(model: PublishedModel) -> str:
 """
 
 
-def _description(model: PublishedModel) -> str:
+def _description(model: Model) -> str:
     return (
         f"It tells {len(model.class_names)} classes of nodes apart, from {model.encoder.num_features} features a node.\n"
         f"{model.description()}\nWhat the model may tell about those edges is said below."
     )
 
 
-def _items(model: PublishedModel) -> str:
+def _items(model: Model) -> str:
     return "\n".join(f"- {_plain(sentence)}" for sentence in model.statement().sentences)
 
 
-def _access_table(model: PublishedModel) -> str:
+def _access_table(model: Model) -> str:
     rows = [f"| `{access}` | {_plain(ACCESS_PROMISES[access])} |" for access in model.accesses]
     return "\n".join(["| access | what is promised |", "|---|---|", *rows])
 

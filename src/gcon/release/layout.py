@@ -14,10 +14,10 @@ from safetensors.torch import save as bytes_from_tensors
 from torch import Tensor
 
 from gcon.errors import InputError
-from gcon.methods.published import PublishedModel
+from gcon.methods.model import Model
+from gcon.methods.record import RELEASE, TENSORS
 from gcon.release.card import model_card, privacy_page
-from gcon.release.forms import encoder_record, form_of
-from gcon.release.strict import RELEASE, TENSORS
+from gcon.release.encoder_record import encoder_record
 from gcon.version import __version__
 
 FORMAT, FORMAT_VERSION = "gcon-release", 2
@@ -29,7 +29,7 @@ CLASS_KINDS = {"bool": bool, "float": float, "int": int, "str": str}
 RECEIPT_WORDS = ("time", "data_set", "protected_change", "mechanism", "purpose", "randomness")
 
 
-def release_files(model: PublishedModel) -> dict[str, bytes]:
+def release_files(model: Model) -> dict[str, bytes]:
     """All files of a release and their bytes; `release.json` comes last."""
     try:
         files = {TENSORS: bytes_from_tensors(named_tensors(model)), **texts(model)}
@@ -41,7 +41,7 @@ def release_files(model: PublishedModel) -> dict[str, bytes]:
         raise unfit(f"something else: {error}") from error
 
 
-def texts(model: PublishedModel) -> dict[str, bytes]:
+def texts(model: Model) -> dict[str, bytes]:
     """The files for people, and the statement as data: all of it follows from the model."""
     statement = model.statement()
     return {
@@ -51,7 +51,7 @@ def texts(model: PublishedModel) -> dict[str, bytes]:
     }
 
 
-def _unsigned(model: PublishedModel) -> dict[str, object]:
+def _unsigned(model: Model) -> dict[str, object]:
     """What release.json says about the model itself."""
     receipt = model.receipt
     words = {name: getattr(receipt, name) for name in RECEIPT_WORDS}
@@ -66,7 +66,7 @@ def _unsigned(model: PublishedModel) -> dict[str, object]:
             "python": platform.python_version(),
         },
         "class_names": [_class_record(name) for name in model.class_names],
-        "settings": form_of(model.method).record(model),
+        "settings": model.record(),
         "encoder": encoder_record(model.encoder),
         "receipt": words
         | {
@@ -78,7 +78,7 @@ def _unsigned(model: PublishedModel) -> dict[str, object]:
     }
 
 
-def named_tensors(model: PublishedModel) -> dict[str, Tensor]:
+def named_tensors(model: Model) -> dict[str, Tensor]:
     """Copies, so that no file carries more of a tensor's storage than the tensor itself."""
     parts = ("hidden_weight", "hidden_bias", "head_weight", "head_bias", "centre")
     tensors = {**model.tensors(), **{f"encoder.{part}": getattr(model.encoder, part) for part in parts}}

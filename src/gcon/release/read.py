@@ -16,20 +16,14 @@ from safetensors.torch import load as tensors_from_bytes
 from torch import Tensor
 
 from gcon.errors import InputError, ReleaseFormatError
-from gcon.methods.published import PublishedModel
+from gcon.methods.model import Model
+from gcon.methods.record import NUMBER, RELEASE, TENSORS, WORDS, Common, Layout, exactly, refuse, with_infinity
+from gcon.methods.registry import MODELS
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.protected_change import ONE_UNDIRECTED_EDGE
 from gcon.privacy.randomness import SystemRandomness
 from gcon.privacy.receipt import Receipt
-from gcon.release.forms import (
-    Common,
-    Layout,
-    built_encoder,
-    checked_encoder_record,
-    encoder_layout,
-    encoder_width,
-    form_of,
-)
+from gcon.release.encoder_record import built_encoder, checked_encoder_record, encoder_layout, encoder_width
 from gcon.release.layout import (
     CLASS_KINDS,
     FORMAT,
@@ -41,7 +35,6 @@ from gcon.release.layout import (
     file_record,
     texts,
 )
-from gcon.release.strict import NUMBER, RELEASE, TENSORS, WORDS, exactly, refuse, with_infinity
 from gcon.version import __version__
 
 MOST_TEXT_BYTES = 16 * 2**20
@@ -50,7 +43,7 @@ MOST_TENSOR_BYTES = 4 * 2**30
 MOST_HEADER_BYTES = 2**20
 
 
-def load_release(folder: str | os.PathLike[str]) -> PublishedModel:
+def load_release(folder: str | os.PathLike[str]) -> Model:
     """Read a released model, or raise `ReleaseFormatError` that names the file and what is wrong with it.
 
     Refused are: missing, truncated, edited or oversized files, links that lead out of the folder, a newer format, an
@@ -68,22 +61,25 @@ def load_release(folder: str | os.PathLike[str]) -> PublishedModel:
         raise ReleaseFormatError(f"folder: '{folder}' is {found}; it must be a folder of save_release. Check the path.")
     home = folder.resolve()
     document = _document(_read(home, RELEASE, most=MOST_TEXT_BYTES))
-    form, names = form_of(document["method"]), tuple(_class_name(record) for record in document["class_names"])
+    kind, names = _model_kind(document["method"]), tuple(_class_name(record) for record in document["class_names"])
     if len(names) < 2:
         refuse(RELEASE, "names fewer than two classes")
     try:
-        settings, receipt = form.check(document["settings"], num_classes=len(names)), _receipt(document["receipt"])
+        settings, receipt = (
+            kind.check_record(document["settings"], num_classes=len(names)),
+            _receipt(document["receipt"]),
+        )
     except (InputError, OverflowError) as error:
         refuse(RELEASE, f"holds a setting out of range ({error})")
     facts = checked_encoder_record(document["encoder"])
     layout = encoder_layout(facts, num_classes=len(names))
-    layout |= form.layout(settings, width=encoder_width(facts), num_classes=len(names))
+    layout |= kind.layout(settings, width=encoder_width(facts), num_classes=len(names))
     records = exactly(document["files"], "files", dict.fromkeys((TENSORS, *TEXTS), (dict,)))
     for name in TEXTS:
         _read(home, name, most=MOST_TEXT_BYTES, record=records[name])
     tensors = _tensors(_read(home, TENSORS, most=MOST_TENSOR_BYTES, record=records[TENSORS], layout=layout))
     common = Common(encoder=built_encoder(facts, tensors), class_names=names, receipt=receipt)
-    model: PublishedModel = form.build(settings, tensors, common)
+    model: Model = kind.from_parts(settings, tensors, common)
     if document["libraries"].get("gcon") == __version__:  # another version may word its pages otherwise
         for name, text in texts(model).items():
             if file_record(text) != records[name]:
@@ -153,6 +149,12 @@ def _document(content: bytes) -> dict[str, Any]:
     parts = dict.fromkeys(("encoder", "files", "libraries", "receipt", "settings"), (dict,))
     words = dict.fromkeys(("checksum", "format", "method"), WORDS)
     return exactly(document, "the whole", {**parts, **words, "class_names": (list,), "version": (int,)})
+
+
+def _model_kind(method: str) -> type[Model]:
+    if method not in MODELS:
+        refuse(RELEASE, f"'method' is none of {', '.join(MODELS)}", "Install a newer gcon.")
+    return MODELS[method]
 
 
 def _class_name(record: object) -> object:

@@ -21,17 +21,16 @@ from pathlib import Path
 import torch
 
 from gcon.errors import InputError, ReleaseFormatError
-from gcon.methods.published import PublishedModel
-from gcon.release.forms import form_of
+from gcon.methods.model import Model
+from gcon.methods.record import GET_IT_AGAIN
 from gcon.release.layout import NAMES, named_tensors, release_files, unfit
 from gcon.release.read import load_release
-from gcon.release.strict import GET_IT_AGAIN
 from gcon.writing import whole_folder, write_new
 
 __all__ = ["NAMES", "load_release", "save_release"]
 
 
-def save_release(model: PublishedModel, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+def save_release(model: Model, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a released model into a new folder, all of it or nothing.
 
     The files are written to a hidden neighbour of the folder and read back; then the neighbour is renamed.
@@ -80,19 +79,14 @@ def _check_target(folder: Path, *, overwrite: bool) -> None:
     raise InputError("folder", rule=rule, got=found, fix="Move away what is there, or choose another name.")
 
 
-def _check_copy(model: PublishedModel, folder: Path) -> None:
+def _check_copy(model: Model, folder: Path) -> None:
     """What cannot be read again as the same model is never given its name."""
     try:
         copy = load_release(folder)
     except ReleaseFormatError as error:
         raise unfit(str(error).removesuffix(f". {GET_IT_AGAIN}")) from error
     tensors, copies = named_tensors(model), named_tensors(copy)
-    form = form_of(model.method)
-    if (
-        form.record(copy) != form.record(model)
-        or copy.class_names != model.class_names
-        or copy.receipt != model.receipt
-    ):
+    if copy.record() != model.record() or copy.class_names != model.class_names or copy.receipt != model.receipt:
         raise unfit("settings or a plan that JSON cannot hold, such as a tuple, or the word 'inf'")
     if any(not torch.equal(tensor, copies[name]) for name, tensor in tensors.items()):
         raise unfit("tensors that read back differently")

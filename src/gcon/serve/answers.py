@@ -8,11 +8,11 @@ from typing import NamedTuple
 from torch import Tensor
 
 from gcon.errors import GconError, InputError
-from gcon.serve.held import Held, known_row
 from gcon.serve.questions import Asked, Someone, owned_node, question
+from gcon.serve.replies import ALONE, HELD, REFUSED, SENT, problem
+from gcon.serve.served_release import ServedRelease, known_row
 from gcon.serve.state import Service
 from gcon.serve.tokens import TokenStore
-from gcon.serve.words import ALONE, HELD, REFUSED, SENT, problem
 
 
 class Reply(NamedTuple):
@@ -65,7 +65,7 @@ def _me(service: Service, tokens: TokenStore, node: str, authorization: str) -> 
     return Reply(words(held.for_owner(row, node), HELD))
 
 
-def _known(held: Held, someone: Someone) -> int | Tensor:
+def _known(held: ServedRelease, someone: Someone) -> int | Tensor:
     """A row of the table, or features that the model can read."""
     if isinstance(someone, str):
         return known_row(held.table, someone)

@@ -15,9 +15,9 @@ from gcon.serve.answers import Answering, answering
 from gcon.serve.bodies import Answer, Health, Owner, Problem, Question
 from gcon.serve.guard import Application, Guard, TooLargeError
 from gcon.serve.metrics import CONTENT_TYPE
+from gcon.serve.replies import problem
 from gcon.serve.state import Service
 from gcon.serve.upkeep import upkeep
-from gcon.serve.words import problem
 from gcon.version import __version__
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {

@@ -15,8 +15,8 @@ from gcon.serve.answers import Answering
 from gcon.serve.limits import RateLimit
 from gcon.serve.logs import Log
 from gcon.serve.metrics import Metrics
+from gcon.serve.replies import problem
 from gcon.serve.settings import Limits
-from gcon.serve.words import problem
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

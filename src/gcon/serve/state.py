@@ -9,12 +9,12 @@ from gcon.pages.build import site_pages
 from gcon.release.card import model_card
 from gcon.release.layout import canonical
 from gcon.serve.access_log import AccessLog
-from gcon.serve.held import Held, Signature
 from gcon.serve.limits import RateLimit
 from gcon.serve.logs import Log
 from gcon.serve.metrics import Metrics
+from gcon.serve.replies import AnswerWords
+from gcon.serve.served_release import ServedRelease, Signature
 from gcon.serve.settings import Limits
-from gcon.serve.words import AnswerWords
 
 
 @dataclass(eq=False, kw_only=True)
@@ -33,7 +33,7 @@ class Service:
         parent: the process that started the workers; they end when it is gone. None where there are no workers.
     """
 
-    held: Held
+    held: ServedRelease
     folder: Path
     seen: Signature
     limits: Limits = field(default_factory=Limits)
@@ -50,7 +50,7 @@ class Service:
         self.metrics = Metrics()
         self.faces = Faces(self.held)
 
-    def take(self, held: Held, seen: Signature) -> None:
+    def take(self, held: ServedRelease, seen: Signature) -> None:
         """Put a new release in the place of the old one."""
         self.faces = Faces(held)
         self.held, self.seen = held, seen
@@ -59,7 +59,7 @@ class Service:
 class Faces:
     """Everything that a release says without being asked a question: made once."""
 
-    def __init__(self, held: Held) -> None:
+    def __init__(self, held: ServedRelease) -> None:
         self.held, model, table = held, held.model, held.table
         statement = model.statement()
         self.words = AnswerWords(model, held.release)

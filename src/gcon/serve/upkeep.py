@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from gcon.errors import AccessRefusedError, GconError
-from gcon.serve.held import Signature, read_held, signature
+from gcon.serve.served_release import Signature, read_served_release, signature
 from gcon.serve.state import Service
 
 _EVERY = 1.0  # second
@@ -34,7 +34,7 @@ class Releases:
         """
         service, self._refused = self._service, signature(self._service.folder)
         old = service.held
-        held, seen = read_held(service.folder, table=old.table, owners=old.owners)
+        held, seen = read_served_release(service.folder, table=old.table, owners=old.owners)
         if old.model.receipt.keeps_promise and not held.model.receipt.keeps_promise:
             raise AccessRefusedError("The new release keeps no promise. Start the service anew to serve it.")
         service.take(held, seen)

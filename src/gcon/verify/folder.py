@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gcon.methods.published import PublishedModel
+from gcon.methods.model import Model
 from gcon.release.card import model_card, privacy_page
 from gcon.release.read import load_release
 
@@ -26,7 +26,7 @@ class Folder:
         texts: the bytes of the files that people read.
     """
 
-    model: PublishedModel
+    model: Model
     document: dict[str, Any]
     texts: dict[str, bytes]
 
@@ -57,7 +57,7 @@ def read_folder(folder: str | os.PathLike[str]) -> Folder:
     )
 
 
-def expected_texts(model: PublishedModel) -> dict[str, bytes]:
+def expected_texts(model: Model) -> dict[str, bytes]:
     """What these files must say, from the receipt and the settings."""
     said = model.statement()
     statement = _strict({"sentences": list(said.sentences), "fields": said.fields})

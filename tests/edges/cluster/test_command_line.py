@@ -15,11 +15,12 @@ def files(run, tmp_path):
     return ("--nodes", large / "nodes.parquet", "--features", large / "features.npy", "--edges", large / "edges.csr")
 
 
+@pytest.mark.slow
 def test_workers_train_the_same_model(run, files, tmp_path):
     weights = []
     for number, where in enumerate(((), ("--workers", 2))):
         out = tmp_path / f"model{number}"
-        options = ("--mechanism", "paper", "--epsilon", 1, "--seed", 5, "--ledger", tmp_path / "ledger")
+        options = ("--method", "paper", "--epsilon", 1, "--seed", 5, "--ledger", tmp_path / "ledger")
         code, _, errors = run("train", *files, *options, *where, "--out", out, "--quiet")
         assert code == 0, errors
         weights.append(load_release(out).weights)

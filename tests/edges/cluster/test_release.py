@@ -19,8 +19,8 @@ from gcon.mechanisms.gaussian_release import (
     gaussian_release_plan,
 )
 from gcon.mechanisms.statistic import BoundedEdges
-from gcon.methods.moments import MomentsTraining, train_moments
-from gcon.methods.objective import Settings, train
+from gcon.methods.moments import Moments
+from gcon.methods.objective import Objective
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
 from gcon.privacy.gates import declassify, diagnose, release_statistic
@@ -76,19 +76,17 @@ def test_noise_of_the_system_is_drawn_on_the_cluster(both, monkeypatch):
 
 
 def test_the_papers_training_is_the_same(both, parts):
-    settings, models = Settings(epsilon=4.0, device="cpu", expand="labelled"), []
+    settings, models = Objective(epsilon=4.0, device="cpu", expand="labelled"), []
     for private in (both.private_here, both.private_there):
         graph = PrivateGraph(parts[0], private, Private(None, "nothing"))
-        models.append(train(graph, settings, ledger=MemoryLedger(), randomness=SeededRandomness(1)))
+        models.append(settings.train(graph.nodes, graph.edges, ledger=MemoryLedger(), randomness=SeededRandomness(1)))
     assert models[0].weights.abs().sum() > 0
     assert torch.equal(models[0].weights, models[1].weights)
 
 
 def test_our_own_training_is_the_same(both, parts):
     models = [
-        train_moments(
-            parts[0], private, MomentsTraining(epsilon=4.0), ledger=MemoryLedger(), randomness=SeededRandomness(1)
-        )
+        train_moments(parts[0], private, Moments(epsilon=4.0), ledger=MemoryLedger(), randomness=SeededRandomness(1))
         for private in (both.private_here, both.private_there)
     ]
     tensors = [model.tensors() for model in models]

@@ -105,6 +105,7 @@ def armed(flag, *, coordinator):
     return arm
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinator", [False, True], ids=["a worker", "the coordinator"])
 def test_a_lost_worker_changes_nothing(both, client, tmp_path, coordinator):
     statistic = ClassSums(ROWS, TARGETS, Schemes(restart=0.3, steps=(4,)))
@@ -139,7 +140,7 @@ def test_a_lost_matrix_is_sent_again(both):
     assert times_sent == 2
 
 
-def test_an_interrupted_client_stops_the_coordinator(both, tmp_path):
+def test_an_interrupted_client_stops_the_coordinator(both, tmp_path, interrupts):
     started, stopped = tmp_path / "started", tmp_path / "stopped"
 
     def compute(edges):
@@ -151,7 +152,8 @@ def test_an_interrupted_client_stops_the_coordinator(both, tmp_path):
             stopped.touch()
 
     def interrupt():
-        while not started.exists():
+        until = time.monotonic() + 60
+        while not started.exists() and time.monotonic() < until:
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGINT)
 

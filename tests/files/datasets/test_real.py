@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 import torch
+from tests.opened import open_private
 
 from gcon.files.datasets import FACTS, load, names
-from gcon.privacy.opening import open_private
 
 pytestmark = [pytest.mark.data, pytest.mark.usefixtures("data_folder")]
 
@@ -146,7 +146,7 @@ def test_loading_neither_writes_to_the_data_nor_uses_the_network(data_folder, tm
 
 
 def test_two_processes_at_once_and_without_a_word(data_folder, tmp_path):
-    script = "from gcon.datasets import load; print(load('Cora', split=3).nodes.fingerprint)"
+    script = "from gcon.files.datasets import load; print(load('Cora', split=3).nodes.fingerprint)"
     environment = {key: value for key, value in os.environ.items() if key != "PYTEST_CURRENT_TEST"}
     environment |= {
         "GCON_CACHE": str(tmp_path),

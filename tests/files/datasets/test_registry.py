@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
+from tests.opened import open_private
 
 from gcon.errors import InputError, MissingExtraError
 from gcon.files.datasets import FACTS, facts_of, load, names
 from gcon.files.datasets.folders import cache_folder
 from gcon.files.datasets.registry import load_published
-from gcon.privacy.opening import open_private
 from gcon.writing import whole_folder
 
 TINY = replace(facts_of("cora-ml"), num_nodes=12, num_features=3, num_classes=2)

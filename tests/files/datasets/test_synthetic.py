@@ -4,12 +4,12 @@ import math
 
 import pytest
 import torch
+from tests.opened import open_private
 
 from gcon.edges.edge_list import public_edges
 from gcon.errors import InputError
 from gcon.files.datasets import social_circles, social_circles_parts
 from gcon.privacy.boundary import Private
-from gcon.privacy.opening import open_private
 
 
 def inside_share(nodes, edge_index):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
+from tests.mechanisms.counting import Counting
 
 from gcon.errors import PlanMismatchError
 from gcon.mechanisms.samplers import rounded
@@ -229,17 +230,6 @@ def test_every_entry_has_its_own_scale():
 
 
 # --- what is drawn and refused ----------------------------------------------------------------------------------------
-
-
-class Counting:
-    source, keeps_promise = "counting", True
-
-    def __init__(self):
-        self.taken = []
-
-    def take(self, count):
-        self.taken.append(count)
-        return SystemRandomness().take(count)
 
 
 @pytest.mark.parametrize("law", LAWS)

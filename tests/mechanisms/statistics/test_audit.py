@@ -6,7 +6,6 @@ comes near it, and exceeds it at half the noise.
 
 import math
 from functools import lru_cache
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,9 +14,10 @@ import torch
 from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.gaussian_release import GaussianRelease, JointStage, Portion, gaussian_release_plan
+from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.privacy.randomness import SystemRandomness
+from gcon_lab.audits.cases.case import changed
 from gcon_lab.audits.lower_bound import epsilon_lower_bound
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
@@ -43,39 +43,43 @@ def remembered(monkeypatch):
 
 
 def scores(statistic, factor):
-    """`RUNS` runs on each graph with this factor on the noise, in one release of many portions.
-
-    Portions draw independent noise. With `RUNS` times the squared distance and equal shares each has the noise of a single
-    release; `ReleasePlan` itself refuses to be such a plan.
-    """
-    plan = gaussian_release_plan(EPSILON, DELTA)
-    fake = SimpleNamespace(budget=plan.budget, distance=plan.distance * math.sqrt(RUNS) / factor)
-    mechanism = GaussianRelease(plan=fake, stages=(JointStage([Portion(statistic, 1 / RUNS)] * RUNS),), method="audit")
+    """`RUNS` runs on each graph with this factor on the noise; `GaussianPlan` itself refuses to be such a plan."""
+    plan = gaussian_plan(EPSILON, DELTA, method="audit")
+    release, randomness = changed(plan, distance=plan.distance / factor).noisy(statistic, share=1.0), SystemRandomness()
     base = statistic.of(APART)
     change = statistic.of(JOINED) - base
     for edges in (JOINED, APART):
-        out = torch.stack([noisy.value for noisy in mechanism.apply(edges, SystemRandomness())])
+        out = torch.stack([release.apply(edges, randomness).value for _ in range(RUNS)])
         # Noise is isotropic, among symmetric matrices too: the likelihood ratio is a function of this inner product.
         yield ((out - base) * change).sum(dim=(1, 2)).numpy()
 
 
-@pytest.mark.parametrize("statistic", PAIR.values(), ids=PAIR)
+@pytest.mark.parametrize(
+    "statistic",
+    [
+        pytest.param(statistic, id=name, marks=[] if name == "edge moments" else pytest.mark.slow)
+        for name, statistic in PAIR.items()
+    ],
+)
 def test_audit_finds_epsilon_and_catches_half_the_noise(statistic):
     assert 0.2 <= epsilon_lower_bound(*scores(statistic, 1.0), DELTA) <= EPSILON
     assert epsilon_lower_bound(*scores(statistic, 0.5), DELTA) > EPSILON
 
 
-def test_audit_of_two_stages_with_a_share_chosen_from_the_first():
+@pytest.mark.slow
+def test_audit_of_releases_with_a_share_chosen_from_the_first():
     """The second share depends on the first outcome, and uses up what is left: still one release of distance mu."""
     first, second = PAIR["neighbour rows"], PAIR["edge moments"]
-    plan = gaussian_release_plan(EPSILON, DELTA)
+    plan = gaussian_plan(EPSILON, DELTA, method="audit")
 
-    def rest(released):
-        promising = float(released[0].value.sum()) > 1
-        return [Portion(second, 0.6 if promising else 0.1)] + ([] if promising else [Portion(first, 0.5)])
+    def released(used, edges):
+        out = [used.noisy(first, share=0.4).apply(edges, SystemRandomness())]
+        promising = float(out[0].value.sum()) > 1
+        rest = [(second, 0.6)] if promising else [(second, 0.1), (first, 0.5)]
+        return out + [used.noisy(statistic, share=share).apply(edges, SystemRandomness()) for statistic, share in rest]
 
     def score(out):
-        """The sum of the likelihood ratios of all portions, each in units of its own noise."""
+        """The sum of the likelihood ratios of all releases, each in units of its own noise."""
         changes = {"neighbour rows": torch.ones(2, 1), "edge moments": second.of(JOINED)}
         total = 0.0
         for noisy in out:
@@ -84,10 +88,9 @@ def test_audit_of_two_stages_with_a_share_chosen_from_the_first():
         return total
 
     def scored(factor):
-        fake = SimpleNamespace(budget=plan.budget, distance=plan.distance / factor)
-        mechanism = GaussianRelease(plan=fake, stages=(JointStage([Portion(first, 0.4)]), rest), method="audit")
+        used = changed(plan, distance=plan.distance / factor)
         for edges in (JOINED, APART):
-            yield np.array([score(mechanism.apply(edges, SystemRandomness())) for _ in range(6_000)])
+            yield np.array([score(released(used, edges)) for _ in range(6_000)])
 
     assert epsilon_lower_bound(*scored(1.0), DELTA) <= EPSILON
     assert epsilon_lower_bound(*scored(0.4), DELTA) > EPSILON

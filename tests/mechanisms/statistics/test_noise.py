@@ -14,7 +14,7 @@ import torch
 from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.gaussian_release import Portion, release_jointly
+from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
@@ -36,8 +36,8 @@ STATISTICS = {
 
 def noise_of(statistic, draws):
     """Noise in units of the sensitivity times g, so that the right standard deviation is 1."""
-    portions = [Portion(statistic, 1 / draws)] * draws
-    out = release_jointly(portions, epsilon=1.0, delta=1e-5, method="test").apply(EDGES, SystemRandomness())
+    release, randomness = gaussian_plan(1.0, 1e-5, method="test").noisy(statistic, share=1 / draws), SystemRandomness()
+    out = [release.apply(EDGES, randomness) for _ in range(draws)]
     exact = statistic.of(EDGES)
     expected = 3.730631635 * statistic.sensitivity * math.sqrt(draws)
     return torch.stack([(noisy.value - exact) / expected for noisy in out]).numpy()
@@ -90,7 +90,7 @@ def test_symmetric_noise_is_isotropic(symmetric):
         assert (np.abs(squares / freedom - factor**2) > 0.2).all()  # a relative spread of 0.033 around 1
 
 
-def test_portions_and_stages_draw_independent_noise(symmetric):
+def test_releases_draw_independent_noise(symmetric):
     above = np.triu_indices(WIDTH)
     first, second = symmetric[0][above], symmetric[1][above]
     assert scipy.stats.spearmanr(first, second).pvalue > LEVEL

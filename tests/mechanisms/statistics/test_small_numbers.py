@@ -5,14 +5,17 @@ import math
 import pytest
 import torch
 
-from gcon.edges.edge_list import public_edges
+from gcon.edges.edge_list import private_edges, public_edges
 from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.gaussian_release import GaussianRelease, Portion, gaussian_release_plan, release_jointly
+from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.mechanisms.influence import FeatureExtent, edge_influence
 from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.mechanisms.public_rows import longest_rows
+from gcon.privacy.account import spend
+from gcon.privacy.budget import NOTHING
+from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
@@ -23,7 +26,7 @@ PAIR = torch.tensor([[1.0], [-1.0]], dtype=WIDE)
 
 
 def release(statistic, epsilon=1.0):
-    return release_jointly([Portion(statistic, 1.0)], epsilon=epsilon, delta=1e-5, method="test")
+    return gaussian_plan(epsilon, 1e-5, method="test").noisy(statistic, share=1.0)
 
 
 def matrix(*rows):
@@ -64,7 +67,7 @@ def test_one_edge_moves_moments_by_no_more_than_the_sensitivity_however_short_a_
 
 def test_moments_that_only_one_row_enters_are_free():
     for rows in (matrix([1.0, 0.0], [0.0, 0.0]), matrix([1e-50, 0.0], [0.0, 0.0]), torch.zeros(3, 2)):
-        assert release(EdgeMoments(rows)).public_record()["stages"][0][0]["standard_deviation"] == 0
+        assert release(EdgeMoments(rows)).public_record()["standard_deviation"] == 0
 
 
 def test_noise_that_float64_hardly_holds_is_refused(monkeypatch):
@@ -73,7 +76,7 @@ def test_noise_that_float64_hardly_holds_is_refused(monkeypatch):
         monkeypatch.setattr(EdgeMoments, "sensitivity", sensitivity)
         with pytest.raises(PlanMismatchError, match="float64 can hold"):
             release(statistic)
-        assert release(statistic, epsilon=math.inf).gaussian_distance is None
+        assert release(statistic, epsilon=math.inf).standard_deviation == 0
 
 
 # --- a tiny clip ------------------------------------------------------------------------------------------------------
@@ -110,7 +113,7 @@ def test_a_clip_below_rounding_is_refused_and_a_small_one_works():
         statistic = ClassSums(PAIR, PAIR, Schemes(restart=0.5, steps=(1,), clip=clip))
         assert statistic.sensitivity == pytest.approx(2 * clip + 2 * statistic.rounding, rel=1e-8)
         if fine:
-            assert release(statistic).gaussian_distance > 0
+            assert release(statistic).standard_deviation > 0
         else:
             with pytest.raises(PlanMismatchError, match="Rounding"):
                 release(statistic)
@@ -133,25 +136,45 @@ def test_nearly_constant_rows_of_many_nodes_are_refused_before_anything_is_charg
     for statistic in three(1 / 3.0 + spread, answers):
         with pytest.raises(PlanMismatchError, match="centre the rows"):
             release(statistic)
-        assert release(statistic, epsilon=math.inf).gaussian_distance is None
+        assert release(statistic, epsilon=math.inf).standard_deviation == 0
     for statistic in three(spread - spread.mean(dim=0), answers):
-        assert release(statistic).gaussian_distance > 0
+        assert release(statistic).standard_deviation > 0
 
 
-def test_an_adaptive_stage_is_refused_before_it_is_computed(monkeypatch):
+@pytest.mark.parametrize("field", ["rounding", "sensitivity"])
+def test_a_later_release_is_refused_before_it_is_computed(monkeypatch, field):
+    """Chosen from what was released, and made too fine for float64 only then: nothing is opened for it."""
     computed = []
     monkeypatch.setattr(NeighbourRows, "precisely", lambda self, edges: computed.append(self))
-    monkeypatch.setattr(NeighbourRows, "rounding", 1e30)
-    fine, drowned = EdgeMoments(PAIR), NeighbourRows(PAIR)
-    monkeypatch.setattr(EdgeMoments, "precisely", lambda self, edges: computed.append(self))
-    mechanism = GaussianRelease(
-        plan=gaussian_release_plan(1.0, 1e-5),
-        stages=(lambda released: [Portion(fine, 0.5), Portion(drowned, 0.5)],),
-        method="test",
-    )
-    with pytest.raises(PlanMismatchError, match="centre the rows"):
-        mechanism.apply(public_edges(torch.tensor([[0], [1]]), 2), SystemRandomness())
+    plan, ledger = gaussian_plan(1.0, 1e-5, method="test"), MemoryLedger("pair")
+    private, _ = private_edges(torch.tensor([[0], [1]]), 2)
+    with spend(private, plan, ledger=ledger, randomness=SystemRandomness(), purpose="test") as account:
+        account.release(plan.noisy(EdgeMoments(PAIR), share=0.5))
+        drowned = plan.noisy(NeighbourRows(PAIR), share=0.5)
+        monkeypatch.setattr(NeighbourRows, field, 1e160)
+        with pytest.raises(PlanMismatchError, match=r"centre the rows|float64 can hold"):
+            plan.noisy(NeighbourRows(PAIR), share=0.5)
+        with pytest.raises(PlanMismatchError, match=r"centre the rows|float64 can hold"):
+            account.release(drowned)
     assert not computed
+    assert len(account.receipt.plan["releases"]) == 1
+
+
+def test_too_little_or_too_much_noise_is_refused_before_anything_is_charged(monkeypatch):
+    computed, ledger = [], MemoryLedger("pair")
+    private, _ = private_edges(torch.tensor([[0], [1]]), 2)
+    monkeypatch.setattr(EdgeMoments, "precisely", lambda self, edges: computed.append(self))
+    plan = gaussian_plan(1.0, 1e-5, method="test")
+    prepared = plan.noisy(EdgeMoments(PAIR), share=1.0)
+    for sensitivity in (1e-152, 1e152):
+        monkeypatch.setattr(EdgeMoments, "sensitivity", sensitivity)
+        with (
+            spend(private, plan, ledger=ledger, randomness=SystemRandomness(), purpose="test") as account,
+            pytest.raises(PlanMismatchError, match="float64 can hold"),
+        ):
+            account.release(prepared)
+    assert not computed
+    assert ledger.total() == NOTHING
 
 
 def test_a_tenth_of_the_sensitivity_may_be_rounding_and_no_more(monkeypatch):

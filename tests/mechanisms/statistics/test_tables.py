@@ -12,7 +12,7 @@ from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_curve import gaussian_multiplier
-from gcon.mechanisms.gaussian_release import Portion, release_jointly
+from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.mechanisms.influence import (
     PROVEN_CELLS,
     PROVEN_CLASS_SUM_CELLS,
@@ -46,9 +46,8 @@ def pair(distance):
 
 def deviation(statistic, epsilon, delta, share=1.0):
     """The noise that a release of this statistic says it has."""
-    mechanism = release_jointly([Portion(statistic, share)], epsilon=epsilon, delta=delta, method="test")
-    (noisy,) = mechanism.apply(public_edges(NO_EDGES, 2), SystemRandomness())
-    return noisy.standard_deviation
+    mechanism = gaussian_plan(epsilon, delta, method="test").noisy(statistic, share=share)
+    return mechanism.apply(public_edges(NO_EDGES, 2), SystemRandomness()).standard_deviation
 
 
 MULTIPLIERS = {

@@ -7,7 +7,7 @@ import torch
 
 from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes
-from gcon.mechanisms.gaussian_release import Portion, release_jointly
+from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.mechanisms.influence import FeatureExtent, class_sum_influence
 from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.mechanisms.class_sums import ClassSums
@@ -37,8 +37,7 @@ def test_every_block_with_steps_gets_noise_however_small_its_bound(size, steps):
             assert said.squeeze(across).tolist() == free
         else:
             assert said is None
-        mechanism = release_jointly([Portion(statistic, 1.0)], epsilon=1.0, delta=1e-5, method="test")
-        (noisy,) = mechanism.apply(EDGES, SystemRandomness())
+        noisy = gaussian_plan(1.0, 1e-5, method="test").noisy(statistic, share=1.0).apply(EDGES, SystemRandomness())
         same = noisy.value == statistic.of(EDGES)
         assert same.all(dim=across).tolist() == free
         assert same.any(dim=across).tolist() == free  # off the lattice: a noisy entry equals none

@@ -14,7 +14,7 @@ from gcon.edges.schemes import Schemes
 from gcon.files.node_features import features_of_arrays
 from gcon.learn.encoder import Encoder
 from gcon.methods.no_edges import batches_without_edges
-from gcon.methods.objective_model import ModelSettings, ReleasedModel
+from gcon.methods.objective import ObjectiveModel, ObjectiveModelSettings
 from gcon.nodes import PublicNodes
 from gcon.privacy.budget import Budget
 from gcon.privacy.receipt import Receipt
@@ -40,10 +40,10 @@ def main() -> None:
         unit_input=True,
         centre=None,
     )
-    model = ReleasedModel(
+    model = ObjectiveModel(
         weights=torch.ones(2, classes, dtype=torch.float64),
         encoder=narrow,
-        settings=ModelSettings(
+        settings=ObjectiveModelSettings(
             schemes=Schemes(restart=0.5, steps=(2,)),
             inference_restart=0.5,
             loss="soft-margin",

@@ -11,21 +11,11 @@ from gcon.edges.graph import PrivateGraph, private_graph
 from gcon.edges.schemes import Schemes
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.objective import Settings, train
-from gcon.methods.objective_model import ReleasedModel
+from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 
 STEPS = (0, 2, math.inf)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread():
-    """These matrices are tiny: a second thread only waits for the first."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def circles(num_nodes: int, seed: int):
@@ -34,16 +24,16 @@ def circles(num_nodes: int, seed: int):
     )
 
 
-def trained(graph: PrivateGraph, steps=STEPS, *, epsilon=50.0, randomness=None, **options) -> ReleasedModel:
+def trained(graph: PrivateGraph, steps=STEPS, *, epsilon=50.0, randomness=None, **options) -> ObjectiveModel:
     """Noise from a seed unless told otherwise: such a model keeps no promise."""
-    settings = Settings(
+    settings = Objective(
         epsilon=epsilon,
         encoder=EncoderSettings(hidden=4, epochs=20),
         schemes=Schemes(restart=0.5, steps=steps),
         inference_restart=0.25,
         **options,
     )
-    return train(graph, settings, ledger=MemoryLedger(), randomness=randomness or SeededRandomness(1))
+    return settings.train(graph.nodes, graph.edges, ledger=MemoryLedger(), randomness=randomness or SeededRandomness(1))
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +53,7 @@ def other():
 
 
 @pytest.fixture(scope="session")
-def model(graph) -> ReleasedModel:
+def model(graph) -> ObjectiveModel:
     return trained(graph)
 
 

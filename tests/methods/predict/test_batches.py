@@ -12,7 +12,8 @@ from polars.testing import assert_frame_equal
 
 from gcon.errors import AccessRefusedError, InputError, PrivateComputationError
 from gcon.files.node_ids import as_node_ids
-from gcon.methods import no_edges, own_edges, scorers
+from gcon.methods import model as models
+from gcon.methods import moments, no_edges, own_edges
 from gcon.methods.no_edges import batches_without_edges, predict_without_edges
 from gcon.methods.own_edges import deliver_from_own_edges, predict_from_own_edges
 from gcon.methods.predictions import Predictions
@@ -27,9 +28,10 @@ SUFFIXES = (".csv", ".tsv", ".parquet")
 @pytest.fixture
 def small_batches(monkeypatch):
     """Batches of seven nodes."""
-    for module in (no_edges, own_edges, scorers):
+    for module in (no_edges, own_edges, models):
         monkeypatch.setattr(module, "row_slices", lambda count: row_slices(count, 7))
-    monkeypatch.setattr(scorers, "BATCH_ROWS", 7)
+    for module in (models, moments):
+        monkeypatch.setattr(module, "BATCH_ROWS", 7)
 
 
 def rows(count, start=0, **changes):

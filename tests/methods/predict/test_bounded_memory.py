@@ -28,6 +28,7 @@ def run(features, out, room):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured as Linux tells it")
 def test_from_the_file_to_the_predictions_in_less_memory_than_the_features_take(features, tmp_path):
     done = run(features, tmp_path / "labels.csv", 200 * 2**20)
@@ -36,6 +37,7 @@ def test_from_the_file_to_the_predictions_in_less_memory_than_the_features_take(
     assert [entry.name for entry in tmp_path.iterdir()] == ["labels.csv"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured as Linux tells it")
 def test_the_limit_is_one(features, tmp_path):
     """With less room than one batch needs it fails: the test above could fail too."""

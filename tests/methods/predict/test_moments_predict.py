@@ -10,11 +10,10 @@ from gcon.edges.edge_list import private_edges, public_edges
 from gcon.errors import AccessRefusedError, InputError
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.methods.evidence import scores_on_public_graph, scores_with_own_edges
-from gcon.methods.moments import MomentsTraining, train_moments
+from gcon.methods.moments import Moments
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import predict_for_one_owner, predict_from_own_edges
 from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
-from gcon.methods.scorers import scorer_of
 from gcon.privacy.budget import NOTHING
 from gcon.privacy.ledger import Kind, MemoryLedger, Outcome
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
@@ -26,10 +25,9 @@ OTHERS, OTHER_EDGES = social_circles_parts(24, mean_degree=4, seed=9, **SHAPE)
 
 
 def trained(epsilon=8.0, randomness=None):
-    return train_moments(
+    return Moments(epsilon=epsilon).train(
         NODES,
         private_edges(EDGES, SIZE)[0],
-        MomentsTraining(epsilon=epsilon),
         ledger=MemoryLedger("circles"),
         randomness=randomness or SeededRandomness(1),
     )
@@ -237,8 +235,3 @@ def test_what_is_promised(kept, model):
         (own(model, NODES.features, EDGES), "operator only"),
     ):
         assert found.audience == audience
-
-
-def test_no_other_object_is_a_model():
-    with pytest.raises(TypeError, match="no released model"):
-        scorer_of(object())

@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from tests.opened import open_private
 
 from gcon import GCON
 from gcon.edges.edge_list import private_edges, public_edges
@@ -17,7 +18,6 @@ from gcon.methods.predictions import ANY_MODEL, checked_access
 from gcon.methods.public_graph import predict_on_public_graph
 from gcon.privacy.budget import NOTHING
 from gcon.privacy.ledger import Kind, MemoryLedger, Outcome
-from gcon.privacy.opening import open_private
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon.privacy.statement import ACCESS_PROMISES
 

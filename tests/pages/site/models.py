@@ -9,8 +9,8 @@ from gcon.learn.encoder import Encoder
 from gcon.mechanisms.gaussian_release import gaussian_release_plan
 from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.objective_plan import make_plan
-from gcon.methods.moments_model import MomentsModel, MomentsSettings
-from gcon.methods.objective_model import ModelSettings, ReleasedModel
+from gcon.methods.moments import MomentsModel, MomentsSettings
+from gcon.methods.objective import ObjectiveModel, ObjectiveModelSettings
 from gcon.nodes import PublicNodes
 from gcon.privacy.budget import Budget
 from gcon.privacy.receipt import Receipt
@@ -92,14 +92,14 @@ def paper(epsilon=2.0, delta=1e-5, *, names=NAMES, edge_influence=0.4, ridge=1.0
         edge_influence=edge_influence,
         ridge=ridge,
     )
-    settings = ModelSettings(
+    settings = ObjectiveModelSettings(
         schemes=Schemes(restart=0.8, steps=(2,)),
         inference_restart=0.25,
         loss="soft-margin",
         class_names=names,
         training_nodes=nodes(names).fingerprint,
     )
-    return ReleasedModel(
+    return ObjectiveModel(
         weights=torch.eye(HIDDEN, len(names), dtype=torch.float64),
         encoder=encoder(len(names)),
         settings=settings,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.pages.reader import Page
 from tests.pages.site.models import HOSTILE, NAMES, moments, nodes, paper
-from tests.pages.site.reader import Page
 
 from gcon.errors import InputError
 from gcon.mechanisms.gaussian_curve import gaussian_multiplier
@@ -22,7 +22,7 @@ from gcon.pages.frame import PAGES, part
 from gcon.privacy.attacker import best_advantage, best_true_positive_rate
 from gcon.privacy.budget import NOTHING, Budget
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SERVICES = {"none": {}, "own": {"service": ""}, "all": {"service": "", "me": True, "node_table": True}}
 MAKERS = {"moments": moments, "paper": paper}
 MOST_BYTES = 150_000

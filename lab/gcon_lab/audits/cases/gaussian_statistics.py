@@ -12,7 +12,7 @@ from gcon.edges.schemes import Schemes
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.exact_products import in_float64
 from gcon.mechanisms.gaussian_curve import gaussian_epsilon
-from gcon.mechanisms.gaussian_release import GaussianRelease, JointStage, Portion, add_noise, gaussian_release_plan
+from gcon.mechanisms.gaussian_release import add_noise, gaussian_plan
 from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.mechanisms.statistic import Statistic
 from gcon.privacy.budget import Budget
@@ -122,17 +122,13 @@ def statistic_case(
 
 def _run(statistic: Statistic, factor: float = 1.0) -> Run:
     """Releases with this factor on the noise."""
-    plan = gaussian_release_plan(CLAIMED.epsilon, CLAIMED.delta)
+    plan = gaussian_plan(CLAIMED.epsilon, CLAIMED.delta, method="audit")
     assert plan.distance is not None
-    release = GaussianRelease(
-        plan=changed(plan, distance=plan.distance / factor),
-        stages=(JointStage([Portion(statistic, 1.0)]),),
-        method="audit",
-    )
+    release = changed(plan, distance=plan.distance / factor).noisy(statistic, share=1.0)
 
     def run(edges: EdgeList, count: int, randomness: Randomness) -> Tensor:
         # The first is a release as it is; the others repeat its last line many times at once.
-        (first,) = release.apply(edges, randomness)
+        first = release.apply(edges, randomness)
         if count == 1:
             return first.value[None]
         draw = _symmetric_copies if statistic.symmetric else _copies
@@ -173,7 +169,7 @@ def _change(statistic: Statistic, pair: EdgePair) -> Tensor:
 
 
 def _deviation(statistic: Statistic) -> float:
-    plan = gaussian_release_plan(CLAIMED.epsilon, CLAIMED.delta)
+    plan = gaussian_plan(CLAIMED.epsilon, CLAIMED.delta, method="audit")
     assert plan.distance is not None
     return statistic.sensitivity / plan.distance
 

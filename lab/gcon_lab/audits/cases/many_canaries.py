@@ -18,7 +18,7 @@ from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import HALVED, changed
 from gcon_lab.audits.cases.larger_graphs import LargerGraph
 from gcon_lab.audits.one_run import Canaries
-from gcon_lab.mechanisms.neighbour_sums import NoisyNeighbourSums, SumsPlan, gaussian_sums_plan, laplace_sums_plan
+from gcon_lab.mechanisms.neighbour_sums import SumsPlan, gaussian_sums_plan, laplace_sums_plan
 from gcon_lab.mechanisms.noisy_graph import RandomFlips
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
 
@@ -82,11 +82,11 @@ def _sums(graph: LargerGraph, law: str) -> OneRunCase:
     plan = laplace_sums_plan(1.0, 1) if laplace else gaussian_sums_plan(4.0, 1e-8, 1)
 
     def release(used: SumsPlan) -> Release:
-        return NoisyNeighbourSums(plan=used, rows=lambda _: rows, method="audit").apply
+        return used.sums_of(rows).apply
 
-    def score(released: tuple[Tensor, ...], canaries: Canaries) -> Floats:
+    def score(released: Tensor, canaries: Canaries) -> Floats:
         """The log-likelihood ratio of every canary: its two ends receive each other's row."""
-        rest = released[0] - neighbour_sums(canaries.base, rows)
+        rest = released - neighbour_sums(canaries.base, rows)
         low, high = torch.from_numpy(canaries.pairs.T)
         seen, change = torch.cat([rest[low], rest[high]], dim=1), torch.cat([rows[high], rows[low]], dim=1)
         ratio = seen.abs() - (seen - change).abs() if laplace else seen * change

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -13,13 +12,7 @@ from gcon.mechanisms.gaussian_curve import gaussian_epsilon
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import HALVED, ROOT_TWO, AuditCase, Broken, Run, Score, Scores, changed, reused
 from gcon_lab.audits.pairs import copies, two_nodes
-from gcon_lab.mechanisms.neighbour_sums import (
-    NoisyNeighbourSums,
-    RowsOfRound,
-    SumsPlan,
-    gaussian_sums_plan,
-    laplace_sums_plan,
-)
+from gcon_lab.mechanisms.neighbour_sums import SumsPlan, gaussian_sums_plan, laplace_sums_plan
 
 _DELTA = 0.01
 
@@ -62,22 +55,15 @@ def _case(options: str, plan: SumsPlan) -> AuditCase:
     )
 
 
-def _rows(nodes: int) -> RowsOfRound:
-    """Rows of length 1; in the second round their signs come from what the first one released."""
-
-    def rows(released: Sequence[Tensor]) -> Tensor:
-        if not released:
-            return torch.ones(nodes, 1, dtype=torch.float64)
-        return torch.where(released[-1] >= 0, 1.0, -1.0).to(torch.float64)
-
-    return rows
-
-
 def _run(plan: SumsPlan) -> Run:
     def run(edges: EdgeList, count: int, randomness: Randomness) -> Tensor:
         many = copies(edges, count)
-        mechanism = NoisyNeighbourSums(plan=plan, rows=_rows(many.num_nodes), method="audit")
-        return torch.stack(mechanism.apply(many, randomness)).reshape(plan.rounds, count, 2).transpose(0, 1)
+        # Rows of length 1; in the second round their signs come from what the first one released.
+        rows, released = torch.ones(many.num_nodes, 1, dtype=torch.float64), []
+        for _ in range(plan.rounds):
+            released.append(plan.sums_of(rows).apply(many, randomness))
+            rows = torch.where(released[-1] >= 0, 1.0, -1.0).to(torch.float64)
+        return torch.stack(released).reshape(plan.rounds, count, 2).transpose(0, 1)
 
     return run
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from gcon.edges.edge_list import EdgeList
 from gcon.mechanisms.noisy_count import NoisyCount
+from gcon.mechanisms.pure import WholeNumbers
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import HALVED, ROOT_TWO, AuditCase, Broken, Run, Scores, reused
@@ -30,29 +32,28 @@ def number_of_edges(edges: EdgeList) -> int:
     return -len(edges.columns) // 2
 
 
-def _case(options: str, sensitivity: int, count: Callable[[EdgeList], int]) -> AuditCase:
-    epsilon = 1.0
+def _case(options: str, sensitivity: int, count: Callable[[Any], int]) -> AuditCase:
+    epsilon, numbers = 1.0, WholeNumbers(count, sensitivity)
     return AuditCase(
         mechanism="noisy-count",
         options=options,
         claimed=Budget(epsilon, 0.0),
         pair=two_nodes(),
-        run=_run(NoisyCount(epsilon, sensitivity), count),
+        run=_run(NoisyCount(epsilon, numbers)),
         score=_score,
         runs=40_000,
         pair_epsilon=epsilon,
         broken=(
-            Broken(kind=HALVED, run=_run(NoisyCount(2 * epsilon, sensitivity), count)),
-            Broken(kind=ROOT_TWO, run=_run(NoisyCount(round(math.sqrt(2), 3) * epsilon, sensitivity), count)),
-            reused(_run(NoisyCount(epsilon, sensitivity), count), np.concatenate),
+            Broken(kind=HALVED, run=_run(NoisyCount(2 * epsilon, numbers))),
+            Broken(kind=ROOT_TWO, run=_run(NoisyCount(round(math.sqrt(2), 3) * epsilon, numbers))),
+            reused(_run(NoisyCount(epsilon, numbers)), np.concatenate),
         ),
     )
 
 
-def _run(mechanism: NoisyCount, count: Callable[[EdgeList], int]) -> Run:
+def _run(mechanism: NoisyCount) -> Run:
     def run(edges: EdgeList, runs: int, randomness: Randomness) -> Scores:
-        exact = count(edges)
-        return np.array([mechanism.apply(exact, randomness) for _ in range(runs)], dtype=np.float64)
+        return np.array([mechanism.apply(edges, randomness) for _ in range(runs)], dtype=np.float64)
 
     return run
 

@@ -8,6 +8,7 @@ are independent runs.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -65,25 +66,29 @@ def _case(options: str, plan: GradientPlan) -> AuditCase:
 def _run(plan: GradientPlan) -> Run:
     def run(edges: EdgeList, count: int, randomness: Randomness) -> Tensor:
         sizes = [_BATCH] * (count // _BATCH) + [count % _BATCH] * (count % _BATCH > 0)
-        rows = {size: _rows(edges, size) for size in set(sizes)}
-        return torch.cat([_batch(rows[size], plan, randomness) for size in sizes])
+        many = {size: copies(edges, size) for size in set(sizes)}
+        return torch.cat([_batch(many[size], size, plan, randomness) for size in sizes])
 
     return run
 
 
-def _rows(edges: EdgeList, count: int) -> Tensor:
-    """The mean rows of both ends of the edge, in so many copies of the graph."""
+def _rows(many: EdgeList, count: int) -> Tensor:
+    """The mean rows of both ends of the edge, in all of so many copies of the graph."""
     features = torch.kron(torch.eye(count, dtype=torch.float64), torch.tensor([[3.0], [-2.0], [-2.0], [3.0]]).double())
     ends = torch.tensor([False, True, True, False]).repeat(count)
-    return propagate(copies(edges, count), features, _ONE_STEP)[ends]
+    return propagate(many, features, _ONE_STEP)[ends]
 
 
-def _batch(rows: Tensor, plan: GradientPlan, randomness: Randomness) -> Tensor:
+def _batch(many: EdgeList, count: int, plan: GradientPlan, randomness: Randomness) -> Tensor:
     """The weights of independent runs, one a row, in units that do not depend on how many there are."""
     mechanism = NoisyGradients(
-        plan=plan, labels=torch.zeros(len(rows), dtype=torch.int64), num_classes=2, learning_rate=_RATE
+        plan=plan,
+        rows=partial(_rows, count=count),
+        labels=torch.zeros(2 * count, dtype=torch.int64),
+        num_classes=2,
+        learning_rate=_RATE,
     )
-    return mechanism.apply(rows, randomness) * (len(rows) * plan.sampling / _RATE)
+    return mechanism.apply(many, randomness) * (2 * count * plan.sampling / _RATE)
 
 
 def _score(weights: Tensor) -> Scores:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.schemes import Schemes, propagate
+from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.influence import sharp_influence
 from gcon.mechanisms.losses import ConvexLoss, PseudoHuber, SoftMargin
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
@@ -45,6 +46,7 @@ from gcon_lab.mechanisms.gaussian_objective_plan import make_gaussian_objective_
 
 _CLAIMED = Budget(4.0, 0.01)
 _RESTART, _RIDGE = 0.8, 2.0
+_SCHEMES = Schemes(restart=_RESTART, steps=(math.inf,))
 _SIGNS = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)
 _TARGETS, _MASK = torch.eye(2, dtype=torch.float64), torch.ones(2, dtype=torch.bool)
 _GRID = 1001
@@ -127,12 +129,17 @@ def _gaussian(plan: Any) -> NoiseLaw:
 
 
 def _rows(edges: EdgeList) -> Tensor:
-    return propagate(edges, _SIGNS, Schemes(restart=_RESTART, steps=(math.inf,)))
+    return propagate(edges, _SIGNS, _SCHEMES)
 
 
 def _run(kind: Callable[..., Any], plan: Any) -> Run:
+    # They claim what the plan was made for: real numbers without rounding; or, in a broken variant, another option.
+    claims = {"edge_influence": plan.theorem.edge_influence, "longest_row": 1.0}
+    aggregates = changed_record(Aggregates(_SIGNS, _SCHEMES), **claims)
+
     def run(edges: EdgeList, count: int, randomness: Randomness) -> Tensor:
-        released: Tensor = kind(plans=(plan,) * count, mask=_MASK, targets=_TARGETS).apply(_rows(edges), randomness)
+        mechanism = kind(aggregates=aggregates, plans=(plan,) * count, mask=_MASK, targets=_TARGETS)
+        released: Tensor = mechanism.apply(edges, randomness)
         return released
 
     return run

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.schemes import Schemes, propagate
+from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.convex_training import certified_weights
 from gcon.mechanisms.gaussian_curve import gaussian_epsilon
 from gcon.mechanisms.influence import FeatureExtent, edge_influence
@@ -85,9 +86,15 @@ def _plan(schemes: Schemes) -> OutputPlan:
 
 
 def _run(plan: OutputPlan, schemes: Schemes = _SCHEMES) -> Run:
+    # They claim what the plan was made for: real numbers without rounding; or, in a broken variant, another option.
+    claims = {"edge_influence": plan.edge_influence, "longest_row": plan.longest_row}
+    aggregates = changed(Aggregates(_SIGNS, schemes), **claims)
+
     def run(edges: EdgeList, count: int, randomness: Randomness) -> Tensor:
-        mechanism = OutputPerturbation(plans=(plan,) * count, mask=_MASK, targets=_TARGETS, start=_START)
-        return mechanism.apply(propagate(edges, _SIGNS, schemes), randomness)
+        mechanism = OutputPerturbation(
+            aggregates=aggregates, plans=(plan,) * count, mask=_MASK, targets=_TARGETS, start=_START
+        )
+        return mechanism.apply(edges, randomness)
 
     return run
 

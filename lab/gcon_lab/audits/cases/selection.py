@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from gcon.edges.edge_list import EdgeList
+from gcon.mechanisms.pure import WholeNumbers
 from gcon.mechanisms.selection import Selection
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
@@ -25,29 +28,33 @@ def selection() -> list[AuditCase]:
 
 def _case(options: str, others: tuple[int, ...]) -> AuditCase:
     epsilon = 1.0
+
+    def counts(edges: Any) -> list[int]:
+        """4 nodes; the answers of two never change. One candidate is right about lonely nodes, one about the others."""
+        lonely = lonely_nodes(edges)
+        return [lonely, 4 - lonely, *others]
+
+    numbers = WholeNumbers[Sequence[int]](counts, 2)
     return AuditCase(
         mechanism="selection",
         options=options,
         claimed=Budget(epsilon, 0.0),
         pair=two_nodes(),
-        run=_run(Selection(epsilon, 2), others),
+        run=_run(Selection(epsilon, numbers)),
         score=_score,
         runs=40_000,
         pair_epsilon=None if others else epsilon,
         broken=(
-            Broken(kind=HALVED, run=_run(Selection(2 * epsilon, 2), others)),
-            Broken(kind=ROOT_TWO, run=_run(Selection(round(math.sqrt(2), 3) * epsilon, 2), others)),
-            reused(_run(Selection(epsilon, 2), others), np.concatenate, seed=_TELLING_SEED),
+            Broken(kind=HALVED, run=_run(Selection(2 * epsilon, numbers))),
+            Broken(kind=ROOT_TWO, run=_run(Selection(round(math.sqrt(2), 3) * epsilon, numbers))),
+            reused(_run(Selection(epsilon, numbers)), np.concatenate, seed=_TELLING_SEED),
         ),
     )
 
 
-def _run(mechanism: Selection, others: tuple[int, ...]) -> Run:
+def _run(mechanism: Selection) -> Run:
     def run(edges: EdgeList, runs: int, randomness: Randomness) -> Scores:
-        lonely = lonely_nodes(edges)
-        # 4 nodes; the answers of two never change. One candidate is right about lonely nodes, one about the others.
-        counts = [lonely, 4 - lonely, *others]
-        return np.array([mechanism.apply(counts, randomness) for _ in range(runs)], dtype=np.float64)
+        return np.array([mechanism.apply(edges, randomness) for _ in range(runs)], dtype=np.float64)
 
     return run
 

@@ -1,21 +1,13 @@
-"""Gaussian releases in two stages: the second share is chosen from the first release, and uses up what is left."""
+"""Gaussian releases one after another: the second share is chosen from the first release, and the rest is used up."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 import torch
 
 from gcon.edges.edge_list import EdgeList
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.gaussian_release import (
-    GaussianRelease,
-    JointStage,
-    NoisyStatistic,
-    Portion,
-    gaussian_release_plan,
-)
+from gcon.mechanisms.gaussian_release import GaussianPlan, NoisyStatistic, gaussian_plan
 from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
@@ -48,34 +40,33 @@ def staged_release() -> list[AuditCase]:
     ]
 
 
-def _rest(released: tuple[NoisyStatistic, ...]) -> Sequence[Portion]:
-    promising = float(released[0].value.sum()) > 1
-    return [Portion(_SECOND, 0.6)] if promising else [Portion(_SECOND, 0.1), Portion(_FIRST, 0.5)]
-
-
 def _run(factor: float) -> Run:
-    plan = gaussian_release_plan(_CLAIMED.epsilon, _CLAIMED.delta)
+    plan = gaussian_plan(_CLAIMED.epsilon, _CLAIMED.delta, method="audit")
     assert plan.distance is not None
-    release = GaussianRelease(
-        plan=changed(plan, distance=plan.distance / factor),
-        stages=(JointStage([Portion(_FIRST, 0.4)]), _rest),
-        method="audit",
-    )
+    used = changed(plan, distance=plan.distance / factor)
 
-    def run(edges: EdgeList, count: int, randomness: Randomness) -> list[tuple[NoisyStatistic, ...]]:
-        return [release.apply(edges, randomness) for _ in range(count)]
+    def run(edges: EdgeList, count: int, randomness: Randomness) -> list[list[NoisyStatistic]]:
+        return [_releases(used, edges, randomness) for _ in range(count)]
 
     return run
 
 
-def _score(released: list[tuple[NoisyStatistic, ...]]) -> Scores:
-    """The log-likelihood ratio: of all portions, each in units of its own noise."""
+def _releases(plan: GaussianPlan, edges: EdgeList, randomness: Randomness) -> list[NoisyStatistic]:
+    """Two releases where the first looks promising, three where it does not; their shares always add to 1."""
+    first = plan.noisy(_FIRST, share=0.4).apply(edges, randomness)
+    promising = float(first.value.sum()) > 1
+    rest = [(_SECOND, 0.6)] if promising else [(_SECOND, 0.1), (_FIRST, 0.5)]
+    return [first, *(plan.noisy(statistic, share=share).apply(edges, randomness) for statistic, share in rest)]
+
+
+def _score(released: list[list[NoisyStatistic]]) -> Scores:
+    """The log-likelihood ratio: of all releases of a run, each in units of its own noise."""
     joined = two_nodes().joined
     changes = {statistic.name: statistic.of(joined) for statistic in (_FIRST, _SECOND)}  # without the edge both are 0
     totals = []
-    for portions in released:
+    for run in released:
         total = 0.0
-        for noisy in portions:
+        for noisy in run:
             change = changes[noisy.name] / noisy.standard_deviation
             total += float((noisy.value / noisy.standard_deviation * change).sum() - change.square().sum() / 2)
         totals.append(total)

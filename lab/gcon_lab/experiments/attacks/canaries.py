@@ -9,6 +9,7 @@ from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import private_graph
 from gcon.methods.method import Method
 from gcon.nodes import PublicNodes
+from gcon.privacy.account import transcript
 from gcon.privacy.randomness import Randomness
 from gcon_lab.attacks.canaries import Guesses, draw_canaries, guess
 from gcon_lab.attacks.influence import Influence
@@ -17,8 +18,8 @@ from gcon_lab.attacks.roc import roc_of
 from gcon_lab.attacks.similarity import Similarity
 from gcon_lab.attacks.view import Attack
 from gcon_lab.attacks.white_box import Replay, WhiteBox
+from gcon_lab.experiments.attacks.evidence import evidence
 from gcon_lab.experiments.attacks.measure import RELEASED, views_of
-from gcon_lab.experiments.attacks.tape import listening
 
 UNCOVERED = ("own-edges", "full")  # what third parties must not see, and what nothing is promised about
 
@@ -56,11 +57,11 @@ def canary_run(
     """
     drawn = draw_canaries(edges, canaries, seed=seed)
     truth = drawn.into(edges)
-    with listening() as tape:
+    with transcript() as lines:
         graph = private_graph(nodes, truth.edge_index(), name="canaries")
         fitted = method.fit(graph, randomness=randomness)
     made = canaries // 2 // 2 * 2
-    for access, view in views_of(fitted.trained.scorers, nodes.features, truth, tuple(tape.evidence)).items():
+    for access, view in views_of(fitted.trained.score_functions, nodes.features, truth, evidence(lines)).items():
         attacks: list[Attack] = [Similarity("cosine"), Similarity("correlation")]
         if access == RELEASED:
             attacks = [WhiteBox((edges, with_edges(edges, drawn.pairs)))]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList
 from gcon.errors import InputError
-from gcon.methods.method import Scorer
+from gcon.methods.method import ScoreFunction
 from gcon.methods.predictions import Access
 from gcon_lab.attacks.influence import Influence
 from gcon_lab.attacks.pairs import LabelledPairs, sample_pairs
@@ -56,7 +56,7 @@ class Measured:
 
 
 def views_of(
-    scorers: Mapping[Access, Scorer], features: Tensor, edges: EdgeList, released: tuple[Evidence, ...]
+    scorers: Mapping[Access, ScoreFunction], features: Tensor, edges: EdgeList, released: tuple[Evidence, ...]
 ) -> dict[str, View]:
     """What is seen under every access of a method; edges that everybody may know are no target."""
     found = {}
@@ -69,7 +69,7 @@ def views_of(
     return found
 
 
-def _view(scorer: Scorer, features: Tensor, edges: EdgeList | None) -> View:
+def _view(scorer: ScoreFunction, features: Tensor, edges: EdgeList | None) -> View:
     def asked(changed: Tensor) -> Tensor:
         return torch.softmax(scorer(changed, edges).double(), dim=1)
 
@@ -116,7 +116,7 @@ def _one(attack: Attack, view: View, access: str, pairs: LabelledPairs) -> Measu
 
 
 def attack_all(
-    scorers: Mapping[Access, Scorer],
+    scorers: Mapping[Access, ScoreFunction],
     features: Tensor,
     edges: EdgeList,
     drawn: Sample,

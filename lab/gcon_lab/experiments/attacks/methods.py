@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from torch import Tensor
-
-from gcon.edges.edge_list import EdgeHygiene, EdgeList
-from gcon.edges.graph import PrivateGraph
+from gcon.edges.source import Edges
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.method import Method, PrivateMethod, Scorer, Trained
-from gcon.methods.objective import Settings, train
-from gcon.methods.predictions import Access
-from gcon.methods.published import PublishedModel
-from gcon.methods.scorers import scorer_of
+from gcon.methods.method import Method, PrivateMethod, Progress, silent
+from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.nodes import PublicNodes
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon_lab.methods import METHODS
+from gcon_lab.methods.competitor import PrivateCompetitorMethod
 
 # Spends a budget, and its reference without edges is GCON's encoder.
 _ENCODED = ("gcon", "gaussian-objective", "output-perturbation", "dp-sgd")
@@ -27,21 +22,25 @@ _OURS = ("moments", "class-sums", "self-training-rounds")  # all start from the 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gcon(PrivateMethod):
+class Gcon(PrivateCompetitorMethod):
     """The paper's mechanism at its defaults, behind the face of the competitors."""
 
     name = "gcon"
     about = "Releases linear weights trained on a perturbed objective (the paper's mechanism)."
 
-    def _train(
-        self, nodes: PublicNodes, edges: Private[EdgeList], *, ledger: Ledger, randomness: Randomness
-    ) -> Trained:
-        nothing = Private(EdgeHygiene(given=0, self_loops=0, duplicates=0, kept=0), "not counted here")
-        settings = Settings(
-            epsilon=self.epsilon, delta=self.delta, encoder=EncoderSettings(seed=self.seed), device="cpu"
-        )
-        model = train(PrivateGraph(nodes, edges, nothing), settings, ledger=ledger, randomness=randomness)
-        return Trained(scorers=model_scorers(model), receipts=(model.receipt,))
+    def train(
+        self,
+        nodes: PublicNodes,
+        edges: Private[Edges],
+        *,
+        ledger: Ledger,
+        randomness: Randomness,
+        progress: Progress = silent,
+        purpose: str = "node classification",
+    ) -> ObjectiveModel:
+        encoder = EncoderSettings(seed=self.seed)
+        method = Objective(epsilon=self.epsilon, delta=self.delta, encoder=encoder, device="cpu")
+        return method.train(nodes, edges, ledger=ledger, randomness=randomness, purpose=purpose)
 
 
 ATTACKED: Mapping[str, type[Method]] = {**METHODS, Gcon.name: Gcon}
@@ -69,20 +68,3 @@ def reference_of(method: str, access: str) -> tuple[str, str] | None:
     if access == "own-edges":
         return "encoder-one-hop", access
     return "encoder" if method in _ENCODED else "mlp", "none"
-
-
-def model_scorers(model: PublishedModel) -> dict[Access, Scorer]:
-    """How a released model scores, as a trained competitor does."""
-    scorer = scorer_of(model)
-
-    def own_edges(features: Tensor, opened: EdgeList | None) -> Tensor:
-        assert opened is not None
-        return scorer.own_edges(scorer.start(features, "own-edges"), opened)
-
-    def fixed(access: Access) -> Scorer:
-        return lambda features, _: scorer.without_edges(scorer.start(features, access))
-
-    found: dict[Access, Scorer] = {"own-edges": own_edges, "none": fixed("none")}
-    if "cached" in model.accesses:
-        found["cached"] = fixed("cached")
-    return found

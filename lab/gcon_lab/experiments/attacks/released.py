@@ -6,23 +6,27 @@ import math
 from typing import Any
 
 from gcon.edges.schemes import propagate
+from gcon.learn.after_release import after_moments
+from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.pseudo_labels import training_rows
-from gcon.learn.remembered import edge_free
+from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.losses import loss_by_name
-from gcon.methods.moments_model import MomentsModel
-from gcon.methods.moments_stages import MomentsEstimate
-from gcon.methods.objective_model import ReleasedModel
-from gcon.methods.published import PublishedModel
+from gcon.mechanisms.neighbour_rows import NeighbourRows
+from gcon.mechanisms.statistic import Statistic
+from gcon.methods.graph_facts import counted_rows
+from gcon.methods.model import Model
+from gcon.methods.moments import MomentsModel, believed_moments, spoken_rows
+from gcon.methods.objective import ObjectiveModel
 from gcon.nodes import PublicNodes
 from gcon_lab.attacks.view import Evidence
 from gcon_lab.attacks.white_box import ObjectiveWeights
 from gcon_lab.audits.privacy_loss import RadialNoise
-from gcon_lab.experiments.attacks.tape import statistics_evidence
+from gcon_lab.experiments.attacks.evidence import statistic_evidence
 
 _SEED = 0  # of the edge-free networks, the default; a release does not name it
 
 
-def released_evidence(model: PublishedModel, nodes: PublicNodes) -> tuple[Evidence, ...]:
+def released_evidence(model: Model, nodes: PublicNodes) -> tuple[Evidence, ...]:
     """What a model tells whoever reads it; nothing if it cannot be rebuilt.
 
     Args:
@@ -32,12 +36,12 @@ def released_evidence(model: PublishedModel, nodes: PublicNodes) -> tuple[Eviden
     Privacy:
         Reads released and public values only.
     """
-    if isinstance(model, ReleasedModel):
+    if isinstance(model, ObjectiveModel):
         return (_weights(model, nodes),)
     return _statistics(model, nodes) if isinstance(model, MomentsModel) else ()
 
 
-def _weights(model: ReleasedModel, nodes: PublicNodes) -> Evidence:
+def _weights(model: ObjectiveModel, nodes: PublicNodes) -> Evidence:
     plan: Any = model.receipt.plan
     expand = "labelled" if plan["num_labelled"] == int(nodes.train_mask.sum()) else "all"
     rows = training_rows(nodes, model.encoder, expand)  # type: ignore[arg-type]
@@ -54,11 +58,17 @@ def _weights(model: ReleasedModel, nodes: PublicNodes) -> Evidence:
 
 def _statistics(model: MomentsModel, nodes: PublicNodes) -> tuple[Evidence, ...]:
     """The edge-free model is trained again; if that gives other statistics than the released ones, nothing is told."""
-    estimate = MomentsEstimate(nodes, edge_free(nodes, _SEED))
-    portions = (*estimate.first_portions(), *estimate.second_portions(model.statistics[:2]))
-    same = len(portions) == len(model.statistics) and all(
-        portion.statistic.name == noisy.name
-        and math.isclose(portion.statistic.sensitivity, noisy.sensitivity, rel_tol=1e-9)
-        for portion, noisy in zip(portions, model.statistics, strict=True)
+    free, first = learn_without_edges(nodes, seed=_SEED), model.statistics[0]
+    directions = EdgeMoments(free.rows)
+    statistics: list[Statistic] = [directions, EdgeMoments(counted_rows(free.answers))]
+    if model.cached is None:
+        statistics.append(directions)
+    else:
+        answers = after_moments(free, believed_moments((first,), free)).answers
+        statistics.append(NeighbourRows(spoken_rows(answers, model.settings.homophily)))
+    pairs = list(zip(statistics, model.statistics, strict=True))
+    same = all(
+        statistic.name == noisy.name and math.isclose(statistic.sensitivity, noisy.sensitivity, rel_tol=1e-9)
+        for statistic, noisy in pairs
     )
-    return tuple(statistics_evidence(portions, model.statistics)) if same else ()
+    return tuple(statistic_evidence(*pair) for pair in pairs) if same else ()

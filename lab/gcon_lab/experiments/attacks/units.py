@@ -57,7 +57,7 @@ class AttackUnit:
         noise = SeededRandomness(seed_of(self.name))
         fitted = build_method(self.method, self.epsilon).fit(opened.graph, randomness=noise)
         drawn = sample(opened.edges, many=self.pairs)
-        found = attack_all(fitted.trained.scorers, opened.graph.nodes.features, opened.edges, drawn)
+        found = attack_all(fitted.trained.score_functions, opened.graph.nodes.features, opened.edges, drawn)
         return pl.DataFrame(
             [
                 {

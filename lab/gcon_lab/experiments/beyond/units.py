@@ -13,7 +13,7 @@ from torch import Tensor
 from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.method import Method
 from gcon.methods.no_edges import predict_without_edges
-from gcon.methods.objective import Settings, train
+from gcon.methods.objective import Objective
 from gcon.methods.own_edges import own_edge_answers
 from gcon.methods.public_graph import predict_on_public_graph
 from gcon.nodes import PublicNodes
@@ -86,7 +86,7 @@ class BeyondUnit:
         for place, method in enumerate(candidates):
             noise = SeededRandomness(seed_of(f"{self.name}|{method.name}|{epsilon}|{place}"))
             fitted = method.fit(opened.graph, randomness=noise)
-            for access, scorer in fitted.trained.scorers.items():
+            for access, scorer in fitted.trained.score_functions.items():
                 # As if the edges were public at inference: asked of the scorer, since private methods refuse.
                 classes = scorer(nodes.features, opened.edges).argmax(dim=1)
                 scores = (
@@ -100,9 +100,11 @@ class BeyondUnit:
 
     def _paper(self, epsilon: float) -> Iterator[Row]:
         opened = open_graph(self.graph, self.run)
-        settings = Settings(epsilon=epsilon, delta=DELTA, encoder=EncoderSettings(seed=self.run), device="cpu")
+        settings = Objective(epsilon=epsilon, delta=DELTA, encoder=EncoderSettings(seed=self.run), device="cpu")
         noise = SeededRandomness(seed_of(f"{self.name}|{GCON}|{epsilon}"))
-        model = train(opened.graph, settings, ledger=MemoryLedger(self.graph), randomness=noise)
+        model = settings.train(
+            opened.graph.nodes, opened.graph.edges, ledger=MemoryLedger(self.graph), randomness=noise
+        )
         nodes = opened.graph.nodes
         found = {
             "none": predict_without_edges(model, nodes.features),

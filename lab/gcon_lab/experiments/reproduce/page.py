@@ -6,17 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from gcon.errors import InputError
-from gcon.pages.html_page import document, download, figure, table
+from gcon.pages.frame import render
 from gcon.pages.svg import inline_svg
 
-TITLE = "GCON: the paper's figures and table, made again"
-ABOUT = (
-    "Every figure of the paper from runs of this package on the same public graphs, with the zero-budget controls in every "
-    "panel. Lines are means over the runs, bands one standard deviation."
-)
 LABELS = {
     "as in the paper": (
         "delta 1/|E| takes the number of edges as public; settings chosen by validation accuracy, not charged: as in the paper."
@@ -27,10 +21,6 @@ LABELS = {
         "where it beats them."
     ),
 }
-# Four panels in a row need more room than a report; claims are sentences and have to wrap.
-_WIDER = """body { max-width: 70rem; } main > section > p, header p, header li, figcaption { max-width: 54rem; }
-main > section > .scroll :is(th, td) { white-space: normal; min-width: 6rem; max-width: 30rem; overflow-wrap: anywhere; }
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +45,16 @@ class Section:
     csv_name: str = ""
     csv: str = ""
 
+    @property
+    def paragraphs(self) -> list[str]:
+        """The words, paragraph by paragraph."""
+        return [part.strip() for part in re.split(r"\n\s*\n", self.words) if part.strip()]
+
+    @property
+    def drawing(self) -> str:
+        """The drawing for the inside of the page."""
+        return inline_svg(self.svg, self.anchor, self.title)
+
 
 def page(sections: Sequence[Section], *, facts: Mapping[str, str]) -> str:
     """The whole page.
@@ -67,27 +67,9 @@ def page(sections: Sequence[Section], *, facts: Mapping[str, str]) -> str:
         InputError: an anchor is used twice, or is not one.
     """
     _check_anchors(sections)
-    labels = "".join(f"<li><strong>{escape(name)}</strong>: {escape(words)}</li>" for name, words in LABELS.items())
-    bodies = {section.anchor: (section.title, _body(section)) for section in sections}
-    made = table(("fact", "value"), list(facts.items()), "What made this page.")
-    return document(
-        TITLE,
-        header=f"<p>{escape(ABOUT)}</p>\n<ul>{labels}</ul>",
-        sections={**bodies, "facts": ("How it was made", made)},
-        more_style=_WIDER,
-    )
-
-
-def _body(section: Section) -> str:
-    numbers = table(section.columns, section.rows, section.title) if section.columns else ""
-    file = download(section.csv_name, section.csv) if section.csv else ""
-    paragraphs = "".join(
-        f"<p>{escape(part.strip())}</p>" for part in re.split(r"\n\s*\n", section.words) if part.strip()
-    )
-    if section.svg:
-        drawing = inline_svg(section.svg, section.anchor, section.title)
-        return figure(drawing, paragraphs, numbers, file)
-    return f"{paragraphs}\n{numbers}\n{file}"
+    titles = {**{section.anchor: section.title for section in sections}, "facts": "How it was made"}
+    values = {"parts": sections, "sections": titles, "labels": LABELS, "facts": facts}
+    return render("reproduction.html", values, package="gcon_lab.experiments.reproduce")
 
 
 def _check_anchors(sections: Sequence[Section]) -> None:

@@ -14,7 +14,7 @@ import polars as pl
 
 from gcon.choose.settings import tune_paid
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.objective import Settings, train
+from gcon.methods.objective import Objective
 from gcon.methods.own_edges import own_edge_predictions
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
@@ -47,9 +47,9 @@ class HonestUnit:
         """Choose, train, and score with own edges."""
         opened, randomness = open_graph(self.graph, self.run), self._randomness()
         graph, ledger = opened.graph, MemoryLedger(self.graph)
-        asked = Settings(epsilon=self.epsilon, encoder=EncoderSettings(seed=self.run), device="cpu")
+        asked = Objective(epsilon=self.epsilon, encoder=EncoderSettings(seed=self.run), device="cpu")
         tuned = tune_paid(graph, asked, pay=PAID_SHARE * self.epsilon, ledger=ledger, randomness=randomness, draws=1)
-        model = train(graph, tuned.settings, ledger=ledger, randomness=randomness())
+        model = tuned.settings.train(graph.nodes, graph.edges, ledger=ledger, randomness=randomness())
         classes = own_edge_predictions(model, model.encoder.encode(graph.nodes.features), opened.edges).classes
         right = (classes == graph.nodes.labels).double()
         chosen = tuned.settings

@@ -20,14 +20,14 @@ from gcon.edges.edge_list import EdgeList
 from gcon.edges.schemes import Schemes, propagate
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.pseudo_labels import TrainingRows, training_rows
-from gcon.mechanisms.aggregates import aggregate_privately
+from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.objective_plan import make_plan
 from gcon.nodes import PublicNodes
+from gcon.privacy.account import release_once
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
-from gcon.privacy.gates import release_statistic
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.experiments.sweep.graphs import (
@@ -152,7 +152,7 @@ class _Sweep:
         problems: Sequence[Problem],
     ) -> Tensor:
         """All problems of a scheme in one release, with the paper's bound on what an edge can change and its delta."""
-        aggregates = aggregate_privately(edges, self._encoded, schemes, bound="paper")
+        aggregates = Aggregates(self._encoded, schemes, bound="paper")
         classes = self._opened.graph.nodes.num_classes
         plans = tuple(
             make_plan(
@@ -165,10 +165,9 @@ class _Sweep:
             )
             for epsilon, loss, ridge in problems
         )
-        mechanism = ObjectivePerturbation(plans=plans, mask=rows.mask, targets=rows.targets)
+        mechanism = ObjectivePerturbation(aggregates=aggregates, plans=plans, mask=rows.mask, targets=rows.targets)
         ledger, noise = MemoryLedger("experiment"), SeededRandomness(seed_of(f"{self._unit.name}|{batch}"))
-        released = release_statistic(mechanism, aggregates, ledger=ledger, randomness=noise, purpose="experiment")
-        return released.value
+        return release_once(mechanism, edges, ledger=ledger, randomness=noise, purpose="experiment").value
 
     def _own_edges(self, inference: float, schemes: Schemes) -> Tensor:
         """The paper's private inference: one step for blocks that read edges, the encoding for those that do not."""

@@ -64,7 +64,7 @@ class PublicControlUnit:
         encoder = train_encoder(opened.graph.nodes, EncoderSettings(seed=self.run))
         # Neither reads an edge; the source of noise is never asked.
         trained = SelfTraining(seed=self.run).fit(opened.graph, randomness=SeededRandomness(0)).trained
-        log_probabilities = trained.scorers["none"](features, None)
+        log_probabilities = trained.score_functions["none"](features, None)
         return {
             "encoder, propagated": encoder.probabilities(features).double(),
             "self-training, propagated": log_probabilities.exp(),

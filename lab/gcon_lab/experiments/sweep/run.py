@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Protocol
 
 import polars as pl
-import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from gcon.machine import keep_to_one_thread
 from gcon_lab.experiments.sweep.store import ResultStore
 
 
@@ -102,7 +102,7 @@ def _finish(unit: Unit, folder: Path, deadline: float) -> bool:
 
 
 def _begin_worker() -> None:
-    torch.set_num_threads(1)
+    keep_to_one_thread()
     parent = multiprocessing.parent_process()
     assert parent is not None
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()

@@ -41,8 +41,6 @@ class ClusterEdges(Edges):
         Holds nothing private. What leaves the cluster is what the computation returns.
     """
 
-    runs_elsewhere = True  # gcon.privacy.opening sends whole computations there, drawing of noise included
-
     def __init__(self, address: str, path: Path, num_nodes: int, *, security: Any = None) -> None:
         self.address, self.path, self.num_nodes = address, path, num_nodes
         self._security = security

@@ -1,0 +1,110 @@
+"""What a white-box attacker makes of an account's transcript: everything released, and from what it was computed.
+
+Such an attacker reads the method's code and everything that was released, also what a method throws away after training.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from gcon.edges.edge_list import EdgeList
+from gcon.mechanisms.edge_moments import EdgeMoments
+from gcon.mechanisms.gaussian_release import NoisyRelease, NoisyStatistic
+from gcon.mechanisms.neighbour_rows import NeighbourRows
+from gcon.mechanisms.newton import minimise
+from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
+from gcon.mechanisms.statistic import Statistic
+from gcon.privacy.account import TranscriptLine
+from gcon.privacy.randomness import SeededRandomness
+from gcon_lab.attacks.view import Evidence
+from gcon_lab.attacks.white_box import NoisyGraph, NoisyMatrix, NoisyMoments, NoisySums, ObjectiveWeights, without_noise
+from gcon_lab.audits.privacy_loss import GaussianNoise, RadialNoise
+from gcon_lab.mechanisms.gaussian_objective import GaussianObjective
+from gcon_lab.mechanisms.neighbour_sums import NoisySums as NeighbourSums
+from gcon_lab.mechanisms.noisy_gradients import NoisyGradients, gradient_plan
+from gcon_lab.mechanisms.noisy_graph import RandomFlips, TopPairs
+from gcon_lab.mechanisms.output_perturbation import OutputPerturbation
+
+
+def evidence(lines: Iterable[TranscriptLine]) -> tuple[Evidence, ...]:
+    """Every line of a transcript as evidence."""
+    return tuple(_evidence(line) for line in lines)
+
+
+def _evidence(line: TranscriptLine) -> Evidence:
+    mechanism, value = line.mechanism, line.value
+    if isinstance(mechanism, NeighbourSums):
+        return NoisySums(rows=mechanism.rows, value=value, law=mechanism.plan.law, scale=mechanism.plan.scale)
+    if isinstance(mechanism, NoisyRelease):
+        return statistic_evidence(mechanism.statistic, value)
+    if isinstance(mechanism, RandomFlips | TopPairs):
+        return NoisyGraph(value)
+    if isinstance(mechanism, ObjectivePerturbation | GaussianObjective):
+        return _objective_evidence(mechanism, value[0])
+    if isinstance(mechanism, OutputPerturbation):
+        return _output_evidence(mechanism, value[0])
+    assert isinstance(mechanism, NoisyGradients), "a mechanism that this attack does not know"
+    return _gradient_evidence(mechanism, value)
+
+
+def statistic_evidence(statistic: Statistic, noisy: NoisyStatistic) -> Evidence:
+    """A noisy statistic with the statistic that it is of."""
+    value, deviation, rows = noisy.value, noisy.standard_deviation, _fixed_point_rows(statistic)
+    if rows is not None and isinstance(statistic, EdgeMoments):
+        return NoisyMoments(statistic.of, rows, value, deviation)
+    if rows is not None and isinstance(statistic, NeighbourRows):
+        return NoisySums(rows=rows, value=value, law="gaussian", scale=deviation)
+    return NoisyMatrix(statistic.of, value, deviation)
+
+
+def _fixed_point_rows(statistic: Statistic) -> Tensor | None:
+    """The rows as they were used, if the statistic keeps them in this form; without them a pair only costs more time."""
+    whole, units = getattr(statistic, "_whole", None), getattr(statistic, "_units", None)
+    rows: Tensor | None = getattr(statistic, "_rows", None) if whole is None or units is None else whole * units
+    return rows
+
+
+def _objective_evidence(mechanism: ObjectivePerturbation | GaussianObjective, weights: Tensor) -> Evidence:
+    """The weights of GCON, or of its Gaussian relative."""
+    (plan,), mask = mechanism.plans, mechanism.mask
+    noisy = plan.needs_noise
+    if isinstance(mechanism, ObjectivePerturbation):
+        law: RadialNoise | GaussianNoise = RadialNoise(mechanism.plans[0].noise_rate if noisy else 1.0)
+    else:
+        law = GaussianNoise(mechanism.plans[0].scale if noisy else 1.0)
+    return ObjectiveWeights(
+        rows=lambda edges: mechanism.aggregates.of(edges)[mask],
+        targets=mechanism.targets,
+        loss=plan.loss,
+        ridge=plan.total_ridge,
+        noise=law,
+        value=weights,
+    )
+
+
+def _output_evidence(mechanism: OutputPerturbation, weights: Tensor) -> Evidence:
+    """The first graph is solved; a neighbouring one by one Newton step from there, which is all but exact."""
+    (plan,), mask = mechanism.plans, mechanism.mask
+    columns = torch.arange(mechanism.targets.shape[1])
+    known: list[Tensor] = []
+
+    def solution(edges: EdgeList) -> Tensor:
+        objective = without_noise(mechanism.aggregates.of(edges)[mask], mechanism.targets, plan.loss, plan.ridge)
+        if not known:
+            known.append(minimise(objective, torch.tensor([1e-9], dtype=torch.float64))[0])
+        inverse = torch.linalg.inv(objective.hessian(known[0], columns))
+        return (known[0] - torch.bmm(inverse, objective.gradient(known[0])[:, :, None])[:, :, 0]).T
+
+    return NoisyMatrix(solution, weights, plan.scale)
+
+
+def _gradient_evidence(mechanism: NoisyGradients, weights: Tensor) -> Evidence:
+    """Only the last weights are released, and their law has no formula: are they nearer to those without noise?"""
+    plan = gradient_plan(math.inf, 0.0, sampling=1.0, steps=mechanism.plan.steps, clip=mechanism.plan.clip)
+    exact = replace(mechanism, plan=plan)
+    return NoisyMatrix(lambda edges: exact.apply(edges, SeededRandomness(0)), weights, 0.0)

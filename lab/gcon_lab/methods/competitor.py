@@ -1,0 +1,187 @@
+"""Settings of competitors: simple fields, each with a range that goes by its name, so that the command line can read them."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from gcon.errors import InputError
+from gcon.methods.method import Method, PrivateMethod
+
+
+@dataclass(frozen=True)
+class Range:
+    """The numbers that a setting may be."""
+
+    least: float
+    most: float
+    least_too: bool = True
+    most_too: bool = True
+
+    def __contains__(self, number: Any) -> bool:
+        above = number >= self.least if self.least_too else number > self.least
+        below = number <= self.most if self.most_too else number < self.most
+        return bool(above and below)
+
+    def __str__(self) -> str:
+        return f"in {'[' if self.least_too else '('}{self.least}, {self.most}{']' if self.most_too else ')'}"
+
+
+_SHARE, _WEIGHT, _EPOCHS = Range(0, 1, most_too=False), Range(0, 1), Range(1, 10**6)
+RANGES: Mapping[str, Range] = {
+    "seed": Range(0, 2**62),
+    "hidden": Range(1, 4096),
+    "layers": Range(1, 16),
+    "base_layers": Range(1, 16),
+    "hops": Range(1, 100),
+    "depth": Range(1, 100),
+    "stacked": Range(1, 2),
+    "steps": Range(1, 10**5),
+    "epochs": _EPOCHS,
+    "patience": _EPOCHS,
+    "window": _EPOCHS,
+    "dropout": _SHARE,
+    "score_dropout": _SHARE,
+    "learning_rate": Range(0, 10**6, least_too=False),
+    "weight_decay": Range(0, 1000),
+    "clip": Range(1e-6, 1e6),
+    "sampling": Range(0, 1, least_too=False),
+    "restart": _WEIGHT,
+    "inference_restart": _WEIGHT,
+    "taught_share": _WEIGHT,
+    "least_agreement": Range(-1, 1),
+    "neighbours": Range(1, 1000),
+    "rounds": Range(0, 100),
+    "most_pairs": Range(1, 5 * 10**9),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What a setting of a method may be: its annotation says the kind, its name the range.
+
+    Attributes:
+        name: of the field.
+        kind: bool, int, float or str.
+        optional: whether it may be None.
+        choices: of a str.
+        default: of the field.
+    """
+
+    name: str
+    kind: type
+    optional: bool
+    choices: tuple[str, ...]
+    default: object
+
+    def check(self, value: object) -> None:
+        """Raise `InputError` unless the value is allowed."""
+        if not (self.optional and value is None) and not self._allows(value):
+            raise self.refusal(value)
+
+    def read(self, text: str) -> bool | int | float | str | None:
+        """The value that a text stands for; its range is checked by the method. `1e2` is a whole number too."""
+        if self.optional and text.lower() == "none":
+            return None
+        if self.kind is str:
+            return text
+        if self.kind is bool:
+            if text.lower() in ("true", "false"):
+                return text.lower() == "true"
+            raise self.refusal(text)
+        try:
+            if self.kind is int and text.strip().lstrip("+-").isdigit():
+                return int(text)
+            number = float(text)
+        except ValueError:
+            raise self.refusal(text) from None
+        if self.kind is float:
+            return number
+        if not (math.isfinite(number) and number.is_integer()):
+            raise self.refusal(text)
+        return int(number)
+
+    def refusal(self, got: object) -> InputError:
+        """What is said of a wrong value."""
+        return InputError(self.name, rule=self.rule, got=repr(got), fix=f"The default is {self.default}.")
+
+    @property
+    def rule(self) -> str:
+        """In words."""
+        if self.kind is bool:
+            words = "must be true or false"
+        elif self.kind is str:
+            words = f"must be one of {', '.join(self.choices)}"
+        else:
+            words = f"must be a {'whole ' if self.kind is int else ''}number {self._range}"
+        return f"{words}, or none" if self.optional else words
+
+    def _allows(self, value: object) -> bool:
+        if self.kind is bool or isinstance(value, bool):
+            return self.kind is bool and isinstance(value, bool)
+        if self.kind is str:
+            return isinstance(value, str) and value in self.choices
+        number = numbers.Integral if self.kind is int else numbers.Real
+        return isinstance(value, number) and value in self._range
+
+    @property
+    def _range(self) -> Range:
+        return RANGES.get(self.name, Range(-math.inf, math.inf))
+
+
+@cache
+def settings_of(method: type[Method]) -> Mapping[str, Setting]:
+    """All settings of a method but its budget, by name."""
+    hints = get_type_hints(method)
+    found = {}
+    for entry in fields(method):
+        if entry.name in ("epsilon", "delta"):
+            continue
+        hint = hints[entry.name]
+        parts = [hint] if get_origin(hint) is Literal else list(get_args(hint)) or [hint]
+        (kind,) = (part for part in parts if part is not NoneType)
+        choices = get_args(kind) if get_origin(kind) is Literal else ()
+        found[entry.name] = Setting(
+            name=entry.name,
+            kind=str if choices else kind,
+            optional=NoneType in parts,
+            choices=choices,
+            default=None if entry.default is MISSING else entry.default,
+        )
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompetitorMethod(Method):
+    """A method whose settings are all simple fields.
+
+    Attributes:
+        seed: of initial weights and dropout; it has nothing to do with the noise and may be public.
+    """
+
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, setting in settings_of(type(self)).items():
+            setting.check(getattr(self, name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateCompetitorMethod(PrivateMethod):
+    """The same for one that spends a budget.
+
+    Attributes:
+        seed: of initial weights and dropout; it has nothing to do with the noise and may be public.
+    """
+
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, setting in settings_of(type(self)).items():
+            setting.check(getattr(self, name))
+        super().__post_init__()

@@ -1,0 +1,173 @@
+"""Read the graph that a verb was told of, and open the ledger that belongs to it.
+
+Privacy:
+    Private edges are wrapped on the way in; messages hold nothing from them.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from gcon.cli.checks import size_in_bytes
+from gcon.cli.source import GraphSource, PredictionSource, TrainingSource
+from gcon.edges.edge_list import EdgeList
+from gcon.edges.graph import LargeGraph, PrivateGraph, TrainableGraph
+from gcon.edges.source import Edges
+from gcon.errors import AccessRefusedError, InputError
+from gcon.files.datasets import facts_of, load, names
+from gcon.files.store_files import ids_fingerprint, is_store, private_store
+from gcon.files.tables import NodeTable, read_edges, read_node_features, read_nodes
+from gcon.nodes import PublicNodes
+from gcon.privacy.boundary import Private
+from gcon.privacy.ledger_file import FileLedger
+from gcon.release.prediction_files import Ids
+
+
+def load_graph(where: GraphSource) -> PrivateGraph:
+    """Read a named data set or a pair of files. An edge store is read into memory."""
+    if (where.source is None) == (where.edges is None and where.nodes is None):
+        raise InputError(
+            "SOURCE",
+            rule="name a data set, or pass both --edges and --nodes",
+            got="both" if where.source is not None else "neither",
+            fix=f"Data sets: {', '.join(names())}.",
+        )
+    if where.source is not None:
+        return load(where.source, split=where.split)
+    if where.edges is None or where.nodes is None:
+        raise InputError("--edges, --nodes", rule="belong together", got="one of them", fix="Pass both.")
+    table = read_nodes(where.nodes, features_path=where.features)
+    private, hygiene = read_edges(where.edges, ids=table.ids, **where.edge_format.columns())
+    return PrivateGraph(table.nodes, private, hygiene, where.edges.stem)
+
+
+def load_nodes(where: GraphSource) -> PublicNodes:
+    """The public side alone: no edges file is opened, if one was named at all."""
+    if where.source is None and where.nodes is not None:
+        return read_nodes(where.nodes, features_path=where.features).nodes
+    return load_graph(where).nodes
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedFeatures:
+    """What prediction needs: node ids for the output, public features, private edges if they are to be read."""
+
+    ids: Ids
+    features: Tensor
+    edges: Private[EdgeList] | None
+
+
+def load_features(where: GraphSource, *, read_edges_too: bool) -> LoadedFeatures:
+    """Read a graph for prediction: labels may be missing, and an edges file is opened only if it is needed."""
+    if where.source is not None or where.nodes is None:
+        graph = load_graph(where)
+        return LoadedFeatures(range(graph.nodes.num_nodes), graph.nodes.features, graph.edges)
+    ids, features = read_node_features(where.nodes, features_path=where.features)
+    if not read_edges_too:
+        return LoadedFeatures(ids, features, None)
+    if where.edges is None:
+        raise InputError("--edges", rule="is needed for own-edges", got="nothing", fix="Pass the edges file.")
+    return LoadedFeatures(ids, features, read_edges(where.edges, ids=ids, **where.edge_format.columns())[0])
+
+
+def load_training(where: TrainingSource, *, until: ExitStack) -> TrainableGraph:
+    """Read a graph to train on; an edge store stays where it is.
+
+    Args:
+        where: the graph.
+        until: stops the workers that were started, when it ends.
+    """
+    room = size_in_bytes("--buffer", where.buffer, least="1KiB")
+    if where.scheduler is not None and where.workers is not None:
+        raise InputError("--scheduler, --workers", rule="exclude each other", got="both", fix="Pass one of them.")
+    store = where.edges if where.edges is not None and is_store(where.edges) else None
+    if where.on_cluster and store is None:
+        raise InputError(
+            "--edges",
+            rule="must be an edge store (.csr) that every worker can read, with --scheduler or --workers",
+            got="none" if where.edges is None else where.edges.name,
+            fix="Make one: gcon data convert --format csr.",
+        )
+    if store is None or where.nodes is None or where.source is not None:
+        return load_graph(where)
+    table = read_nodes(where.nodes, features_path=where.features)
+    private: Private[Edges] = (
+        _on_cluster(where, store, table, until)
+        if where.on_cluster
+        else private_store(store, ids=table.ids, buffer_bytes=room)[0]
+    )
+    return LargeGraph(table.nodes, private, store.stem)
+
+
+def _on_cluster(where: TrainingSource, store: Path, table: NodeTable, until: ExitStack) -> Private[Edges]:
+    from gcon.edges.cluster import cluster_edges
+    from gcon.edges.cluster.local import local_cluster
+
+    num_nodes, node_ids = table.nodes.num_nodes, ids_fingerprint(table.ids)
+    if where.scheduler is not None:
+        return cluster_edges(where.scheduler, store, num_nodes=num_nodes, node_ids=node_ids)
+    started = until.enter_context(local_cluster(where.workers or 1))
+    security = started.security
+    return cluster_edges(started.address, store, num_nodes=num_nodes, node_ids=node_ids, security=security)
+
+
+def public_files(access: str, where: PredictionSource) -> tuple[Path, Path] | None:
+    """The nodes and edges of a public graph; None if the access is another one.
+
+    Edges are read as public only where you say that they are, and nothing says otherwise.
+
+    Privacy:
+        Looks at options and at names of files, links followed; opens none. A ledger elsewhere is not seen.
+    """
+    if access != "public-graph":
+        if where.public_edges is not None:
+            rule, fix = "go with --access public-graph", "Private edges go with --edges."
+            raise InputError("--public-edges", rule=rule, got=f"--access {access}", fix=fix)
+        return None
+    if where.source is not None or where.edges is not None:
+        raise AccessRefusedError(
+            "access='public-graph' reads all edges, and those of a SOURCE or of --edges are private. Pass edges that "
+            "everybody may know with --public-edges and --nodes, or use access='own-edges' or 'none'."
+        )
+    nodes, edges = where.nodes, where.public_edges
+    if nodes is None or edges is None:
+        rule = "are needed for public-graph"
+        raise InputError("--public-edges, --nodes", rule=rule, got="one of them or none", fix="Pass both.")
+    if edges.with_name(f"{edges.name}.ledger").exists() or ledger_beside(edges.resolve()).exists():
+        raise AccessRefusedError(
+            f"A ledger lies beside {edges.name}: its edges have been used as private ones, and edges do not become "
+            "public by being called so. Use access='own-edges' or 'none'."
+        )
+    return nodes, edges
+
+
+def open_ledger(where: GraphSource) -> FileLedger:
+    """The ledger of the data: the one that was named, or the one beside it. An existing one keeps its own name."""
+    if where.source is not None:
+        name = facts_of(where.source).name
+        usual = _state_folder() / f"{name}.ledger"
+    elif where.edges is not None:
+        name, usual = where.edges.stem, ledger_beside(where.edges)
+    else:
+        raise InputError("--edges", rule="is needed for a ledger", got="nothing", fix="Pass the edges file.")
+    target = usual if where.ledger is None else where.ledger
+    if where.ledger is None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    return FileLedger(target, data_set=None if target.exists() else name)
+
+
+def ledger_beside(edges: Path) -> Path:
+    """Where the ledger of an edges file lies by default: beside the file itself, also if a link led there."""
+    place = edges.resolve() if edges.is_symlink() or edges.parent.is_symlink() else edges
+    return place.with_name(f"{place.name}.ledger")
+
+
+def _state_folder() -> Path:
+    """Where ledgers of named data sets are kept: the user's state folder."""
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "gcon"

@@ -1,0 +1,200 @@
+"""What every released model is, whichever method made it: it scores nodes under named accesses, and keeps itself in a folder."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gcon.edges.source import Edges
+from gcon.errors import InputError
+from gcon.learn.encoder import Encoder
+from gcon.methods.method import PrivateMethod, Progress, ScoreFunction, silent
+from gcon.methods.predictions import Access
+from gcon.methods.record import Common, Layout
+from gcon.nodes import BATCH_ROWS, PublicNodes, row_slices
+from gcon.privacy.boundary import Private
+from gcon.privacy.ledger import Ledger
+from gcon.privacy.randomness import Randomness
+from gcon.privacy.receipt import Receipt
+from gcon.privacy.statement import Statement, statement
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasingMethod(PrivateMethod):
+    """A method whose training gives a model that may be published."""
+
+    @abstractmethod
+    def train(
+        self,
+        nodes: PublicNodes,
+        edges: Private[Edges],
+        *,
+        ledger: Ledger,
+        randomness: Randomness,
+        progress: Progress = silent,
+        purpose: str = "node classification",
+    ) -> Model: ...
+
+
+class Model(ABC):
+    """A model that may be published: public tensors, public settings, and a receipt.
+
+    Attributes:
+        method: the name of the method that made it.
+        accesses: what it can be asked under.
+        choices: how its settings were chosen, and whether that was public, free or paid.
+        encoder: turns features of any node into what prediction starts from.
+        receipt: what was paid and what is promised.
+    """
+
+    method: ClassVar[str]
+    accesses: ClassVar[tuple[str, ...]]
+    choices: ClassVar[str]
+    encoder: Encoder
+    receipt: Receipt
+
+    @property
+    @abstractmethod
+    def class_names(self) -> tuple[object, ...]:
+        """What the class numbers stand for."""
+
+    @property
+    @abstractmethod
+    def training_nodes(self) -> str:
+        """Checksum of the public feature table that the model was trained on."""
+
+    @abstractmethod
+    def description(self) -> str:
+        """What it is, for the model card."""
+
+    @abstractmethod
+    def scorer(self, *, restart: float | None = None, device: str = "cpu") -> Scorer:
+        """How it scores nodes.
+
+        Args:
+            restart: alpha_I, the weight of a node's own features with own edges; None for the model's own.
+            device: where to compute: `cpu`, `cuda` or `cuda:NUMBER`.
+        """
+
+    @property
+    def score_functions(self) -> Mapping[Access, ScoreFunction]:
+        """Every access as a function of features and edges."""
+        known = score_functions(self.scorer())
+        return {access: known[access] for access in known if access in self.accesses}
+
+    @property
+    def receipts(self) -> tuple[Receipt, ...]:
+        """The one receipt."""
+        return (self.receipt,)
+
+    def statement(self) -> Statement:
+        """The promise in words and as data."""
+        return statement(self.receipt, self.accesses, self.choices)
+
+    @abstractmethod
+    def tensors(self) -> dict[str, Tensor]:
+        """All of its tensors but the encoder's, by the name that they have in a file."""
+
+    @abstractmethod
+    def record(self) -> dict[str, object]:
+        """Its settings as plain numbers and words."""
+
+    @classmethod
+    @abstractmethod
+    def check_record(cls, record: object, *, num_classes: int) -> dict[str, Any]:
+        """The record, if everything in it may be there."""
+
+    @classmethod
+    @abstractmethod
+    def layout(cls, record: Mapping[str, Any], *, width: int, num_classes: int) -> Layout:
+        """Type and shape of its tensors but the encoder's, from a checked record and the encoder's width."""
+
+    @classmethod
+    @abstractmethod
+    def from_parts(cls, record: Mapping[str, Any], tensors: Mapping[str, Tensor], common: Common) -> Self:
+        """The model again."""
+
+
+class Scorer(ABC):
+    """Class scores of nodes, from a start that reads no edge."""
+
+    @abstractmethod
+    def start_of_rows(self, features: Tensor, access: Access) -> Callable[[slice], Tensor]:
+        """What the scores of some nodes start from; all that concerns the whole table is checked now."""
+
+    def start(self, features: Tensor, access: Access) -> Tensor:
+        """What the scores of an access start from: one row a node, from public features and the model alone."""
+        of_rows = self.start_of_rows(features, access)
+        if len(features) <= BATCH_ROWS:
+            return of_rows(slice(0, len(features)))
+        first = of_rows(slice(0, 1))
+        everything = torch.empty((len(features), *first.shape[1:]), dtype=first.dtype)
+        for rows in row_slices(len(features)):
+            everything[rows] = of_rows(rows)
+        return everything
+
+    @abstractmethod
+    def without_edges(self, start: Tensor) -> Tensor:
+        """Scores from the start alone."""
+
+    @abstractmethod
+    def own_edges_of_rows(self, start: Tensor, edges: Edges) -> Callable[[slice], Tensor]:
+        """Scores of some nodes from one step over the edges, all of which are read now.
+
+        Privacy:
+            Row i reads the edges of node i only; called inside a gate.
+        """
+
+    def own_edges(self, start: Tensor, edges: Edges) -> Tensor:
+        """Scores from one step over the edges. Row i reads the edges of node i only; called inside a gate."""
+        return self.own_edges_of_rows(start, edges)(slice(0, len(start)))
+
+    @abstractmethod
+    def own_edges_of_one(self, start: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:
+        """Probabilities of one node at a time, from its row and the rows of its neighbours; the same as `own_edges` gives.
+
+        What concerns all nodes is computed now, without an edge. For a service, where the overhead of a call counts.
+
+        Privacy:
+            The function is called inside a gate, or with neighbours that somebody named.
+        """
+
+    @abstractmethod
+    def public_graph(self, start: Tensor, edges: Edges) -> Tensor:
+        """Scores from all edges, which everybody may know."""
+
+    def probabilities(self, scores: Tensor) -> Tensor:
+        """Class probabilities that go with scores."""
+        return torch.softmax(scores, dim=1)
+
+
+def check_rows(start: Tensor, edges: Edges) -> None:
+    """The features must be those of the nodes of the graph."""
+    if len(start) != edges.num_nodes:
+        raise InputError(
+            "features", rule=f"must have one row a node ({edges.num_nodes})", got=len(start), fix="Pass all nodes."
+        )
+
+
+def score_functions(scorer: Scorer) -> dict[Access, ScoreFunction]:
+    """Every access of a released model, as scorers of opened edges."""
+
+    def own_edges(features: Tensor, opened: Edges | None) -> Tensor:
+        assert opened is not None
+        return scorer.own_edges(scorer.start(features, "own-edges"), opened)
+
+    def public_graph(features: Tensor, edges: Edges | None) -> Tensor:
+        assert edges is not None
+        return scorer.public_graph(scorer.start(features, "public-graph"), edges)
+
+    def fixed(access: Access) -> ScoreFunction:
+        return lambda features, _: scorer.without_edges(scorer.start(features, access))
+
+    return {"own-edges": own_edges, "none": fixed("none"), "cached": fixed("cached"), "public-graph": public_graph}

@@ -1,0 +1,227 @@
+"""Spending is a block: the one way in which something noisy leaves private edges.
+
+    with spend(edges, plan, ledger=ledger, randomness=randomness, purpose="node classification") as account:
+        moments = account.release(plan.noisy(EdgeMoments(rows), share=0.4))
+        ...  # ordinary public code
+        sums = account.release(plan.noisy(NeighbourRows(messages), share=0.6))
+    account.receipt
+
+| when                    | what happens                                              | if it fails                        |
+|-------------------------|-----------------------------------------------------------|------------------------------------|
+| the block begins        | the ledger reserves the whole budget; nothing is opened   | nothing was charged                |
+| `release`               | plan and proof are checked, then the edges opened inside  | fixed words; it stays charged      |
+| ordinary code between   | sees public values only                                   | its own error; it stays charged    |
+| it ends after a release | settled as released; the receipt says what was released   | it stays reserved, thus charged    |
+| it ends without any     | settled as withdrawn: nothing was opened, nothing charged | a killed process leaves it charged |
+
+Whether a block is withdrawn depends on whether public code called `release`, never on an edge.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Generic, NoReturn, Self, TypeVar, final
+
+from gcon.errors import BoundaryError, PlanMismatchError
+from gcon.privacy.boundary import Private
+from gcon.privacy.budget import NOTHING, Budget
+from gcon.privacy.ledger import Kind, Ledger, Outcome, Request, Reservation
+from gcon.privacy.opening import apply_private
+from gcon.privacy.plan import Mechanism, Plan, PricedMechanism, SingleRelease
+from gcon.privacy.proven import proof_page
+from gcon.privacy.randomness import Randomness
+from gcon.privacy.receipt import Receipt
+
+ReleasedT = TypeVar("ReleasedT")
+NO_PROMISE = Budget(math.inf, 0.0)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TranscriptLine:
+    """One release: the mechanism, all of it public, and what came out."""
+
+    mechanism: Mechanism[Any]
+    value: Any
+
+
+_listeners: ContextVar[tuple[list[TranscriptLine], ...]] = ContextVar("transcripts", default=())
+
+
+@contextmanager
+def transcript() -> Iterator[list[TranscriptLine]]:
+    """Everything that is released inside this block, for audits and attacks: also what a method throws away later.
+
+    Privacy:
+        Public mechanisms and released values; whoever runs the code could keep both.
+    """
+    lines: list[TranscriptLine] = []
+    token = _listeners.set((*_listeners.get(), lines))
+    try:
+        yield lines
+    finally:
+        _listeners.reset(token)
+
+
+@final
+class Account:
+    """An open block of spending; made by `spend`. It belongs to one block of one process, and is never copied."""
+
+    def __init__(
+        self, edges: Private[Any], plan: Plan, *, ledger: Ledger, randomness: Randomness, purpose: str
+    ) -> None:
+        self._edges, self._plan, self._ledger = edges, plan, ledger
+        self._randomness, self._purpose = randomness, purpose
+        self._mechanisms: list[Mechanism[Any]] = []
+        self._handed_out, self._process = 0, 0
+        self._open = self._ended = False
+        self._reservation: Reservation | None = None
+        self._receipt: Receipt | None = None
+        self._lock = threading.Lock()  # between looking whether something may be released and counting it as released
+
+    def __enter__(self) -> Self:
+        if self._reservation is not None:
+            raise BoundaryError("An account is entered once. Call spend again for another plan.")
+        proof_page(type(self._plan))
+        self._reservation = self._ledger.reserve(self._request)
+        self._open, self._process = True, os.getpid()
+        return self
+
+    def release(self, mechanism: Mechanism[ReleasedT]) -> ReleasedT:
+        """Open the edges for one mechanism, and return what it releases.
+
+        A release that fails ends the spending: whether it failed may depend on edges, and nothing more is chosen by that.
+
+        Args:
+            mechanism: registered with a proof, and what the plan pays for next.
+
+        Privacy:
+            Opens the edges inside the mechanism. What leaves is what its proof covers.
+        """
+        with self._lock:
+            if not self._open or os.getpid() != self._process:
+                raise BoundaryError(
+                    "An account releases inside its block (with spend(...) as account), in its own process."
+                )
+            proof_page(type(mechanism))
+            mechanism.check()
+            self._plan.check([*self._mechanisms, mechanism])
+            if self._plan.budget == NOTHING and mechanism.reads_edges:
+                raise PlanMismatchError("A release is free only if no edge can change anything in it.")
+            self._mechanisms.append(mechanism)  # from here on it counts, whatever happens
+            self._open = False  # until it has come out
+        randomness = self._randomness
+        value = apply_private(lambda edges: mechanism.apply(edges, randomness), self._edges)
+        with self._lock:
+            self._handed_out += 1
+            self._open = not self._ended
+        for lines in _listeners.get():
+            lines.append(TranscriptLine(mechanism, value))
+        return value
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
+    ) -> None:
+        with self._lock:  # first of all: whatever happens now, nothing more is released
+            self._open, self._ended = False, True
+            asked, handed_out = list(self._mechanisms), self._handed_out
+            self._mechanisms = []  # they may hold large tables
+        if self._reservation is None or os.getpid() != self._process:
+            return  # a forked process settles nothing: the block belongs to its parent
+        if not asked:
+            self._ledger.settle(self._reservation, Outcome.WITHDRAWN)
+            return
+        if error is not None and not isinstance(error, Exception):
+            return  # interrupted: stays reserved, which is charged
+        entry = self._ledger.settle(self._reservation, Outcome.RELEASED if handed_out else Outcome.WITHHELD)
+        if error is None and handed_out == len(asked):
+            self._receipt = self._receipt_at(entry.time, asked)
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise BoundaryError(
+            "An account cannot be copied or stored: two copies could both spend what was reserved once."
+        )
+
+    __copy__ = __deepcopy__ = __reduce_ex__ = __getstate__ = _refuse
+
+    @property
+    def receipt(self) -> Receipt:
+        """What was paid and what is promised, once the block has ended."""
+        if self._receipt is None:
+            raise BoundaryError("There is a receipt only after a block that ended well, with every release come out.")
+        return self._receipt
+
+    @property
+    def _keeps_promise(self) -> bool:
+        """Noise from a seed keeps no promise, unless there is nothing to promise."""
+        return self._randomness.keeps_promise or self._plan.budget == NOTHING
+
+    @property
+    def _request(self) -> Request:
+        plan = self._plan
+        return Request(
+            kind=Kind.RELEASE,
+            mechanism=plan.name,
+            purpose=self._purpose,
+            cost=plan.budget if self._keeps_promise else NO_PROMISE,
+            plan=plan.public_record(()),
+            randomness=self._randomness.source,
+            gaussian_distance=plan.gaussian_distance if self._keeps_promise else None,
+        )
+
+    def _receipt_at(self, time: str, released: Sequence[Mechanism[Any]]) -> Receipt:
+        plan = self._plan
+        return Receipt(
+            time=time,
+            data_set=self._ledger.data_set,
+            protected_change=self._request.protected_change,
+            mechanism=plan.name,
+            purpose=self._purpose,
+            budget=plan.budget,
+            keeps_promise=self._keeps_promise and math.isfinite(plan.budget.epsilon),
+            randomness=self._randomness.source,
+            plan=plan.public_record(released),
+            total=self._ledger.total(),
+        )
+
+
+def spend(edges: Private[Any], plan: Plan, *, ledger: Ledger, randomness: Randomness, purpose: str) -> Account:
+    """A block in which a plan is spent on private edges.
+
+    Args:
+        edges: private.
+        plan: public; its whole budget is reserved when the block begins.
+        ledger: pays.
+        randomness: noise from a seed carries no promise; such a block is charged as infinite.
+        purpose: public words for the ledger.
+
+    Privacy:
+        Nothing is opened before the ledger has reserved the budget. Everything released in the block together costs the plan's
+        budget, by the proof that belongs to the plan.
+    """
+    return Account(edges, plan, ledger=ledger, randomness=randomness, purpose=purpose)
+
+
+@dataclass(frozen=True, eq=False)
+class Released(Generic[ReleasedT]):
+    """Something public, and the receipt for it."""
+
+    value: ReleasedT
+    receipt: Receipt
+
+
+def release_once(
+    mechanism: PricedMechanism[ReleasedT], edges: Private[Any], *, ledger: Ledger, randomness: Randomness, purpose: str
+) -> Released[ReleasedT]:
+    """Spend a mechanism's own budget on one release of it; arguments as for `spend`."""
+    plan = SingleRelease(mechanism)
+    with spend(edges, plan, ledger=ledger, randomness=randomness, purpose=purpose) as account:
+        value = account.release(mechanism)
+    return Released(value, account.receipt)

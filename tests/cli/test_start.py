@@ -1,0 +1,67 @@
+"""How `gcon` starts: help from the table alone, verbs when they are called, and the laboratory where it is installed."""
+
+import importlib.metadata
+import json
+import subprocess
+import sys
+
+import pytest
+
+from gcon.cli.verbs import VERBS, command
+from gcon.version import __version__
+
+OWN = [name for name, verb in VERBS.items() if verb.home is not None]
+LABORATORY = [name for name, verb in VERBS.items() if verb.home is None]
+AFTER = """
+import sys
+from gcon.cli import main
+sys.argv = ["gcon", *sys.argv[1:]]
+try:
+    main()
+finally:
+    heavy = {"torch", "numpy", "scipy", "polars", "gcon_lab"} & set(sys.modules)
+    print("heavy:", *sorted(heavy), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["version"], ["trian"], []], ids=" ".join)
+def test_what_needs_no_verb_imports_nothing_heavy(words):
+    done = subprocess.run([sys.executable, "-c", AFTER, *words], check=False, capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == "heavy:"
+    assert done.returncode == (2 if words in ([], ["trian"]) else 0)
+
+
+def test_a_verb_is_loaded_when_it_is_called():
+    done = subprocess.run([sys.executable, "-c", AFTER, "plan", "--help"], check=False, capture_output=True, text=True)
+    assert "torch" in done.stderr.splitlines()[-1]  # so the test above can fail
+
+
+def test_help_names_every_verb(run):
+    shown = run("--help")[1]
+    for name in VERBS:
+        assert f" {name} " in shown
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_the_tables_help_is_the_verbs_own(name):
+    assert command(name).help.splitlines()[0] == VERBS[name].help
+
+
+def test_the_version_in_both_ways(run):
+    assert run("--version")[:2] == (0, f"gcon {__version__}\n")
+    assert run("version")[1].startswith(f"gcon {__version__}, torch ")
+    assert set(json.loads(run("version", "--json")[1])) == {"gcon", "torch", "python"}
+
+
+@pytest.mark.parametrize("name", LABORATORY)
+def test_without_the_laboratory_its_verbs_name_the_package(run, monkeypatch, name):
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: importlib.metadata.EntryPoints())
+    code, out, err = run(name, "--help")
+    assert (code, out) == (2, "")
+    assert f"gcon {name}: is a verb of the laboratory" in err
+    assert "pip install gcon-lab" in err
+    assert "pip install -e lab" in err
+    code, out, _ = run(name, "--json")
+    found = json.loads(out)
+    assert (code, found["exit_code"], found["error"]) == (2, 2, "InputError")
+    assert "pip install gcon-lab" in found["message"]

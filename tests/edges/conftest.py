@@ -1,0 +1,5 @@
+"""Small graphs of every kind."""
+
+from tests.small_graphs import edges, features
+
+__all__ = ["edges", "features"]  # fixtures

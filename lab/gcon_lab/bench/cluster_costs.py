@@ -125,8 +125,8 @@ def costs(edges: int, nodes: int, columns: int, workers: int, machine: Machine |
 def table(columns: int, workers: int, machine: Machine) -> str:
     """A table for graphs of 10^8 to 10^12 edges."""
     lines = [
-        f"Calculated, not measured: one step, {columns} columns, {workers} workers; assumed a worker: {machine.additions:.3g} "
-        f"additions a second, {machine.disk / 1e9:g} GB/s from disk, {machine.network / 1e9:g} GB/s of network.",
+        f"Calculated, not measured: one step, {columns} columns, {workers} workers; assumed per worker: {machine.additions:.3g} "
+        f"additions per second, {machine.disk / 1e9:g} GB/s from disk, {machine.network / 1e9:g} GB/s of network.",
         "",
         "| edges | nodes | store | a worker receives | its memory | of the coordinator | read | add | send | collect | a step |",
         "|---|---|---|---|---|---|---|---|---|---|---|",

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from gcon.errors import InputError
 from gcon.files.file_problems import require_polars
 from gcon.files.node_ids import NodeIds
-from gcon.files.table_writer import table_writer
-from gcon.files.write_files import checked_target
+from gcon.files.write_files import checked_target, table_writer
 from gcon.methods.predictions import Predictions
 
 if TYPE_CHECKING:

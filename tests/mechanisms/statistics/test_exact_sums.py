@@ -12,7 +12,6 @@ from gcon.edges.fixed_point import column_units, real_numbers, whole_numbers
 from gcon.edges.kernels.multiply_torch import adjacency
 from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import PART_NODES, LocalEdges, RowBlock, block_slices
-from gcon.edges.sums import neighbour_sums
 from gcon.errors import InputError
 from gcon.mechanisms import edge_moments
 from gcon.mechanisms.edge_moments import EdgeMoments
@@ -23,6 +22,7 @@ from gcon.mechanisms.samplers.lattice import shortened
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
 from gcon_lab.mechanisms.neighbour_sums import exact_unit
+from gcon_lab.mechanisms.plain_sums import neighbour_sums
 from gcon_lab.mechanisms.walk_moments import WalkMoments
 
 WIDE = torch.float64

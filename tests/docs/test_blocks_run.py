@@ -1,4 +1,4 @@
-"""Every fenced block of README, CONTRIBUTING and docs runs, page by page, in order, in one empty folder a page.
+"""Every fenced block of README, CONTRIBUTING and docs runs, page by page, in order, in one empty folder per page.
 
 | language            | what happens                                                                                      |
 |---------------------|---------------------------------------------------------------------------------------------------|
@@ -290,6 +290,12 @@ def spans(start):
 @pytest.mark.parametrize("command", spans("gcon"))
 def test_commands_in_running_text_name_verbs_and_options_that_exist(command):
     _, name, *words = shlex.split(command)
+    if name.startswith("-"):  # gcon --help, gcon --version
+        with capture(), pytest.raises(SystemExit) as stopped, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", ["gcon", name, *words])
+            cli.main()
+        assert stopped.value.code == 0, command
+        return
     assert name in verbs.VERBS, command
     verb = verbs.command(name)
     while words and hasattr(verb, "commands"):

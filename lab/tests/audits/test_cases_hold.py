@@ -148,4 +148,4 @@ def test_nothing_outside_the_audit_can_reach_what_is_broken():
         for path in root.rglob("*.py")
         if "gcon_lab.audits.cases" in path.read_text() and "audits" not in path.relative_to(root).parts[:-1]
     ]
-    assert readers == ["cli/audit.py"]
+    assert readers == ["gcon_lab/cli/audit.py"]

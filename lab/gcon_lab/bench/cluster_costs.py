@@ -29,8 +29,8 @@ class Machine:
 
     Attributes:
         additions: matrix entries that it adds a second: neighbours times columns.
-        disk: bytes a second that it reads from the store, while all others read too.
-        network: bytes a second that it sends, and as many that it receives.
+        disk: bytes per second that it reads from the store, while all others read too.
+        network: bytes per second that it sends, and as many that it receives.
     """
 
     additions: float = 4e8
@@ -168,8 +168,8 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--columns", type=int, default=16)
     parser.add_argument("--workers", type=int, default=64)
     parser.add_argument("--additions", type=float, default=usual.additions, help="entries that a worker adds a second")
-    parser.add_argument("--disk", type=float, default=usual.disk, help="bytes a second that a worker reads")
-    parser.add_argument("--network", type=float, default=usual.network, help="bytes a second that a worker sends")
+    parser.add_argument("--disk", type=float, default=usual.disk, help="bytes per second that a worker reads")
+    parser.add_argument("--network", type=float, default=usual.network, help="bytes per second that a worker sends")
     chosen = parser.parse_args(given)
     machine = Machine(additions=chosen.additions, disk=chosen.disk, network=chosen.network)
     sys.stdout.write(table(chosen.columns, chosen.workers, machine) + "\n")

@@ -104,5 +104,5 @@ class LPGNet(PrivateCompetitorMethod):
 
 
 def predicted_classes(scores: Tensor) -> Tensor:
-    """One row a node with a single 1, in the class of its largest score."""
+    """One row per node with a single 1, in the class of its largest score."""
     return one_hot(scores.argmax(dim=1), scores.shape[1]).to(torch.float64)

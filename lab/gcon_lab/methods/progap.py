@@ -42,7 +42,7 @@ class ProGAP(PrivateCompetitorMethod):
     """
 
     name = "progap"
-    about = "Releases noisy sums of unit rows over neighbours, one a stage; Gaussian noise, sensitivity sqrt(2)."
+    about = "Releases noisy sums of unit rows over neighbours, one per stage; Gaussian noise, sensitivity sqrt(2)."
 
     depth: int = 2
     hidden: int = 16

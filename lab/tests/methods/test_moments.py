@@ -168,7 +168,7 @@ def test_the_second_stage_reads_released_numbers_only(released):
     (same,) = estimate.second_portions(first)
     assert type(same.statistic) is EdgeMoments
     counted = first[1].value.clone()
-    counted[-1, -1] += 0.3**2 * SIZE * 50  # fifty more neighbours a node
+    counted[-1, -1] += 0.3**2 * SIZE * 50  # fifty more neighbours per node
     (other,) = estimate.second_portions((first[0], dataclasses.replace(first[1], value=counted)))
     assert type(other.statistic) is NeighbourRows
     assert same.share == other.share == SECOND_SHARE

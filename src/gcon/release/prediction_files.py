@@ -24,7 +24,7 @@ def write_predictions(path: str | Path, ids: Ids, predictions: Predictions) -> N
 
     Args:
         path: ends in .csv, .tsv or .parquet.
-        ids: one a node, in row order.
+        ids: one per node, in row order.
         predictions: what to write.
 
     Privacy:
@@ -42,7 +42,7 @@ def prediction_writer(path: str | Path, ids: Ids, *, owner_only: bool) -> Iterat
 
     Args:
         path: ends in .csv, .tsv or .parquet.
-        ids: one a node, in row order.
+        ids: one per node, in row order.
         owner_only: nobody but the file's owner may read it (mode 0600): for all that may not be published.
     """
     require_polars()

@@ -45,7 +45,7 @@ def fixed(rows, bits):
 
 
 def left(rows):
-    """What products have on their left: rows in fixed point, 22 bits an entry."""
+    """What products have on their left: rows in fixed point, 22 bits per entry."""
     return real_numbers(*left_numbers(rows))
 
 

@@ -13,7 +13,7 @@ from gcon_lab.attacks.canaries import Guesses, draw_canaries, guess, one_run_p_v
 from gcon_lab.attacks.pairs import is_linked, with_edges
 from gcon_lab.attacks.view import View
 from gcon_lab.attacks.white_box import NoisySums, WhiteBox
-from gcon_lab.mechanisms.neighbour_sums import NoisyNeighbourSums, laplace_sums_plan
+from gcon_lab.mechanisms.neighbour_sums import laplace_sums_plan
 
 ALARM = 1e-6
 NODES, COINS = 6000, 2500
@@ -81,7 +81,7 @@ def lpgnet_like(base, *, true_epsilon, randomness):
     edges, drawn = base
     classes = torch.nn.functional.one_hot(torch.arange(NODES) % 4, 4).double()
     plan = laplace_sums_plan(true_epsilon, 1)
-    (value,) = NoisyNeighbourSums(plan=plan, rows=lambda _: classes, method="test").apply(drawn.into(edges), randomness)
+    value = plan.sums_of(classes).apply(drawn.into(edges), randomness)
     evidence = NoisySums(rows=classes, value=value, law="laplace", scale=plan.scale)
     view = View(features=classes, posteriors=classes, released=(evidence,))
     scores = WhiteBox((edges, with_edges(edges, drawn.pairs))).scores(view, drawn.pairs)

@@ -12,13 +12,14 @@ from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes, propagate
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.pseudo_labels import training_rows
-from gcon.mechanisms.aggregates import aggregate_privately
+from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.influence import paper_influence
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.samplers.objective_noise import objective_noise
 from gcon.methods.objective import ObjectiveModel, ObjectiveModelSettings
 from gcon.methods.own_edges import own_edge_predictions
 from gcon.methods.public_graph import predict_on_public_graph
+from gcon.privacy.account import release_once
 from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
@@ -61,17 +62,16 @@ def captured(unit):
         names.append(name)
         return seed_of(name)
 
-    def release(mechanism, bounded, **options):
-        released = models_release(mechanism, bounded, **options)
+    def release(mechanism, edges, **options):
+        released = release_once(mechanism, edges, **options)
         batches[names[-1].removeprefix(f"{unit.name}|")] = SimpleNamespace(
-            mechanism=mechanism, bounded=bounded, weights=released.value, receipt=released.receipt
+            mechanism=mechanism, edges=edges, weights=released.value, receipt=released.receipt
         )
         return released
 
-    models_release = models.release_statistic
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(models, "seed_of", seed)
-        patch.setattr(models, "release_statistic", release)
+        patch.setattr(models, "release_once", release)
         results = unit.results()
     assert len(names) == len(set(names)) == len(batches)
     seeds = {name: seed_of(name) for name in names}
@@ -181,8 +181,7 @@ def test_another_grid_has_another_digest():
 def test_a_batch_gives_what_each_problem_gives_alone(sweep_of, opened, encoder, encoded, expand, schemes):
     swept, name = sweep_of(schemes), f"{expand}|{schemes}"
     batch, rows = swept.batches[name], training_rows(opened.graph.nodes, encoder, expand)
-    aggregates = aggregate_privately(opened.graph.edges, encoded, schemes, bound="paper")
-    values = propagate(opened.edges, encoded, schemes)
+    aggregates = Aggregates(encoded, schemes, bound="paper")
     for place in (0, 3, len(PROBLEMS) - 1):
         noise = SeededRandomness(seed_of(f"{swept.unit.name}|{name}"))
         for plan in batch.mechanism.plans[:place]:  # the noise of the problems before it
@@ -190,13 +189,12 @@ def test_a_batch_gives_what_each_problem_gives_alone(sweep_of, opened, encoder, 
                 noise, noise_rate=plan.noise_rate, num_features=plan.num_features, num_classes=plan.loss.num_classes
             )
         plan = batch.mechanism.plans[place]
-        alone = ObjectivePerturbation(plans=(plan,), mask=rows.mask, targets=rows.targets)
-        alone.check(aggregates)
-        (weights,) = alone.apply(values, noise)
+        alone = ObjectivePerturbation(aggregates=aggregates, plans=(plan,), mask=rows.mask, targets=rows.targets)
+        (weights,) = alone.apply(opened.edges, noise)
         # The final noise is drawn after that of all objectives, so it differs; it is small beside the other one.
         near = 12 * plan.final_noise
         assert float((weights - batch.weights[place]).abs().max()) < near
-        (other,) = alone.apply(values, SeededRandomness(place))
+        (other,) = alone.apply(opened.edges, SeededRandomness(place))
         assert float((other - batch.weights[place]).abs().max()) > 2 * near
         classes = by_hand(opened, encoded, weights, schemes.steps, 0.1)
         where = {"expand": expand, "restart": 0.4, "steps": step_words(schemes.steps), "inference": "0.1"}
@@ -231,7 +229,7 @@ def test_the_inductive_reading_trains_inside_its_part_and_scores_outside(swept, 
     batch = swept.batches[f"all|{schemes}|inductive"]
     assert [plan.budget.epsilon for plan in batch.mechanism.plans] == [4.0] * 4
     assert batch.mechanism.mask.tolist() == part.tolist()
-    read = declassify(batch.bounded.value, reason="a test", ledger=MemoryLedger("test"))
+    read = batch.mechanism.aggregates.of(declassify(batch.edges, reason="a test", ledger=MemoryLedger("test")))
     kept_edges = [pair for pair in edges_of(opened.edges) if part[pair[0]] and part[pair[1]]]
     alone = public_edges(torch.tensor(kept_edges).T, nodes.num_nodes)
     assert torch.allclose(read, propagate(alone, encoded, schemes), rtol=0, atol=1e-12)
@@ -250,7 +248,7 @@ def test_the_inductive_reading_trains_inside_its_part_and_scores_outside(swept, 
 
 def test_the_control_reads_no_edge_in_training(swept, opened, encoded):
     batch = swept.batches["labelled|without edges"]
-    assert batch.bounded.edge_influence == 0
+    assert batch.mechanism.aggregates.edge_influence == 0
     assert not any(plan.adds_noise for plan in batch.mechanism.plans)
     for place, (loss, ridge) in enumerate([(loss, ridge) for loss in GRID.losses for ridge in GRID.ridges]):
         where = {"expand": "labelled", "restart": 1.0, "access": "own-edges", "inference": "0.4"}

@@ -24,7 +24,7 @@ from gcon.privacy.ledger import Kind, MemoryLedger, Outcome
 from gcon.privacy.randomness import SeededRandomness
 from gcon.privacy.statement import ACCESS_PROMISES
 from gcon_lab.methods import GAP, GCN, MLP, LPGNet, ProGAP
-from gcon_lab.methods.competitor import RANGES, settings_of
+from gcon_lab.methods.competitor import RANGES, CompetitorMethod, PrivateCompetitorMethod, settings_of
 from gcon_lab.methods.gap import unit
 
 NODES, EDGE_INDEX = social_circles_parts(
@@ -58,6 +58,10 @@ class GuardedEdges:
 
     def __init__(self, edges, ledger):
         self.__dict__.update(_edges=edges, _ledger=ledger, touched=0)
+
+    @property
+    def __class__(self):  # competitors take edges in memory only, and ask
+        return type(self._edges)
 
     def __getattr__(self, name):
         if not self._ledger.entries():
@@ -253,7 +257,19 @@ def test_private_edges_are_read_for_the_training_nodes_only(kind):
 NUMBERS = [math.nan, math.inf, -math.inf, -1, 10**400, True, "1", None, 1j, [1]]
 
 
-@pytest.mark.parametrize("kind", METHODS)
+# Of methods whose settings are ranges by name; those of the product check their own.
+IN_RANGES = tuple(kind for kind in METHODS if issubclass(kind, CompetitorMethod | PrivateCompetitorMethod))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in METHODS if kind not in IN_RANGES])
+def test_settings_of_the_product_are_checked_too(kind):
+    for name in settings_of(kind):
+        for value in (math.nan, -1, "all", None, [1]):
+            with pytest.raises(InputError, match=f"^{name}: must "):
+                small(kind, **{name: value})
+
+
+@pytest.mark.parametrize("kind", IN_RANGES)
 def test_every_setting_is_checked_when_a_method_is_built(kind):
     for name, setting in settings_of(kind).items():
         assert getattr(small(kind), name) is not None or setting.optional
@@ -272,7 +288,7 @@ def test_every_setting_is_checked_when_a_method_is_built(kind):
             assert "The default is" in str(refusal.value)
 
 
-@pytest.mark.parametrize("kind", METHODS)
+@pytest.mark.parametrize("kind", IN_RANGES)
 def test_every_number_has_a_range_whose_ends_are_right(kind):
     for name, setting in settings_of(kind).items():
         if setting.kind not in (int, float):

@@ -41,7 +41,9 @@ def runs(number):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
-@pytest.mark.parametrize(("ending", "workers"), [("killed", 0), ("killed", 1), ("done", 0)])
+@pytest.mark.parametrize(
+    ("ending", "workers"), [("killed", 0), ("killed", 1), pytest.param("done", 0, marks=pytest.mark.slow)]
+)
 def test_a_suite_leaves_no_process(tmp_path, ending, workers):
     (tmp_path / "test_inner.py").write_text(STARTS)
     environment = os.environ | {"PYTHONPATH": str(HERE)} | ({"GO_ON": "1"} if ending == "done" else {})

@@ -73,7 +73,10 @@ def assert_same(found, expected):
     assert torch.equal(edges.columns, more.columns)
 
 
-@pytest.mark.parametrize("ids", IDS.values(), ids=IDS)
+@pytest.mark.parametrize(
+    "ids",
+    [pytest.param(ids, id=name, marks=[] if name == "awkward" else pytest.mark.slow) for name, ids in IDS.items()],
+)
 def test_round_trip(convert, tmp_path, ids):
     """One way through the formats, from each into each."""
     files = write_source(tmp_path, ids)

@@ -39,7 +39,7 @@ from gcon.cli import verbs
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-LONG_PAGES = {f"docs/{name}.md" for name in ("attacks", "audit", "command-line", "competitors", "service")}
+FAST_PAGES = {"README.md", "CONTRIBUTING.md", "docs/five-minutes.md"}  # what people try first
 FENCE = re.compile(r"^\s*(```+|~~~+)(.*)$")
 EXIT_CODE = re.compile(r"#.*\bexit code (\d+)\s*$")
 SERVICE = "127.0.0.1:8000"  # where pages ask a service
@@ -268,7 +268,7 @@ def name_of(page):
 
 
 def with_mark(page):
-    return pytest.param(page, marks=pytest.mark.slow if name_of(page) in LONG_PAGES else [])
+    return pytest.param(page, marks=[] if name_of(page) in FAST_PAGES else pytest.mark.slow)
 
 
 @pytest.mark.parametrize("page", [with_mark(page) for page in PAGES if blocks(page.read_text())], ids=name_of)
@@ -339,6 +339,7 @@ class TestTheRunnerItself:
         with pytest.raises((AssertionError, tomllib.TOMLDecodeError)):
             runner.run(last)
 
+    @pytest.mark.slow
     def test_a_service_that_does_not_start_fails(self, runner):
         (block,) = blocks("```bash\ngcon serve no-such-folder &\n```")
         with pytest.raises(AssertionError, match="no-such-folder"):

@@ -306,9 +306,7 @@ STAGES = [("moments", *stage) for stage in [*FIRST_STAGES, *OWN_STAGES["moments"
 # Every step is a training of its own: those at which something is charged, settled or published are enough to wait for.
 FAST = [
     (f"{LEDGER_FILE}:FileLedger.reserve", 1, "after"),
-    (f"{LEDGER_FILE}:FileLedger.settle", 1, "before"),
     (f"{LEDGER_FILE}:FileLedger.settle", 1, "after"),
-    (f"{FILE}:rename", 1, "before"),
     (f"{FILE}:rename", 1, "after"),
 ]
 

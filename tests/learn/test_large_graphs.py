@@ -93,6 +93,7 @@ def test_blocks_do_not_change_answers(large, monkeypatch, size):
     assert torch.allclose(first.expected_moments, second.expected_moments, atol=1e-2)
 
 
+@pytest.mark.slow
 def test_features_may_lie_in_a_file(large, tmp_path):
     table = np.lib.format.open_memmap(tmp_path / "features.npy", mode="w+", dtype=np.float32, shape=(3000, 16))
     table[:] = NODES.features.numpy()
@@ -113,6 +114,7 @@ def test_without_validation_nodes(large):
     assert share_right(free.answers) > 0.7
 
 
+@pytest.mark.slow
 def test_a_sample_of_nearly_everybody_gives_nearly_the_exact_answers_after_the_release(exact, monkeypatch):
     """A large graph's ensemble differs by its sample, by float32, and by the single member that it starts from."""
     free = exact[0]

@@ -8,6 +8,7 @@ import math
 import operator
 import pickle
 import pprint
+import re
 import shelve
 import statistics
 from dataclasses import asdict, dataclass
@@ -238,7 +239,8 @@ def test_nothing_of_the_value_shows_in_the_attributes(secret):
     assert not hasattr(secret, "__dict__")
     assert not hasattr(secret, "shape")
     assert not {"append", "keys", "shape", "dtype", "real", "upper"} & set(dir(secret))
-    assert "977" not in repr(inspect.getmembers(type(secret)))
+    members = re.sub("0x[0-9a-f]+", "", repr(inspect.getmembers(type(secret))))  # an address may hold any digits
+    assert "977" not in members
 
 
 def test_size_does_not_tell():

@@ -119,14 +119,8 @@ def test_one_run_with_many_canaries(case):
         assert finding.outcome == "caught", finding
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, marks=pytest.mark.slow if case.options.startswith(("class sums", "walk moments")) else [])
-        for case in MADE["search"]()
-    ],
-    ids=lambda case: case.options,
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("case", MADE["search"](), ids=lambda case: case.options)
 def test_no_searched_pair_exceeds_a_sensitivity(case):
     finding = measure_search(case)
     assert finding.good, finding

@@ -52,6 +52,7 @@ def test_reference_value():
     assert probabilistic_epsilon(losses, DELTA) == pytest.approx(0.345, abs=0.012)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
 @pytest.mark.parametrize("width", [1, 2])
 def test_loss_stays_below_epsilon_in_both_directions(epsilon, width):

@@ -67,6 +67,7 @@ def in_turn(monkeypatch):
     return done
 
 
+@pytest.mark.slow
 def test_every_file_is_there(whole):
     job, outcome = whole
     assert outcome.missing == 0
@@ -80,6 +81,7 @@ def test_every_file_is_there(whole):
     assert len(units) == 1 + 5 + 1
 
 
+@pytest.mark.slow
 def test_every_figure_has_all_lines_with_the_controls(whole):
     job, _ = whole
     fig1, fig2, fig3, fig4 = (points_in(job.out, f"fig{number}") for number in (1, 2, 3, 4))
@@ -100,6 +102,7 @@ def test_every_figure_has_all_lines_with_the_controls(whole):
     assert {p.graph for p in [*fig1, *fig2, *fig3, *fig4]} == {MADE_UP}
 
 
+@pytest.mark.slow
 def test_every_line_says_which_promise_it_has_and_how_it_was_chosen(whole):
     job, _ = whole
     points = [point for number in (1, 2, 3, 4) for point in points_in(job.out, f"fig{number}")]
@@ -120,6 +123,7 @@ def test_every_line_says_which_promise_it_has_and_how_it_was_chosen(whole):
     assert (own, {point.access for point in points if point.figure == "fig3"}) == ({"own-edges"}, {"public-graph"})
 
 
+@pytest.mark.slow
 def test_points_are_the_stored_scores_of_the_best_on_validation(whole):
     job, _ = whole
     (plan,) = job.plans()
@@ -157,6 +161,7 @@ def test_a_second_call_computes_nothing_and_writes_the_same_bytes(whole, monkeyp
     assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "store").iterdir()} == times
 
 
+@pytest.mark.slow
 def test_partial_work_is_written_and_what_is_missing_is_counted(whole, in_turn, tmp_path):
     job, _ = whole
     shutil.copytree(job.out / "store", tmp_path / "store")

@@ -174,6 +174,7 @@ def test_a_full_ledger_keeps_the_edges_shut(kind):
     assert edges.touched == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PAYING)
 def test_noise_has_nothing_to_do_with_the_seed_of_the_weights(kind):
     fitted = [small(kind, seed=3).fit(graph()) for _ in range(2)]
@@ -357,6 +358,7 @@ def test_an_error_before_the_first_release_costs_nothing(monkeypatch):
     assert ledger.total() == NOTHING
 
 
+@pytest.mark.slow
 def test_a_training_that_diverges_is_released_all_the_same():
     """The rounds are paid for together: a refusal in the middle would waste what is left of the budget."""
     lost = torch.tensor([[math.nan, 1.0], [math.inf, 1.0], [3.0, 4.0], [0.0, 0.0]])
@@ -418,6 +420,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(subprocess.os, "fork"), reason="needs fork")
 def test_worker_processes_draw_different_noise():
     done = subprocess.run([sys.executable, "-c", WORKERS], capture_output=True, text=True, timeout=300, check=True)

@@ -207,6 +207,7 @@ def test_without_edges_at_hand_sums_help_and_none_leaves_them_out():
     assert torch.equal(probabilities(on_sparse, sparse(), "none"), probabilities(on_sparse, sparse(), "cached"))
 
 
+@pytest.mark.slow
 def test_noise_differs_between_runs(released):
     for _ in range(2):
         Moments(epsilon=1.0, seed=5).fit(sparse(SPARSE[:, :0]))  # without edges the moments are noise alone

@@ -102,7 +102,7 @@ def test_only_what_is_released_inside_is_heard(graph):
     method.fit(graph)
     assert len(evidence(outer)) == 2 * method.hops
     assert len(evidence(inner)) == method.hops
-    assert all(one is other for one, other in zip(inner, outer[method.hops :], strict=True))
+    assert all(one.value is other.value for one, other in zip(inner, outer[method.hops :], strict=True))
 
 
 def test_every_method_that_reads_edges_has_a_reference_that_does_not():

@@ -77,7 +77,7 @@ class Moments(ReleasingMethod):
         check_number(
             "encoder_seed",
             self.seed,
-            allowed=lambda number: 0 <= number < 2**62,
+            allowed=lambda number: 0 <= number <= 2**62,
             rule="must be a whole number from 0",
             fix="Any will do; it may be public.",
             whole=True,

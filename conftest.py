@@ -40,7 +40,7 @@ def pytest_configure(config):
         f"{MARK}={os.environ[MARK]}",
     ]
     watchdog = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, env=without)
-    os.register_at_fork(after_in_child=lambda: os.close(watchdog.stdin.fileno()))
+    os.register_at_fork(after_in_child=watchdog.stdin.close)  # only this process holds it open
 
     def end():
         watchdog.stdin.close()

@@ -150,7 +150,7 @@ def main() -> int:
         print(
             f"\n{found['edges']:,} edges, {found['nodes']:,} nodes, {found['columns']} columns, {found['cores']} cores\n"
         )
-        print("| where | statistic | seconds | million edges a second and step | same bits |\n|---|---|---|---|---|")
+        print("| where | statistic | seconds | million edges per second and step | same bits |\n|---|---|---|---|---|")
         for line in found["lines"]:
             steps = STEPS if line["statistic"] == "class sums" else 1
             speed = found["edges"] * steps / line["seconds"] / 1e6

@@ -75,7 +75,7 @@ def _gather_kernel(places, rows, out, count, ENTRIES: tl.constexpr, LANES: tl.co
 
 
 def gather_bandwidth(num_nodes: int, device: torch.device) -> float:
-    """Bytes of rows a second that a plain kernel gathers at random places (the places themselves not counted)."""
+    """Bytes of rows per second that a plain kernel gathers at random places (the places themselves not counted)."""
     count, width = 2**29, 256
     rows = torch.ones(num_nodes, COLUMNS, dtype=torch.int64, device=device)
     places = torch.randint(num_nodes, (count,), dtype=torch.int32, device=device)

@@ -1,4 +1,4 @@
-"""How many people a service answers: requests a second and the slowest of a hundred, against a FastAPI handler that does nothing.
+"""How many people a service answers: requests each second and the slowest of a hundred, against a bare FastAPI handler.
 
     .venv/bin/python benchmarks/service.py            ours against the bare handler, a PubMed-size graph; exits with 1 below 40 %
     .venv/bin/python benchmarks/service.py --steady 600   ten minutes of steady load: memory at the beginning and at the end

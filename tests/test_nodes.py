@@ -67,19 +67,19 @@ def with_value(row, value):
         (
             {"train_mask": mask(0, 1).long()},
             "train_mask",
-            "must hold one boolean a node (6)",
+            "must hold one boolean per node (6)",
             "torch.int64 of shape (6,)",
         ),
         (
             {"validation_mask": mask(2)[:5]},
             "validation_mask",
-            "must hold one boolean a node (6)",
+            "must hold one boolean per node (6)",
             "torch.bool of shape (5,)",
         ),
         (
             {"test_mask": mask(3)[:, None]},
             "test_mask",
-            "must hold one boolean a node (6)",
+            "must hold one boolean per node (6)",
             "torch.bool of shape (6, 1)",
         ),
         (
@@ -96,25 +96,25 @@ def with_value(row, value):
         (
             {"labels": torch.zeros(5, dtype=torch.int64)},
             "labels",
-            "must hold one class number a node (6)",
+            "must hold one class number per node (6)",
             "torch.int64 of shape (5,)",
         ),
         (
             {"labels": torch.zeros(6, 2, dtype=torch.int64)},
             "labels",
-            "must hold one class number a node (6)",
+            "must hold one class number per node (6)",
             "torch.int64 of shape (6, 2)",
         ),
         (
             {"labels": torch.zeros(6)},
             "labels",
-            "must hold one class number a node (6)",
+            "must hold one class number per node (6)",
             "torch.float32 of shape (6,)",
         ),
         (
             {"labels": torch.zeros(6, dtype=torch.bool)},
             "labels",
-            "must hold one class number a node (6)",
+            "must hold one class number per node (6)",
             "torch.bool of shape (6,)",
         ),
         (

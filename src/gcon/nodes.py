@@ -78,7 +78,9 @@ def features_fingerprint(features: Tensor) -> str:
 def check_features(features: Tensor) -> None:
     """Features must be a matrix of finite numbers with at least one column and one row."""
     if features.dim() != 2:
-        raise InputError("features", rule="must be a matrix", got=f"{features.dim()} dimensions", fix="One row a node.")
+        raise InputError(
+            "features", rule="must be a matrix", got=f"{features.dim()} dimensions", fix="One row per node."
+        )
     if features.shape[0] == 0:
         raise InputError("features", rule="needs at least one node", got="no rows", fix="Pass the public node table.")
     if features.shape[1] == 0:
@@ -117,7 +119,7 @@ def check_nodes(
         if mask.dtype != torch.bool or tuple(mask.shape) != (num_nodes,):
             raise InputError(
                 name,
-                rule=f"must hold one boolean a node ({num_nodes})",
+                rule=f"must hold one boolean per node ({num_nodes})",
                 got=f"{mask.dtype} of shape {tuple(mask.shape)}",
                 fix="Pass a boolean vector.",
             )
@@ -154,7 +156,7 @@ def _check_labels(labels: Tensor, num_nodes: int, num_classes: int, *, used: Ten
     if tuple(labels.shape) != (num_nodes,) or labels.is_floating_point() or labels.dtype == torch.bool:
         raise InputError(
             "labels",
-            rule=f"must hold one class number a node ({num_nodes})",
+            rule=f"must hold one class number per node ({num_nodes})",
             got=f"{labels.dtype} of shape {tuple(labels.shape)}",
             fix="Number the classes from 0; put -1 where the label is unknown.",
         )

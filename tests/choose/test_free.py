@@ -87,6 +87,7 @@ def test_noise_falls_with_the_budget(facts):
     assert few.heard_degree > many.heard_degree > 0
 
 
+@pytest.mark.slow
 def test_heard_degree_is_where_the_method_turns_to_sums():
     """Around the degree that is told, the ledger-paid method itself chooses the other stage."""
     epsilon = 4.0
@@ -226,6 +227,7 @@ class TestTable:
         assert far.distance > 0.9
         assert _lookup(entry, mean_degree=-5.0).distance < math.inf
 
+    @pytest.mark.slow
     def test_the_command_writes_such_a_table(self, tmp_path):
         grid = Grid(num_nodes=200, runs=2, degrees=(5,), homophilies=(0.8,), signals=(2.0,), epsilons=(1.0, 4.0))
         write(tmp_path / "t.csv", measure(grid))

@@ -111,6 +111,7 @@ def test_a_look_must_be_a_part_of_the_budget(graph):
     assert left.noise[0].epsilon == 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("homophily", "mean_degree"), [(0.8, 10.0), (0.5, 20.0), (0.2, 20.0)])
 def test_the_truth_lies_within_a_few_errors(homophily, mean_degree):
     """Seeds are fixed; five errors of the degree and a tenth of the homophily, whose model is not exact."""
@@ -121,6 +122,7 @@ def test_the_truth_lies_within_a_few_errors(homophily, mean_degree):
     assert found.above_chance == pytest.approx((found.homophily - 0.25) * 4 / 3)
 
 
+@pytest.mark.slow
 def test_the_error_of_the_degree_is_the_deviation_of_the_noise(graph):
     looks = [look_at(graph, epsilon=0.2, seed=seed) for seed in range(200)]
     degrees = torch.tensor([found.mean_degree for found in looks])
@@ -148,6 +150,7 @@ def test_facts_without_noise_are_exact(graph):
     assert 0.01 <= errors.homophily < 0.1
 
 
+@pytest.mark.slow
 def test_edges_that_tell_nothing_are_not_worth_a_budget():
     graph = made(homophily=0.25, mean_degree=20.0, feature_signal=2.0)
     advice = advise(graph.nodes, epsilon=1.0, look=look_at(graph, epsilon=0.5))
@@ -158,6 +161,7 @@ def test_edges_that_tell_nothing_are_not_worth_a_budget():
     assert ": spend;" not in in_words(advice)
 
 
+@pytest.mark.slow
 def test_friends_who_avoid_their_own_class_are_no_reason_to_publish():
     """Heterophily on a sparse graph: measured gains of what may be published are nothing; owners' own edges do tell."""
     graph = made(homophily=0.0, mean_degree=6.0, feature_signal=2.5)
@@ -170,6 +174,7 @@ def test_friends_who_avoid_their_own_class_are_no_reason_to_publish():
     assert "which is the worse one here" in in_words(advice)
 
 
+@pytest.mark.slow
 def test_a_dense_graph_of_friends_with_weak_features_is_worth_it():
     graph = made(homophily=0.8, mean_degree=40.0, feature_signal=1.3)
     advice = advise(graph.nodes, epsilon=1.5, look=look_at(graph, epsilon=0.5))
@@ -182,6 +187,7 @@ def test_a_dense_graph_of_friends_with_weak_features_is_worth_it():
     assert "moments with neighbour sums" in in_words(advice)
 
 
+@pytest.mark.slow
 def test_with_answers_too_weak_to_tell_homophily_own_edges_are_a_risk():
     graph = made(homophily=0.5, mean_degree=6.0, feature_signal=1.0)
     found = look_at(graph, epsilon=0.1)
@@ -195,6 +201,7 @@ def test_with_answers_too_weak_to_tell_homophily_own_edges_are_a_risk():
     assert any("hardly homophily" in remark for remark in advise(graph.nodes, epsilon=1.0).remarks)
 
 
+@pytest.mark.slow
 def test_a_sparse_graph_with_strong_features_gains_a_point_or_less():
     graph = made(homophily=0.8, mean_degree=3.0, feature_signal=2.5)
     advice = advise(graph.nodes, epsilon=1.1, access="none", look=look_at(graph, epsilon=0.1))
@@ -222,6 +229,7 @@ def test_the_names_of_the_package():
     assert paid_look.take_look is take_look
 
 
+@pytest.mark.slow
 def test_a_vague_look_near_chance_does_not_say_that_edges_tell_nothing():
     graph = made(homophily=0.9, mean_degree=4.0, feature_signal=0.3)
     found = replace(look_at(graph, epsilon=0.1), homophily=1 / graph.nodes.num_classes + 0.02, homophily_error=0.18)

@@ -140,6 +140,7 @@ def test_training_reads_the_store_through_its_buffer(source, store):
         loaded_training(in_store(store, "12"))
 
 
+@pytest.mark.slow
 def test_training_from_disk_is_training_from_memory(source, store):
     """One seed, one node table, the edges here and there: the same numbers are released."""
     weights, statistics = [], []

@@ -1,10 +1,12 @@
 """Access public-graph on the command line: edges are public only if somebody says so; nothing is charged or recorded."""
 
 import json
+import shutil
 
 import polars
 import pytest
 import torch
+from tests.command import gcon
 
 from gcon.files.tables import read_nodes, read_public_edges
 from gcon.methods.public_graph import predict_on_public_graph
@@ -15,15 +17,21 @@ from gcon.release.read import load_release
 PUBLIC = ["--access", "public-graph"]
 
 
-@pytest.fixture
-def world(run, tmp_path):
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
     """A model trained on private edges, and another graph whose edges are public."""
+    place = tmp_path_factory.mktemp("made")
     for name, seed in (("private", 0), ("open", 5)):
-        (tmp_path / name).mkdir()
-        assert run("data", "make", "--out", tmp_path / name, "--nodes", 200, "--seed", seed, "--quiet")[0] == 0
-    hidden = ["--edges", tmp_path / "private/edges.csv", "--nodes", tmp_path / "private/nodes.csv"]
-    assert run("train", *hidden, "--epsilon", 4, "--out", tmp_path / "model", "--quiet")[0] == 0
-    return tmp_path
+        (place / name).mkdir()
+        assert gcon("data", "make", "--out", place / name, "--nodes", 200, "--seed", seed, "--quiet") == 0
+    hidden = ["--edges", place / "private/edges.csv", "--nodes", place / "private/nodes.csv"]
+    assert gcon("train", *hidden, "--epsilon", 4, "--out", place / "model", "--quiet") == 0
+    return place
+
+
+@pytest.fixture
+def world(made, tmp_path):
+    return shutil.copytree(made, tmp_path / "world")
 
 
 def shown(folder):

@@ -1,11 +1,10 @@
 """`gcon statement --verify`: steps in words, a verdict, one JSON object, and an exit code."""
 
 import json
-import sys
 
 import pytest
+from tests.command import gcon
 
-from gcon.cli import app as cli
 from gcon.release import read
 from gcon.release.layout import canonical, digest
 
@@ -13,18 +12,12 @@ from gcon.release.layout import canonical, digest
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("world")
-    with pytest.MonkeyPatch.context() as patch:
-        train = ["train", "--edges", folder / "edges.csv", "--nodes", folder / "nodes.csv", "--epsilon", 2, "-q"]
-        for words in (
-            ["data", "make", "--out", folder, "--nodes", 120, "-q"],
-            [*train, "--out", folder / "moments"],
-            [*train, "--method", "paper", "--hidden", 4, "--out", folder / "paper"],
-            [*train, "--method", "paper", "--hidden", 4, "--seed", 1, "--out", folder / "seeded"],
-        ):
-            patch.setattr(sys, "argv", ["gcon", *map(str, words)])
-            with pytest.raises(SystemExit) as stopped:
-                cli.main()
-            assert stopped.value.code == 0
+    train = ["train", "--edges", folder / "edges.csv", "--nodes", folder / "nodes.csv", "--epsilon", 2, "-q"]
+    paper = [*train, "--method", "paper", "--hidden", 4]
+    assert gcon("data", "make", "--out", folder, "--nodes", 120, "-q") == 0
+    assert gcon(*train, "--out", folder / "moments") == 0
+    assert gcon(*paper, "--out", folder / "paper") == 0
+    assert gcon(*paper, "--seed", 1, "--out", folder / "seeded") == 0
     return folder
 
 

@@ -1,4 +1,4 @@
-"""Every fenced block of README, CONTRIBUTING and docs runs, page by page, in order, in one empty folder a page.
+"""Every fenced block of README, CONTRIBUTING and docs runs, page by page, in order, in one empty folder per page.
 
 | language            | what happens                                                                                      |
 |---------------------|---------------------------------------------------------------------------------------------------|
@@ -39,6 +39,7 @@ from gcon.cli import verbs
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+LONG_PAGES = {f"docs/{name}.md" for name in ("attacks", "audit", "command-line", "competitors", "service")}
 FENCE = re.compile(r"^\s*(```+|~~~+)(.*)$")
 EXIT_CODE = re.compile(r"#.*\bexit code (\d+)\s*$")
 SERVICE = "127.0.0.1:8000"  # where pages ask a service
@@ -266,7 +267,11 @@ def name_of(page):
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page.read_text())], ids=name_of)
+def with_mark(page):
+    return pytest.param(page, marks=pytest.mark.slow if name_of(page) in LONG_PAGES else [])
+
+
+@pytest.mark.parametrize("page", [with_mark(page) for page in PAGES if blocks(page.read_text())], ids=name_of)
 def test_every_block_runs(page, runner):
     for block in blocks(page.read_text()):
         try:
@@ -285,6 +290,12 @@ def spans(start):
 @pytest.mark.parametrize("command", spans("gcon"))
 def test_commands_in_running_text_name_verbs_and_options_that_exist(command):
     _, name, *words = shlex.split(command)
+    if name.startswith("-"):  # gcon --help, gcon --version
+        with capture(), pytest.raises(SystemExit) as stopped, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", ["gcon", name, *words])
+            cli.main()
+        assert stopped.value.code == 0, command
+        return
     assert name in verbs.VERBS, command
     verb = verbs.command(name)
     while words and hasattr(verb, "commands"):

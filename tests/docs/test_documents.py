@@ -2,14 +2,20 @@
 
 import dataclasses
 import importlib
+import inspect
+import pkgutil
 import re
+import runpy
 from pathlib import Path
 
 import pytest
 
 import gcon
+import gcon.mechanisms as gcon_mechanisms
+import gcon_lab.mechanisms as lab_mechanisms
 from gcon.cli import output
 from gcon.pages.report import LedgerLine, ModelScores, NoiseLevel, ReportData
+from gcon.privacy import proven
 from gcon.release.layout import NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,7 +103,7 @@ def test_the_reference_shows_every_public_name():
         thing = getattr(gcon, name)
         if name not in ("__version__", "datasets", "GconError"):  # a string, a module, and shown with its module
             assert f"{thing.__module__}.{thing.__qualname__}" in shown
-    shown_data_sets = {name.rpartition(".")[2] for name in shown if name.startswith("gcon.datasets.")}
+    shown_data_sets = {name.rpartition(".")[2] for name in shown if name.startswith("gcon.files.datasets.")}
     assert shown_data_sets == set(gcon.datasets.__all__)
 
 
@@ -107,3 +113,66 @@ def test_file_formats_name_every_file_and_field():
     fields = [entry.name for record in records for entry in dataclasses.fields(record)]
     for name in (*fields, *NAMES):
         assert f"`{name}`" in text, name
+
+
+def named_files(page):
+    """Every Python file and folder of ours that a page names, by line; a bare name lies beside the path before it in its line."""
+    for number, line in enumerate(page.read_text().splitlines(), start=1):
+        folder = ROOT
+        for name in re.findall(r"`([^`\s]+\.py|(?:src|lab|tests\w*)/[^`\s]+)`", line):
+            path = ROOT / name if (ROOT / name.split("/")[0]).is_dir() else folder / name
+            folder = path.parent if path.suffix else folder
+            yield f"{page.relative_to(ROOT)}:{number} names {name}", path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_named_files_exist(page):
+    assert [words for words, path in named_files(page) if not path.exists()] == []
+
+
+def proven_classes():
+    """All classes registered with a proof page, of the product and of the laboratory."""
+    for package in (gcon_mechanisms, lab_mechanisms):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    return sorted(
+        ((kind, page) for kind, page in proven._PAGES.items() if kind.__module__.startswith(("gcon.", "gcon_lab."))),
+        key=lambda pair: pair[0].__qualname__,
+    )
+
+
+def test_every_proof_page_names_the_file_of_what_it_proves():
+    classes = proven_classes()
+    assert {"EdgeMoments", "NoisyRelease", "ObjectivePerturbation", "NoisySums"} <= {
+        kind.__name__ for kind, _ in classes
+    }
+    for kind, page in classes:
+        named = {path.resolve() for _, path in named_files(DOCS / "proofs" / f"{page}.md")}
+        assert Path(inspect.getsourcefile(kind)).resolve() in named, f"docs/proofs/{page}.md: {kind.__module__}"
+
+
+def test_no_mechanism_is_registered_elsewhere():
+    """The test above looks into these rooms alone."""
+    users = [
+        path
+        for place in ("src", "lab/gcon_lab")
+        for path in (ROOT / place).rglob("*.py")
+        if "@proven(" in path.read_text()
+    ]
+    rooms = {str(path.relative_to(ROOT).parent) for path in users}
+    assert rooms == {"src/gcon/privacy", "src/gcon/mechanisms", "lab/gcon_lab/mechanisms"}
+
+
+def test_the_picture_of_the_rooms_is_new():
+    """Made by benchmarks/rooms.py; a new arrow between rooms, or a circle, shows here."""
+    script = runpy.run_path(str(ROOT / "benchmarks" / "rooms.py"))
+    imports = script["imports_of_rooms"]()
+    assert script["problems"](imports) == []
+    assert (DOCS / "rooms.svg").read_text() == script["picture"](imports), "run .venv/bin/python benchmarks/rooms.py"
+
+
+def test_circles_and_a_product_that_needs_the_laboratory_are_found():
+    problems = runpy.run_path(str(ROOT / "benchmarks" / "rooms.py"))["problems"]
+    assert len(problems({"gcon.a": {"gcon.b"}, "gcon.b": {"gcon.a"}})) == 1
+    assert len(problems({"gcon.a": {"gcon_lab.b"}, "gcon_lab.b": set()})) == 1
+    assert problems({"gcon_lab.b": {"gcon.a"}, "gcon.a": set()}) == []

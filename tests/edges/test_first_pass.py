@@ -10,7 +10,7 @@ from gcon.edges import first_pass
 from gcon.edges.edge_list import public_edges
 from gcon.edges.first_pass import SimpleGraphCheck, _mixed
 
-SETTINGS = settings(deadline=None, derandomize=True, max_examples=50)
+SETTINGS = settings(deadline=None, derandomize=True, max_examples=25)
 
 
 def graph(num_nodes, count, seed):

@@ -81,6 +81,7 @@ KILLED = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["sort", "merge"])
 def test_after_a_kill_the_next_run_leaves_nothing_and_makes_the_same_bytes(tmp_path, stage):
     pairs, target = np.random.default_rng(3).integers(0, 99, (2, 4000)), tmp_path / "edges.csr"

@@ -303,9 +303,19 @@ STAGES = [("moments", *stage) for stage in [*FIRST_STAGES, *OWN_STAGES["moments"
 ]
 
 
+# Every step is a training of its own: those at which something is charged, settled or published are enough to wait for.
+FAST = [
+    (f"{LEDGER_FILE}:FileLedger.reserve", 1, "after"),
+    (f"{LEDGER_FILE}:FileLedger.settle", 1, "before"),
+    (f"{LEDGER_FILE}:FileLedger.settle", 1, "after"),
+    (f"{FILE}:rename", 1, "before"),
+    (f"{FILE}:rename", 1, "after"),
+]
+
+
 @pytest.mark.parametrize(
     ("mechanism", "target", "call", "when", "charged", "named"),
-    STAGES,
+    [pytest.param(*stage, marks=[] if stage[1:4] in FAST else pytest.mark.slow) for stage in STAGES],
     ids=[f"{mechanism} {when} {target.rpartition('.')[2]} {call}" for mechanism, target, call, when, _, _ in STAGES],
 )
 def test_killed_at_a_named_step(train, folder, mechanism, target, call, when, charged, named):

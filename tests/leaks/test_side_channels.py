@@ -296,7 +296,7 @@ LEAKS = {
 }
 
 
-@pytest.fixture(scope="module", params=["moments", "paper"])
+@pytest.fixture(scope="module", params=["moments", pytest.param("paper", marks=pytest.mark.slow)])
 def leaky(server, request):
     commands = [[*TRAIN, request.param, "--out", "model"]]
     runs = [server(graph, commands, leaky=True) for graph in ("base", "without a middle edge")]

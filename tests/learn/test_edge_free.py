@@ -118,6 +118,7 @@ def test_a_single_class():
     assert found.neighbours_agree == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "features",
     [

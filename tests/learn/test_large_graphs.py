@@ -64,6 +64,7 @@ def exact():
     return learn_without_edges(NODES, seed=0), trained()
 
 
+@pytest.mark.slow
 def test_accuracy_is_close_to_the_exact_one_and_repeats(large, exact):
     free, model = learn_without_edges(NODES, seed=0), trained()
     assert free.answers.dtype == torch.float32
@@ -82,6 +83,7 @@ def test_accuracy_is_close_to_the_exact_one_and_repeats(large, exact):
     assert torch.equal(again.encoder.head_weight, model.encoder.head_weight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [64, 3000])
 def test_blocks_do_not_change_answers(large, monkeypatch, size):
     first = learned_anew(NODES)

@@ -62,6 +62,7 @@ def accuracy(encoder, nodes):
     return float((found == nodes.labels)[nodes.test_mask].double().mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("validation", [0.2, 0.0])
 def test_steps_learn_what_everything_at_once_teaches(monkeypatch, validation):
     nodes = table(validation)

@@ -102,6 +102,7 @@ def lower_bound(mechanism, draws=60_000):
     return bound(best, slice(half, None))
 
 
+@pytest.mark.slow
 def test_audit_measures_epsilon_and_catches_half_the_noise():
     assert 0.8 <= lower_bound(noisy(1.0, 2)) <= 1.0
     # Sensitivity 1 instead of 2 is half the noise.

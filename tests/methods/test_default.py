@@ -148,6 +148,7 @@ def test_a_plain_matrix_without_masks_learns_all_labels(parts):
     assert not model.model_.receipt.keeps_promise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_tiny_graphs(parts, size):
     labels = np.arange(size) % 2

@@ -273,12 +273,12 @@ def test_edges_that_would_not_be_read_are_refused(parts, reference):
 def test_a_score_needs_labels_a_mask_that_fits_and_no_weights(parts, reference):
     with pytest.raises(InputError, match="labels are needed"):
         reference.score(parts.features)
-    with pytest.raises(InputError, match="one label a node"):
+    with pytest.raises(InputError, match="one label per node"):
         reference.score(parts.features, parts.labels[:-1])
     for mask in (np.ones(3, dtype=bool), np.ones(120)):
-        with pytest.raises(InputError, match="one boolean a node"):
+        with pytest.raises(InputError, match="one boolean per node"):
             reference.score(parts.features, parts.labels, mask=mask)
-        with pytest.raises(InputError, match="one boolean a node"):
+        with pytest.raises(InputError, match="one boolean per node"):
             reference.score(parts.private(), mask=mask)
     with pytest.raises(InputError, match="sample_weight"):
         reference.score(parts.features, parts.labels, np.ones(120))

@@ -102,6 +102,7 @@ def seeded(estimator):
     return clone(estimator).set_params(random_state=SEED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", BOTH, ids=["default", "paper"])
 def test_a_hidden_seed_still_works(parts, estimator):
     model = seeded(estimator)
@@ -156,6 +157,7 @@ def test_cross_validation_learns(parts, estimator):
     assert cross_val_score(private, parts.features, parts.labels).mean() > 0.4
 
 
+@pytest.mark.slow
 def test_a_search_over_the_default_pays_for_every_fit(parts):
     ledger = gcon.MemoryLedger("search")
     search = GridSearchCV(gcon.NodeClassifier(ledger=ledger), {"epsilon": np.array([1, 4])}, cv=2, refit=False)

@@ -145,6 +145,7 @@ def test_every_cell_of_the_table_is_proven_for_all_degrees(restart, steps):
     assert is_proven(class_sum_constant(restart, steps), restart, steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("restart", "steps"), [(0.1, 2), (0.2, 3), (0.4, 5), (0.5, math.inf), (0.2, math.inf), (0.6, 3)]
 )

@@ -75,6 +75,7 @@ def larger_graphs(draw: st.DrawFn) -> EdgeList:
     return public_edges(torch.tensor(pairs, dtype=torch.int64).T, num_nodes)
 
 
+@pytest.mark.slow
 @searched
 @given(edges=larger_graphs(), restart=st.sampled_from(RESTARTS), clip=st.sampled_from([0.5, 0.25, 0.1]))
 def test_larger_graphs(edges, restart, clip):

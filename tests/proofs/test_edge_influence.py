@@ -170,6 +170,7 @@ def searched_features(kind: str, num_nodes: int, seed: int) -> torch.Tensor:
     return 5 * features + 100  # far from the origin: only the diameter may matter
 
 
+@pytest.mark.slow
 @searched
 @given(
     graphs=neighbouring_graphs(),
@@ -246,6 +247,7 @@ def test_concatenated_schemes_move_by_at_most_the_mean(graphs, restart, seed):
     assert float(torch.linalg.vector_norm(new, dim=1).max()) <= 1 / math.sqrt(4) + ROUNDING
 
 
+@pytest.mark.slow
 @searched
 @given(graphs=neighbouring_graphs(), restart=st.sampled_from([0.05, 0.2, 0.5]), seed=st.integers(0, 2**16))
 def test_stopping_the_limit_early_costs_at_most_the_truncation(graphs, restart, seed):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes
 from gcon.learn.encoder import Encoder
-from gcon.methods.objective import ObjectiveModel
+from gcon.methods.objective import ObjectiveModel, ObjectiveModelSettings
 from gcon.methods.own_edges import own_edge_predictions
 from gcon.privacy.budget import Budget
 from gcon.privacy.receipt import Receipt

@@ -107,6 +107,7 @@ def test_the_table(restart, steps, place):
     assert used <= PSI[restart][place] * (1 + 5e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [1, 2, 3, 5, 10])
 def test_ends_far_out_come_no_higher_than_the_raised_search(steps):
     """Degrees that the search skips, between its grid points and far beyond its end."""

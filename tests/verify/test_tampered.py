@@ -138,6 +138,7 @@ class TestEveryField:
         one = forger(releases[kind])
         assert open_fields(one, one.put_consistently, one.document()) == OPEN_TOGETHER | OPEN_TOGETHER_BY_KIND[kind]
 
+    @pytest.mark.slow
     def test_of_privacy_json(self, releases, forger, kind):
         one = forger(releases[kind])
 

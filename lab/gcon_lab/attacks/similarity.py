@@ -73,7 +73,7 @@ class Similarity:
 
 
 def distance_columns(view: View, pairs: Tensor) -> Tensor:
-    """All eight distances of the answers, then of the features, then how sure the two answers are: one row a pair."""
+    """All eight distances of the answers, then of the features, then how sure the two answers are: one row per pair."""
     columns = []
     for rows in (view.posteriors.double(), view.features.double()):
         left, right = rows[pairs[:, 0]], rows[pairs[:, 1]]

@@ -25,8 +25,8 @@ class View:
     """What is seen under one access. An attack that needs a part that is not there cannot be run.
 
     Attributes:
-        features: public, one row a node.
-        posteriors: class probabilities that the model answers with, one row a node.
+        features: public, one row per node.
+        posteriors: class probabilities that the model answers with, one row per node.
         query: asks for the posteriors under other features; None where answers are a fixed table.
         released: what was released, for an attacker who reads the model itself.
         answers_on: posteriors of all nodes over given edges, by the released model; None where answers read no edge.
@@ -50,4 +50,4 @@ class Attack(Protocol):
         """In one word or two."""
 
     def scores(self, view: View, pairs: Tensor) -> Tensor:
-        """One number a pair (a k x 2 matrix of nodes): the larger, the likelier a link."""
+        """One number per pair (a k x 2 matrix of nodes): the larger, the likelier a link."""

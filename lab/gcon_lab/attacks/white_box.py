@@ -110,7 +110,7 @@ class NoisyMatrix:
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NoisySums:
-    """Noisy sums of rows over neighbours, a row a node (GAP, ProGAP, LPGNet): only the rows of the two ends tell.
+    """Noisy sums of rows over neighbours, a row per node (GAP, ProGAP, LPGNet): only the rows of the two ends tell.
 
     Attributes:
         rows: what was summed; released or public.

@@ -1,4 +1,4 @@
-"""Run audit cases and say what was found: one line a case, and one a broken variant."""
+"""Run audit cases and say what was found: one line per case, and one a broken variant."""
 
 from __future__ import annotations
 

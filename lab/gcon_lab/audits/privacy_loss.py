@@ -32,7 +32,7 @@ class NoiseLaw(Protocol):
     """The law of one column of the noise, as the mechanism really uses it (an audit may pass a broken one)."""
 
     def draw(self, randomness: Randomness, *, columns: int, width: int) -> Tensor:
-        """Independent columns of noise, one a row."""
+        """Independent columns of noise, one per row."""
 
     def energy(self, noise: Tensor) -> Tensor:
         """Minus the logarithm of the density of every row, up to a constant."""
@@ -46,7 +46,7 @@ class RadialNoise:
     rate: float
 
     def draw(self, randomness: Randomness, *, columns: int, width: int) -> Tensor:
-        """Independent columns of noise, one a row."""
+        """Independent columns of noise, one per row."""
         return objective_noise(randomness, noise_rate=self.rate, num_features=width, num_classes=columns)
 
     def energy(self, noise: Tensor) -> Tensor:
@@ -63,7 +63,7 @@ class GaussianNoise:
     scale: float
 
     def draw(self, randomness: Randomness, *, columns: int, width: int) -> Tensor:
-        """Independent columns of noise, one a row."""
+        """Independent columns of noise, one per row."""
         return self.scale * standard_normals(randomness, columns, width)
 
     def energy(self, noise: Tensor) -> Tensor:

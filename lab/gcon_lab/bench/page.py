@@ -58,7 +58,7 @@ def growth(results: Sequence[Result]) -> list[tuple[str, str, float | None, floa
 
 
 def _usual(result: Result) -> bool:
-    """Whether it belongs to the line through all sizes: the same number of entries a node."""
+    """Whether it belongs to the line through all sizes: the same number of entries per node."""
     return bool(abs(result["entries"] / result["nodes"] - ENTRIES_A_NODE) < 1)
 
 

@@ -24,7 +24,7 @@ def bench(
         int | None, typer.Option(min=2, help="So many nodes at every size, instead of entries/40.")
     ] = None,
     rivals: Annotated[bool, typer.Option(help="Measure torch, scipy and PyG beside ours.")] = True,
-    scratch: Annotated[Path | None, typer.Option(help="A folder for the graphs, up to 9 bytes an entry.")] = None,
+    scratch: Annotated[Path | None, typer.Option(help="A folder for the graphs, up to 9 bytes per entry.")] = None,
     repeats: Annotated[int, typer.Option(min=1, help="The best of so many runs counts.")] = 2,
     json: options.Json = False,
     quiet: options.Quiet = False,

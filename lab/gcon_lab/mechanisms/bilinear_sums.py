@@ -118,11 +118,11 @@ def _products(block: RowBlock, features: Tensor, answers: Tensor, *, walk: Walk)
 
 
 def check_same_nodes(first: Tensor, second: Tensor) -> None:
-    """Two public matrices must have one row a node each."""
+    """Two public matrices must have one row per node each."""
     check_number(
         "rows of both matrices",
         len(second),
         allowed=lambda number: number == len(first),
         rule=f"must be as many as nodes ({len(first)})",
-        fix="Give both matrices one row a node, in the same order.",
+        fix="Give both matrices one row per node, in the same order.",
     )

@@ -22,7 +22,7 @@ from gcon_lab.mechanisms.walks import joint_bound, walk_bounds, walk_rounding, w
 @proven("class-sums")
 @final
 class ClassSums(Statistic):
-    """The matrix Z' Y with Z = (1/s) [Z_m1, ..., Z_ms] the aggregates of all nodes: s d rows, one column a class.
+    """The matrix Z' Y with Z = (1/s) [Z_m1, ..., Z_ms] the aggregates of all nodes: s d rows, one column per class.
 
     The block of a scheme without steps is X' Y / s, which everybody can compute: it is released without noise.
 

@@ -28,7 +28,7 @@ from gcon_lab.mechanisms.gaussian_objective_plan import GaussianObjectivePlan
 @proven("gaussian-objective")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GaussianObjective:
-    """One release a plan, all from the same aggregates and solved together.
+    """One release per plan, all from the same aggregates and solved together.
 
     Attributes:
         aggregates: what is propagated over the edges, with its proven bound.

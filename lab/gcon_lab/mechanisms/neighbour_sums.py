@@ -22,7 +22,6 @@ import torch
 from torch import Tensor
 
 from gcon.edges.source import Edges
-from gcon.edges.sums import neighbour_sums
 from gcon.errors import InputError, PlanMismatchError, check_number
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_multiplier
 from gcon.mechanisms.samplers.lattice import lattice_spacing, shortened
@@ -31,6 +30,7 @@ from gcon.privacy.budget import Budget
 from gcon.privacy.plan import Mechanism
 from gcon.privacy.proven import proven
 from gcon.privacy.randomness import Randomness
+from gcon_lab.mechanisms.plain_sums import neighbour_sums
 
 EdgeSensitivity = Literal["undirected", "directed"]
 _ROUNDING = 1e-9  # rows may be this much longer than 1; the noise covers it

@@ -214,7 +214,7 @@ def fixed_directions(rows: Tensor) -> Tensor:
 
 
 def clipped_residuals(rows: Tensor, targets: Tensor, weights: Tensor, *, clip: float) -> Tensor:
-    """One fixed-point row a node: its residual times the length of z_i, clipped to length `clip`.
+    """One fixed-point row per node: its residual times the length of z_i, clipped to length `clip`.
 
     The gradient of node i is the outer product of z_i and its residual r_i, of length |z_i| |r_i|. So the clipped gradient
     is the outer product of the node's direction and this row, and sums of such products are whole multiples of one unit:

@@ -26,7 +26,7 @@ _MOST_SCALES = 2.0**40  # the lattice is exact for weights of up to so many scal
 
 
 def slope_norm_bound(loss: ConvexLoss) -> float:
-    """gamma_1 = sqrt(c) c_1: the slopes of one node, one a class, are together at most this long.
+    """gamma_1 = sqrt(c) c_1: the slopes of one node, one per class, are together at most this long.
 
     Each of the c slopes is at most c_1. Soft margin: 1/sqrt(c); pseudo-Huber of weight w: w/sqrt(c).
     """

@@ -30,7 +30,7 @@ from gcon_lab.mechanisms.output_noise_plan import OutputPlan
 @proven("output-perturbation")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OutputPerturbation:
-    """One release a plan, all from the same aggregates and solved together.
+    """One release per plan, all from the same aggregates and solved together.
 
     Attributes:
         plans: the noise plans; they share the number of features, labelled nodes and classes.

@@ -1,4 +1,4 @@
-"""What one edge can change in Y' R_m X, for public matrices X and Y with one row a node (docs/proofs/class-sums.md)."""
+"""What one edge can change in Y' R_m X, for public matrices X and Y with one row per node (docs/proofs/class-sums.md)."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ def weighted_walks(edges: Edges, features: Tensor, used: Tensor, weights: WholeR
 
     Args:
         edges: the graph.
-        features: one row a node.
+        features: one row per node.
         used: the nodes that have a weight.
         weights: one row for each of these.
-        schemes: how far to walk; one pass over the edges a step.
+        schemes: how far to walk; one pass over the edges per step.
     """
     left, used = weights.numbers.to(features.device), used.to(features.device)
     width = features.shape[1]

@@ -1,4 +1,4 @@
-"""The competitors, one file a method, behind one face: settings, `fit`, then `predict` under a named access."""
+"""The competitors, one file per method, behind one face: settings, `fit`, then `predict` under a named access."""
 
 from gcon.methods.controls import EncoderAlone, EncoderOneHop, MomentsWithoutEdges
 from gcon.methods.method import FittedMethod, Method

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from gcon.edges.source import Edges
-from gcon.edges.sums import neighbour_sums
 from gcon.methods.method import Progress, Trained, silent
 from gcon.nodes import PublicNodes
 from gcon.privacy.account import release_once
@@ -17,6 +16,7 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.noisy_graph import MOST_PAIRS, RandomFlips, TopPairs
+from gcon_lab.mechanisms.plain_sums import neighbour_sums
 from gcon_lab.methods.competitor import PrivateCompetitorMethod
 from gcon_lab.methods.gcn import trained_gcn
 from gcon_lab.methods.graph_products import roots_of_degrees

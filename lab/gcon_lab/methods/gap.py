@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, normalize, selu
 
 from gcon.edges.source import Edges
-from gcon.edges.sums import neighbour_sums
 from gcon.methods.method import Progress, Trained, silent
 from gcon.nodes import PublicNodes
 from gcon.privacy.account import spend
@@ -21,6 +20,7 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.neighbour_sums import EdgeSensitivity, gaussian_sums_plan
+from gcon_lab.mechanisms.plain_sums import neighbour_sums
 from gcon_lab.methods.competitor import PrivateCompetitorMethod
 from gcon_lab.methods.networks import SparseLinear, Training, fit_on_rows, logits_of, seeded, sparse_if_worth_it
 

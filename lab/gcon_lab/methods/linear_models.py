@@ -48,7 +48,7 @@ class Linear:
     bias: Tensor
 
     def scores(self, rows: Tensor) -> Tensor:
-        """One column a class."""
+        """One column per class."""
         return rows @ self.weights + self.bias
 
     def over(self, temperature: float) -> Linear:

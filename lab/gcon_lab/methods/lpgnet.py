@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from gcon.edges.source import Edges
-from gcon.edges.sums import neighbour_sums
 from gcon.learn.unit_rows import rows_with_sum_one
 from gcon.methods.method import Progress, Trained, silent
 from gcon.nodes import PublicNodes
@@ -22,6 +21,7 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.neighbour_sums import laplace_sums_plan
+from gcon_lab.mechanisms.plain_sums import neighbour_sums
 from gcon_lab.methods.competitor import PrivateCompetitorMethod
 from gcon_lab.methods.networks import Perceptron, Training, fit_on_rows, logits_of, seeded
 
@@ -104,5 +104,5 @@ class LPGNet(PrivateCompetitorMethod):
 
 
 def predicted_classes(scores: Tensor) -> Tensor:
-    """One row a node with a single 1, in the class of its largest score."""
+    """One row per node with a single 1, in the class of its largest score."""
     return one_hot(scores.argmax(dim=1), scores.shape[1]).to(torch.float64)

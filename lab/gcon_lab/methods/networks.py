@@ -119,7 +119,7 @@ def logits_of(network: nn.Module, rows: Tensor, batch: int = 65_536, *, each_by_
 
     Args:
         network: scores every row by itself.
-        rows: one a node.
+        rows: one per node.
         batch: so many rows at a time.
         each_by_itself: for rows that hold private counts: the choice between sparse and dense arithmetic, which looks at
             all rows together, could move the last bits of a row; then it is always dense.

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, normalize, selu
 
 from gcon.edges.source import Edges
-from gcon.edges.sums import neighbour_sums
 from gcon.methods.method import Progress, Trained, silent
 from gcon.nodes import PublicNodes
 from gcon.privacy.account import spend
@@ -23,6 +22,7 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.neighbour_sums import EdgeSensitivity, gaussian_sums_plan
+from gcon_lab.mechanisms.plain_sums import neighbour_sums
 from gcon_lab.methods.competitor import PrivateCompetitorMethod
 from gcon_lab.methods.gap import unit
 from gcon_lab.methods.networks import SparseLinear, Training, fit_network, seeded, sparse_if_worth_it
@@ -42,7 +42,7 @@ class ProGAP(PrivateCompetitorMethod):
     """
 
     name = "progap"
-    about = "Releases noisy sums of unit rows over neighbours, one a stage; Gaussian noise, sensitivity sqrt(2)."
+    about = "Releases noisy sums of unit rows over neighbours, one per stage; Gaussian noise, sensitivity sqrt(2)."
 
     depth: int = 2
     hidden: int = 16

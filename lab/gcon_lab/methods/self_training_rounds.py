@@ -34,7 +34,7 @@ class SelfTrainingRounds(EncodedMethod):
     """Two rounds at equal shares of the budget. One set of settings serves all graphs."""
 
     name = "self-training-rounds"
-    about = "Releases features against the mean answers around each node, once a round; Gaussian noise."
+    about = "Releases features against the mean answers around each node, once per round; Gaussian noise."
 
     def train(
         self,

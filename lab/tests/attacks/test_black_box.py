@@ -5,7 +5,6 @@ import torch
 from scipy.spatial import distance as scipy_distance
 
 from gcon.edges.edge_list import public_edges
-from gcon.edges.sums import neighbour_sums
 from gcon.errors import AccessRefusedError, InputError
 from gcon_lab.attacks.influence import Influence
 from gcon_lab.attacks.pairs import (
@@ -22,6 +21,7 @@ from gcon_lab.attacks.similarity import DISTANCES, Similarity, distance_columns
 from gcon_lab.attacks.supervised import taught
 from gcon_lab.attacks.view import View
 from gcon_lab.attacks.white_box import Replay
+from gcon_lab.mechanisms.plain_sums import neighbour_sums
 
 PATH = public_edges(torch.tensor([[0, 1, 2], [1, 2, 3]]), 5)  # 0-1-2-3, and 4 alone
 

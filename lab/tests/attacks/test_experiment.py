@@ -119,6 +119,7 @@ def test_the_verb_attacks_a_method_and_records_a_diagnostic(run, tmp_path):
     assert json.loads(books)["total"]["epsilon"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["paper", "moments"])
 def test_the_verb_attacks_a_released_model(run, mechanism, tmp_path):
     # Without noise the released numbers give every edge away: they were rebuilt rightly.

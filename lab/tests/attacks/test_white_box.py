@@ -6,7 +6,6 @@ from torch.distributions import Laplace, Normal
 
 from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes, propagate
-from gcon.edges.sums import neighbour_sums
 from gcon.errors import AccessRefusedError
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.losses import loss_by_name
@@ -25,6 +24,7 @@ from gcon_lab.attacks.white_box import (
     WhiteBox,
 )
 from gcon_lab.audits.privacy_loss import AuditedPair, RadialNoise, privacy_losses
+from gcon_lab.mechanisms.plain_sums import neighbour_sums
 
 PATH = public_edges(torch.tensor([[0, 1, 2], [1, 2, 3]]), 5)
 PAIRS = [(1, 2), (0, 4), (3, 1)]

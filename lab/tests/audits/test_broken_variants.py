@@ -64,11 +64,19 @@ VARIANTS = [
 ]
 
 
+def is_staged(case, variant):
+    return case.mechanism == "staged-release" and variant.kind == HALVED
+
+
 @pytest.mark.parametrize(
     ("case", "variant"),
     [
-        # it takes four times the runs of the others
-        pytest.param(case, variant, marks=pytest.mark.slow if variant.kind == ROOT_TWO else [])
+        # These take the most runs, and runs of many steps.
+        pytest.param(
+            case,
+            variant,
+            marks=pytest.mark.slow if variant.kind in (ROOT_TWO, OTHER_OPTION) or is_staged(case, variant) else [],
+        )
         for case, variant in VARIANTS
     ],
     ids=lambda part: getattr(part, "kind", None) or part.name,

@@ -81,6 +81,7 @@ def integrated_epsilon(pair):
     return high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
 @pytest.mark.parametrize("width", [1, 2])
 def test_loss_stays_below_epsilon_in_both_directions(epsilon, width):

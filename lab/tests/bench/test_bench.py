@@ -30,6 +30,7 @@ def test_made_graphs_are_simple_symmetric_and_of_the_size_that_was_asked_for(nod
     assert all((row.diff() > 0).all() for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")  # PyG's own
 def test_all_contenders_walk_the_same_walk():
     edges, features = made_edges(501, 6_000), features_of(501)

@@ -104,6 +104,7 @@ def test_synthetic_graphs_span_what_they_say():
     assert not first.columns.equal(second.columns)  # every run draws a new graph
 
 
+@pytest.mark.slow
 def test_one_unit_end_to_end_resumes_and_repeats(tmp_path, monkeypatch):
     small = [[units.MomentsWithoutEdges(seed=0)], [units.EncoderOneHop(seed=0)]]
     monkeypatch.setattr(units, "free_methods", lambda seed: small)

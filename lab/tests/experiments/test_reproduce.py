@@ -142,6 +142,7 @@ def _restart(row, point):
     return f"restart {row['restart']:g}" == point.line
 
 
+@pytest.mark.slow
 def test_a_second_call_computes_nothing_and_writes_the_same_bytes(whole, monkeypatch, tmp_path):
     def refuse(*_, **__):
         raise AssertionError("a worker was started")

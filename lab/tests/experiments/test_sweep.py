@@ -19,7 +19,6 @@ from gcon.mechanisms.samplers.objective_noise import objective_noise
 from gcon.methods.objective import ObjectiveModel, ObjectiveModelSettings
 from gcon.methods.own_edges import own_edge_predictions
 from gcon.methods.public_graph import predict_on_public_graph
-from gcon.privacy.account import release_once
 from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
@@ -63,12 +62,13 @@ def captured(unit):
         return seed_of(name)
 
     def release(mechanism, edges, **options):
-        released = release_once(mechanism, edges, **options)
+        released = models_release(mechanism, edges, **options)
         batches[names[-1].removeprefix(f"{unit.name}|")] = SimpleNamespace(
             mechanism=mechanism, edges=edges, weights=released.value, receipt=released.receipt
         )
         return released
 
+    models_release = models.release_once
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(models, "seed_of", seed)
         patch.setattr(models, "release_once", release)
@@ -229,7 +229,8 @@ def test_the_inductive_reading_trains_inside_its_part_and_scores_outside(swept, 
     batch = swept.batches[f"all|{schemes}|inductive"]
     assert [plan.budget.epsilon for plan in batch.mechanism.plans] == [4.0] * 4
     assert batch.mechanism.mask.tolist() == part.tolist()
-    read = batch.mechanism.aggregates.of(declassify(batch.edges, reason="a test", ledger=MemoryLedger("test")))
+    opened_edges = declassify(batch.edges, reason="a test", ledger=MemoryLedger("test"))
+    read = batch.mechanism.aggregates.of(opened_edges)
     kept_edges = [pair for pair in edges_of(opened.edges) if part[pair[0]] and part[pair[1]]]
     alone = public_edges(torch.tensor(kept_edges).T, nodes.num_nodes)
     assert torch.allclose(read, propagate(alone, encoded, schemes), rtol=0, atol=1e-12)

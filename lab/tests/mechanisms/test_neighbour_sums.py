@@ -13,7 +13,6 @@ import scipy.stats
 import torch
 
 from gcon.edges.edge_list import private_edges, public_edges
-from gcon.edges.sums import neighbour_sums
 from gcon.errors import PlanMismatchError
 from gcon.mechanisms.composition import gaussian_total
 from gcon.mechanisms.gaussian_curve import gaussian_epsilon
@@ -28,6 +27,7 @@ from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon_lab.audits.cases.case import changed
 from gcon_lab.audits.lower_bound import epsilon_lower_bound
 from gcon_lab.mechanisms.neighbour_sums import gaussian_sums_plan, laplace_sums_plan
+from gcon_lab.mechanisms.plain_sums import neighbour_sums
 
 LEVEL = 1e-6
 

@@ -343,6 +343,7 @@ def test_audit_stays_below_epsilon_and_catches_half_the_noise():
     assert measured(noise / 2) > 1.5
 
 
+@pytest.mark.slow
 def test_audit_with_adam():
     """One step of Adam keeps the signs of the noisy sum: those of two entries tell the graphs apart best."""
     noise = gradient_plan(1.5, 0.3, sampling=1.0, steps=1, clip=1.0).standard_deviation

@@ -268,6 +268,7 @@ def test_audit_of_random_flips():
     assert measured(2.0) > 1.0  # 1.69 expected: half the noise is caught
 
 
+@pytest.mark.slow
 def test_audit_of_top_pairs():
     """Both costs at once: the pair is there, and the count is not below that of the graph with the edge."""
     truth = np.arange(61)
@@ -284,6 +285,7 @@ def test_audit_of_top_pairs():
     assert measured(2.0) > 1.0  # 1.50 expected
 
 
+@pytest.mark.slow
 def test_audit_of_the_noise_on_bits():
     """With 100 of 190 pairs kept, a pair is left out e^epsilon times as often if it is no edge."""
 

@@ -75,6 +75,7 @@ def test_between_two_independent_compositions(sampling, noise, steps, delta):
     assert low <= replaced_pair_epsilon(sampling, noise, steps, delta) <= high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "table"), [(0.5, 25.0), (1.0, 13.3), (2.0, 7.19), (4.0, 3.93)])
 def test_needed_noise(epsilon, table):
     """The table was computed with epsilon rounded up by 0.01 in all, so it lies a little above."""
@@ -93,6 +94,7 @@ def test_known_sum_without_sampling():
     assert replaced_pair_delta(1.0, 40.0, 100, 1.0) == pytest.approx(gaussian_delta(1.0, 1.0), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [1e-3, 1e-5, 1e-8, 1e-11])
 def test_sampling_towards_one_meets_the_closed_form(delta):
     """Through the composition, far into the tail: never below, and close."""

@@ -49,6 +49,7 @@ def test_training_reads_no_edge_and_costs_nothing(kind):
     assert len(ledger.entries()) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ALL)
 def test_better_than_chance_and_the_same_for_a_seed(kind):
     fitted = kind(seed=3).fit(CIRCLES)

@@ -115,6 +115,7 @@ def test_the_plan_in_the_ledger_says_nothing_about_edges():
     assert json.loads(plans[0])["releases"] == []  # the last one is chosen from those before it
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", [sparse, dense])
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
 def test_the_noise_of_all_releases_is_what_the_budget_asks_for(released, graph, epsilon):
@@ -301,6 +302,7 @@ def test_test_labels_change_nothing():
         )
 
 
+@pytest.mark.slow
 def test_what_is_remembered_belongs_to_these_nodes_and_this_seed():
     first = moments.learn_without_edges(SPARSE_NODES, seed=0)
     assert moments.learn_without_edges(dataclasses.replace(SPARSE_NODES), seed=0) is first
@@ -312,6 +314,7 @@ def test_what_is_remembered_belongs_to_these_nodes_and_this_seed():
     assert moments.learn_without_edges(SPARSE_NODES, seed=1) is not first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("homophily", [0.05, 0.9])
 def test_learns_from_neighbours_alike_or_not(homophily):
     graph = social_circles(
@@ -325,6 +328,7 @@ def test_learns_from_neighbours_alike_or_not(homophily):
     assert fitted.score(graph, mask, access="own-edges") > alone + 0.1
 
 
+@pytest.mark.slow
 def test_moments_help_on_a_sparse_graph_with_weak_features():
     graph = social_circles(
         1500, num_classes=3, per_class=20, feature_signal=1.5, mean_degree=4.0, homophily=0.9, num_features=60, seed=1

@@ -67,6 +67,7 @@ def test_the_only_class_that_was_taught_is_the_answer():
         assert bool((found.argmax(dim=1) == 1).all())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 2, 6])
 @pytest.mark.parametrize("epsilon", [0.5, math.inf])
 def test_a_handful_of_nodes_and_two_classes(size, epsilon):
@@ -85,6 +86,7 @@ def test_a_handful_of_nodes_and_two_classes(size, epsilon):
     assert all(bool(torch.isfinite(found).all()) for found in all_answers(graph, epsilon))
 
 
+@pytest.mark.slow
 def test_features_of_which_no_two_are_alike():
     """All cosines are negative, so the public graph is empty and expects nothing."""
     corners = torch.eye(4) - 0.25

@@ -74,10 +74,10 @@ class Advice:
     Attributes:
         facts: of the public nodes.
         delta: of every budget here.
-        noise: one entry a budget.
+        noise: one entry per budget.
         look: what was paid for; None if nothing was.
         look_errors: epsilon of a look, and the error of the mean degree that it would show.
-        verdicts: one a budget and access.
+        verdicts: one per budget and access.
         enough: for every access the smallest measured budget that brings three quarters of what the largest one does;
             None if that is a point or less. Empty without a look.
         remarks: what else to know.

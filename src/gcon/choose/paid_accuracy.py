@@ -48,7 +48,7 @@ def paid_accuracy(
     """
     if mask.dtype != torch.bool or tuple(mask.shape) != (len(features),):
         raise InputError(
-            "mask", rule="must hold one boolean a node", got=str(mask.dtype), fix="An index could count a node twice."
+            "mask", rule="must hold one boolean per node", got=str(mask.dtype), fix="An index could count a node twice."
         )
     total = int(mask.sum())
     if total == 0:

@@ -1,4 +1,4 @@
-"""The `gcon` command: one file a verb."""
+"""The `gcon` command: one file per verb."""
 
 from gcon.errors import MissingExtraError
 

@@ -72,7 +72,7 @@ def demo(
     out: Annotated[
         Path, typer.Option(help="The folder for report.html and run.json; an older demo is replaced.")
     ] = Path("gcon-demo"),
-    runs: Annotated[int, typer.Option(help="Trainings a budget, for the spread.")] = 3,
+    runs: Annotated[int, typer.Option(help="Trainings per budget, for the spread.")] = 3,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:

@@ -32,7 +32,7 @@ def issue(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Issue tokens, one a node. They can be seen in --out and never again; earlier ones stay valid.
+    """Issue tokens, one per node. They can be seen in --out and never again; earlier ones stay valid.
 
     Example: gcon serve tokens issue tokens.sqlite --nodes nodes.csv --out tokens.csv
     """

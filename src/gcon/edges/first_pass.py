@@ -60,7 +60,7 @@ class SimpleGraphCheck:
 
 
 def _mixed(nodes: NDArray[Any]) -> NDArray[np.uint64]:
-    """64 well-mixed bits a node."""
+    """64 well-mixed bits per node."""
     mixed = nodes.astype(np.uint64)
     mixed += np.uint64(1)  # 0 would stay 0
     for factor in (_FIRST, _SECOND):

@@ -1,7 +1,7 @@
 """Walks in whole numbers: the same bits on every device and in every order (docs/proofs/fixed-point-walks.md).
 
 A column is stored as whole multiples of its unit, a power of two for which entries stay below 2^49. Sums over neighbours are sums
-of whole numbers: exact in any order. A step rounds once a row, by the same float64 operations everywhere:
+of whole numbers: exact in any order. A step rounds once per row, by the same float64 operations everywhere:
 
     k = neighbours,  w = min(1/(k + self_weight), clip),  own = 1 - k w,  keep = 1 - restart
     next = rint(((w keep) s + (own keep) x) + restart o)

@@ -37,7 +37,7 @@ class Schemes:
 
     Attributes:
         restart: alpha in [0, 1]; 0 only with finite steps.
-        steps: one entry a scheme: a whole number from 0 to 1000, or infinity.
+        steps: one entry per scheme: a whole number from 0 to 1000, or infinity.
         clip: p in (0, 1/2], the largest off-diagonal entry of the transition (the paper's Lemma 1); 1/2 clips nothing.
 
     Example:
@@ -53,38 +53,21 @@ class Schemes:
         object.__setattr__(self, "steps", tuple(_checked_steps(count) for count in self.steps))
         if not self.steps:
             raise InputError("steps", rule="needs at least one scheme", got="none", fix="For example steps=(2,).")
-        check_number(
-            "restart",
-            self.restart,
-            allowed=lambda number: 0 <= number <= 1,
-            rule="must lie in [0, 1]",
-            fix="The paper uses 0.2 to 0.8.",
-        )
-        check_number(
-            "clip",
-            self.clip,
-            allowed=lambda number: 0 < number <= 0.5,
-            rule="must lie in (0, 1/2]",
-            fix="1/2 clips nothing.",
-        )
+        rule, fix = "must lie in [0, 1]", "The paper uses 0.2 to 0.8."
+        check_number("restart", self.restart, allowed=lambda number: 0 <= number <= 1, rule=rule, fix=fix)
+        rule, fix = "must lie in (0, 1/2]", "1/2 clips nothing."
+        check_number("clip", self.clip, allowed=lambda number: 0 < number <= 0.5, rule=rule, fix=fix)
         # Python's own numbers: half precision from elsewhere would calibrate the noise in half precision.
         object.__setattr__(self, "restart", float(self.restart))
         object.__setattr__(self, "clip", float(self.clip))
         if math.inf in self.steps:
+            fix = "Raise restart, or use finite steps."
             if self.restart == 0:
-                raise InputError(
-                    "restart",
-                    rule="must be positive with infinite steps (one edge could change everything)",
-                    got=self.restart,
-                    fix="Raise restart, or use finite steps.",
-                )
+                rule = "must be positive with infinite steps (one edge could change everything)"
+                raise InputError("restart", rule=rule, got=self.restart, fix=fix)
             if self.limit_iterations(num_nodes=1) > MOST_LIMIT_ITERATIONS:
-                raise InputError(
-                    "restart",
-                    rule="is too small for infinite steps (more than 10,000 iterations)",
-                    got=self.restart,
-                    fix="Raise restart, or use finite steps.",
-                )
+                rule = "is too small for infinite steps (more than 10,000 iterations)"
+                raise InputError("restart", rule=rule, got=self.restart, fix=fix)
 
     @property
     def num_blocks(self) -> int:
@@ -143,8 +126,8 @@ def as_steps(steps: float | str | Sequence[float | str]) -> tuple[float, ...]:
 def propagate(edges: Edges, features: Tensor, schemes: Schemes, *, rows: Tensor | None = None) -> Tensor:
     """Aggregates of all nodes: (1/s) [R_m1 X, ..., R_ms X], as float64.
 
-    One pass over the edges a step; all schemes share the steps of the longest one. Computed in whole numbers, a few columns at a
-    time, with the same result on every device and for every kind of edges (fixed_point.py).
+    One pass over the edges per step; all schemes share the steps of the longest one. Computed in whole numbers, a few columns
+    at a time, with the same result on every device and for every kind of edges (fixed_point.py).
 
     Args:
         edges: a simple undirected graph.

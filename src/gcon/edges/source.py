@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 T = TypeVar("T")
-BLOCK_ENTRIES = 2**22  # neighbours a block, unless a single node has more
+BLOCK_ENTRIES = 2**22  # neighbours per block, unless a single node has more
 PART_NODES = {"cpu": 2**14, "cuda": 2**20}  # nodes whose results are made at a time
 
 
@@ -49,7 +49,7 @@ class RowBlock:
         return self.row_pointers.diff()
 
     def shared_rows(self, longest: int, share: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Rows with more than `longest` neighbours, cut into shares of so many: for kernels that give a row to several hands.
+        """Rows with more than `longest` neighbours, cut into shares of at most `share`: several threads take one row.
 
         Returns:
             The rows; and of every share its first entry, the one after its last, and the place of its row among these rows.
@@ -65,7 +65,7 @@ class RowBlock:
         return self._shares[longest, share]
 
     def parts(self, most_nodes: int) -> Iterator[RowBlock]:
-        """The same block in pieces of so many nodes: views, nothing is copied."""
+        """The same block in pieces of at most `most_nodes` nodes: views, nothing is copied."""
         if len(self.row_pointers) - 1 <= most_nodes:
             yield self
             return
@@ -104,7 +104,7 @@ class Edges(ABC):
         """A row of `out` for every node; every edge is read once.
 
         Args:
-            out: one row a node of the graph.
+            out: one row per node of the graph.
             work: `work(block, *shared, out=rows)` writes the rows of a block and changes nothing else.
             shared: what it reads; on the device of `out`.
         """
@@ -135,7 +135,7 @@ class LocalEdges(Edges):
 
 
 def block_slices(row_pointers: Tensor, most_entries: int = BLOCK_ENTRIES) -> Iterator[slice]:
-    """Consecutive nodes with at most so many neighbours in total; a node with more is a block by itself."""
+    """Consecutive nodes with at most `most_entries` neighbours in total; a node with more is a block by itself."""
     start, num_nodes = 0, len(row_pointers) - 1
     while start < num_nodes:
         room = int(torch.searchsorted(row_pointers, row_pointers[start] + most_entries, right=True)) - 1

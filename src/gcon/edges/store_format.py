@@ -7,7 +7,7 @@
 | `columns.bin`      | neighbours, rising in every row, both directions of every edge; 32-bit, or 64-bit from 2^31 nodes |
 
 Checksums are BLAKE2b of 32 bytes: one for the row pointers, one for every chunk of the columns. They find damage, not malice:
-whoever may write the folder can write a new header too.
+people who may write to the folder can write a new header too.
 """
 
 from __future__ import annotations

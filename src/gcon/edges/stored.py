@@ -54,14 +54,8 @@ class StoredEdges(LocalEdges):
     """
 
     def __init__(self, path: str | Path, buffer_bytes: int = BUFFER_BYTES) -> None:
-        check_number(
-            "buffer_bytes",
-            buffer_bytes,
-            allowed=lambda value: value >= 64,
-            rule="must be at least 64",
-            fix="256 MiB is usual.",
-            whole=True,
-        )
+        rule, fix = "must be at least 64", "256 MiB is usual."
+        check_number("buffer_bytes", buffer_bytes, allowed=lambda value: value >= 64, rule=rule, fix=fix, whole=True)
         self.path, self.buffer_bytes = Path(path).absolute(), int(buffer_bytes)
         self.header = read_header(self.path)
         self.num_nodes = self.header.num_nodes
@@ -71,7 +65,7 @@ class StoredEdges(LocalEdges):
         self._checked = False  # whether a pass has compared the columns with their checksums
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Where it is, not what it holds: whoever gets it opens it again."""
+        """Where it is, not what it holds: the process that gets it opens it again."""
         return (StoredEdges, (self.path, self.buffer_bytes))
 
     @property

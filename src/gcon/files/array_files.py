@@ -1,4 +1,4 @@
-"""NumPy's .npz and .npy from anybody: what an archive announces is checked before it is unpacked. Loading never runs code."""
+"""NumPy's .npz and .npy from unknown sources: what an archive announces is checked before unpacking. Loading never runs code."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -27,9 +27,9 @@ from gcon.files.file_problems import TABLES, require_readers
 from gcon.files.node_files import RawNodes, read_raw_nodes
 from gcon.files.node_ids import NodeIds
 from gcon.files.store_files import is_store
-from gcon.files.table_files import BATCH, SEPARATORS, read_errors
-from gcon.files.write_files import write_frame
-from gcon.writing import move_together, work_folder
+from gcon.files.table_files import BATCH, read_errors
+from gcon.files.write_files import table_writer, write_frame
+from gcon.writing import move_together, whole_file, work_folder
 
 if TYPE_CHECKING:
     import polars as pl
@@ -186,36 +186,21 @@ def _feature_columns(table: RawNodes, *, nested: bool) -> list[pl.Series]:
 
 
 def _write_edges(chunks: Iterator[NDArray[Any]], target: Path, ids: NodeIds) -> None:
-    write = {".npz": _write_matrix, ".parquet": _write_parquet}.get(target.suffix, _write_text)
-    with target.open("xb") as file:
-        write(file, target.suffix, chunks, ids)
-        file.flush()
-        os.fsync(file.fileno())
+    if target.suffix == ".npz":
+        with whole_file(target) as file:
+            scipy.sparse.save_npz(file, _matrix(chunks, len(ids)))
+        return
+    with table_writer(target) as append:
+        for table in _tables(chunks, ids):
+            append(table)
 
 
-def _write_matrix(file: BinaryIO, suffix: str, chunks: Iterator[NDArray[Any]], ids: NodeIds) -> None:
+def _matrix(chunks: Iterator[NDArray[Any]], num_nodes: int) -> Any:
     """One entry per edge, repeats included: summed ones could overflow to 0, which means no edge."""
-    dtype = np.int32 if len(ids) < 2**31 else np.int64
+    dtype = np.int32 if num_nodes < 2**31 else np.int64
     parts = [np.empty((2, 0), dtype=dtype), *(chunk.astype(dtype, copy=False) for chunk in chunks)]
     row, column = (np.concatenate([part[end] for part in parts]) for end in (0, 1))
-    matrix = scipy.sparse.coo_array((np.ones(row.size, dtype=np.int8), (row, column)), shape=(len(ids), len(ids)))
-    scipy.sparse.save_npz(file, matrix)
-
-
-def _write_parquet(file: BinaryIO, suffix: str, chunks: Iterator[NDArray[Any]], ids: NodeIds) -> None:
-    import polars
-    import pyarrow.parquet  # type: ignore[import-untyped]
-
-    oldest = polars.CompatLevel.oldest()  # strings as every version of pyarrow can write them
-    tables = (table.to_arrow(compat_level=oldest) for table in _tables(chunks, ids))
-    with pyarrow.parquet.ParquetWriter(file, next(tables).schema) as writer:
-        for table in tables:
-            writer.write_table(table)
-
-
-def _write_text(file: BinaryIO, suffix: str, chunks: Iterator[NDArray[Any]], ids: NodeIds) -> None:
-    for place, table in enumerate(_tables(chunks, ids)):
-        table.write_csv(file, separator=SEPARATORS[suffix], include_header=place == 0)
+    return scipy.sparse.coo_array((np.ones(row.size, dtype=np.int8), (row, column)), shape=(num_nodes, num_nodes))
 
 
 def _tables(chunks: Iterator[NDArray[Any]], ids: NodeIds) -> Iterator[pl.DataFrame]:
@@ -232,12 +217,12 @@ def _tables(chunks: Iterator[NDArray[Any]], ids: NodeIds) -> Iterator[pl.DataFra
 
 
 def _expected_edges(path: Path) -> int | None:
-    """About how many edges a table holds: from the length of its first lines, or as Parquet says; None if nobody knows."""
+    """About how many edges a table holds: from the length of its first lines, or as Parquet says; None if there is no telling."""
     if path.suffix.lower() not in TABLES:
         return None
     try:
         if path.suffix.lower() == ".parquet":
-            import pyarrow.parquet
+            import pyarrow.parquet  # type: ignore[import-untyped]
 
             with pyarrow.parquet.ParquetFile(path) as file:
                 return int(file.metadata.num_rows)

@@ -24,7 +24,7 @@ KINDS = {
     "unreadable": (
         "must be readable to its end in the format of its ending",
         "a damaged or truncated file, a line with another number of fields, or text that is not UTF-8",
-        "Write the file again, in UTF-8 and with two ids a line.",
+        "Write the file again, in UTF-8 and with two ids per line.",
     ),
     "unpacked": (
         TOO_LARGE,
@@ -56,7 +56,7 @@ KINDS = {
     ),
     "shape": ("edge_index must have two rows of whole numbers", "another shape or type", "Transpose a list of pairs."),
     "matrix": (
-        "an adjacency matrix must have one row and one column a node",
+        "an adjacency matrix must have one row and one column per node",
         "another shape",
         "Use the order of the nodes file, and give the matrix its shape.",
     ),

@@ -39,7 +39,7 @@ Step = Callable[[str, float], None]  # what is being done, and the share of it t
 
 
 def no_step(stage: str, share: float) -> None:
-    """Nobody wants to know."""
+    """For callers that show no progress."""
 
 
 def write_edge_store(
@@ -86,7 +86,7 @@ def write_edge_store(
 
 
 def set_permissions(store: Path, mode: int) -> None:
-    """Those of a file for all files of a store; who may read them may enter its folder."""
+    """Those of a file for all files of a store; people who may read them may enter its folder."""
     for name in (HEADER, POINTERS, COLUMNS):
         (store / name).chmod(mode)
     store.chmod(mode | (mode & 0o444) >> 2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from torch import Tensor
 from gcon.errors import InputError
 
 
-def as_edge_index(edges: Any, *, num_nodes: int, node_ids: Sequence[object] | None = None) -> Tensor:
+def as_edge_index(edges: Any, *, num_nodes: int) -> Tensor:
     """Read edges of any of the supported kinds.
 
     Args:
@@ -20,7 +19,6 @@ def as_edge_index(edges: Any, *, num_nodes: int, node_ids: Sequence[object] | No
             always that), a list of pairs, or a NumPy array of either shape; a 2 x 2 array is refused, since its meaning
             would depend on the number of edges.
         num_nodes: the public number of nodes.
-        node_ids: what the nodes of a networkx graph are called, in row order; by default 0..n-1.
 
     Privacy:
         The result is bare: the caller wraps it at once. Errors hold no value from it.
@@ -32,7 +30,7 @@ def as_edge_index(edges: Any, *, num_nodes: int, node_ids: Sequence[object] | No
     if isinstance(edges, Tensor) and edges.layout != torch.strided:
         return _from_torch_sparse(edges, num_nodes)
     if hasattr(edges, "number_of_nodes") and hasattr(edges, "edges"):
-        return _from_networkx(edges, num_nodes, node_ids)
+        return _from_networkx(edges, num_nodes)
     try:
         index = edges if isinstance(edges, Tensor) else torch.as_tensor(np.asarray(edges))
     except (TypeError, ValueError, RuntimeError):
@@ -80,22 +78,20 @@ def _check_square(matrix: Any, num_nodes: int) -> None:
     if tuple(matrix.shape) != (num_nodes, num_nodes):
         raise InputError(
             "edges",
-            rule=f"an adjacency matrix must be {num_nodes} x {num_nodes}, one row a node",
+            rule=f"an adjacency matrix must be {num_nodes} x {num_nodes}, one row per node",
             got="another shape",  # scipy infers it from the largest end, so it is private
             fix="Use the order of the node table, and give the matrix its shape.",
         )
 
 
-def _from_networkx(graph: Any, num_nodes: int, node_ids: Sequence[object] | None) -> Tensor:
+def _from_networkx(graph: Any, num_nodes: int) -> Tensor:
     # The order of graph.nodes is the order in which edges were added: it is private and must not choose rows.
-    names = range(num_nodes) if node_ids is None else node_ids
-    position = {name: row for row, name in enumerate(names)}
-    if len(position) != num_nodes or any(node not in position for node in graph.nodes):
+    rows = range(num_nodes)
+    if any(node not in rows for node in graph.nodes):
         raise InputError(
             "edges",
             rule=f"nodes of a networkx graph must be named by their row, 0 to {num_nodes - 1}",
             got="another name",
             fix="Rename them with networkx.relabel_nodes(graph, {name: row, ...}).",
         )
-    ends = [(position[first], position[second]) for first, second in graph.edges()]
-    return torch.tensor(ends, dtype=torch.int64).reshape(-1, 2).T
+    return torch.tensor(list(graph.edges()), dtype=torch.int64).reshape(-1, 2).T

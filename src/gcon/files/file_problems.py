@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -68,10 +68,28 @@ def listed(names: Sequence[object], most: int = 8) -> str:
     return ", ".join(shortened(repr(name), 80) for name in names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
-def in_rows(wrong: NDArray[np.bool_]) -> dict[str, object]:
-    """The fields `rows` and `num_rows` for the rows that are wrong."""
-    found = np.flatnonzero(wrong)
-    return {"rows": tuple((found[:SHOWN] + 1).tolist()), "num_rows": int(found.size)}
+class FileProblems:
+    """All that is found wrong with a public file, in the order of finding.
+
+    Args:
+        file: which file: "nodes" or "features".
+        path: where it is.
+    """
+
+    def __init__(self, file: str, path: Path) -> None:
+        self.file, self.path, self.found = file, path, list[Problem]()
+
+    def add(self, rule: str, got: str, fix: str) -> None:
+        """Note a problem of the whole file."""
+        self.found.append(Problem(self.file, self.path.name, shortened(rule), shortened(got), fix))
+
+    def add_rows(self, wrong: NDArray[np.bool_], rule: str, got: str, fix: str) -> None:
+        """Note a problem of some rows, if any is wrong."""
+        if wrong.any():
+            self.add(rule, got, fix)
+            rows = np.flatnonzero(wrong)
+            shown = tuple((rows[:SHOWN] + 1).tolist())
+            self.found[-1] = replace(self.found[-1], rows=shown, num_rows=int(rows.size))
 
 
 def raise_problems(problems: Sequence[Problem]) -> NoReturn:

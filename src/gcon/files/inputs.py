@@ -59,7 +59,7 @@ def as_features(features: Any) -> Tensor:
     if dense is None or dense.is_complex():
         raise InputError(
             "features",
-            rule="must be a matrix of real numbers, one row a node",
+            rule="must be a matrix of real numbers, one row per node",
             got=type(features).__name__ if dense is None else str(dense.dtype),
             fix="Turn every column into numbers.",
         )
@@ -118,14 +118,14 @@ def public_graph(data: Any, edges: Any = None) -> PublicGraph:
 
 
 def as_mask(mask: Any, name: str, num_nodes: int, *, default: bool) -> Tensor:
-    """One boolean a node; `default` everywhere if there is no mask."""
+    """One boolean per node; `default` everywhere if there is no mask."""
     if mask is None:
         return torch.full((num_nodes,), default)
     result = _as_tensor(mask)
     if result is None or result.dtype != torch.bool or tuple(result.shape) != (num_nodes,):
         raise InputError(
             name,
-            rule=f"must hold one boolean a node ({num_nodes})",
+            rule=f"must hold one boolean per node ({num_nodes})",
             got=type(mask).__name__ if result is None else f"{result.dtype} of shape {tuple(result.shape)}",
             fix="Pass a boolean vector; choose one column if there are several splits.",
         )
@@ -133,7 +133,7 @@ def as_mask(mask: Any, name: str, num_nodes: int, *, default: bool) -> Tensor:
 
 
 def as_labels(labels: Any, num_nodes: int) -> NDArray[Any]:
-    """One label a node: numbers, strings or whatever names the classes; a single column is taken as a vector."""
+    """One label per node: numbers, strings or whatever names the classes; a single column is taken as a vector."""
     if labels is None:
         raise InputError(
             "y",
@@ -144,7 +144,7 @@ def as_labels(labels: Any, num_nodes: int) -> NDArray[Any]:
     found: NDArray[Any] = labels.detach().cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
     if found.shape not in ((num_nodes,), (num_nodes, 1)):
         raise InputError(
-            "y", rule=f"must hold one label a node ({num_nodes})", got=f"shape {found.shape}", fix="Pass a vector."
+            "y", rule=f"must hold one label per node ({num_nodes})", got=f"shape {found.shape}", fix="Pass a vector."
         )
     return found.reshape(num_nodes)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gcon.files.file_problems import Problem, in_rows, listed, shortened
+from gcon.files.file_problems import FileProblems, listed
 from gcon.files.node_ids import PLAIN_NUMBER, NodeIds, ids_of_series
 
 if TYPE_CHECKING:
@@ -18,134 +17,89 @@ if TYPE_CHECKING:
 PARTS = {"train": "train", "val": "validation", "validation": "validation", "test": "test"}
 
 
-def node_problem(
-    path: Path, rule: str, got: str, fix: str, *, rows: NDArray[np.bool_] | None = None, file: str = "nodes"
-) -> Problem:
-    """A problem of a public file, with the rows it is in."""
-    where: dict[str, Any] = {} if rows is None else in_rows(rows)
-    return Problem(file, path.name, shortened(rule), shortened(got), fix, **where)
-
-
-def read_ids(path: Path, column: pl.Series) -> tuple[NodeIds | None, list[Problem]]:
+def read_ids(column: pl.Series, problems: FileProblems) -> NodeIds | None:
     """The ids, if every row has one of its own."""
     import polars as pl
 
-    name, problems = repr(column.name), []
     lost = column.is_null()
     if column.dtype == pl.String:
         lost = lost | (column.fill_null("") == "")
-    if lost.any():
-        problems.append(
-            node_problem(
-                path, f"column {name}: every row needs an id", "none", "Add it, or drop the row.", rows=lost.to_numpy()
-            )
-        )
     repeated = column.is_duplicated() & ~lost
-    if repeated.any():
-        problems.append(
-            node_problem(
-                path,
-                f"column {name}: every id may occur once",
-                "repeated ids",
-                "Keep one row a node.",
-                rows=repeated.to_numpy(),
-            )
-        )
-    ids = None if problems else ids_of_series(column)
-    if ids is None and not problems:
-        problems.append(
-            node_problem(
-                path,
-                f"column {name}: ids must be whole numbers or strings",
-                f"type {column.dtype}",
-                "Convert the ids.",
-            )
-        )
-    return ids, problems
+    name = f"column {column.name!r}"
+    problems.add_rows(lost.to_numpy(), f"{name}: every row needs an id", "none", "Add it, or drop the row.")
+    problems.add_rows(repeated.to_numpy(), f"{name}: every id may occur once", "repeated ids", "Keep one row per node.")
+    if lost.any() or repeated.any():
+        return None
+    ids = ids_of_series(column)
+    if ids is None:
+        problems.add(f"{name}: ids must be whole numbers or strings", f"type {column.dtype}", "Convert the ids.")
+    return ids
 
 
 def read_splits(
-    path: Path, column: pl.Series | None, labelled: NDArray[np.bool_]
-) -> tuple[dict[str, NDArray[np.bool_]], list[Problem]]:
+    column: pl.Series | None, labelled: NDArray[np.bool_], problems: FileProblems
+) -> dict[str, NDArray[np.bool_]]:
     """The masks train, validation and test; without a split column every row with a label is for training."""
     import polars as pl
 
     if column is None:
         nobody = np.zeros(labelled.size, dtype=bool)
-        return {"train": labelled, "validation": nobody, "test": nobody.copy()}, []
+        return {"train": labelled, "validation": nobody, "test": nobody.copy()}
     values = column.cast(pl.String, strict=False).fill_null("")
     masks = {part: np.zeros(labelled.size, dtype=bool) for part in PARTS.values()}
     for word, part in PARTS.items():
         masks[part] |= (values == word).to_numpy()
-    problems = []
     strange = ~values.is_in(["", *PARTS]).to_numpy()
-    if strange.any():
-        shown = sorted(set(values.filter(pl.Series(strange)).to_list()))[:3]
-        problems.append(
-            node_problem(
-                path,
-                f"column {column.name!r}: must be train, val, test or empty",
-                listed(shown),
-                "Use these words, in small letters and without blanks.",
-                rows=strange,
-            )
-        )
-    return masks, problems
+    problems.add_rows(
+        strange,
+        f"column {column.name!r}: must be train, val, test or empty",
+        _some(values, strange),
+        "Use these words, in small letters and without blanks.",
+    )
+    return masks
 
 
 def read_labels(
-    path: Path,
     column: pl.Series,
     masks: dict[str, NDArray[np.bool_]],
+    problems: FileProblems,
     *,
     classes: Sequence[object] | None,
-) -> tuple[NDArray[np.int64], list[object], list[Problem]]:
-    """Class numbers (-1 outside the masks: those labels are never read), the class list, and what is wrong."""
+) -> tuple[NDArray[np.int64], list[object]]:
+    """Class numbers (-1 outside the masks: those labels are never read), and the class list."""
     import polars as pl
 
     used = masks["train"] | masks["validation"] | masks["test"]
     # Labels outside the splits leave here, before anything looks at them.
     values = label_text(column).to_frame("label").select(pl.when(pl.Series(used)).then("label"))["label"]
-    problems = []
     lost = used & values.is_null().to_numpy()
-    if lost.any():
-        problems.append(
-            node_problem(
-                path,
-                f"column {column.name!r}: a row with a split needs a label",
-                "none",
-                "Label the row, or leave its split empty.",
-                rows=lost,
-            )
-        )
+    rule, fix = f"column {column.name!r}: a row with a split needs a label", "Label the row, or leave its split empty."
+    problems.add_rows(lost, rule, "none", fix)
     training = values.filter(pl.Series(masks["train"])).drop_nulls()
     names = _class_names(training, values) if classes is None else list(classes)
     place = {str(name): number for number, name in enumerate(names)}
-    written = values.to_frame("label").with_columns(
-        pl.col("label").replace_strict(place, default=-1, return_dtype=pl.Int64).alias("class")
-    )
-    numbers = np.where(used, written["class"].fill_null(-1).to_numpy(), -1).astype(np.int64)
+    found = values.replace_strict(place, default=-1, return_dtype=pl.Int64)
+    numbers = np.where(used, found.fill_null(-1).to_numpy(), -1).astype(np.int64)
     strange = used & ~lost & (numbers < 0)
-    if strange.any() and (names or classes is not None):
-        shown = sorted(set(values.filter(pl.Series(strange)).to_list()))[:3]
-        problems.append(
-            node_problem(
-                path,
-                f"column {column.name!r}: labels must lie in the class list {names[:20]}",
-                listed(shown),
-                "Pass classes=[...], or label a training node of that class, or leave the split empty.",
-                rows=strange,
-            )
+    if names or classes is not None:
+        problems.add_rows(
+            strange,
+            f"column {column.name!r}: labels must lie in the class list {names[:20]}",
+            _some(values, strange),
+            "Pass classes=[...], or label a training node of that class, or leave the split empty.",
         )
     if not training.len():
-        problems.append(
-            node_problem(path, "needs a labelled node for training", "none", "Label some nodes (split: train).")
-        )
+        problems.add("needs a labelled node for training", "none", "Label some nodes (split: train).")
     elif len(names) < 2:
-        problems.append(
-            node_problem(path, "needs at least two classes", f"{names}", "With one class there is nothing to learn.")
-        )
-    return numbers, names, problems
+        problems.add("needs at least two classes", f"{names}", "With one class there is nothing to learn.")
+    return numbers, names
+
+
+def _some(values: pl.Series, rows: NDArray[np.bool_]) -> str:
+    """The first of the different values in these rows."""
+    import polars as pl
+
+    return listed(sorted(set(values.filter(pl.Series(rows)).to_list()))[:3])
 
 
 def has_label(column: pl.Series) -> NDArray[np.bool_]:

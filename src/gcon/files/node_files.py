@@ -15,6 +15,7 @@ from torch import Tensor
 from gcon.errors import InputError
 from gcon.files.file_problems import (
     TABLES,
+    FileProblems,
     Problem,
     file_problem,
     listed,
@@ -23,7 +24,7 @@ from gcon.files.file_problems import (
     require_readers,
     shortened,
 )
-from gcon.files.node_columns import has_label, label_text, node_problem, read_ids, read_labels, read_splits
+from gcon.files.node_columns import has_label, label_text, read_ids, read_labels, read_splits
 from gcon.files.node_features import LIST_COLUMN, features_of_arrays, features_of_table
 from gcon.files.node_ids import NodeIds
 from gcon.files.table_files import UNFIT, column_types, read_errors, table_batches
@@ -72,7 +73,7 @@ def read_nodes(
         id_column: whole numbers or strings, each once.
         label_column: numbers or strings; may be empty. A label on a row whose split is empty is never read.
         split_column: train, val, test or empty. Without this column every row with a label is a training node.
-        features_path: an .npz or .npy with one row a node; by default the features are the further columns, or the
+        features_path: an .npz or .npy with one row per node; by default the features are the further columns, or the
             list column `features`.
         num_classes: the classes are 0 to this number, less one; at least 2.
         classes: the class list; by default the labels that occur among the training nodes.
@@ -88,12 +89,13 @@ def read_nodes(
     """
     require_readers()
     reading = inspect_nodes(
-        Path(path),
+        path,
         id_column=id_column,
         label_column=label_column,
         split_column=split_column,
-        features_path=None if features_path is None else Path(features_path),
-        classes=class_list(num_classes, classes),
+        features_path=features_path,
+        num_classes=num_classes,
+        classes=classes,
         ignore_columns=ignore_columns,
     )
     if reading.table is None:
@@ -118,16 +120,15 @@ def read_node_features(
         Everything in this file is public; errors may show it.
     """
     require_readers()
-    path = Path(path)
-    frame, problems = _frame(path, wanted=(id_column,), plain=(id_column,), ignored=ignore_columns)
+    problems = FileProblems("nodes", Path(path))
+    frame = _frame(problems, wanted=(id_column,), plain=(id_column,), ignored=ignore_columns)
     if frame is None:
-        raise_problems(problems)
-    ids, problems = read_ids(path, frame[id_column])
+        raise_problems(problems.found)
+    ids = read_ids(frame[id_column], problems)
     rest = frame.drop(id_column, label_column, split_column, *ignore_columns, strict=False)
-    beside = None if features_path is None else Path(features_path)
-    features, found = _features(path, rest, beside, height=frame.height)
-    if problems or found or ids is None or features is None:
-        raise_problems(problems + found)
+    features = _features(rest, features_path, problems, height=frame.height)
+    if problems.found or ids is None or features is None:
+        raise_problems(problems.found)
     return ids, features
 
 
@@ -156,25 +157,26 @@ def read_raw_nodes(path: Path, *, features_path: Path | None = None) -> RawNodes
     """
     import polars as pl
 
-    frame, problems = _frame(path, wanted=("id",), plain=("id", "label", "split"), ignored=())
+    problems = FileProblems("nodes", path)
+    frame = _frame(problems, wanted=("id",), plain=("id", "label", "split"), ignored=())
     if frame is None:
-        raise_problems(problems)
-    ids, problems = read_ids(path, frame["id"])
+        raise_problems(problems.found)
+    ids = read_ids(frame["id"], problems)
     texts = {}
     if "label" in frame.columns:
         texts["label"] = label_text(frame["label"])
     if "split" in frame.columns:
-        problems += read_splits(path, frame["split"], np.zeros(frame.height, dtype=bool))[1]
+        read_splits(frame["split"], np.zeros(frame.height, dtype=bool), problems)
         texts["split"] = frame["split"].cast(pl.String, strict=False)
     rest = frame.drop("id", "label", "split", strict=False)
-    features, found = _features(path, rest, features_path, height=frame.height)
-    if problems or found or ids is None or features is None:
-        raise_problems(problems + found)
+    features = _features(rest, features_path, problems, height=frame.height)
+    if problems.found or ids is None or features is None:
+        raise_problems(problems.found)
     named = features_path is None and rest.columns != [LIST_COLUMN]
     return RawNodes(ids=ids, texts=texts, features=features.numpy(), feature_names=rest.columns if named else [])
 
 
-def class_list(num_classes: int | None, classes: Sequence[object] | None) -> Sequence[object] | None:
+def _class_list(num_classes: int | None, classes: Sequence[object] | None) -> Sequence[object] | None:
     """The class list that two alternative arguments ask for; None to take it from the training labels."""
     if num_classes is None and classes is None:
         return None
@@ -192,31 +194,30 @@ def class_list(num_classes: int | None, classes: Sequence[object] | None) -> Seq
 
 
 def inspect_nodes(
-    path: Path,
+    path: str | Path,
     *,
     id_column: str = "id",
     label_column: str = "label",
     split_column: str = "split",
-    features_path: Path | None = None,
+    features_path: str | Path | None = None,
+    num_classes: int | None = None,
     classes: Sequence[object] | None = None,
     ignore_columns: Sequence[str] = (),
 ) -> NodeReading:
-    """Read the nodes file as far as it goes."""
-    plain = (id_column, label_column, split_column)
-    frame, problems = _frame(path, wanted=plain[:2], plain=plain, ignored=ignore_columns)
+    """Read the nodes file as far as it goes. Args: those of `read_nodes`."""
+    chosen = _class_list(num_classes, classes)
+    plain, problems = (id_column, label_column, split_column), FileProblems("nodes", Path(path))
+    frame = _frame(problems, wanted=plain[:2], plain=plain, ignored=ignore_columns)
     if frame is None:
-        return NodeReading(None, None, problems)
-    ids, problems = read_ids(path, frame[id_column])
+        return NodeReading(None, None, problems.found)
+    ids = read_ids(frame[id_column], problems)
     split = frame[split_column] if split_column in frame.columns else None
-    masks, found = read_splits(path, split, has_label(frame[label_column]))
-    problems += found
-    labels, class_names, found = read_labels(path, frame[label_column], masks, classes=classes)
-    problems += found
-    rest = frame.drop(id_column, label_column, split_column, *ignore_columns, strict=False)
-    features, found = _features(path, rest, features_path, height=frame.height)
-    problems += found
-    if problems or ids is None or features is None:
-        return NodeReading(None, ids, problems)
+    masks = read_splits(split, has_label(frame[label_column]), problems)
+    labels, class_names = read_labels(frame[label_column], masks, problems, classes=chosen)
+    rest = frame.drop(*plain, *ignore_columns, strict=False)
+    features = _features(rest, features_path, problems, height=frame.height)
+    if problems.found or ids is None or features is None:
+        return NodeReading(None, ids, problems.found)
     nodes = PublicNodes(
         features=features,
         labels=torch.from_numpy(labels),
@@ -230,64 +231,55 @@ def inspect_nodes(
 
 
 def _frame(
-    path: Path, *, wanted: Sequence[str], plain: Sequence[str], ignored: Sequence[str]
-) -> tuple[pl.DataFrame | None, list[Problem]]:
+    problems: FileProblems, *, wanted: Sequence[str], plain: Sequence[str], ignored: Sequence[str]
+) -> pl.DataFrame | None:
     """The whole table, if it can be read and has the columns that are needed; those that are plain hold no lists."""
+    path = problems.path
     wrong = file_problem(path, "nodes", suffixes=TABLES)
     if wrong is not None:
-        return None, [wrong]
+        problems.found.append(wrong)
+        return None
     try:
         types = column_types(path)
-        unfit = [
-            (name, kind)
-            for name, kind in types
-            if (kind.startswith(UNFIT) and name not in ignored) or (name in plain and "list<" in kind)
-        ]
-        if unfit:
-            return None, [_unfit_problem(path, *each) for each in unfit]
+        for name, kind in types:
+            if (kind.startswith(UNFIT) and name not in ignored) or (name in plain and "list<" in kind):
+                rule = f"column {shortened(repr(name), 80)}: must hold numbers or words, or be the lists of features"
+                fix = "Convert it, or name it in ignore_columns."
+                problems.add(rule, f"type {kind.removeprefix(UNFIT)}", fix)
+        if problems.found:
+            return None
         names = [name for name, _ in types]
         repeated = repeated_columns(names)
-        frame = None if repeated else _whole(path, [name for name, kind in types if not kind.startswith(UNFIT)])
+        if repeated:
+            got = f"{listed(repeated)} more than once"
+            problems.add("every column needs a name of its own", got, "Rename or drop one of them.")
+            return None
+        frame = _whole(path, [name for name, kind in types if not kind.startswith(UNFIT)])
     except read_errors() as error:
         got = (str(error).splitlines() or ["an error"])[0]
-        return None, [node_problem(path, "must be readable", got, "Write the file again, in UTF-8.")]
-    if frame is None:
-        got = f"{listed(repeated)} more than once"
-        return None, [node_problem(path, "every column needs a name of its own", got, "Rename or drop one of them.")]
-    problems = _column_problems(path, names, wanted=wanted, ignored=ignored)
-    if not frame.height:
-        problems.append(node_problem(path, "needs at least one node", "no rows", "Add the nodes."))
-    return (None, problems) if problems else (frame, [])
-
-
-def _unfit_problem(path: Path, name: str, kind: str) -> Problem:
-    rule = f"column {shortened(repr(name), 80)}: must hold numbers or words, or be the lists of features"
-    return node_problem(path, rule, f"type {kind.removeprefix(UNFIT)}", "Convert it, or name it in ignore_columns.")
-
-
-def _features(
-    path: Path, rest: pl.DataFrame, features_path: Path | None, *, height: int
-) -> tuple[Tensor | None, list[Problem]]:
-    """Features from the columns that are left, or from an array beside the table."""
-    if features_path is None:
-        return features_of_table(path, rest)
-    features, problems = features_of_arrays(features_path, height)
-    if rest.width:
-        got = listed(rest.columns)
-        rule, fix = "may hold no features beside features_path", "Drop them, or name them in ignore_columns."
-        problems.append(node_problem(path, rule, got, fix))
-    return features, problems
-
-
-def _column_problems(
-    path: Path, names: Sequence[str], *, wanted: Sequence[str], ignored: Sequence[str]
-) -> list[Problem]:
-    problems = []
+        problems.add("must be readable", got, "Write the file again, in UTF-8.")
+        return None
     missing = [name for name in (*wanted, *ignored) if name not in names]
     if missing:
         got = f"no {listed(missing)} among {listed(names)}"
-        problems.append(node_problem(path, "needs the columns that are named", got, "Rename them, or name others."))
-    return problems
+        problems.add("needs the columns that are named", got, "Rename them, or name others.")
+    if not frame.height:
+        problems.add("needs at least one node", "no rows", "Add the nodes.")
+    return None if problems.found else frame
+
+
+def _features(
+    rest: pl.DataFrame, features_path: str | Path | None, problems: FileProblems, *, height: int
+) -> Tensor | None:
+    """Features from the columns that are left, or from an array beside the table."""
+    if features_path is None:
+        return features_of_table(rest, problems)
+    features, found = features_of_arrays(Path(features_path), height)
+    problems.found += found
+    if rest.width:
+        rule, fix = "may hold no features beside features_path", "Drop them, or name them in ignore_columns."
+        problems.add(rule, listed(rest.columns), fix)
+    return features
 
 
 def _whole(path: Path, names: list[str]) -> pl.DataFrame:

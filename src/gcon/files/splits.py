@@ -27,12 +27,12 @@ def per_class_split(
     num_test: int = 1000,
     eligible: Tensor | None = None,
 ) -> Split:
-    """Twenty labels a class, then 500 validation and 1000 test nodes (baselines, section 1).
+    """Twenty labels per class, then 500 validation and 1000 test nodes (baselines, section 1).
 
     Args:
         labels: class numbers.
         seed: 0 is the reference split of Cora-ML.
-        per_class: training nodes a class.
+        per_class: training nodes per class.
         num_validation: validation nodes.
         num_test: test nodes.
         eligible: nodes that have a real label; others are never drawn.

@@ -9,7 +9,7 @@ from typing import Unpack
 from gcon.files.convert_files import Conversion, convert_files
 from gcon.files.edge_files import EdgeOptions, problems_of_edges, read_edges, read_public_edges
 from gcon.files.file_problems import Problem, require_readers
-from gcon.files.node_files import NodeTable, class_list, inspect_nodes, read_node_features, read_nodes
+from gcon.files.node_files import NodeTable, inspect_nodes, read_node_features, read_nodes
 from gcon.files.node_ids import NodeIds
 from gcon.files.write_files import write_edges, write_nodes
 
@@ -52,12 +52,13 @@ def check_files(
     """
     require_readers()
     reading = inspect_nodes(
-        Path(nodes_path),
+        nodes_path,
         id_column=id_column,
         label_column=label_column,
         split_column=split_column,
-        features_path=None if features_path is None else Path(features_path),
-        classes=class_list(num_classes, classes),
+        features_path=features_path,
+        num_classes=num_classes,
+        classes=classes,
         ignore_columns=ignore_node_columns,
     )
     if edges_path is None:

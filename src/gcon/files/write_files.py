@@ -1,17 +1,18 @@
-"""Synthetic graphs -> files, written whole or not at all."""
+"""Tables -> files, at once or a batch of rows at a time, written whole or not at all."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.errors import InputError
-from gcon.files.file_problems import TABLES, require_polars
+from gcon.files.file_problems import TABLES, require_polars, require_readers
 from gcon.files.node_features import LIST_COLUMN
 from gcon.files.node_ids import NodeIds, as_node_ids
 from gcon.files.table_files import SEPARATORS
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 ROW_GROUP = 1_000_000
+Write = Callable[["pl.DataFrame"], None]
 
 
 def write_nodes(
@@ -54,7 +56,7 @@ def write_nodes(
         frame = frame.with_columns(pl.Series(LIST_COLUMN, features).cast(pl.List(pl.Series(features[:1, 0]).dtype)))
     else:
         frame = frame.with_columns(pl.Series(f"x{place}", features[:, place]) for place in range(features.shape[1]))
-    _write(frame, target)
+    write_frame(target, frame)
 
 
 def write_edges(
@@ -64,7 +66,7 @@ def write_edges(
     num_nodes: int,
     ids: NodeIds | Sequence[object] | NDArray[Any] | None = None,
 ) -> None:
-    """Write edges that are nobody's: columns source and target.
+    """Write edges that belong to no real people: columns source and target.
 
     Args:
         path: ends in .csv, .tsv or .parquet; an existing file is replaced.
@@ -86,27 +88,62 @@ def write_edges(
         rule = "must be a 2 x k matrix of row numbers below num_nodes"
         raise InputError("edge_index", rule=rule, got=f"shape {ends.shape}", fix="Pass a PyG edge_index.")
     called = pl.Series(names.tolist() if names.numbers is None else names.numbers)
-    _write(pl.DataFrame({"source": called.gather(ends[0]), "target": called.gather(ends[1])}), target)
+    write_frame(target, pl.DataFrame({"source": called.gather(ends[0]), "target": called.gather(ends[1])}))
 
 
-def write_frame(path: str | Path, frame: pl.DataFrame, *, owner_only: bool = False) -> None:
-    """Write any table in the format of the file's ending, whole or not at all.
-
-    Args:
-        path: where to; an existing file is replaced, with its permissions.
-        frame: the table.
-        owner_only: nobody but the file's owner may read it (mode 0600); otherwise the system's usual permissions.
-    """
-    _write(frame, checked_target(path), owner_only=owner_only)
-
-
-def _write(frame: pl.DataFrame, target: Path, *, owner_only: bool = False) -> None:
+def write_frame(target: Path, frame: pl.DataFrame) -> None:
+    """Write a table in the format of the file's ending; an existing file is replaced."""
     suffix = target.suffix.lower()
-    with whole_file(target, mode=OWNER_ONLY if owner_only else None) as file:
+    with whole_file(target, mode=None) as file:
         if suffix == ".parquet":
             frame.write_parquet(file, row_group_size=ROW_GROUP)
         else:
             frame.write_csv(file, separator=SEPARATORS[suffix])
+
+
+@contextmanager
+def table_writer(target: Path, *, owner_only: bool = False) -> Iterator[Write]:
+    """Gives a function that appends a batch of rows; the file is in its place when the block ends well, else nothing is.
+
+    Args:
+        target: a path that `checked_target` approved; its ending decides the format. An existing file is replaced.
+        owner_only: readable by the file's owner only (mode 0600); otherwise the system's usual permissions.
+    """
+    require_readers()
+    with whole_file(target, mode=OWNER_ONLY if owner_only else None) as file:
+        if target.suffix.lower() == ".parquet":
+            with _parquet(file) as write:
+                yield write
+        else:
+            yield _text(file, SEPARATORS[target.suffix.lower()])
+
+
+def _text(file: BinaryIO, separator: str) -> Write:
+    def write(frame: pl.DataFrame) -> None:
+        frame.write_csv(file, separator=separator, include_header=not file.tell())
+
+    return write
+
+
+@contextmanager
+def _parquet(file: BinaryIO) -> Iterator[Write]:
+    import polars as pl
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+    oldest = pl.CompatLevel.oldest()  # strings as every version of pyarrow can write and read them
+    writers: list[pq.ParquetWriter] = []
+
+    def write(frame: pl.DataFrame) -> None:
+        table = frame.to_arrow(compat_level=oldest)
+        if not writers:
+            writers.append(pq.ParquetWriter(file, table.schema, compression="zstd"))
+        writers[0].write_table(table)
+
+    try:
+        yield write
+    finally:
+        for writer in writers:
+            writer.close()
 
 
 def checked_target(path: str | Path, parameter: str = "path") -> Path:
@@ -125,5 +162,7 @@ def checked_target(path: str | Path, parameter: str = "path") -> Path:
 def _ids(ids: NodeIds | Sequence[object] | NDArray[Any] | None, num_nodes: int) -> NodeIds:
     names = NodeIds(numbers=np.arange(num_nodes)) if ids is None else as_node_ids(ids)
     if len(names) != num_nodes:
-        raise InputError("ids", rule=f"must name all {num_nodes} nodes", got=f"{len(names)} ids", fix="One a node.")
+        raise InputError(
+            "ids", rule=f"must name all {num_nodes} nodes", got=f"{len(names)} ids", fix="Pass one per node."
+        )
     return names

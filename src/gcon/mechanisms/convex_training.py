@@ -54,7 +54,7 @@ def check_training_rows(plans: Sequence[ConvexPlan], *, mask: Tensor, targets: T
     if mask.dtype != torch.bool or mask.dim() != 1:
         raise InputError(
             "mask",
-            rule="must hold one boolean a node",
+            rule="must hold one boolean per node",
             got=str(mask.dtype),
             fix="An index could count a row twice.",
         )
@@ -92,7 +92,7 @@ def certified_weights(
         aggregates: opened, all nodes.
         mask: which nodes are in the loss.
         targets: of those.
-        noises: one c x d matrix a plan, the linear term of its objective.
+        noises: one c x d matrix per plan, the linear term of its objective.
 
     Privacy:
         The result depends on edges without the noise that a mechanism adds afterwards: it stays inside `apply`.

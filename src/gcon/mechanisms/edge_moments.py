@@ -26,7 +26,7 @@ _LAST_ROUNDING = 2.0**-105
 class EdgeMoments(Statistic):
     """The symmetric d x d matrix F' A F, the sum over edges {u, v} of f_u f_v' + f_v f_u'.
 
-    The rows are rounded to fixed point, 22 bits an entry, and summed as whole numbers: exactly, in any order.
+    The rows are rounded to fixed point, 22 bits per entry, and summed as whole numbers: exactly, in any order.
     A constant column of F has the entry constant^2 * 2|E|: a count of edges as part of the moments.
 
     Args:

@@ -107,7 +107,7 @@ class SoftMargin:
         return up * down * (down - up) / self.num_classes
 
     def probabilities(self, scores: Tensor) -> Tensor:
-        """One logistic model a class, scaled to sum to one."""
+        """One logistic model per class, scaled to sum to one."""
         shares: Tensor = torch.sigmoid(scores)
         return shares / shares.sum(dim=-1, keepdim=True)
 

@@ -1,4 +1,4 @@
-"""Sums of public rows over every node's neighbours, A B: one noisy row a node (docs/proofs/edge-moments.md, 3)."""
+"""Sums of public rows over every node's neighbours, A B: one noisy row per node (docs/proofs/edge-moments.md, 3)."""
 
 from __future__ import annotations
 

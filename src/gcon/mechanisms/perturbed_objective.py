@@ -63,7 +63,7 @@ class PerturbedObjectives:
         return self.noises.reshape(-1, self.aggregates.shape[1]) / self.num_rows
 
     def gradient(self, weights: Tensor, columns: Tensor | None = None) -> Tensor:
-        """Gradient of the chosen columns (all by default) at their weights, one row a column."""
+        """Gradient of the chosen columns (all by default) at their weights, one row per column."""
         columns = self._all_columns if columns is None else columns
         total = torch.zeros_like(weights)
         for loss, members in self._by_loss(columns):

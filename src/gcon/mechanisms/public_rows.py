@@ -31,7 +31,7 @@ def checked_rows(parameter: str, rows: Tensor, *, as_they_are: bool = False) -> 
     if rows.dim() != 2 or rows.is_complex():
         raise InputError(
             parameter,
-            rule="must be a real matrix, one row a node",
+            rule="must be a real matrix, one row per node",
             got="another shape or type",
             fix="Pass n x d numbers.",
         )
@@ -73,7 +73,7 @@ def fixed_point(rows: Tensor, bits: int) -> tuple[Tensor, Tensor]:
     """Every column as whole multiples of its unit, and the units: powers of two for which column sums are below 2^bits.
 
     Sums of such whole numbers, with weights 0 and 1 in any order, are whole numbers; with at most 52 bits float64 holds
-    them all, and nothing is rounded. Rounding to the nearest unit can lengthen a column by half a unit a row.
+    them all, and nothing is rounded. Rounding to the nearest unit can lengthen a column by half a unit per row.
 
     Args:
         rows: n x d, checked.

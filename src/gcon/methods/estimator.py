@@ -69,7 +69,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
 
         Args:
             X: PyG's `Data`, a networkx graph with node attributes `x`, `y`, `split`, a `PrivateGraph`, or a feature matrix.
-            y: labels, one a node; only rows inside masks are read.
+            y: labels, one per node; only rows inside masks are read.
             edges: with a feature matrix: edge_index, list of pairs, scipy adjacency or networkx graph. None is a graph
                 without edges, which trains like any other.
             train_mask: the labelled nodes; by default all.
@@ -198,7 +198,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         except ValueError as error:
             raise InputError(
                 "features",
-                rule="must be a matrix of numbers, one row a node, with the same columns at every call",
+                rule="must be a matrix of numbers, one row per node, with the same columns at every call",
                 got=f"this complaint of scikit-learn: {str(error).strip().removesuffix('.')}",
                 fix="Pass the matrix X, PyG's Data, a networkx graph or a PrivateGraph.",
             ) from error

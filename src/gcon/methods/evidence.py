@@ -29,7 +29,7 @@ _FAR = Schemes(0.1, (10,))
 
 
 def messages(answers: Tensor, homophily: float, shares: Tensor | None = None) -> Tensor:
-    """Log-likelihoods of the receiver's class, centred and bounded; one row a sender.
+    """Log-likelihoods of the receiver's class, centred and bounded; one row per sender.
 
     Args:
         answers: class probabilities of the senders.

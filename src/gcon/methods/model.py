@@ -130,7 +130,7 @@ class Scorer(ABC):
         """What the scores of some nodes start from; all that concerns the whole table is checked now."""
 
     def start(self, features: Tensor, access: Access) -> Tensor:
-        """What the scores of an access start from: one row a node, from public features and the model alone."""
+        """What the scores of an access start from: one row per node, from public features and the model alone."""
         of_rows = self.start_of_rows(features, access)
         if len(features) <= BATCH_ROWS:
             return of_rows(slice(0, len(features)))
@@ -179,7 +179,7 @@ def check_rows(start: Tensor, edges: Edges) -> None:
     """The features must be those of the nodes of the graph."""
     if len(start) != edges.num_nodes:
         raise InputError(
-            "features", rule=f"must have one row a node ({edges.num_nodes})", got=len(start), fix="Pass all nodes."
+            "features", rule=f"must have one row per node ({edges.num_nodes})", got=len(start), fix="Pass all nodes."
         )
 
 

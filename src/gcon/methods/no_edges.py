@@ -17,7 +17,7 @@ def predict_without_edges(model: Model, features: Tensor, *, access: str = "none
 
     Args:
         model: the released model.
-        features: public features, one row a node.
+        features: public features, one row per node.
         access: `none` or `cached`.
         device: where to compute: `cpu`, `cuda` or `cuda:NUMBER`.
 

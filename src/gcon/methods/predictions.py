@@ -23,8 +23,8 @@ class Predictions:
     """Predicted classes of all nodes asked about, and who may see them.
 
     Attributes:
-        classes: predicted class numbers, one a node.
-        probabilities: one row a node, one column a class.
+        classes: predicted class numbers, one per node.
+        probabilities: one row per node, one column per class.
         class_names: what the class numbers stand for.
         access: which edges were read: `none`, `cached`, `own-edges`, `public-graph` or `full`.
         no_promise: why the model behind them keeps no promise; None if it keeps one.

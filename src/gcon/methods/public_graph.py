@@ -32,7 +32,7 @@ def predict_on_public_graph(model: Model, features: Tensor, edges: Edges, *, dev
         )
     if len(features) != edges.num_nodes:
         raise InputError(
-            "features", rule=f"must have one row a node ({edges.num_nodes})", got=len(features), fix="Pass all nodes."
+            "features", rule=f"must have one row per node ({edges.num_nodes})", got=len(features), fix="Pass all nodes."
         )
     scorer = model.scorer(device=device)
     scores = scorer.public_graph(scorer.start(features, "public-graph"), edges)

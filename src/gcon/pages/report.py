@@ -26,7 +26,7 @@ KINDS = ("edge-free", "one-hop", "self-training", "private", "paper", "non-priva
 
 @dataclass(frozen=True, kw_only=True)
 class ModelScores:
-    """Micro-F1 on the test nodes, one number a run.
+    """Micro-F1 on the test nodes, one number per run.
 
     Attributes:
         kind: one of `KINDS`.

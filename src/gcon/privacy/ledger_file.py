@@ -2,7 +2,7 @@
 
 | file          | what it is                                                                                    |
 |---------------|-----------------------------------------------------------------------------------------------|
-| `<path>`      | the ledger, one record a line, chained by hashes (`ledger_lines`)                             |
+| `<path>`      | the ledger, one record per line, chained by hashes (`ledger_lines`)                             |
 | `<path>.head` | how many lines there are and the hash of the last; shows when lines at the end were cut off   |
 | `<path>.lock` | held while somebody reads or writes; it may stay, and must not be removed while runs are on   |
 | `<path>.torn` | lines whose writer died in the middle; they were never acknowledged, so nothing was opened    |

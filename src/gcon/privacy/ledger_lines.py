@@ -1,4 +1,4 @@
-"""The lines of a ledger file: one JSON record a line, chained by hashes. No file is touched here.
+"""The lines of a ledger file: one JSON record per line, chained by hashes. No file is touched here.
 
 | line    | fields                                                                                              |
 |---------|-----------------------------------------------------------------------------------------------------|

@@ -16,7 +16,7 @@ ACCESS_PROMISES = {
         "public features and the released model, so the model's promise covers them."
     ),
     "cached": (
-        "No edge is read at prediction. Noisy quantities that were released in training, one row a node, are used again. "
+        "No edge is read at prediction. Noisy quantities that were released in training, one row per node, are used again. "
         "The predictions of all nodes may be published: the promise of that release covers them."
     ),
     "own-edges": (

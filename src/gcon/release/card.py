@@ -94,7 +94,7 @@ def privacy_page(model: Model) -> str:
 
 def _description(model: Model) -> str:
     return (
-        f"It tells {len(model.class_names)} classes of nodes apart, from {model.encoder.num_features} features a node.\n"
+        f"It tells {len(model.class_names)} classes of nodes apart, from {model.encoder.num_features} features per node.\n"
         f"{model.description()}\nWhat the model may tell about those edges is said below."
     )
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from gcon.errors import InputError
 from gcon.files.file_problems import require_polars
 from gcon.files.node_ids import NodeIds
-from gcon.files.table_writer import table_writer
-from gcon.files.write_files import checked_target
+from gcon.files.write_files import checked_target, table_writer
 from gcon.methods.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def write_predictions(path: str | Path, ids: Ids, predictions: Predictions) -> N
 
     Args:
         path: ends in .csv, .tsv or .parquet.
-        ids: one a node, in row order.
+        ids: one per node, in row order.
         predictions: what to write.
 
     Privacy:
@@ -43,7 +42,7 @@ def prediction_writer(path: str | Path, ids: Ids, *, owner_only: bool) -> Iterat
 
     Args:
         path: ends in .csv, .tsv or .parquet.
-        ids: one a node, in row order.
+        ids: one per node, in row order.
         owner_only: nobody but the file's owner may read it (mode 0600): for all that may not be published.
     """
     require_polars()

@@ -1,4 +1,4 @@
-"""Who was answered from private edges, and when: one line an answer, written before the edges are read.
+"""Who was answered from private edges, and when: one line per answer, written before the edges are read.
 
 A line is in the system's hands before its answer is computed, so a worker that is killed loses none. `flush` brings lines to the
 disk; the service does so every second. What was answered is not written: it depends on edges.

@@ -21,7 +21,7 @@ class ById(_Strict):
 
 
 class ByFeatures(_Strict):
-    """A person with public features: one number a feature, in the order of the training."""
+    """A person with public features: one number per feature, in the order of the training."""
 
     features: list[Annotated[float, Field(allow_inf_nan=False)]]
 

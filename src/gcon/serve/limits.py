@@ -22,7 +22,7 @@ _SLOTS = 2**16
 
 
 class RateLimit:
-    """So many requests a minute for every key, and some at once after a pause.
+    """So many requests per minute for every key, and some at once after a pause.
 
     Args:
         per_minute: on average.

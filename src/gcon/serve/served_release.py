@@ -37,7 +37,7 @@ class NodeTable:
 
     Attributes:
         rows: the row of every id.
-        features: one row a node.
+        features: one row per node.
         nodes: the same with labels and splits, where the table has them: for the page about the model.
     """
 

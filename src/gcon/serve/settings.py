@@ -15,8 +15,8 @@ class Limits:
         most_bytes: of a request's body.
         most_neighbours: in one question.
         seconds: for one request, from its first byte to its answer.
-        per_address: requests a minute from one address.
-        per_token: requests a minute with one token.
+        per_address: requests per minute from one address.
+        per_token: requests per minute with one token.
         burst: so many may come at once after a pause.
         concurrent: requests at the same time in one worker; the rest is told to come back.
         stop_seconds: how long a stop waits for requests that are being answered.

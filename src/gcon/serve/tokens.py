@@ -100,7 +100,7 @@ class TokenStore:
         self._file.close()
 
     def issue(self, nodes: Iterable[str], *, days: float) -> list[tuple[str, str]]:
-        """New tokens, one a node; earlier ones stay valid. This is the only time that they can be seen.
+        """New tokens, one per node; earlier ones stay valid. This is the only time that they can be seen.
 
         Args:
             nodes: public ids.

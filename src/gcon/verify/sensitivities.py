@@ -29,7 +29,7 @@ def sensitivity_range(place: int, name: str, value: Tensor, *, nodes: int, class
     if name == "neighbour rows":
         longest = digits.sqrt(2)
         return (longest if nodes >= 11 else 1) * (1 - digits.mpf(_SINGLE)), longest * (1 + digits.mpf(_SINGLE))
-    # Fixed point with 22 bits an entry (at most 1, which needs a unit of 2^-21) moves it by at most 2^-22.
+    # Fixed point with 22 bits per entry (at most 1, which needs a unit of 2^-21) moves it by at most 2^-22.
     fixed = digits.sqrt(value.shape[1]) * digits.mpf(2) ** -22
     if place == 1:
         slack = _ANSWERS + 4 * fixed

@@ -72,7 +72,7 @@ def test_a_step_is_within_the_proven_error(data):
 
 
 @pytest.mark.parametrize("walk", [*WALKS, Walk(clip=1e-5), Walk(self_weight=999_999.7)], ids=str)
-@pytest.mark.parametrize("num_leaves", [3, 1000, 9_000])
+@pytest.mark.parametrize("num_leaves", [3, 1000, pytest.param(9_000, marks=pytest.mark.slow)])
 def test_nodes_with_very_many_neighbours(walk, num_leaves):
     """All entries at the end of the range and of one sign, so that the sum is as large as it can be; then of any sign."""
     edges = star(num_leaves)

@@ -46,7 +46,7 @@ def test_the_caller_may_change_his_features_afterwards(edges, features):
 
 
 def test_the_bounds_are_those_of_the_public_numbers(edges, features):
-    """Those of the features in fixed point, half a unit an entry away, and of 4 units a step for rounding on both sides."""
+    """Those of the features in fixed point, half a unit per entry away, and of 4 units a step for rounding on both sides."""
     aggregates = Aggregates(features, SCHEMES)
     extent, unit = feature_extent(features), float(column_units(features).norm())
     rounded = FeatureExtent(extent.diameter + unit, extent.longest_row + unit / 2)

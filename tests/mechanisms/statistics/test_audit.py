@@ -54,13 +54,8 @@ def scores(statistic, factor):
         yield ((out - base) * change).sum(dim=(1, 2)).numpy()
 
 
-@pytest.mark.parametrize(
-    "statistic",
-    [
-        pytest.param(statistic, id=name, marks=[] if name == "edge moments" else pytest.mark.slow)
-        for name, statistic in PAIR.items()
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("statistic", PAIR.values(), ids=PAIR)
 def test_audit_finds_epsilon_and_catches_half_the_noise(statistic):
     assert 0.2 <= epsilon_lower_bound(*scores(statistic, 1.0), DELTA) <= EPSILON
     assert epsilon_lower_bound(*scores(statistic, 0.5), DELTA) > EPSILON

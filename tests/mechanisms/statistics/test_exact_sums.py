@@ -12,7 +12,6 @@ from gcon.edges.fixed_point import column_units, real_numbers, whole_numbers
 from gcon.edges.kernels.multiply_torch import adjacency
 from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import PART_NODES, LocalEdges, RowBlock, block_slices
-from gcon.edges.sums import neighbour_sums
 from gcon.errors import InputError
 from gcon.mechanisms import edge_moments
 from gcon.mechanisms.edge_moments import EdgeMoments
@@ -23,6 +22,7 @@ from gcon.mechanisms.samplers.lattice import shortened
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
 from gcon_lab.mechanisms.neighbour_sums import exact_unit
+from gcon_lab.mechanisms.plain_sums import neighbour_sums
 from gcon_lab.mechanisms.walk_moments import WalkMoments
 
 WIDE = torch.float64
@@ -45,7 +45,7 @@ def fixed(rows, bits):
 
 
 def left(rows):
-    """What products have on their left: rows in fixed point, 22 bits an entry."""
+    """What products have on their left: rows in fixed point, 22 bits per entry."""
     return real_numbers(*left_numbers(rows))
 
 
@@ -109,6 +109,7 @@ def test_exact_to_the_last_bit(graph, offset, spread):
     assert sums.rounding == 0
 
 
+@pytest.mark.slow
 def test_order_does_not_matter(monkeypatch):
     """Other numbers for the nodes, other blocks and parts: the same bits everywhere. Sums of float64 numbers would differ."""
     size, generator = 300, torch.Generator().manual_seed(3)

@@ -46,7 +46,7 @@ def walk(steps, restart=0.4):
 
 def test_values_are_those_of_dense_matrices():
     around = torch.cat([walk(steps) @ ROWS for steps in SCHEMES.steps], dim=1) / 3
-    left = real_numbers(*left_numbers(ROWS))  # what products are made with: 22 bits an entry
+    left = real_numbers(*left_numbers(ROWS))  # what products are made with: 22 bits per entry
     assert float((left - ROWS).abs().max()) < 1e-6
     loops = (DENSE + 2.5 * EYE) / (DENSE.sum(dim=1, keepdim=True) + 2.5)
     for statistic, expected in (

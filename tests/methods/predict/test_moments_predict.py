@@ -209,7 +209,7 @@ def test_public_graph_refuses_private_edges_and_the_training_table(model):
     with pytest.raises(AccessRefusedError, match="that the model was trained on"):
         refuse_training_nodes(model, NODES.features)
     refuse_training_nodes(model, OTHERS.features)
-    with pytest.raises(InputError, match=r"^features: must have one row a node"):
+    with pytest.raises(InputError, match=r"^features: must have one row per node"):
         predict_on_public_graph(model, OTHERS.features[:5], public_edges(OTHER_EDGES, 24))
 
 

@@ -19,7 +19,7 @@ _NODES = 2_400
 
 @dataclass(frozen=True, eq=False)
 class LargerGraph:
-    """A public graph with one unit row and one class a node.
+    """A public graph with one unit row and one class per node.
 
     Attributes:
         name: what it is called.

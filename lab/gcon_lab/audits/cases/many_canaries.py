@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from gcon.edges.edge_list import EdgeList
-from gcon.edges.sums import neighbour_sums
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import HALVED, changed
@@ -21,6 +20,7 @@ from gcon_lab.audits.cases.larger_graphs import LargerGraph
 from gcon_lab.audits.one_run import Canaries
 from gcon_lab.mechanisms.neighbour_sums import SumsPlan, gaussian_sums_plan, laplace_sums_plan
 from gcon_lab.mechanisms.noisy_graph import RandomFlips
+from gcon_lab.mechanisms.plain_sums import neighbour_sums
 
 Floats = NDArray[np.float64]
 Release = Callable[[EdgeList, Randomness], Any]

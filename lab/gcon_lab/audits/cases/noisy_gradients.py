@@ -80,7 +80,7 @@ def _rows(many: EdgeList, count: int) -> Tensor:
 
 
 def _batch(many: EdgeList, count: int, plan: GradientPlan, randomness: Randomness) -> Tensor:
-    """The weights of independent runs, one a row, in units that do not depend on how many there are."""
+    """The weights of independent runs, one per row, in units that do not depend on how many there are."""
     mechanism = NoisyGradients(
         plan=plan,
         rows=partial(_rows, count=count),

@@ -200,7 +200,7 @@ def _row(kind: str, each: Measured, references: dict[str, list[Measured]]) -> Ro
 
 
 def _is_drawn(each: Measured) -> bool:
-    """One distance and one learned model an access keep the drawing readable."""
+    """One distance and one learned model per access keep the drawing readable."""
     return each.attack in ("influence", "similarity-correlation", "supervised-logistic", "replay", "white-box")
 
 

@@ -34,7 +34,7 @@ class Line:
 
 
 def lines(found: pl.DataFrame) -> list[Line]:
-    """One line a graph, method, budget, access and kind of attack."""
+    """One line per graph, method, budget, access and kind of attack."""
     best: dict[tuple[str, str, str, str, str], dict[str, object]] = {}
     for row in found.iter_rows(named=True):
         family = next(name for name in FAMILIES if row["attack"].startswith(name))

@@ -52,7 +52,7 @@ class AttackUnit:
         return {"pubmed": 40.0, "cora-ml": 15.0, "citeseer": 18.0}.get(self.graph, 5.0)
 
     def results(self) -> pl.DataFrame:
-        """One row an access and attack."""
+        """One row per access and attack."""
         opened = open_graph(self.graph, 0)
         noise = SeededRandomness(seed_of(self.name))
         fitted = build_method(self.method, self.epsilon).fit(opened.graph, randomness=noise)
@@ -96,7 +96,7 @@ class CanaryUnit:
         return {"pubmed": 40.0, "cora-ml": 15.0, "citeseer": 18.0}.get(self.graph, 5.0)
 
     def results(self) -> pl.DataFrame:
-        """One row an access and attack."""
+        """One row per access and attack."""
         opened, seed = open_graph(self.graph, 0), seed_of(self.name)
         method = build_method(self.method, self.epsilon if self.spends else None, CANARY_DELTA)
         results = canary_run(

@@ -60,7 +60,7 @@ def figure_rows(points: Sequence[Point]) -> Table:
 
 
 def markdown(points: Sequence[Point]) -> str:
-    """One figure's numbers: a heading and a table for every graph (and reading), a row a line, a column a place."""
+    """One figure's numbers: a heading and a table for every graph (and reading), a row per line, a column a place."""
     places = places_of(points)
     parts = []
     for panel in _filled(points):

@@ -33,7 +33,7 @@ class Circles:
     nodes: int = 2000
 
     def draw(self, name: str, *, seed: int) -> PrivateGraph:
-        """One graph: five classes, 64 features, 20 labels a class."""
+        """One graph: five classes, 64 features, 20 labels per class."""
         return social_circles(
             self.nodes,
             num_classes=5,

@@ -18,7 +18,7 @@ def cluster_edges(
     """Private edges in a store that all workers of a Dask cluster can read. Everything is checked here, before any charge.
 
     Args:
-        address: of the scheduler, `tls://HOST:PORT` (or `tcp://` in a network that nobody else is in).
+        address: of the scheduler, `tls://HOST:PORT` (or `tcp://` in a network of your own).
         path: of an edge store (`gcon data convert --format csr`), the same on every worker.
         num_nodes: how many nodes it must have; None: any.
         node_ids: the fingerprint of the public ids that it must be made for (`gcon.files.store_files`); None: any.

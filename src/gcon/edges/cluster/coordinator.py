@@ -1,4 +1,4 @@
-"""The one worker that computes with all the edges: it hands out blocks, puts the results together, and draws the noise.
+"""The worker that computes with all the edges: it hands out blocks, puts the results together, and draws the noise.
 
 It runs on a worker, not at the client, so that nothing but the finished result of a computation leaves the cluster.
 """
@@ -34,14 +34,14 @@ from gcon.errors import BoundaryError, NoCertificateError, PrivateComputationErr
 
 T = TypeVar("T")
 ATTEMPTS = 5  # at one pass: each loses at least one worker
-BLOCKS_A_WORKER = 4  # workers differ: who is done early takes another
+BLOCKS_PER_WORKER = 4  # workers differ: one that is done early takes another
 MOST_ENTRIES = 2**26  # neighbours and nodes of a block: 256 MiB to read
-WAIT_SECONDS = 1.0  # then look whether anybody still wants the result
+WAIT_SECONDS = 1.0  # then look whether the result is still wanted
 Task = Callable[..., "Package | Failure"]
 
 
 class _UnwantedError(Exception):
-    """Nobody waits for the result any more."""
+    """The result is not wanted any more."""
 
 
 @final
@@ -67,7 +67,7 @@ class CoordinatedEdges(Edges):
         self.num_nodes = store.edges.num_nodes
         # A node counts like a neighbour: rows of results take memory too.
         weights = store.edges.row_pointers + torch.arange(self.num_nodes + 1)
-        hands = BLOCKS_A_WORKER * max(1, len(client.nthreads()))
+        hands = BLOCKS_PER_WORKER * max(1, len(client.nthreads()))
         most = min(max(-(-int(weights[-1]) // hands), 1), MOST_ENTRIES)
         self._blocks = [(nodes.start, nodes.stop) for nodes in block_slices(weights, most)]
         self._sent: list[tuple[weakref.ref[Tensor], int, Any]] = []
@@ -90,7 +90,7 @@ class CoordinatedEdges(Edges):
         order = pack(BlockWork(self._path, self._identity, work))
         if not self._checked:  # like the first pass of stored edges
             chunks = len(self._header.columns)
-            size = max(1, -(-chunks // (BLOCKS_A_WORKER * max(1, len(self._client.nthreads())))))
+            size = max(1, -(-chunks // (BLOCKS_PER_WORKER * max(1, len(self._client.nthreads())))))
             pieces = [(first, min(first + size, chunks)) for first in range(0, chunks, size)]
             if sum(balance for _, balance in self._results(check_chunks, pieces, order, ())) % 2**64:
                 raise PrivateComputationError(FAILED)  # an edge that does not stand in the rows of both its ends
@@ -136,7 +136,7 @@ class CoordinatedEdges(Edges):
         )[::-1]
 
     def _scattered(self, shared: Sequence[Tensor]) -> list[Any]:
-        """Shared matrices, a copy on every worker. What the pass before sent, and nobody changed since, is there already."""
+        """Shared matrices, a copy on every worker. What the pass before sent, and was not changed since, is there already."""
         known, self._sent = self._sent, []
         for matrix in shared:
             future = next(
@@ -189,7 +189,7 @@ def coordinate(order: Package) -> Package | Failure:
 
 
 def _is_wanted(worker: Any, key: Any) -> bool:
-    """Whether the task with this key still runs for somebody: a client that was interrupted or lost wants nothing."""
+    """Whether the task with this key is still wanted: a client that was interrupted or lost wants nothing."""
     task = worker.state.tasks.get(key)
     return task is not None and task.state in ("executing", "long-running", "resumed")
 

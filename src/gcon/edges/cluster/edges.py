@@ -29,7 +29,7 @@ class ClusterEdges(Edges):
     """A simple undirected graph in an edge store that all workers of a Dask cluster can read.
 
     Computations go to the edges: `run` sends one to a worker, which has the others work on blocks, and sends its result back. If
-    the worker that coordinates is lost, another one starts over; the noise of the lost run was never seen by anybody.
+    the worker that coordinates is lost, another one starts over; the noise of the lost run was never seen.
 
     Args:
         address: of the scheduler.

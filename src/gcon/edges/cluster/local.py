@@ -16,7 +16,7 @@ HERE = "127.0.0.1"
 
 @dataclass(frozen=True, repr=False)
 class LocalCluster:
-    """Where it is, and the certificates without which nobody gets in.
+    """Where it is, and the certificates that let people in.
 
     Attributes:
         address: of the scheduler.
@@ -31,22 +31,16 @@ class LocalCluster:
 
 @contextmanager
 def local_cluster(workers: int) -> Iterator[LocalCluster]:
-    """Start so many workers, one thread each; they end with the block.
+    """Start workers with one thread each; they end with the block.
 
-    Certificates that exist in memory only keep other users of the machine out: whoever reaches a Dask scheduler can run code in
+    Certificates that exist in memory only keep other users of the machine out: people who reach a Dask scheduler can run code in
     its name. There is no dashboard, nothing listens beyond this machine, and nothing is spilled to disk.
 
     Raises:
         MissingExtraError: Dask, or what makes certificates, is not installed.
     """
-    check_number(
-        "workers",
-        workers,
-        allowed=lambda count: 1 <= count <= 1024,
-        rule="must be from 1 to 1024",
-        fix="One a core.",
-        whole=True,
-    )
+    rule, fix = "must be from 1 to 1024", "One per core is usual."
+    check_number("workers", workers, allowed=lambda count: 1 <= count <= 1024, rule=rule, fix=fix, whole=True)
     try:
         import cryptography  # noqa: F401
         import dask

@@ -58,7 +58,7 @@ def pack(value: object) -> Package:
 def pack_with_randomness(value: object) -> tuple[Package, list[SeededRandomness]]:
     """A package of (value, seeded sources of randomness in it), and these sources as they are here.
 
-    Whoever draws from the sources elsewhere sends their state back (`take_over`): no byte is drawn twice.
+    The process that draws from them elsewhere sends their state back (`take_over`): no byte is drawn twice.
     """
     found: list[SeededRandomness] = []
     # The list is filled while the value before it is packed; in the package its members are those of the value.

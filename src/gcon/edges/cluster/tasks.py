@@ -42,7 +42,7 @@ class Store(NamedTuple):
 
 
 def store_at(path: Path) -> Store:
-    """The store in a folder: opened once a process, and again if it was replaced."""
+    """The store in a folder: opened once per process, and again if it was replaced."""
     try:
         found = (path / HEADER).stat()
     except OSError:

@@ -29,7 +29,7 @@ class Kernel(Protocol):
 
         Args:
             block: some nodes and their neighbours.
-            rows: one row a node of the graph: whole numbers (int32 or int64) whose absolute values add to at most 2^53 a
+            rows: one row per node of the graph: whole numbers (int32 or int64) whose absolute values add to at most 2^53 a
                 column, so that float64 holds every sum of some of them.
         """
 
@@ -40,12 +40,12 @@ class Kernel(Protocol):
 
         Args:
             block: some nodes and their neighbours.
-            current: one row a node of the graph, int64, contiguous, entries below 2^50.
-            origin: where the walk restarts: one row a node of the graph, of any type; what it holds is multiplied by `scale` and
+            current: one row per node of the graph, int64, contiguous, entries below 2^50.
+            origin: where the walk restarts: one row per node of the graph, of any type; it is multiplied by `scale` and
                 rounded to whole numbers. So public features in single precision serve as they are.
-            scale: one number a column, powers of two, float64; None: the origin holds whole numbers already.
+            scale: one number per column, powers of two, float64; None: the origin holds whole numbers already.
             walk: how to mix.
-            out: one row a node of the block, int64, contiguous; shares no memory with the others.
+            out: one row per node of the block, int64, contiguous; shares no memory with the others.
         """
 
 

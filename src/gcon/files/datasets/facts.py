@@ -8,15 +8,8 @@ from types import MappingProxyType
 
 from gcon.errors import InputError
 
-_PLANETOID_PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
-_PLANETOID_SOURCE = "github.com/kimiyoung/planetoid, data/"
-_PLANETOID_CITE = (
-    "Yang, Cohen, Salakhutdinov: Revisiting semi-supervised learning with graph embeddings, ICML 2016; "
-    "Sen et al.: Collective classification in network data, AI Magazine 29(3), 2008"
-)
 
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class DatasetFacts:
     """Published facts of one dataset.
 
@@ -53,95 +46,44 @@ class DatasetFacts:
     cite: str
 
 
-def _planetoid_files(name: str) -> tuple[str, ...]:
-    return tuple(f"ind.{name}.{part}" for part in _PLANETOID_PARTS)
+def _citations(
+    name: str, title: str, num_nodes: int, num_edges: int, num_features: int, num_classes: int, homophily: float
+) -> DatasetFacts:
+    """The graphs that were published together with their split."""
+    parts = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+    cite = (
+        "Yang, Cohen, Salakhutdinov: Revisiting semi-supervised learning with graph embeddings, ICML 2016; "
+        "Sen et al.: Collective classification in network data, AI Magazine 29(3), 2008"
+    )
+    cite += "; Namata et al.: Query-driven active surveying, MLG 2012" if name == "pubmed" else ""
+    sizes = (num_nodes, num_edges, num_features, num_classes)
+    files = tuple(f"ind.{name}.{part}" for part in parts)
+    return DatasetFacts(name, title, *sizes, homophily, 1, title, files, "github.com/kimiyoung/planetoid, data/", cite)
 
 
 _ALL = (
     DatasetFacts(
-        name="cora-ml",
-        title="Cora-ML",
-        num_nodes=2_995,
-        num_edges=16_316,
-        num_features=2_879,
-        num_classes=7,
-        homophily=0.81,
-        num_splits=1,
-        folder="cora_ml",
+        *("cora-ml", "Cora-ML", 2_995, 16_316, 2_879, 7, 0.81, 1, "cora_ml"),
         raw_files=("cora_ml.npz",),
-        source=(
-            "github.com/danielzuegner/gnn-meta-attack, data/; "
-            "the file PyG downloads: github.com/abojchevski/graph2gauss, data/"
-        ),
-        cite=(
-            "McCallum et al.: Automating the construction of internet portals with machine learning, "
-            "Information Retrieval 3(2), 2000; "
-            "Bojchevski, Günnemann: Deep Gaussian embedding of graphs, ICLR 2018"
-        ),
+        source="github.com/danielzuegner/gnn-meta-attack, data/; "
+        "the file PyG downloads: github.com/abojchevski/graph2gauss, data/",
+        cite="McCallum et al.: Automating the construction of internet portals with machine learning, "
+        "Information Retrieval 3(2), 2000; Bojchevski, Günnemann: Deep Gaussian embedding of graphs, ICLR 2018",
     ),
+    _citations("citeseer", "CiteSeer", 3_327, 9_104, 3_703, 6, 0.71),
+    _citations("pubmed", "PubMed", 19_717, 88_648, 500, 3, 0.79),
     DatasetFacts(
-        name="citeseer",
-        title="CiteSeer",
-        num_nodes=3_327,
-        num_edges=9_104,
-        num_features=3_703,
-        num_classes=6,
-        homophily=0.71,
-        num_splits=1,
-        folder="CiteSeer",
-        raw_files=_planetoid_files("citeseer"),
-        source=_PLANETOID_SOURCE,
-        cite=_PLANETOID_CITE,
-    ),
-    DatasetFacts(
-        name="pubmed",
-        title="PubMed",
-        num_nodes=19_717,
-        num_edges=88_648,
-        num_features=500,
-        num_classes=3,
-        homophily=0.79,
-        num_splits=1,
-        folder="PubMed",
-        raw_files=_planetoid_files("pubmed"),
-        source=_PLANETOID_SOURCE,
-        cite=_PLANETOID_CITE + "; Namata et al.: Query-driven active surveying, MLG 2012",
-    ),
-    DatasetFacts(
-        name="actor",
-        title="Actor",
-        num_nodes=7_600,
-        num_edges=30_019,
-        num_features=932,
-        num_classes=5,
-        homophily=0.22,
-        num_splits=5,
-        folder="Actor",
+        *("actor", "Actor", 7_600, 30_019, 932, 5, 0.22, 5, "Actor"),
         raw_files=(
             "out1_node_feature_label.txt",
             "out1_graph_edges.txt",
             *(f"film_split_0.6_0.2_{number}.npz" for number in range(10)),
         ),
         source="github.com/graphdml-uiuc-jlu/geom-gcn, new_data/film/ and splits/",
-        cite=(
-            "Pei et al.: Geom-GCN: geometric graph convolutional networks, ICLR 2020; "
-            "Tang et al.: Social influence analysis in large-scale networks, KDD 2009"
-        ),
+        cite="Pei et al.: Geom-GCN: geometric graph convolutional networks, ICLR 2020; "
+        "Tang et al.: Social influence analysis in large-scale networks, KDD 2009",
     ),
-    DatasetFacts(
-        name="cora",
-        title="Cora",
-        num_nodes=2_708,
-        num_edges=10_556,
-        num_features=1_433,
-        num_classes=7,
-        homophily=0.83,
-        num_splits=1,
-        folder="Cora",
-        raw_files=_planetoid_files("cora"),
-        source=_PLANETOID_SOURCE,
-        cite=_PLANETOID_CITE,
-    ),
+    _citations("cora", "Cora", 2_708, 10_556, 1_433, 7, 0.83),
 )
 
 FACTS: Mapping[str, DatasetFacts] = MappingProxyType({facts.name: facts for facts in _ALL})

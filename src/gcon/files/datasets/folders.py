@@ -19,7 +19,7 @@ def find_raw(facts: DatasetFacts, folder: str | os.PathLike[str] | None) -> Path
 
     Args:
         facts: the dataset.
-        folder: the data folder, with one sub-folder a dataset; by default the environment variable GCON_DATA.
+        folder: the data folder, with one sub-folder per dataset; by default the environment variable GCON_DATA.
 
     Raises:
         InputError: no folder was named, or a raw file is not there.

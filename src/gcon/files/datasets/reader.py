@@ -14,12 +14,10 @@ from typing import Any, NoReturn
 
 from torch import Tensor
 
-from gcon.edges.graph import PrivateGraph, private_graph
 from gcon.errors import InputError, MissingExtraError
 from gcon.files.datasets.facts import DatasetFacts
 from gcon.files.datasets.folders import CACHE_VARIABLE, cache_folder, find_raw, raw_key
 from gcon.files.splits import Split
-from gcon.nodes import PublicNodes
 from gcon.writing import whole_folder
 
 Build = Callable[[type[Any], Path], Any]
@@ -31,7 +29,7 @@ class PublishedGraph:
     """A graph as PyG returns it: directions, loops and made-up labels included.
 
     Privacy:
-        The edges are bare: these graphs are in print. They are wrapped by `graph_from`.
+        The edges are bare: these graphs are in print. They are wrapped by `load`.
     """
 
     features: Tensor
@@ -73,19 +71,6 @@ def read(
         graph = _read_in(home, lambda root: build(_offline(kind), _linked(root, facts, raw)))
     _check_published(facts, graph)
     return graph
-
-
-def graph_from(facts: DatasetFacts, graph: PublishedGraph, *, labels: Tensor, split: Split) -> PrivateGraph:
-    """Public nodes with the given labels (-1: unknown) and split; the edges become private."""
-    nodes = PublicNodes(
-        features=graph.features,
-        labels=labels,
-        num_classes=facts.num_classes,
-        train_mask=split.train,
-        validation_mask=split.validation,
-        test_mask=split.test,
-    )
-    return private_graph(nodes, graph.edge_index, name=facts.name)
 
 
 def _pyg_class(class_name: str) -> tuple[str, type[Any]]:

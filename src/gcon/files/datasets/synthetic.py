@@ -44,14 +44,14 @@ def social_circles(
     are the mean of its class plus standard normal noise.
 
     Args:
-        num_nodes: at least two a class.
+        num_nodes: at least two per class.
         num_classes: at least 2.
         mean_degree: average number of neighbours, from 0; met exactly up to rounding.
         homophily: share of the edges inside a class, in [0, 1]; met exactly up to rounding.
         degree_tail: exponent of the power law of degrees, above 2; infinity gives all nodes the same weight.
         num_features: at least 1.
-        feature_signal: length of every class mean, from 0; the noise has standard deviation 1 a feature.
-        per_class: training nodes a class, at least 1.
+        feature_signal: length of every class mean, from 0; the noise has standard deviation 1 in every feature.
+        per_class: training nodes per class, at least 1.
         num_validation: validation nodes; by default 500, or a third of the rest if that is less.
         num_test: test nodes; by default 1000, or two thirds of the rest if that is less.
         seed: the same seed gives the same graph.
@@ -62,7 +62,7 @@ def social_circles(
         200
 
     Privacy:
-        The edges are nobody's; they come wrapped like real ones, so that all that follows treats them so.
+        The edges belong to no real people; they come wrapped like real ones, so that all that follows treats them so.
     """
     nodes, edge_index = social_circles_parts(
         num_nodes,

@@ -10,7 +10,7 @@ from gcon.privacy.randomness import Randomness
 
 
 def objective_noise(randomness: Randomness, *, noise_rate: float, num_features: int, num_classes: int) -> Tensor:
-    """B, one row a class: a uniform direction times an Erlang(num_features) radius at this rate.
+    """B, one row per class: a uniform direction times an Erlang(num_features) radius at this rate.
 
     The density of each row is proportional to exp(-noise_rate |b|).
 

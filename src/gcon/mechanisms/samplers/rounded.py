@@ -78,7 +78,7 @@ def rounded_gaussian(
     Args:
         randomness: where the bits come from.
         values: float64, taken as the exact numbers that they are.
-        scale: standard deviation, public; one number, or one an entry.
+        scale: standard deviation, public; one number, or one per entry.
         spacing: of the lattice, public: a power of two.
         rest: what float64 could not hold of the values; the exact number is the sum of both.
 

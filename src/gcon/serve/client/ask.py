@@ -175,7 +175,7 @@ def _person(person: Any, parameter: str) -> dict[str, object]:
     """Somebody as the service expects her."""
     if isinstance(person, str):
         return {"id": person}
-    rule, fix = "must be an id (a string) or finite numbers, one a feature", "Pass one person as one of them."
+    rule, fix = "must be an id (a string) or finite numbers, one per feature", "Pass one person as one of them."
     try:
         row = list(person.tolist() if hasattr(person, "tolist") else person)
     except TypeError:

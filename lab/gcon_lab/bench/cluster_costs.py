@@ -1,4 +1,4 @@
-"""What one step over all edges costs on a cluster, calculated from public sizes: `python -m gcon.edges.cluster.costs`.
+"""What one step over all edges costs on a cluster, calculated from public sizes: `python -m gcon_lab.bench.cluster_costs`.
 
 A step is one pass over the edges: one step of a walk, or one statistic without steps. Nothing here is measured: the speeds are
 assumptions that you replace by what your machines do (`--help`).
@@ -29,8 +29,8 @@ class Machine:
 
     Attributes:
         additions: matrix entries that it adds a second: neighbours times columns.
-        disk: bytes a second that it reads from the store, while all others read too.
-        network: bytes a second that it sends, and as many that it receives.
+        disk: bytes per second that it reads from the store, while all others read too.
+        network: bytes per second that it sends, and as many that it receives.
     """
 
     additions: float = 4e8
@@ -125,8 +125,8 @@ def costs(edges: int, nodes: int, columns: int, workers: int, machine: Machine |
 def table(columns: int, workers: int, machine: Machine) -> str:
     """A table for graphs of 10^8 to 10^12 edges."""
     lines = [
-        f"Calculated, not measured: one step, {columns} columns, {workers} workers; assumed a worker: {machine.additions:.3g} "
-        f"additions a second, {machine.disk / 1e9:g} GB/s from disk, {machine.network / 1e9:g} GB/s of network.",
+        f"Calculated, not measured: one step, {columns} columns, {workers} workers; assumed per worker: {machine.additions:.3g} "
+        f"additions per second, {machine.disk / 1e9:g} GB/s from disk, {machine.network / 1e9:g} GB/s of network.",
         "",
         "| edges | nodes | store | a worker receives | its memory | of the coordinator | read | add | send | collect | a step |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
@@ -161,12 +161,15 @@ def _time(seconds: float) -> str:
 
 def main(given: Sequence[str] | None = None) -> None:
     """Print the table."""
-    usual, parser = Machine(), argparse.ArgumentParser(prog="python -m gcon.edges.cluster.costs", description=__doc__)
+    usual, parser = (
+        Machine(),
+        argparse.ArgumentParser(prog="python -m gcon_lab.bench.cluster_costs", description=__doc__),
+    )
     parser.add_argument("--columns", type=int, default=16)
     parser.add_argument("--workers", type=int, default=64)
     parser.add_argument("--additions", type=float, default=usual.additions, help="entries that a worker adds a second")
-    parser.add_argument("--disk", type=float, default=usual.disk, help="bytes a second that a worker reads")
-    parser.add_argument("--network", type=float, default=usual.network, help="bytes a second that a worker sends")
+    parser.add_argument("--disk", type=float, default=usual.disk, help="bytes per second that a worker reads")
+    parser.add_argument("--network", type=float, default=usual.network, help="bytes per second that a worker sends")
     chosen = parser.parse_args(given)
     machine = Machine(additions=chosen.additions, disk=chosen.disk, network=chosen.network)
     sys.stdout.write(table(chosen.columns, chosen.workers, machine) + "\n")

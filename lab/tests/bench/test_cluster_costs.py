@@ -2,8 +2,8 @@
 
 import pytest
 
-from gcon.edges.cluster.costs import Machine, costs, main
 from gcon.errors import InputError
+from gcon_lab.bench.cluster_costs import Machine, costs, main
 
 MACHINE = Machine(additions=1e9, disk=1e8, network=1e9)
 

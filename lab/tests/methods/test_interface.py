@@ -265,8 +265,8 @@ IN_RANGES = tuple(kind for kind in METHODS if issubclass(kind, CompetitorMethod 
 @pytest.mark.parametrize("kind", [kind for kind in METHODS if kind not in IN_RANGES])
 def test_settings_of_the_product_are_checked_too(kind):
     for name in settings_of(kind):
-        wrong = [math.nan, -1, "all", [1]]
-        for value in wrong if name == "hidden" else [*wrong, None]:  # None: the features as they are
+        wrong = [math.nan, -1, "all", [1], None]
+        for value in wrong:
             with pytest.raises(InputError, match=f"^{name}: must "):
                 small(kind, **{name: value})
 

@@ -1,9 +1,9 @@
 """Class sums, private self-training, and GCON with other mechanisms: what is charged, released and read, and an audit."""
 
+import copy
 import dataclasses
 import itertools
 import math
-import sys
 from functools import lru_cache
 
 import numpy as np
@@ -37,7 +37,6 @@ from gcon_lab.methods import (
     OutputPerturbationMethod,
     SelfTrainingRounds,
     class_sums,
-    linear_models,
     self_training_rounds,
 )
 from gcon_lab.methods.linear_models import discriminant
@@ -65,6 +64,13 @@ def fitted_on(kind, given, *, epsilon=2.0, randomness=None, ledger=None):
 
 def probabilities(fitted, given, access):
     return fitted.predictions(given, access=access).probabilities
+
+
+@pytest.fixture
+def releases():
+    """What was released, line by line of the transcript."""
+    with transcript() as lines:
+        yield lines
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -113,11 +119,12 @@ def test_a_public_graph_is_another_one(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_beyond_what_is_released_only_own_edges_are_read(released, force, kind):
+def test_beyond_what_is_released_only_own_edges_are_read(releases, monkeypatch, kind):
     """The same released numbers for two graphs: nothing but the answers to those whose edges differ may change."""
     one, two = graph(), graph(WITHOUT_ONE)
     fitted = fitted_on(kind, one)
-    force([line.value for line in released])
+    left = itertools.cycle([line.value for line in releases])
+    monkeypatch.setattr("gcon.privacy.account.apply_private", lambda function, private: next(left))
     again = fitted_on(kind, two)
     assert torch.equal(probabilities(fitted, one, "none"), probabilities(again, two, "none"))
     moved = (probabilities(fitted, one, "own-edges") != probabilities(again, two, "own-edges")).any(dim=1)
@@ -127,59 +134,62 @@ def test_beyond_what_is_released_only_own_edges_are_read(released, force, kind):
 
 
 @pytest.mark.parametrize("kind", FROM_STATISTICS)
-def test_the_noise_of_all_rounds_is_what_the_budget_asks_for(released, kind):
+def test_the_noise_of_all_rounds_is_what_the_budget_asks_for(releases, kind):
     fitted_on(kind, graph())
-    values = [line.value for line in released]
-    assert len(values) == (1 if kind is ClassSumsMethod else ROUNDS)
-    assert math.fsum(each.share for each in values) == pytest.approx(1.0, abs=1e-12)
+    released = [line.value for line in releases]
+    assert len(released) == (1 if kind is ClassSumsMethod else ROUNDS)
+    assert math.fsum(each.share for each in released) == pytest.approx(1.0, abs=1e-12)
     multiplier = gaussian_multiplier(2.0, 1e-4)
-    for each in values:
+    for each in released:
         expected = each.sensitivity * multiplier / math.sqrt(each.share)
         assert each.standard_deviation == pytest.approx(expected, rel=1e-9)
-    spent = sum((each.sensitivity / each.standard_deviation) ** 2 for each in values)
+    spent = sum((each.sensitivity / each.standard_deviation) ** 2 for each in released)
     assert spent <= multiplier**-2
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_noise_one_edge_moves_the_release_by_no_more_than_the_sensitivity(released, kind):
+def test_without_noise_one_edge_moves_the_release_by_no_more_than_the_sensitivity(releases, kind):
     for given in (graph(), graph(WITHOUT_ONE)):
         assert fitted_on(kind, given, epsilon=math.inf).no_promise
-    first, second = released[0].value, released[len(released) // 2].value
+    lines = [releases[: len(releases) // 2], releases[len(releases) // 2 :]]
+    first, second = ([line.value for line in part] for part in lines)
     if kind in FROM_STATISTICS:  # in later rounds the answers differ too
-        change, bound = first.value - second.value, first.sensitivity
-        assert [line.value.standard_deviation for line in released] == [0.0] * len(released)
+        change, bound = first[0].value - second[0].value, first[0].sensitivity
+        assert [each.standard_deviation for each in first] == [0.0] * len(first)
     else:
+        (first,), (second,) = first, second
         change, bound = first - second, math.inf
     if kind is OutputPerturbationMethod:
-        bound = released[0].mechanism.plans[0].sensitivity
+        bound = releases[0].mechanism.plans[0].sensitivity
     assert 0 < float(torch.linalg.vector_norm(change)) <= bound
 
 
 @pytest.mark.parametrize("kind", CONVEX)
-def test_without_noise_it_is_gcon_without_noise(released, kind):
+def test_without_noise_it_is_gcon_without_noise(releases, kind):
     kind(epsilon=math.inf, epochs=40).fit(graph())
     settings = Objective(epsilon=math.inf, encoder=EncoderSettings(epochs=40), device="cpu")
-    model = settings.train(NODES, graph().edges, ledger=MemoryLedger("circles"), randomness=SystemRandomness())
-    assert torch.allclose(released[0].value[0], model.weights, atol=1e-7)
-    assert (kind is OutputPerturbationMethod) == isinstance(released[0].mechanism, OutputPerturbation)
+    given = graph()
+    model = settings.train(given.nodes, given.edges, ledger=MemoryLedger("circles"), randomness=SystemRandomness())
+    assert torch.allclose(releases[0].value[0], model.weights, atol=1e-7)
+    assert (kind is OutputPerturbationMethod) == isinstance(releases[0].mechanism, OutputPerturbation)
 
 
-def test_each_round_is_taught_by_what_was_released_before(released, force):
-    """The rounds again, with other numbers and no graph at all."""
+def test_each_round_is_taught_by_what_was_released_before(releases, monkeypatch):
+    """The rounds again, with another first release: the second one is about other answers."""
     fitted_on(SelfTrainingRounds, graph())
-    first, second = (line.value for line in released)
+    first, second = list(releases)
+    assert [line.mechanism.share for line in (first, second)] == pytest.approx([1 / ROUNDS] * ROUNDS)
     lonely = public_edges(EDGE_INDEX[:, :0], SIZE)
-    shut = PrivateGraph(NODES, Private(object(), "edges that cannot be read"), graph().hygiene, "circles")
 
-    def next_answers(before):
-        force((before, second))
-        fitted_on(SelfTrainingRounds, shut)
-        assert released[-1].mechanism.share == pytest.approx(1 / ROUNDS)
-        return released[-1].mechanism.statistic.of(lonely)
+    def second_statistic(value):
+        given = iter([value, second.value])
+        monkeypatch.setattr("gcon.privacy.account.apply_private", lambda function, private: next(given))
+        fitted_on(SelfTrainingRounds, graph())
+        return releases[-1].mechanism.statistic.of(lonely)
 
-    assert torch.equal(next_answers(first), next_answers(first))
-    turned = dataclasses.replace(first, value=first.value.roll(1, dims=1))
-    assert not torch.equal(next_answers(first), next_answers(turned))
+    turned = dataclasses.replace(first.value, value=first.value.value.roll(1, dims=1))
+    assert torch.equal(second_statistic(first.value), second.mechanism.statistic.of(lonely))
+    assert not torch.equal(second_statistic(turned), second.mechanism.statistic.of(lonely))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -214,81 +224,79 @@ FALSE_ALARM = 1e-3  # of the bounds; the right noise stays four standard deviati
 
 @pytest.fixture
 def quick(monkeypatch):
-    """One encoder for all runs; the few exact values that there are on nine nodes are computed once each, by the statistics."""
-    monkeypatch.setattr(
-        linear_models.EncodedMethod, "_taught_encoder", lru_cache(linear_models.EncodedMethod._taught_encoder)
-    )
-    for module, kind in ((class_sums, ClassSums), (self_training_rounds, BilinearSums)):
-        found = {}
+    """The few exact values that there are on nine nodes are computed once each, by the statistics themselves."""
+    found = {}
 
-        def same(rows, answers, how, found=found, kind=kind):
-            return found.setdefault(answers.numpy().tobytes(), kind(rows, answers, how))
+    def same(rows, answers, weight):
+        key = answers.numpy().tobytes()
+        if key not in found:
+            found[key] = BilinearSums(rows, answers, weight)
+        return found[key]
 
-        monkeypatch.setattr(module, kind.__name__, same)
+    monkeypatch.setattr(self_training_rounds, "BilinearSums", same)
+    for kind in (ClassSums, BilinearSums):
         monkeypatch.setattr(kind, "precisely", lru_cache(maxsize=None)(kind.precisely))
 
 
-FEW = torch.arange(9)
-FEW_NODES = PublicNodes(
-    features=torch.eye(CLASSES)[FEW // 3] + 0.1 * torch.eye(9)[:, :CLASSES],
-    labels=FEW // 3,
-    num_classes=CLASSES,
-    train_mask=FEW % 3 > 0,
-    validation_mask=FEW < 0,
-    test_mask=FEW % 3 == 0,
-)
-APART = public_edges(torch.empty(2, 0, dtype=torch.int64), 9)
+@pytest.fixture
+def pair(releases, quick):
+    """The method, the public nodes, and two graphs that differ in the edge that tells most."""
+
+    def prepared(kind):
+        few = torch.arange(9)
+        nodes = PublicNodes(
+            features=torch.eye(CLASSES)[few // 3] + 0.1 * torch.eye(9)[:, :CLASSES],
+            labels=few // 3,
+            num_classes=CLASSES,
+            train_mask=few % 3 > 0,
+            validation_mask=few < 0,
+            test_mask=few % 3 == 0,
+        )
+        method = kind(epsilon=EPSILON, delta=DELTA, hidden=4, epochs=100)
+        method.fit(private_graph(nodes, torch.empty(2, 0, dtype=torch.int64), name="few"))
+        statistic = releases[0].mechanism.statistic
+        apart = public_edges(torch.empty(2, 0, dtype=torch.int64), 9)
+        told = {}
+        for left, right in itertools.combinations(range(9), 2):
+            joined = public_edges(torch.tensor([[left], [right]]), 9)
+            change = float(torch.linalg.vector_norm(statistic.of(joined) - statistic.of(apart)))
+            told[change / statistic.sensitivity] = joined
+        assert max(told) > 0.95  # the sensitivity is attained
+        return releases[0].mechanism, told[max(told)], apart
+
+    return prepared
 
 
-def brought(kind, edges):
-    """What the method brings to the account, and what it is given."""
-    method = kind(epsilon=EPSILON, delta=DELTA, hidden=4, epochs=100)
-    with transcript() as lines:
-        method.train(FEW_NODES, Private(edges, "few edges"), ledger=MemoryLedger("few"), randomness=SystemRandomness())
-    return lines
-
-
-def most_telling(kind):
-    """An edge on which the first release tells most."""
-    statistic, told = brought(kind, APART)[0].mechanism.statistic, {}
-    for left, right in itertools.combinations(range(9), 2):
-        joined = public_edges(torch.tensor([[left], [right]]), 9)
-        change = float(torch.linalg.vector_norm(statistic.of(joined) - statistic.of(APART)))
-        told[change / statistic.sensitivity] = joined
-    assert max(told) > 0.95  # the sensitivity is attained
-    return told[max(told)]
-
-
-def scores(kind, joined):
-    """Log-likelihood ratios of all rounds together, on both graphs."""
+def scores(kind, mechanism, factor, *, joined, apart):
+    """Log-likelihood ratios of all rounds together, with this factor on the noise."""
+    honest = gaussian_plan(EPSILON, DELTA, method="audit")
+    plan = copy.copy(honest)
+    object.__setattr__(plan, "distance", honest.distance / factor)  # past every check of the plan
+    statistic = mechanism.statistic
+    rounds = 1 if kind is ClassSumsMethod else ROUNDS
 
     def ratio(edges):
         total = 0.0
-        for line in brought(kind, edges):
-            statistic, deviation = line.mechanism.statistic, line.value.standard_deviation
-            base = statistic.of(APART)
-            change = (statistic.of(joined) - base) / deviation
-            total += float(((line.value.value - base) / deviation * change).sum() - change.square().sum() / 2)
+        for _ in range(rounds):  # of one statistic: what later rounds choose from earlier ones is theirs to choose
+            each = plan.noisy(statistic, share=1 / rounds).apply(edges, SystemRandomness())
+            base = statistic.of(apart)
+            change = (statistic.of(joined) - base) / each.standard_deviation
+            total += float(((each.value - base) / each.standard_deviation * change).sum() - change.square().sum() / 2)
         return total
 
-    for edges in (joined, APART):
+    for edges in (joined, apart):
         yield np.array([ratio(edges) for _ in range(RUNS)])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", FROM_STATISTICS)
-def test_audit_of_what_is_released_catches_half_the_noise(quick, monkeypatch, kind):
-    joined = most_telling(kind)
+def test_audit_of_what_is_brought_to_the_gate_catches_half_the_noise(pair, kind):
+    mechanism, joined, apart = pair(kind)
 
     def bound(factor):
-        def forged(*given, **named):
-            plan = gaussian_plan(*given, **named)
-            object.__setattr__(plan, "distance", plan.distance / factor)  # which a plan refuses when it is made
-            return plan
-
-        with monkeypatch.context() as patch:
-            patch.setattr(sys.modules[kind.__module__], "gaussian_plan", forged)
-            return epsilon_lower_bound(*scores(kind, joined), DELTA, false_alarm=FALSE_ALARM)
+        return epsilon_lower_bound(
+            *scores(kind, mechanism, factor, joined=joined, apart=apart), DELTA, false_alarm=FALSE_ALARM
+        )
 
     assert bound(1.0) <= EPSILON
     assert bound(0.5) > EPSILON

@@ -77,7 +77,7 @@ class EncoderAlone(EdgeFreeMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        EncoderSettings(hidden=self.hidden)  # which says what is wrong with it
+        _check_whole("hidden", self.hidden, 1, 4096, fix="The default is 16.")
 
     def learn(self, nodes: PublicNodes) -> Trained:
         """Learn from public nodes alone."""
@@ -107,7 +107,7 @@ class EncoderOneHop(EncoderAlone):
             "inference_restart",
             self.inference_restart,
             allowed=lambda number: 0 <= number <= 1,
-            rule="must lie in [0, 1]",
+            rule="must be a number in [0, 1]",
             fix="The default is 0.2.",
         )
 
@@ -158,3 +158,8 @@ def edge_free_scorers(probabilities: Callable[[Tensor], Tensor], restart: float)
 
 def _scores(probabilities: Tensor) -> Tensor:
     return torch.log(probabilities.to(torch.float64).clamp_min(1e-12))
+
+
+def _check_whole(name: str, value: object, least: int, most: int, *, fix: str) -> None:
+    rule = f"must be a whole number in [{least}, {most}]"
+    check_number(name, value, allowed=lambda number: least <= number <= most, rule=rule, fix=fix, whole=True)

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from gcon import GCON
+from gcon import GCON, NodeClassifier
 from gcon.edges.edge_list import public_edges
 from gcon.edges.graph import PrivateGraph
 from gcon.edges.schemes import Schemes, propagate
@@ -59,9 +59,25 @@ def test_without_a_gpu_cuda_is_refused_and_auto_is_the_processor(graph):
     assert torch.equal(trained(graph, "auto").weights, trained(graph, "cpu").weights)
 
 
-def test_the_estimator_takes_a_device(graph):
+def test_the_estimators_take_a_device(graph):
     first, second = (GCON(device="cpu", epochs=5, random_state=3).fit(graph).model_.weights for _ in range(2))
     assert torch.equal(first, second)
+    with pytest.raises(InputError, match=r"^device"):
+        NodeClassifier(device="gpu").fit(graph)
+    first, second = (NodeClassifier(device="cpu", random_state=3).fit(graph).model_.answers for _ in range(2))
+    assert torch.equal(first, second)
+
+
+@gpu
+@pytest.mark.parametrize("epsilon", [0.3, 8.0])
+def test_one_seed_gives_the_same_statistics(graph, epsilon):
+    """Sums over edges are whole numbers: what is released is the same bit for bit, and so is what follows."""
+    found, expected = (
+        NodeClassifier(epsilon=epsilon, device=device, random_state=3).fit(graph).model_ for device in ("cuda", "cpu")
+    )
+    for one, other in zip(found.statistics, expected.statistics, strict=True):
+        assert torch.equal(one.value, other.value)
+    assert torch.equal(found.best_answers, expected.best_answers)
 
 
 @gpu

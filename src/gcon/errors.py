@@ -51,8 +51,13 @@ def check_number(
 ) -> None:
     """Raise `InputError` unless the value is a number (whole, if wanted; never a truth value) that is allowed."""
     kind = numbers.Integral if whole else numbers.Real
-    if isinstance(value, bool) or not isinstance(value, kind) or not allowed(float(value)):
+    if isinstance(value, bool) or not isinstance(value, kind) or not allowed(_exactly(value)):
         raise InputError(parameter, rule=rule, got=repr(value), fix=fix)
+
+
+def _exactly(value: numbers.Real) -> float:
+    """The number as Python knows it: a whole one stays whole, however large."""
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
 
 
 class BoundaryError(GconError, TypeError):

@@ -218,7 +218,7 @@ def test_command_writes_a_configuration_that_train_takes(run, files, small_grid,
     code, printed, _ = run("tune", *files, "--epsilon", 1, "--pay", 0.1, "--draws", 1, "--out", out, "--json")
     assert code == 0
     found, written = json.loads(printed), tomllib.loads(out.read_text())
-    assert found["settings"] == written | {"mechanism": written["method"]}  # under its old name too, for a release
+    assert found["settings"] == written
     assert found["cost"] == {"epsilon": 0.1, "delta": 0.0}
     assert run("train", *files, "--config", out, "--out", tmp_path / "model", "--quiet")[0] == 0
     shown = json.loads(run("ledger", "show", tmp_path / "edges.csv.ledger", "--json")[1])

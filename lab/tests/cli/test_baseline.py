@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcon.errors import InputError
+from gcon.methods.method import PrivateMethod
 from gcon_lab.cli.baseline import _built
 from gcon_lab.methods import METHODS
-from gcon_lab.methods.competitor import PrivateMethod, settings_of
+from gcon_lab.methods.competitor import settings_of
 
 QUICK = {
     "self-training": [],

@@ -181,7 +181,7 @@ def test_candidates_build_and_are_the_same_everywhere():
 def test_no_two_units_share_their_noise(small, monkeypatch):
     seeds = []
     monkeypatch.setattr(baselines, "SeededRandomness", seeds.append)
-    fitted = SimpleNamespace(receipts=(), trained=SimpleNamespace(scorers={}))
+    fitted = SimpleNamespace(receipts=(), trained=SimpleNamespace(score_functions={}))
     method = SimpleNamespace(private=False, fit=lambda graph, *, randomness: fitted)
     entry = SimpleNamespace(method=method, build=lambda settings, *, epsilon, seed: method)
     names = [

@@ -11,17 +11,20 @@ import torch
 from tests.opened import open_private
 
 import gcon_lab.methods
+import gcon_lab.methods.progap
 from gcon.edges.edge_list import public_edges
 from gcon.edges.graph import PrivateGraph, PublicGraph, private_graph
 from gcon.errors import AccessRefusedError, BudgetExceededError, InputError
 from gcon.files.datasets import social_circles_parts
+from gcon.methods.method import Method, PrivateMethod
+from gcon.privacy.account import transcript
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget, compose
-from gcon.privacy.ledger import Kind, MemoryLedger
+from gcon.privacy.ledger import Kind, MemoryLedger, Outcome
 from gcon.privacy.randomness import SeededRandomness
 from gcon.privacy.statement import ACCESS_PROMISES
-from gcon_lab.methods import GAP, GCN, MLP, LPGNet, Method, PrivateMethod, ProGAP
-from gcon_lab.methods.competitor import RANGES, settings_of
+from gcon_lab.methods import GAP, GCN, MLP, LPGNet, ProGAP
+from gcon_lab.methods.competitor import RANGES, CompetitorMethod, PrivateCompetitorMethod, settings_of
 from gcon_lab.methods.gap import unit
 
 NODES, EDGE_INDEX = social_circles_parts(
@@ -55,6 +58,10 @@ class GuardedEdges:
 
     def __init__(self, edges, ledger):
         self.__dict__.update(_edges=edges, _ledger=ledger, touched=0)
+
+    @property
+    def __class__(self):  # competitors take edges in memory only, and ask
+        return type(self._edges)
 
     def __getattr__(self, name):
         if not self._ledger.entries():
@@ -251,7 +258,20 @@ def test_private_edges_are_read_for_the_training_nodes_only(kind):
 NUMBERS = [math.nan, math.inf, -math.inf, -1, 10**400, True, "1", None, 1j, [1]]
 
 
-@pytest.mark.parametrize("kind", METHODS)
+# Of methods whose settings are ranges by name; those of the product check their own.
+IN_RANGES = tuple(kind for kind in METHODS if issubclass(kind, CompetitorMethod | PrivateCompetitorMethod))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in METHODS if kind not in IN_RANGES])
+def test_settings_of_the_product_are_checked_too(kind):
+    for name in settings_of(kind):
+        wrong = [math.nan, -1, "all", [1], None]
+        for value in wrong:
+            with pytest.raises(InputError, match=f"^{name}: must "):
+                small(kind, **{name: value})
+
+
+@pytest.mark.parametrize("kind", IN_RANGES)
 def test_every_setting_is_checked_when_a_method_is_built(kind):
     for name, setting in settings_of(kind).items():
         assert getattr(small(kind), name) is not None or setting.optional
@@ -270,7 +290,7 @@ def test_every_setting_is_checked_when_a_method_is_built(kind):
             assert "The default is" in str(refusal.value)
 
 
-@pytest.mark.parametrize("kind", METHODS)
+@pytest.mark.parametrize("kind", IN_RANGES)
 def test_every_number_has_a_range_whose_ends_are_right(kind):
     for name, setting in settings_of(kind).items():
         if setting.kind not in (int, float):
@@ -308,9 +328,39 @@ def test_wrong_settings_cost_nothing(wrong):
     assert not ledger.entries()
 
 
+def test_an_error_between_two_releases_is_told_as_it_is_and_what_was_released_stays_charged(monkeypatch):
+    """Later stages are trained on released numbers, which are public: so is whatever goes wrong there."""
+    next_stage = ProGAP._next_stage
+
+    def failing(method, blocks, inputs, nodes):
+        if len(inputs) == 2:  # features, and the first noisy sums
+            raise ArithmeticError("the second stage is lost")
+        return next_stage(method, blocks, inputs, nodes)
+
+    monkeypatch.setattr(ProGAP, "_next_stage", failing)
+    ledger = MemoryLedger("circles")
+    with transcript() as lines, pytest.raises(ArithmeticError, match="the second stage is lost"):
+        small(ProGAP, depth=3).fit(graph(), ledger=ledger)
+    assert len(lines) == 1
+    assert [entry.outcome for entry in ledger.entries()] == [Outcome.RELEASED]
+    assert ledger.total() == Budget(2.0, 1e-4)
+
+
+def test_an_error_before_the_first_release_costs_nothing(monkeypatch):
+    def failing(*_):
+        raise ArithmeticError("no rows")
+
+    monkeypatch.setattr(gcon_lab.methods.progap, "unit", failing)
+    ledger = MemoryLedger("circles")
+    with pytest.raises(ArithmeticError, match="no rows"):
+        small(ProGAP).fit(graph(), ledger=ledger)
+    assert [entry.outcome for entry in ledger.entries()] == [Outcome.WITHDRAWN]
+    assert ledger.total() == NOTHING
+
+
 @pytest.mark.slow
 def test_a_training_that_diverges_is_released_all_the_same():
-    """Later stages are trained inside the gate: a refusal there would cost the budget and give nothing."""
+    """The rounds are paid for together: a refusal in the middle would waste what is left of the budget."""
     lost = torch.tensor([[math.nan, 1.0], [math.inf, 1.0], [3.0, 4.0], [0.0, 0.0]])
     assert unit(lost).tolist() == [[0, 0], [0, 0], [0.6, 0.8], [0, 0]]
     method = ProGAP(epsilon=1.0, learning_rate=1e6, base_layers=16, hidden=256, epochs=20)

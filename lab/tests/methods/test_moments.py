@@ -8,7 +8,6 @@ import sys
 import pytest
 import torch
 
-import gcon.methods.moments as estimates
 import gcon.methods.moments as moments
 from gcon.cli import app as cli
 from gcon.edges.edge_list import public_edges
@@ -19,7 +18,6 @@ from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_curve import gaussian_multiplier
 from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.methods.moments import ANSWERS_SHARE, FEATURES_SHARE, SECOND_SHARE
-from gcon.privacy.account import Released
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget, public_delta
 from gcon.privacy.ledger import Kind, MemoryLedger
@@ -55,20 +53,6 @@ def fitted_on(graph, *, epsilon=2.0, seed=1, ledger=None):
 
 def probabilities(fitted, graph, access):
     return fitted.predictions(graph, access=access).probabilities
-
-
-@pytest.fixture
-def released(monkeypatch):
-    """What went through the gate."""
-    values = []
-    gate = moments.release_statistic
-
-    def recording(*given, **named):
-        values.append(gate(*given, **named))
-        return values[-1]
-
-    monkeypatch.setattr(moments, "release_statistic", recording)
-    return values
 
 
 class Untouchable:
@@ -128,19 +112,17 @@ def test_the_plan_in_the_ledger_says_nothing_about_edges():
         fitted_on(sparse(edge_index), ledger=ledger)
         plans.append(json.dumps(ledger.entries()[0].request.plan, sort_keys=True))
     assert plans[0] == plans[1] == plans[2]
-    assert "chosen from earlier releases" in plans[0]
+    assert json.loads(plans[0])["releases"] == []  # the last one is chosen from those before it
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("graph", [sparse, dense])
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
-def test_the_noise_of_all_stages_is_what_the_budget_asks_for(released, graph, epsilon):
+def test_the_noise_of_all_releases_is_what_the_budget_asks_for(released, graph, epsilon):
     fitted_on(graph(), epsilon=epsilon)
     multiplier = gaussian_multiplier(epsilon, public_delta(SIZE))
     shares = (FEATURES_SHARE, ANSWERS_SHARE, SECOND_SHARE)
     assert 1 - 1e-12 <= math.fsum(shares) <= 1 + 1e-12  # all of the budget is used, and no more
-    statistics = released[0].value
-    assert len(released) == 1
+    statistics = [line.value for line in released]
     assert len(statistics) == 3
     for statistic, share in zip(statistics, shares, strict=True):
         sigma = statistic.sensitivity * multiplier / math.sqrt(share)
@@ -150,34 +132,39 @@ def test_the_noise_of_all_stages_is_what_the_budget_asks_for(released, graph, ep
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 2.0, 4.0])
-def test_the_second_stage_is_chosen_by_the_released_degree(released, epsilon):
+def test_the_second_release_is_chosen_by_the_released_degree(released, epsilon):
     fitted_on(sparse(), epsilon=epsilon)
     fitted_on(dense(), epsilon=epsilon)
-    few, many = (run.value for run in released)
+    values = [line.value for line in released]
+    few, many = values[:3], values[3:]
     assert [each.name for each in few] == ["edge moments"] * 3
     assert [each.name for each in many] == ["edge moments", "edge moments", "neighbour rows"]
     assert few[2].value.shape == few[0].value.shape
     assert many[2].value.shape == (SIZE, 3)
 
 
-def test_the_second_stage_reads_released_numbers_only(released):
-    """The rule of the second stage, asked again with other numbers and no graph at all."""
+def test_the_second_release_is_chosen_from_released_numbers_only(released, force):
+    """Trained again with other numbers and no graph at all."""
     fitted_on(sparse(), epsilon=4.0)
-    first = released[0].value[:2]
-    estimate = estimates.MomentsEstimate(SPARSE_NODES, moments.learn_without_edges(SPARSE_NODES, seed=0))
-    (same,) = estimate.second_portions(first)
+    first, counts, last = (line.value for line in released)
+    force((first, counts, last))
+    fitted_on(untouchable(), epsilon=4.0)
+    same = released[-1].mechanism
     assert type(same.statistic) is EdgeMoments
-    counted = first[1].value.clone()
+    counted = counts.value.clone()
     counted[-1, -1] += 0.3**2 * SIZE * 50  # fifty more neighbours per node
-    (other,) = estimate.second_portions((first[0], dataclasses.replace(first[1], value=counted)))
+    sums = dataclasses.replace(last, value=torch.zeros(SIZE, 3, dtype=torch.float64))
+    force((first, dataclasses.replace(counts, value=counted), sums))
+    fitted_on(untouchable(), epsilon=4.0)
+    other = released[-1].mechanism
     assert type(other.statistic) is NeighbourRows
     assert same.share == other.share == SECOND_SHARE
 
 
 def test_two_releases_of_the_moments_are_one_at_the_joint_budget(released):
     fitted_on(sparse(), epsilon=2.0)
-    first, _, second = released[0].value
-    value, deviation = estimates._joined((first, second))
+    first, _, second = (line.value for line in released)
+    value, deviation = moments._joined((first, second))
     whole = first.sensitivity * gaussian_multiplier(2.0, public_delta(SIZE))
     assert deviation == pytest.approx(whole / math.sqrt(FEATURES_SHARE + SECOND_SHARE), rel=1e-9)
     by_share = (FEATURES_SHARE * first.value + SECOND_SHARE * second.value) / (FEATURES_SHARE + SECOND_SHARE)
@@ -187,21 +174,20 @@ def test_two_releases_of_the_moments_are_one_at_the_joint_budget(released):
 @pytest.mark.parametrize("homophily", [0.1, 0.6, 0.94])
 def test_rows_that_are_summed_have_length_at_most_one(homophily):
     answers = moments.learn_without_edges(DENSE_NODES, seed=0).answers
-    lengths = estimates._spoken(answers, homophily).norm(dim=1)
+    lengths = moments.spoken_rows(answers, homophily).norm(dim=1)
     assert float(lengths.max()) <= 1 + 1e-12
     assert float((lengths > 1 - 1e-9).double().mean()) >= 0.1  # the longest tenth is cut
-    silent = estimates._spoken(torch.full((5, 3), 1 / 3, dtype=torch.float64), homophily)
+    silent = moments.spoken_rows(torch.full((5, 3), 1 / 3, dtype=torch.float64), homophily)
     assert torch.equal(silent, torch.zeros(5, 3, dtype=torch.float64))
 
 
 @pytest.mark.parametrize(("graph", "edge_index"), [(sparse, SPARSE), (dense, DENSE)], ids=["sparse", "dense"])
 @pytest.mark.parametrize("removed", [0, 100, 400])
-def test_beyond_what_is_released_only_own_edges_are_read(released, monkeypatch, graph, edge_index, removed):
+def test_beyond_what_is_released_only_own_edges_are_read(released, force, graph, edge_index, removed):
     """The same released numbers for two graphs: nothing but the answers to those whose edges differ may change."""
     one = graph()
     fitted = fitted_on(one)
-    fixed = released[0]
-    monkeypatch.setattr(moments, "release_statistic", lambda *_, **__: Released(fixed.value, fixed.receipt))
+    force([line.value for line in released])
     two = graph(torch.cat([edge_index[:, :removed], edge_index[:, removed + 1 :]], dim=1))
     again = fitted_on(two)
     for access in ("none", "cached"):
@@ -213,7 +199,7 @@ def test_beyond_what_is_released_only_own_edges_are_read(released, monkeypatch, 
     assert torch.equal(probabilities(blind, one, "cached"), probabilities(fitted, one, "cached"))
 
 
-def test_without_edges_at_hand_sums_help_and_none_leaves_them_out(released):
+def test_without_edges_at_hand_sums_help_and_none_leaves_them_out():
     fitted = fitted_on(dense())
     none, cached = (fitted.score(dense(), DENSE_NODES.test_mask, access=access) for access in ("none", "cached"))
     assert cached > none + 0.05
@@ -225,7 +211,7 @@ def test_without_edges_at_hand_sums_help_and_none_leaves_them_out(released):
 def test_noise_differs_between_runs(released):
     for _ in range(2):
         Moments(epsilon=1.0, seed=5).fit(sparse(SPARSE[:, :0]))  # without edges the moments are noise alone
-    (one, _, two), (three, _, four) = (run.value for run in released)
+    one, _, two, three, _, four = (line.value for line in released)
     for first, second in ((one, two), (one, three), (two, three), (three, four)):
         assert float((first.value == second.value).double().mean()) < 0.02
 
@@ -245,14 +231,12 @@ def test_infinite_epsilon_has_no_noise_and_promises_nothing(released, graph):
     assert math.isinf(ledger.total().epsilon)
     assert not fitted.receipts[0].keeps_promise
     assert fitted.no_promise
-    assert [each.standard_deviation for each in released[0].value] == [0.0, 0.0, 0.0]
+    assert [line.value.standard_deviation for line in released] == [0.0, 0.0, 0.0]
     rows = moments.learn_without_edges(graph().nodes, seed=0).rows.double()
     edge_index = SPARSE if graph is sparse else DENSE
     one_way = rows[edge_index[0]].T @ rows[edge_index[1]]
     expected = one_way + one_way.T
-    assert float((released[0].value[0].value - expected).abs().max()) < 1e-4 * float(
-        expected.abs().max()
-    )  # fixed point
+    assert float((released[0].value.value - expected).abs().max()) < 1e-4 * float(expected.abs().max())  # fixed point
 
 
 def test_accesses_and_refusals():
@@ -318,7 +302,6 @@ def test_test_labels_change_nothing():
         )
 
 
-@pytest.mark.slow
 def test_what_is_remembered_belongs_to_these_nodes_and_this_seed():
     first = moments.learn_without_edges(SPARSE_NODES, seed=0)
     assert moments.learn_without_edges(dataclasses.replace(SPARSE_NODES), seed=0) is first
@@ -330,7 +313,6 @@ def test_what_is_remembered_belongs_to_these_nodes_and_this_seed():
     assert moments.learn_without_edges(SPARSE_NODES, seed=1) is not first
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("homophily", [0.05, 0.9])
 def test_learns_from_neighbours_alike_or_not(homophily):
     graph = social_circles(
@@ -344,7 +326,6 @@ def test_learns_from_neighbours_alike_or_not(homophily):
     assert fitted.score(graph, mask, access="own-edges") > alone + 0.1
 
 
-@pytest.mark.slow
 def test_moments_help_on_a_sparse_graph_with_weak_features():
     graph = social_circles(
         1500, num_classes=3, per_class=20, feature_signal=1.5, mean_degree=4.0, homophily=0.9, num_features=60, seed=1

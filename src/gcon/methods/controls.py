@@ -15,12 +15,13 @@ from torch import Tensor
 
 from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import Edges
+from gcon.errors import check_number
 from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.encoder import Encoder
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.student import train_student
 from gcon.methods.graph_facts import usual_homophily
-from gcon.methods.method import Method, Progress, ScoreFunction, Trained, silent
+from gcon.methods.method import Method, Progress, ScoreFunction, Trained, check_seed, silent
 from gcon.methods.model import score_functions
 from gcon.methods.moments import AnswersScorer
 from gcon.methods.predictions import Access
@@ -39,6 +40,9 @@ class EdgeFreeMethod(Method):
     """
 
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_seed("seed", self.seed)
 
     def train(
         self,
@@ -71,6 +75,10 @@ class EncoderAlone(EdgeFreeMethod):
 
     hidden: int = 16
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_whole("hidden", self.hidden, 1, 4096, fix="The default is 16.")
+
     def learn(self, nodes: PublicNodes) -> Trained:
         """Learn from public nodes alone."""
         encoder = self._encoder(nodes)
@@ -92,6 +100,16 @@ class EncoderOneHop(EncoderAlone):
     about = "Reads no edge in training; every node's answer is computed from its own edges."
 
     inference_restart: float = 0.2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number(
+            "inference_restart",
+            self.inference_restart,
+            allowed=lambda number: 0 <= number <= 1,
+            rule="must be a number in [0, 1]",
+            fix="The default is 0.2.",
+        )
 
     def learn(self, nodes: PublicNodes) -> Trained:
         """Learn from public nodes alone."""
@@ -140,3 +158,8 @@ def edge_free_scorers(probabilities: Callable[[Tensor], Tensor], restart: float)
 
 def _scores(probabilities: Tensor) -> Tensor:
     return torch.log(probabilities.to(torch.float64).clamp_min(1e-12))
+
+
+def _check_whole(name: str, value: object, least: int, most: int, *, fix: str) -> None:
+    rule = f"must be a whole number in [{least}, {most}]"
+    check_number(name, value, allowed=lambda number: least <= number <= most, rule=rule, fix=fix, whole=True)

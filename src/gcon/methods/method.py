@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gcon.edges.graph import PrivateGraph, PublicGraph
 from gcon.edges.source import Edges
-from gcon.errors import AccessRefusedError, InputError
+from gcon.errors import AccessRefusedError, InputError, check_number
 from gcon.methods.accuracy import check_scored, micro_f1
 from gcon.methods.predictions import NOT_PRIVATE, Access, Predictions, checked_access, why_no_promise
 from gcon.nodes import PublicNodes, features_fingerprint
@@ -37,6 +37,18 @@ ScoreFunction = Callable[[Tensor, Edges | None], Tensor]
 
 def silent(stage: str) -> None:
     """Progress that nobody watches."""
+
+
+def check_seed(name: str, seed: int) -> None:
+    """Refuse what cannot be the seed of initial weights."""
+    check_number(
+        name,
+        seed,
+        allowed=lambda number: 0 <= number <= 2**62,
+        rule="must be a whole number from 0",
+        fix="Any will do; it may be public. The default is 0.",
+        whole=True,
+    )
 
 
 class Predictor(Protocol):

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.edges.source import Edges
-from gcon.errors import InputError, check_number
+from gcon.errors import InputError
 from gcon.learn.after_release import after_moments
 from gcon.learn.edge_free import EdgeFree, learn_without_edges
 from gcon.learn.encoder import Encoder
@@ -37,7 +37,7 @@ from gcon.mechanisms.gaussian_release import NoisyStatistic, gaussian_plan
 from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.methods.evidence import messages, row_scores, scores_on_public_graph, scores_with_own_edges, tells
 from gcon.methods.graph_facts import counted_rows, graph_facts
-from gcon.methods.method import Progress, silent
+from gcon.methods.method import Progress, check_seed, silent
 from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
 from gcon.methods.predictions import Access
 from gcon.methods.record import NUMBER, RELEASE, TENSORS, WORDS, Common, Layout, check_training_nodes, exactly, refuse
@@ -74,14 +74,7 @@ class Moments(ReleasingMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         chosen_device(self.device)
-        check_number(
-            "encoder_seed",
-            self.seed,
-            allowed=lambda number: 0 <= number < 2**62,
-            rule="must be a whole number from 0",
-            fix="Any will do; it may be public.",
-            whole=True,
-        )
+        check_seed("seed", self.seed)
 
     def train(
         self,

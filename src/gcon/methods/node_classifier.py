@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gcon.files.inputs import plain_settings
 from gcon.methods.estimator import PrivateClassifier
+from gcon.methods.method import check_seed
 from gcon.methods.moments import Moments
 from gcon.privacy.ledger import Ledger
 
@@ -63,5 +64,6 @@ class NodeClassifier(PrivateClassifier):
 
     def _method(self) -> Moments:
         given = plain_settings(self.get_params(deep=False))
+        check_seed("encoder_seed", given["encoder_seed"])
         settings = {name: given[name] for name in ("epsilon", "delta", "device")}
         return Moments(**settings, seed=given["encoder_seed"])

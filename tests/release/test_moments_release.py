@@ -54,6 +54,11 @@ def with_sums():
     return trained("sums")
 
 
+@pytest.fixture(scope="module")
+def promised():
+    return trained("sums", randomness=SystemRandomness())
+
+
 @pytest.fixture
 def folder(with_sums, tmp_path):
     save_release(with_sums, tmp_path / "release")
@@ -170,7 +175,6 @@ def test_an_honest_forgery_is_read(with_sums, folder):
 
 
 FIRST = "settings.statistics.0"
-PROMISED = trained("sums", randomness=SystemRandomness())
 HUGE = 10**400
 
 
@@ -287,8 +291,8 @@ def test_tensors_too_many_or_too_few_are_refused(folder):
         ("receipt.randomness", lambda value: "Seeded: no promise", "claims a promise where there is none"),
     ],
 )
-def test_a_promise_that_the_numbers_contradict_is_refused(tmp_path, path, change, message):
-    save_release(PROMISED, tmp_path / "release")
+def test_a_promise_that_the_numbers_contradict_is_refused(promised, tmp_path, path, change, message):
+    save_release(promised, tmp_path / "release")
     load_release(tmp_path / "release")
 
     def forged(document):

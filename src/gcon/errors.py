@@ -51,13 +51,16 @@ def check_number(
 ) -> None:
     """Raise `InputError` unless the value is a number (whole, if wanted; never a truth value) that is allowed."""
     kind = numbers.Integral if whole else numbers.Real
-    if isinstance(value, bool) or not isinstance(value, kind) or not allowed(_exactly(value)):
+    if isinstance(value, bool) or not isinstance(value, kind) or not _is_allowed(value, allowed, whole=whole):
         raise InputError(parameter, rule=rule, got=repr(value), fix=fix)
 
 
-def _exactly(value: numbers.Real) -> float:
-    """The number as Python knows it: a whole one stays whole, however large."""
-    return int(value) if isinstance(value, numbers.Integral) else float(value)
+def _is_allowed(value: numbers.Real, allowed: Callable[[float], bool], *, whole: bool) -> bool:
+    """A whole number is compared as it is; where any number would do, one that float64 cannot hold is none."""
+    try:
+        return allowed(int(value) if whole else float(value))
+    except OverflowError:
+        return False
 
 
 class BoundaryError(GconError, TypeError):

@@ -58,7 +58,7 @@ def check_number(
 def _is_allowed(value: numbers.Real, allowed: Callable[[float], bool], *, whole: bool) -> bool:
     """A whole number is compared as it is; where any number would do, one that float64 cannot hold is none."""
     try:
-        return allowed(int(value) if whole else float(value))
+        return allowed(int(value) if isinstance(value, numbers.Integral) and whole else float(value))
     except OverflowError:
         return False
 

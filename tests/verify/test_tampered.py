@@ -286,6 +286,17 @@ class TestForgersWithSomeKnowledge:
         one.put_consistently(document)
         assert any("one that the method's rows can have" in words for words in failures(one.folder))
 
+    @pytest.mark.parametrize("place", [0, 1])
+    def test_moments_that_are_said_to_be_sums(self, releases, forger, place):
+        """Sums of neighbours have a smaller sensitivity than moments, and would need less noise."""
+        one = forger(releases["moments"])
+        document = one.document()
+        settings, record = document["settings"]["statistics"][place], document["receipt"]["plan"]["releases"][place]
+        settings |= {"name": "neighbour rows", "symmetric": False}
+        record |= {"statistic": "neighbour rows", "bits": 52, "rounding": 0.0}
+        one.put_consistently(document)
+        assert any("fits the method" in words for words in failures(one.folder))
+
     @pytest.mark.parametrize("kind", KINDS)
     def test_a_smaller_epsilon_everywhere(self, releases, forger, kind):
         one = forger(releases[kind])

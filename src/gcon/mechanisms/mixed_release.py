@@ -1,0 +1,179 @@
+"""Gaussian releases first; then more of them, or neighbour counts, as the first ones say; then one count of answers.
+
+    | branch      | Gaussian, of mu^2 | then                              |
+    |-------------|-------------------|-----------------------------------|
+    | moments     | all of it         |                                   |
+    | one round   | the first share   | one table of neighbour counts     |
+    | two rounds  | the first share   | two tables, noisier ones          |
+
+Every branch may end with one noisy count of pure epsilon. Which branch is taken may be chosen from the Gaussian releases. Each
+branch alone costs at most a third of delta, and the worst mixture of branches at most their sum (docs/proofs/neighbour-counts.md, 3).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+from torch import Tensor
+
+from gcon.errors import PlanMismatchError
+from gcon.mechanisms.composition import pure_as_gaussian
+from gcon.mechanisms.gaussian_release import GaussianPlan, NoisyRelease, gaussian_plan
+from gcon.mechanisms.mixed_curve import Responses, largest_distance, largest_rate, mixed_delta
+from gcon.mechanisms.neighbour_counts import CHANGED_ENTRIES, EXACT_GEOMETRIC, NeighbourCounts
+from gcon.mechanisms.noisy_count import NoisyCount
+from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
+from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN
+from gcon.privacy.budget import Budget
+from gcon.privacy.plan import Mechanism
+from gcon.privacy.proven import proven
+
+MOST_ROUNDS = 2
+_BRANCHES = 1 + MOST_ROUNDS
+_SLACK = 1e-12  # shares may add to this much more; the noise is larger by more than that
+
+
+@final
+@proven("neighbour-counts")
+@dataclass(frozen=True, kw_only=True)
+class MixedPlan:
+    """A budget and what each branch may spend.
+
+    Attributes:
+        budget: what all releases together cost.
+        gaussian: the branch of moments alone, at its part of delta; its distance is mu.
+        first_share: of mu^2, spent before counts.
+        rates: of the noise of counts, for one round and for two.
+        answer_epsilon: of the one count of answers at the end; 0 for none.
+        method: whose releases these are, for the ledger.
+    """
+
+    budget: Budget
+    gaussian: GaussianPlan
+    first_share: float
+    rates: tuple[float, ...]
+    answer_epsilon: float
+    method: str
+
+    def __post_init__(self) -> None:
+        """Every branch costs at most its part of delta."""
+        epsilon, delta, mu = self.budget.epsilon, self.budget.delta / _BRANCHES, self.gaussian.distance
+        if math.isinf(epsilon):
+            right = mu is None and all(math.isinf(rate) for rate in self.rates)
+        elif mu is None or len(self.rates) != MOST_ROUNDS or not 0 < self.first_share < 1 or not 0 <= self.answer_epsilon < epsilon:
+            right = False
+        else:
+            first = math.sqrt(self.first_share) * mu
+            costs = [mixed_delta(epsilon, mu, self._answer)]
+            costs += [
+                mixed_delta(epsilon, first, [(rate, CHANGED_ENTRIES * rounds), *self._answer])
+                for rounds, rate in enumerate(self.rates, start=1)
+            ]
+            right = all(0 <= cost <= delta for cost in costs) and all(rate > 0 for rate in self.rates)
+        if not right:
+            raise PlanMismatchError("This noise is too small for what the plan says that the release costs.")
+
+    @property
+    def _answer(self) -> Responses:
+        return [(self.answer_epsilon, 1)]
+
+    @property
+    def name(self) -> str:
+        """The name in the ledger."""
+        return f"mixed release ({self.method})"
+
+    @property
+    def gaussian_distance(self) -> float | None:
+        """Of one Gaussian release that is no more private than the worst branch: every response as a Gaussian."""
+        mu = self.gaussian.distance
+        if mu is None:
+            return None
+        rests = [(1 - self.first_share) * mu**2]
+        rests += [
+            CHANGED_ENTRIES * rounds * pure_as_gaussian(rate) ** 2 for rounds, rate in enumerate(self.rates, start=1)
+        ]
+        return math.sqrt(self.first_share * mu**2 + max(rests) + pure_as_gaussian(self.answer_epsilon) ** 2) * (1 + _SLACK)
+
+    def counts(self, codes: Tensor, num_codes: int, *, rounds: int, device: str = "cpu") -> NeighbourCounts:
+        """A table of neighbour counts, one of so many."""
+        return NeighbourCounts(codes=codes, num_codes=num_codes, rate=self.rates[rounds - 1], rounds=rounds, device=device)
+
+    def public_record(self, released: Sequence[Mechanism[Any]]) -> Mapping[str, object]:
+        """The budget, what each branch may spend, and every release so far."""
+        noise = {} if self.gaussian.distance is None else {"noise": [EXACT_GAUSSIAN, EXACT_GEOMETRIC]}
+        return {
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "distance": self.gaussian.distance,
+            "first_share": self.first_share,
+            "rates": list(self.rates),
+            "answer_epsilon": self.answer_epsilon,
+            **noise,
+            "releases": [mechanism.public_record() for mechanism in released],
+        }
+
+    def check(self, mechanisms: Sequence[Mechanism[Any]]) -> None:
+        """Gaussian releases, then tables of counts of one branch, then the count of answers; never more than they may cost."""
+        self.__post_init__()  # once more: nothing was changed since
+        kinds = [type(mechanism) for mechanism in mechanisms]
+        order = [(NoisyRelease, NeighbourCounts, NoisyCount).index(kind) for kind in kinds if kind in _ALLOWED]
+        gaussian = [each for each in mechanisms if type(each) is NoisyRelease]
+        counts = [each for each in mechanisms if type(each) is NeighbourCounts]
+        answers = [each for each in mechanisms if type(each) is NoisyCount]
+        if len(order) != len(kinds) or order != sorted(order):
+            raise PlanMismatchError("This plan pays for Gaussian releases, then neighbour counts, then one count of answers.")
+        self.gaussian.check(gaussian)
+        if not counts:
+            most = 1.0
+        else:
+            most, rounds = self.first_share, counts[0].rounds
+            if not 1 <= rounds <= MOST_ROUNDS or len(counts) > rounds:
+                raise PlanMismatchError("This plan pays for one table of neighbour counts, or for two noisier ones.")
+            if any(each.rounds != rounds or each.rate != self.rates[rounds - 1] for each in counts):
+                raise PlanMismatchError("Neighbour counts must have the noise that the plan gives to their branch.")
+        if not math.fsum(each.share for each in gaussian) <= most + _SLACK:
+            raise PlanMismatchError("The shares of Gaussian releases must add to at most 1, before counts to the first share.")
+        if len(answers) > 1 or any(
+            each.epsilon != self.answer_epsilon or each.sensitivity != ENDS_OF_AN_EDGE for each in answers
+        ):
+            raise PlanMismatchError("This plan pays for one count of answers, at the epsilon that it names.")
+
+
+_ALLOWED = (NoisyRelease, NeighbourCounts, NoisyCount)
+
+
+def mixed_plan(epsilon: float, delta: float, *, first_share: float, answer_share: float, method: str) -> MixedPlan:
+    """The largest distance and rates that (epsilon, delta) allows in every branch.
+
+    Args:
+        epsilon, delta: the budget.
+        first_share: of mu^2, spent on Gaussian releases before counts.
+        answer_share: of epsilon, for the count of answers at the end; 0 for none.
+        method: for the ledger.
+    """
+    whole = gaussian_plan(epsilon, delta, method=method)  # checks the budget
+    if whole.distance is None:
+        rates = (math.inf,) * MOST_ROUNDS
+        return MixedPlan(
+            budget=whole.budget, gaussian=whole, first_share=first_share, rates=rates, answer_epsilon=math.inf, method=method
+        )
+    part, answer = whole.budget.delta / _BRANCHES, answer_share * whole.budget.epsilon
+    others = [(answer, 1)]
+    alone = gaussian_plan(epsilon, part, method=method)
+    mu = min(largest_distance(whole.budget.epsilon, part, others) * (1 - _SLACK), alone.distance or 0.0)
+    first = math.sqrt(first_share) * mu
+    rates = tuple(
+        largest_rate(whole.budget.epsilon, part, first, CHANGED_ENTRIES * rounds, others) * (1 - _SLACK)
+        for rounds in range(1, MOST_ROUNDS + 1)
+    )
+    return MixedPlan(
+        budget=whole.budget,
+        gaussian=replace(alone, distance=mu),
+        first_share=first_share,
+        rates=rates,
+        answer_epsilon=answer,
+        method=method,
+    )

@@ -1,0 +1,82 @@
+"""Many two-sided geometric numbers at once, exactly: by comparing random words with the binary digits of real chances.
+
+A geometric number G, P(G = g) = (1 - q) q^g with q = e^-rate, has independent binary digits: digit i is 1 with probability
+1/(1 + e^(rate 2^i)), and what lies above the first m digits is geometric again, with q^(2^m). The difference of two such numbers
+is two-sided geometric. A coin of chance p compares random digits with those of p, as many as it takes to see a difference:
+no rounding, and no chance that float64 stands for (docs/proofs/neighbour-counts.md, 4).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+import torch
+from mpmath.ctx_mp import MPContext
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gcon.errors import PlanMismatchError
+from gcon.privacy.randomness import Randomness
+
+_WORD = 32  # bits that are compared at a time
+_RARE = 2 * _WORD * math.log(2)  # e^-this is the chance of anything above the digits that are drawn one by one
+_SURE = 128  # bits beyond those asked for, to know where a chance lies
+_BLOCK = 2**18
+
+
+def two_sided_geometric_numbers(randomness: Randomness, rate: float, *shape: int) -> Tensor:
+    """Independent whole numbers k with probability exactly proportional to exp(-rate |k|), int64.
+
+    Args:
+        randomness: where the bits come from.
+        rate: public, positive; the float64 number is taken as the real number that it is.
+        shape: of the result.
+    """
+    if not 1e-9 <= rate < math.inf:
+        raise PlanMismatchError("Whole-number noise needs a rate of at least 1e-9.")
+    numbers = torch.empty(math.prod(shape), dtype=torch.int64)
+    for start in range(0, len(numbers), _BLOCK):
+        part = numbers[start : start + _BLOCK]
+        part.copy_(torch.from_numpy(_geometric(randomness, rate, len(part)) - _geometric(randomness, rate, len(part))))
+    return numbers.reshape(shape)
+
+
+def _geometric(randomness: Randomness, rate: float, count: int) -> NDArray[np.int64]:
+    digits = max(0, math.ceil(math.log2(_RARE / rate)))
+    numbers = np.zeros(count, dtype=np.int64)
+    for place in range(digits):
+        numbers += _coins(randomness, (rate, place, False), count).astype(np.int64) << place
+    above = np.arange(count)
+    while len(above := above[_coins(randomness, (rate, digits, True), len(above))]):
+        numbers[above] += 1 << digits
+    return numbers
+
+
+def _coins(randomness: Randomness, chance: tuple[float, int, bool], count: int) -> NDArray[np.bool_]:
+    """Coins of one chance: a uniform number below it, compared word by word."""
+    heads, undecided, word = np.zeros(count, dtype=np.bool_), np.arange(count), 0
+    while len(undecided):
+        drawn, digit = np.frombuffer(randomness.take(_WORD // 8 * len(undecided)), dtype="<u4"), _word(*chance, word)
+        heads[undecided[drawn < digit]] = True
+        undecided, word = undecided[drawn == digit], word + 1
+    return heads
+
+
+@lru_cache(maxsize=256)
+def _word(rate: float, place: int, above: bool, word: int) -> int:
+    """The binary digits of a chance, 32 at a time: of 1/(1 + e^x), or of e^-x where `above`, for x = rate 2^place.
+
+    Chances are irrational (Lindemann), so their digits are decided once enough of them are computed.
+    """
+    bits, sure = _WORD * (word + 1), _SURE
+    while True:
+        context = MPContext()
+        context.prec = bits + 2 * sure
+        power = context.exp(-context.mpf(rate) * 2**place)
+        scaled = (power if above else power / (1 + power)) * context.mpf(2) ** bits
+        floor = context.floor(scaled)
+        if context.mpf(2) ** -sure < scaled - floor < 1 - context.mpf(2) ** -sure:
+            return int(floor) % 2**_WORD
+        sure *= 2

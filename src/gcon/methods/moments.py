@@ -103,7 +103,12 @@ class Moments(ReleasingMethod):
             moments = account.release(plan.noisy(directions, share=FEATURES_SHARE))
             counts = account.release(plan.noisy(counted, share=ANSWERS_SHARE))
             facts = graph_facts(counts, free.answers, nodes)
-            dense = _sums_pay(facts.homophily, facts.mean_degree, counts, nodes)
+            # Sums pay where neighbours can be heard over their noise, and tell something. That noise would be the one of the
+            # answers' moments, scaled by sensitivity and share; the constant column makes that sensitivity positive.
+            per_unit = counts.standard_deviation / max(counts.sensitivity, 1e-300)
+            per_unit *= math.sqrt(ANSWERS_SHARE / SECOND_SHARE)
+            heard = facts.mean_degree >= HEARD * per_unit * math.sqrt(2)
+            dense = heard and tells(facts.homophily, nodes.num_classes)
             if dense:
                 progress("learn from the first release")
                 after = after_moments(free, believed_moments((moments,), free))
@@ -127,28 +132,18 @@ class Moments(ReleasingMethod):
         )
 
 
-def _sums_pay(homophily: float, degree: float, counts: NoisyStatistic, nodes: PublicNodes) -> bool:
-    """Whether neighbours can be heard over the noise of sums, and tell something: from released numbers alone."""
-    # The noise of the sums, were they released: that of the answers' moments, scaled by sensitivity and share. Their constant
-    # column makes that sensitivity positive (but for a single node); features may all be 0.
-    per_unit = counts.standard_deviation / max(counts.sensitivity, 1e-300) * math.sqrt(ANSWERS_SHARE / SECOND_SHARE)
-    return degree >= HEARD * per_unit * math.sqrt(2) and tells(homophily, nodes.num_classes)
-
-
 def believed_moments(moments: tuple[NoisyStatistic, ...], free: EdgeFree) -> Tensor:
-    """What the moments of the directions are taken to be."""
-    value, deviation = _joined(moments)
+    """What the moments of the directions are taken to be.
+
+    Independent releases of one statistic, weighted by their precisions, are one release at their joint budget.
+    """
+    value, deviation = moments[0].value, 0.0
+    if all(each.standard_deviation > 0 for each in moments):
+        precisions = [each.standard_deviation**-2 for each in moments]
+        total = sum(precisions)
+        values = [each.value * precision for each, precision in zip(moments, precisions, strict=True)]
+        value, deviation = torch.stack(values).sum(dim=0) / total, total**-0.5
     return shrunk_moments(value, deviation=deviation, rows=free.rows, expected=free.expected_moments)
-
-
-def _joined(moments: tuple[NoisyStatistic, ...]) -> tuple[Tensor, float]:
-    """Independent releases of one statistic, weighted by their precisions: one release at their joint budget."""
-    if any(each.standard_deviation == 0 for each in moments):
-        return moments[0].value, 0.0
-    precisions = [each.standard_deviation**-2 for each in moments]
-    total = sum(precisions)
-    values = [each.value * precision for each, precision in zip(moments, precisions, strict=True)]
-    return torch.stack(values).sum(dim=0) / total, total**-0.5
 
 
 def spoken_rows(answers: Tensor, homophily: float) -> Tensor:
@@ -241,7 +236,7 @@ class MomentsModel(Model):
     def scorer(self, *, restart: float | None = None, device: str = "cpu") -> Scorer:
         """From known answers, and what neighbours add to them."""
         if restart is not None:
-            rule = "belongs to models of the paper's mechanism"
+            rule = f"belongs to models of the paper's method, not of the method '{self.method}'"
             raise InputError("inference_restart", rule=rule, got=restart, fix="Leave it out for this model.")
         return AnswersScorer(
             self.answers,

@@ -40,7 +40,18 @@ from gcon.methods.graph_facts import counted_rows, graph_facts
 from gcon.methods.method import Progress, check_seed, silent
 from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
 from gcon.methods.predictions import Access
-from gcon.methods.record import NUMBER, RELEASE, TENSORS, WORDS, Common, Layout, check_training_nodes, exactly, refuse
+from gcon.methods.record import (
+    RELEASE,
+    TENSORS,
+    Checksum,
+    Common,
+    Count,
+    Layout,
+    NotNegative,
+    Record,
+    UpToOne,
+    refuse,
+)
 from gcon.nodes import BATCH_ROWS, PublicNodes, features_fingerprint, mean_row
 from gcon.privacy.account import spend
 from gcon.privacy.boundary import Private
@@ -177,6 +188,27 @@ class MomentsSettings:
     training_nodes: str
 
 
+class StatisticRecord(Record, frozen=True, kw_only=True):
+    """A released statistic, but for its numbers."""
+
+    name: str
+    shape: tuple[Count, Count]
+    standard_deviation: NotNegative
+    symmetric: bool
+    sensitivity: NotNegative
+    share: NotNegative
+
+
+class MomentsRecord(Record, frozen=True, kw_only=True):
+    """The settings in `release.json`, with what the tensors are."""
+
+    homophily: UpToOne
+    nodes: Count
+    cached: bool
+    training_nodes: Checksum
+    statistics: list[StatisticRecord]
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MomentsModel(Model):
     """Everything here is public: each part is a function of public data and of the noisy statistics.
@@ -192,6 +224,7 @@ class MomentsModel(Model):
 
     method = Moments.name
     accesses = ("none", "cached", "own-edges", "public-graph")
+    record_type = MomentsRecord
     choices = (
         "nothing was chosen by looking at private edges. Constants are the same for all graphs; what is automatic was chosen "
         "from public features and labels, or from the released numbers, which is free."
@@ -203,16 +236,6 @@ class MomentsModel(Model):
     settings: MomentsSettings
     statistics: tuple[NoisyStatistic, ...]
     receipt: Receipt
-
-    @property
-    def class_names(self) -> tuple[object, ...]:
-        """What the columns of the answers stand for."""
-        return self.settings.class_names
-
-    @property
-    def training_nodes(self) -> str:
-        """Checksum of the public feature table that the model was trained on."""
-        return self.settings.training_nodes
 
     @property
     def best_answers(self) -> Tensor:
@@ -243,110 +266,82 @@ class MomentsModel(Model):
             self.best_answers,
             student=self.encoder.on(device),
             homophily=self.settings.homophily,
-            training_nodes=self.training_nodes,
+            training_nodes=self.settings.training_nodes,
         )
 
-    def record(self) -> dict[str, object]:
-        return {
-            "homophily": self.settings.homophily,
-            "nodes": len(self.answers),
-            "cached": self.cached is not None,
-            "training_nodes": self.settings.training_nodes,
-            "statistics": [
-                {
-                    "name": each.name,
-                    "shape": list(each.value.shape),
-                    "standard_deviation": each.standard_deviation,
-                    "symmetric": each.symmetric,
-                    "sensitivity": each.sensitivity,
-                    "share": each.share,
-                }
+    def record(self) -> MomentsRecord:
+        return MomentsRecord(
+            homophily=self.settings.homophily,
+            nodes=len(self.answers),
+            cached=self.cached is not None,
+            training_nodes=self.settings.training_nodes,
+            statistics=[
+                StatisticRecord(
+                    name=each.name,
+                    shape=tuple(each.value.shape),  # type: ignore[arg-type]
+                    standard_deviation=each.standard_deviation,
+                    symmetric=each.symmetric,
+                    sensitivity=each.sensitivity,
+                    share=each.share,
+                )
                 for each in self.statistics
             ],
-        }
+        )
 
     @classmethod
-    def check_record(cls, record: object, *, num_classes: int) -> dict[str, Any]:
-        kinds = {
-            "homophily": NUMBER,
-            "nodes": (int,),
-            "cached": (bool,),
-            "training_nodes": WORDS,
-            "statistics": (list,),
-        }
-        given = exactly(record, "settings", kinds)
-        if not 0 <= given["homophily"] <= 1 or given["nodes"] < 1:
-            refuse(RELEASE, "'settings' must hold a homophily in [0, 1] and at least one node")
-        check_training_nodes(given["training_nodes"])
-        for entry in given["statistics"]:
-            _check_statistic(entry)
-        if math.fsum(entry["share"] for entry in given["statistics"]) > 1 + _SLACK:
+    def layout(cls, record: MomentsRecord, *, width: int, num_classes: int) -> Layout:
+        """Two tables of answers and the statistics."""
+        if any(entry.symmetric and entry.shape[0] != entry.shape[1] for entry in record.statistics):
+            refuse(RELEASE, "a symmetric table in 'statistics' must be square")
+        if math.fsum(entry.share for entry in record.statistics) > 1 + _SLACK:
             refuse(RELEASE, "the shares in 'statistics' must add to at most 1")
-        return given
+        layout: Layout = {"answers": ("F32", (record.nodes, num_classes))}
+        if record.cached:
+            layout["cached"] = layout["answers"]
+        return layout | {f"statistic.{place}": ("F64", entry.shape) for place, entry in enumerate(record.statistics)}
 
     @classmethod
-    def layout(cls, record: Mapping[str, Any], *, width: int, num_classes: int) -> Layout:
-        table = ("F32", (record["nodes"], num_classes))
-        statistics = {
-            f"statistic.{place}": ("F64", tuple(entry["shape"])) for place, entry in enumerate(record["statistics"])
-        }
-        return {"answers": table, **statistics} | ({"cached": table} if record["cached"] else {})
-
-    @classmethod
-    def from_parts(cls, record: Mapping[str, Any], tensors: Mapping[str, Tensor], common: Common) -> MomentsModel:
-        names = ("name", "standard_deviation", "symmetric", "sensitivity", "share")
+    def from_parts(cls, record: MomentsRecord, tensors: Mapping[str, Tensor], common: Common) -> MomentsModel:
+        """The model again, if its answers are probabilities and its noise is what its promise needs."""
         if common.receipt.keeps_promise:
             _check_promise(record, common.receipt)
-        for name in ("answers", "cached"):
-            _check_answers(tensors.get(name), name)
+        for name in tensors.keys() & {"answers", "cached"}:
+            table = tensors[name]
+            if bool((table < 0).any()) or not bool(((table.double().sum(dim=1) - 1).abs() <= _ROW_SLACK).all()):
+                refuse(TENSORS, f"'{name}' must hold class probabilities, row by row")
         return cls(
             answers=tensors["answers"],
             cached=tensors.get("cached"),
             encoder=common.encoder,
             settings=MomentsSettings(
-                homophily=record["homophily"],
-                class_names=common.class_names,
-                training_nodes=record["training_nodes"],
+                homophily=record.homophily, class_names=common.class_names, training_nodes=record.training_nodes
             ),
             statistics=tuple(
-                NoisyStatistic(value=tensors[f"statistic.{place}"], **{name: entry[name] for name in names})
-                for place, entry in enumerate(record["statistics"])
+                NoisyStatistic(
+                    name=entry.name,
+                    value=tensors[f"statistic.{place}"],
+                    standard_deviation=entry.standard_deviation,
+                    symmetric=entry.symmetric,
+                    sensitivity=entry.sensitivity,
+                    share=entry.share,
+                )
+                for place, entry in enumerate(record.statistics)
             ),
             receipt=common.receipt,
         )
 
 
-def _check_statistic(entry: object) -> None:
-    numbers = dict.fromkeys(("standard_deviation", "sensitivity", "share"), NUMBER)
-    found = exactly(entry, "statistics", {**numbers, "name": WORDS, "symmetric": (bool,), "shape": (list,)})
-    sizes = found["shape"]
-    if len(sizes) != 2 or any(type(size) is not int or size < 1 for size in sizes):
-        refuse(RELEASE, "'shape' in 'statistics' must be two whole numbers from 1")
-    if found["symmetric"] and sizes[0] != sizes[1]:
-        refuse(RELEASE, "a symmetric table in 'statistics' must be square")
-    if any(not 0 <= float(found[name]) < math.inf for name in numbers):  # whole numbers beyond all floats end here
-        refuse(RELEASE, "the numbers in 'statistics' must be finite and at least 0")
-
-
-def _check_promise(record: Mapping[str, Any], receipt: Receipt) -> None:
+def _check_promise(record: MomentsRecord, receipt: Receipt) -> None:
     """The noise of the statistics is what the promise needs. `gcon statement --verify` checks more, by other code."""
     distance, budget = receipt.plan.get("distance"), receipt.budget
-    if type(distance) not in NUMBER or not 0 < float(distance) < math.inf:  # type: ignore[arg-type]
+    if not isinstance(distance, float) or not 0 < distance < math.inf:
         refuse(RELEASE, "'receipt' claims a promise without a Gaussian distance in its plan")
-    if gaussian_delta(budget.epsilon, float(distance)) > budget.delta:  # type: ignore[arg-type]
+    if gaussian_delta(budget.epsilon, distance) > budget.delta:
         refuse(RELEASE, "'receipt' claims a smaller budget than the distance in its plan costs")
-    for entry in record["statistics"]:
-        needed = entry["sensitivity"] / (float(distance) * math.sqrt(max(entry["share"], 1e-300)))  # type: ignore[arg-type]
-        if entry["sensitivity"] > 0 and not entry["standard_deviation"] >= needed:
+    for entry in record.statistics:
+        needed = entry.sensitivity / (distance * math.sqrt(max(entry.share, 1e-300)))
+        if entry.sensitivity > 0 and not entry.standard_deviation >= needed:
             refuse(RELEASE, "'receipt' claims a promise that the noise in 'statistics' is too small for")
-
-
-def _check_answers(table: Tensor | None, name: str) -> None:
-    """Rows are probabilities."""
-    if table is None:
-        return
-    if bool((table < 0).any()) or not bool(((table.double().sum(dim=1) - 1).abs() <= _ROW_SLACK).all()):
-        refuse(TENSORS, f"'{name}' must hold class probabilities, row by row")
 
 
 class AnswersScorer(Scorer):

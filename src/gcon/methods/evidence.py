@@ -73,10 +73,10 @@ def what_all_say(answers: Tensor, homophily: float, shares: Tensor | None = None
     classes = answers.shape[1]
     # Numbers are at most 1: those of all nodes together are below 2^52 units.
     unit = float(2.0 ** ((len(answers) - 1).bit_length() - 51))
-    if not tells(homophily, classes):
+    lean = above_chance(homophily, classes)
+    if abs(lean) < _TELLING:
         return torch.empty(0, 0, dtype=torch.int64), unit
-    shares = answers.mean(dim=0) if shares is None else shares
-    alike = above_chance(homophily, classes) >= 0
+    shares, alike = answers.mean(dim=0) if shares is None else shares, lean >= 0
     said = torch.empty(len(answers), 2 * classes if alike else classes, dtype=torch.int64)
     for rows in row_slices(len(answers)):
         told = messages(answers[rows], homophily, shares)

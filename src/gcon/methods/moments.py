@@ -261,11 +261,13 @@ class MomentsModel(Model):
         if restart is not None:
             rule = f"belongs to models of the paper's method, not of the method '{self.method}'"
             raise InputError("inference_restart", rule=rule, got=restart, fix="Leave it out for this model.")
+        best = self.best_answers
         return AnswersScorer(
-            self.answers,
-            self.best_answers,
+            answers=self.answers,
+            best=best,
             student=self.encoder.on(device),
             homophily=self.settings.homophily,
+            shares=mean_row(best.split(BATCH_ROWS)),
             training_nodes=self.settings.training_nodes,
         )
 
@@ -344,34 +346,36 @@ def _check_promise(record: MomentsRecord, receipt: Receipt) -> None:
             refuse(RELEASE, "'receipt' claims a promise that the noise in 'statistics' is too small for")
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class AnswersScorer(Scorer):
     """The start is class probabilities: known answers of the training nodes, the student's for other nodes.
 
-    Args:
+    Attributes:
         answers: of the training nodes, for access `none`.
         best: of the training nodes, for all other accesses.
         student: answers for nodes never seen.
         homophily: the share of edges inside a class.
+        shares: of the classes, among the best answers.
         training_nodes: checksum of the feature table that the answers belong to.
     """
 
-    def __init__(
-        self, answers: Tensor, best: Tensor, *, student: Encoder, homophily: float, training_nodes: str
-    ) -> None:
-        self._answers, self._best, self._student = answers, best, student
-        self._homophily, self._training_nodes = homophily, training_nodes
-        self._shares = mean_row(best.split(BATCH_ROWS))
+    answers: Tensor
+    best: Tensor
+    student: Encoder
+    homophily: float
+    shares: Tensor
+    training_nodes: str
 
     def start_of_rows(self, features: Tensor, access: Access) -> Callable[[slice], Tensor]:
         """Known answers for the training nodes, the student's for others."""
-        self._student.check_width(features)
-        if features_fingerprint(features) == self._training_nodes:
-            known = self._answers if access == "none" else self._best
+        self.student.check_width(features)
+        if features_fingerprint(features) == self.training_nodes:
+            known = self.answers if access == "none" else self.best
             return lambda rows: known[rows].double()
         if access == "cached":
             rule, fix = "must be those of the training for access='cached'", "Use access='none' for other nodes."
             raise InputError("nodes", rule=rule, got="others", fix=fix)
-        return lambda rows: self._student.probabilities(features[rows]).double()
+        return lambda rows: self.student.probabilities(features[rows]).double()
 
     def without_edges(self, start: Tensor) -> Tensor:
         """The logarithms of the answers."""
@@ -380,12 +384,12 @@ class AnswersScorer(Scorer):
     def own_edges_of_rows(self, start: Tensor, edges: Edges) -> Callable[[slice], Tensor]:
         """Answers and the evidence of neighbours."""
         check_rows(start, edges)
-        scores = scores_with_own_edges(start, edges, self._homophily, self._shares)
+        scores = scores_with_own_edges(start, edges, self.homophily, self.shares)
         return lambda rows: _TRUST * scores[rows]
 
     def own_edges_of_one(self, start: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:
         """The same evidence, from the messages of all nodes."""
-        of_row = row_scores(start, self._homophily, self._shares)
+        of_row = row_scores(start, self.homophily, self.shares)
 
         def shares(row: int, neighbours: NDArray[Any]) -> NDArray[np.float64]:
             scores = _TRUST * of_row(row, neighbours)
@@ -398,4 +402,4 @@ class AnswersScorer(Scorer):
     def public_graph(self, start: Tensor, edges: Edges) -> Tensor:
         """The same, and answers from further away."""
         check_rows(start, edges)
-        return _TRUST * scores_on_public_graph(start, edges, self._homophily, self._shares)
+        return _TRUST * scores_on_public_graph(start, edges, self.homophily, self.shares)

@@ -74,6 +74,17 @@ def statement(
         promise = "There is no promise: the noise was drawn from a seed, for an experiment."
     else:
         promise = "There is no promise: no noise was added."
+    noise, plan = [], receipt.plan
+    if receipt.budget != NOTHING:  # a mechanism that says nothing about its noise draws floating-point numbers
+        made = f"; {plan.get('noise', 'floating-point numbers, the proof is about real ones')}"
+        noise = [f"Noise: {receipt.randomness}{'' if math.isinf(epsilon) else made}."]
+    tolerance, certificate = plan.get("gradient_tolerance"), []
+    if isinstance(tolerance, float) and plan.get("final_noise"):
+        certificate = [
+            f"Certificate: the solver's answer was accepted with a recomputed gradient norm of at most {tolerance:g}; that "
+            f"it is not the exact minimiser is paid for inside the budget (twice {plan.get('reserved_epsilon')!r} of epsilon) "
+            "and covered by final noise."
+        ]
     sentences = (
         f"Protected: {change.sentence}",
         f"Public, and not protected: {', '.join(change.public)}.",
@@ -81,8 +92,8 @@ def statement(
         f"Released, once: what {receipt.mechanism} computed, for {receipt.purpose}.",
         f"Spent on data set '{receipt.data_set}' so far, as its ledger knows: epsilon "
         f"{_number(receipt.total.epsilon)}, delta {_number(receipt.total.delta)} (basic composition).",
-        *([f"Noise: {receipt.randomness}{_noise(receipt)}."] if receipt.budget != NOTHING else []),
-        *_certificate(receipt),
+        *noise,
+        *certificate,
         *([] if choices is None else [f"Choices: {choices}"]),
         "Limits: choosing settings by looking at results on the private edges costs extra and is not in this number; "
         "run time is not protected.",
@@ -108,20 +119,3 @@ def statement(
 def _number(value: float) -> str:
     """Every digit: a promise is not rounded down for the reader. Whole numbers lose their point."""
     return repr(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)
-
-
-def _noise(receipt: Receipt) -> str:
-    """How the mechanism says that its noise is made; one that says nothing draws floating-point numbers."""
-    if math.isinf(receipt.budget.epsilon):
-        return ""
-    return f"; {receipt.plan.get('noise', 'floating-point numbers, the proof is about real ones')}"
-
-
-def _certificate(receipt: Receipt) -> tuple[str, ...]:
-    tolerance, reserved = receipt.plan.get("gradient_tolerance"), receipt.plan.get("reserved_epsilon")
-    if not isinstance(tolerance, float) or not receipt.plan.get("final_noise"):
-        return ()
-    return (
-        f"Certificate: the solver's answer was accepted with a recomputed gradient norm of at most {tolerance:g}; that it is "
-        f"not the exact minimiser is paid for inside the budget (twice {reserved!r} of epsilon) and covered by final noise.",
-    )

@@ -40,7 +40,6 @@ from gcon.privacy.ledger_lines import (
     write_request,
     write_value,
 )
-from gcon.writing import sync_folder
 
 try:
     import fcntl
@@ -316,4 +315,8 @@ def _replace(path: Path, data: bytes) -> None:
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb", 0) as file:
         _write(file, data)
     os.replace(new, path)
-    sync_folder(path.parent)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -32,8 +32,10 @@ def apply_private(function: Callable[[T], U], private: Private[T]) -> U:
     """
     failure: BaseException
     try:
-        run = private._Private__run  # type: ignore[attr-defined]
-        return function(private._Private__value) if run is None else run(function)  # type: ignore[attr-defined]
+        # No local names: they would be seen in the frame that raises below.
+        if private._Private__run is None:  # type: ignore[attr-defined]
+            return function(private._Private__value)  # type: ignore[attr-defined]
+        return private._Private__run(function)  # type: ignore[attr-defined, no-any-return]
     except (KeyboardInterrupt, SystemExit, GeneratorExit) as ended:
         failure = type(ended)()  # without what it says, and without its frames
     except NoCertificateError:

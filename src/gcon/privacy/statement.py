@@ -74,29 +74,28 @@ def statement(
         promise = "There is no promise: the noise was drawn from a seed, for an experiment."
     else:
         promise = "There is no promise: no noise was added."
-    noise, plan = [], receipt.plan
-    if receipt.budget != NOTHING:  # a mechanism that says nothing about its noise draws floating-point numbers
-        made = f"; {plan.get('noise', 'floating-point numbers, the proof is about real ones')}"
-        noise = [f"Noise: {receipt.randomness}{'' if math.isinf(epsilon) else made}."]
-    tolerance, certificate = plan.get("gradient_tolerance"), []
-    if isinstance(tolerance, float) and plan.get("final_noise"):
-        certificate = [
-            f"Certificate: the solver's answer was accepted with a recomputed gradient norm of at most {tolerance:g}; that "
-            f"it is not the exact minimiser is paid for inside the budget (twice {plan.get('reserved_epsilon')!r} of epsilon) "
-            "and covered by final noise."
-        ]
-    sentences = (
+    sentences = [
         f"Protected: {change.sentence}",
         f"Public, and not protected: {', '.join(change.public)}.",
         promise,
         f"Released, once: what {receipt.mechanism} computed, for {receipt.purpose}.",
         f"Spent on data set '{receipt.data_set}' so far, as its ledger knows: epsilon "
         f"{_number(receipt.total.epsilon)}, delta {_number(receipt.total.delta)} (basic composition).",
-        *noise,
-        *certificate,
-        *([] if choices is None else [f"Choices: {choices}"]),
+    ]
+    if receipt.budget != NOTHING:  # a mechanism that says nothing about its noise draws floating-point numbers
+        noise = receipt.plan.get("noise", "floating-point numbers, the proof is about real ones")
+        sentences.append(f"Noise: {receipt.randomness}{'' if math.isinf(epsilon) else f'; {noise}'}.")
+    tolerance, reserved = receipt.plan.get("gradient_tolerance"), receipt.plan.get("reserved_epsilon")
+    if isinstance(tolerance, float) and receipt.plan.get("final_noise"):
+        sentences.append(
+            f"Certificate: the solver's answer was accepted with a recomputed gradient norm of at most {tolerance:g}; that it is "
+            f"not the exact minimiser is paid for inside the budget (twice {reserved!r} of epsilon) and covered by final noise."
+        )
+    if choices is not None:
+        sentences.append(f"Choices: {choices}")
+    sentences.append(
         "Limits: choosing settings by looking at results on the private edges costs extra and is not in this number; "
-        "run time is not protected.",
+        "run time is not protected."
     )
     fields: dict[str, object] = {
         "protected_change": change.name,
@@ -113,7 +112,7 @@ def statement(
         "access": {access: ACCESS_PROMISES[access] for access in accesses},
         "time": receipt.time,
     }
-    return Statement(sentences, fields)
+    return Statement(tuple(sentences), fields)
 
 
 def _number(value: float) -> str:

@@ -24,7 +24,7 @@ import torch
 
 from gcon.edges.schemes import Schemes, propagate
 from gcon.learn.perceptron import EncoderSettings, train_encoder
-from gcon.learn.pseudo_labels import Expansion, TrainingRows, training_rows
+from gcon.learn.training_rows import Expansion, TrainingRows, training_rows
 from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.objective_plan import make_plan

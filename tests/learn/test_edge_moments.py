@@ -9,7 +9,7 @@ import torch
 from torch.nn.functional import normalize
 
 from gcon.files.datasets import social_circles_parts
-from gcon.learn.directions import both_directions
+from gcon.learn.directions import principal_rows, weighting
 from gcon.learn.feature_graph import nearest_rows, neighbour_graph
 from gcon.learn.rescaling import rescaling, shrunk_moments
 
@@ -79,7 +79,7 @@ def left_by_shrinking(parts, deviation):
 def test_nearer_to_the_truth_than_the_noisy_moments(deviation, share, homophily):
     """As in use: many principal directions, few edges each."""
     nodes, edge_index = social_circles_parts(600, num_features=64, mean_degree=4.0, homophily=homophily, seed=1)
-    rows = normalize(both_directions(nodes.features, 200)[1], dim=1).double()
+    rows = normalize(principal_rows(nodes.features, nodes.features, weighting(nodes.features), 200), dim=1).double()
     one_way = rows[edge_index[0]].T @ rows[edge_index[1]]
     public = torch.from_numpy(neighbour_graph(nearest_rows(rows, 20)) @ rows.numpy())
     assert left_by_shrinking((rows, one_way + one_way.T, rows.T @ public), deviation) <= share

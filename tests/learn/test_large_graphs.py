@@ -1,6 +1,7 @@
 """Large graphs, made small by moving the limit: a sample teaches, and the answers are about as good as the exact ones."""
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,9 +9,9 @@ import torch
 from torch.nn.functional import normalize
 
 from gcon.files.datasets import social_circles
-from gcon.learn import directions, edge_free, ensemble, sizes, student
+from gcon.learn import edge_free, ensemble, sizes, student
 from gcon.learn.after_release import after_moments
-from gcon.learn.directions import both_directions, principal_rows, weighting
+from gcon.learn.directions import principal_rows, weighting
 from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.feature_graph import graph_moments, nearest_rows, neighbour_graph, smoothed_rows
 from gcon.learn.rescaling import rescaling
@@ -44,6 +45,11 @@ def large(monkeypatch):
 def learned_anew(nodes):
     edge_free._kept_large.cache_clear()
     return learn_without_edges(nodes, seed=0)
+
+
+def joined_by_answers(free):
+    start = ensemble.Ensemble.without_members(NODES)
+    return start.joined_by(start.sampled([ensemble.view_of(free.answers)]))
 
 
 def share_right(answers):
@@ -118,7 +124,7 @@ def test_without_validation_nodes(large):
 def test_a_sample_of_nearly_everybody_gives_nearly_the_exact_answers_after_the_release(exact, monkeypatch):
     """A large graph's ensemble differs by its sample, by float32, and by the single member that it starts from."""
     free = exact[0]
-    single = ensemble.Ensemble.without_members(NODES).joined_by([ensemble.view_of(free.answers)])
+    single = joined_by_answers(free)
     truth = torch.nn.functional.one_hot(NODES.labels, 3).double()
     rows = free.rows.double()
     moments = rows.T @ truth @ truth.T @ rows / 100
@@ -127,7 +133,7 @@ def test_a_sample_of_nearly_everybody_gives_nearly_the_exact_answers_after_the_r
     with_sums = whole.with_sums(sums)
     monkeypatch.setattr(sizes, "EXACT_NODES", 2999)
     monkeypatch.setattr(ensemble, "_TRAINING_SHARE", 1.0)
-    start = ensemble.Ensemble.without_members(NODES).joined_by([ensemble.view_of(free.answers)])
+    start = joined_by_answers(free)
     assert len(start.sample.features) == 2999
     sampled = after_moments(dataclasses.replace(free, ensemble=start), moments)
     assert sampled.answers.dtype == torch.float32
@@ -136,12 +142,12 @@ def test_a_sample_of_nearly_everybody_gives_nearly_the_exact_answers_after_the_r
 
 
 def test_the_sample_has_labels_first_and_repeats(monkeypatch):
-    assert ensemble.sampled_places(NODES) == slice(None)
+    assert ensemble.Ensemble.without_members(NODES).places == slice(None)
     monkeypatch.setattr(sizes, "EXACT_NODES", 1000)
-    places = ensemble.sampled_places(NODES)
+    places = ensemble.Ensemble.without_members(NODES).places
     assert len(places) == 1000
     assert bool((places[1:] > places[:-1]).all())
-    assert torch.equal(places, ensemble.sampled_places(NODES))
+    assert torch.equal(places, ensemble.Ensemble.without_members(NODES).places)
     chosen = torch.zeros(3000, dtype=torch.bool)
     chosen[places] = True
     assert bool(chosen[NODES.train_mask].all())
@@ -151,7 +157,7 @@ def test_the_sample_has_labels_first_and_repeats(monkeypatch):
         train_mask=~NODES.validation_mask,
         test_mask=torch.zeros_like(NODES.test_mask),
     )
-    chosen = ensemble.sampled_places(everybody)
+    chosen = ensemble.Ensemble.without_members(everybody).places
     assert int(everybody.train_mask[chosen].sum()) == 600
 
 
@@ -171,9 +177,10 @@ def test_directions_of_a_sample_are_nearly_those_of_everybody(monkeypatch, kind)
     monkeypatch.setattr(sizes, "BLOCK_NODES", 128)
     sampled = principal_rows(features, features[:300], weigh, 200)
     assert torch.allclose(sampled @ sampled.T, expected @ expected.T, atol=1e-3)  # all directions are kept: a rotation
-    plain, weighted = both_directions(features, 5)
+    sample, unit = features[sizes.sampled(900, 300, seed=1)], partial(normalize, dim=1)
+    plain, weighted = (principal_rows(features, sample, weigh, 5) for weigh in (unit, weighting(sample)))
     assert plain.shape == weighted.shape == (900, 5)
-    units = directions.plain_rows(features)
+    units = unit(features)
     kept = units.square().sum() - torch.linalg.svdvals(units)[5:].square().sum()  # by the five best directions
     assert float(plain.square().sum()) > 0.97 * float(kept)
 

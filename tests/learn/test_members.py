@@ -8,20 +8,16 @@ import pytest
 import torch
 
 from gcon.files.datasets import social_circles_parts
-from gcon.learn.ensemble import Ensemble, view_of
-from gcon.learn.members import (
-    Lesson,
-    Regression,
-    best_calibration,
-    best_weights,
-    pseudo_labels,
-    true_labels,
-    validation_loss,
-)
+from gcon.learn.ensemble import Ensemble, Member, view_of
+from gcon.learn.members import Lesson, Regression, best_calibration, pseudo_labels, validation_loss
 
 NODES, _ = social_circles_parts(90, num_classes=3, per_class=8, num_validation=30, num_test=30, seed=4)
 NOBODY = torch.zeros(90, dtype=torch.bool)
 BLIND = dataclasses.replace(NODES, validation_mask=NOBODY)
+
+
+def true_labels(nodes):
+    return Lesson(nodes.labels, nodes.train_mask)
 
 
 def softmax_regression(rows, lesson, num_classes, penalty):
@@ -34,7 +30,11 @@ def calibrated(answers, nodes, *, validation_shares=True):
 
 
 def best_average(members, nodes):
-    return torch.einsum("m,mnc->nc", best_weights(members, nodes), torch.stack(members))
+    joined = tuple(Member(view_of(each), None, None, each) for each in members)
+    ensemble = dataclasses.replace(Ensemble.without_members(nodes), members=joined)
+    weights, average = ensemble.average
+    assert torch.allclose(torch.einsum("m,mnc->nc", weights, torch.stack(members)), average, rtol=1e-15)
+    return ensemble.answers
 
 
 def random_answers(seed):
@@ -105,7 +105,8 @@ def test_members_come_one_per_view_and_penalty():
 
 def test_a_settled_ensemble_answers_as_before():
     start = Ensemble.without_members(NODES)
-    ensemble = start.joined_by([view_of(random_answers(1))]).taught(start.sampled([view_of(NODES.features)]), (1.0,))
+    random = start.sampled([view_of(random_answers(1))])
+    ensemble = start.joined_by(random).taught(start.sampled([view_of(NODES.features)]), (1.0,))
     settled = ensemble.settled()
     assert all(member.regression is None for member in settled.members)
     assert torch.equal(settled.answers, ensemble.answers)

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 import pytest
 import scipy.sparse
 import torch
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import nll_loss
 
 from gcon.errors import InputError
 from gcon.files.inputs import as_features
@@ -37,8 +37,8 @@ def without_validation(nodes: PublicNodes) -> PublicNodes:
 
 
 def training_loss(encoder: Encoder, nodes: PublicNodes) -> float:
-    scores = encoder.head(encoder._hidden(nodes.features[nodes.train_mask]))
-    return float(cross_entropy(scores, nodes.labels[nodes.train_mask]))
+    answers = encoder.probabilities(nodes.features[nodes.train_mask])
+    return float(nll_loss(answers.log(), nodes.labels[nodes.train_mask]))
 
 
 @pytest.mark.parametrize("hidden", [1, 2, 8, 64])
@@ -105,8 +105,8 @@ def test_the_default_weight_decay_is_a_prior_of_fixed_strength(nodes):
 
 def test_early_stopping_keeps_the_best_state(nodes):
     def validation_loss(encoder):
-        scores = encoder.head(encoder._hidden(nodes.features[nodes.validation_mask]))
-        return float(cross_entropy(scores, nodes.labels[nodes.validation_mask]))
+        answers = encoder.probabilities(nodes.features[nodes.validation_mask])
+        return float(nll_loss(answers.log(), nodes.labels[nodes.validation_mask]))
 
     settings = replace(QUICK, learning_rate=0.1, dropout=0.0, weight_decay=0.0, epochs=200)
     stopped = train_encoder(nodes, settings)
@@ -181,17 +181,12 @@ def words(nodes):
     )
 
 
-class _Dense(mlp._Inputs):
-    def __init__(self, rows):
-        self._rows = rows
-
-
 @pytest.mark.parametrize("hidden", [6, None])
 def test_sparse_and_dense_inputs_train_alike(words, monkeypatch, hidden):
     settings = EncoderSettings(hidden=hidden, epochs=40, dropout=0.0)
-    assert mlp._Inputs(words.features)._rows.is_sparse
+    assert mlp._compact(words.features).is_sparse
     sparse = train_encoder(words, settings)
-    monkeypatch.setattr(mlp, "_Inputs", _Dense)
+    monkeypatch.setattr(mlp, "_compact", lambda rows: rows)
     dense = train_encoder(words, settings)
     for name, value in tensors(sparse).items():
         torch.testing.assert_close(value, tensors(dense)[name], rtol=1e-3, atol=1e-4)
@@ -199,10 +194,10 @@ def test_sparse_and_dense_inputs_train_alike(words, monkeypatch, hidden):
 
 def test_dropout_on_sparse_inputs_keeps_the_mean(words):
     generator = torch.Generator().manual_seed(0)
-    inputs, weight = mlp._Inputs(words.features), torch.eye(60)
-    mean = sum(inputs.times(weight, 0.5, generator) for _ in range(600)) / 600
+    inputs, layer = mlp._compact(words.features), [torch.eye(60), torch.zeros(60)]
+    mean = sum(mlp._scores(inputs, layer, (0.5, 0.0), generator) for _ in range(600)) / 600
     assert float((mean - words.features).abs().max()) < 0.25  # six standard errors of 1/sqrt(600)
-    assert set(inputs.times(weight, 0.5, generator).unique().tolist()) == {0.0, 2.0}
+    assert set(mlp._scores(inputs, layer, (0.5, 0.0), generator).unique().tolist()) == {0.0, 2.0}
 
 
 def test_a_scipy_matrix_trains_like_the_array(words):

@@ -173,8 +173,8 @@ def telling(nodes, free):
 
 def test_the_limit_is_a_promise():
     assert sizes.EXACT_NODES == 50_000
-    assert not sizes.is_large(50_000)
-    assert sizes.is_large(50_001)
+    assert list(sizes.blocks(50_000)) == [slice(0, 50_000)]
+    assert len(list(sizes.blocks(50_001))) > 1
 
 
 def test_nearest_rows_and_their_graph():

@@ -80,7 +80,7 @@ def test_a_plan_covers_its_budget_or_is_refused():
             dataclasses.replace(PLAN, distance=distance)
     assert dataclasses.replace(PLAN, distance=PLAN.distance / 2).budget == PLAN.budget
     with pytest.raises(PlanMismatchError):
-        GaussianPlan(budget=Budget(math.inf, 0.0), distance=1.0, method="test")
+        GaussianPlan(budget=Budget(math.inf, 0.0), distance=1.0, name="test")
     for epsilon, delta in ((0.0, 1e-5), (-1.0, 1e-5), (math.nan, 1e-5), (1.0, 0.0), (1.0, 1.0), (1.0, math.nan)):
         with pytest.raises(InputError):
             gaussian_plan(epsilon, delta, method="test")
@@ -162,7 +162,7 @@ def test_a_plan_pays_for_its_own_releases_and_nothing_like_them(computed):
         standard_deviation = 1e-9
 
     other = gaussian_plan(2.0, 1e-5, method="test")
-    renamed = dataclasses.replace(PLAN, method="somebody else's")
+    renamed = dataclasses.replace(PLAN, name="somebody else's")
     larger_share, larger_distance = (PLAN.noisy(MOMENTS, share=0.5) for _ in range(2))
     object.__setattr__(larger_share, "share", 1.5)
     forged = dataclasses.replace(PLAN)
@@ -185,6 +185,16 @@ def test_a_plan_pays_for_its_own_releases_and_nothing_like_them(computed):
     assert not computed
     assert {entry.outcome for entry in ledger.entries()} == {Outcome.WITHDRAWN}
     assert ledger.total() == NOTHING
+
+
+def test_the_noise_follows_from_what_a_release_holds_when_it_is_released():
+    release = PLAN.noisy(MOMENTS, share=0.5)
+    honest = release.standard_deviation
+    object.__setattr__(release, "standard_deviation", 0.0)
+    object.__setattr__(release, "reads_edges", False)
+    with spending(MemoryLedger("circle")) as account:
+        assert account.release(release).standard_deviation == honest > 0
+    assert release.reads_edges
 
 
 def test_whoever_holds_a_release_can_check_its_noise():

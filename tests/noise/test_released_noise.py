@@ -17,7 +17,7 @@ import torch
 import gcon
 from gcon.edges.schemes import Schemes, propagate
 from gcon.learn.perceptron import EncoderSettings, train_encoder
-from gcon.learn.pseudo_labels import training_rows
+from gcon.learn.training_rows import training_rows
 from gcon.privacy.opening import apply_private
 from gcon.privacy.randomness import SystemRandomness
 

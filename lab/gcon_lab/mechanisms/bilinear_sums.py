@@ -14,7 +14,7 @@ from gcon.edges.fixed_point import STATE_BITS, Walk, column_units, real_numbers,
 from gcon.edges.kernels.multiply import walk_step
 from gcon.edges.source import Edges, RowBlock
 from gcon.errors import check_number
-from gcon.mechanisms.exact_products import ExactTotal, Precise, exact_products, left_numbers
+from gcon.mechanisms.exact_products import Precise, exact_products, exact_total, left_numbers
 from gcon.mechanisms.influence import FeatureExtent, feature_extent
 from gcon.mechanisms.public_rows import ALLOWANCE, check_nodes, checked_rows, rounding_of_walks
 from gcon.mechanisms.statistic import Statistic
@@ -55,7 +55,10 @@ class BilinearSums(Statistic):
 
     Privacy:
         One edge moves it by at most max(diam X, sqrt(2) max |x_i|) * diam(P) / (1 + w), attained by two isolated nodes.
+        The step rounds every mean; the sum over the nodes is exact.
     """
+
+    name = "bilinear sums"
 
     def __init__(self, features: Tensor, answers: Tensor, self_weight: float = 1.0, *, device: str = "cpu") -> None:
         check_number(
@@ -75,23 +78,8 @@ class BilinearSums(Statistic):
         rounded = self._features.to(torch.float64) * self._feature_units
         extents = extent_of(rounded), extent_of(real_numbers(self._answers, self._answer_units))
         bound = bilinear_bound(*extents, self._self_weight)
-        self._rounding = rounding_of_walks(rounded, self._answer_units, steps=1)
-        self._sensitivity = bound * (1 + ALLOWANCE) + 2 * self._rounding if bound > 0 else 0.0
-
-    @property
-    def name(self) -> str:
-        """What it is."""
-        return "bilinear sums"
-
-    @property
-    def sensitivity(self) -> float:
-        """Theorem G, and rounding on both sides."""
-        return self._sensitivity
-
-    @property
-    def rounding(self) -> float:
-        """Of one step, which rounds every mean; the sum over the nodes is exact."""
-        return self._rounding
+        self.rounding = rounding_of_walks(rounded, self._answer_units, steps=1)
+        self.sensitivity = bound * (1 + ALLOWANCE) + 2 * self.rounding if bound > 0 else 0.0
 
     def public_record(self) -> Mapping[str, object]:
         """Shape and self weight."""
@@ -104,10 +92,9 @@ class BilinearSums(Statistic):
     def precisely(self, edges: Edges) -> Precise:
         """X' T_w P, one pass over the edges."""
         check_nodes(edges, self._features)
-        work, total = partial(_products, walk=Walk(self_weight=self._self_weight)), ExactTotal()
-        for products in edges.map_blocks(work, self._features.to(self._device), self._answers.to(self._device)):
-            total.add(products)
-        return total.times(self._feature_units, self._answer_units)
+        work = partial(_products, walk=Walk(self_weight=self._self_weight))
+        products = edges.map_blocks(work, self._features.to(self._device), self._answers.to(self._device))
+        return exact_total(products, self._feature_units, self._answer_units)
 
 
 def _products(block: RowBlock, features: Tensor, answers: Tensor, *, walk: Walk) -> list[Tensor]:

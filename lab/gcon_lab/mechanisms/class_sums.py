@@ -41,7 +41,10 @@ class ClassSums(Statistic):
     Privacy:
         With W the largest row sum of Y (no negative entry) one edge moves a block by at most W * diam(X) * phi, in the
         cells where phi is proven; elsewhere by the longest row of Y times the edge influence. Blocks add in squares.
+        Rounding is that of the steps of a walk; the sum over the nodes is exact.
     """
+
+    name = "class sums"
 
     def __init__(self, features: Tensor, targets: Tensor, schemes: Schemes, *, device: str = "cpu") -> None:
         self._features = checked_rows("features", features, as_they_are=True)
@@ -54,29 +57,11 @@ class ClassSums(Statistic):
         # Bounds hold for the rounded rows, which are what is multiplied.
         weights = real_numbers(*self._targets)
         self._bounds = walk_bounds(self._features, weights, schemes)
-        self._rounding = walk_rounding(column_units(self._features), weights, schemes, num_nodes=len(self._features))
-
-    @property
-    def name(self) -> str:
-        """What it is."""
-        return "class sums"
-
-    @property
-    def sensitivity(self) -> float:
-        """(1/s) sqrt(sum over the schemes of their bounds squared), and rounding on both sides."""
+        self.rounding = walk_rounding(column_units(self._features), weights, schemes, num_nodes=len(self._features))
         bound = joint_bound(self._bounds)
-        return bound + 2 * self._rounding if bound > 0 else 0.0
-
-    @property
-    def rounding(self) -> float:
-        """Of the steps of a walk; the sum over the nodes is exact."""
-        return self._rounding
-
-    @property
-    def edge_free(self) -> Tensor | None:
-        """The rows of schemes that read no edge."""
+        self.sensitivity = bound + 2 * self.rounding if bound > 0 else 0.0
         free = torch.tensor([bound.free for bound in self._bounds])
-        return free.repeat_interleave(self._features.shape[1])[:, None] if free.any() else None
+        self.edge_free = free.repeat_interleave(self._features.shape[1])[:, None] if free.any() else None
 
     def public_record(self) -> Mapping[str, object]:
         """Shape, schemes and the bound of every scheme."""

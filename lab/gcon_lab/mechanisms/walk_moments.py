@@ -33,7 +33,10 @@ class WalkMoments(Statistic):
     Privacy:
         One edge moves a block by at most the longest row of F times the edge influence of R_m F, that is r D_F psi (for
         one step by Theorem G, which is smaller where the diameter is less than twice the longest row).
+        Rounding is that of the steps of a walk; the sum over the nodes is exact.
     """
+
+    name = "walk moments"
 
     def __init__(self, rows: Tensor, schemes: Schemes, *, device: str = "cpu") -> None:
         self._rows = checked_rows("rows", rows)
@@ -43,29 +46,11 @@ class WalkMoments(Statistic):
         # Bounds hold for the rounded rows, which are what is multiplied.
         weights = real_numbers(*self._weights)
         self._bounds = walk_bounds(self._rows, weights, schemes)
-        self._rounding = walk_rounding(column_units(self._rows), weights, schemes, num_nodes=len(self._rows))
-
-    @property
-    def name(self) -> str:
-        """What it is."""
-        return "walk moments"
-
-    @property
-    def sensitivity(self) -> float:
-        """(1/s) sqrt(sum over the schemes of their bounds squared), and rounding on both sides."""
+        self.rounding = walk_rounding(column_units(self._rows), weights, schemes, num_nodes=len(self._rows))
         bound = joint_bound(self._bounds)
-        return bound + 2 * self._rounding if bound > 0 else 0.0
-
-    @property
-    def rounding(self) -> float:
-        """Of the steps of a walk; the sum over the nodes is exact."""
-        return self._rounding
-
-    @property
-    def edge_free(self) -> Tensor | None:
-        """The columns of schemes that read no edge."""
+        self.sensitivity = bound + 2 * self.rounding if bound > 0 else 0.0
         free = torch.tensor([bound.free for bound in self._bounds])
-        return free.repeat_interleave(self._rows.shape[1])[None, :] if free.any() else None
+        self.edge_free = free.repeat_interleave(self._rows.shape[1])[None, :] if free.any() else None
 
     def public_record(self) -> Mapping[str, object]:
         """Shape, schemes and the bound of every scheme."""

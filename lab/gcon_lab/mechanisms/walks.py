@@ -12,7 +12,7 @@ from gcon.edges.fixed_point import STATE_BITS, WholeRows, column_units
 from gcon.edges.schemes import Schemes, walks
 from gcon.edges.source import Edges
 from gcon.errors import InputError
-from gcon.mechanisms.exact_products import ROWS_AT_ONCE, ExactTotal, Precise, exact_products
+from gcon.mechanisms.exact_products import ROWS_AT_ONCE, Precise, exact_products, exact_total
 from gcon.mechanisms.influence import class_sum_influence, edge_influence, fixed_point_extent
 from gcon.mechanisms.public_rows import ALLOWANCE, longest_rows, rounding_of_walks
 from gcon_lab.mechanisms.bilinear_sums import bilinear_bound, extent_of
@@ -102,11 +102,9 @@ def weighted_walks(edges: Edges, features: Tensor, used: Tensor, weights: WholeR
     value = torch.empty(len(weights.units), width * schemes.num_blocks, dtype=torch.float64)
     rest = torch.empty_like(value)
     for block, columns, state, units in walks(edges, features, schemes):
-        total = ExactTotal()
-        for start in range(0, len(used), ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
-            total.add(exact_products(left[rows], state[used[rows]], right_bits=STATE_BITS))
-        found = total.times(weights.units, units, parts=schemes.num_blocks)
+        stretches = [slice(start, start + ROWS_AT_ONCE) for start in range(0, len(used), ROWS_AT_ONCE)]
+        products = (exact_products(left[rows], state[used[rows]], right_bits=STATE_BITS) for rows in stretches)
+        found = exact_total(products, weights.units, units, parts=schemes.num_blocks)
         place = slice(block * width + columns.start, block * width + columns.stop)
         value[:, place], rest[:, place] = found.value, found.rest
     return Precise(value, rest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gcon.learn.pseudo_labels import TrainingRows
+from gcon.learn.training_rows import TrainingRows
 from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.losses import ConvexLoss
 from gcon.privacy.budget import Budget

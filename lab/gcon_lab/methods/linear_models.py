@@ -20,7 +20,7 @@ from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.encoder import Encoder
 from gcon.learn.members import pseudo_labels
 from gcon.learn.perceptron import EncoderSettings, train_encoder
-from gcon.learn.pseudo_labels import TrainingRows, training_rows
+from gcon.learn.training_rows import TrainingRows, training_rows
 from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.losses import ConvexLoss, loss_by_name
 from gcon.methods.method import Progress, ScoreFunction, Trained, silent

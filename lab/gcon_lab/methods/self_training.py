@@ -101,7 +101,8 @@ class SelfTraining(CompetitorMethod):
         encoder = train_encoder(nodes, EncoderSettings(seed=self.seed))
         ensemble = Ensemble.without_members(nodes, validation_shares=self.validation_shares)
         seen = ensemble.sampled([view_of(view) for view in views])
-        ensemble = ensemble.joined_by([view_of(encoder.probabilities(nodes.features))]).taught(seen, _PENALTIES)
+        encoded = ensemble.sampled([view_of(encoder.probabilities(nodes.features))])
+        ensemble = ensemble.joined_by(encoded).taught(seen, _PENALTIES)
         for _ in range(self.rounds):
             ensemble = ensemble.taught(seen, _PENALTIES, self.taught_share)
         return ensemble.answers

@@ -13,7 +13,7 @@ from torch.nn.functional import one_hot
 
 from gcon.edges.schemes import Schemes
 from gcon.edges.source import Edges
-from gcon.learn.pseudo_labels import training_rows
+from gcon.learn.training_rows import training_rows
 from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.methods.method import Progress, Trained, silent
 from gcon.nodes import PublicNodes

@@ -11,7 +11,7 @@ import torch
 from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes, propagate
 from gcon.learn.perceptron import EncoderSettings, train_encoder
-from gcon.learn.pseudo_labels import training_rows
+from gcon.learn.training_rows import training_rows
 from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.influence import paper_influence
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation

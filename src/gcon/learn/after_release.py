@@ -46,16 +46,11 @@ class AfterMoments:
 
 def after_moments(free: EdgeFree, moments: Tensor) -> AfterMoments:
     """The ensemble with members on features rescaled by moments of its directions."""
-    rescaled = [_rescaled_view(free.rows, moments, ridge=ridge, power=power) for ridge, power in FILTERS]
-    ensemble = free.ensemble
+    ensemble, rows = free.ensemble, free.rows
+    rescaled = [view_of(rows, rescaling(rows, moments, ridge=ridge, power=power)) for ridge, power in FILTERS]
     views = ensemble.sampled(rescaled)
     ensemble = ensemble.taught(views, PENALTIES).taught(views, PENALTIES, TAUGHT_SHARE)
     return AfterMoments(answers=ensemble.answers, ensemble=ensemble, rescaled=rescaled[0])
-
-
-def _rescaled_view(rows: Tensor, moments: Tensor, *, ridge: float, power: float) -> View:
-    rescaled = rescaling(rows, moments, ridge=ridge, power=power)
-    return lambda: lambda nodes: rescaled(rows[nodes])
 
 
 def _beside(first: View, second: View) -> View:

@@ -1,8 +1,8 @@
 """Principal directions of public features: what nodes are compared by, and what members of the ensemble learn from.
 
-There are two sets: of the features as they are, and of weighted ones (for bags of words tf-idf, so that the directions are
-those of latent semantic indexing). Weights and directions are those of a sample of the nodes, which is everybody up to
-`EXACT_NODES`. Features may lie in a file (a memory map): of more nodes, a block is read at a time.
+Features are taken as they are, or weighted (for bags of words tf-idf, so that the directions are those of latent semantic
+indexing). Weights and directions are those of a sample of the nodes, which is everybody up to `EXACT_NODES`. Features may
+lie in a file (a memory map): of more nodes, a block is read at a time.
 """
 
 from __future__ import annotations
@@ -16,17 +16,11 @@ from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from gcon.learn.sizes import blocks, sampled_nodes
+from gcon.learn.sizes import blocks
 
 MOST_FILLED = 0.2  # bags of words are emptier than this
-_SEED = 1  # of the sample
 
-Weighting = Callable[[Tensor], Tensor]  # features of some nodes -> unit rows
-
-
-def plain_rows(features: Tensor) -> Tensor:
-    """Features of some nodes as unit rows."""
-    return normalize(features.to(torch.float32), dim=1)
+Weighting = Callable[[Tensor], Tensor]  # features of some nodes, float32 -> unit rows
 
 
 def weighting(features: Tensor) -> Weighting:
@@ -35,16 +29,10 @@ def weighting(features: Tensor) -> Weighting:
     filled = rows.count_nonzero(dim=0)
     if bool((rows >= 0).all()) and int(filled.sum()) <= MOST_FILLED * rows.numel():
         factors = torch.log(len(rows) / (1 + filled)).clamp_min(0)
-        return lambda some: normalize(some.to(torch.float32) * factors, dim=1)
+        return lambda some: normalize(some * factors, dim=1)
     centre, deviations = rows.mean(dim=0), rows.std(dim=0, correction=0)
     deviations = deviations.masked_fill(deviations == 0, 1.0)
-    return lambda some: normalize((some.to(torch.float32) - centre) / deviations, dim=1)
-
-
-def both_directions(features: Tensor, width: int) -> list[Tensor]:
-    """Principal rows of plain and of weighted features."""
-    sample = features[sampled_nodes(len(features), seed=_SEED)]
-    return [principal_rows(features, sample, weigh, width) for weigh in (plain_rows, weighting(sample))]
+    return lambda some: normalize((some - centre) / deviations, dim=1)
 
 
 def principal_rows(features: Tensor, sample: Tensor, weigh: Weighting, width: int) -> Tensor:
@@ -56,7 +44,7 @@ def principal_rows(features: Tensor, sample: Tensor, weigh: Weighting, width: in
         weigh: makes unit rows of features.
         width: the number of directions, or less where rows or columns are fewer.
     """
-    rows = weigh(sample)
+    rows = weigh(sample.to(torch.float32))
     sparse = int(rows.count_nonzero()) <= MOST_FILLED * rows.numel()
     matrix = scipy.sparse.csr_matrix(rows.numpy()) if sparse else rows.numpy()
     left, strengths, right = randomized_svd(matrix, min(width, *rows.shape), random_state=0)
@@ -65,5 +53,5 @@ def principal_rows(features: Tensor, sample: Tensor, weigh: Weighting, width: in
     directions = torch.from_numpy(np.ascontiguousarray(right.T, dtype=np.float32))
     principal = torch.empty(len(features), directions.shape[1])
     for nodes in blocks(len(features)):
-        principal[nodes] = weigh(features[nodes]) @ directions
+        principal[nodes] = weigh(features[nodes].to(torch.float32)) @ directions
     return principal

@@ -62,34 +62,24 @@ class Encoder:
         """
         if dtype not in (torch.float64, torch.float32):
             raise InputError("dtype", rule="must be torch.float64 or torch.float32", got=dtype, fix="Use float64.")
-        return self._together(features, lambda batch: no_longer(unit_rows(self._hidden(batch), self.centre), dtype))
+        return self._together(features, lambda hidden: no_longer(unit_rows(hidden, self.centre), dtype))
 
     def probabilities(self, features: Tensor) -> Tensor:
         """Class probabilities from features alone."""
-        return self._together(features, self._probabilities)
+        weight, bias = self.head_weight, self.head_bias
+        return self._together(features, lambda hidden: torch.softmax(hidden.to(weight.dtype) @ weight + bias, dim=1))
 
     def classes(self, features: Tensor) -> Tensor:
         """The most probable classes from features alone."""
-        return self._together(features, lambda batch: self._probabilities(batch).argmax(dim=1))
+        slices = row_slices(max(len(features), 1), _BATCH_ROWS)  # probabilities of all rows at once may be too many
+        return torch.cat([self.probabilities(features[rows]).argmax(dim=1) for rows in slices])
 
     def mean_hidden(self, features: Tensor) -> Tensor:
         """The mean hidden row, float64."""
-        self.check_width(features)
-        slices = row_slices(len(features), _BATCH_ROWS)
-        return mean_row(self._hidden(self._checked_batch(features[rows])) for rows in slices).cpu()
-
-    def head(self, hidden: Tensor) -> Tensor:
-        """Class scores of hidden rows."""
-        return hidden.to(self.head_weight.dtype) @ self.head_weight + self.head_bias
+        return mean_row(self._hidden(features[rows]) for rows in row_slices(len(features), _BATCH_ROWS)).cpu()
 
     def check(self, features: Tensor) -> None:
-        """Raise `InputError` for features that cannot be encoded."""
-        self.check_width(features)
-        for rows in light_slices(tuple(features.shape)):
-            _check_finite(features[rows])
-
-    def check_width(self, features: Tensor) -> None:
-        """Raise `InputError` for features of another width; reads none of them."""
+        """Raise `InputError` for features that cannot be encoded: of another width, or not finite."""
         if features.dim() != 2 or features.shape[1] != self.num_features:
             width = features.shape[1] if features.dim() == 2 else "no matrix"
             raise InputError(
@@ -98,30 +88,30 @@ class Encoder:
                 got=width,
                 fix="Pass the same features in the same order as in training.",
             )
+        for rows in light_slices(tuple(features.shape)):
+            if not bool(torch.isfinite(features[rows].to(torch.float32)).all()):
+                raise InputError(
+                    "features",
+                    rule="must be finite in single precision",
+                    got="NaN or more than 3e38",
+                    fix="Scale them down.",
+                )
 
     def _hidden(self, features: Tensor) -> Tensor:
-        """ReLU(x W1 + b1), or the features themselves if they are embeddings."""
-        rows = scaled_input(features, unit=self.unit_input)
+        """ReLU(x W1 + b1) of a batch, where the weights are; the features themselves if they are embeddings."""
+        self.check(features)
+        rows = scaled_input(features.to(self.head_weight.device), unit=self.unit_input)
         if self.hidden_weight is None or self.hidden_bias is None:
             return rows
         return torch.relu(rows @ self.hidden_weight + self.hidden_bias)
 
-    def _probabilities(self, features: Tensor) -> Tensor:
-        return torch.softmax(self.head(self._hidden(features)), dim=1)
-
-    def _checked_batch(self, features: Tensor) -> Tensor:
-        """Rows that can be encoded, where the weights are."""
-        _check_finite(features)
-        return features.to(self.head_weight.device)
-
     def _together(self, features: Tensor, work: Callable[[Tensor], Tensor]) -> Tensor:
-        """What a function of a batch gives for all rows, in one tensor."""
-        self.check_width(features)
+        """What a function of hidden rows gives for all rows, in one tensor."""
         if len(features) <= _BATCH_ROWS:
-            return work(self._checked_batch(features)).cpu()
+            return work(self._hidden(features)).cpu()
         results: Tensor | None = None
         for rows in row_slices(len(features), _BATCH_ROWS):
-            found = work(self._checked_batch(features[rows]))
+            found = work(self._hidden(features[rows]))
             if results is None:
                 results = torch.empty((len(features), *found.shape[1:]), dtype=found.dtype)
             results[rows] = found.cpu()
@@ -137,13 +127,3 @@ def scaled_input(features: Tensor, *, unit: bool) -> Tensor:
     norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
     scaled: Tensor = rows / norms.masked_fill(norms == 0, 1.0)
     return scaled
-
-
-def _check_finite(features: Tensor) -> None:
-    if not bool(torch.isfinite(features.to(torch.float32)).all()):
-        raise InputError(
-            "features",
-            rule="must be finite in single precision",
-            got="NaN or more than 3e38",
-            fix="Scale them down.",
-        )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import product
 from typing import final
 
@@ -16,29 +16,26 @@ import torch
 from torch import Tensor
 
 from gcon.learn import sizes
-from gcon.learn.members import (
-    Calibration,
-    Lesson,
-    Regression,
-    best_calibration,
-    best_weights,
-    pseudo_labels,
-    true_labels,
-    validation_loss,
-)
-from gcon.learn.sizes import Places, blocks, is_large, sampled
+from gcon.learn.members import Calibration, Lesson, Regression, best_calibration, pseudo_labels, validation_loss
+from gcon.learn.sizes import Places, blocks, sampled
 from gcon.nodes import PublicNodes
 
 _SEED = 2  # of the sample
+_PICKS = 12
 _TRAINING_SHARE, _VALIDATION_SHARE = 0.6, 0.2  # of the sample, at most; other nodes fill it
 
 Rows = Callable[[Places], Tensor]  # of some nodes
 View = Callable[[], Rows]  # a matrix with one row per node, made when it is opened: it may be large, so nobody keeps it
 
 
-def view_of(matrix: Tensor) -> View:
-    """A matrix that is in memory."""
-    return lambda: lambda nodes: matrix[nodes]
+def view_of(matrix: Tensor | Callable[[], Tensor], *steps: Callable[[Tensor], Tensor]) -> View:
+    """A matrix that is in memory, or made when the view is opened; the steps are applied to the rows that are asked for."""
+
+    def opened() -> Rows:
+        made = matrix if isinstance(matrix, Tensor) else matrix()
+        return lambda nodes: reduce(lambda rows, step: step(rows), steps, made[nodes])
+
+    return opened
 
 
 @final
@@ -93,18 +90,38 @@ class Ensemble:
 
     @classmethod
     def without_members(cls, nodes: PublicNodes, *, validation_shares: bool = True) -> Ensemble:
-        """The start."""
-        places = sampled_places(nodes)
+        """The start. All nodes teach if they are few; else labelled ones as far as they fit, validation nodes, and others."""
+        if nodes.num_nodes <= sizes.EXACT_NODES:
+            return cls(nodes=nodes, places=slice(None), sample=nodes, validation_shares=validation_shares)
+        training = _some(nodes.train_mask, int(_TRAINING_SHARE * sizes.EXACT_NODES))
+        validation = _some(nodes.validation_mask, int(_VALIDATION_SHARE * sizes.EXACT_NODES))
+        free = ~(nodes.train_mask | nodes.validation_mask)
+        others = _some(free, sizes.EXACT_NODES - len(training) - len(validation))
+        places = torch.cat([training, validation, others]).sort().values
         return cls(nodes=nodes, places=places, sample=part_of(nodes, places), validation_shares=validation_shares)
 
     def sampled(self, views: Sequence[View]) -> list[SampledView]:
         """Views with their rows at the sampled nodes, opened one after the other."""
         return [SampledView(view, view()(self.places)) for view in views]
 
-    def joined_by(self, answers: Sequence[View]) -> Ensemble:
-        """With class probabilities of other models, calibrated."""
-        lesson = true_labels(self.sample)
-        return self._with([self._member(each.view, None, each.rows.double(), lesson) for each in self.sampled(answers)])
+    def joined_by(
+        self, views: Sequence[SampledView], regressions: Sequence[Regression | None] = (), lesson: Lesson | None = None
+    ) -> Ensemble:
+        """With more members, calibrated.
+
+        Args:
+            views: what they read.
+            regressions: how they answer from it; none if the views hold class probabilities already.
+            lesson: what they were taught by; None for true labels.
+        """
+        lesson = lesson or Lesson(self.sample.labels, self.sample.train_mask)
+        members = list(self.members)
+        for seen, regression in zip(views, regressions or [None] * len(views), strict=True):
+            answers = seen.rows.double() if regression is None else regression.answers(seen.rows)
+            found = best_calibration(answers, self.sample, lesson, validation_shares=self.validation_shares)
+            answers = answers if found is None else found.of(answers)
+            members.append(Member(seen.view, regression, found, answers))
+        return replace(self, members=tuple(members))
 
     def taught(self, views: Sequence[SampledView], penalties: Sequence[float], share: float | None = None) -> Ensemble:
         """With one more regression per view and penalty.
@@ -115,30 +132,40 @@ class Ensemble:
             share: of the sampled nodes without a label that get pseudo-labels from the average, the surest ones; None for
                 true labels alone.
         """
-        lesson = true_labels(self.sample) if share is None else pseudo_labels(self.sample_answers, self.sample, share)
-        members = []
-        for seen, penalty in product(views, penalties):
-            regression = Regression.fitted(seen.rows, lesson, num_classes=self.nodes.num_classes, penalty=penalty)
-            members.append(self._member(seen.view, regression, regression.answers(seen.rows), lesson))
-        return self._with(members)
+        lesson = Lesson(self.sample.labels, self.sample.train_mask)
+        if share is not None:
+            lesson = pseudo_labels(self.average[1], self.sample, share)
+        pairs, classes = list(product(views, penalties)), self.nodes.num_classes
+        fitted = [Regression.fitted(seen.rows, lesson, num_classes=classes, penalty=each) for seen, each in pairs]
+        return self.joined_by([seen for seen, _ in pairs], fitted, lesson)
 
     @cached_property
-    def sample_answers(self) -> Tensor:
-        """The best average at the sampled nodes, float64."""
+    def average(self) -> tuple[Tensor, Tensor]:
+        """Weights of the members, and their average at the sampled nodes, float64.
+
+        The weights are a dozen picks, each the one that lowers the validation loss most (with repeats). Without validation
+        nodes all count alike.
+        """
+        mask, number = self.sample.validation_mask, len(self.members)
         answers = torch.stack([member.answers for member in self.members])
-        if not bool(self.sample.validation_mask.any()):
-            return answers.mean(dim=0)
-        return torch.einsum("m,mnc->nc", self._weights, answers)
+        if not bool(mask.any()):
+            return torch.full((number,), 1 / number, dtype=torch.float64), answers.mean(dim=0)
+        checked, labels = answers[:, mask], self.sample.labels[mask]
+        weights, total = torch.zeros(number, dtype=torch.float64), torch.zeros_like(checked[0])
+        for pick in range(1, _PICKS + 1):
+            best = min(range(number), key=lambda place: validation_loss((total + checked[place]) / pick, labels))
+            weights[best] += 1 / _PICKS
+            total += checked[best]
+        return weights, torch.einsum("m,mnc->nc", weights, answers)
 
     @cached_property
     def answers(self) -> Tensor:
         """The best average at all nodes; of a large graph float32, and every view with a weight is opened once more."""
-        if not is_large(self.nodes.num_nodes):
-            return self.sample_answers
+        weights, answers = self.average
+        if self.nodes.num_nodes <= sizes.EXACT_NODES:
+            return answers
         total = torch.zeros(self.nodes.num_nodes, self.nodes.num_classes)
-        asked = [
-            (member, weight) for member, weight in zip(self.members, self._weights.tolist(), strict=True) if weight
-        ]
+        asked = [(member, weight) for member, weight in zip(self.members, weights.tolist(), strict=True) if weight]
         for view in dict.fromkeys(member.view for member, _ in asked):
             rows = view()
             for nodes in blocks(len(total)):
@@ -148,47 +175,20 @@ class Ensemble:
                         total[nodes] += (weight * member.answered(here)).float()
         return total
 
-    def loss_on(self, view: View) -> float:
-        """The least validation loss of the members that read a view; infinite without validation nodes."""
-        mask, labels = self.sample.validation_mask, self.sample.labels
-        if not bool(mask.any()):
-            return torch.inf
-        return min(validation_loss(each.answers[mask], labels[mask]) for each in self.members if each.view is view)
-
     def settled(self) -> Ensemble:
         """With members that are matrices of answers, so that their views need not be kept.
 
         Of a large graph their average is the only one: to ask all of them once more would take as long as before.
         """
-        kept = [self.answers] if is_large(self.nodes.num_nodes) else [member.answers for member in self.members]
+        large = self.nodes.num_nodes > sizes.EXACT_NODES
+        kept = [self.answers] if large else [member.answers for member in self.members]
         members = [Member(view_of(each), None, None, each[self.places].double()) for each in kept]
         return replace(self, members=tuple(members))
 
-    @cached_property
-    def _weights(self) -> Tensor:
-        return best_weights([member.answers for member in self.members], self.sample)
-
-    def _member(self, view: View, regression: Regression | None, answers: Tensor, lesson: Lesson) -> Member:
-        found = best_calibration(answers, self.sample, lesson, validation_shares=self.validation_shares)
-        return Member(view, regression, found, answers if found is None else found.of(answers))
-
-    def _with(self, members: Sequence[Member]) -> Ensemble:
-        return replace(self, members=(*self.members, *members))
-
-
-def sampled_places(nodes: PublicNodes) -> Places:
-    """All nodes if they are few; else labelled ones as far as they fit, validation nodes, and others at random."""
-    if not is_large(nodes.num_nodes):
-        return slice(None)
-    free = ~(nodes.train_mask | nodes.validation_mask)
-    training = _some(nodes.train_mask, int(_TRAINING_SHARE * sizes.EXACT_NODES))
-    validation = _some(nodes.validation_mask, int(_VALIDATION_SHARE * sizes.EXACT_NODES))
-    others = _some(free, sizes.EXACT_NODES - len(training) - len(validation))
-    return torch.cat([training, validation, others]).sort().values
-
 
 def _some(mask: Tensor, most: int) -> Tensor:
-    return sampled(mask.nonzero()[:, 0], most, seed=_SEED)
+    places = mask.nonzero()[:, 0]
+    return places[sampled(len(places), most, seed=_SEED)]
 
 
 def part_of(nodes: PublicNodes, places: Places) -> PublicNodes:

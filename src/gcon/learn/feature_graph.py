@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from gcon.learn import sizes
 from gcon.learn.cells import matches_in_cells
-from gcon.learn.sizes import blocks, is_large
 
 _COLUMNS = 8  # smoothed at a time: so few stay in the processor's cache; it does not change the result
 
@@ -42,7 +42,7 @@ def nearest_rows(rows: Tensor, count: int, *, chunk: int = 1024) -> Nearest:
         chunk: so many rows at a time are compared with all; it bounds the memory and does not change the result.
     """
     units = normalize(rows.to(torch.float32), dim=1)
-    if is_large(len(units)):
+    if len(units) > sizes.EXACT_NODES:
         found, similarities = matches_in_cells(units, count)
         return Nearest(places=found, cosines=similarities.clamp_min_(0))
     places, cosines = [], []
@@ -88,7 +88,7 @@ def graph_moments(graph: scipy.sparse.csr_matrix, rows: Tensor) -> Tensor:
     """F' G F, float64."""
     wide = rows.double()
     moments = torch.zeros(rows.shape[1], rows.shape[1], dtype=torch.float64)
-    for nodes in blocks(len(rows)):
+    for nodes in sizes.blocks(len(rows)):
         moments += wide[nodes].T @ torch.from_numpy(graph[nodes] @ wide.numpy())
     return moments
 

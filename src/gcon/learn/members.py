@@ -1,9 +1,8 @@
-"""What members of the ensemble are made of: lessons, softmax regressions, calibration, and the weights of their average."""
+"""What members of the ensemble are made of: lessons, softmax regressions, and calibration."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from sklearn.linear_model import LogisticRegression
 
 _TEMPERATURES = (0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0)
-_PICKS = 12
 _LEAST = 1e-9  # instead of the logarithm of 0
 
 
@@ -30,11 +28,6 @@ class Lesson:
 
     labels: Tensor
     mask: Tensor
-
-
-def true_labels(nodes: PublicNodes) -> Lesson:
-    """The labels of the training nodes."""
-    return Lesson(nodes.labels, nodes.train_mask)
 
 
 def pseudo_labels(answers: Tensor, nodes: PublicNodes, share: float) -> Lesson:
@@ -113,36 +106,16 @@ def best_calibration(
     mask = nodes.validation_mask
     if not bool(mask.any()):
         return None
-    shift = _log_shares(nodes.labels[mask], nodes.num_classes)
-    shift = shift - _log_shares(lesson.labels[lesson.mask], nodes.num_classes)
     checked, labels = answers[mask], nodes.labels[mask]
+    both = (labels, lesson.labels[lesson.mask])
+    counts = [torch.bincount(each, minlength=nodes.num_classes).double() + 1 for each in both]
+    wanted, taught = ((each / each.sum()).log() for each in counts)
+    shift = wanted - taught
     choices = product(_TEMPERATURES, (0.0, 0.5, 1.0) if validation_shares else (0.0,))
     candidates = [Calibration(temperature, share * shift) for temperature, share in choices]
     return min(candidates, key=lambda candidate: validation_loss(candidate.of(checked), labels))
 
 
-def best_weights(members: Sequence[Tensor], nodes: PublicNodes) -> Tensor:
-    """Weights of members: a dozen picks, each the one that lowers the validation loss most (with repeats).
-
-    Without validation nodes all count alike.
-    """
-    mask = nodes.validation_mask
-    if not bool(mask.any()):
-        return torch.full((len(members),), 1 / len(members), dtype=torch.float64)
-    checked, labels = torch.stack([member[mask] for member in members]), nodes.labels[mask]
-    weights, total = torch.zeros(len(members), dtype=torch.float64), torch.zeros_like(checked[0])
-    for pick in range(1, _PICKS + 1):
-        best = min(range(len(members)), key=lambda place: validation_loss((total + checked[place]) / pick, labels))
-        weights[best] += 1 / _PICKS
-        total += checked[best]
-    return weights
-
-
 def validation_loss(answers: Tensor, labels: Tensor) -> float:
     """Mean negative log-probability of the true labels."""
     return float(nll_loss(answers.clamp_min(_LEAST).log(), labels))
-
-
-def _log_shares(labels: Tensor, num_classes: int) -> Tensor:
-    counts = torch.bincount(labels, minlength=num_classes).double() + 1
-    return (counts / counts.sum()).log()

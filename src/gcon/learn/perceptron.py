@@ -54,26 +54,22 @@ class EncoderSettings:
 
     def __post_init__(self) -> None:
         usual = "The default works for few and for many labels."
-        if self.hidden is not None:
-            _whole("hidden", self.hidden, 1, 4096, fix="The paper uses 8, 16, 64.")
-        if self.weight_decay is not None:
-            _number(
-                "weight_decay", self.weight_decay, lambda value: 0 <= value < math.inf, "at least 0, or None", usual
-            )
-        _number("dropout", self.dropout, lambda value: 0 <= value < 1, "in [0, 1)", usual)
-        _number("learning_rate", self.learning_rate, lambda value: 0 < value < math.inf, "positive", usual)
-        _whole("epochs", self.epochs, 1, 10**6, fix=usual)
-        _whole("patience", self.patience, 1, 10**6, fix=usual)
-        _whole("encoder_seed", self.seed, 0, 2**63 - 1, fix="Any whole number; it may be public.")
-
-
-def _whole(parameter: str, value: object, low: int, high: int, *, fix: str) -> None:
-    rule = f"must be a whole number from {low} to {high}"
-    check_number(parameter, value, allowed=lambda number: low <= number <= high, rule=rule, fix=fix, whole=True)
-
-
-def _number(parameter: str, value: object, allowed: Callable[[float], bool], rule: str, fix: str) -> None:
-    check_number(parameter, value, allowed=allowed, rule=f"must be a number {rule}", fix=fix)
+        for parameter, value, low, high, fix in (
+            ("hidden", 1 if self.hidden is None else self.hidden, 1, 4096, "The paper uses 8, 16, 64."),
+            ("epochs", self.epochs, 1, 10**6, usual),
+            ("patience", self.patience, 1, 10**6, usual),
+            ("encoder_seed", self.seed, 0, 2**63 - 1, "Any whole number; it may be public."),
+        ):
+            rule, whole = f"must be a whole number from {low} to {high}", range(low, high + 1)
+            check_number(parameter, value, allowed=whole.__contains__, rule=rule, fix=fix, whole=True)
+        decay = 0.0 if self.weight_decay is None else self.weight_decay
+        numbers: tuple[tuple[str, float, Callable[[float], bool], str], ...] = (
+            ("weight_decay", decay, lambda value: 0 <= value < math.inf, "at least 0, or None"),
+            ("dropout", self.dropout, lambda value: 0 <= value < 1, "in [0, 1)"),
+            ("learning_rate", self.learning_rate, lambda value: 0 < value < math.inf, "positive"),
+        )
+        for parameter, number, allowed, rule in numbers:
+            check_number(parameter, number, allowed=allowed, rule=f"must be a number {rule}", fix=usual)
 
 
 def train_encoder(nodes: PublicNodes, settings: EncoderSettings, *, device: str = "cpu") -> Encoder:
@@ -93,22 +89,25 @@ def train_encoder(nodes: PublicNodes, settings: EncoderSettings, *, device: str 
     """
     generator = torch.Generator().manual_seed(settings.seed)
     chance = generator if device == "cpu" else torch.Generator(device).manual_seed(settings.seed)
-    width, hidden = int(nodes.features.shape[1]), settings.hidden
-    between = width if hidden is None else hidden
-    first = () if hidden is None else (_glorot(width, between, generator), torch.zeros(between))
-    drawn = [*first, _glorot(between, nodes.num_classes, generator), torch.zeros(nodes.num_classes)]
-    parameters = [parameter.to(device).requires_grad_(True) for parameter in drawn]
+    widths = [
+        width for width in (int(nodes.features.shape[1]), settings.hidden, nodes.num_classes) if width is not None
+    ]
+    parameters = []
+    for rows, columns in itertools.pairwise(widths):
+        limit = math.sqrt(6 / (rows + columns))  # Glorot's
+        drawn = torch.empty(rows, columns).uniform_(-limit, limit, generator=generator), torch.zeros(columns)
+        parameters += [parameter.to(device).requires_grad_(True) for parameter in drawn]
     count = int(nodes.train_mask.sum())
     weight_decay = _PRIOR / count if settings.weight_decay is None else settings.weight_decay
     optimizer = torch.optim.Adam(
-        [
-            {"params": parameters[:1], "weight_decay": weight_decay},
-            {"params": parameters[1:], "weight_decay": 0.0},
-        ],
+        [{"params": parameters[:1], "weight_decay": weight_decay}, {"params": parameters[1:], "weight_decay": 0.0}],
         lr=settings.learning_rate,
     )
     dropout = (settings.dropout if settings.drop_input else 0.0, settings.dropout)
-    checks = _checks(nodes, settings, device)
+    looked_at = nodes.validation_mask.nonzero()[:, 0]
+    looked_at = looked_at[sampled(len(looked_at), MANY_ROWS, seed=settings.seed)]
+    checked = _compact(scaled_input(nodes.features[looked_at], unit=settings.unit_input).to(device))
+    truth = nodes.labels[looked_at].to(device)
     best, best_loss, waited = [], math.inf, 0
     for epoch, steps in enumerate(itertools.islice(_epochs(nodes, settings, device, generator), settings.epochs)):
         if count > MANY_ROWS:  # every step sees other rows: shorter and shorter steps average over them
@@ -118,44 +117,42 @@ def train_encoder(nodes: PublicNodes, settings: EncoderSettings, *, device: str 
             optimizer.zero_grad()
             cross_entropy(_scores(inputs, parameters, dropout, chance), labels).backward()
             optimizer.step()
-        if checks is not None:
+        if len(truth):
             with torch.no_grad():
-                loss = float(cross_entropy(_scores(checks[0], parameters, (0.0, 0.0), chance), checks[1]))
+                loss = float(cross_entropy(_scores(checked, parameters, (0.0, 0.0), chance), truth))
             waited += 1
             if loss < best_loss:
                 best, best_loss, waited = [parameter.detach().clone() for parameter in parameters], loss, 0
             if waited >= settings.patience:
                 break
     kept = best or [parameter.detach().clone() for parameter in parameters]
+    *first, head_weight, head_bias = (parameter.cpu() for parameter in kept)
     encoder = Encoder(
-        hidden_weight=None if hidden is None else kept[0],
-        hidden_bias=None if hidden is None else kept[1],
-        head_weight=kept[-2],
-        head_bias=kept[-1],
+        hidden_weight=first[0] if first else None,
+        hidden_bias=first[1] if first else None,
+        head_weight=head_weight,
+        head_bias=head_bias,
         unit_input=settings.unit_input,
         centre=None,
     )
     if settings.centre:
-        encoder = replace(encoder, centre=encoder.mean_hidden(nodes.features))
-    return encoder.on("cpu")
-
-
-_Step = tuple["_Inputs", Tensor]
+        encoder = replace(encoder, centre=encoder.on(device).mean_hidden(nodes.features))
+    return encoder
 
 
 def _epochs(
     nodes: PublicNodes, settings: EncoderSettings, device: str, generator: torch.Generator
-) -> Iterator[Iterable[_Step]]:
+) -> Iterator[Iterable[tuple[Tensor, Tensor]]]:
     """The steps of every epoch: one over all labelled rows, or several over a part of them where there are many."""
     labelled = nodes.train_mask.nonzero()[:, 0]
     labels = nodes.labels[labelled]
     if len(labelled) <= MANY_ROWS:
         rows = scaled_input(nodes.features[labelled], unit=settings.unit_input)
-        everything = [(_Inputs(rows.to(device)), labels.to(device))]
+        everything = [(_compact(rows.to(device)), labels.to(device))]
         yield from itertools.repeat(everything)
     else:
         for steps in _rounds(nodes.features, labelled, unit=settings.unit_input, generator=generator):
-            yield ((_Inputs(rows.to(device)), labels[places].to(device)) for rows, places in steps)
+            yield ((_compact(rows.to(device)), labels[places].to(device)) for rows, places in steps)
 
 
 def _rounds(
@@ -178,43 +175,23 @@ def _rounds(
         yield [(rows[part], places[part]) for part in mixed.tensor_split(math.ceil(len(mixed) / _STEP_ROWS))]
 
 
-def _checks(nodes: PublicNodes, settings: EncoderSettings, device: str) -> _Step | None:
-    """The rows of the validation loss; None if there are none."""
-    looked_at = sampled(nodes.validation_mask.nonzero()[:, 0], MANY_ROWS, seed=settings.seed)
-    if not len(looked_at):
-        return None
-    rows = scaled_input(nodes.features[looked_at], unit=settings.unit_input)
-    return _Inputs(rows.to(device)), nodes.labels[looked_at].to(device)
-
-
-def _glorot(rows: int, columns: int, generator: torch.Generator) -> Tensor:
-    limit = math.sqrt(6 / (rows + columns))
-    return torch.empty(rows, columns).uniform_(-limit, limit, generator=generator)
-
-
-class _Inputs:
+def _compact(rows: Tensor) -> Tensor:
     """Feature rows for the first layer. Bags of words are mostly zeros: those are kept sparse, which is far faster."""
-
-    def __init__(self, rows: Tensor) -> None:
-        sparse = rows.numel() > 0 and int(rows.count_nonzero()) < 0.2 * rows.numel()
-        self._rows = rows.to_sparse_coo().coalesce() if sparse else rows
-
-    def times(self, weight: Tensor, dropout: float, generator: torch.Generator) -> Tensor:
-        if not self._rows.is_sparse:
-            return _drop(self._rows, dropout, generator) @ weight
-        values = _drop(self._rows.values(), dropout, generator)
-        dropped = torch.sparse_coo_tensor(
-            self._rows.indices(), values, self._rows.shape, is_coalesced=True, check_invariants=False
-        )
-        product: Tensor = torch.sparse.mm(dropped, weight)
-        return product
+    sparse = rows.numel() > 0 and int(rows.count_nonzero()) < 0.2 * rows.numel()
+    return rows.to_sparse_coo().coalesce() if sparse else rows
 
 
 def _scores(
-    inputs: _Inputs, parameters: list[Tensor], dropout: tuple[float, float], generator: torch.Generator
+    inputs: Tensor, parameters: list[Tensor], dropout: tuple[float, float], generator: torch.Generator
 ) -> Tensor:
     """Class scores, with shares of the inputs and of the hidden values dropped."""
-    first = inputs.times(parameters[0], dropout[0], generator) + parameters[1]
+    if inputs.is_sparse:
+        values, shape = _drop(inputs.values(), dropout[0], generator), inputs.shape
+        kept = torch.sparse_coo_tensor(inputs.indices(), values, shape, is_coalesced=True, check_invariants=False)
+        product: Tensor = torch.sparse.mm(kept, parameters[0])
+        first = product + parameters[1]
+    else:
+        first = _drop(inputs, dropout[0], generator) @ parameters[0] + parameters[1]
     if len(parameters) == 2:
         return first
     return _drop(torch.relu(first), dropout[1], generator) @ parameters[2] + parameters[3]

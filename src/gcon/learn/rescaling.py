@@ -40,7 +40,7 @@ def shrunk_moments(noisy: Tensor, *, deviation: float, rows: Tensor, expected: T
     rest = noisy - factor * expected
     if deviation == 0:
         return noisy
-    energy = _energies(rows)
+    energy = torch.stack([rows[nodes].double().square().sum(dim=0) for nodes in blocks(len(rows))]).sum(dim=0)
     scale = torch.outer(energy, energy)
     noise = deviation**2 / 2 * (1 + torch.eye(len(noisy), dtype=noisy.dtype))
     spread = 0.0
@@ -50,11 +50,6 @@ def shrunk_moments(noisy: Tensor, *, deviation: float, rows: Tensor, expected: T
         spread = max(float(fitted), 0.0)
     kept = spread * scale / (spread * scale + noise)
     return factor * expected + kept * rest
-
-
-def _energies(rows: Tensor) -> Tensor:
-    """The sum of squares of every column, float64."""
-    return torch.stack([rows[nodes].double().square().sum(dim=0) for nodes in blocks(len(rows))]).sum(dim=0)
 
 
 def rescaling(rows: Tensor, moments: Tensor, *, ridge: float, power: float) -> Callable[[Tensor], Tensor]:
@@ -70,18 +65,13 @@ def rescaling(rows: Tensor, moments: Tensor, *, ridge: float, power: float) -> C
     """
     whitening = torch.eye(len(moments), dtype=moments.dtype)
     if math.isfinite(ridge):
-        energies, axes = torch.linalg.eigh(_products(rows))
+        products = torch.zeros(rows.shape[1], rows.shape[1], dtype=torch.float64)
+        for nodes in blocks(len(rows)):
+            block = rows[nodes].double()
+            products += block.T @ block
+        energies, axes = torch.linalg.eigh(products)
         whitening = axes / (energies.clamp_min(0) + ridge).sqrt()
     inner = whitening.T @ moments @ whitening
     values, vectors = torch.linalg.eigh((inner + inner.T) / 2)
     lengths = values.clamp_min(0) ** power
     return lambda some: normalize((some.double() @ whitening @ vectors) * lengths, dim=1).float()
-
-
-def _products(rows: Tensor) -> Tensor:
-    """F' F, float64."""
-    total = torch.zeros(rows.shape[1], rows.shape[1], dtype=torch.float64)
-    for nodes in blocks(len(rows)):
-        block = rows[nodes].double()
-        total += block.T @ block
-    return total

@@ -13,25 +13,14 @@ BLOCK_NODES = 16_384
 Places = Tensor | slice  # node numbers
 
 
-def is_large(num_nodes: int) -> bool:
-    """Whether so many nodes are too many to be handled all at once."""
-    return num_nodes > EXACT_NODES
-
-
 def blocks(num_nodes: int) -> Iterator[slice]:
     """All nodes, a block at a time; in one block unless they are too many."""
-    size = BLOCK_NODES if is_large(num_nodes) else max(num_nodes, 1)
+    size = BLOCK_NODES if num_nodes > EXACT_NODES else max(num_nodes, 1)
     return (slice(start, min(start + size, num_nodes)) for start in range(0, num_nodes, size))
 
 
-def sampled(numbers: Tensor, most: int, *, seed: int) -> Tensor:
-    """At most so many of the numbers, the same ones every time, in their order."""
-    if len(numbers) <= most:
-        return numbers
-    chosen = torch.randperm(len(numbers), generator=torch.Generator().manual_seed(seed))[:most]
-    return numbers[chosen.sort().values]
-
-
-def sampled_nodes(num_nodes: int, *, seed: int) -> Places:
-    """All nodes, or `EXACT_NODES` of them at random."""
-    return sampled(torch.arange(num_nodes), EXACT_NODES, seed=seed) if is_large(num_nodes) else slice(None)
+def sampled(count: int, most: int, *, seed: int) -> Places:
+    """The places of so many things, or of at most so many of them at random: the same ones every time, in their order."""
+    if count <= most:
+        return slice(None)
+    return torch.randperm(count, generator=torch.Generator().manual_seed(seed))[:most].sort().values

@@ -10,8 +10,8 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 from torch import Tensor
 
+from gcon.learn import sizes
 from gcon.learn.encoder import Encoder, scaled_input
-from gcon.learn.sizes import sampled_nodes
 
 _PENALTY = 1e-4  # half of it times the squared weights; rows have length 1
 _MOST_STEPS = 100
@@ -31,7 +31,7 @@ def train_student(features: Tensor, answers: Tensor) -> Encoder:
     Privacy:
         Reads public features and released answers: there is no argument that could hold an edge.
     """
-    some = sampled_nodes(len(features), seed=_SEED)
+    some = sizes.sampled(len(features), sizes.EXACT_NODES, seed=_SEED)
     rows, targets = scaled_input(features[some], unit=True).numpy(), answers[some].double().numpy()
     filled = np.count_nonzero(rows) / max(rows.size, 1)
     inputs = scipy.sparse.csr_matrix(rows) if filled < _MOSTLY_EMPTY else rows

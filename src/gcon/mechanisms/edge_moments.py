@@ -11,7 +11,7 @@ from torch import Tensor
 from gcon.edges.kernels.multiply import neighbour_totals
 from gcon.edges.source import Edges, RowBlock
 from gcon.errors import InputError
-from gcon.mechanisms.exact_products import LEFT_BITS, ExactTotal, Precise, exact_products, left_numbers
+from gcon.mechanisms.exact_products import LEFT_BITS, Precise, exact_products, exact_total, left_numbers
 from gcon.mechanisms.public_rows import MOST_NODES, NODE_BITS, check_nodes, checked_rows, longest_rows
 from gcon.mechanisms.statistic import Statistic
 from gcon.privacy.proven import proven
@@ -41,8 +41,11 @@ class EdgeMoments(Statistic):
 
     Privacy:
         One edge moves it by sqrt(2 |f_u|^2 |f_v|^2 + 2 (f_u' f_v)^2) <= 2 |f_u| |f_v|, at most twice the product of the
-        lengths of the two longest rows: attained if these are parallel.
+        lengths of the two longest rows: attained if these are parallel. The last step rounds: the exact sums, whole numbers
+        of any size, become two float64 numbers each.
     """
+
+    name, symmetric = "edge moments", True
 
     def __init__(self, rows: Tensor, *, device: str = "cpu") -> None:
         given = checked_rows("rows", rows)
@@ -65,28 +68,8 @@ class EdgeMoments(Statistic):
             )
         # Of the size of the whole matrix either bound holds on all graphs.
         sums, pairs = self._whole.abs().sum(dim=0) * self._units, len(given) * (len(given) - 1)
-        self._rounding = _LAST_ROUNDING * min(float(sums @ sums), pairs * first * second)
-        self._sensitivity = 2 * first * second + 2 * self._rounding
-
-    @property
-    def name(self) -> str:
-        """What it is."""
-        return "edge moments"
-
-    @property
-    def sensitivity(self) -> float:
-        """Twice the product of the lengths of the two longest rows, and the last rounding on both sides."""
-        return self._sensitivity
-
-    @property
-    def rounding(self) -> float:
-        """Of one step alone: the exact sums, whole numbers of any size, become two float64 numbers each."""
-        return self._rounding
-
-    @property
-    def symmetric(self) -> bool:
-        """The moments are symmetric."""
-        return True
+        self.rounding = _LAST_ROUNDING * min(float(sums @ sums), pairs * first * second)
+        self.sensitivity = 2 * first * second + 2 * self.rounding
 
     def public_record(self) -> Mapping[str, object]:
         """The number of columns, and the bits of an entry in fixed point."""
@@ -95,10 +78,7 @@ class EdgeMoments(Statistic):
     def precisely(self, edges: Edges) -> Precise:
         """F' A F, one pass over the edges."""
         check_nodes(edges, self._whole)
-        total = ExactTotal()
-        for products in edges.map_blocks(_moments, self._whole.to(self._device)):
-            total.add(products)
-        return total.times(self._units, self._units)
+        return exact_total(edges.map_blocks(_moments, self._whole.to(self._device)), self._units, self._units)
 
 
 def _moments(block: RowBlock, whole: Tensor) -> list[Tensor]:

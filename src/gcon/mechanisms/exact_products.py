@@ -6,9 +6,10 @@ any device and in any order. Their sums are kept as whole numbers of any size.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import torch
@@ -48,53 +49,42 @@ def exact_products(left: Tensor, right: Tensor, *, right_bits: int) -> list[Tens
         raise ValueError("Products are exact for at most 2^20 rows at a time, of at most 53 bits.")
     num_pieces = -(-(right_bits + 1) // _PIECE_BITS)  # the last is then at most 2^16, like what the others leave
     one, rest = left.to(torch.float64), right.to(torch.float64)
-    pieces = []
-    for _ in range(num_pieces - 1):
-        high = (rest * 2.0**-_PIECE_BITS).round_()
-        pieces.append(_products(one, rest - high * 2.0**_PIECE_BITS).cpu())
-        rest = high
-    return [*pieces, _products(one, rest).cpu()]
-
-
-def _products(left: Tensor, right: Tensor) -> Tensor:
-    """L' R as int64: short stretches of rows in float64, where nothing rounds, and their sum in whole numbers."""
+    # Short stretches of rows are multiplied in float64, where nothing rounds, and added as whole numbers.
     stretch = 2**_ROW_BITS
     whole = len(left) // stretch * stretch
-    ones, others = (each[:whole].reshape(-1, stretch, each.shape[1]) for each in (left, right))
-    total = torch.bmm(ones.transpose(1, 2), others).to(torch.int64).sum(dim=0)
-    return total + (left[whole:].T @ right[whole:]).to(torch.int64)
+    ones = one[:whole].reshape(-1, stretch, one.shape[1]).transpose(1, 2)
+    products = []
+    for place in range(num_pieces):
+        piece = rest
+        if place < num_pieces - 1:
+            rest = (piece * 2.0**-_PIECE_BITS).round_()
+            piece = piece - rest * 2.0**_PIECE_BITS
+        total = torch.bmm(ones, piece[:whole].reshape(-1, stretch, piece.shape[1])).to(torch.int64).sum(dim=0)
+        products.append((total + (one[whole:].T @ piece[whole:]).to(torch.int64)).cpu())
+    return products
 
 
-class ExactTotal:
-    """The sum of many such products."""
+def exact_total(
+    products: Iterable[list[Tensor]], left_units: Tensor, right_units: Tensor, *, parts: int = 1
+) -> Precise:
+    """The sum of many such products times the units of both sides, over a number of parts: both numbers rounded to nearest.
 
-    def __init__(self) -> None:
-        self._pending: list[Tensor] = []
-        self._count = 0
-        self._total: Any = 0  # then a matrix of Python's numbers
-
-    def add(self, pieces: list[Tensor]) -> None:
-        """Add the products of some rows (at most 2^20)."""
-        self._pending = [old + new for old, new in zip(self._pending, pieces, strict=True)] if self._pending else pieces
-        self._count += 1
-        if self._count == _BEFORE_OVERFLOW // (ROWS_AT_ONCE >> _ROW_BITS):
-            self._settle()
-
-    def _settle(self) -> None:
-        for place, piece in enumerate(self._pending):
-            self._total = self._total + (piece.numpy().astype(object) << (_PIECE_BITS * place))
-        self._pending, self._count = [], 0
-
-    def times(self, left_units: Tensor, right_units: Tensor, *, parts: int = 1) -> Precise:
-        """The sum times the units of both sides, powers of two, over a number of parts: both numbers rounded to nearest."""
-        self._settle()
-        shape = (len(left_units), len(right_units))
-        whole = np.broadcast_to(np.asarray(self._total, dtype=object), shape).ravel()
-        value = np.array([number / parts for number in whole], dtype=np.float64).reshape(shape)
-        missing = [Fraction(number, parts) - Fraction(near) for number, near in zip(whole, value.flat, strict=True)]
-        rest = np.array([float(number) for number in missing], dtype=np.float64).reshape(shape)
-        units = left_units[:, None] * right_units
-        return Precise(torch.from_numpy(value) * units, torch.from_numpy(rest) * units)
+    Args:
+        products: of at most 2^20 rows each, as `exact_products` gives them.
+        left_units: of the left columns, powers of two.
+        right_units: of the right columns.
+        parts: what the sum is divided by.
+    """
+    shape, blocks = (len(left_units), len(right_units)), iter(products)
+    total = np.zeros(shape, dtype=object)  # of Python's whole numbers
+    while some := list(itertools.islice(blocks, _BEFORE_OVERFLOW // (ROWS_AT_ONCE >> _ROW_BITS))):
+        for place, pieces in enumerate(zip(*some, strict=True)):
+            total = total + (torch.stack(pieces).sum(dim=0).numpy().astype(object) << (_PIECE_BITS * place))
+    value = np.array([number / parts for number in total.flat], dtype=np.float64).reshape(shape)
+    missing = [Fraction(number, parts) - Fraction(near) for number, near in zip(total.flat, value.flat, strict=True)]
+    rest = np.array([float(number) for number in missing], dtype=np.float64).reshape(shape)
+    units = left_units[:, None] * right_units
+    return Precise(torch.from_numpy(value) * units, torch.from_numpy(rest) * units)
 
 
 def left_numbers(rows: Tensor) -> WholeRows:

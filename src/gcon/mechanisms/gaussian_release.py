@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import torch
@@ -69,28 +69,22 @@ class GaussianPlan:
     Attributes:
         budget: what all releases together cost.
         distance: mu; None without a promise (infinite epsilon).
-        method: whose releases these are, for the ledger.
+        name: the name in the ledger.
     """
 
     budget: Budget
     distance: float | None
-    method: str
+    name: str
 
     def __post_init__(self) -> None:
-        if not self._covers_its_budget():
+        epsilon, distance = self.budget.epsilon, self.distance
+        if distance is None:
+            covered = math.isinf(epsilon)
+        else:
+            finite = math.isfinite(epsilon) and 0 < distance < math.inf
+            covered = finite and gaussian_delta(epsilon, distance) <= self.budget.delta
+        if not covered:
             raise PlanMismatchError("This distance is too large for what the plan says that the release costs.")
-
-    def _covers_its_budget(self) -> bool:
-        if math.isinf(self.budget.epsilon):
-            return self.distance is None
-        if self.distance is None or not 0 < self.distance < math.inf:
-            return False
-        return gaussian_delta(self.budget.epsilon, self.distance) <= self.budget.delta
-
-    @property
-    def name(self) -> str:
-        """The name in the ledger."""
-        return f"gaussian release ({self.method})"
 
     @property
     def gaussian_distance(self) -> float | None:
@@ -130,11 +124,16 @@ class GaussianPlan:
 def gaussian_plan(epsilon: float, delta: float, *, method: str) -> GaussianPlan:
     """The largest distance that (epsilon, delta) allows, mu = 1/g(epsilon, delta), rounded to the private side.
 
+    Args:
+        epsilon: of all releases together; infinite: no noise and no promise.
+        delta: at most 0.5.
+        method: whose releases these are, for the ledger.
+
     Example:
         >>> round(1 / gaussian_plan(1.0, 1e-5, method="example").distance, 6)
         3.730632
     """
-    budget = checked_budget(epsilon, delta)
+    budget, name = checked_budget(epsilon, delta), f"gaussian release ({method})"
     if budget.delta > _MOST_DELTA:
         raise InputError(
             "delta",
@@ -143,11 +142,11 @@ def gaussian_plan(epsilon: float, delta: float, *, method: str) -> GaussianPlan:
             fix="Leave it out for min(1e-5, 1/(10 n)), or choose a small public constant, for instance 1e-5.",
         )
     if math.isinf(budget.epsilon):
-        return GaussianPlan(budget=Budget(math.inf, 0.0), distance=None, method=method)
+        return GaussianPlan(budget=Budget(math.inf, 0.0), distance=None, name=name)
     largest, shrink = 1 / gaussian_multiplier(budget.epsilon, budget.delta), _SLACK
     while gaussian_delta(budget.epsilon, (1 - shrink) * largest) > budget.delta and shrink < _MOST_SHRINK:
         shrink *= 2
-    return GaussianPlan(budget=budget, distance=(1 - shrink) * largest, method=method)
+    return GaussianPlan(budget=budget, distance=(1 - shrink) * largest, name=name)
 
 
 @final
@@ -160,19 +159,22 @@ class NoisyRelease:
         plan: what pays.
         statistic: registered with a proven sensitivity.
         share: of the plan's squared distance, in (0, 1]; 0 only for what cannot depend on edges.
+        reads_edges: whether an edge can change anything in it.
+        standard_deviation: sigma = sensitivity / (mu sqrt(share)), rounded up; 0 where no edge is read and without a promise.
     """
 
     plan: GaussianPlan
     statistic: Statistic
     share: float
+    reads_edges: bool = field(init=False)
+    standard_deviation: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.check()
-
-    def check(self) -> None:
-        """The statistic is proven, the share is one, and float64 can hold the noise."""
-        proof_page(type(self.statistic))
-        least = 0.0 if self.statistic.sensitivity == 0 else 1e-12
+        """The statistic is proven, the share is one, and float64 can hold the noise that follows from them."""
+        statistic, distance, deviation = self.statistic, self.plan.distance, 0.0
+        proof_page(type(statistic))
+        reads_edges = statistic.sensitivity != 0
+        least = 1e-12 if reads_edges else 0.0
         check_number(
             "share",
             self.share,
@@ -180,31 +182,19 @@ class NoisyRelease:
             rule="must be a part of the whole budget, at most 1 and above 0",
             fix="All shares of a plan add to at most 1.",
         )
-        self._check_noise()
+        if distance is not None and reads_edges:
+            deviation = statistic.sensitivity / (distance * math.sqrt(self.share)) * (1 + 2 * _SLACK)
+            if not _LEAST_NOISE <= deviation <= _MOST_NOISE:
+                raise PlanMismatchError("A finite epsilon must lead to noise that float64 can hold; scale the rows.")
+            if not 2 * statistic.rounding <= _MOST_ROUNDING * statistic.sensitivity:
+                raise PlanMismatchError(
+                    f"Rounding of walks must be at most {_MOST_ROUNDING:g} of what one edge can change: centre the rows "
+                    "(nearly constant ones drown in rounding), or take a statistic with exact sums."
+                )
+        object.__setattr__(self, "reads_edges", reads_edges)
+        object.__setattr__(self, "standard_deviation", deviation)
 
-    @property
-    def reads_edges(self) -> bool:
-        """Whether an edge can change anything in it."""
-        return self.statistic.sensitivity > 0
-
-    @property
-    def standard_deviation(self) -> float:
-        """Sigma = sensitivity / (mu sqrt(share)), rounded up; 0 where no edge is read and without a promise."""
-        if self.plan.distance is None or not self.reads_edges:
-            return 0.0
-        return self.statistic.sensitivity / (self.plan.distance * math.sqrt(self.share)) * (1 + 2 * _SLACK)
-
-    def _check_noise(self) -> None:
-        deviation, statistic = self.standard_deviation, self.statistic
-        if self.plan.distance is None or not self.reads_edges:
-            return
-        if not _LEAST_NOISE <= deviation <= _MOST_NOISE:
-            raise PlanMismatchError("A finite epsilon must lead to noise that float64 can hold; scale the rows.")
-        if not 2 * statistic.rounding <= _MOST_ROUNDING * statistic.sensitivity:
-            raise PlanMismatchError(
-                f"Rounding of walks must be at most {_MOST_ROUNDING:g} of what one edge can change: centre the rows "
-                "(nearly constant ones drown in rounding), or take a statistic with exact sums."
-            )
+    check = __post_init__  # the account asks again before it releases: the noise follows from what is held by then
 
     def public_record(self) -> Mapping[str, object]:
         """The statistic's settings, its bound, and the noise."""

@@ -34,29 +34,16 @@ class NeighbourRows(Statistic):
 
     Privacy:
         One edge {u, v} moves row u by b_v and row v by b_u, together sqrt(|b_u|^2 + |b_v|^2): at most the root of the sum
-        of squares of the two longest rows, attained by an edge between them.
+        of squares of the two longest rows, attained by an edge between them. Sums of fixed-point numbers do not round.
     """
+
+    name, rounding = "neighbour rows", 0.0
 
     def __init__(self, rows: Tensor, *, device: str = "cpu") -> None:
         whole, self._units = fixed_point(checked_rows("rows", rows), _BITS)
         self._whole, self._device = whole.to(torch.int64).contiguous(), device
         # A single node has no edge: nothing can change.
-        self._sensitivity = math.hypot(*longest_rows(whole * self._units)) * (1 + 1e-15) if len(whole) > 1 else 0.0
-
-    @property
-    def name(self) -> str:
-        """What it is."""
-        return "neighbour rows"
-
-    @property
-    def sensitivity(self) -> float:
-        """sqrt(r_1^2 + r_2^2) for the two longest rows, at most sqrt(2) r."""
-        return self._sensitivity
-
-    @property
-    def rounding(self) -> float:
-        """None: sums of fixed-point numbers are exact."""
-        return 0.0
+        self.sensitivity = math.hypot(*longest_rows(whole * self._units)) * (1 + 1e-15) if len(whole) > 1 else 0.0
 
     def public_record(self) -> Mapping[str, object]:
         """The number of columns, and the bits of their sums in fixed point."""

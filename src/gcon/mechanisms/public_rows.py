@@ -37,7 +37,7 @@ def checked_rows(parameter: str, rows: Tensor, *, as_they_are: bool = False) -> 
         )
     keep = as_they_are and rows.dtype in (torch.float32, torch.float64)
     copy = rows.detach().clone() if keep else rows.detach().to("cpu", torch.float64, copy=True)
-    size = largest_entry(copy)
+    size = float(torch.maximum(copy.max(), -copy.min())) if copy.numel() else 0.0
     if not (size == 0 or _SMALLEST <= size <= _LARGEST):
         raise InputError(
             parameter,
@@ -59,10 +59,10 @@ def longest_rows(rows: Tensor) -> tuple[float, float]:
         (5.000000005, 0.0)
     """
     rows = rows.to(torch.float64)
-    size = largest_entry(rows)
-    if size == 0:
+    if not rows.any():
         return 0.0, 0.0
     largest = rows.abs().amax(dim=1)
+    size = float(largest.max())
     scales = torch.where((largest > 0) & (largest < _SHORT * size), largest, size)
     lengths = torch.linalg.vector_norm(rows / scales[:, None], dim=1) * scales
     longest = [float(length) * (1 + ALLOWANCE) for length in lengths.topk(min(2, len(lengths))).values]
@@ -108,11 +108,6 @@ def rounding_of_walks(weights: Tensor, units: Tensor, *, steps: float) -> float:
         return 0.0
     sums = torch.linalg.vector_norm(weights.abs().sum(dim=0))
     return 1.01 * STEP_ERROR * steps * float(sums * torch.linalg.vector_norm(units))
-
-
-def largest_entry(rows: Tensor) -> float:
-    """The largest absolute entry; 0 without one."""
-    return float(torch.maximum(rows.max(), -rows.min())) if rows.numel() else 0.0
 
 
 def check_nodes(edges: Edges, rows: Tensor) -> None:

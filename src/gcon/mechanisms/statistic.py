@@ -21,41 +21,25 @@ class Statistic(ABC):
     The public parts (features, targets, settings) are given at construction, copied, and fixed from then on; so is the
     sensitivity. The edges are an argument of `of` alone.
 
+    Attributes:
+        name: what it is, for ledger and receipt.
+        sensitivity: the Frobenius norm of the change that one undirected edge can cause in what `precisely` returns, at most.
+            From public numbers alone: a bound for real numbers, plus `rounding` on both sides. Exactly 0 only if no edge is
+            read or rows are identically zero, never because a product of small numbers vanished.
+        rounding: the Frobenius distance of what `precisely` returns from the real-number value, at most, whatever the edges
+            are. From public numbers alone (docs/proofs/exact-noise.md, 3). 0: arithmetic is exact, in any order.
+        symmetric: whether the matrix is symmetric; its noise is then too.
+        edge_free: true where an entry cannot depend on any edge (broadcasts to the value); None: nowhere. It gets no noise.
+
     Privacy:
         Only classes registered with `@proven` may be released: a sensitivity without a proof is refused.
     """
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """What it is, for ledger and receipt."""
-
-    @property
-    @abstractmethod
-    def sensitivity(self) -> float:
-        """The Frobenius norm of the change that one undirected edge can cause in what `precisely` returns, at most.
-
-        From public numbers alone: a bound for real numbers, plus `rounding` on both sides. Exactly 0 only if no edge is
-        read or rows are identically zero, never because a product of small numbers vanished.
-        """
-
-    @property
-    @abstractmethod
-    def rounding(self) -> float:
-        """The Frobenius distance of what `precisely` returns from the real-number value, at most, whatever the edges are.
-
-        From public numbers alone (docs/proofs/exact-noise.md, 3). 0: arithmetic is exact, in any order.
-        """
-
-    @property
-    def symmetric(self) -> bool:
-        """Whether the matrix is symmetric; its noise is then too."""
-        return False
-
-    @property
-    def edge_free(self) -> Tensor | None:
-        """True where an entry cannot depend on any edge (broadcasts to the value); None: nowhere. It gets no noise."""
-        return None
+    name: str
+    sensitivity: float
+    rounding: float
+    symmetric: bool = False
+    edge_free: Tensor | None = None
 
     @abstractmethod
     def public_record(self) -> Mapping[str, object]:

@@ -24,11 +24,11 @@ from torch import Tensor
 
 from gcon.edges.source import Edges
 from gcon.errors import InputError
+from gcon.learn import sizes
 from gcon.learn.after_release import after_moments
 from gcon.learn.edge_free import EdgeFree, learn_without_edges
 from gcon.learn.encoder import Encoder
 from gcon.learn.rescaling import shrunk_moments
-from gcon.learn.sizes import is_large
 from gcon.learn.student import train_student
 from gcon.machine import chosen_device
 from gcon.mechanisms.edge_moments import EdgeMoments
@@ -162,7 +162,7 @@ def spoken_rows(answers: Tensor, homophily: float) -> Tensor:
 
 def _quantile(values: Tensor, share: float) -> float:
     """Torch's quantile refuses more than 16 million numbers; numpy's does not, and interpolates in the same way."""
-    if is_large(len(values)):
+    if len(values) > sizes.EXACT_NODES:
         return float(np.quantile(values.numpy(), share))
     return float(values.quantile(share))
 
@@ -374,7 +374,7 @@ class AnswersScorer(Scorer):
 
     def start_of_rows(self, features: Tensor, access: Access) -> Callable[[slice], Tensor]:
         """Known answers for the training nodes, the student's for others."""
-        self._student.check_width(features)
+        self._student.check(features[:0])  # the width alone: no row is read
         if features_fingerprint(features) == self._training_nodes:
             known = self._answers if access == "none" else self._best
             return lambda rows: known[rows].double()

@@ -18,7 +18,7 @@ from gcon.edges.source import Edges, RowBlock
 from gcon.errors import AccessRefusedError, InputError, check_number
 from gcon.learn.encoder import Encoder
 from gcon.learn.perceptron import MANY_ROWS, EncoderSettings, train_encoder
-from gcon.learn.pseudo_labels import Expansion, check_expansion, training_rows
+from gcon.learn.training_rows import Expansion, check_expansion, training_rows
 from gcon.machine import chosen_device
 from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.influence import InfluenceBound, check_bound
@@ -307,7 +307,7 @@ class WeightsScorer(Scorer):
             raise AccessRefusedError(
                 "access='cached' is not there: the paper's mechanism releases nothing node by node."
             )
-        self._encoder.check_width(features)
+        self._encoder.check(features[:0])  # the width alone: no row is read
         return lambda rows: self._encoder.encode(features[rows])
 
     def without_edges(self, start: Tensor) -> Tensor:

@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from gcon.edges.fixed_point import real_numbers
 from gcon.mechanisms import exact_products as module
-from gcon.mechanisms.exact_products import LEFT_BITS, ROWS_AT_ONCE, ExactTotal, exact_products, left_numbers
+from gcon.mechanisms.exact_products import LEFT_BITS, ROWS_AT_ONCE, exact_products, exact_total, left_numbers
 
 ONE = torch.ones(1, dtype=torch.float64)
 
@@ -68,11 +67,9 @@ def test_where_the_limits_come_from():
 def test_sums_beyond_64_bits():
     """Many blocks of the largest products: the total has more than 64 bits, and loses none."""
     left, right = torch.full((8192, 1), 2**22), torch.full((8192, 1), 2**50 - 1)
-    pieces, total = exact_products(left, right, right_bits=50), ExactTotal()
-    for _ in range(1000):
-        total.add([piece.clone() for piece in pieces])
+    pieces = exact_products(left, right, right_bits=50)
     exact = 1000 * 8192 * 2**22 * (2**50 - 1)
-    found = total.times(ONE, ONE)
+    found = exact_total(([piece.clone() for piece in pieces] for _ in range(1000)), ONE, ONE)
     assert exact > 2**64
     assert int(found.value) + int(found.rest) == exact
     assert float(found.rest) != 0
@@ -86,10 +83,9 @@ def test_sums_beyond_64_bits():
 )
 def test_value_and_rest(number, parts, exponents):
     """The value is the nearest float64 number, and with the rest nothing but 2^-106 of it is missing."""
-    total = ExactTotal()
-    total._total = np.array([[number]], dtype=object)
+    pieces = [number >> 17 * place & 2**17 - 1 for place in range(5)] + [number >> 85]
     units = [torch.tensor([2.0**exponent], dtype=torch.float64) for exponent in exponents]
-    found = total.times(*units, parts=parts)
+    found = exact_total([[torch.tensor([[piece]]) for piece in pieces]], *units, parts=parts)
     exact = Fraction(number, parts) * Fraction(2) ** sum(exponents)
     value, rest = Fraction(float(found.value)), Fraction(float(found.rest))
     assert float(found.value) == float(exact)
@@ -98,7 +94,7 @@ def test_value_and_rest(number, parts, exponents):
 
 
 def test_without_rows_the_sum_is_zero():
-    found = ExactTotal().times(torch.ones(2, dtype=torch.float64), torch.ones(3, dtype=torch.float64))
+    found = exact_total([], torch.ones(2, dtype=torch.float64), torch.ones(3, dtype=torch.float64))
     assert found.value.tolist() == found.rest.tolist() == [[0.0] * 3] * 2
 
 

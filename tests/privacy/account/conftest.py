@@ -13,7 +13,7 @@ from gcon.edges.schemes import Schemes
 from gcon.files.datasets import social_circles
 from gcon.learn.encoder import Encoder
 from gcon.learn.perceptron import EncoderSettings, train_encoder
-from gcon.learn.pseudo_labels import TrainingRows, training_rows
+from gcon.learn.training_rows import TrainingRows, training_rows
 from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation

@@ -8,7 +8,7 @@ from typing import Any
 from gcon.edges.schemes import propagate
 from gcon.learn.after_release import after_moments
 from gcon.learn.edge_free import learn_without_edges
-from gcon.learn.pseudo_labels import training_rows
+from gcon.learn.training_rows import training_rows
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.neighbour_rows import NeighbourRows

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from gcon.learn.pseudo_labels import Expansion
+from gcon.learn.training_rows import Expansion
 
 PAPER_GRAPHS = ("cora-ml", "citeseer", "pubmed", "actor")
 HOMOPHILOUS = ("cora-ml", "citeseer", "pubmed")

@@ -19,7 +19,7 @@ from torch import Tensor
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.schemes import Schemes, propagate
 from gcon.learn.perceptron import EncoderSettings, train_encoder
-from gcon.learn.pseudo_labels import TrainingRows, training_rows
+from gcon.learn.training_rows import TrainingRows, training_rows
 from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation

@@ -7,7 +7,7 @@ import torch
 
 from gcon.errors import InputError
 from gcon.learn.perceptron import EncoderSettings, train_encoder
-from gcon.learn.pseudo_labels import training_rows
+from gcon.learn.training_rows import training_rows
 
 
 @pytest.fixture(scope="module")

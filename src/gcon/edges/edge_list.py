@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -32,21 +32,18 @@ class EdgeList(LocalEdges):
     row_pointers: Tensor
     columns: Tensor
     num_nodes: int
+    _elsewhere: dict[torch.device, RowBlock] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def degrees(self) -> Tensor:
         """Number of neighbours of every node."""
         return self.row_pointers.diff()
 
-    @cached_property
-    def _elsewhere(self) -> dict[torch.device, RowBlock]:
-        return {}
-
     def blocks(self, device: torch.device) -> Iterator[RowBlock]:
         """One block with everything: nothing is copied, but for the first pass on a GPU, where the edges stay for the next."""
         if device not in self._elsewhere:
-            nodes = slice(0, self.num_nodes)
-            self._elsewhere[device] = RowBlock(nodes, self.row_pointers, self.columns, self.num_nodes).to(device)
+            pointers, columns = self.row_pointers.to(device), self.columns.to(device)
+            self._elsewhere[device] = RowBlock(slice(0, self.num_nodes), pointers, columns, self.num_nodes)
         yield self._elsewhere[device]
 
     def neighbours(self, node: int) -> Tensor:
@@ -117,7 +114,11 @@ def _simple_undirected(edge_index: Tensor, num_nodes: int) -> tuple[EdgeList, Ed
         keys = keys[proper]
     del proper
     keys.sort()
-    keys = _distinct(keys)
+    fresh = np.ones(keys.size, dtype=bool)
+    np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
+    if not fresh.all():
+        keys = keys[fresh]
+    del fresh
     kept = int(keys.size)
     both = np.empty(2 * kept, dtype=np.int64)  # the keys, and those of the other direction: high * n + low
     both[:kept] = keys
@@ -138,15 +139,6 @@ def _simple_undirected(edge_index: Tensor, num_nodes: int) -> tuple[EdgeList, Ed
         kept=kept,
     )
     return EdgeList(torch.from_numpy(pointers), columns, num_nodes), hygiene
-
-
-def _distinct(ordered: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    if ordered.size == 0:
-        return ordered
-    fresh = np.empty(ordered.size, dtype=bool)
-    fresh[0] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
-    return ordered if fresh.all() else ordered[fresh]
 
 
 def _checked(edge_index: Tensor, num_nodes: int) -> Tensor:

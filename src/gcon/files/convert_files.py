@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from gcon.edges.store_format import HEADER
 from gcon.errors import InputError
-from gcon.files.edge_files import EdgeOptions, sound_chunks
+from gcon.files.edge_files import EdgeOptions, edge_chunks
 from gcon.files.edge_store import MEMORY_BYTES, Step, build_store, check_memory, no_step, set_permissions
 from gcon.files.file_problems import TABLES, require_readers
 from gcon.files.node_files import RawNodes, read_raw_nodes
@@ -96,7 +96,7 @@ def convert_files(
     with _refusals(), work_folder(targets["edges" if edges is not None else "nodes"]) as folder:
         written = {kind: folder / target.name for kind, target in targets.items()}
         if edges is not None:
-            chunks = sound_chunks(edges, ids=table.ids, **options)
+            chunks = edge_chunks(edges, ids=table.ids, **options)
             if file_format == "csr":
                 expected = _expected_edges(edges)
                 sorting: dict[str, Any] = {"memory_bytes": memory_bytes, "expected": expected, "step": step}

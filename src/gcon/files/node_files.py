@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +21,11 @@ from gcon.files.file_problems import (
     file_problem,
     listed,
     raise_problems,
-    repeated_columns,
     require_readers,
     shortened,
 )
-from gcon.files.node_columns import has_label, label_text, read_ids, read_labels, read_splits
-from gcon.files.node_features import LIST_COLUMN, features_of_arrays, features_of_table
+from gcon.files.node_columns import label_text, read_ids, read_labels, read_splits
+from gcon.files.node_features import LIST_COLUMN, read_features
 from gcon.files.node_ids import NodeIds
 from gcon.files.table_files import UNFIT, column_types, read_errors, table_batches
 from gcon.nodes import PublicNodes
@@ -126,7 +126,7 @@ def read_node_features(
         raise_problems(problems.found)
     ids = read_ids(frame[id_column], problems)
     rest = frame.drop(id_column, label_column, split_column, *ignore_columns, strict=False)
-    features = _features(rest, features_path, problems, height=frame.height)
+    features = read_features(rest, features_path, problems, height=frame.height)
     if problems.found or ids is None or features is None:
         raise_problems(problems.found)
     return ids, features
@@ -166,10 +166,10 @@ def read_raw_nodes(path: Path, *, features_path: Path | None = None) -> RawNodes
     if "label" in frame.columns:
         texts["label"] = label_text(frame["label"])
     if "split" in frame.columns:
-        read_splits(frame["split"], np.zeros(frame.height, dtype=bool), problems)
+        read_splits(frame["split"], problems)
         texts["split"] = frame["split"].cast(pl.String, strict=False)
     rest = frame.drop("id", "label", "split", strict=False)
-    features = _features(rest, features_path, problems, height=frame.height)
+    features = read_features(rest, features_path, problems, height=frame.height)
     if problems.found or ids is None or features is None:
         raise_problems(problems.found)
     named = features_path is None and rest.columns != [LIST_COLUMN]
@@ -211,11 +211,15 @@ def inspect_nodes(
     if frame is None:
         return NodeReading(None, None, problems.found)
     ids = read_ids(frame[id_column], problems)
-    split = frame[split_column] if split_column in frame.columns else None
-    masks = read_splits(split, has_label(frame[label_column]), problems)
-    labels, class_names = read_labels(frame[label_column], masks, problems, classes=chosen)
+    texts = label_text(frame[label_column])
+    if split_column in frame.columns:
+        masks = read_splits(frame[split_column], problems)
+    else:  # every row with a label is for training
+        nobody = np.zeros(frame.height, dtype=bool)
+        masks = {"train": texts.is_not_null().to_numpy(), "validation": nobody, "test": nobody}
+    labels, class_names = read_labels(texts, masks, problems, classes=chosen)
     rest = frame.drop(*plain, *ignore_columns, strict=False)
-    features = _features(rest, features_path, problems, height=frame.height)
+    features = read_features(rest, features_path, problems, height=frame.height)
     if problems.found or ids is None or features is None:
         return NodeReading(None, ids, problems.found)
     nodes = PublicNodes(
@@ -234,6 +238,8 @@ def _frame(
     problems: FileProblems, *, wanted: Sequence[str], plain: Sequence[str], ignored: Sequence[str]
 ) -> pl.DataFrame | None:
     """The whole table, if it can be read and has the columns that are needed; those that are plain hold no lists."""
+    import polars as pl
+
     path = problems.path
     wrong = file_problem(path, "nodes", suffixes=TABLES)
     if wrong is not None:
@@ -249,12 +255,14 @@ def _frame(
         if problems.found:
             return None
         names = [name for name, _ in types]
-        repeated = repeated_columns(names)
+        repeated = sorted(name for name, times in Counter(names).items() if times > 1)
         if repeated:
             got = f"{listed(repeated)} more than once"
             problems.add("every column needs a name of its own", got, "Rename or drop one of them.")
             return None
-        frame = _whole(path, [name for name, kind in types if not kind.startswith(UNFIT)])
+        fit = [name for name, kind in types if not kind.startswith(UNFIT)]
+        batches = list(table_batches(path, fit))
+        frame = pl.concat(batches) if batches else pl.DataFrame({name: [] for name in fit})
     except read_errors() as error:
         got = (str(error).splitlines() or ["an error"])[0]
         problems.add("must be readable", got, "Write the file again, in UTF-8.")
@@ -266,24 +274,3 @@ def _frame(
     if not frame.height:
         problems.add("needs at least one node", "no rows", "Add the nodes.")
     return None if problems.found else frame
-
-
-def _features(
-    rest: pl.DataFrame, features_path: str | Path | None, problems: FileProblems, *, height: int
-) -> Tensor | None:
-    """Features from the columns that are left, or from an array beside the table."""
-    if features_path is None:
-        return features_of_table(rest, problems)
-    features, found = features_of_arrays(Path(features_path), height)
-    problems.found += found
-    if rest.width:
-        rule, fix = "may hold no features beside features_path", "Drop them, or name them in ignore_columns."
-        problems.add(rule, listed(rest.columns), fix)
-    return features
-
-
-def _whole(path: Path, names: list[str]) -> pl.DataFrame:
-    import polars as pl
-
-    batches = list(table_batches(path, names))
-    return pl.concat(batches) if batches else pl.DataFrame({name: [] for name in names})

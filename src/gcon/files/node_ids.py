@@ -43,38 +43,55 @@ class NodeIds:
         return self.numbers is not None and bool(np.array_equal(self.numbers, np.arange(len(self))))
 
 
-class NumberLookup:
-    """Rows of whole-number ids: at once for 0..n-1, by a table where the ids lie close, else by search."""
+class IdLookup:
+    """From the ids of an edges file to rows of the nodes file.
 
-    def __init__(self, numbers: NDArray[np.int64]) -> None:
-        self.size = int(numbers.size)
-        self.dtype = np.dtype(np.int32 if self.size < 2**31 else np.int64)
+    Whole numbers: at once for 0..n-1, by a table where the ids lie close, else by search. Strings: by a join.
+    """
+
+    def __init__(self, ids: NodeIds) -> None:
+        import polars as pl
+
+        self._size, self._strings, self._low = len(ids), None, 0
         self._table: NDArray[Any] | None = None
         self._sorted: NDArray[np.int64] | None = None
-        self._low = int(numbers.min()) if self.size else 0
-        span = (int(numbers.max()) - self._low + 1) if self.size else 0
-        self._identity = bool(np.array_equal(numbers, np.arange(self.size)))
-        if self._identity or not self.size:
-            return
-        if span <= max(8 * self.size, 2**16):
-            self._table = np.full(span, -1, dtype=self.dtype)
-            self._table[numbers - self._low] = np.arange(self.size, dtype=self.dtype)
-        else:
-            self._order = np.argsort(numbers).astype(self.dtype)
-            self._sorted = numbers[self._order]
+        self._dtype = np.dtype(np.int32 if self._size < 2**31 else np.int64)
+        numbers = ids.numbers
+        if numbers is None:
+            self._strings = pl.DataFrame({"id": ids.strings, "row": np.arange(self._size, dtype=self._dtype)})
+        elif not np.array_equal(numbers, np.arange(self._size)):
+            self._low = int(numbers.min())
+            span = int(numbers.max()) - self._low + 1
+            if span <= max(8 * self._size, 2**16):
+                self._table = np.full(span, -1, dtype=self._dtype)
+                self._table[numbers - self._low] = np.arange(self._size, dtype=self._dtype)
+            else:
+                self._order = np.argsort(numbers).astype(self._dtype)
+                self._sorted = numbers[self._order]
 
-    def rows(self, ids: NDArray[np.int64]) -> NDArray[Any]:
-        """The row of every id; -1 where it is unknown."""
+    def rows(self, column: pl.Series) -> tuple[NDArray[Any], set[str]]:
+        """The row of every id, -1 where it is unknown; left out where an id is no number but should be. And such problems."""
+        import polars as pl
+
+        if self._strings is not None:
+            text = column.cast(pl.String).alias("id").to_frame()
+            rows = text.join(self._strings, on="id", how="left", maintain_order="left")["row"]
+            return rows.fill_null(-1).to_numpy(), {"unknown"} if rows.null_count() else set()
+        numbers = column.cast(pl.Int64, strict=False)
+        ids, unknown = numbers.drop_nulls().to_numpy(), self._dtype.type(-1)
         if self._sorted is not None:
-            places = np.minimum(np.searchsorted(self._sorted, ids), self.size - 1)
-            return np.where(self._sorted[places] == ids, self._order[places], self.dtype.type(-1))
-        span = self.size if self._table is None else self._table.size
-        # Compared before subtracting: the difference of two 64-bit numbers may not fit.
-        inside = (ids >= self._low) & (ids <= self._low + span - 1) if span else np.zeros(ids.size, dtype=bool)
-        all_inside = bool(inside.all())
-        offsets = ids - self._low if all_inside else np.where(inside, ids, self._low) - self._low
-        found = offsets.astype(self.dtype) if self._table is None else self._table[offsets]
-        return found if all_inside else np.where(inside, found, self.dtype.type(-1))
+            places = np.minimum(np.searchsorted(self._sorted, ids), self._size - 1)
+            found = np.where(self._sorted[places] == ids, self._order[places], unknown)
+        else:
+            span = self._size if self._table is None else self._table.size
+            # Compared before subtracting: the difference of two 64-bit numbers may not fit.
+            inside = (ids >= self._low) & (ids <= self._low + span - 1) if span else np.zeros(ids.size, dtype=bool)
+            all_inside = bool(inside.all())
+            offsets = ids - self._low if all_inside else np.where(inside, ids, self._low) - self._low
+            found = offsets.astype(self._dtype) if self._table is None else self._table[offsets]
+            found = found if all_inside else np.where(inside, found, unknown)
+        kinds = {"number": numbers.null_count() > 0, "unknown": bool((found < 0).any())}
+        return found, {kind for kind, occurs in kinds.items() if occurs}
 
 
 def ids_of_series(values: pl.Series) -> NodeIds | None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gcon.errors import InputError
 from gcon.learn.unit_rows import no_longer, unit_rows
-from gcon.nodes import BATCH_ROWS, light_slices, mean_row, row_slices
+from gcon.nodes import BATCH_ROWS, mean_row, row_slices
 
 _BATCH_ROWS = BATCH_ROWS
 
@@ -85,7 +85,7 @@ class Encoder:
     def check(self, features: Tensor) -> None:
         """Raise `InputError` for features that cannot be encoded."""
         self.check_width(features)
-        for rows in light_slices(tuple(features.shape)):
+        for rows in row_slices(len(features), width=features.shape[1]):
             _check_finite(features[rows])
 
     def check_width(self, features: Tensor) -> None:

@@ -101,7 +101,19 @@ def private_edges(edge_index: Tensor, num_nodes: int) -> tuple[Private[EdgeList]
 
 
 def _simple_undirected(edge_index: Tensor, num_nodes: int) -> tuple[EdgeList, EdgeHygiene]:
-    edge_index = _checked(edge_index, num_nodes)
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        rule = "must have two rows, one end of every edge in each (PyG's edge_index)"
+        fix = "Transpose a list of pairs; pass an empty 2 x 0 matrix for a graph without edges."
+        raise InputError("edges", rule=rule, got="another shape", fix=fix)
+    if edge_index.dtype == torch.bool or edge_index.is_floating_point() or edge_index.is_complex():
+        rule, fix = "must hold integer node numbers", "Convert the ids to integers."
+        raise InputError("edges", rule=rule, got="another type", fix=fix)
+    # 32-bit numbers are taken as they are: half the memory.
+    edge_index = edge_index.detach().to("cpu", torch.int32 if edge_index.dtype == torch.int32 else torch.int64)
+    if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index.max()) >= num_nodes):
+        rule = f"every end must be a node, numbered 0 to {num_nodes - 1}"
+        fix = "Add the missing nodes to the node table, or drop their edges."
+        raise InputError("edges", rule=rule, got="an end that is not a node", fix=fix)
     source, target = edge_index[0].numpy(), edge_index[1].numpy()
     size = max(num_nodes, 1)
     # An unordered pair is one key, low * n + high: taking the pair symmetrises, equal keys are duplicates.
@@ -132,38 +144,9 @@ def _simple_undirected(edge_index: Tensor, num_nodes: int) -> tuple[EdgeList, Ed
     both %= size
     narrow = max(num_nodes, both.size) < 2**31
     columns = torch.from_numpy(both.astype(np.int32) if narrow else both)
-    hygiene = EdgeHygiene(
-        given=int(source.size),
-        self_loops=self_loops,
-        duplicates=int(source.size) - self_loops - kept,
-        kept=kept,
-    )
+    given = int(source.size)
+    hygiene = EdgeHygiene(given=given, self_loops=self_loops, duplicates=given - self_loops - kept, kept=kept)
     return EdgeList(torch.from_numpy(pointers), columns, num_nodes), hygiene
-
-
-def _checked(edge_index: Tensor, num_nodes: int) -> Tensor:
-    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
-        raise InputError(
-            "edges",
-            rule="must have two rows, one end of every edge in each (PyG's edge_index)",
-            got="another shape",
-            fix="Transpose a list of pairs; pass an empty 2 x 0 matrix for a graph without edges.",
-        )
-    if edge_index.dtype == torch.bool or edge_index.is_floating_point() or edge_index.is_complex():
-        raise InputError(
-            "edges", rule="must hold integer node numbers", got="another type", fix="Convert the ids to integers."
-        )
-    edge_index = edge_index.detach().cpu()
-    if edge_index.dtype != torch.int32:  # these are taken as they are: half the memory
-        edge_index = edge_index.to(torch.int64)
-    if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index.max()) >= num_nodes):
-        raise InputError(
-            "edges",
-            rule=f"every end must be a node, numbered 0 to {num_nodes - 1}",
-            got="an end that is not a node",
-            fix="Add the missing nodes to the node table, or drop their edges.",
-        )
-    return edge_index
 
 
 def in_memory(edges: Edges) -> EdgeList:

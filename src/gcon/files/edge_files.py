@@ -18,7 +18,7 @@ from gcon.files.edge_arrays import scan_arrays
 from gcon.files.edge_problems import edge_problem
 from gcon.files.file_problems import TABLES, Problem, file_problem, raise_problems, require_readers
 from gcon.files.node_ids import IdLookup, NodeIds, as_node_ids
-from gcon.files.store_files import is_store, open_store, store_chunks, store_problems
+from gcon.files.store_files import open_store, store_chunks, store_problems
 from gcon.files.table_files import column_types, read_errors, table_batches
 from gcon.privacy.boundary import Private
 
@@ -66,7 +66,7 @@ def read_edges(
     """
     options: EdgeOptions = {"source_column": source_column, "target_column": target_column}
     options |= {"header": header, "ignore_columns": ignore_columns}
-    if is_store(Path(path)):
+    if Path(path).suffix.lower() == SUFFIX:
         store = open_store(Path(path), ids=as_node_ids(ids))
         wrapped = Private(store.load(), "edges of a simple undirected graph")
         return wrapped, Private(store.hygiene, "counts of cleaned edges")
@@ -83,14 +83,14 @@ def read_public_edges(
     Privacy:
         Nothing is promised about these edges.
     """
-    if is_store(Path(path)):
+    if Path(path).suffix.lower() == SUFFIX:
         return open_store(Path(path), ids=as_node_ids(ids)).load()
     return public_edges(*_read(path, ids, **options))
 
 
 def problems_of_edges(path: Path, *, ids: NodeIds | None, **options: Unpack[EdgeOptions]) -> list[Problem]:
     """All that is wrong with an edges file, or an edge store, read to the last byte; without ids the format alone is checked."""
-    if is_store(path):
+    if path.suffix.lower() == SUFFIX:
         return store_problems(path, ids=ids)
     problems: list[Problem] = []
     for _ in edge_chunks(path, ids=ids, problems=problems, **options):
@@ -113,7 +113,7 @@ def edge_chunks(
     After a problem reading goes on to find the other kinds, but gives no more chunks. All problems are in the list once
     the last chunk was taken (without a list, they are raised then); with any, the chunks before are worth nothing.
     """
-    if is_store(path):
+    if path.suffix.lower() == SUFFIX:
         yield from store_chunks(path, ids=ids)
         return
     found = [] if problems is None else problems

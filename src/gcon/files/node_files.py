@@ -176,10 +176,8 @@ def read_raw_nodes(path: Path, *, features_path: Path | None = None) -> RawNodes
     return RawNodes(ids=ids, texts=texts, features=features.numpy(), feature_names=rest.columns if named else [])
 
 
-def _class_list(num_classes: int | None, classes: Sequence[object] | None) -> Sequence[object] | None:
-    """The class list that two alternative arguments ask for; None to take it from the training labels."""
-    if num_classes is None and classes is None:
-        return None
+def _class_list(num_classes: int | None, classes: Sequence[object] | None) -> Sequence[object]:
+    """The class list that two alternative arguments ask for."""
     whole = isinstance(num_classes, int) and not isinstance(num_classes, bool) and num_classes >= 2
     if classes is None and whole:
         return range(num_classes or 0)
@@ -205,7 +203,7 @@ def inspect_nodes(
     ignore_columns: Sequence[str] = (),
 ) -> NodeReading:
     """Read the nodes file as far as it goes. Args: those of `read_nodes`."""
-    chosen = _class_list(num_classes, classes)
+    chosen = None if num_classes is None and classes is None else _class_list(num_classes, classes)
     plain, problems = (id_column, label_column, split_column), FileProblems("nodes", Path(path))
     frame = _frame(problems, wanted=plain[:2], plain=plain, ignored=ignore_columns)
     if frame is None:

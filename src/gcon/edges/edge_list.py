@@ -85,7 +85,7 @@ def public_edges(edge_index: Tensor, num_nodes: int) -> EdgeList:
     Privacy:
         The caller declares the edges public; nothing is promised about them.
     """
-    return _simple_undirected(edge_index, num_nodes)[0]
+    return simple_undirected(edge_index, num_nodes)[0]
 
 
 def private_edges(edge_index: Tensor, num_nodes: int) -> tuple[Private[EdgeList], Private[EdgeHygiene]]:
@@ -96,11 +96,12 @@ def private_edges(edge_index: Tensor, num_nodes: int) -> tuple[Private[EdgeList]
     Privacy:
         Reads the edges; reveals nothing. Errors say what is wrong, never where.
     """
-    edges, hygiene = _simple_undirected(edge_index, num_nodes)
+    edges, hygiene = simple_undirected(edge_index, num_nodes)
     return Private(edges, "edges of a simple undirected graph"), Private(hygiene, "counts of cleaned edges")
 
 
-def _simple_undirected(edge_index: Tensor, num_nodes: int) -> tuple[EdgeList, EdgeHygiene]:
+def simple_undirected(edge_index: Tensor, num_nodes: int) -> tuple[EdgeList, EdgeHygiene]:
+    """The graph (bare: the caller wraps it, or says that it is public), and what cleaning removed."""
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
         rule = "must have two rows, one end of every edge in each (PyG's edge_index)"
         fix = "Transpose a list of pairs; pass an empty 2 x 0 matrix for a graph without edges."

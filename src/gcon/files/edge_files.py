@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gcon.edges.edge_list import EdgeHygiene, EdgeList, private_edges, public_edges
+from gcon.edges.edge_list import EdgeHygiene, EdgeList, simple_undirected
 from gcon.edges.store_format import SUFFIX
 from gcon.files.array_files import TooLargeError
 from gcon.files.edge_arrays import scan_arrays
@@ -66,11 +66,8 @@ def read_edges(
     """
     options: EdgeOptions = {"source_column": source_column, "target_column": target_column}
     options |= {"header": header, "ignore_columns": ignore_columns}
-    if Path(path).suffix.lower() == SUFFIX:
-        store = open_store(Path(path), ids=as_node_ids(ids))
-        wrapped = Private(store.load(), "edges of a simple undirected graph")
-        return wrapped, Private(store.hygiene, "counts of cleaned edges")
-    return private_edges(*_read(path, ids, **options))
+    edges, hygiene = _read(Path(path), ids, **options)
+    return Private(edges, "edges of a simple undirected graph"), Private(hygiene, "counts of cleaned edges")
 
 
 def read_public_edges(
@@ -83,9 +80,7 @@ def read_public_edges(
     Privacy:
         Nothing is promised about these edges.
     """
-    if Path(path).suffix.lower() == SUFFIX:
-        return open_store(Path(path), ids=as_node_ids(ids)).load()
-    return public_edges(*_read(path, ids, **options))
+    return _read(Path(path), ids, **options)[0]
 
 
 def problems_of_edges(path: Path, *, ids: NodeIds | None, **options: Unpack[EdgeOptions]) -> list[Problem]:
@@ -193,12 +188,15 @@ def _scan(
 
 
 def _read(
-    path: str | Path, ids: NodeIds | Sequence[object] | NDArray[Any], **options: Unpack[EdgeOptions]
-) -> tuple[torch.Tensor, int]:
-    """The edge_index (bare and private!) and the number of nodes."""
+    path: Path, ids: NodeIds | Sequence[object] | NDArray[Any], **options: Unpack[EdgeOptions]
+) -> tuple[EdgeList, EdgeHygiene]:
+    """All edges in memory (bare and private!), and what cleaning removed."""
+    if path.suffix.lower() == SUFFIX:
+        store = open_store(path, ids=as_node_ids(ids))
+        return store.load(), store.hygiene
     require_readers()
     known = as_node_ids(ids)
-    chunks = list(edge_chunks(Path(path), ids=known, **options))
+    chunks = list(edge_chunks(path, ids=known, **options))
     dtype = np.int32 if all(chunk.dtype == np.int32 for chunk in chunks) else np.int64
     index = np.empty((2, sum(chunk.shape[1] for chunk in chunks)), dtype=dtype)
     start = 0
@@ -207,4 +205,4 @@ def _read(
         chunk = chunks.pop()  # let go once it is copied
         index[:, start : start + chunk.shape[1]] = chunk
         start += chunk.shape[1]
-    return torch.from_numpy(index), len(known)
+    return simple_undirected(torch.from_numpy(index), len(known))

@@ -1,4 +1,4 @@
-"""The columns of the nodes file: ids, splits and labels, each with all that is wrong in it."""
+"""The columns of the nodes file: splits and labels, each with all that is wrong in it."""
 
 from __future__ import annotations
 
@@ -9,31 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gcon.files.file_problems import FileProblems
-from gcon.files.node_ids import PLAIN_NUMBER, NodeIds, ids_of_series
+from gcon.files.node_ids import PLAIN_NUMBER
 
 if TYPE_CHECKING:
     import polars as pl
 
 PARTS = {"train": "train", "val": "validation", "validation": "validation", "test": "test"}
-
-
-def read_ids(column: pl.Series, problems: FileProblems) -> NodeIds | None:
-    """The ids, if every row has one of its own."""
-    import polars as pl
-
-    lost = column.is_null()
-    if column.dtype == pl.String:
-        lost = lost | (column.fill_null("") == "")
-    repeated = column.is_duplicated() & ~lost
-    name = f"column {column.name!r}"
-    problems.add_rows(lost.to_numpy(), f"{name}: every row needs an id", "none", "Add it, or drop the row.")
-    problems.add_rows(repeated.to_numpy(), f"{name}: every id may occur once", "repeated ids", "Keep one row per node.")
-    if lost.any() or repeated.any():
-        return None
-    ids = ids_of_series(column)
-    if ids is None:
-        problems.add(f"{name}: ids must be whole numbers or strings", f"type {column.dtype}", "Convert the ids.")
-    return ids
 
 
 def read_splits(column: pl.Series, problems: FileProblems) -> dict[str, NDArray[np.bool_]]:

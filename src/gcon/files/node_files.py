@@ -24,9 +24,9 @@ from gcon.files.file_problems import (
     require_readers,
     shortened,
 )
-from gcon.files.node_columns import label_text, read_ids, read_labels, read_splits
+from gcon.files.node_columns import label_text, read_labels, read_splits
 from gcon.files.node_features import LIST_COLUMN, read_features
-from gcon.files.node_ids import NodeIds
+from gcon.files.node_ids import NodeIds, read_ids
 from gcon.files.table_files import UNFIT, column_types, read_errors, table_batches
 from gcon.nodes import PublicNodes
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gcon.errors import InputError
+from gcon.files.file_problems import FileProblems
 
 if TYPE_CHECKING:
     import polars as pl
@@ -94,21 +96,29 @@ class IdLookup:
         return found, {kind for kind, occurs in kinds.items() if occurs}
 
 
-def ids_of_series(values: pl.Series) -> NodeIds | None:
-    """Ids from a column without missing or repeated values; None if it is neither whole numbers nor strings."""
+def read_ids(column: pl.Series, problems: FileProblems) -> NodeIds | None:
+    """The ids of a column, if every row has one of its own."""
     import polars as pl
 
-    if values.dtype in (pl.Categorical, pl.Enum):
+    values = column.cast(pl.String) if column.dtype in (pl.Categorical, pl.Enum) else column
+    lost = values.is_null()
+    if values.dtype == pl.String:
+        lost = lost | (values.fill_null("") == "")
+    repeated = values.is_duplicated() & ~lost
+    name = f"column {column.name!r}"
+    problems.add_rows(lost.to_numpy(), f"{name}: every row needs an id", "none", "Add it, or drop the row.")
+    problems.add_rows(repeated.to_numpy(), f"{name}: every id may occur once", "repeated ids", "Keep one row per node.")
+    if lost.any() or repeated.any():
+        return None
+    if values.dtype.is_integer() or (values.dtype == pl.String and bool(values.str.contains(PLAIN_NUMBER).all())):
+        narrow = values.cast(pl.Int64, strict=False)
+        if not narrow.null_count():
+            return NodeIds(numbers=narrow.to_numpy().astype(np.int64, copy=False))
         values = values.cast(pl.String)
-    if values.dtype.is_integer():
-        narrow = values.cast(pl.Int64, strict=False)
-        values = narrow if narrow.null_count() == values.null_count() else values.cast(pl.String)
-    elif values.dtype == pl.String and bool(values.str.contains(PLAIN_NUMBER).all()):
-        narrow = values.cast(pl.Int64, strict=False)
-        values = narrow if narrow.null_count() == 0 else values
-    if values.dtype == pl.Int64:
-        return NodeIds(numbers=values.to_numpy().astype(np.int64, copy=False))
-    return NodeIds(strings=values) if values.dtype == pl.String else None
+    if values.dtype == pl.String:
+        return NodeIds(strings=values)
+    problems.add(f"{name}: ids must be whole numbers or strings", f"type {column.dtype}", "Convert the ids.")
+    return None
 
 
 def as_node_ids(ids: NodeIds | Sequence[object] | NDArray[Any]) -> NodeIds:
@@ -126,9 +136,8 @@ def as_node_ids(ids: NodeIds | Sequence[object] | NDArray[Any]) -> NodeIds:
             if words
             else pl.Series(values, dtype=pl.Int64 if not values.size else None)
         )
-        found = ids_of_series(series)
-        unique = series.n_unique() == values.size
-        if found is not None and unique and not (values.dtype.kind == "U" and bool((series == "").any())):
+        found = read_ids(series, FileProblems("nodes", Path()))
+        if found is not None:
             return found
     raise InputError(
         "ids",

@@ -46,15 +46,6 @@ class NodeTable:
     nodes: PublicNodes
 
 
-@dataclass(frozen=True, eq=False)
-class NodeReading:
-    """A table if all went well; the ids as soon as they are good; all problems."""
-
-    table: NodeTable | None
-    ids: NodeIds | None
-    problems: list[Problem]
-
-
 def read_nodes(
     path: str | Path,
     *,
@@ -88,7 +79,7 @@ def read_nodes(
         Everything in this file is public; errors may show it.
     """
     require_readers()
-    reading = inspect_nodes(
+    table, _, problems = inspect_nodes(
         path,
         id_column=id_column,
         label_column=label_column,
@@ -98,9 +89,9 @@ def read_nodes(
         classes=classes,
         ignore_columns=ignore_columns,
     )
-    if reading.table is None:
-        raise_problems(reading.problems)
-    return reading.table
+    if table is None:
+        raise_problems(problems)
+    return table
 
 
 def read_node_features(
@@ -201,13 +192,13 @@ def inspect_nodes(
     num_classes: int | None = None,
     classes: Sequence[object] | None = None,
     ignore_columns: Sequence[str] = (),
-) -> NodeReading:
-    """Read the nodes file as far as it goes. Args: those of `read_nodes`."""
+) -> tuple[NodeTable | None, NodeIds | None, list[Problem]]:
+    """A table if all goes well; the ids if they are good; and all problems. Args: those of `read_nodes`."""
     chosen = None if num_classes is None and classes is None else _class_list(num_classes, classes)
     plain, problems = (id_column, label_column, split_column), FileProblems("nodes", Path(path))
     frame = _frame(problems, wanted=plain[:2], plain=plain, ignored=ignore_columns)
     if frame is None:
-        return NodeReading(None, None, problems.found)
+        return None, None, problems.found
     ids = read_ids(frame[id_column], problems)
     texts = label_text(frame[label_column])
     if split_column in frame.columns:
@@ -219,7 +210,7 @@ def inspect_nodes(
     rest = frame.drop(*plain, *ignore_columns, strict=False)
     features = read_features(rest, features_path, problems, height=frame.height)
     if problems.found or ids is None or features is None:
-        return NodeReading(None, ids, problems.found)
+        return None, ids, problems.found
     nodes = PublicNodes(
         features=features,
         labels=torch.from_numpy(labels),
@@ -229,7 +220,7 @@ def inspect_nodes(
         test_mask=torch.from_numpy(masks["test"].copy()),
         class_names=tuple(class_names),
     )
-    return NodeReading(NodeTable(ids, nodes), ids, [])
+    return NodeTable(ids, nodes), ids, []
 
 
 def _frame(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gcon.errors import InputError
-from gcon.files.file_problems import require_polars
+from gcon.files.file_problems import require_readers
 from gcon.files.node_ids import NodeIds
 from gcon.files.write_files import checked_target, table_writer
 from gcon.methods.predictions import Predictions
@@ -45,7 +45,7 @@ def prediction_writer(path: str | Path, ids: Ids, *, owner_only: bool) -> Iterat
         ids: one per node, in row order.
         owner_only: nobody but the file's owner may read it (mode 0600): for all that may not be published.
     """
-    require_polars()
+    require_readers(("polars",))
     import polars
 
     names, written = _as_series(ids), 0

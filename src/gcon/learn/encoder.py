@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gcon.errors import InputError
 from gcon.learn.unit_rows import no_longer, unit_rows
-from gcon.nodes import BATCH_ROWS, row_slices, mean_row, row_slices
+from gcon.nodes import BATCH_ROWS, mean_row, row_slices
 
 _BATCH_ROWS = BATCH_ROWS
 

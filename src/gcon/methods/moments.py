@@ -305,8 +305,17 @@ class MomentsModel(Model):
     @classmethod
     def from_parts(cls, record: MomentsRecord, tensors: Mapping[str, Tensor], common: Common) -> MomentsModel:
         """The model again, if its answers are probabilities and its noise is what its promise needs."""
-        if common.receipt.keeps_promise:
-            _check_promise(record, common.receipt)
+        receipt = common.receipt
+        if receipt.keeps_promise:  # `gcon statement --verify` checks more, by other code
+            distance, budget = receipt.plan.get("distance"), receipt.budget
+            if not isinstance(distance, float) or not 0 < distance < math.inf:
+                refuse(RELEASE, "'receipt' claims a promise without a Gaussian distance in its plan")
+            if gaussian_delta(budget.epsilon, distance) > budget.delta:
+                refuse(RELEASE, "'receipt' claims a smaller budget than the distance in its plan costs")
+            for entry in record.statistics:
+                needed = entry.sensitivity / (distance * math.sqrt(max(entry.share, 1e-300)))
+                if entry.sensitivity > 0 and not entry.standard_deviation >= needed:
+                    refuse(RELEASE, "'receipt' claims a promise that the noise in 'statistics' is too small for")
         for name in tensors.keys() & {"answers", "cached"}:
             table = tensors[name]
             if bool((table < 0).any()) or not bool(((table.double().sum(dim=1) - 1).abs() <= _ROW_SLACK).all()):
@@ -329,21 +338,8 @@ class MomentsModel(Model):
                 )
                 for place, entry in enumerate(record.statistics)
             ),
-            receipt=common.receipt,
+            receipt=receipt,
         )
-
-
-def _check_promise(record: MomentsRecord, receipt: Receipt) -> None:
-    """The noise of the statistics is what the promise needs. `gcon statement --verify` checks more, by other code."""
-    distance, budget = receipt.plan.get("distance"), receipt.budget
-    if not isinstance(distance, float) or not 0 < distance < math.inf:
-        refuse(RELEASE, "'receipt' claims a promise without a Gaussian distance in its plan")
-    if gaussian_delta(budget.epsilon, distance) > budget.delta:
-        refuse(RELEASE, "'receipt' claims a smaller budget than the distance in its plan costs")
-    for entry in record.statistics:
-        needed = entry.sensitivity / (distance * math.sqrt(max(entry.share, 1e-300)))
-        if entry.sensitivity > 0 and not entry.standard_deviation >= needed:
-            refuse(RELEASE, "'receipt' claims a promise that the noise in 'statistics' is too small for")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

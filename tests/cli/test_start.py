@@ -47,6 +47,19 @@ def test_the_tables_help_is_the_verbs_own(name):
     assert command(name).help.splitlines()[0] == VERBS[name].help
 
 
+@pytest.mark.parametrize("words", [(), ("ledger",), ("data",)])
+def test_without_a_verb_help_is_printed_and_nothing_else(run, words):
+    code, out, err = run(*words)
+    assert (code, err) == (2, "")
+    assert "Usage: " in out
+    assert "COMMAND" in out
+
+
+def test_no_verb_after_options_is_an_error(run):
+    code, out, err = run("--")
+    assert (code, out, err) == (2, "", "error: Missing command. See gcon --help.\n")
+
+
 def test_the_version_in_both_ways(run):
     assert run("--version")[:2] == (0, f"gcon {__version__}\n")
     assert run("version")[1].startswith(f"gcon {__version__}, torch ")

@@ -55,7 +55,7 @@ HEAVY = {  # what must be said; a number or a word: what must be read
     "16 MiB of nested lists": ("more than 250000 values", "Get the folder again"),
     "200 kB of nested lists": ("is not the JSON of a release", "Get the folder again"),
     "16 MiB of empty lists": ("more than 250000 values", "Get the folder again"),
-    "1 MiB of lists with a checksum": ("must hold exactly", "Get the folder again"),
+    "1 MiB of lists with a checksum": ("'method' is none of", "Install a newer gcon"),
     "10^5 entries": 100.0,
 }
 

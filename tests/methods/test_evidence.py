@@ -9,7 +9,7 @@ import torch
 from gcon.edges.edge_list import public_edges
 from gcon.files.datasets import social_circles_parts
 from gcon.methods.evidence import LOUDEST, above_chance, messages, scores_with_own_edges, tells
-from gcon.methods.graph_facts import fitted_homophily, usual_homophily
+from gcon.methods.graph_facts import homophily_misfits, usual_homophily
 
 
 def some_answers(num_nodes=40, num_classes=3, seed=0):
@@ -29,6 +29,10 @@ def circles(homophily, *, num_classes=4, num_nodes=800):
 def moments_of(answers, edge_index):
     one_way = answers[edge_index[0]].T @ answers[edge_index[1]]
     return one_way + one_way.T
+
+
+def fitted_homophily(moments, answers, nodes, *, deviation):
+    return min(homophily_misfits(moments, answers, nodes, deviation=deviation), key=lambda entry: entry[1])[0]
 
 
 def random_edges(num_nodes=40, count=70, seed=3):

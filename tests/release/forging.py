@@ -12,7 +12,8 @@ def forge(folder, change=lambda document: None):
     del document["checksum"]
     for name, record in document["files"].items():
         if (folder / name).is_file():
-            record |= layout.file_record((folder / name).read_bytes())
+            content = (folder / name).read_bytes()
+            record |= {"sha256": layout.digest(content), "size": len(content)}
     document["checksum"] = layout.digest(layout.canonical(document))
     (folder / "release.json").write_bytes(layout.canonical(document))
 

@@ -181,29 +181,33 @@ HUGE = 10**400
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("method", "paper", "must hold exactly"),
-        ("settings.more", 1, "must hold exactly"),
-        *(("settings.homophily", value, "homophily in [0, 1]") for value in (-0.01, 1.01, HUGE)),
-        *(("settings.homophily", value, "wrong type") for value in ("0.5", None, True, "inf")),
-        *(("settings.nodes", value, "at least one node") for value in (0, -5)),
-        *(("settings.nodes", value, "wrong type") for value in (100.0, "100", None)),
-        *(("settings.nodes", value, "'answers' must be of type F32") for value in (99, 101, HUGE)),
+        ("method", "paper", "unknown field `cached` - at `$.settings`"),
+        ("settings.more", 1, "unknown field `more` - at `$.settings`"),
+        *(("settings.homophily", value, "at `$.settings.homophily`") for value in (-0.01, 1.01, HUGE)),
+        *(("settings.homophily", value, "at `$.settings.homophily`") for value in ("0.5", None, True, "inf")),
+        *(("settings.nodes", value, "Expected `int` >= 1 - at `$.settings.nodes`") for value in (0, -5)),
+        *(("settings.nodes", value, "at `$.settings.nodes`") for value in (100.0, "100", None, HUGE)),
+        *(("settings.nodes", value, "'answers' must be of type F32") for value in (99, 101)),
         ("settings.cached", False, "must hold exactly the tensors"),
-        ("settings.cached", 1, "wrong type"),
-        *(("settings.training_nodes", value, "not a checksum") for value in ("", "no checksum", "F" * 64)),
-        ("settings.statistics", {}, "wrong type"),
-        ("settings.statistics", [], "must hold exactly the tensors"),
-        (FIRST, [], "must hold exactly"),
-        (f"{FIRST}.more", 1, "must hold exactly"),
-        (f"{FIRST}.name", 7, "wrong type"),
-        (f"{FIRST}.symmetric", 1, "wrong type"),
-        *((f"{FIRST}.shape", value, "two whole numbers") for value in ([], [6], [6, 6, 6], [0, 6], [6, True])),
-        *((f"{FIRST}.shape", value, "two whole numbers") for value in ([6, 6.0], ["6", 6], [-6, 6])),
-        *((f"{FIRST}.shape", value, "'statistic.0' must be of type F64") for value in ([5, 5], [HUGE, HUGE])),
+        ("settings.cached", 1, "Expected `bool`, got `int` - at `$.settings.cached`"),
         *(
-            (f"{FIRST}.{name}", value, message)
+            ("settings.training_nodes", value, "at `$.settings.training_nodes`")
+            for value in ("", "no checksum", "F" * 64)
+        ),
+        ("settings.statistics", {}, "Expected `array`, got `object` - at `$.settings.statistics`"),
+        ("settings.statistics", [], "must hold exactly the tensors"),
+        (FIRST, [], "Expected `object`, got `array` - at `$.settings.statistics[0]`"),
+        (f"{FIRST}.more", 1, "unknown field `more` - at `$.settings.statistics[0]`"),
+        (f"{FIRST}.name", 7, "Expected `str`, got `int` - at `$.settings.statistics[0].name`"),
+        (f"{FIRST}.symmetric", 1, "Expected `bool`, got `int` - at `$.settings.statistics[0].symmetric`"),
+        *((f"{FIRST}.shape", value, "Expected `array` of length 2") for value in ([], [6], [6, 6, 6])),
+        *((f"{FIRST}.shape", value, "shape[0]`") for value in ([0, 6], [-6, 6], ["6", 6], [HUGE, HUGE])),
+        *((f"{FIRST}.shape", value, "shape[1]`") for value in ([6, True], [6, 6.0], [6, None])),
+        (f"{FIRST}.shape", [5, 5], "'statistic.0' must be of type F64"),
+        *(
+            (f"{FIRST}.{name}", value, f"{rule} - at `$.settings.statistics[0].{name}`")
             for name in ("standard_deviation", "sensitivity", "share")
-            for value, message in ((-1e-9, "finite and at least 0"), ("inf", "wrong type"), (HUGE, "out of range"))
+            for value, rule in ((-1e-9, "`float` >= 0.0"), ("inf", "got `str`"), (HUGE, "`int` <= 4611686018427387904"))
         ),
         (f"{FIRST}.share", 1.5, "add to at most 1"),
         ("settings.statistics.2.share", 0.9, "add to at most 1"),
@@ -285,6 +289,9 @@ def test_tensors_too_many_or_too_few_are_refused(folder):
         (f"{FIRST}.share", lambda value: 0.9 * value, "noise in 'statistics' is too small"),
         ("receipt.plan.distance", lambda value: 1.01 * value, "smaller budget than the distance"),
         ("receipt.plan.distance", lambda value: None, "without a Gaussian distance"),
+        ("receipt.plan.distance", lambda value: 10**400, "without a Gaussian distance"),
+        ("receipt.plan.distance", lambda value: True, "without a Gaussian distance"),
+        ("receipt.plan.distance", lambda value: 1e-320, "noise in 'statistics' is too small"),
         ("receipt.budget.epsilon", lambda value: 0.99 * value, "smaller budget than the distance"),
         ("receipt.budget.delta", lambda value: 0.9 * value, "smaller budget than the distance"),
         ("receipt.budget", lambda value: {"epsilon": 0.0, "delta": 0.0}, "smaller budget than the distance"),

@@ -178,7 +178,7 @@ def test_release_json_says_what_made_it(folder):
     assert set(document["libraries"]) == {"gcon", "torch", "python"}
     assert document["libraries"]["gcon"] == gcon.__version__
     for name, record in document["files"].items():
-        assert record == layout.file_record((folder / name).read_bytes())
+        assert record == {"sha256": layout.digest((folder / name).read_bytes()), "size": (folder / name).stat().st_size}
 
 
 def test_the_statement_is_there_in_words_and_as_data(model, folder):

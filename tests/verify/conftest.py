@@ -22,7 +22,7 @@ from gcon.methods.objective import Objective
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
 from gcon.release import read
-from gcon.release.layout import canonical, digest, file_record, release_files
+from gcon.release.layout import canonical, digest, release_files
 from gcon.release.read import load_release
 from gcon.release.store import save_release
 
@@ -104,7 +104,8 @@ class Forger:
         """Write release.json with all checksums right."""
         document = copy.deepcopy(document)
         for name in document["files"]:
-            document["files"][name] = file_record((self.folder / name).read_bytes())
+            content = (self.folder / name).read_bytes()
+            document["files"][name] = {"sha256": digest(content), "size": len(content)}
         document.pop("checksum")
         whole = document | {"checksum": digest(canonical(document))}
         (self.folder / "release.json").write_bytes(canonical(whole))

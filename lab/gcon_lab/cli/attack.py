@@ -9,7 +9,7 @@ import typer
 
 from gcon.cli import options
 from gcon.cli.loading import load_graph, open_ledger
-from gcon.cli.output import Output
+from gcon.cli.output import reporting
 from gcon.cli.records import with_records
 from gcon.cli.source import GraphSource
 from gcon.errors import InputError
@@ -41,7 +41,7 @@ def attack(
 
     gcon attack moments cora-ml --epsilon 1 --canaries 100
     """
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         # The experiments import polars and scikit-learn: only when they are asked for.
         from gcon_lab.experiments.attacks.single_target import check_target, run_attacks
 

@@ -13,7 +13,7 @@ import typer
 from rich.progress import Progress
 
 from gcon.cli import options
-from gcon.cli.output import Output
+from gcon.cli.output import Output, reporting
 from gcon.errors import InputError
 from gcon.writing import write_whole
 from gcon_lab.audits.cases.larger_graphs import MADE_UP, larger_graph
@@ -53,7 +53,7 @@ def audit(
 
     gcon audit --broken --graph cora-ml --out audit
     """
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         if names == ["list"]:
             lines = [f"{name:24s}{about}" for name, about in ABOUT.items()]
             output.result({"mechanisms": [*ABOUT]}, "\n".join(lines))

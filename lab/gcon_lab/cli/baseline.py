@@ -8,14 +8,14 @@ import typer
 
 from gcon.cli import options
 from gcon.cli.loading import load_graph, open_ledger
-from gcon.cli.output import Output
+from gcon.cli.output import reporting
 from gcon.cli.records import with_records
 from gcon.cli.source import GraphSource
 from gcon.edges.graph import PrivateGraph
 from gcon.errors import InputError
 from gcon.methods.accuracy import check_scored
 from gcon.methods.method import FittedMethod, Method, PrivateMethod
-from gcon.methods.predictions import may_be_published, promise_under
+from gcon.methods.predictions import audience_of, promise_under
 from gcon.privacy.randomness import randomness_from
 from gcon.privacy.receipt import Receipt
 from gcon_lab.methods import METHODS
@@ -44,7 +44,7 @@ def baseline(
 
     gcon baseline gap cora-ml --epsilon 1 --set hops=1
     """
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         if name == "list":
             output.result({"methods": [_described(method) for method in METHODS.values()]}, _listed())
             return
@@ -104,7 +104,7 @@ def _scores(fitted: FittedMethod, graph: PrivateGraph) -> list[dict[str, Any]]:
         {
             "access": access,
             "micro_f1": fitted.score(graph, graph.nodes.test_mask, access=access),
-            "publishable": may_be_published(access, fitted.no_promise),
+            "publishable": audience_of(access, fitted.no_promise) == "public",
             "promise": promise_under(access, fitted.no_promise),
         }
         for access in accesses

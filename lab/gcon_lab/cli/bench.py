@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from gcon.cli import options
-from gcon.cli.output import Output
+from gcon.cli.output import reporting
 from gcon.errors import InputError
 
 
@@ -35,7 +35,7 @@ def bench(
 
     gcon bench --engines cpu,disk --entries 1e5,1e6,1e7,1e8 --out results/scale
     """
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         from gcon_lab.bench.page import read_results, table_text, write_page
         from gcon_lab.bench.run import run_tasks, tasks
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gcon.cli import options
-from gcon.cli.output import Output
+from gcon.cli.output import reporting
 from gcon_lab.experiments.sweep.grid import PAPER_GRAPHS
 
 
@@ -39,7 +39,7 @@ def reproduce(
 
     gcon reproduce fig1 --graphs cora-ml --competitors docs/results/baselines.csv --out results
     """
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         # The experiments import PyG, polars and matplotlib: only when they are asked for.
         from gcon_lab.experiments.reproduce.build import Job
         from gcon_lab.experiments.reproduce.build import reproduce as build

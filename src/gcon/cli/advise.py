@@ -14,7 +14,7 @@ from gcon.choose.paid_look import check_look, take_look
 from gcon.choose.public_facts import check_validation
 from gcon.cli import options
 from gcon.cli.loading import load_graph, load_nodes, open_ledger
-from gcon.cli.output import Output
+from gcon.cli.output import reporting
 from gcon.cli.records import with_records
 from gcon.cli.source import GraphSource
 from gcon.errors import InputError
@@ -46,7 +46,7 @@ def advise(
 
     Example: gcon advise --nodes nodes.csv --epsilon 1
     """
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         _check(epsilon=epsilon, access=access, look=look, delta=delta, seed=seed)
         with output.progress.status("read") as status:
             if look is None:

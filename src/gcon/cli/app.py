@@ -22,19 +22,17 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        sys.stdout.write(f"gcon {__version__}\n")
-        raise typer.Exit
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def gcon(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
-    ] = False,
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     """What all verbs share."""
+    if version:
+        sys.stdout.write(f"gcon {__version__}\n")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        context.fail("Missing command.")
 
 
 def main() -> None:
@@ -43,10 +41,11 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except typer.TyperException as error:
+        message = error.format_message()
         if as_json:
-            print_json({"error": "UsageError", "message": error.format_message(), "exit_code": 2})
-        else:
-            sys.stderr.write(f"error: {error.format_message()} See gcon --help.\n")
+            print_json({"error": "UsageError", "message": message, "exit_code": 2})
+        elif message:  # there is none where a verb was left out, and help was printed instead
+            sys.stderr.write(f"error: {message} See gcon --help.\n")
         code = 2
     except GconError as error:  # before a verb began: it could not be loaded
         code = tell_error(error, as_json=as_json)

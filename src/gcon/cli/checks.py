@@ -59,19 +59,14 @@ def size_in_bytes(option: str, text: str, *, least: str) -> int:
     Args:
         option: whose value it is, for the message.
         text: a number and a unit.
-        least: the smallest size allowed.
+        least: one of this unit is the smallest size allowed.
 
     Raises:
         InputError: it means nothing, or too little.
     """
-    size = _parsed(text)
-    if size is None or size < (_parsed(least) or 0):
-        rule = f"must be a number with a unit (B, KiB, MiB, GiB, TiB, KB, MB, GB, TB), at least {least}"
+    match = re.fullmatch(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([A-Za-z]{1,3})\s*", text)
+    size = int(float(match[1]) * UNITS.get(match[2].upper(), 0)) if match else 0
+    if size < UNITS[least.upper()]:
+        rule = f"must be a number with a unit (B, KiB, MiB, GiB, TiB, KB, MB, GB, TB), at least 1{least}"
         raise InputError(option, rule=rule, got=repr(text[:40]), fix="For example 1GiB.")
     return size
-
-
-def _parsed(text: str) -> int | None:
-    match = re.fullmatch(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([A-Za-z]{1,3})\s*", text)
-    unit = UNITS.get(match[2].upper()) if match else None
-    return None if match is None or unit is None else int(float(match[1]) * unit)

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from gcon.cli import options
 from gcon.cli.checks import size_in_bytes
 from gcon.cli.loading import ledger_beside
-from gcon.cli.output import Output
+from gcon.cli.output import reporting
 from gcon.cli.records import with_records
 from gcon.cli.source import EdgeFormat, Features
 from gcon.errors import InputError
@@ -27,7 +27,7 @@ app = typer.Typer(help="Data sets and files.", no_args_is_help=True)
 @app.command("list")
 def list_(json: options.Json = False, quiet: options.Quiet = False) -> None:
     """The data sets that gcon knows by name."""
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         fields: dict[str, object] = {"data_sets": [asdict(facts) for facts in FACTS.values()]}
         lines = [
             f"{name:10s} {facts.num_nodes:7,d} nodes  {facts.num_classes} classes" for name, facts in FACTS.items()
@@ -40,7 +40,7 @@ def show(
     name: Annotated[str, typer.Argument(help="A data set.")], json: options.Json = False, quiet: options.Quiet = False
 ) -> None:
     """Published facts about one data set; no file is read."""
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         fields: dict[str, object] = asdict(facts_of(name))
         output.result(fields, "\n".join(f"{key:20s} {value}" for key, value in fields.items()))
 
@@ -61,7 +61,7 @@ def check(
     Problems of the nodes come with their row numbers; those of the edges without any content. An edge store is compared
     with its checksums, and every edge must stand in the rows of both ends.
     """
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         with output.progress.status("check"):
             problems = check_files(
                 nodes,
@@ -97,8 +97,8 @@ def convert(
     what was spent on the old edges file stays spent, and its ledger goes with the new one.
     Example: gcon data convert --nodes nodes.csv --edges edges.csv --out folder --format parquet
     """
-    with Output(as_json=json, quiet=quiet).reporting() as output:
-        memory_bytes = size_in_bytes("--memory", memory, least="1MiB")
+    with reporting(as_json=json, quiet=quiet) as output:
+        memory_bytes = size_in_bytes("--memory", memory, least="MiB")
         columns = (
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -157,7 +157,7 @@ def make(
     quiet: options.Quiet = False,
 ) -> None:
     """Write a made-up social graph: nodes.FORMAT and edges.FORMAT."""
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         if file_format not in ("csv", "tsv", "parquet"):
             raise InputError("format", rule="must be csv, tsv or parquet", got=file_format, fix="Use csv.")
         table, edge_index = social_circles_parts(

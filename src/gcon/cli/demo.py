@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from gcon.cli import options
-from gcon.cli.output import Output
+from gcon.cli.output import reporting
 from gcon.cli.report import RECORD, write_file, write_page
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import PrivateGraph
@@ -80,7 +80,7 @@ def demo(
 
     Uses a made-up social graph of 3000 nodes, or Cora-ML if GCON_DATA names the folder of the data sets.
     """
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         start = time.perf_counter()
         fix = "3 takes about a minute."
         check_number("runs", runs, allowed=lambda n: 1 <= n <= 1000, rule="must lie in [1, 1000]", fix=fix)

@@ -13,7 +13,7 @@ from torch import Tensor
 from gcon.choose.paid_accuracy import paid_accuracy
 from gcon.cli import options
 from gcon.cli.loading import load_graph, load_nodes, open_ledger, public_files
-from gcon.cli.output import Output
+from gcon.cli.output import reporting
 from gcon.cli.records import with_records
 from gcon.cli.source import PredictionSource
 from gcon.errors import InputError
@@ -56,7 +56,7 @@ def evaluate(
     With own-edges they are diagnostics: recorded, and not for publication, unless --paid EPSILON buys a noisy count.
     Example: gcon evaluate model cora-ml --access own-edges
     """
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         checked_access(access, ANY_MODEL)
         public = public_files(access, where)
         if paid is not None and access != "own-edges":

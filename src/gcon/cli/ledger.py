@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from gcon.cli import options
-from gcon.cli.output import Output
+from gcon.cli.output import reporting
 from gcon.errors import InputError, LedgerError, check_number
 from gcon.mechanisms.composition import CONDITION, NAME, gaussian_total
 from gcon.privacy.budget import Budget, round_up_digits
@@ -38,7 +38,7 @@ def show(
     The total is the sum (basic composition), and the ceiling counts that. Many small releases without a delta of their
     own cost less by Gaussian composition; where that is less, it is shown too.
     """
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         books = _open(path)
         check_number(
             "extra-delta", extra_delta, allowed=lambda x: 0 < x < 1, rule="must lie in (0, 1)", fix="1e-6 is usual."
@@ -90,7 +90,7 @@ def _in_words(total: Budget, digits: int) -> str:
 @app.command()
 def verify(path: Path_, json: options.Json = False, quiet: options.Quiet = False) -> None:
     """Check the chain of hashes. Exit code 6 if the file was changed or cut."""
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         found = _open(path).verify()
         if not found.ok:
             raise LedgerError(
@@ -109,7 +109,7 @@ def set_ceiling(
     quiet: options.Quiet = False,
 ) -> None:
     """Set or remove the ceiling. What is spent already counts."""
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         if none == (epsilon is not None or delta is not None) or (epsilon is None) != (delta is None):
             raise InputError(
                 "epsilon, delta", rule="pass both, or --none", got="something else", fix="--epsilon 2 --delta 1e-4"

@@ -83,11 +83,12 @@ def load_training(where: TrainingSource, *, until: ExitStack) -> TrainableGraph:
         where: the graph.
         until: stops the workers that were started, when it ends.
     """
-    room = size_in_bytes("--buffer", where.buffer, least="1KiB")
+    room = size_in_bytes("--buffer", where.buffer, least="KiB")
     if where.scheduler is not None and where.workers is not None:
         raise InputError("--scheduler, --workers", rule="exclude each other", got="both", fix="Pass one of them.")
     store = where.edges if where.edges is not None and where.edges.suffix.lower() == SUFFIX else None
-    if where.on_cluster and store is None:
+    on_cluster = where.scheduler is not None or where.workers is not None
+    if on_cluster and store is None:
         raise InputError(
             "--edges",
             rule="must be an edge store (.csr) that every worker can read, with --scheduler or --workers",
@@ -99,7 +100,7 @@ def load_training(where: TrainingSource, *, until: ExitStack) -> TrainableGraph:
     table = read_nodes(where.nodes, features_path=where.features)
     private: Private[Edges] = (
         _on_cluster(where, store, table, until)
-        if where.on_cluster
+        if on_cluster
         else private_store(store, ids=table.ids, buffer_bytes=room)[0]
     )
     return LargeGraph(table.nodes, private, store.stem)

@@ -23,6 +23,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import typer
@@ -42,33 +43,38 @@ EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
 class Output:
-    """Where one verb writes."""
+    """Where one verb writes.
 
-    def __init__(self, *, as_json: bool, quiet: bool) -> None:
-        self._as_json, self._quiet = as_json, quiet
-        self._screen = Console(highlight=False, soft_wrap=True)
-        self.progress = Console(stderr=True, quiet=quiet or as_json)
+    Attributes:
+        progress: what happens, for people who wait.
+    """
+
+    as_json: bool
+    quiet: bool
+    progress: Console
 
     def result(self, fields: Mapping[str, object], text: str) -> None:
         """The result: one JSON object, or words."""
-        if self._as_json:
+        if self.as_json:
             print_json(fields)
-        elif not self._quiet:
-            self._screen.print(text, markup=False)
+        elif not self.quiet:
+            Console(highlight=False, soft_wrap=True).print(text, markup=False)
 
     def remark(self, words: str) -> None:
         """Something to know besides the result, on standard error."""
-        if not self._quiet:
+        if not self.quiet:
             _error_console().print(words, markup=False)
 
-    @contextmanager
-    def reporting(self) -> Iterator[Output]:
-        """Turn our exceptions into a message and an exit code."""
-        try:
-            yield self
-        except errors.GconError as error:
-            raise typer.Exit(tell_error(error, as_json=self._as_json)) from None
+
+@contextmanager
+def reporting(*, as_json: bool, quiet: bool) -> Iterator[Output]:
+    """Gives a verb its output, and turns our exceptions into a message and an exit code."""
+    try:
+        yield Output(as_json=as_json, quiet=quiet, progress=Console(stderr=True, quiet=quiet or as_json))
+    except errors.GconError as error:
+        raise typer.Exit(tell_error(error, as_json=as_json)) from None
 
 
 def tell_error(error: errors.GconError, *, as_json: bool) -> int:

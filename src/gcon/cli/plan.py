@@ -9,7 +9,7 @@ import typer
 from gcon.choose.promise_cost import promise_cost
 from gcon.cli import options
 from gcon.cli.checks import parsed_steps
-from gcon.cli.output import Output
+from gcon.cli.output import reporting
 from gcon.edges.schemes import Schemes
 from gcon.errors import check_number
 from gcon.privacy.budget import checked_budget
@@ -47,7 +47,7 @@ def plan(
 
     gcon plan --epsilon 1 --delta 1e-5 --classes 7 --dim 16 --labelled 2995
     """
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         budget = checked_budget(epsilon, delta)
         schemes = Schemes(restart=restart, steps=parsed_steps(steps))
         _at_least("classes", classes, 2)

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from gcon.cli import options
 from gcon.cli.loading import LoadedFeatures, load_features, open_ledger, public_files
-from gcon.cli.output import Output
+from gcon.cli.output import Output, reporting
 from gcon.cli.records import with_records
 from gcon.cli.source import PredictionSource
 from gcon.files.tables import read_node_features, read_public_edges
@@ -20,14 +20,7 @@ from gcon.files.write_files import checked_target
 from gcon.machine import chosen_device
 from gcon.methods.no_edges import batches_without_edges
 from gcon.methods.own_edges import deliver_from_own_edges
-from gcon.methods.predictions import (
-    ANY_MODEL,
-    Predictions,
-    checked_access,
-    may_be_published,
-    promise_under,
-    why_no_promise,
-)
+from gcon.methods.predictions import ANY_MODEL, Predictions, audience_of, checked_access, promise_under, why_no_promise
 from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
 from gcon.nodes import BATCH_ROWS
 from gcon.release.prediction_files import prediction_writer
@@ -61,7 +54,7 @@ def predict(
     With public-graph all edges of --public-edges are read, which declares them public; nothing is charged or recorded.
     Example: gcon predict model cora-ml --out labels.csv
     """
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         checked_access(access, ANY_MODEL)
         checked_target(out, "out")
         public = public_files(access, where)
@@ -69,7 +62,7 @@ def predict(
         released = load_release(model)
         kind = checked_access(access, released.accesses)
         no_promise = why_no_promise(released.receipt)
-        publishable = may_be_published(kind, no_promise)
+        publishable = audience_of(kind, no_promise) == "public"
         with output.progress.status("read"):
             if public is not None:
                 known, features = read_node_features(public[0], features_path=where.features)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gcon.cli import options
-from gcon.cli.output import Output
+from gcon.cli.output import reporting
 from gcon.errors import InputError
 from gcon.pages.report import ReportData, from_json, verdict
 from gcon.pages.report_page import page
@@ -27,7 +27,7 @@ def report(
     The page is for the operator: it shows accuracies that were measured with private edges.
     Example: gcon report gcon-demo
     """
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         data = read_record(run_dir)
         path = write_page(run_dir, data)
         fields: dict[str, object] = {"report": str(path), "verdict": list(verdict(data))}

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from gcon.cli import options, serve_tokens
-from gcon.cli.output import Output
+from gcon.cli.output import reporting
 from gcon.cli.records import with_records
 from gcon.cli.source import EdgeFormat, Edges, Features, LedgerPath
 from gcon.errors import InputError, MissingExtraError
@@ -71,7 +71,7 @@ def run(
     Stops on SIGTERM and Ctrl+C, after the requests that are being answered.
     Example: gcon serve model --nodes nodes.csv
     """
-    with Output(as_json=json, quiet=quiet).reporting() as output, ExitStack() as until:
+    with reporting(as_json=json, quiet=quiet) as output, ExitStack() as until:
         # Read when the library is imported; gone when we are, for whoever called us in the same process.
         os.environ[COUNTS] = until.enter_context(tempfile.TemporaryDirectory())
         until.callback(os.environ.pop, COUNTS, None)

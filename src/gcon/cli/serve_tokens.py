@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from gcon.cli import options
-from gcon.cli.output import Output
+from gcon.cli.output import reporting
 from gcon.errors import InputError
 from gcon.files.tables import read_node_features
 from gcon.files.write_files import checked_target
@@ -36,7 +36,7 @@ def issue(
 
     Example: gcon serve tokens issue tokens.sqlite --nodes nodes.csv --out tokens.csv
     """
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         checked_target(out, "out")
         known = dict.fromkeys(str(entry) for entry in read_node_features(nodes)[0].tolist())
         unknown = [entry for entry in node if entry not in known]
@@ -54,7 +54,7 @@ def issue(
 @app.command("list")
 def show(tokens: TokenFile, json: options.Json = False, quiet: options.Quiet = False) -> None:
     """List tokens by node: when they were issued, until when they hold, and whether they were taken back."""
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         facts = TokenStore(tokens).facts()
         now = time.time()
         lines = [f"{each.name}  {each.node}  {_state(each, now)}" for each in facts]
@@ -71,7 +71,7 @@ def revoke(
     quiet: options.Quiet = False,
 ) -> None:
     """Take tokens back; a running service refuses them from the next request on."""
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         count = TokenStore(tokens).revoke(node=node, name=name)
         output.result({"revoked": count}, f"Revoked: {count}.")
 

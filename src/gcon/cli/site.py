@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gcon.cli import options
-from gcon.cli.output import Output
+from gcon.cli.output import reporting
 from gcon.cli.source import Features, Nodes
 from gcon.errors import InputError
 from gcon.files.tables import read_nodes
@@ -37,7 +37,7 @@ def site(
     They hold public things only and may be published. gcon serve serves the same pages by itself.
     Example: gcon site model --out pages
     """
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         place = checked_service(service)
         if place is None and (me or node_table):
             raise InputError(

@@ -85,11 +85,6 @@ class TrainingSource(GraphSource):
         int | None, typer.Option(min=1, help="Start so many Dask workers on this machine for the time.")
     ] = None
 
-    @property
-    def on_cluster(self) -> bool:
-        """Whether workers read the edges."""
-        return self.scheduler is not None or self.workers is not None
-
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionSource(GraphSource):

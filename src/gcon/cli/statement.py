@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gcon.cli import options
-from gcon.cli.output import Output
+from gcon.cli.output import reporting
 from gcon.release.read import load_release
 from gcon.verify.verify import verify_release
 
@@ -24,7 +24,7 @@ def statement(
     quiet: options.Quiet = False,
 ) -> None:
     """Say what a released model promises, and what not. Example: gcon statement model --verify."""
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         if not verify:
             made = load_release(model).statement()
             output.result({**made.fields, "sentences": list(made.sentences)}, str(made))

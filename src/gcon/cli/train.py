@@ -13,7 +13,7 @@ import typer
 from gcon.cli import options
 from gcon.cli.checks import check_new_file, parsed_steps
 from gcon.cli.loading import load_training, open_ledger
-from gcon.cli.output import Output
+from gcon.cli.output import reporting
 from gcon.cli.records import with_records
 from gcon.cli.source import TrainingSource
 from gcon.edges.schemes import Schemes
@@ -50,10 +50,6 @@ class PaperOptions:
     inference_restart: Annotated[float | None, _paper("Weight of own features at own-edges inference; 0.3.")] = None
     centre: Annotated[bool | None, _paper("Centre encoded features before scaling them; yes.")] = None
 
-    def given(self) -> dict[str, Any]:
-        """Those that the user gave, by name."""
-        return {name: value for name, value in vars(self).items() if value not in (None, [])}
-
 
 @with_records
 def train(
@@ -83,19 +79,20 @@ def train(
 
     gcon train cora-ml --epsilon 1 --out model
     """
-    with Output(as_json=json, quiet=quiet).reporting() as output:
-        if where.on_cluster:
+    with reporting(as_json=json, quiet=quiet) as output:
+        if where.scheduler is not None or where.workers is not None:
             if device not in ("auto", "cpu"):
                 rule = "must be cpu with --scheduler or --workers: workers use their processors"
                 raise InputError("device", rule=rule, got=repr(device), fix="Leave it out.")
             device = "cpu"
-        training = _training(
-            _chosen(method, mechanism, output),
-            epsilon=epsilon,
-            delta=delta,
-            device=device,
-            given=papers.given(),
-        )
+        if mechanism is not None:  # what the option, and its key in a configuration file, was called for a while
+            output.remark("--mechanism is now called --method; the old name will go with the next release.")
+            if method not in (None, mechanism):
+                raise InputError("--mechanism", rule="is the old name of --method", got="both", fix="Leave it out.")
+            method = mechanism
+        given = {name: value for name, value in vars(papers).items() if value not in (None, [])}
+        chosen = Moments.name if method is None else method
+        training = _training(chosen, epsilon=epsilon, delta=delta, device=device, given=given)
         check_new_file(out)
         randomness = randomness_from(seed)
         with output.progress.status("read") as status, ExitStack() as until:
@@ -113,16 +110,6 @@ def train(
             "sentences": list(statement.sentences),
         }
         output.result(fields, f"{statement}\nWritten: {out}")
-
-
-def _chosen(method: str | None, mechanism: str | None, output: Output) -> str:
-    """The method; its option, and its key in a configuration file, were called mechanism for a while."""
-    if mechanism is not None:
-        output.remark("--mechanism is now called --method; the old name will go with the next release.")
-        if method not in (None, mechanism):
-            raise InputError("--mechanism", rule="is the old name of --method", got="both", fix="Leave it out.")
-        return mechanism
-    return Moments.name if method is None else method
 
 
 def _training(

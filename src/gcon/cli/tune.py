@@ -15,7 +15,7 @@ from gcon.choose.settings import tune as tune_free
 from gcon.cli import options
 from gcon.cli.checks import check_new_file
 from gcon.cli.loading import load_graph, load_nodes, open_ledger
-from gcon.cli.output import Output
+from gcon.cli.output import reporting
 from gcon.cli.records import with_records
 from gcon.cli.source import GraphSource
 from gcon.errors import InputError, check_number
@@ -45,7 +45,7 @@ def tune(
 
     Example: gcon tune cora-ml --epsilon 1 --pay 0.1 --out settings.toml
     """
-    with Output(as_json=json, quiet=quiet).reporting() as output:
+    with reporting(as_json=json, quiet=quiet) as output:
         base = Objective(epsilon=epsilon, delta=delta)
         check_number(
             "draws",

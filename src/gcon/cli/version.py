@@ -7,7 +7,7 @@ from importlib import metadata
 
 import gcon
 from gcon.cli import options
-from gcon.cli.output import Output
+from gcon.cli.output import reporting
 
 
 def version(json: options.Json = False, quiet: options.Quiet = False) -> None:
@@ -18,4 +18,5 @@ def version(json: options.Json = False, quiet: options.Quiet = False) -> None:
         "python": platform.python_version(),
     }
     text = ", ".join(f"{name} {number}" for name, number in fields.items())
-    Output(as_json=json, quiet=quiet).result(fields, text)
+    with reporting(as_json=json, quiet=quiet) as output:
+        output.result(fields, text)

@@ -25,7 +25,7 @@ from gcon.methods.method import Method, Progress, ScoreFunction, Trained, check_
 from gcon.methods.model import score_functions
 from gcon.methods.moments import AnswersScorer
 from gcon.methods.predictions import Access
-from gcon.nodes import PublicNodes
+from gcon.nodes import BATCH_ROWS, PublicNodes, mean_row
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
@@ -127,10 +127,11 @@ class MomentsWithoutEdges(EdgeFreeMethod):
         """Learn from public nodes alone."""
         free = learn_without_edges(nodes, seed=self.seed)
         scorer = AnswersScorer(
-            free.answers,
-            free.answers,
+            answers=free.answers,
+            best=free.answers,
             student=train_student(nodes.features, free.answers),
             homophily=usual_homophily(free.neighbours_agree),
+            shares=mean_row(free.answers.split(BATCH_ROWS)),
             training_nodes=nodes.fingerprint,
         )
         known = score_functions(scorer)

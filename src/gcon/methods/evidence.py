@@ -56,42 +56,42 @@ def scores_with_own_edges(answers: Tensor, edges: Edges, homophily: float, share
     Privacy:
         Works on opened edges, inside a gate; row i reads the edges of node i only.
     """
-    said, work = what_all_say(answers, homophily, shares)
+    said, unit = what_all_say(answers, homophily, shares)
     scores = torch.empty_like(answers)
-    edges.fill(scores, work, said, answers)
+    edges.fill(scores, partial(_score_block, unit=unit), said, answers)
     return scores
 
 
-def what_all_say(answers: Tensor, homophily: float, shares: Tensor | None = None) -> tuple[Tensor, Callable[..., None]]:
-    """What every node tells its neighbours, in whole numbers; and the work that scores a block from that and from the answers.
+def what_all_say(answers: Tensor, homophily: float, shares: Tensor | None = None) -> tuple[Tensor, float]:
+    """What every node tells its neighbours, in whole numbers, and their unit; no column where neighbours tell nothing.
 
     Args: those of `messages`; the answers are float64, of all nodes of a graph.
 
     Privacy:
-        Reads no edge. The work is called inside a gate: `work(block, said, answers, out=rows)`.
+        Reads no edge.
     """
     classes = answers.shape[1]
-    if not tells(homophily, classes):
-        return torch.empty(0, 0, dtype=torch.int64), _answers_alone
-    shares = answers.mean(dim=0) if shares is None else shares
-    alike = above_chance(homophily, classes) >= 0
-    unit = _unit(len(answers))
+    # Numbers are at most 1: those of all nodes together are below 2^52 units.
+    unit = float(2.0 ** ((len(answers) - 1).bit_length() - 51))
+    lean = above_chance(homophily, classes)
+    if abs(lean) < _TELLING:
+        return torch.empty(0, 0, dtype=torch.int64), unit
+    shares, alike = answers.mean(dim=0) if shares is None else shares, lean >= 0
     said = torch.empty(len(answers), 2 * classes if alike else classes, dtype=torch.int64)
     for rows in row_slices(len(answers)):
         told = messages(answers[rows], homophily, shares)
         told = torch.cat([told, answers[rows]], dim=1) if alike else told
         said[rows] = (told / unit).round_().to(torch.int64)
-    return said, partial(_score_block, unit=unit)
-
-
-def _answers_alone(block: RowBlock, _: Tensor, answers: Tensor, *, out: Tensor) -> None:
-    out.copy_(answers[block.nodes].clamp_min(_SMALLEST).log())
+    return said, unit
 
 
 def _score_block(block: RowBlock, said: Tensor, answers: Tensor, *, unit: float, out: Tensor) -> None:
     own, classes = answers[block.nodes], answers.shape[1]
+    out.copy_(own.clamp_min(_SMALLEST).log())
+    if said.shape[1] == 0:
+        return
     sums = multiply.kernel(said.device.type).neighbour_totals(block, said).mul_(unit)
-    out.copy_(own.clamp_min(_SMALLEST).log().add_(sums[:, :classes]))
+    out.add_(sums[:, :classes])
     if sums.shape[1] > classes:
         weight = (1 - _OWN_WEIGHT) / (block.degrees.to(torch.float64) + 1)[:, None]
         around = weight * (sums[:, classes:] + own) + _OWN_WEIGHT * own
@@ -110,10 +110,10 @@ def row_scores(answers: Tensor, homophily: float, shares: Tensor) -> Callable[[i
     """
     classes, known = answers.shape[1], answers.numpy()
     own_scores = np.log(np.maximum(known, _SMALLEST))
-    if not tells(homophily, classes):
+    whole, unit = what_all_say(answers, homophily, shares)
+    if whole.shape[1] == 0:
         return lambda row, _: own_scores[row]
-    whole, _ = what_all_say(answers, homophily, shares)
-    said, unit, alike = whole.numpy(), _unit(len(known)), whole.shape[1] > classes
+    said, alike = whole.numpy(), whole.shape[1] > classes
 
     def scores(row: int, neighbours: NDArray[Any]) -> NDArray[np.float64]:
         sums = said[neighbours].sum(axis=0).astype(np.float64) * unit
@@ -125,11 +125,6 @@ def row_scores(answers: Tensor, homophily: float, shares: Tensor) -> Callable[[i
         return found
 
     return scores
-
-
-def _unit(num_nodes: int) -> float:
-    """Numbers are at most 1: those of all nodes together are below 2^52 units."""
-    return float(2.0 ** ((num_nodes - 1).bit_length() - 51))
 
 
 def scores_on_public_graph(answers: Tensor, edges: Edges, homophily: float, shares: Tensor) -> Tensor:

@@ -62,7 +62,8 @@ def graph_facts(moments: NoisyStatistic, answers: Tensor, nodes: PublicNodes) ->
         nodes: public labels.
     """
     degree = float(moments.value[-1, -1]) / CONSTANT**2 / nodes.num_nodes
-    homophily = fitted_homophily(moments.value[:-1, :-1], answers, nodes, deviation=moments.standard_deviation)
+    misfits = homophily_misfits(moments.value[:-1, :-1], answers, nodes, deviation=moments.standard_deviation)
+    homophily, _ = min(misfits, key=lambda entry: entry[1])
     return GraphFacts(homophily=homophily, mean_degree=degree)
 
 
@@ -85,27 +86,19 @@ def degree_error(deviation: float, num_nodes: int) -> float:
     return deviation / CONSTANT**2 / num_nodes
 
 
-def fitted_homophily(moments: Tensor, answers: Tensor, nodes: PublicNodes, *, deviation: float) -> float:
-    """The share of edges inside a class that explains noisy moments P' A P of answers best.
-
-    What answers of class y look like is seen on labelled nodes. Where the moments say little, the result stays near 0.6.
-
-    Args:
-        moments: c x c.
-        answers: P, class probabilities of all nodes.
-        nodes: public labels.
-        deviation: sigma of the noise: so much on the diagonal, sigma / sqrt(2) off it.
-    """
-    misfits = homophily_misfits(moments, answers, nodes, deviation=deviation)
-    return min(misfits, key=lambda entry: entry[1])[0]
-
-
 def homophily_misfits(
     moments: Tensor, answers: Tensor, nodes: PublicNodes, *, deviation: float
 ) -> list[tuple[float, float]]:
-    """For every candidate of the homophily, -2 log of its posterior density up to a constant; arguments as above.
+    """For every candidate of the homophily, -2 log of its posterior density up to a constant: the smallest explains best.
 
-    Compared is what the moments say beyond their margins: how many edges a class has does not tell where they lead.
+    What answers of class y look like is seen on labelled nodes. Compared is what the moments say beyond their margins: how
+    many edges a class has does not tell where they lead. Where the moments say little, the best stays near 0.6.
+
+    Args:
+        moments: noisy P' A P, c x c.
+        answers: P, class probabilities of all nodes.
+        nodes: public labels.
+        deviation: sigma of the noise: so much on the diagonal, sigma / sqrt(2) off it.
     """
     classes, known = nodes.num_classes, nodes.train_mask | nodes.validation_mask
     truth = torch.nn.functional.one_hot(nodes.labels[known], classes).double()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from gcon.errors import InputError
 from gcon.learn.encoder import Encoder
 from gcon.methods.method import PrivateMethod, Progress, ScoreFunction, silent
 from gcon.methods.predictions import Access
-from gcon.methods.record import Common, Layout
+from gcon.methods.record import Common, Layout, Record
 from gcon.nodes import BATCH_ROWS, PublicNodes, row_slices
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
@@ -43,6 +43,18 @@ class ReleasingMethod(PrivateMethod):
     ) -> Model: ...
 
 
+class ModelSettings(Protocol):
+    """What the settings of every model say: public numbers and names."""
+
+    @property
+    def class_names(self) -> tuple[object, ...]:
+        """What the class numbers stand for."""
+
+    @property
+    def training_nodes(self) -> str:
+        """Checksum of the public feature table that the model was trained on."""
+
+
 class Model(ABC):
     """A model that may be published: public tensors, public settings, and a receipt.
 
@@ -50,6 +62,8 @@ class Model(ABC):
         method: the name of the method that made it.
         accesses: what it can be asked under.
         choices: how its settings were chosen, and whether that was public, free or paid.
+        record_type: what its settings look like in a file.
+        settings: public numbers and names.
         encoder: turns features of any node into what prediction starts from.
         receipt: what was paid and what is promised.
     """
@@ -57,18 +71,20 @@ class Model(ABC):
     method: ClassVar[str]
     accesses: ClassVar[tuple[str, ...]]
     choices: ClassVar[str]
+    record_type: ClassVar[type[Record]]
+    settings: ModelSettings
     encoder: Encoder
     receipt: Receipt
 
     @property
-    @abstractmethod
     def class_names(self) -> tuple[object, ...]:
         """What the class numbers stand for."""
+        return self.settings.class_names
 
     @property
-    @abstractmethod
     def training_nodes(self) -> str:
         """Checksum of the public feature table that the model was trained on."""
+        return self.settings.training_nodes
 
     @abstractmethod
     def description(self) -> str:
@@ -103,22 +119,17 @@ class Model(ABC):
         """All of its tensors but the encoder's, by the name that they have in a file."""
 
     @abstractmethod
-    def record(self) -> dict[str, object]:
-        """Its settings as plain numbers and words."""
+    def record(self) -> Record:
+        """Its settings as plain numbers and words, of its `record_type`."""
 
     @classmethod
     @abstractmethod
-    def check_record(cls, record: object, *, num_classes: int) -> dict[str, Any]:
-        """The record, if everything in it may be there."""
+    def layout(cls, record: Any, *, width: int, num_classes: int) -> Layout:
+        """Type and shape of its tensors but the encoder's, from its record, which is checked, and the encoder's width."""
 
     @classmethod
     @abstractmethod
-    def layout(cls, record: Mapping[str, Any], *, width: int, num_classes: int) -> Layout:
-        """Type and shape of its tensors but the encoder's, from a checked record and the encoder's width."""
-
-    @classmethod
-    @abstractmethod
-    def from_parts(cls, record: Mapping[str, Any], tensors: Mapping[str, Tensor], common: Common) -> Self:
+    def from_parts(cls, record: Any, tensors: Mapping[str, Tensor], common: Common) -> Self:
         """The model again."""
 
 

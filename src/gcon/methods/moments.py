@@ -40,7 +40,18 @@ from gcon.methods.graph_facts import counted_rows, graph_facts
 from gcon.methods.method import Progress, check_seed, silent
 from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
 from gcon.methods.predictions import Access
-from gcon.methods.record import NUMBER, RELEASE, TENSORS, WORDS, Common, Layout, check_training_nodes, exactly, refuse
+from gcon.methods.record import (
+    RELEASE,
+    TENSORS,
+    Checksum,
+    Common,
+    Count,
+    Layout,
+    NotNegative,
+    Record,
+    UpToOne,
+    refuse,
+)
 from gcon.nodes import BATCH_ROWS, PublicNodes, features_fingerprint, mean_row
 from gcon.privacy.account import spend
 from gcon.privacy.boundary import Private
@@ -103,7 +114,13 @@ class Moments(ReleasingMethod):
             moments = account.release(plan.noisy(directions, share=FEATURES_SHARE))
             counts = account.release(plan.noisy(counted, share=ANSWERS_SHARE))
             facts = graph_facts(counts, free.answers, nodes)
-            dense = _sums_pay(facts.homophily, facts.mean_degree, counts, nodes)
+            # Sums pay where neighbours can be heard over their noise, and tell something. That noise would be the one of the
+            # answers' moments, scaled by sensitivity and share. Their constant column makes that sensitivity positive (but
+            # for a single node); features may all be 0.
+            per_unit = counts.standard_deviation / max(counts.sensitivity, 1e-300)
+            per_unit *= math.sqrt(ANSWERS_SHARE / SECOND_SHARE)
+            heard = facts.mean_degree >= HEARD * per_unit * math.sqrt(2)
+            dense = heard and tells(facts.homophily, nodes.num_classes)
             if dense:
                 progress("learn from the first release")
                 after = after_moments(free, believed_moments((moments,), free))
@@ -127,28 +144,18 @@ class Moments(ReleasingMethod):
         )
 
 
-def _sums_pay(homophily: float, degree: float, counts: NoisyStatistic, nodes: PublicNodes) -> bool:
-    """Whether neighbours can be heard over the noise of sums, and tell something: from released numbers alone."""
-    # The noise of the sums, were they released: that of the answers' moments, scaled by sensitivity and share. Their constant
-    # column makes that sensitivity positive (but for a single node); features may all be 0.
-    per_unit = counts.standard_deviation / max(counts.sensitivity, 1e-300) * math.sqrt(ANSWERS_SHARE / SECOND_SHARE)
-    return degree >= HEARD * per_unit * math.sqrt(2) and tells(homophily, nodes.num_classes)
-
-
 def believed_moments(moments: tuple[NoisyStatistic, ...], free: EdgeFree) -> Tensor:
-    """What the moments of the directions are taken to be."""
-    value, deviation = _joined(moments)
+    """What the moments of the directions are taken to be.
+
+    Independent releases of one statistic, weighted by their precisions, are one release at their joint budget.
+    """
+    value, deviation = moments[0].value, 0.0
+    if all(each.standard_deviation > 0 for each in moments):
+        precisions = [each.standard_deviation**-2 for each in moments]
+        total = sum(precisions)
+        values = [each.value * precision for each, precision in zip(moments, precisions, strict=True)]
+        value, deviation = torch.stack(values).sum(dim=0) / total, total**-0.5
     return shrunk_moments(value, deviation=deviation, rows=free.rows, expected=free.expected_moments)
-
-
-def _joined(moments: tuple[NoisyStatistic, ...]) -> tuple[Tensor, float]:
-    """Independent releases of one statistic, weighted by their precisions: one release at their joint budget."""
-    if any(each.standard_deviation == 0 for each in moments):
-        return moments[0].value, 0.0
-    precisions = [each.standard_deviation**-2 for each in moments]
-    total = sum(precisions)
-    values = [each.value * precision for each, precision in zip(moments, precisions, strict=True)]
-    return torch.stack(values).sum(dim=0) / total, total**-0.5
 
 
 def spoken_rows(answers: Tensor, homophily: float) -> Tensor:
@@ -182,6 +189,27 @@ class MomentsSettings:
     training_nodes: str
 
 
+class StatisticRecord(Record, frozen=True, kw_only=True):
+    """A released statistic, but for its numbers."""
+
+    name: str
+    shape: tuple[Count, Count]
+    standard_deviation: NotNegative
+    symmetric: bool
+    sensitivity: NotNegative
+    share: NotNegative
+
+
+class MomentsRecord(Record, frozen=True, kw_only=True):
+    """The settings in `release.json`, with what the tensors are."""
+
+    homophily: UpToOne
+    nodes: Count
+    cached: bool
+    training_nodes: Checksum
+    statistics: list[StatisticRecord]
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MomentsModel(Model):
     """Everything here is public: each part is a function of public data and of the noisy statistics.
@@ -197,6 +225,7 @@ class MomentsModel(Model):
 
     method = Moments.name
     accesses = ("none", "cached", "own-edges", "public-graph")
+    record_type = MomentsRecord
     choices = (
         "nothing was chosen by looking at private edges. Constants are the same for all graphs; what is automatic was chosen "
         "from public features and labels, or from the released numbers, which is free."
@@ -208,16 +237,6 @@ class MomentsModel(Model):
     settings: MomentsSettings
     statistics: tuple[NoisyStatistic, ...]
     receipt: Receipt
-
-    @property
-    def class_names(self) -> tuple[object, ...]:
-        """What the columns of the answers stand for."""
-        return self.settings.class_names
-
-    @property
-    def training_nodes(self) -> str:
-        """Checksum of the public feature table that the model was trained on."""
-        return self.settings.training_nodes
 
     @property
     def best_answers(self) -> Tensor:
@@ -241,147 +260,119 @@ class MomentsModel(Model):
     def scorer(self, *, restart: float | None = None, device: str = "cpu") -> Scorer:
         """From known answers, and what neighbours add to them."""
         if restart is not None:
-            rule = "belongs to models of the paper's mechanism"
+            rule = f"belongs to models of the paper's method, not of the method '{self.method}'"
             raise InputError("inference_restart", rule=rule, got=restart, fix="Leave it out for this model.")
+        best = self.best_answers
         return AnswersScorer(
-            self.answers,
-            self.best_answers,
+            answers=self.answers,
+            best=best,
             student=self.encoder.on(device),
             homophily=self.settings.homophily,
-            training_nodes=self.training_nodes,
+            shares=mean_row(best.split(BATCH_ROWS)),
+            training_nodes=self.settings.training_nodes,
         )
 
-    def record(self) -> dict[str, object]:
-        return {
-            "homophily": self.settings.homophily,
-            "nodes": len(self.answers),
-            "cached": self.cached is not None,
-            "training_nodes": self.settings.training_nodes,
-            "statistics": [
-                {
-                    "name": each.name,
-                    "shape": list(each.value.shape),
-                    "standard_deviation": each.standard_deviation,
-                    "symmetric": each.symmetric,
-                    "sensitivity": each.sensitivity,
-                    "share": each.share,
-                }
+    def record(self) -> MomentsRecord:
+        return MomentsRecord(
+            homophily=self.settings.homophily,
+            nodes=len(self.answers),
+            cached=self.cached is not None,
+            training_nodes=self.settings.training_nodes,
+            statistics=[
+                StatisticRecord(
+                    name=each.name,
+                    shape=tuple(each.value.shape),  # type: ignore[arg-type]
+                    standard_deviation=each.standard_deviation,
+                    symmetric=each.symmetric,
+                    sensitivity=each.sensitivity,
+                    share=each.share,
+                )
                 for each in self.statistics
             ],
-        }
+        )
 
     @classmethod
-    def check_record(cls, record: object, *, num_classes: int) -> dict[str, Any]:
-        kinds = {
-            "homophily": NUMBER,
-            "nodes": (int,),
-            "cached": (bool,),
-            "training_nodes": WORDS,
-            "statistics": (list,),
-        }
-        given = exactly(record, "settings", kinds)
-        if not 0 <= given["homophily"] <= 1 or given["nodes"] < 1:
-            refuse(RELEASE, "'settings' must hold a homophily in [0, 1] and at least one node")
-        check_training_nodes(given["training_nodes"])
-        for entry in given["statistics"]:
-            _check_statistic(entry)
-        if math.fsum(entry["share"] for entry in given["statistics"]) > 1 + _SLACK:
+    def layout(cls, record: MomentsRecord, *, width: int, num_classes: int) -> Layout:
+        """Two tables of answers and the statistics."""
+        if any(entry.symmetric and entry.shape[0] != entry.shape[1] for entry in record.statistics):
+            refuse(RELEASE, "a symmetric table in 'statistics' must be square")
+        if math.fsum(entry.share for entry in record.statistics) > 1 + _SLACK:
             refuse(RELEASE, "the shares in 'statistics' must add to at most 1")
-        return given
+        layout: Layout = {"answers": ("F32", (record.nodes, num_classes))}
+        if record.cached:
+            layout["cached"] = layout["answers"]
+        return layout | {f"statistic.{place}": ("F64", entry.shape) for place, entry in enumerate(record.statistics)}
 
     @classmethod
-    def layout(cls, record: Mapping[str, Any], *, width: int, num_classes: int) -> Layout:
-        table = ("F32", (record["nodes"], num_classes))
-        statistics = {
-            f"statistic.{place}": ("F64", tuple(entry["shape"])) for place, entry in enumerate(record["statistics"])
-        }
-        return {"answers": table, **statistics} | ({"cached": table} if record["cached"] else {})
-
-    @classmethod
-    def from_parts(cls, record: Mapping[str, Any], tensors: Mapping[str, Tensor], common: Common) -> MomentsModel:
-        names = ("name", "standard_deviation", "symmetric", "sensitivity", "share")
-        if common.receipt.keeps_promise:
-            _check_promise(record, common.receipt)
-        for name in ("answers", "cached"):
-            _check_answers(tensors.get(name), name)
+    def from_parts(cls, record: MomentsRecord, tensors: Mapping[str, Tensor], common: Common) -> MomentsModel:
+        """The model again, if its answers are probabilities and its noise is what its promise needs."""
+        receipt = common.receipt
+        if receipt.keeps_promise:  # `gcon statement --verify` checks more, by other code
+            distance, budget = receipt.plan.get("distance"), receipt.budget
+            if not isinstance(distance, float) or not 0 < distance < math.inf:
+                refuse(RELEASE, "'receipt' claims a promise without a Gaussian distance in its plan")
+            if gaussian_delta(budget.epsilon, distance) > budget.delta:
+                refuse(RELEASE, "'receipt' claims a smaller budget than the distance in its plan costs")
+            for entry in record.statistics:
+                needed = entry.sensitivity / max(distance * math.sqrt(max(entry.share, 1e-300)), 1e-300)
+                if entry.sensitivity > 0 and not entry.standard_deviation >= needed:
+                    refuse(RELEASE, "'receipt' claims a promise that the noise in 'statistics' is too small for")
+        for name in ("answers", "cached") if record.cached else ("answers",):
+            table = tensors[name]
+            if bool((table < 0).any()) or not bool(((table.double().sum(dim=1) - 1).abs() <= _ROW_SLACK).all()):
+                refuse(TENSORS, f"'{name}' must hold class probabilities, row by row")
         return cls(
             answers=tensors["answers"],
             cached=tensors.get("cached"),
             encoder=common.encoder,
             settings=MomentsSettings(
-                homophily=record["homophily"],
-                class_names=common.class_names,
-                training_nodes=record["training_nodes"],
+                homophily=record.homophily, class_names=common.class_names, training_nodes=record.training_nodes
             ),
             statistics=tuple(
-                NoisyStatistic(value=tensors[f"statistic.{place}"], **{name: entry[name] for name in names})
-                for place, entry in enumerate(record["statistics"])
+                NoisyStatistic(
+                    name=entry.name,
+                    value=tensors[f"statistic.{place}"],
+                    standard_deviation=entry.standard_deviation,
+                    symmetric=entry.symmetric,
+                    sensitivity=entry.sensitivity,
+                    share=entry.share,
+                )
+                for place, entry in enumerate(record.statistics)
             ),
-            receipt=common.receipt,
+            receipt=receipt,
         )
 
 
-def _check_statistic(entry: object) -> None:
-    numbers = dict.fromkeys(("standard_deviation", "sensitivity", "share"), NUMBER)
-    found = exactly(entry, "statistics", {**numbers, "name": WORDS, "symmetric": (bool,), "shape": (list,)})
-    sizes = found["shape"]
-    if len(sizes) != 2 or any(type(size) is not int or size < 1 for size in sizes):
-        refuse(RELEASE, "'shape' in 'statistics' must be two whole numbers from 1")
-    if found["symmetric"] and sizes[0] != sizes[1]:
-        refuse(RELEASE, "a symmetric table in 'statistics' must be square")
-    if any(not 0 <= float(found[name]) < math.inf for name in numbers):  # whole numbers beyond all floats end here
-        refuse(RELEASE, "the numbers in 'statistics' must be finite and at least 0")
-
-
-def _check_promise(record: Mapping[str, Any], receipt: Receipt) -> None:
-    """The noise of the statistics is what the promise needs. `gcon statement --verify` checks more, by other code."""
-    distance, budget = receipt.plan.get("distance"), receipt.budget
-    if type(distance) not in NUMBER or not 0 < float(distance) < math.inf:  # type: ignore[arg-type]
-        refuse(RELEASE, "'receipt' claims a promise without a Gaussian distance in its plan")
-    if gaussian_delta(budget.epsilon, float(distance)) > budget.delta:  # type: ignore[arg-type]
-        refuse(RELEASE, "'receipt' claims a smaller budget than the distance in its plan costs")
-    for entry in record["statistics"]:
-        needed = entry["sensitivity"] / (float(distance) * math.sqrt(max(entry["share"], 1e-300)))  # type: ignore[arg-type]
-        if entry["sensitivity"] > 0 and not entry["standard_deviation"] >= needed:
-            refuse(RELEASE, "'receipt' claims a promise that the noise in 'statistics' is too small for")
-
-
-def _check_answers(table: Tensor | None, name: str) -> None:
-    """Rows are probabilities."""
-    if table is None:
-        return
-    if bool((table < 0).any()) or not bool(((table.double().sum(dim=1) - 1).abs() <= _ROW_SLACK).all()):
-        refuse(TENSORS, f"'{name}' must hold class probabilities, row by row")
-
-
+@dataclass(frozen=True, eq=False, kw_only=True)
 class AnswersScorer(Scorer):
     """The start is class probabilities: known answers of the training nodes, the student's for other nodes.
 
-    Args:
+    Attributes:
         answers: of the training nodes, for access `none`.
         best: of the training nodes, for all other accesses.
         student: answers for nodes never seen.
         homophily: the share of edges inside a class.
+        shares: of the classes, among the best answers.
         training_nodes: checksum of the feature table that the answers belong to.
     """
 
-    def __init__(
-        self, answers: Tensor, best: Tensor, *, student: Encoder, homophily: float, training_nodes: str
-    ) -> None:
-        self._answers, self._best, self._student = answers, best, student
-        self._homophily, self._training_nodes = homophily, training_nodes
-        self._shares = mean_row(best.split(BATCH_ROWS))
+    answers: Tensor
+    best: Tensor
+    student: Encoder
+    homophily: float
+    shares: Tensor
+    training_nodes: str
 
     def start_of_rows(self, features: Tensor, access: Access) -> Callable[[slice], Tensor]:
         """Known answers for the training nodes, the student's for others."""
-        self._student.check(features[:0])  # the width alone: no row is read
-        if features_fingerprint(features) == self._training_nodes:
-            known = self._answers if access == "none" else self._best
+        self.student.check(features[:0])  # the width alone: no row is read
+        if features_fingerprint(features) == self.training_nodes:
+            known = self.answers if access == "none" else self.best
             return lambda rows: known[rows].double()
         if access == "cached":
             rule, fix = "must be those of the training for access='cached'", "Use access='none' for other nodes."
             raise InputError("nodes", rule=rule, got="others", fix=fix)
-        return lambda rows: self._student.probabilities(features[rows]).double()
+        return lambda rows: self.student.probabilities(features[rows]).double()
 
     def without_edges(self, start: Tensor) -> Tensor:
         """The logarithms of the answers."""
@@ -390,12 +381,12 @@ class AnswersScorer(Scorer):
     def own_edges_of_rows(self, start: Tensor, edges: Edges) -> Callable[[slice], Tensor]:
         """Answers and the evidence of neighbours."""
         check_rows(start, edges)
-        scores = scores_with_own_edges(start, edges, self._homophily, self._shares)
+        scores = scores_with_own_edges(start, edges, self.homophily, self.shares)
         return lambda rows: _TRUST * scores[rows]
 
     def own_edges_of_one(self, start: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:
         """The same evidence, from the messages of all nodes."""
-        of_row = row_scores(start, self._homophily, self._shares)
+        of_row = row_scores(start, self.homophily, self.shares)
 
         def shares(row: int, neighbours: NDArray[Any]) -> NDArray[np.float64]:
             scores = _TRUST * of_row(row, neighbours)
@@ -408,4 +399,4 @@ class AnswersScorer(Scorer):
     def public_graph(self, start: Tensor, edges: Edges) -> Tensor:
         """The same, and answers from further away."""
         check_rows(start, edges)
-        return _TRUST * scores_on_public_graph(start, edges, self._homophily, self._shares)
+        return _TRUST * scores_on_public_graph(start, edges, self.homophily, self.shares)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -28,7 +29,7 @@ from gcon.mechanisms.objective_plan import check_ridge, make_plan
 from gcon.methods.method import Progress, silent
 from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
 from gcon.methods.predictions import Access
-from gcon.methods.record import NUMBER, WORDS, Common, Layout, check_training_nodes, exactly, with_infinity
+from gcon.methods.record import Checksum, Common, Layout, NotNegative, Record, UpToOne
 from gcon.nodes import PublicNodes
 from gcon.privacy.account import release_once
 from gcon.privacy.boundary import Private
@@ -189,6 +190,17 @@ class ObjectiveModelSettings:
     training_nodes: str
 
 
+class ObjectiveRecord(Record, frozen=True, kw_only=True):
+    """The settings in `release.json`."""
+
+    restart: UpToOne
+    steps: list[NotNegative | Literal["inf"]]
+    clip: NotNegative
+    inference_restart: UpToOne
+    loss: str
+    training_nodes: Checksum
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ObjectiveModel(Model):
     """GCON's model. Everything here is public.
@@ -202,6 +214,7 @@ class ObjectiveModel(Model):
 
     method = Objective.name
     accesses = ("none", "own-edges", "public-graph")
+    record_type = ObjectiveRecord
     choices = (
         "the settings were given by the operator or are the defaults; the program chose nothing by looking at private edges. "
         "What gcon tune chooses for a price is a release of its own, in the ledger."
@@ -211,16 +224,6 @@ class ObjectiveModel(Model):
     encoder: Encoder
     settings: ObjectiveModelSettings
     receipt: Receipt
-
-    @property
-    def class_names(self) -> tuple[object, ...]:
-        """What the columns of the weights stand for."""
-        return self.settings.class_names
-
-    @property
-    def training_nodes(self) -> str:
-        """Checksum of the public feature table that the model was trained on."""
-        return self.settings.training_nodes
 
     def tensors(self) -> dict[str, Tensor]:
         """The weights."""
@@ -240,52 +243,37 @@ class ObjectiveModel(Model):
         """From encoded features, propagated, times the weights."""
         return WeightsScorer(self, restart, device)
 
-    def record(self) -> dict[str, object]:
+    def record(self) -> ObjectiveRecord:
         settings = self.settings
-        return {
-            "restart": settings.schemes.restart,
-            "steps": settings.schemes.steps,
-            "clip": settings.schemes.clip,
-            "inference_restart": settings.inference_restart,
-            "loss": settings.loss,
-            "training_nodes": settings.training_nodes,
-        }
-
-    @classmethod
-    def check_record(cls, record: object, *, num_classes: int) -> dict[str, Any]:
-        kinds = dict.fromkeys(("restart", "clip", "inference_restart"), NUMBER)
-        words = dict.fromkeys(("loss", "training_nodes"), WORDS)
-        given = exactly(record, "settings", {**kinds, **words, "steps": (list,)})
-        loss_by_name(given["loss"], num_classes)
-        check_number(
-            "inference_restart",
-            given["inference_restart"],
-            allowed=lambda number: 0 <= number <= 1,
-            rule="must lie in [0, 1]",
-            fix="The paper uses 0.1 to 0.9.",
+        return ObjectiveRecord(
+            restart=settings.schemes.restart,
+            steps=list(settings.schemes.steps),
+            clip=settings.schemes.clip,
+            inference_restart=settings.inference_restart,
+            loss=settings.loss,
+            training_nodes=settings.training_nodes,
         )
-        check_training_nodes(given["training_nodes"])
-        _schemes(given)
-        return given
 
     @classmethod
-    def layout(cls, record: Mapping[str, Any], *, width: int, num_classes: int) -> Layout:
+    def layout(cls, record: ObjectiveRecord, *, width: int, num_classes: int) -> Layout:
+        """The weights."""
+        loss_by_name(record.loss, num_classes)
         return {"weights": ("F64", (_schemes(record).num_blocks * width, num_classes))}
 
     @classmethod
-    def from_parts(cls, record: Mapping[str, Any], tensors: Mapping[str, Tensor], common: Common) -> ObjectiveModel:
+    def from_parts(cls, record: ObjectiveRecord, tensors: Mapping[str, Tensor], common: Common) -> ObjectiveModel:
         settings = ObjectiveModelSettings(
             schemes=_schemes(record),
-            inference_restart=record["inference_restart"],
-            loss=record["loss"],
+            inference_restart=record.inference_restart,
+            loss=record.loss,
             class_names=common.class_names,
-            training_nodes=record["training_nodes"],
+            training_nodes=record.training_nodes,
         )
         return cls(weights=tensors["weights"], encoder=common.encoder, settings=settings, receipt=common.receipt)
 
 
-def _schemes(record: Mapping[str, Any]) -> Schemes:
-    return Schemes(record["restart"], tuple(with_infinity(record["steps"])), record["clip"])
+def _schemes(record: ObjectiveRecord) -> Schemes:
+    return Schemes(record.restart, tuple(math.inf if steps == "inf" else steps for steps in record.steps), record.clip)
 
 
 class WeightsScorer(Scorer):
@@ -304,9 +292,7 @@ class WeightsScorer(Scorer):
 
     def start_of_rows(self, features: Tensor, access: Access) -> Callable[[slice], Tensor]:
         if access == "cached":
-            raise AccessRefusedError(
-                "access='cached' is not there: the paper's mechanism releases nothing node by node."
-            )
+            raise AccessRefusedError("access='cached' is not there: the paper's method releases nothing node by node.")
         self._encoder.check(features[:0])  # the width alone: no row is read
         return lambda rows: self._encoder.encode(features[rows])
 

@@ -12,7 +12,7 @@ from gcon.edges.source import Edges
 from gcon.errors import AccessRefusedError
 from gcon.methods.model import Model
 from gcon.methods.predictions import Predictions
-from gcon.methods.scored import predictions_from
+from gcon.methods.scored import joined, predictions_from
 from gcon.nodes import row_slices
 from gcon.privacy.boundary import Private
 from gcon.privacy.gates import answer_owners
@@ -42,9 +42,9 @@ def predict_from_own_edges(
         Joint promise: for every edge {u, v}, the model and all answers to nodes other than u and v are covered by the
         model's (epsilon, delta). A row is for its owner only; publishing the table is not covered.
     """
-    _refuse_bare(edges)
-    answer = own_edge_answers(model, features, restart=restart)  # all checks come before anything is opened
-    return answer_owners(answer, edges, ledger=ledger, purpose=purpose)
+    batches: list[Predictions] = []
+    deliver_from_own_edges(model, features, edges, batches.append, ledger=ledger, restart=restart, purpose=purpose)
+    return joined(batches)
 
 
 def deliver_from_own_edges(
@@ -74,23 +74,19 @@ def deliver_from_own_edges(
     Privacy:
         That of `predict_from_own_edges`.
     """
-    _refuse_bare(edges)
+    if not isinstance(edges, Private):
+        raise AccessRefusedError(
+            "access='own-edges' answers from private edges. For edges that everybody may know use access='public-graph'."
+        )
     scorer = model.scorer(restart=restart, device=device)
     start = scorer.start(features, "own-edges")  # all checks come before anything is opened
 
     def answer(opened: Edges) -> None:
         scores = scorer.own_edges_of_rows(start, opened)
-        for rows in row_slices(len(start)):
+        for rows in row_slices(len(start)) if len(start) else [slice(0, 0)]:
             deliver(predictions_from(model, scorer, scores(rows), access="own-edges"))
 
     answer_owners(answer, edges, ledger=ledger, purpose=purpose)
-
-
-def _refuse_bare(edges: object) -> None:
-    if not isinstance(edges, Private):
-        raise AccessRefusedError(
-            "access='own-edges' answers from private edges. For edges that everybody may know use access='public-graph'."
-        )
 
 
 def own_edge_answers(model: Model, features: Tensor, *, restart: float | None = None) -> Callable[[Edges], Predictions]:

@@ -49,7 +49,7 @@ class Predictions:
     @property
     def publishable(self) -> bool:
         """Whether the table may be published as a whole without breaking the model's promise."""
-        return may_be_published(self.access, self.no_promise)
+        return self.audience == "public"
 
     @property
     def audience(self) -> str:
@@ -67,16 +67,14 @@ def promise_under(access: Access, no_promise: str | None = None) -> str:
     )
 
 
-def may_be_published(access: Access, no_promise: str | None = None) -> bool:
-    """Whether predictions under an access, and scores computed from them, may be published."""
-    return no_promise is None and access not in ("own-edges", "full")
-
-
 def audience_of(access: Access, no_promise: str | None = None) -> str:
-    """Who may see a prediction under an access: `public`, `owner only`, or `operator only`."""
-    if may_be_published(access, no_promise):
-        return "public"
-    return "owner only" if access == "own-edges" and no_promise is None else "operator only"
+    """Who may see predictions under an access, and scores computed from them.
+
+    All of them may be published (`public`), each is for the owner of its node (`owner only`), or `operator only`.
+    """
+    if no_promise is not None or access == "full":
+        return "operator only"
+    return "owner only" if access == "own-edges" else "public"
 
 
 def why_no_promise(receipt: Receipt) -> str | None:

@@ -1,25 +1,33 @@
-"""What a model keeps in a release folder, and how it is read back: plain numbers and words, strictly.
+"""What a model keeps in a release folder, and how it is read back: strict records of plain numbers and words.
 
-Exactly these keys, exactly these types, and a refusal that names the file.
+A record refuses unknown, missing and wrongly typed fields by itself (msgspec); a truth value is not a number.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Annotated, NoReturn
+
+from msgspec import Meta, Struct
 
 from gcon.errors import ReleaseFormatError
 from gcon.learn.encoder import Encoder
 from gcon.privacy.receipt import Receipt
 
 RELEASE, TENSORS = "release.json", "model.safetensors"
-NUMBER, WORDS = (int, float), (str,)
 GET_IT_AGAIN = "Get the folder again from where it was published."
 
+_LARGEST = 2**62  # whole numbers beyond are none that any setting has, and floats could not hold the largest ones
+Count = Annotated[int, Meta(ge=1, le=_LARGEST)]
+NotNegative = Annotated[int, Meta(ge=0, le=_LARGEST)] | Annotated[float, Meta(ge=0)]
+UpToOne = Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)]
+Checksum = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+
 Layout = dict[str, tuple[str, tuple[int, ...]]]  # type and shape of every tensor
+
+
+class Record(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of `release.json`: exactly these fields, exactly these types."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -34,28 +42,3 @@ class Common:
 def refuse(name: str, problem: str, fix: str = GET_IT_AGAIN) -> NoReturn:
     """Say what is wrong with a file of the folder."""
     raise ReleaseFormatError(f"{name}: {problem}. {fix}")
-
-
-def exactly(record: object, where: str, kinds: Mapping[str, tuple[type, ...]]) -> dict[str, Any]:
-    """A record with exactly these keys and types (a truth value is not a number)."""
-    if not isinstance(record, dict) or set(record) != set(kinds):
-        refuse(RELEASE, f"'{where}' must hold exactly {', '.join(sorted(kinds))}")
-    for key, kind in kinds.items():
-        if type(record[key]) not in kind:
-            refuse(RELEASE, f"'{key}' in '{where}' is of the wrong type")
-    return record
-
-
-def with_infinity(value: Any) -> Any:
-    """Strict JSON has no infinity: the word "inf" stands for it."""
-    if isinstance(value, dict):
-        return {key: with_infinity(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [with_infinity(entry) for entry in value]
-    return math.inf if value == "inf" else value
-
-
-def check_training_nodes(checksum: str) -> None:
-    """Refuse what is no checksum of a node table."""
-    if not re.fullmatch("[0-9a-f]{64}", checksum):
-        refuse(RELEASE, "'training_nodes' in 'settings' is not a checksum")

@@ -6,8 +6,11 @@ import hashlib
 import json
 import math
 import platform
+import re
 from collections.abc import Mapping
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
+import msgspec
 import numpy as np
 import torch
 from safetensors.torch import save as bytes_from_tensors
@@ -15,66 +18,144 @@ from torch import Tensor
 
 from gcon.errors import InputError
 from gcon.methods.model import Model
-from gcon.methods.record import RELEASE, TENSORS
-from gcon.release.card import model_card, privacy_page
-from gcon.release.encoder_record import encoder_record
+from gcon.methods.record import RELEASE, TENSORS, Count, NotNegative, Record
+from gcon.privacy.statement import ACCESS_PROMISES
+from gcon.release.card import CARD, NO_PROMISE, PRIVACY
 from gcon.version import __version__
 
 FORMAT, FORMAT_VERSION = "gcon-release", 2
 TEXTS = ("README.md", "privacy.json", "privacy.md")
 NAMES = (TENSORS, *TEXTS, RELEASE)
-
-
+_MARKUP, _ESCAPED = re.compile(r"([\\`*<>\[\]|])"), r"\\\1"  # in names, which were chosen by whoever ran the training
 CLASS_KINDS = {"bool": bool, "float": float, "int": int, "str": str}
-RECEIPT_WORDS = ("time", "data_set", "protected_change", "mechanism", "purpose", "randomness")
+
+Settings = TypeVar("Settings", bound=Record)
+
+
+class ClassRecord(Record, frozen=True, kw_only=True):
+    """The name of a class. Infinity is a word here: only its type tells what it is."""
+
+    type: Literal["bool", "float", "int", "str"]
+    value: bool | int | float | str
+
+
+class EncoderRecord(Record, frozen=True, kw_only=True):
+    """An encoder's sizes and switches."""
+
+    num_features: Count
+    hidden: Count | None
+    centre: bool
+    unit_input: bool
+
+
+class BudgetRecord(Record, frozen=True, kw_only=True):
+    """A budget."""
+
+    epsilon: NotNegative | Literal["inf"]
+    delta: NotNegative
+
+
+class ReceiptRecord(Record, frozen=True, kw_only=True):
+    """A receipt; infinities in its plan are words."""
+
+    time: str
+    data_set: str
+    protected_change: str
+    mechanism: str
+    purpose: str
+    randomness: str
+    budget: BudgetRecord
+    total: BudgetRecord
+    keeps_promise: bool
+    plan: dict[str, Any]
+
+
+class FileRecord(Record, frozen=True, kw_only=True):
+    """What is said of another file: its SHA-256 in hexadecimal, and its bytes."""
+
+    sha256: str
+    size: int
+
+
+class ReleaseRecord(Record, Generic[Settings], frozen=True, kw_only=True):
+    """All of `release.json`. The checksum is that of the canonical form of all the rest."""
+
+    format: str
+    version: int
+    method: str
+    libraries: dict[str, str]
+    class_names: Annotated[list[ClassRecord], msgspec.Meta(min_length=2)]
+    settings: Settings
+    encoder: EncoderRecord
+    receipt: ReceiptRecord
+    files: dict[str, FileRecord]
+    checksum: str
 
 
 def release_files(model: Model) -> dict[str, bytes]:
     """All files of a release and their bytes; `release.json` comes last."""
+    names = [name.item() if isinstance(name, np.generic) else name for name in model.class_names]
+    for name in names:
+        if CLASS_KINDS.get(type(name).__name__) is not type(name):
+            raise InputError(
+                "class_names",
+                rule="must be numbers, strings or truth values to be stored",
+                got=f"a {type(name).__name__}",
+                fix="Replace the settings' class_names by such names, in the same order.",
+            )
     try:
+        encoder, receipt = model.encoder, model.receipt
         files = {TENSORS: bytes_from_tensors(named_tensors(model)), **texts(model)}
-        document = _unsigned(model) | {"files": {name: file_record(content) for name, content in files.items()}}
-        return files | {RELEASE: canonical(document | {"checksum": digest(canonical(document))})}
-    except InputError:
-        raise
+        unsigned = {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "method": model.method,
+            # Not `import gcon`: the package's front imports every stage, and this one may not depend on later ones.
+            "libraries": {
+                "gcon": __version__,
+                "torch": str(torch.__version__),
+                "python": platform.python_version(),
+            },
+            "class_names": [{"type": type(name).__name__, "value": name} for name in names],
+            "settings": model.record(),
+            "encoder": EncoderRecord(
+                num_features=encoder.num_features,
+                hidden=None if encoder.hidden_weight is None else int(encoder.hidden_weight.shape[-1]),
+                centre=encoder.centre is not None,
+                unit_input=encoder.unit_input,
+            ),
+            "receipt": vars(receipt) | {"budget": vars(receipt.budget), "total": vars(receipt.total)},
+            "files": {name: FileRecord(sha256=digest(content), size=len(content)) for name, content in files.items()},
+        }
+        return files | {RELEASE: canonical(unsigned | {"checksum": digest(canonical(unsigned))})}
     except (AttributeError, TypeError, ValueError) as error:
         raise unfit(f"something else: {error}") from error
 
 
 def texts(model: Model) -> dict[str, bytes]:
-    """The files for people, and the statement as data: all of it follows from the model."""
+    """The files for people, and the statement as data: all of it follows from the model.
+
+    Privacy:
+        Reads the released model, which is public; measures nothing.
+    """
     statement = model.statement()
+    sentences = [_MARKUP.sub(_ESCAPED, " ".join(sentence.split())) for sentence in statement.sentences]
+    rows = [f"| `{access}` | {_MARKUP.sub(_ESCAPED, ACCESS_PROMISES[access])} |" for access in model.accesses]
+    said = {
+        "promise": "\n".join(f"- {sentence}" for sentence in sentences),
+        "accesses": "\n".join(["| access | what is promised |", "|---|---|", *rows]),
+    }
+    card = CARD.format(
+        warning="" if model.receipt.keeps_promise else NO_PROMISE,
+        num_classes=len(model.class_names),
+        num_features=model.encoder.num_features,
+        description=model.description(),
+        **said,
+    )
     return {
         "privacy.json": canonical({"sentences": list(statement.sentences), "fields": statement.fields}),
-        "privacy.md": privacy_page(model).encode(),
-        "README.md": model_card(model).encode(),
-    }
-
-
-def _unsigned(model: Model) -> dict[str, object]:
-    """What release.json says about the model itself."""
-    receipt = model.receipt
-    words = {name: getattr(receipt, name) for name in RECEIPT_WORDS}
-    return {
-        "format": FORMAT,
-        "version": FORMAT_VERSION,
-        "method": model.method,
-        "libraries": {
-            # Not `import gcon`: the package's front imports every stage, and this one may not depend on later ones.
-            "gcon": __version__,
-            "torch": str(torch.__version__),
-            "python": platform.python_version(),
-        },
-        "class_names": [_class_record(name) for name in model.class_names],
-        "settings": model.record(),
-        "encoder": encoder_record(model.encoder),
-        "receipt": words
-        | {
-            "budget": {"epsilon": receipt.budget.epsilon, "delta": receipt.budget.delta},
-            "total": {"epsilon": receipt.total.epsilon, "delta": receipt.total.delta},
-            "keeps_promise": receipt.keeps_promise,
-            "plan": receipt.plan,
-        },
+        "privacy.md": PRIVACY.format(**said).encode(),
+        "README.md": card.encode(),
     }
 
 
@@ -85,19 +166,6 @@ def named_tensors(model: Model) -> dict[str, Tensor]:
     return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items() if tensor is not None}
 
 
-def _class_record(name: object) -> dict[str, object]:
-    value = name.item() if isinstance(name, np.generic) else name
-    kind = type(value).__name__
-    if CLASS_KINDS.get(kind) is not type(value):
-        raise InputError(
-            "class_names",
-            rule="must be numbers, strings or truth values to be stored",
-            got=f"a {kind}",
-            fix="Replace the settings' class_names by such names, in the same order.",
-        )
-    return {"type": kind, "value": value}
-
-
 def canonical(content: object) -> bytes:
     """Strict JSON in one form only: sorted keys, UTF-8, "inf" for infinity, a line feed at the end."""
     text = json.dumps(_strict(content), sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
@@ -105,6 +173,8 @@ def canonical(content: object) -> bytes:
 
 
 def _strict(value: object) -> object:
+    if isinstance(value, Record):
+        value = msgspec.structs.asdict(value)
     if isinstance(value, Mapping):
         return {key: _strict(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -116,11 +186,6 @@ def _strict(value: object) -> object:
 def digest(content: bytes) -> str:
     """SHA-256 in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
-
-
-def file_record(content: bytes) -> dict[str, object]:
-    """What `release.json` says of another file."""
-    return {"sha256": digest(content), "size": len(content)}
 
 
 def unfit(got: str) -> InputError:

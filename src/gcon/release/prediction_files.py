@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gcon.errors import InputError
 from gcon.files.file_problems import require_readers
 from gcon.files.node_ids import NodeIds
 from gcon.files.write_files import checked_target, table_writer
-from gcon.methods.predictions import Predictions
-
-if TYPE_CHECKING:
-    import polars
+from gcon.methods.predictions import Predictions, audience_of
 
 Ids = NodeIds | Sequence[object]
 
@@ -48,18 +44,24 @@ def prediction_writer(path: str | Path, ids: Ids, *, owner_only: bool) -> Iterat
     require_readers(("polars",))
     import polars
 
-    names, written = _as_series(ids), 0
+    if isinstance(ids, NodeIds):
+        names = polars.Series("id", ids.numbers if ids.numbers is not None else ids.strings)
+    elif isinstance(ids, range):
+        names = polars.int_range(ids.start, ids.stop, ids.step, eager=True).alias("id")
+    else:
+        names = polars.Series("id", list(ids))
+    written = 0
 
     def write(predictions: Predictions) -> None:
         nonlocal written
-        size = len(predictions.classes)
-        if owner_only < (not predictions.publishable):
+        size, audience = len(predictions.classes), audience_of(predictions.access, predictions.no_promise)
+        if not owner_only and audience != "public":
             raise ValueError("these predictions may not be published")
         labels = polars.Series([str(name) for name in predictions.class_names], dtype=polars.String)
         columns = [names.slice(written, size), labels.gather(predictions.classes.numpy()).alias("label")]
         for number, name in enumerate(predictions.class_names):
             columns.append(polars.Series(f"probability_{name}", predictions.probabilities[:, number].numpy()))
-        columns.append(polars.repeat(predictions.audience, size, dtype=polars.String, eager=True).alias("audience"))
+        columns.append(polars.repeat(audience, size, dtype=polars.String, eager=True).alias("audience"))
         written += size
         if written > len(names):
             raise _other_count(len(names))
@@ -69,16 +71,6 @@ def prediction_writer(path: str | Path, ids: Ids, *, owner_only: bool) -> Iterat
         yield write
         if written != len(names):
             raise _other_count(len(names))
-
-
-def _as_series(ids: Ids) -> polars.Series:
-    import polars
-
-    if isinstance(ids, NodeIds):
-        return polars.Series("id", ids.numbers if ids.numbers is not None else ids.strings)
-    if isinstance(ids, range):
-        return polars.int_range(ids.start, ids.stop, ids.step, eager=True).alias("id")
-    return polars.Series("id", list(ids))
 
 
 def _other_count(count: int) -> InputError:

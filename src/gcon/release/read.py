@@ -5,34 +5,33 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import msgspec
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as tensors_from_bytes
-from torch import Tensor
 
 from gcon.errors import InputError, ReleaseFormatError
+from gcon.learn.encoder import Encoder
 from gcon.methods.model import Model
-from gcon.methods.record import NUMBER, RELEASE, TENSORS, WORDS, Common, Layout, exactly, refuse, with_infinity
+from gcon.methods.record import RELEASE, TENSORS, Common, Layout, refuse
 from gcon.methods.registry import MODELS
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.protected_change import ONE_UNDIRECTED_EDGE
 from gcon.privacy.randomness import SystemRandomness
 from gcon.privacy.receipt import Receipt
-from gcon.release.encoder_record import built_encoder, checked_encoder_record, encoder_layout, encoder_width
 from gcon.release.layout import (
     CLASS_KINDS,
     FORMAT,
     FORMAT_VERSION,
-    RECEIPT_WORDS,
     TEXTS,
+    FileRecord,
+    ReceiptRecord,
+    ReleaseRecord,
     canonical,
     digest,
-    file_record,
     texts,
 )
 from gcon.version import __version__
@@ -60,36 +59,47 @@ def load_release(folder: str | os.PathLike[str]) -> Model:
         found = "a file" if folder.exists() else "missing"
         raise ReleaseFormatError(f"folder: '{folder}' is {found}; it must be a folder of save_release. Check the path.")
     home = folder.resolve()
-    document = _document(_read(home, RELEASE, most=MOST_TEXT_BYTES))
-    kind, names = _model_kind(document["method"]), tuple(_class_name(record) for record in document["class_names"])
-    if len(names) < 2:
-        refuse(RELEASE, "names fewer than two classes")
+    release = _document(_read(home, RELEASE, most=MOST_TEXT_BYTES))
+    names = tuple(
+        math.inf if (name.type, name.value) == ("float", "inf") else name.value for name in release.class_names
+    )
+    if any(type(name) is not CLASS_KINDS[said.type] for name, said in zip(names, release.class_names, strict=True)):
+        refuse(RELEASE, "a name in 'class_names' is not of the type that it says")
+    if set(release.files) != {TENSORS, *TEXTS}:
+        refuse(RELEASE, f"'files' must hold exactly {', '.join(sorted((TENSORS, *TEXTS)))}")
     try:
-        settings, receipt = (
-            kind.check_record(document["settings"], num_classes=len(names)),
-            _receipt(document["receipt"]),
-        )
-    except (InputError, OverflowError) as error:
+        receipt, layout = _receipt(release.receipt), _layout(release)
+    except InputError as error:
         refuse(RELEASE, f"holds a setting out of range ({error})")
-    facts = checked_encoder_record(document["encoder"])
-    layout = encoder_layout(facts, num_classes=len(names))
-    layout |= kind.layout(settings, width=encoder_width(facts), num_classes=len(names))
-    records = exactly(document["files"], "files", dict.fromkeys((TENSORS, *TEXTS), (dict,)))
     for name in TEXTS:
-        _read(home, name, most=MOST_TEXT_BYTES, record=records[name])
-    tensors = _tensors(_read(home, TENSORS, most=MOST_TENSOR_BYTES, record=records[TENSORS], layout=layout))
-    common = Common(encoder=built_encoder(facts, tensors), class_names=names, receipt=receipt)
-    model: Model = kind.from_parts(settings, tensors, common)
-    if document["libraries"].get("gcon") == __version__:  # another version may word its pages otherwise
+        _read(home, name, most=MOST_TEXT_BYTES, record=release.files[name])
+    content = _read(home, TENSORS, most=MOST_TENSOR_BYTES, record=release.files[TENSORS], layout=layout)
+    try:
+        tensors = {name: tensor.clone() for name, tensor in tensors_from_bytes(content).items()}
+    except SafetensorError:
+        refuse(TENSORS, "cannot be read: it was damaged or edited")
+    for name, tensor in tensors.items():
+        if not bool(torch.isfinite(tensor).all()):
+            refuse(TENSORS, f"'{name}' holds values that are not finite")
+    encoder = Encoder(
+        hidden_weight=tensors.get("encoder.hidden_weight"),
+        hidden_bias=tensors.get("encoder.hidden_bias"),
+        head_weight=tensors["encoder.head_weight"],
+        head_bias=tensors["encoder.head_bias"],
+        unit_input=release.encoder.unit_input,
+        centre=tensors.get("encoder.centre"),
+    )
+    common = Common(encoder=encoder, class_names=names, receipt=receipt)
+    model = MODELS[release.method].from_parts(release.settings, tensors, common)
+    if release.libraries.get("gcon") == __version__:  # another version may word its pages otherwise
         for name, text in texts(model).items():
-            if file_record(text) != records[name]:
+            if digest(text) != release.files[name].sha256:
                 refuse(name, "does not say what follows from the model")
     return model
 
 
-@contextmanager
-def _opened(home: Path, name: str) -> Iterator[tuple[BinaryIO, int]]:
-    """A file of the folder and its size."""
+def _read(home: Path, name: str, *, most: int, record: FileRecord | None = None, layout: Layout | None = None) -> bytes:
+    """The bytes of a file of the folder; place, size, record and layout are checked before its content is read."""
     try:
         path = (home / name).resolve(strict=True)
     except (OSError, RuntimeError):
@@ -99,30 +109,21 @@ def _opened(home: Path, name: str) -> Iterator[tuple[BinaryIO, int]]:
     if not path.is_file():
         refuse(name, "is not a plain file")
     with path.open("rb") as file:
-        yield file, os.fstat(file.fileno()).st_size
-
-
-def _read(
-    home: Path, name: str, *, most: int, record: dict[str, Any] | None = None, layout: Layout | None = None
-) -> bytes:
-    """The bytes of a file; size, record and layout are checked before its content is read."""
-    with _opened(home, name) as (file, size):
+        size = os.fstat(file.fileno()).st_size
         if size > most:
             refuse(name, f"has {size} bytes; at most {most} are read")
-        if record is not None:
-            exactly(record, f"files: {name}", {"sha256": WORDS, "size": (int,)})
-            if size != record["size"]:
-                refuse(name, f"has {size} bytes where {RELEASE} says {record['size']}: it was cut or edited")
+        if record is not None and size != record.size:
+            refuse(name, f"has {size} bytes where {RELEASE} says {record.size}: it was cut or edited")
         if layout is not None:
             _check_header(file, size, layout)
-        file.seek(0)
+            file.seek(0)
         content = file.read(size + 1)
-    if record is not None and file_record(content) != record:
+    if record is not None and (len(content), digest(content)) != (record.size, record.sha256):
         refuse(name, f"does not have the checksum that {RELEASE} says: it was damaged or edited")
     return content
 
 
-def _document(content: bytes) -> dict[str, Any]:
+def _document(content: bytes) -> ReleaseRecord[Any]:
     """The content of release.json, if it is exactly what `save_release` wrote."""
     if sum(content.count(mark) for mark in (b",", b"[", b"{")) > MOST_VALUES:
         refuse(RELEASE, f"holds more than {MOST_VALUES} values, as no release does")
@@ -146,41 +147,54 @@ def _document(content: bytes) -> dict[str, Any]:
         refuse(RELEASE, "is of format version 1, which only gcon before 0.2 reads", "Read it there, or train again.")
     if type(version) is not int or version != FORMAT_VERSION:
         refuse(RELEASE, f"has no format version that this gcon knows ({FORMAT_VERSION})")
-    parts = dict.fromkeys(("encoder", "files", "libraries", "receipt", "settings"), (dict,))
-    words = dict.fromkeys(("checksum", "format", "method"), WORDS)
-    return exactly(document, "the whole", {**parts, **words, "class_names": (list,), "version": (int,)})
-
-
-def _model_kind(method: str) -> type[Model]:
-    if method not in MODELS:
+    method = document.get("method")
+    if not isinstance(method, str) or method not in MODELS:
         refuse(RELEASE, f"'method' is none of {', '.join(MODELS)}", "Install a newer gcon.")
-    return MODELS[method]
+    kind: Any = ReleaseRecord[MODELS[method].record_type]  # type: ignore[misc]
+    try:
+        release: ReleaseRecord[Any] = msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        refuse(RELEASE, f"breaks the rules of its fields ({str(error)[:300]})")
+    return release
 
 
-def _class_name(record: object) -> object:
-    kinds = tuple(CLASS_KINDS.values())
-    given = exactly(record, "class_names", {"type": WORDS, "value": kinds})
-    value = with_infinity(given["value"]) if given["type"] == "float" else given["value"]
-    if type(value) is not CLASS_KINDS.get(given["type"]):
-        refuse(RELEASE, "a name in 'class_names' is not of the type that it says")
-    return value
-
-
-def _receipt(record: dict[str, Any]) -> Receipt:
-    words = dict.fromkeys(RECEIPT_WORDS, WORDS)
-    others = {"budget": (dict,), "total": (dict,), "plan": (dict,), "keeps_promise": (bool,)}
-    given = exactly(record, "receipt", {**words, **others})
+def _receipt(given: ReceiptRecord) -> Receipt:
+    """The receipt, if it can be one."""
     budget, total = (
-        Budget(**exactly(with_infinity(given[key]), key, {"epsilon": NUMBER, "delta": NUMBER}))
-        for key in ("budget", "total")
+        Budget(math.inf if each.epsilon == "inf" else each.epsilon, each.delta) for each in (given.budget, given.total)
     )
-    if given["protected_change"] != ONE_UNDIRECTED_EDGE.name:
+    if given.protected_change != ONE_UNDIRECTED_EDGE.name:
         refuse(RELEASE, "'protected_change' in 'receipt' is one that this gcon does not know", "Install a newer gcon.")
-    insecure = given["randomness"] != SystemRandomness.source and budget != NOTHING
-    no_limit, _ = math.isinf(budget.epsilon), math.isinf(total.epsilon)  # whole numbers beyond all floats end here
-    if given["keeps_promise"] and (insecure or no_limit):
+    insecure = given.randomness != SystemRandomness.source and budget != NOTHING
+    if given.keeps_promise and (insecure or math.isinf(budget.epsilon)):
         refuse(RELEASE, "'receipt' claims a promise where there is none (a seed, or infinite epsilon)")
-    return Receipt(**{**given, "budget": budget, "total": total, "plan": with_infinity(given["plan"])})
+    parts = msgspec.structs.asdict(given)
+    return Receipt(**parts | {"budget": budget, "total": total, "plan": _with_infinity(given.plan)})
+
+
+def _with_infinity(value: Any) -> Any:
+    """Strict JSON has no infinity: the word "inf" stands for it."""
+    if isinstance(value, dict):
+        return {key: _with_infinity(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_with_infinity(entry) for entry in value]
+    return math.inf if value == "inf" else value
+
+
+def _layout(release: ReleaseRecord[Any]) -> Layout:
+    """Type and shape of all tensors."""
+    encoder, num_classes = release.encoder, len(release.class_names)
+    features, hidden = encoder.num_features, encoder.hidden
+    width = features if hidden is None else hidden
+    layout: Layout = {
+        "encoder.head_weight": ("F32", (width, num_classes)),
+        "encoder.head_bias": ("F32", (num_classes,)),
+    }
+    if hidden is not None:
+        layout |= {"encoder.hidden_weight": ("F32", (features, hidden)), "encoder.hidden_bias": ("F32", (hidden,))}
+    if encoder.centre:
+        layout["encoder.centre"] = ("F64", (width,))
+    return layout | MODELS[release.method].layout(release.settings, width=width, num_classes=num_classes)
 
 
 def _check_header(file: BinaryIO, size: int, layout: Layout) -> None:
@@ -201,14 +215,3 @@ def _check_header(file: BinaryIO, size: int, layout: Layout) -> None:
     needed = sum((8 if kind == "F64" else 4) * math.prod(shape) for kind, shape in layout.values())
     if size != 8 + length + needed:
         refuse(TENSORS, "is not as long as its header says")
-
-
-def _tensors(content: bytes) -> dict[str, Tensor]:
-    try:
-        tensors = {name: tensor.clone() for name, tensor in tensors_from_bytes(content).items()}
-    except SafetensorError:
-        refuse(TENSORS, "cannot be read: it was damaged or edited")
-    for name, tensor in tensors.items():
-        if not bool(torch.isfinite(tensor).all()):
-            refuse(TENSORS, f"'{name}' holds values that are not finite")
-    return tensors

@@ -60,7 +60,15 @@ def save_release(model: Model, folder: str | os.PathLike[str], *, overwrite: boo
     with whole_folder(folder, replaces=NAMES if overwrite else None) as new:
         for name in NAMES:
             write_new(new / name, files[name])
-        _check_copy(model, new)
+        try:  # what cannot be read again as the same model is never given its name
+            copy = load_release(new)
+        except ReleaseFormatError as error:
+            raise unfit(str(error).removesuffix(f". {GET_IT_AGAIN}")) from error
+        if copy.record() != model.record() or copy.class_names != model.class_names or copy.receipt != model.receipt:
+            raise unfit("settings or a plan that JSON cannot hold, such as a tuple, or the word 'inf'")
+        copies = named_tensors(copy)
+        if any(not torch.equal(tensor, copies[name]) for name, tensor in named_tensors(model).items()):
+            raise unfit("tensors that read back differently")
 
 
 def _check_target(folder: Path, *, overwrite: bool) -> None:
@@ -77,16 +85,3 @@ def _check_target(folder: Path, *, overwrite: bool) -> None:
         found = f"a folder that also holds {others[0]!r}"
     rule = "must hold a release and nothing else to be overwritten"
     raise InputError("folder", rule=rule, got=found, fix="Move away what is there, or choose another name.")
-
-
-def _check_copy(model: Model, folder: Path) -> None:
-    """What cannot be read again as the same model is never given its name."""
-    try:
-        copy = load_release(folder)
-    except ReleaseFormatError as error:
-        raise unfit(str(error).removesuffix(f". {GET_IT_AGAIN}")) from error
-    tensors, copies = named_tensors(model), named_tensors(copy)
-    if copy.record() != model.record() or copy.class_names != model.class_names or copy.receipt != model.receipt:
-        raise unfit("settings or a plan that JSON cannot hold, such as a tuple, or the word 'inf'")
-    if any(not torch.equal(tensor, copies[name]) for name, tensor in tensors.items()):
-        raise unfit("tensors that read back differently")

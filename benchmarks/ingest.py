@@ -81,14 +81,14 @@ def plain(arguments: argparse.Namespace) -> dict[str, Any]:
     import torch
 
     from gcon.edges.edge_list import private_edges
-    from gcon.files.node_ids import NumberLookup, as_node_ids
+    from gcon.files.node_ids import IdLookup, as_node_ids
 
     ids, before = as_node_ids(node_ids(arguments)), peak()
     start = time.perf_counter()
     frame = pl.read_parquet(arguments.file)
     if ids.numbers is not None:
-        lookup = NumberLookup(ids.numbers)
-        ends = [lookup.rows(frame[name].to_numpy()) for name in ("source", "target")]
+        lookup = IdLookup(ids)
+        ends = [lookup.rows(frame[name])[0] for name in ("source", "target")]
     else:
         known = pl.DataFrame({"id": ids.strings, "row": np.arange(len(ids))})
         joined = (

@@ -10,8 +10,8 @@ from fuzz.contract import check
 from fuzz.mutate import change_bytes, change_json
 from gcon.errors import LedgerError
 from gcon.privacy.budget import Budget
-from gcon.privacy.ledger import Kind, Request, total_cost
-from gcon.privacy.ledger_lines import Chain, data_set_name, header, read_ledger, render_head, write_request
+from gcon.privacy.ledger import Kind, Request
+from gcon.privacy.ledger_lines import FORMAT, VERSION, Chain, data_set_name, read_ledger, render_head, write_request
 
 PLAIN_SHARE = 0.5  # of inputs that libFuzzer changes itself, which is fast
 
@@ -23,7 +23,7 @@ def seeds() -> list[bytes]:
         randomness="operating system", gaussian_distance=0.5,
     )  # fmt: skip
     contents = [
-        header("friends", "now"),
+        {"line": "header", "format": FORMAT, "version": VERSION, "data_set": "friends", "created": "now"},
         {"line": "ceiling", "time": "now", "ceiling": {"epsilon": 2.0, "delta": 1e-3}},
         {"line": "reserve", "number": 0, "time": "now", "request": write_request(request)},
         {"line": "settle", "number": 0, "time": "now", "outcome": "released"},
@@ -43,7 +43,7 @@ def one(data: bytes) -> None:
 
 def _read(content: bytes, head: bytes | None) -> None:
     reading = read_ledger(content, head)
-    total_cost(reading.chain.entries)
+    reading.chain.total()
     if reading.problem is not None:
         raise LedgerError(reading.problem)
     data_set_name(content)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
+from contextlib import suppress
 
 
 class GconError(Exception):
@@ -50,17 +51,12 @@ def check_number(
     parameter: str, value: object, *, allowed: Callable[[float], bool], rule: str, fix: str, whole: bool = False
 ) -> None:
     """Raise `InputError` unless the value is a number (whole, if wanted; never a truth value) that is allowed."""
-    kind = numbers.Integral if whole else numbers.Real
-    if isinstance(value, bool) or not isinstance(value, kind) or not _is_allowed(value, allowed, whole=whole):
+    fits = False
+    if isinstance(value, numbers.Integral if whole else numbers.Real) and not isinstance(value, bool):
+        with suppress(OverflowError):  # where any number would do, one that float64 cannot hold is none
+            fits = allowed(int(value) if whole and isinstance(value, numbers.Integral) else float(value))
+    if not fits:
         raise InputError(parameter, rule=rule, got=repr(value), fix=fix)
-
-
-def _is_allowed(value: numbers.Real, allowed: Callable[[float], bool], *, whole: bool) -> bool:
-    """A whole number is compared as it is; where any number would do, one that float64 cannot hold is none."""
-    try:
-        return allowed(int(value) if isinstance(value, numbers.Integral) and whole else float(value))
-    except OverflowError:
-        return False
 
 
 class BoundaryError(GconError, TypeError):

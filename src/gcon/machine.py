@@ -1,18 +1,22 @@
 """Where the heavy sums run, and on how many threads: the one place that knows.
 
-Devices are the processor, or a GPU by name; the code is the same. As many threads as torch may use are used everywhere.
+Devices are the processor, or a GPU by name; the code is the same. As many threads as torch may use (OMP_NUM_THREADS decides, or
+`keep_to_one_thread`) are used everywhere.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 
 import torch
 from threadpoolctl import threadpool_limits
 
 from gcon.errors import InputError
+
+# A block for many small products of numpy, scipy and scikit-learn. They gain nothing from a second thread, and their pool and
+# torch's would wait for each other. Sums come in one order.
+one_thread = partial(threadpool_limits, limits=1)
 
 _CUDA = re.compile(r"cuda(?::(\d+))?")
 
@@ -36,21 +40,6 @@ def chosen_device(device: str) -> str:
     return device
 
 
-def num_threads() -> int:
-    """How many threads sums may use; OMP_NUM_THREADS decides, or `keep_to_one_thread`."""
-    return torch.get_num_threads()
-
-
 def keep_to_one_thread() -> None:
     """For processes that work side by side, each on a core of its own."""
     torch.set_num_threads(1)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """For many small products of numpy, scipy and scikit-learn.
-
-    They gain nothing from a second thread, and their pool and torch's would wait for each other. Sums come in one order.
-    """
-    with threadpool_limits(limits=1):
-        yield

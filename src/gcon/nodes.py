@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 
 import torch
 from torch import Tensor
@@ -31,6 +32,7 @@ class PublicNodes:
         validation_mask: nodes whose labels may be used for choices (may be empty).
         test_mask: nodes whose labels are used for scores only (may be empty).
         class_names: what the class numbers stand for.
+        num_nodes: the public number of nodes, n.
 
     Privacy:
         Everything here is public.
@@ -43,23 +45,45 @@ class PublicNodes:
     validation_mask: Tensor
     test_mask: Tensor
     class_names: tuple[object, ...] = ()
+    num_nodes: int = field(init=False)
 
     def __post_init__(self) -> None:
-        check_nodes(
-            self.features,
-            self.labels,
-            self.num_classes,
-            train_mask=self.train_mask,
-            validation_mask=self.validation_mask,
-            test_mask=self.test_mask,
-        )
+        check_features(self.features)
+        num_nodes = len(self.features)
+        object.__setattr__(self, "num_nodes", num_nodes)
+        masks = {name: getattr(self, name) for name in ("train_mask", "validation_mask", "test_mask")}
+        for name, mask in masks.items():
+            if mask.dtype != torch.bool or tuple(mask.shape) != (num_nodes,):
+                rule = f"must hold one boolean per node ({num_nodes})"
+                got = f"{mask.dtype} of shape {tuple(mask.shape)}"
+                raise InputError(name, rule=rule, got=got, fix="Pass a boolean vector.")
+        for first, second in combinations(masks, 2):
+            shared = int((masks[first] & masks[second]).sum())
+            if shared:
+                fix = "Give every node to one part of the split at most."
+                raise InputError(f"{first}, {second}", rule="must not overlap", got=f"{shared} shared nodes", fix=fix)
+        if not bool(self.train_mask.any()):
+            rule = "needs at least one labelled node"
+            raise InputError("train_mask", rule=rule, got="an empty mask", fix="Label some nodes.")
+        if self.num_classes < 2:
+            got = f"{self.num_classes} class{'es' if self.num_classes != 1 else ''}"
+            fix = "With one class there is nothing to learn."
+            raise InputError("labels", rule="need at least two classes", got=got, fix=fix)
+        labels = self.labels
+        if tuple(labels.shape) != (num_nodes,) or labels.is_floating_point() or labels.dtype == torch.bool:
+            rule = f"must hold one class number per node ({num_nodes})"
+            got = f"{labels.dtype} of shape {tuple(labels.shape)}"
+            fix = "Number the classes from 0; put -1 where the label is unknown."
+            raise InputError("labels", rule=rule, got=got, fix=fix)
+        used = self.train_mask | self.validation_mask | self.test_mask
+        wrong = used & ((labels < 0) | (labels >= self.num_classes))
+        if bool(wrong.any()):
+            row = int(wrong.nonzero()[0])
+            rule = f"must lie in the class list 0..{self.num_classes - 1} for every node in a mask"
+            fix = "Correct the label, or take the node out of the masks."
+            raise InputError("labels", rule=rule, got=f"{int(labels[row])} in row {row}", fix=fix)
         if not self.class_names:
             object.__setattr__(self, "class_names", tuple(range(self.num_classes)))
-
-    @property
-    def num_nodes(self) -> int:
-        """The public number of nodes."""
-        return int(self.features.shape[0])
 
     @cached_property
     def fingerprint(self) -> str:
@@ -70,7 +94,7 @@ class PublicNodes:
 def features_fingerprint(features: Tensor) -> str:
     """A checksum of public features (their shape and values as float32)."""
     digest = hashlib.sha256(str(tuple(features.shape)).encode())
-    for rows in light_slices(tuple(features.shape)):
+    for rows in row_slices(features.shape[0], width=features.shape[-1]):
         digest.update(features[rows].detach().cpu().float().contiguous().numpy().tobytes())
     return digest.hexdigest()
 
@@ -90,7 +114,7 @@ def check_features(features: Tensor) -> None:
             got="zero width",
             fix="Without any features, pass one constant column or an edge-free embedding.",
         )
-    for rows in light_slices(tuple(features.shape)):
+    for rows in row_slices(features.shape[0], width=features.shape[1]):
         finite = torch.isfinite(features[rows]).all(dim=1)
         if not bool(finite.all()):
             row = rows.start + int((~finite).nonzero()[0])
@@ -102,84 +126,13 @@ def check_features(features: Tensor) -> None:
             )
 
 
-def check_nodes(
-    features: Tensor,
-    labels: Tensor,
-    num_classes: int,
-    *,
-    train_mask: Tensor,
-    validation_mask: Tensor,
-    test_mask: Tensor,
-) -> None:
-    """Check a public node table as a whole."""
-    check_features(features)
-    masks = {"train_mask": train_mask, "validation_mask": validation_mask, "test_mask": test_mask}
-    num_nodes = features.shape[0]
-    for name, mask in masks.items():
-        if mask.dtype != torch.bool or tuple(mask.shape) != (num_nodes,):
-            raise InputError(
-                name,
-                rule=f"must hold one boolean per node ({num_nodes})",
-                got=f"{mask.dtype} of shape {tuple(mask.shape)}",
-                fix="Pass a boolean vector.",
-            )
-    _check_disjoint(masks)
-    if not bool(train_mask.any()):
-        raise InputError(
-            "train_mask", rule="needs at least one labelled node", got="an empty mask", fix="Label some nodes."
-        )
-    if num_classes < 2:
-        raise InputError(
-            "labels",
-            rule="need at least two classes",
-            got=f"{num_classes} class{'es' if num_classes != 1 else ''}",
-            fix="With one class there is nothing to learn.",
-        )
-    _check_labels(labels, num_nodes, num_classes, used=train_mask | validation_mask | test_mask)
+def row_slices(num_rows: int, batch_rows: int | None = None, *, width: int = 1) -> Iterator[slice]:
+    """Consecutive slices that cover all rows, of `BATCH_ROWS` unless told; fewer where rows are wide.
 
-
-def _check_disjoint(masks: dict[str, Tensor]) -> None:
-    names = list(masks)
-    for position, first in enumerate(names):
-        for second in names[position + 1 :]:
-            shared = int((masks[first] & masks[second]).sum())
-            if shared:
-                raise InputError(
-                    f"{first}, {second}",
-                    rule="must not overlap",
-                    got=f"{shared} shared nodes",
-                    fix="Give every node to one part of the split at most.",
-                )
-
-
-def _check_labels(labels: Tensor, num_nodes: int, num_classes: int, *, used: Tensor) -> None:
-    if tuple(labels.shape) != (num_nodes,) or labels.is_floating_point() or labels.dtype == torch.bool:
-        raise InputError(
-            "labels",
-            rule=f"must hold one class number per node ({num_nodes})",
-            got=f"{labels.dtype} of shape {tuple(labels.shape)}",
-            fix="Number the classes from 0; put -1 where the label is unknown.",
-        )
-    wrong = used & ((labels < 0) | (labels >= num_classes))
-    if bool(wrong.any()):
-        row = int(wrong.nonzero()[0])
-        raise InputError(
-            "labels",
-            rule=f"must lie in the class list 0..{num_classes - 1} for every node in a mask",
-            got=f"{int(labels[row])} in row {row}",
-            fix="Correct the label, or take the node out of the masks.",
-        )
-
-
-def row_slices(num_rows: int, batch_rows: int = BATCH_ROWS) -> Iterator[slice]:
-    """Consecutive slices that cover all rows."""
-    return (slice(start, min(start + batch_rows, num_rows)) for start in range(0, num_rows, batch_rows))
-
-
-def light_slices(shape: tuple[int, ...]) -> Iterator[slice]:
-    """The same with fewer rows where they are wide: for passes that look at every number and keep none."""
-    width = max(int(shape[1]) if len(shape) > 1 else 1, 1)
-    return row_slices(int(shape[0]), max(min(BATCH_ROWS, BATCH_ENTRIES // width), 1))
+    The width is for passes that look at every number and keep none.
+    """
+    rows = max(min(batch_rows or BATCH_ROWS, BATCH_ENTRIES // max(width, 1)), 1)
+    return (slice(start, min(start + rows, num_rows)) for start in range(0, num_rows, rows))
 
 
 def mean_row(batches: Iterable[Tensor]) -> Tensor:

@@ -43,12 +43,13 @@ def write_whole(path: Path, content: bytes | str, *, mode: int | None = OWNER_ON
 @contextmanager
 def whole_file(path: Path, *, mode: int | None = OWNER_ONLY) -> Iterator[BinaryIO]:
     """The same for content that comes in pieces: a file to write to, which takes its place when the block ends well."""
-    new = _beside(path, "new")
+    new = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
     handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else OWNER_ONLY)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
-            _sync(file)
+            file.flush()
+            os.fsync(file.fileno())
         if mode is not None:
             new.chmod(mode)
         os.replace(new, path)
@@ -71,7 +72,7 @@ def whole_folder(
         keep_existing: an older one stays, and that is fine: whoever ends first has written it.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    new, old = _beside(target, "new"), _beside(target, "old")
+    new, old = (target.with_name(f".{target.name}.{secrets.token_hex(8)}.{kind}") for kind in ("new", "old"))
     try:
         os.mkdir(new, mode)
         yield new
@@ -94,7 +95,8 @@ def write_new(path: Path, content: bytes) -> None:
     """Write a file that is not there yet, inside a folder that is being written whole, and see it to the disk."""
     with open(path, "xb") as file:
         file.write(content)
-        _sync(file)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:
@@ -148,15 +150,6 @@ def move_together(moves: Iterable[tuple[Path, Path]]) -> None:
         for source, target in done:
             target.rename(source)
         raise
-
-
-def _beside(path: Path, kind: str) -> Path:
-    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.{kind}")
-
-
-def _sync(file: BinaryIO) -> None:
-    file.flush()
-    os.fsync(file.fileno())
 
 
 def _put_in_place(new: Path, target: Path, *, old: Path | None) -> None:

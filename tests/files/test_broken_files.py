@@ -328,3 +328,12 @@ def test_edges_are_checked_even_if_the_nodes_are_broken(tmp_path):
     problems = check_files(tmp_path / "n.csv", tmp_path / "e.csv")
     assert [problem.file for problem in problems] == ["nodes", "edges"]
     assert "missing id" in str(problems[1])
+
+
+@pytest.mark.parametrize("ids", [["a", ""], ["a", None]])
+def test_categories_are_ids_like_words(tmp_path, ids):
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"id": pl.Series(ids, dtype=pl.Categorical), "label": ["x", "y"], "f": [1.0, 2.0]})
+    frame.write_parquet(tmp_path / "n.parquet")
+    with pytest.raises(InputError, match="every row needs an id; got none in row 2"):
+        read_nodes(tmp_path / "n.parquet")

@@ -10,7 +10,7 @@ from tests.opened import open_private
 
 from gcon.edges.edge_list import public_edges
 from gcon.errors import InputError, MissingExtraError
-from gcon.files.node_ids import NumberLookup, as_node_ids
+from gcon.files.node_ids import IdLookup, as_node_ids
 from gcon.files.tables import check_files, read_edges, read_nodes, write_edges, write_nodes
 from gcon.privacy.boundary import Private
 
@@ -258,12 +258,13 @@ def test_other_names_and_ignored_columns(tmp_path):
 
 
 def test_lookups_agree_with_a_dictionary():
+    pl = pytest.importorskip("polars")
     for ids in (np.arange(9), RNG.permutation(9), RNG.permutation(9) - 4, RNG.permutation(9) * 10**17, np.arange(0)):
         rows = {int(name): row for row, name in enumerate(ids)}
         asked = np.concatenate([ids, [-(2**63), 2**63 - 1, -1, 9, 10**17 + 1]]).astype(np.int64)
-        found = NumberLookup(as_node_ids(ids.astype(np.int64)).numbers).rows(asked) if ids.size else []
-        if ids.size:
-            assert found.tolist() == [rows.get(int(name), -1) for name in asked]
+        found, kinds = IdLookup(as_node_ids(ids.astype(np.int64))).rows(pl.Series(asked))
+        assert found.tolist() == [rows.get(int(name), -1) for name in asked]
+        assert kinds == {"unknown"}
 
 
 @pytest.mark.parametrize("ids", [[1, 1], ["a", "a"], ["a", ""], [0.5, 1.5], [[1, 2]], [True, False]])

@@ -27,7 +27,7 @@ from gcon.files.node_files import read_nodes
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Kind, Request
 from gcon.privacy.ledger_file import FileLedger
-from gcon.privacy.ledger_lines import Chain, header, render_head, write_request
+from gcon.privacy.ledger_lines import FORMAT, VERSION, Chain, render_head, write_request
 from gcon.release.layout import canonical, digest
 from gcon.release.read import load_release
 
@@ -134,7 +134,7 @@ def long_ledger(path, count):
     )
     chain, lines = Chain(), []
     for content in [
-        header("d", "t"),
+        {"line": "header", "format": FORMAT, "version": VERSION, "data_set": "d", "created": "t"},
         *({"line": "reserve", "number": n, "time": "t", "request": request} for n in range(count)),
     ]:
         lines.append(chain.render(content))

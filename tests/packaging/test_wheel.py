@@ -77,6 +77,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     core = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:") and "extra ==" not in line]
     assert {re.split(r"[ <>=~]", line.removeprefix("Requires-Dist: "))[0] for line in core} == {
         "mpmath",
+        "msgspec",
         "numpy",
         "safetensors",
         "scikit-learn",

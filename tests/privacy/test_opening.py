@@ -84,6 +84,14 @@ def test_no_private_frame_survives(fail):
     assert SECRET not in repr(inside)
 
 
+@pytest.mark.parametrize("run", [None, lambda function: function(SECRET)], ids=["here", "elsewhere"])
+def test_the_frame_that_raises_names_nothing_but_its_arguments(run):
+    with pytest.raises(PrivateComputationError) as raised:
+        apply_private(divide, Private(SECRET, "words", run=run))
+    *_, last = (frame for frame, _ in traceback.walk_tb(raised.value.__traceback__))
+    assert set(last.f_locals) == {"function", "private", "failure"}
+
+
 def test_nothing_lingers_as_the_current_exception():
     with pytest.raises(PrivateComputationError):
         apply_private(raise_value_error, Private(SECRET, "words"))

@@ -1,5 +1,7 @@
 """Zero-budget controls: no edge in training, one hop over own edges at inference."""
 
+import dataclasses
+
 import pytest
 import torch
 from tests.opened import open_private
@@ -10,7 +12,6 @@ from gcon.errors import AccessRefusedError, InputError
 from gcon.files.datasets import social_circles
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.methods.controls import EncoderAlone, EncoderOneHop
-from gcon.nodes import PublicNodes
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING
 from gcon.privacy.ledger import Kind, MemoryLedger
@@ -30,8 +31,7 @@ class Untouchable:
 
 
 def changed(nodes=NODES, **other):
-    kept = {name: getattr(nodes, name) for name in PublicNodes.__dataclass_fields__}
-    return PublicNodes(**(kept | other))
+    return dataclasses.replace(nodes, **other)
 
 
 def with_edges(edge_index):

@@ -18,9 +18,10 @@ from gcon.cli.source import GraphSource, PredictionSource, TrainingSource
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import LargeGraph, PrivateGraph, TrainableGraph
 from gcon.edges.source import Edges
+from gcon.edges.store_format import SUFFIX
 from gcon.errors import AccessRefusedError, InputError
 from gcon.files.datasets import facts_of, load, names
-from gcon.files.store_files import ids_fingerprint, is_store, private_store
+from gcon.files.store_files import ids_fingerprint, private_store
 from gcon.files.tables import NodeTable, read_edges, read_node_features, read_nodes
 from gcon.nodes import PublicNodes
 from gcon.privacy.boundary import Private
@@ -85,7 +86,7 @@ def load_training(where: TrainingSource, *, until: ExitStack) -> TrainableGraph:
     room = size_in_bytes("--buffer", where.buffer, least="KiB")
     if where.scheduler is not None and where.workers is not None:
         raise InputError("--scheduler, --workers", rule="exclude each other", got="both", fix="Pass one of them.")
-    store = where.edges if where.edges is not None and is_store(where.edges) else None
+    store = where.edges if where.edges is not None and where.edges.suffix.lower() == SUFFIX else None
     on_cluster = where.scheduler is not None or where.workers is not None
     if on_cluster and store is None:
         raise InputError(

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from gcon.cli.loading import open_ledger
 from gcon.cli.source import EdgeFormat, GraphSource
+from gcon.edges.store_format import SUFFIX
 from gcon.errors import InputError
 from gcon.files.node_ids import NodeIds
-from gcon.files.store_files import is_store, private_store
+from gcon.files.store_files import private_store
 from gcon.files.tables import read_edges, read_node_features, read_nodes
 from gcon.privacy.boundary import Private
 from gcon.privacy.gates import OwnerAnswers
@@ -51,7 +52,7 @@ def open_owners(
         The edges are wrapped on the way in. An edge store stays on the disk.
     """
     private: Private[RowEdges]
-    if is_store(edges):
+    if edges.suffix.lower() == SUFFIX:
         private = private_store(edges, ids=known.ids, verify=True)[0]
     else:
         private = read_edges(edges, ids=known.ids, **edge_format.columns())[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -32,21 +32,18 @@ class EdgeList(LocalEdges):
     row_pointers: Tensor
     columns: Tensor
     num_nodes: int
+    _elsewhere: dict[torch.device, RowBlock] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def degrees(self) -> Tensor:
         """Number of neighbours of every node."""
         return self.row_pointers.diff()
 
-    @cached_property
-    def _elsewhere(self) -> dict[torch.device, RowBlock]:
-        return {}
-
     def blocks(self, device: torch.device) -> Iterator[RowBlock]:
         """One block with everything: nothing is copied, but for the first pass on a GPU, where the edges stay for the next."""
         if device not in self._elsewhere:
-            nodes = slice(0, self.num_nodes)
-            self._elsewhere[device] = RowBlock(nodes, self.row_pointers, self.columns, self.num_nodes).to(device)
+            pointers, columns = self.row_pointers.to(device), self.columns.to(device)
+            self._elsewhere[device] = RowBlock(slice(0, self.num_nodes), pointers, columns, self.num_nodes)
         yield self._elsewhere[device]
 
     def neighbours(self, node: int) -> Tensor:
@@ -88,7 +85,7 @@ def public_edges(edge_index: Tensor, num_nodes: int) -> EdgeList:
     Privacy:
         The caller declares the edges public; nothing is promised about them.
     """
-    return _simple_undirected(edge_index, num_nodes)[0]
+    return simple_undirected(edge_index, num_nodes)[0]
 
 
 def private_edges(edge_index: Tensor, num_nodes: int) -> tuple[Private[EdgeList], Private[EdgeHygiene]]:
@@ -99,12 +96,25 @@ def private_edges(edge_index: Tensor, num_nodes: int) -> tuple[Private[EdgeList]
     Privacy:
         Reads the edges; reveals nothing. Errors say what is wrong, never where.
     """
-    edges, hygiene = _simple_undirected(edge_index, num_nodes)
+    edges, hygiene = simple_undirected(edge_index, num_nodes)
     return Private(edges, "edges of a simple undirected graph"), Private(hygiene, "counts of cleaned edges")
 
 
-def _simple_undirected(edge_index: Tensor, num_nodes: int) -> tuple[EdgeList, EdgeHygiene]:
-    edge_index = _checked(edge_index, num_nodes)
+def simple_undirected(edge_index: Tensor, num_nodes: int) -> tuple[EdgeList, EdgeHygiene]:
+    """The graph (bare: the caller wraps it, or says that it is public), and what cleaning removed."""
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        rule = "must have two rows, one end of every edge in each (PyG's edge_index)"
+        fix = "Transpose a list of pairs; pass an empty 2 x 0 matrix for a graph without edges."
+        raise InputError("edges", rule=rule, got="another shape", fix=fix)
+    if edge_index.dtype == torch.bool or edge_index.is_floating_point() or edge_index.is_complex():
+        rule, fix = "must hold integer node numbers", "Convert the ids to integers."
+        raise InputError("edges", rule=rule, got="another type", fix=fix)
+    # 32-bit numbers are taken as they are: half the memory.
+    edge_index = edge_index.detach().to("cpu", torch.int32 if edge_index.dtype == torch.int32 else torch.int64)
+    if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index.max()) >= num_nodes):
+        rule = f"every end must be a node, numbered 0 to {num_nodes - 1}"
+        fix = "Add the missing nodes to the node table, or drop their edges."
+        raise InputError("edges", rule=rule, got="an end that is not a node", fix=fix)
     source, target = edge_index[0].numpy(), edge_index[1].numpy()
     size = max(num_nodes, 1)
     # An unordered pair is one key, low * n + high: taking the pair symmetrises, equal keys are duplicates.
@@ -117,7 +127,11 @@ def _simple_undirected(edge_index: Tensor, num_nodes: int) -> tuple[EdgeList, Ed
         keys = keys[proper]
     del proper
     keys.sort()
-    keys = _distinct(keys)
+    fresh = np.ones(keys.size, dtype=bool)
+    np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
+    if not fresh.all():
+        keys = keys[fresh]
+    del fresh
     kept = int(keys.size)
     both = np.empty(2 * kept, dtype=np.int64)  # the keys, and those of the other direction: high * n + low
     both[:kept] = keys
@@ -131,47 +145,9 @@ def _simple_undirected(edge_index: Tensor, num_nodes: int) -> tuple[EdgeList, Ed
     both %= size
     narrow = max(num_nodes, both.size) < 2**31
     columns = torch.from_numpy(both.astype(np.int32) if narrow else both)
-    hygiene = EdgeHygiene(
-        given=int(source.size),
-        self_loops=self_loops,
-        duplicates=int(source.size) - self_loops - kept,
-        kept=kept,
-    )
+    given = int(source.size)
+    hygiene = EdgeHygiene(given=given, self_loops=self_loops, duplicates=given - self_loops - kept, kept=kept)
     return EdgeList(torch.from_numpy(pointers), columns, num_nodes), hygiene
-
-
-def _distinct(ordered: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    if ordered.size == 0:
-        return ordered
-    fresh = np.empty(ordered.size, dtype=bool)
-    fresh[0] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
-    return ordered if fresh.all() else ordered[fresh]
-
-
-def _checked(edge_index: Tensor, num_nodes: int) -> Tensor:
-    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
-        raise InputError(
-            "edges",
-            rule="must have two rows, one end of every edge in each (PyG's edge_index)",
-            got="another shape",
-            fix="Transpose a list of pairs; pass an empty 2 x 0 matrix for a graph without edges.",
-        )
-    if edge_index.dtype == torch.bool or edge_index.is_floating_point() or edge_index.is_complex():
-        raise InputError(
-            "edges", rule="must hold integer node numbers", got="another type", fix="Convert the ids to integers."
-        )
-    edge_index = edge_index.detach().cpu()
-    if edge_index.dtype != torch.int32:  # these are taken as they are: half the memory
-        edge_index = edge_index.to(torch.int64)
-    if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index.max()) >= num_nodes):
-        raise InputError(
-            "edges",
-            rule=f"every end must be a node, numbered 0 to {num_nodes - 1}",
-            got="an end that is not a node",
-            fix="Add the missing nodes to the node table, or drop their edges.",
-        )
-    return edge_index
 
 
 def in_memory(edges: Edges) -> EdgeList:

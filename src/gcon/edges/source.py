@@ -123,7 +123,7 @@ class LocalEdges(Edges):
 
     def map_blocks(self, work: Callable[..., T], *shared: Tensor) -> Iterator[T]:
         """One block after another, in parts whose results fit into little memory."""
-        device = _device(shared)
+        device = shared[0].device if shared else torch.device("cpu")
         for block in self.blocks(device):
             for part in block.parts(PART_NODES[device.type]):
                 yield work(part, *shared)
@@ -142,7 +142,3 @@ def block_slices(row_pointers: Tensor, most_entries: int = BLOCK_ENTRIES) -> Ite
         stop = min(max(room, start + 1), num_nodes)
         yield slice(start, stop)
         start = stop
-
-
-def _device(shared: tuple[Tensor, ...]) -> torch.device:
-    return shared[0].device if shared else torch.device("cpu")

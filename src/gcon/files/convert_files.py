@@ -19,14 +19,13 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from gcon.edges.store_format import HEADER
+from gcon.edges.store_format import HEADER, SUFFIX
 from gcon.errors import InputError
-from gcon.files.edge_files import EdgeOptions, sound_chunks
+from gcon.files.edge_files import EdgeOptions, edge_chunks
 from gcon.files.edge_store import MEMORY_BYTES, Step, build_store, check_memory, no_step, set_permissions
 from gcon.files.file_problems import TABLES, require_readers
 from gcon.files.node_files import RawNodes, read_raw_nodes
 from gcon.files.node_ids import NodeIds
-from gcon.files.store_files import is_store
 from gcon.files.table_files import BATCH, read_errors
 from gcon.files.write_files import table_writer, write_frame
 from gcon.writing import move_together, whole_file, work_folder
@@ -96,7 +95,7 @@ def convert_files(
     with _refusals(), work_folder(targets["edges" if edges is not None else "nodes"]) as folder:
         written = {kind: folder / target.name for kind, target in targets.items()}
         if edges is not None:
-            chunks = sound_chunks(edges, ids=table.ids, **options)
+            chunks = edge_chunks(edges, ids=table.ids, **options)
             if file_format == "csr":
                 expected = _expected_edges(edges)
                 sorting: dict[str, Any] = {"memory_bytes": memory_bytes, "expected": expected, "step": step}
@@ -114,7 +113,7 @@ def convert_files(
 
 def _mode(path: Path) -> int:
     """The permissions of a file, or of the files of a store."""
-    return stat.S_IMODE((path / HEADER if is_store(path) else path).stat().st_mode)
+    return stat.S_IMODE((path / HEADER if path.suffix.lower() == SUFFIX else path).stat().st_mode)
 
 
 @contextmanager

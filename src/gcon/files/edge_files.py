@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gcon.edges.edge_list import EdgeHygiene, EdgeList, private_edges, public_edges
+from gcon.edges.edge_list import EdgeHygiene, EdgeList, simple_undirected
 from gcon.edges.store_format import SUFFIX
 from gcon.files.array_files import TooLargeError
 from gcon.files.edge_arrays import scan_arrays
 from gcon.files.edge_problems import edge_problem
-from gcon.files.file_problems import (
-    TABLES,
-    Problem,
-    file_problem,
-    raise_problems,
-    repeated_columns,
-    require_readers,
-)
-from gcon.files.node_ids import NodeIds, NumberLookup, as_node_ids
-from gcon.files.store_files import is_store, open_store, store_chunks, store_problems
+from gcon.files.file_problems import TABLES, Problem, file_problem, raise_problems, require_readers
+from gcon.files.node_ids import IdLookup, NodeIds, as_node_ids
+from gcon.files.store_files import open_store, store_chunks, store_problems
 from gcon.files.table_files import column_types, read_errors, table_batches
 from gcon.privacy.boundary import Private
 
-if TYPE_CHECKING:
-    import polars as pl
-
 SUFFIXES = (*TABLES, ".npz", SUFFIX)
-RowsOf = Callable[["pl.Series"], tuple[NDArray[Any], set[str]]]
 
 
 class EdgeOptions(TypedDict, total=False):
@@ -77,11 +66,8 @@ def read_edges(
     """
     options: EdgeOptions = {"source_column": source_column, "target_column": target_column}
     options |= {"header": header, "ignore_columns": ignore_columns}
-    if is_store(Path(path)):
-        store = open_store(Path(path), ids=as_node_ids(ids))
-        wrapped = Private(store.load(), "edges of a simple undirected graph")
-        return wrapped, Private(store.hygiene, "counts of cleaned edges")
-    return private_edges(*_read(path, ids, **options))
+    edges, hygiene = _read(Path(path), ids, **options)
+    return Private(edges, "edges of a simple undirected graph"), Private(hygiene, "counts of cleaned edges")
 
 
 def read_public_edges(
@@ -94,34 +80,24 @@ def read_public_edges(
     Privacy:
         Nothing is promised about these edges.
     """
-    if is_store(Path(path)):
-        return open_store(Path(path), ids=as_node_ids(ids)).load()
-    return public_edges(*_read(path, ids, **options))
+    return _read(Path(path), ids, **options)[0]
 
 
 def problems_of_edges(path: Path, *, ids: NodeIds | None, **options: Unpack[EdgeOptions]) -> list[Problem]:
     """All that is wrong with an edges file, or an edge store, read to the last byte; without ids the format alone is checked."""
-    if is_store(path):
+    if path.suffix.lower() == SUFFIX:
         return store_problems(path, ids=ids)
     problems: list[Problem] = []
-    for _ in edge_chunks(path, problems, ids=ids, **options):
+    for _ in edge_chunks(path, ids=ids, problems=problems, **options):
         pass
     return problems
 
 
-def sound_chunks(path: Path, *, ids: NodeIds, **options: Unpack[EdgeOptions]) -> Iterator[NDArray[Any]]:
-    """The ends as rows of the nodes file (bare and private!), 2 x k at a time; raises `InputError` at the end if any is wrong."""
-    problems: list[Problem] = []
-    yield from edge_chunks(path, problems, ids=ids, **options)
-    if problems:
-        raise_problems(problems)
-
-
 def edge_chunks(
     path: Path,
-    problems: list[Problem],
     *,
     ids: NodeIds | None,
+    problems: list[Problem] | None = None,
     source_column: str = "source",
     target_column: str = "target",
     header: bool = True,
@@ -130,140 +106,103 @@ def edge_chunks(
     """The ends as rows of the nodes file (bare and private!), 2 x k at a time.
 
     After a problem reading goes on to find the other kinds, but gives no more chunks. All problems are in the list once
-    the last chunk was taken; with any, the chunks before are worth nothing.
+    the last chunk was taken (without a list, they are raised then); with any, the chunks before are worth nothing.
     """
-    if is_store(path):
+    if path.suffix.lower() == SUFFIX:
         yield from store_chunks(path, ids=ids)
         return
+    found = [] if problems is None else problems
     wrong = file_problem(path, "edges", suffixes=SUFFIXES)
     if wrong is not None:
-        problems.append(wrong)
+        found.append(wrong)
     elif path.suffix.lower() == ".npz":
-        chunks, found = scan_arrays(path, ids=ids, ignored=ignore_columns)
-        problems += found
+        chunks, told = scan_arrays(path, ids=ids, ignored=ignore_columns)
+        found += told
         yield from chunks
     else:
-        names, found = _columns(path, (source_column, target_column), header=header, ignored=ignore_columns)
-        problems += found
+        names = _columns(path, (source_column, target_column), found, header=header, ignored=ignore_columns)
         if not found:
-            kinds: set[str] = set()
-            yield from _scan(path, names, kinds, header=header, ids=ids)
-            problems += [edge_problem(path, kind) for kind in sorted(kinds)]
+            yield from _scan(path, names, found, header=header, ids=ids)
+    if found and problems is None:
+        raise_problems(found)
 
 
 def _columns(
-    path: Path, wanted: tuple[str, str], *, header: bool, ignored: Sequence[str]
-) -> tuple[list[str], list[Problem]]:
-    """The names of the two id columns in the file, or what is wrong with its columns."""
-    types = _types(path, header=header)
-    if types is None:
-        return [], [edge_problem(path, "unreadable")]
-    found = [name for name, _ in types]
+    path: Path, wanted: tuple[str, str], problems: list[Problem], *, header: bool, ignored: Sequence[str]
+) -> list[str]:
+    """The names of the two id columns in the file; adds what is wrong with its columns to the list."""
+    try:
+        types = column_types(path, header=header)
+    except read_errors():  # what the reader says may hold ids: only the kind is kept
+        problems.append(edge_problem(path, "unreadable"))
+        return []
+    found = names = [name for name, _ in types]
     if header or path.suffix.lower() == ".parquet":
         # The first line of a text file is only known to be a header if both names are in it.
         missing = [name for name in dict.fromkeys(wanted) if name not in found]
         if missing or wanted[0] == wanted[1]:
-            return [], [edge_problem(path, "columns", names=missing or [wanted[0]])]
+            problems.append(edge_problem(path, "columns", names=missing or [wanted[0]]))
+            return []
         names = list(wanted)
         told = {
-            "repeated": repeated_columns(found),
+            "repeated": sorted(name for name, times in Counter(found).items() if times > 1),
             "further": [name for name in found if name not in (*wanted, *ignored)],
             "ignored": [name for name in ignored if name not in found],
         }
-        problems = [edge_problem(path, kind, names=listed) for kind, listed in told.items() if listed]
-    else:
-        names = found
-        problems = [] if len(names) == 2 and not ignored else [edge_problem(path, "two columns")]
+        problems += [edge_problem(path, kind, names=listed) for kind, listed in told.items() if listed]
+    elif len(names) != 2 or ignored:
+        problems.append(edge_problem(path, "two columns"))
     if not problems and not all(kind in ("numbers", "strings") for name, kind in types if name in names):
-        problems = [edge_problem(path, "type")]
-    return names, problems
-
-
-def _types(path: Path, *, header: bool) -> list[tuple[str, str]] | None:
-    """Columns of the file; None if it cannot be read. What the reader says may hold ids, so it is dropped."""
-    try:
-        return column_types(path, header=header)
-    except read_errors():
-        return None
+        problems.append(edge_problem(path, "type"))
+    return names
 
 
 def _scan(
-    path: Path, names: list[str], kinds: set[str], *, header: bool, ids: NodeIds | None
+    path: Path, names: list[str], problems: list[Problem], *, header: bool, ids: NodeIds | None
 ) -> Iterator[NDArray[Any]]:
-    """Rows of all ends, batch by batch; adds the kinds of problems to the set."""
-    rows = None if ids is None else _rows_of(ids)
+    """Rows of all ends, batch by batch; adds what is wrong to the list at the end."""
+    import polars as pl
+
+    lookup, kinds = None if ids is None else IdLookup(ids), set[str]()
     try:
         for batch in table_batches(path, names, header=header):
             ends = []
-            for name in names:
-                column, lost = _absent(batch[name])
+            for column in batch.iter_columns():
+                whole = column.dtype.is_integer()
+                values = column if whole else column.cast(pl.String)  # categories too
+                lost = values.is_null() if whole else values.fill_null("") == ""
                 if lost.any():
                     kinds.add("missing")
-                if rows is not None:
-                    found, wrong = rows(column.filter(~lost) if lost.any() else column)
-                    kinds.update(wrong)
-                    ends.append(found)
-            if rows is not None and not kinds:
+                    values = values.filter(~lost)
+                if lookup is not None:
+                    rows, wrong = lookup.rows(values)
+                    kinds |= wrong
+                    ends.append(rows)
+            if lookup is not None and not kinds:
                 yield np.stack(ends)
     except TooLargeError:
         kinds.add("unpacked")
     except read_errors():  # what the reader says may hold ids: only the kind is kept
         kinds.add("unreadable")
-
-
-def _absent(column: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """The column (categories as strings), and where it is null or empty."""
-    import polars as pl
-
-    if not column.dtype.is_integer():
-        column = column.cast(pl.String)
-        return column, column.fill_null("") == ""
-    return column, column.is_null()
-
-
-def _rows_of(ids: NodeIds) -> RowsOf:
-    """From ids without gaps to rows (-1 or left out where that fails), with the kinds of problems."""
-    import polars as pl
-
-    if ids.numbers is not None:
-        return partial(_rows_of_numbers, NumberLookup(ids.numbers))
-    return partial(_rows_of_strings, pl.DataFrame({"id": ids.strings, "row": np.arange(len(ids), dtype=np.int32)}))
-
-
-def _rows_of_numbers(lookup: NumberLookup, column: pl.Series) -> tuple[NDArray[Any], set[str]]:
-    import polars as pl
-
-    numbers = column.cast(pl.Int64, strict=False)
-    found = lookup.rows(numbers.drop_nulls().to_numpy())
-    kinds = {"number": numbers.null_count() > 0, "unknown": bool((found < 0).any())}
-    return found, {kind for kind, occurs in kinds.items() if occurs}
-
-
-def _rows_of_strings(known: pl.DataFrame, column: pl.Series) -> tuple[NDArray[Any], set[str]]:
-    import polars as pl
-
-    text = column.cast(pl.String).alias("id").to_frame()
-    found = text.join(known, on="id", how="left", maintain_order="left")["row"]
-    return found.fill_null(-1).to_numpy(), {"unknown"} if found.null_count() else set()
+    problems += [edge_problem(path, kind) for kind in sorted(kinds)]
 
 
 def _read(
-    path: str | Path, ids: NodeIds | Sequence[object] | NDArray[Any], **options: Unpack[EdgeOptions]
-) -> tuple[torch.Tensor, int]:
-    """The edge_index (bare and private!) and the number of nodes."""
+    path: Path, ids: NodeIds | Sequence[object] | NDArray[Any], **options: Unpack[EdgeOptions]
+) -> tuple[EdgeList, EdgeHygiene]:
+    """All edges in memory (bare and private!), and what cleaning removed."""
+    if path.suffix.lower() == SUFFIX:
+        store = open_store(path, ids=as_node_ids(ids))
+        return store.load(), store.hygiene
     require_readers()
     known = as_node_ids(ids)
-    return _joined(list(sound_chunks(Path(path), ids=known, **options))), len(known)
-
-
-def _joined(chunks: list[NDArray[Any]]) -> torch.Tensor:
-    """One 2 x k matrix; every chunk is let go once it is copied."""
+    chunks = list(edge_chunks(path, ids=known, **options))
     dtype = np.int32 if all(chunk.dtype == np.int32 for chunk in chunks) else np.int64
     index = np.empty((2, sum(chunk.shape[1] for chunk in chunks)), dtype=dtype)
     start = 0
     chunks.reverse()
     while chunks:
-        chunk = chunks.pop()
+        chunk = chunks.pop()  # let go once it is copied
         index[:, start : start + chunk.shape[1]] = chunk
         start += chunk.shape[1]
-    return torch.from_numpy(index)
+    return simple_undirected(torch.from_numpy(index), len(known))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import importlib
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gcon.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 SHOWN = 5
 MOST_TOLD = 20
@@ -68,6 +70,7 @@ def listed(names: Sequence[object], most: int = 8) -> str:
     return ", ".join(shortened(repr(name), 80) for name in names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
+@dataclass
 class FileProblems:
     """All that is found wrong with a public file, in the order of finding.
 
@@ -76,18 +79,19 @@ class FileProblems:
         path: where it is.
     """
 
-    def __init__(self, file: str, path: Path) -> None:
-        self.file, self.path, self.found = file, path, list[Problem]()
+    file: str
+    path: Path
+    found: list[Problem] = field(default_factory=list)
 
     def add(self, rule: str, got: str, fix: str) -> None:
         """Note a problem of the whole file."""
         self.found.append(Problem(self.file, self.path.name, shortened(rule), shortened(got), fix))
 
-    def add_rows(self, wrong: NDArray[np.bool_], rule: str, got: str, fix: str) -> None:
-        """Note a problem of some rows, if any is wrong."""
+    def add_rows(self, wrong: NDArray[np.bool_], rule: str, got: str | pl.Series, fix: str) -> None:
+        """Note a problem of some rows, if any is wrong; of a column, the first different values in these rows are told."""
         if wrong.any():
-            self.add(rule, got, fix)
             rows = np.flatnonzero(wrong)
+            self.add(rule, got if isinstance(got, str) else listed(sorted(set(got.gather(rows).to_list()))[:3]), fix)
             shown = tuple((rows[:SHOWN] + 1).tolist())
             self.found[-1] = replace(self.found[-1], rows=shown, num_rows=int(rows.size))
 
@@ -122,24 +126,10 @@ def file_problem(path: Path, file: str, *, suffixes: Sequence[str]) -> Problem |
     return None
 
 
-def repeated_columns(names: Sequence[str]) -> list[str]:
-    """Names that occur more than once."""
-    return sorted(name for name, times in Counter(names).items() if times > 1)
-
-
-def require_readers() -> None:
-    """Raise `MissingExtraError` unless polars and pyarrow are installed."""
-    require_polars()
-    _require("pyarrow")
-
-
-def require_polars() -> None:
-    """Raise `MissingExtraError` unless polars is installed."""
-    _require("polars")
-
-
-def _require(package: str) -> None:
-    try:
-        importlib.import_module(package)
-    except ImportError as error:
-        raise MissingExtraError(package, extra="files") from error
+def require_readers(packages: Sequence[str] = ("polars", "pyarrow")) -> None:
+    """Raise `MissingExtraError` unless these packages are installed; to write tables at once, polars is enough."""
+    for package in packages:
+        try:
+            importlib.import_module(package)
+        except ImportError as error:
+            raise MissingExtraError(package, extra="files") from error

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gcon.edges.edge_list import EdgeList, public_edges
-from gcon.edges.graph import PrivateGraph, PublicGraph, private_graph
+from gcon.edges.edge_list import EdgeList, private_edges, public_edges
+from gcon.edges.graph import PrivateGraph, PublicGraph
 from gcon.errors import InputError
 from gcon.files.edges import as_edge_index
 from gcon.nodes import PublicNodes, check_features
@@ -85,8 +85,15 @@ def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> Pri
     names = _class_names(labels[train.numpy()], classes)
     numbers = class_numbers(labels, names)
     used = train | validation | test
-    if bool(train.any()):
-        _check_known(labels, names, used & (numbers < 0))
+    wrong = used & (numbers < 0)
+    if bool(train.any()) and bool(wrong.any()):
+        row = int(wrong.nonzero()[0])
+        raise InputError(
+            "y",
+            rule=f"labels must lie in the class list {names[:20]}",
+            got=f"{labels[row : row + 1].tolist()[0]!r} in row {row}",
+            fix="Pass classes=[...], or label a training node of that class, or take the node out of the masks.",
+        )
     nodes = PublicNodes(
         features=features,
         labels=numbers.masked_fill(~used, -1),
@@ -96,7 +103,8 @@ def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> Pri
         test_mask=test,
         class_names=tuple(names),
     )
-    return private_graph(nodes, as_edge_index(columns.edges, num_nodes=num_nodes), name=name)
+    edges, hygiene = private_edges(as_edge_index(columns.edges, num_nodes=num_nodes), num_nodes)
+    return PrivateGraph(nodes, edges, hygiene, name)
 
 
 def public_graph(data: Any, edges: Any = None) -> PublicGraph:
@@ -181,17 +189,6 @@ def _class_names(labelled: NDArray[Any], classes: Any) -> list[object]:
         kinds = sorted({type(label).__name__ for label in labelled.tolist()})
         raise InputError("y", rule="must be of one kind", got=kinds, fix="Pass numbers or strings.") from error
     return found
-
-
-def _check_known(labels: NDArray[Any], names: list[object], wrong: Tensor) -> None:
-    if bool(wrong.any()):
-        row = int(wrong.nonzero()[0])
-        raise InputError(
-            "y",
-            rule=f"labels must lie in the class list {names[:20]}",
-            got=f"{labels[row : row + 1].tolist()[0]!r} in row {row}",
-            fix="Pass classes=[...], or label a training node of that class, or take the node out of the masks.",
-        )
 
 
 def _as_tensor(values: Any) -> Tensor | None:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.files.array_files import TOO_LARGE, TooLargeError, dense, load_archive, map_array, tensor_over
-from gcon.files.file_problems import FileProblems, Problem, file_problem
-from gcon.nodes import light_slices
+from gcon.files.file_problems import FileProblems, Problem, file_problem, listed
+from gcon.nodes import row_slices
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,10 +20,19 @@ if TYPE_CHECKING:
 LIST_COLUMN = "features"
 
 
-def features_of_table(frame: pl.DataFrame, problems: FileProblems) -> Tensor | None:
-    """Features from all columns that are left: 32-bit numbers, or 64-bit where the file stores such."""
+def read_features(
+    frame: pl.DataFrame, features_path: str | Path | None, problems: FileProblems, *, height: int
+) -> Tensor | None:
+    """Features from all columns that are left, or from an array beside the table; 64-bit where the file stores such."""
     import polars as pl
 
+    if features_path is not None:
+        features, found = features_of_arrays(Path(features_path), height)
+        problems.found += found
+        if frame.width:
+            rule, fix = "may hold no features beside features_path", "Drop them, or name them in ignore_columns."
+            problems.add(rule, listed(frame.columns), fix)
+        return features
     if not frame.width:
         problems.add("needs features", "no further column", "Add columns, or pass features_path.")
         return None
@@ -122,7 +131,7 @@ def _load(path: Path) -> tuple[NDArray[Any] | None, list[str]]:
 
 def _if_finite(matrix: NDArray[Any], problems: FileProblems) -> Tensor | None:
     wrong = np.empty(len(matrix), dtype=bool)
-    for rows in light_slices(matrix.shape):
+    for rows in row_slices(len(matrix), width=matrix.shape[1]):
         wrong[rows] = ~np.isfinite(matrix[rows]).all(axis=1)
     problems.add_rows(wrong, "features must be finite", "NaN or infinity", "Fill in or drop such values.")
     return None if wrong.any() else tensor_over(matrix)

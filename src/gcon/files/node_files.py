@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +21,12 @@ from gcon.files.file_problems import (
     file_problem,
     listed,
     raise_problems,
-    repeated_columns,
     require_readers,
     shortened,
 )
-from gcon.files.node_columns import has_label, label_text, read_ids, read_labels, read_splits
-from gcon.files.node_features import LIST_COLUMN, features_of_arrays, features_of_table
-from gcon.files.node_ids import NodeIds
+from gcon.files.node_columns import label_text, read_labels, read_splits
+from gcon.files.node_features import LIST_COLUMN, read_features
+from gcon.files.node_ids import NodeIds, read_ids
 from gcon.files.table_files import UNFIT, column_types, read_errors, table_batches
 from gcon.nodes import PublicNodes
 
@@ -44,15 +44,6 @@ class NodeTable:
 
     ids: NodeIds
     nodes: PublicNodes
-
-
-@dataclass(frozen=True, eq=False)
-class NodeReading:
-    """A table if all went well; the ids as soon as they are good; all problems."""
-
-    table: NodeTable | None
-    ids: NodeIds | None
-    problems: list[Problem]
 
 
 def read_nodes(
@@ -88,7 +79,7 @@ def read_nodes(
         Everything in this file is public; errors may show it.
     """
     require_readers()
-    reading = inspect_nodes(
+    table, _, problems = inspect_nodes(
         path,
         id_column=id_column,
         label_column=label_column,
@@ -98,9 +89,9 @@ def read_nodes(
         classes=classes,
         ignore_columns=ignore_columns,
     )
-    if reading.table is None:
-        raise_problems(reading.problems)
-    return reading.table
+    if table is None:
+        raise_problems(problems)
+    return table
 
 
 def read_node_features(
@@ -126,7 +117,7 @@ def read_node_features(
         raise_problems(problems.found)
     ids = read_ids(frame[id_column], problems)
     rest = frame.drop(id_column, label_column, split_column, *ignore_columns, strict=False)
-    features = _features(rest, features_path, problems, height=frame.height)
+    features = read_features(rest, features_path, problems, height=frame.height)
     if problems.found or ids is None or features is None:
         raise_problems(problems.found)
     return ids, features
@@ -166,20 +157,18 @@ def read_raw_nodes(path: Path, *, features_path: Path | None = None) -> RawNodes
     if "label" in frame.columns:
         texts["label"] = label_text(frame["label"])
     if "split" in frame.columns:
-        read_splits(frame["split"], np.zeros(frame.height, dtype=bool), problems)
+        read_splits(frame["split"], problems)
         texts["split"] = frame["split"].cast(pl.String, strict=False)
     rest = frame.drop("id", "label", "split", strict=False)
-    features = _features(rest, features_path, problems, height=frame.height)
+    features = read_features(rest, features_path, problems, height=frame.height)
     if problems.found or ids is None or features is None:
         raise_problems(problems.found)
     named = features_path is None and rest.columns != [LIST_COLUMN]
     return RawNodes(ids=ids, texts=texts, features=features.numpy(), feature_names=rest.columns if named else [])
 
 
-def _class_list(num_classes: int | None, classes: Sequence[object] | None) -> Sequence[object] | None:
-    """The class list that two alternative arguments ask for; None to take it from the training labels."""
-    if num_classes is None and classes is None:
-        return None
+def _class_list(num_classes: int | None, classes: Sequence[object] | None) -> Sequence[object]:
+    """The class list that two alternative arguments ask for."""
     whole = isinstance(num_classes, int) and not isinstance(num_classes, bool) and num_classes >= 2
     if classes is None and whole:
         return range(num_classes or 0)
@@ -203,21 +192,25 @@ def inspect_nodes(
     num_classes: int | None = None,
     classes: Sequence[object] | None = None,
     ignore_columns: Sequence[str] = (),
-) -> NodeReading:
-    """Read the nodes file as far as it goes. Args: those of `read_nodes`."""
-    chosen = _class_list(num_classes, classes)
+) -> tuple[NodeTable | None, NodeIds | None, list[Problem]]:
+    """A table if all goes well; the ids if they are good; and all problems. Args: those of `read_nodes`."""
+    chosen = None if num_classes is None and classes is None else _class_list(num_classes, classes)
     plain, problems = (id_column, label_column, split_column), FileProblems("nodes", Path(path))
     frame = _frame(problems, wanted=plain[:2], plain=plain, ignored=ignore_columns)
     if frame is None:
-        return NodeReading(None, None, problems.found)
+        return None, None, problems.found
     ids = read_ids(frame[id_column], problems)
-    split = frame[split_column] if split_column in frame.columns else None
-    masks = read_splits(split, has_label(frame[label_column]), problems)
-    labels, class_names = read_labels(frame[label_column], masks, problems, classes=chosen)
+    texts = label_text(frame[label_column])
+    if split_column in frame.columns:
+        masks = read_splits(frame[split_column], problems)
+    else:  # every row with a label is for training
+        nobody = np.zeros(frame.height, dtype=bool)
+        masks = {"train": texts.is_not_null().to_numpy(), "validation": nobody, "test": nobody}
+    labels, class_names = read_labels(texts, masks, problems, classes=chosen)
     rest = frame.drop(*plain, *ignore_columns, strict=False)
-    features = _features(rest, features_path, problems, height=frame.height)
+    features = read_features(rest, features_path, problems, height=frame.height)
     if problems.found or ids is None or features is None:
-        return NodeReading(None, ids, problems.found)
+        return None, ids, problems.found
     nodes = PublicNodes(
         features=features,
         labels=torch.from_numpy(labels),
@@ -227,13 +220,15 @@ def inspect_nodes(
         test_mask=torch.from_numpy(masks["test"].copy()),
         class_names=tuple(class_names),
     )
-    return NodeReading(NodeTable(ids, nodes), ids, [])
+    return NodeTable(ids, nodes), ids, []
 
 
 def _frame(
     problems: FileProblems, *, wanted: Sequence[str], plain: Sequence[str], ignored: Sequence[str]
 ) -> pl.DataFrame | None:
     """The whole table, if it can be read and has the columns that are needed; those that are plain hold no lists."""
+    import polars as pl
+
     path = problems.path
     wrong = file_problem(path, "nodes", suffixes=TABLES)
     if wrong is not None:
@@ -249,12 +244,14 @@ def _frame(
         if problems.found:
             return None
         names = [name for name, _ in types]
-        repeated = repeated_columns(names)
+        repeated = sorted(name for name, times in Counter(names).items() if times > 1)
         if repeated:
             got = f"{listed(repeated)} more than once"
             problems.add("every column needs a name of its own", got, "Rename or drop one of them.")
             return None
-        frame = _whole(path, [name for name, kind in types if not kind.startswith(UNFIT)])
+        fit = [name for name, kind in types if not kind.startswith(UNFIT)]
+        batches = list(table_batches(path, fit))
+        frame = pl.concat(batches) if batches else pl.DataFrame({name: [] for name in fit})
     except read_errors() as error:
         got = (str(error).splitlines() or ["an error"])[0]
         problems.add("must be readable", got, "Write the file again, in UTF-8.")
@@ -266,24 +263,3 @@ def _frame(
     if not frame.height:
         problems.add("needs at least one node", "no rows", "Add the nodes.")
     return None if problems.found else frame
-
-
-def _features(
-    rest: pl.DataFrame, features_path: str | Path | None, problems: FileProblems, *, height: int
-) -> Tensor | None:
-    """Features from the columns that are left, or from an array beside the table."""
-    if features_path is None:
-        return features_of_table(rest, problems)
-    features, found = features_of_arrays(Path(features_path), height)
-    problems.found += found
-    if rest.width:
-        rule, fix = "may hold no features beside features_path", "Drop them, or name them in ignore_columns."
-        problems.add(rule, listed(rest.columns), fix)
-    return features
-
-
-def _whole(path: Path, names: list[str]) -> pl.DataFrame:
-    import polars as pl
-
-    batches = list(table_batches(path, names))
-    return pl.concat(batches) if batches else pl.DataFrame({name: [] for name in names})

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gcon.errors import InputError
+from gcon.files.file_problems import FileProblems
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,55 +45,80 @@ class NodeIds:
         return self.numbers is not None and bool(np.array_equal(self.numbers, np.arange(len(self))))
 
 
-class NumberLookup:
-    """Rows of whole-number ids: at once for 0..n-1, by a table where the ids lie close, else by search."""
+class IdLookup:
+    """From the ids of an edges file to rows of the nodes file.
 
-    def __init__(self, numbers: NDArray[np.int64]) -> None:
-        self.size = int(numbers.size)
-        self.dtype = np.dtype(np.int32 if self.size < 2**31 else np.int64)
+    Whole numbers: at once for 0..n-1, by a table where the ids lie close, else by search. Strings: by a join.
+    """
+
+    def __init__(self, ids: NodeIds) -> None:
+        import polars as pl
+
+        self._size, self._strings, self._low = len(ids), None, 0
         self._table: NDArray[Any] | None = None
         self._sorted: NDArray[np.int64] | None = None
-        self._low = int(numbers.min()) if self.size else 0
-        span = (int(numbers.max()) - self._low + 1) if self.size else 0
-        self._identity = bool(np.array_equal(numbers, np.arange(self.size)))
-        if self._identity or not self.size:
-            return
-        if span <= max(8 * self.size, 2**16):
-            self._table = np.full(span, -1, dtype=self.dtype)
-            self._table[numbers - self._low] = np.arange(self.size, dtype=self.dtype)
-        else:
-            self._order = np.argsort(numbers).astype(self.dtype)
-            self._sorted = numbers[self._order]
+        self._dtype = np.dtype(np.int32 if self._size < 2**31 else np.int64)
+        numbers = ids.numbers
+        if numbers is None:
+            self._strings = pl.DataFrame({"id": ids.strings, "row": np.arange(self._size, dtype=self._dtype)})
+        elif not np.array_equal(numbers, np.arange(self._size)):
+            self._low = int(numbers.min())
+            span = int(numbers.max()) - self._low + 1
+            if span <= max(8 * self._size, 2**16):
+                self._table = np.full(span, -1, dtype=self._dtype)
+                self._table[numbers - self._low] = np.arange(self._size, dtype=self._dtype)
+            else:
+                self._order = np.argsort(numbers).astype(self._dtype)
+                self._sorted = numbers[self._order]
 
-    def rows(self, ids: NDArray[np.int64]) -> NDArray[Any]:
-        """The row of every id; -1 where it is unknown."""
+    def rows(self, column: pl.Series) -> tuple[NDArray[Any], set[str]]:
+        """The row of every id, -1 where it is unknown; left out where an id is no number but should be. And such problems."""
+        import polars as pl
+
+        if self._strings is not None:
+            text = column.cast(pl.String).alias("id").to_frame()
+            rows = text.join(self._strings, on="id", how="left", maintain_order="left")["row"]
+            return rows.fill_null(-1).to_numpy(), {"unknown"} if rows.null_count() else set()
+        numbers = column.cast(pl.Int64, strict=False)
+        ids, unknown = numbers.drop_nulls().to_numpy(), self._dtype.type(-1)
         if self._sorted is not None:
-            places = np.minimum(np.searchsorted(self._sorted, ids), self.size - 1)
-            return np.where(self._sorted[places] == ids, self._order[places], self.dtype.type(-1))
-        span = self.size if self._table is None else self._table.size
-        # Compared before subtracting: the difference of two 64-bit numbers may not fit.
-        inside = (ids >= self._low) & (ids <= self._low + span - 1) if span else np.zeros(ids.size, dtype=bool)
-        all_inside = bool(inside.all())
-        offsets = ids - self._low if all_inside else np.where(inside, ids, self._low) - self._low
-        found = offsets.astype(self.dtype) if self._table is None else self._table[offsets]
-        return found if all_inside else np.where(inside, found, self.dtype.type(-1))
+            places = np.minimum(np.searchsorted(self._sorted, ids), self._size - 1)
+            found = np.where(self._sorted[places] == ids, self._order[places], unknown)
+        else:
+            span = self._size if self._table is None else self._table.size
+            # Compared before subtracting: the difference of two 64-bit numbers may not fit.
+            inside = (ids >= self._low) & (ids <= self._low + span - 1) if span else np.zeros(ids.size, dtype=bool)
+            all_inside = bool(inside.all())
+            offsets = ids - self._low if all_inside else np.where(inside, ids, self._low) - self._low
+            found = offsets.astype(self._dtype) if self._table is None else self._table[offsets]
+            found = found if all_inside else np.where(inside, found, unknown)
+        kinds = {"number": numbers.null_count() > 0, "unknown": bool((found < 0).any())}
+        return found, {kind for kind, occurs in kinds.items() if occurs}
 
 
-def ids_of_series(values: pl.Series) -> NodeIds | None:
-    """Ids from a column without missing or repeated values; None if it is neither whole numbers nor strings."""
+def read_ids(column: pl.Series, problems: FileProblems) -> NodeIds | None:
+    """The ids of a column, if every row has one of its own."""
     import polars as pl
 
-    if values.dtype in (pl.Categorical, pl.Enum):
+    values = column.cast(pl.String) if column.dtype in (pl.Categorical, pl.Enum) else column
+    lost = values.is_null()
+    if values.dtype == pl.String:
+        lost = lost | (values.fill_null("") == "")
+    repeated = values.is_duplicated() & ~lost
+    name = f"column {column.name!r}"
+    problems.add_rows(lost.to_numpy(), f"{name}: every row needs an id", "none", "Add it, or drop the row.")
+    problems.add_rows(repeated.to_numpy(), f"{name}: every id may occur once", "repeated ids", "Keep one row per node.")
+    if lost.any() or repeated.any():
+        return None
+    if values.dtype.is_integer() or (values.dtype == pl.String and bool(values.str.contains(PLAIN_NUMBER).all())):
+        narrow = values.cast(pl.Int64, strict=False)
+        if not narrow.null_count():
+            return NodeIds(numbers=narrow.to_numpy().astype(np.int64, copy=False))
         values = values.cast(pl.String)
-    if values.dtype.is_integer():
-        narrow = values.cast(pl.Int64, strict=False)
-        values = narrow if narrow.null_count() == values.null_count() else values.cast(pl.String)
-    elif values.dtype == pl.String and bool(values.str.contains(PLAIN_NUMBER).all()):
-        narrow = values.cast(pl.Int64, strict=False)
-        values = narrow if narrow.null_count() == 0 else values
-    if values.dtype == pl.Int64:
-        return NodeIds(numbers=values.to_numpy().astype(np.int64, copy=False))
-    return NodeIds(strings=values) if values.dtype == pl.String else None
+    if values.dtype == pl.String:
+        return NodeIds(strings=values)
+    problems.add(f"{name}: ids must be whole numbers or strings", f"type {column.dtype}", "Convert the ids.")
+    return None
 
 
 def as_node_ids(ids: NodeIds | Sequence[object] | NDArray[Any]) -> NodeIds:
@@ -109,9 +136,8 @@ def as_node_ids(ids: NodeIds | Sequence[object] | NDArray[Any]) -> NodeIds:
             if words
             else pl.Series(values, dtype=pl.Int64 if not values.size else None)
         )
-        found = ids_of_series(series)
-        unique = series.n_unique() == values.size
-        if found is not None and unique and not (values.dtype.kind == "U" and bool((series == "").any())):
+        found = read_ids(series, FileProblems("nodes", Path()))
+        if found is not None:
             return found
     raise InputError(
         "ids",

@@ -1,4 +1,4 @@
-"""Edge stores as edges files: told by the ending `.csr`, and opened only with the node ids that they were made for."""
+"""Edge stores as edges files: told by the ending `.csr` (`SUFFIX`), and opened only with the node ids that they were made for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from gcon.edges.edge_list import EdgeHygiene
-from gcon.edges.store_format import SUFFIX, damaged, new_checksum
+from gcon.edges.store_format import damaged, new_checksum
 from gcon.edges.stored import BUFFER_BYTES, StoredEdges
 from gcon.errors import InputError
 from gcon.files.file_problems import Problem
@@ -19,11 +19,6 @@ from gcon.files.node_ids import NodeIds
 from gcon.privacy.boundary import Private
 
 AT_ONCE = 2**20
-
-
-def is_store(path: Path) -> bool:
-    """Whether the name says that it is an edge store."""
-    return path.suffix.lower() == SUFFIX
 
 
 def ids_fingerprint(ids: NodeIds) -> str:

@@ -37,11 +37,15 @@ def column_types(path: Path, *, header: bool = True) -> list[tuple[str, str]]:
 
     if path.suffix.lower() != ".parquet":
         first, _ = _first_line(path)
-        _check_columns(len(first))
-        return [(name if header else str(place), "strings") for place, name in enumerate(first)]
-    with pyarrow.parquet.ParquetFile(path) as file:
-        _check_columns(file.metadata.num_columns)
-        return [(field.name, _kind(field.type)) for field in file.schema_arrow]
+        count = len(first)
+        types = [(name if header else str(place), "strings") for place, name in enumerate(first)]
+    else:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            count = file.metadata.num_columns
+            types = [(field.name, _kind(field.type)) for field in file.schema_arrow] if count <= MOST_COLUMNS else []
+    if count > MOST_COLUMNS:
+        raise TooLargeError(f"{count} columns where {MOST_COLUMNS} are read at most; keep features in an .npy")
+    return types
 
 
 def _kind(dtype: Any) -> str:
@@ -68,11 +72,6 @@ def _is_text(dtype: Any) -> bool:
     return any(is_text(dtype) for is_text in texts)
 
 
-def _check_columns(count: int) -> None:
-    if count > MOST_COLUMNS:
-        raise TooLargeError(f"{count} columns where {MOST_COLUMNS} are read at most; keep features in an .npy")
-
-
 def table_batches(path: Path, columns: Sequence[str], *, header: bool = True) -> Iterator[pl.DataFrame]:
     """The table in pieces of bounded size; an empty text field is null.
 
@@ -80,23 +79,25 @@ def table_batches(path: Path, columns: Sequence[str], *, header: bool = True) ->
         Exception: see `column_types`.
     """
     import polars as pl
+    import pyarrow
 
     batches = _parquet_batches if path.suffix.lower() == ".parquet" else _text_batches
     size = 0
     for batch in batches(path, list(columns), header):
         # polars takes offsets, UTF-8 and the metadata of fields on trust, so it gets checked arrays under our names.
         batch.validate(full=True)
-        size += sum(_bytes_of(column) for column in batch.columns)
+        for column in batch.columns:
+            size += _bytes_of_words(column) if pyarrow.types.is_dictionary(column.type) else column.nbytes
         check_room(path, size)
         yield pl.DataFrame([cast(pl.Series, pl.from_arrow(batch.column(name))).alias(name) for name in columns])
 
 
-def _bytes_of(column: Any) -> int:
-    """The size of a column, with words that are stored once counted as often as they occur."""
+def _bytes_of_words(column: Any) -> int:
+    """The size of a column of categories, with words that are stored once counted as often as they occur."""
     import pyarrow
     import pyarrow.compute  # type: ignore[import-untyped]
 
-    if not (pyarrow.types.is_dictionary(column.type) and _is_text(column.type.value_type)):
+    if not _is_text(column.type.value_type):
         return int(column.nbytes)
     lengths = pyarrow.compute.binary_length(column.dictionary).cast(pyarrow.int64())
     return int(pyarrow.compute.sum(lengths.take(column.indices)).as_py() or 0)

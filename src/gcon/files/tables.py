@@ -51,7 +51,7 @@ def check_files(
         operator's eyes; it holds no id, row or count from the edges file.
     """
     require_readers()
-    reading = inspect_nodes(
+    _, ids, problems = inspect_nodes(
         nodes_path,
         id_column=id_column,
         label_column=label_column,
@@ -61,6 +61,6 @@ def check_files(
         classes=classes,
         ignore_columns=ignore_node_columns,
     )
-    if edges_path is None:
-        return reading.problems
-    return [*reading.problems, *problems_of_edges(Path(edges_path), ids=reading.ids, **edge_options)]
+    if edges_path is not None:
+        problems += problems_of_edges(Path(edges_path), ids=ids, **edge_options)
+    return problems

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.errors import InputError
-from gcon.files.file_problems import TABLES, require_polars, require_readers
+from gcon.files.file_problems import TABLES, require_readers
 from gcon.files.node_features import LIST_COLUMN
 from gcon.files.node_ids import NodeIds, as_node_ids
 from gcon.files.table_files import SEPARATORS
@@ -39,7 +39,7 @@ def write_nodes(
     Privacy:
         Everything here is public.
     """
-    require_polars()
+    require_readers(("polars",))
     import polars as pl
 
     target = checked_target(path)
@@ -78,7 +78,7 @@ def write_edges(
         Takes a bare `edge_index`, which is public: synthetic edges, made from a seed. Private edges come wrapped and
         cannot be written.
     """
-    require_polars()
+    require_readers(("polars",))
     import polars as pl
 
     target = checked_target(path)
@@ -110,19 +110,13 @@ def table_writer(target: Path, *, owner_only: bool = False) -> Iterator[Write]:
         owner_only: readable by the file's owner only (mode 0600); otherwise the system's usual permissions.
     """
     require_readers()
+    separator = SEPARATORS.get(target.suffix.lower())
     with whole_file(target, mode=OWNER_ONLY if owner_only else None) as file:
-        if target.suffix.lower() == ".parquet":
+        if separator is None:
             with _parquet(file) as write:
                 yield write
         else:
-            yield _text(file, SEPARATORS[target.suffix.lower()])
-
-
-def _text(file: BinaryIO, separator: str) -> Write:
-    def write(frame: pl.DataFrame) -> None:
-        frame.write_csv(file, separator=separator, include_header=not file.tell())
-
-    return write
+            yield lambda frame: frame.write_csv(file, separator=separator, include_header=not file.tell())
 
 
 @contextmanager

@@ -1,9 +1,9 @@
 """The strongest model that reads no edge: it is the start of the private one, and its control.
 
-Features -> directions -> views -> members -> average. Two sets of principal directions (directions.py), each as it is and
-smoothed over its graph of nearest features (feature_graph.py), are what softmax regressions learn from. They, an encoder
-and two perceptrons are averaged as validation labels say, and twice taught by the surest answers of their average
-(ensemble.py). What released moments add is in after_release.py.
+Features -> directions -> views -> members -> average. Two sets of principal directions (directions.py), of features as they
+are and of weighted ones, each as it is and smoothed over its graph of nearest features (feature_graph.py), are what softmax
+regressions learn from. They, an encoder and two perceptrons are averaged as validation labels say, and twice taught by the
+surest answers of their average (ensemble.py). What released moments add is in after_release.py.
 """
 
 from __future__ import annotations
@@ -88,17 +88,38 @@ class _Known:
     nodes: PublicNodes = field(compare=False)
 
 
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Directions:
+    """One set of principal directions with its graph of nearest rows; the last view is the rows as they are."""
+
+    rows: Tensor
+    graph: scipy.sparse.csr_matrix
+    neighbours_agree: float
+    views: tuple[View, ...]
+
+
 def _trained(known: _Known) -> EdgeFree:
-    nodes = known.nodes
-    directions = _both_directions(nodes)
+    nodes, unit = known.nodes, partial(normalize, dim=1)
+    sample = nodes.features[sizes.sampled(nodes.num_nodes, sizes.EXACT_NODES, seed=_SAMPLE_SEED)]
+    directions = []
+    for weigh in (unit, weighting(sample)):
+        rows = principal_rows(nodes.features, sample, weigh, WIDTH)
+        nearest = nearest_rows(rows[:, :GRAPH_WIDTH], NEIGHBOURS)
+        for block in sizes.blocks(len(rows)):
+            rows[block] = normalize(rows[block], dim=1)
+        graph = neighbour_graph(nearest)
+        smoothed = [view_of(partial(smoothed_rows, graph, rows, restart=restart), unit) for restart in RESTARTS]
+        agree = label_agreement(nearest, nodes.labels, nodes.train_mask | nodes.validation_mask)
+        directions.append(_Directions(rows=rows, graph=graph, neighbours_agree=agree, views=tuple(smoothed)))
+        del nearest  # of a large graph it is a large table
     ensemble = Ensemble.without_members(nodes)
     views = ensemble.sampled([view for each in directions for view in each.views])
     ensemble = ensemble.joined_by(ensemble.sampled(_encoder_views(nodes, known.seed))).taught(views, PENALTIES)
     mask, losses = ensemble.sample.validation_mask, [torch.inf, torch.inf]
     if bool(mask.any()):  # of the members that read the rows as they are
-        truth = ensemble.sample.labels[mask]
-        readers = [[each for each in ensemble.members if each.view is one.views[-1]] for one in directions]
-        losses = [min(validation_loss(each.answers[mask], truth) for each in some) for some in readers]
+        plain = [[each.answers[mask] for each in ensemble.members if each.view is one.views[-1]] for one in directions]
+        losses = [min(validation_loss(each, ensemble.sample.labels[mask]) for each in some) for some in plain]
     for _ in range(ROUNDS):
         ensemble = ensemble.taught(views, PENALTIES, TAUGHT_SHARE)
     loss, best = min(zip(losses, directions, strict=True), key=lambda entry: entry[0])
@@ -114,33 +135,6 @@ def _trained(known: _Known) -> EdgeFree:
 
 _kept = lru_cache(maxsize=4)(_trained)
 _kept_large = lru_cache(maxsize=1)(_trained)  # one large table is enough to keep in memory
-
-
-@final
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _Directions:
-    """One set of principal directions with its graph of nearest rows; the last view is the rows as they are."""
-
-    rows: Tensor
-    graph: scipy.sparse.csr_matrix
-    neighbours_agree: float
-    views: tuple[View, ...]
-
-
-def _both_directions(nodes: PublicNodes) -> list[_Directions]:
-    """Of the features as they are, and of weighted ones."""
-    sample = nodes.features[sizes.sampled(nodes.num_nodes, sizes.EXACT_NODES, seed=_SAMPLE_SEED)]
-    unit, both = partial(normalize, dim=1), []
-    for weigh in (unit, weighting(sample)):
-        rows = principal_rows(nodes.features, sample, weigh, WIDTH)
-        nearest = nearest_rows(rows[:, :GRAPH_WIDTH], NEIGHBOURS)
-        for block in sizes.blocks(len(rows)):
-            rows[block] = normalize(rows[block], dim=1)
-        graph = neighbour_graph(nearest)
-        smoothed = [view_of(partial(smoothed_rows, graph, rows, restart=restart), unit) for restart in RESTARTS]
-        agree = label_agreement(nearest, nodes.labels, nodes.train_mask | nodes.validation_mask)
-        both.append(_Directions(rows=rows, graph=graph, neighbours_agree=agree, views=tuple(smoothed)))
-    return both
 
 
 def _encoder_views(nodes: PublicNodes, seed: int) -> list[View]:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gcon.errors import InputError
 from gcon.learn.unit_rows import no_longer, unit_rows
-from gcon.nodes import BATCH_ROWS, light_slices, mean_row, row_slices
+from gcon.nodes import BATCH_ROWS, mean_row, row_slices
 
 _BATCH_ROWS = BATCH_ROWS
 
@@ -88,7 +88,7 @@ class Encoder:
                 got=width,
                 fix="Pass the same features in the same order as in training.",
             )
-        for rows in light_slices(tuple(features.shape)):
+        for rows in row_slices(len(features), width=features.shape[1]):
             if not bool(torch.isfinite(features[rows].to(torch.float32)).all()):
                 raise InputError(
                     "features",

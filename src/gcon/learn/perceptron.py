@@ -89,21 +89,18 @@ def train_encoder(nodes: PublicNodes, settings: EncoderSettings, *, device: str 
     """
     generator = torch.Generator().manual_seed(settings.seed)
     chance = generator if device == "cpu" else torch.Generator(device).manual_seed(settings.seed)
-    widths = (int(nodes.features.shape[1]), settings.hidden, nodes.num_classes)
+    widths = [
+        width for width in (int(nodes.features.shape[1]), settings.hidden, nodes.num_classes) if width is not None
+    ]
     parameters = []
-    for rows, columns in itertools.pairwise(
-        width for width in widths if width is not None
-    ):  # Glorot's weights, and zeros
-        limit = math.sqrt(6 / (rows + columns))
+    for rows, columns in itertools.pairwise(widths):
+        limit = math.sqrt(6 / (rows + columns))  # Glorot's
         drawn = torch.empty(rows, columns).uniform_(-limit, limit, generator=generator), torch.zeros(columns)
         parameters += [parameter.to(device).requires_grad_(True) for parameter in drawn]
     count = int(nodes.train_mask.sum())
     weight_decay = _PRIOR / count if settings.weight_decay is None else settings.weight_decay
     optimizer = torch.optim.Adam(
-        [
-            {"params": parameters[:1], "weight_decay": weight_decay},
-            {"params": parameters[1:], "weight_decay": 0.0},
-        ],
+        [{"params": parameters[:1], "weight_decay": weight_decay}, {"params": parameters[1:], "weight_decay": 0.0}],
         lr=settings.learning_rate,
     )
     dropout = (settings.dropout if settings.drop_input else 0.0, settings.dropout)

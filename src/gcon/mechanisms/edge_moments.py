@@ -8,7 +8,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from gcon.edges.kernels.multiply import neighbour_totals
+from gcon.edges.kernels import multiply
 from gcon.edges.source import Edges, RowBlock
 from gcon.errors import InputError
 from gcon.mechanisms.exact_products import LEFT_BITS, Precise, exact_products, exact_total, left_numbers
@@ -83,4 +83,5 @@ class EdgeMoments(Statistic):
 
 def _moments(block: RowBlock, whole: Tensor) -> list[Tensor]:
     """What the nodes of a block add to F' A F."""
-    return exact_products(whole[block.nodes], neighbour_totals(block, whole), right_bits=_SUM_BITS)
+    sums = multiply.kernel(whole.device.type).neighbour_totals(block, whole)
+    return exact_products(whole[block.nodes], sums, right_bits=_SUM_BITS)

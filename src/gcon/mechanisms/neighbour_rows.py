@@ -9,7 +9,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from gcon.edges.kernels.multiply import neighbour_totals
+from gcon.edges.kernels import multiply
 from gcon.edges.source import Edges, RowBlock
 from gcon.mechanisms.exact_products import Precise, in_float64
 from gcon.mechanisms.public_rows import check_nodes, checked_rows, fixed_point, longest_rows
@@ -59,4 +59,4 @@ class NeighbourRows(Statistic):
 
 
 def _sums(block: RowBlock, whole: Tensor, *, out: Tensor) -> None:
-    out.copy_(neighbour_totals(block, whole))
+    out.copy_(multiply.kernel(whole.device.type).neighbour_totals(block, whole))

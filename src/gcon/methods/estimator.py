@@ -83,7 +83,20 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         method, randomness = self._method(), randomness_from(self.random_state)
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         masks = {"train_mask": train_mask, "validation_mask": validation_mask, "test_mask": test_mask}
-        graph = self._graph(X, name=name, labels=y, edges=edges, **masks)
+        given = {"labels": y, "edges": edges, **masks}
+        if isinstance(X, PrivateGraph):
+            twice = [part for part, value in given.items() if value is not None]
+            if twice:
+                rule = "a PrivateGraph brings its own labels, edges and masks"
+                raise InputError("X", rule=rule, got=f"also {', '.join(twice)}", fix="Pass the one or the others.")
+            graph = X
+        else:
+            columns = read_columns(X, **given)
+            if columns.features is X:
+                column = np.shape(np.asarray(columns.labels))[1:] == (1,)
+                labels = column_or_1d(np.asarray(columns.labels), warn=True) if column else columns.labels
+                columns = replace(columns, features=self._matrix(X, reset=True), labels=labels)
+            graph = as_private_graph(columns, classes=self.classes, name=name)
         ledger = MemoryLedger(graph.name) if self.ledger is None else _checked_ledger(self.ledger)
         self.model_ = method.train(graph.nodes, graph.edges, ledger=ledger, randomness=randomness)
         self.classes_: NDArray[Any] = np.asarray(graph.nodes.class_names)
@@ -174,20 +187,6 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def _graph(self, X: Any, *, name: str, **given: Any) -> PrivateGraph:
-        if isinstance(X, PrivateGraph):
-            twice = [part for part, value in given.items() if value is not None]
-            if twice:
-                rule = "a PrivateGraph brings its own labels, edges and masks"
-                raise InputError("X", rule=rule, got=f"also {', '.join(twice)}", fix="Pass the one or the others.")
-            return X
-        columns = read_columns(X, **given)
-        if columns.features is X:
-            column = np.shape(np.asarray(columns.labels))[1:] == (1,)
-            labels = column_or_1d(np.asarray(columns.labels), warn=True) if column else columns.labels
-            columns = replace(columns, features=self._matrix(X, reset=True), labels=labels)
-        return as_private_graph(columns, classes=self.classes, name=name)
 
     def _matrix(self, X: Any, *, reset: bool) -> Any:
         """A plain feature matrix under scikit-learn's own checks: names, number and type of the columns."""

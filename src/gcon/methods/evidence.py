@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gcon.edges.kernels.multiply import neighbour_totals
+from gcon.edges.kernels import multiply
 from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import Edges, RowBlock
 from gcon.nodes import row_slices
@@ -90,7 +90,7 @@ def _score_block(block: RowBlock, said: Tensor, answers: Tensor, *, unit: float,
     out.copy_(own.clamp_min(_SMALLEST).log())
     if said.shape[1] == 0:
         return
-    sums = neighbour_totals(block, said).mul_(unit)
+    sums = multiply.kernel(said.device.type).neighbour_totals(block, said).mul_(unit)
     out.add_(sums[:, :classes])
     if sums.shape[1] > classes:
         weight = (1 - _OWN_WEIGHT) / (block.degrees.to(torch.float64) + 1)[:, None]

@@ -113,7 +113,7 @@ class GCON(PrivateClassifier):
         self.random_state = random_state
 
     def _method(self) -> Objective:
-        given = plain_settings(self.get_params(deep=False))
+        given = plain_settings(self.__dict__)
         encoder = {field.name: given[field.name] for field in fields(EncoderSettings) if field.name in given}
         others = {field.name: given[field.name] for field in fields(Objective) if field.name in given}
         return Objective(

@@ -115,7 +115,8 @@ class Moments(ReleasingMethod):
             counts = account.release(plan.noisy(counted, share=ANSWERS_SHARE))
             facts = graph_facts(counts, free.answers, nodes)
             # Sums pay where neighbours can be heard over their noise, and tell something. That noise would be the one of the
-            # answers' moments, scaled by sensitivity and share; the constant column makes that sensitivity positive.
+            # answers' moments, scaled by sensitivity and share. Their constant column makes that sensitivity positive (but
+            # for a single node); features may all be 0.
             per_unit = counts.standard_deviation / max(counts.sensitivity, 1e-300)
             per_unit *= math.sqrt(ANSWERS_SHARE / SECOND_SHARE)
             heard = facts.mean_degree >= HEARD * per_unit * math.sqrt(2)
@@ -305,9 +306,18 @@ class MomentsModel(Model):
     @classmethod
     def from_parts(cls, record: MomentsRecord, tensors: Mapping[str, Tensor], common: Common) -> MomentsModel:
         """The model again, if its answers are probabilities and its noise is what its promise needs."""
-        if common.receipt.keeps_promise:
-            _check_promise(record, common.receipt)
-        for name in tensors.keys() & {"answers", "cached"}:
+        receipt = common.receipt
+        if receipt.keeps_promise:  # `gcon statement --verify` checks more, by other code
+            distance, budget = receipt.plan.get("distance"), receipt.budget
+            if not isinstance(distance, float) or not 0 < distance < math.inf:
+                refuse(RELEASE, "'receipt' claims a promise without a Gaussian distance in its plan")
+            if gaussian_delta(budget.epsilon, distance) > budget.delta:
+                refuse(RELEASE, "'receipt' claims a smaller budget than the distance in its plan costs")
+            for entry in record.statistics:
+                needed = entry.sensitivity / max(distance * math.sqrt(max(entry.share, 1e-300)), 1e-300)
+                if entry.sensitivity > 0 and not entry.standard_deviation >= needed:
+                    refuse(RELEASE, "'receipt' claims a promise that the noise in 'statistics' is too small for")
+        for name in ("answers", "cached") if record.cached else ("answers",):
             table = tensors[name]
             if bool((table < 0).any()) or not bool(((table.double().sum(dim=1) - 1).abs() <= _ROW_SLACK).all()):
                 refuse(TENSORS, f"'{name}' must hold class probabilities, row by row")
@@ -329,21 +339,8 @@ class MomentsModel(Model):
                 )
                 for place, entry in enumerate(record.statistics)
             ),
-            receipt=common.receipt,
+            receipt=receipt,
         )
-
-
-def _check_promise(record: MomentsRecord, receipt: Receipt) -> None:
-    """The noise of the statistics is what the promise needs. `gcon statement --verify` checks more, by other code."""
-    distance, budget = receipt.plan.get("distance"), receipt.budget
-    if not isinstance(distance, float) or not 0 < distance < math.inf:
-        refuse(RELEASE, "'receipt' claims a promise without a Gaussian distance in its plan")
-    if gaussian_delta(budget.epsilon, distance) > budget.delta:
-        refuse(RELEASE, "'receipt' claims a smaller budget than the distance in its plan costs")
-    for entry in record.statistics:
-        needed = entry.sensitivity / (distance * math.sqrt(max(entry.share, 1e-300)))
-        if entry.sensitivity > 0 and not entry.standard_deviation >= needed:
-            refuse(RELEASE, "'receipt' claims a promise that the noise in 'statistics' is too small for")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

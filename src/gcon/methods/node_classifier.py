@@ -63,7 +63,7 @@ class NodeClassifier(PrivateClassifier):
         self.random_state = random_state
 
     def _method(self) -> Moments:
-        given = plain_settings(self.get_params(deep=False))
+        given = plain_settings(self.__dict__)
         check_seed("encoder_seed", given["encoder_seed"])
         settings = {name: given[name] for name in ("epsilon", "delta", "device")}
         return Moments(**settings, seed=given["encoder_seed"])

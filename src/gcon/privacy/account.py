@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -72,7 +72,19 @@ def transcript() -> Iterator[list[TranscriptLine]]:
 
 @final
 class Account:
-    """An open block of spending; made by `spend`. It belongs to one block of one process, and is never copied."""
+    """A block in which a plan is spent on private edges. It belongs to one block of one process, and is never copied.
+
+    Args:
+        edges: private.
+        plan: public; its whole budget is reserved when the block begins.
+        ledger: pays.
+        randomness: noise from a seed carries no promise; such a block is charged as infinite.
+        purpose: public words for the ledger.
+
+    Privacy:
+        Nothing is opened before the ledger has reserved the budget. Everything released in the block together costs the plan's
+        budget, by the proof that belongs to the plan.
+    """
 
     def __init__(
         self, edges: Private[Any], plan: Plan, *, ledger: Ledger, randomness: Randomness, purpose: str
@@ -81,7 +93,7 @@ class Account:
         self._randomness, self._purpose = randomness, purpose
         self._mechanisms: list[Mechanism[Any]] = []
         self._handed_out, self._process = 0, 0
-        self._open = self._ended = False
+        self._open = self._ended = self._keeps_promise = False
         self._reservation: Reservation | None = None
         self._receipt: Receipt | None = None
         self._lock = threading.Lock()  # between looking whether something may be released and counting it as released
@@ -89,8 +101,20 @@ class Account:
     def __enter__(self) -> Self:
         if self._reservation is not None:
             raise BoundaryError("An account is entered once. Call spend again for another plan.")
-        proof_page(type(self._plan))
-        self._reservation = self._ledger.reserve(self._request)
+        plan = self._plan
+        proof_page(type(plan))
+        # Noise from a seed keeps no promise, unless there is nothing to promise.
+        self._keeps_promise = self._randomness.keeps_promise or plan.budget == NOTHING
+        request = Request(
+            kind=Kind.RELEASE,
+            mechanism=plan.name,
+            purpose=self._purpose,
+            cost=plan.budget if self._keeps_promise else NO_PROMISE,
+            plan=plan.public_record(()),
+            randomness=self._randomness.source,
+            gaussian_distance=plan.gaussian_distance if self._keeps_promise else None,
+        )
+        self._reservation = self._ledger.reserve(request)
         self._open, self._process = True, os.getpid()
         return self
 
@@ -142,7 +166,19 @@ class Account:
             return  # interrupted: stays reserved, which is charged
         entry = self._ledger.settle(self._reservation, Outcome.RELEASED if handed_out else Outcome.WITHHELD)
         if error is None and handed_out == len(asked):
-            self._receipt = self._receipt_at(entry.time, asked)
+            plan = self._plan
+            self._receipt = Receipt(
+                time=entry.time,
+                data_set=self._ledger.data_set,
+                protected_change=entry.request.protected_change,
+                mechanism=plan.name,
+                purpose=self._purpose,
+                budget=plan.budget,
+                keeps_promise=self._keeps_promise and math.isfinite(plan.budget.epsilon),
+                randomness=self._randomness.source,
+                plan=plan.public_record(asked),
+                total=self._ledger.total(),
+            )
 
     def _refuse(self, *_: object) -> NoReturn:
         raise BoundaryError(
@@ -158,55 +194,9 @@ class Account:
             raise BoundaryError("There is a receipt only after a block that ended well, with every release come out.")
         return self._receipt
 
-    @property
-    def _keeps_promise(self) -> bool:
-        """Noise from a seed keeps no promise, unless there is nothing to promise."""
-        return self._randomness.keeps_promise or self._plan.budget == NOTHING
 
-    @property
-    def _request(self) -> Request:
-        plan = self._plan
-        return Request(
-            kind=Kind.RELEASE,
-            mechanism=plan.name,
-            purpose=self._purpose,
-            cost=plan.budget if self._keeps_promise else NO_PROMISE,
-            plan=plan.public_record(()),
-            randomness=self._randomness.source,
-            gaussian_distance=plan.gaussian_distance if self._keeps_promise else None,
-        )
-
-    def _receipt_at(self, time: str, released: Sequence[Mechanism[Any]]) -> Receipt:
-        plan = self._plan
-        return Receipt(
-            time=time,
-            data_set=self._ledger.data_set,
-            protected_change=self._request.protected_change,
-            mechanism=plan.name,
-            purpose=self._purpose,
-            budget=plan.budget,
-            keeps_promise=self._keeps_promise and math.isfinite(plan.budget.epsilon),
-            randomness=self._randomness.source,
-            plan=plan.public_record(released),
-            total=self._ledger.total(),
-        )
-
-
-def spend(edges: Private[Any], plan: Plan, *, ledger: Ledger, randomness: Randomness, purpose: str) -> Account:
-    """A block in which a plan is spent on private edges.
-
-    Args:
-        edges: private.
-        plan: public; its whole budget is reserved when the block begins.
-        ledger: pays.
-        randomness: noise from a seed carries no promise; such a block is charged as infinite.
-        purpose: public words for the ledger.
-
-    Privacy:
-        Nothing is opened before the ledger has reserved the budget. Everything released in the block together costs the plan's
-        budget, by the proof that belongs to the plan.
-    """
-    return Account(edges, plan, ledger=ledger, randomness=randomness, purpose=purpose)
+spend = Account
+"""Begins a block of spending: `with spend(edges, plan, ...) as account`."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,19 +74,15 @@ def compose(budgets: Iterable[Budget]) -> Budget:
         >>> compose([Budget(0.1, 0.0), Budget(0.2, 0.0)])
         Budget(epsilon=0.3, delta=0.0)
     """
-    budgets = list(budgets)
-    delta = round_up_sum(budget.delta for budget in budgets)
-    return Budget(round_up_sum(budget.epsilon for budget in budgets), min(delta, math.nextafter(1.0, 0.0)))
-
-
-def round_up_sum(numbers: Iterable[float]) -> float:
-    """The sum, never below the exact sum of the decimals that the numbers print as."""
-    numbers = list(numbers)
-    if any(math.isinf(number) for number in numbers):
-        return math.inf
-    exact = sum((Fraction(repr(float(number))) for number in numbers), Fraction(0))
-    nearest = float(exact)
-    return nearest if Fraction(repr(nearest)) >= exact else math.nextafter(nearest, math.inf)
+    budgets, sums = list(budgets), []
+    for numbers in ([budget.epsilon for budget in budgets], [budget.delta for budget in budgets]):
+        if any(map(math.isinf, numbers)):
+            sums.append(math.inf)
+            continue
+        exact = sum((Fraction(repr(float(number))) for number in numbers), Fraction(0))
+        nearest = float(exact)
+        sums.append(nearest if Fraction(repr(nearest)) >= exact else math.nextafter(nearest, math.inf))
+    return Budget(sums[0], min(sums[1], math.nextafter(1.0, 0.0)))
 
 
 def round_up_digits(number: float, digits: int) -> float:

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar, final
 
-from gcon.errors import AccessRefusedError, InputError
+from gcon.errors import InputError
 from gcon.privacy.account import NO_PROMISE
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Kind, Ledger, Outcome, Request
-from gcon.privacy.opening import apply_private, is_elsewhere
+from gcon.privacy.opening import apply_private, check_here
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -31,7 +31,7 @@ def answer_owners(compute: Callable[[T], U], edges: Private[T], *, ledger: Ledge
         Opens the edges. Joint differential privacy: for every edge {u, v}, what all others receive does not depend on
         it. The caller hands each row to its owner only; the delivery is recorded.
     """
-    _check_here(edges)
+    check_here(edges)
     request = Request(kind=Kind.DELIVERY, mechanism="answers from own edges", purpose=purpose)
     return _paid(ledger, request, lambda: apply_private(compute, edges))
 
@@ -59,7 +59,7 @@ class OwnerAnswers(Generic[T]):
     """
 
     def __init__(self, edges: Private[T], *, ledger: Ledger, log: DeliveryLog, purpose: str) -> None:
-        _check_here(edges)
+        check_here(edges)
         _paid(ledger, Request(kind=Kind.DELIVERY, mechanism="answers from own edges", purpose=purpose), lambda: None)
         self._edges, self._log = edges, log
 
@@ -94,15 +94,6 @@ def declassify(private: Private[T], *, reason: str, ledger: Ledger) -> T:
         raise InputError("reason", rule="must say why", got="nothing", fix="Name the experiment that needs it.")
     request = Request(kind=Kind.DECLASSIFICATION, mechanism="declassify", purpose=reason, cost=NO_PROMISE)
     return _paid(ledger, request, lambda: apply_private(lambda opened: opened, private))
-
-
-def _check_here(private: Private[T]) -> None:
-    """Answers are written down where they are computed: on a cluster they would be lost there."""
-    if is_elsewhere(private):
-        raise AccessRefusedError(
-            "These edges are on a cluster, where answers for owners would be lost. Nothing was recorded. Read the edge store on "
-            "a machine of your own for this."
-        )
 
 
 def _paid(ledger: Ledger, request: Request, compute: Callable[[], U]) -> U:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import NoReturn, Protocol, final
+from functools import partial
+from typing import Final, NoReturn, Protocol, final
 
 from gcon.errors import BoundaryError, BudgetExceededError, LedgerError, check_number
 from gcon.privacy.budget import NOTHING, Budget, compose
@@ -114,11 +115,6 @@ class Ledger(Protocol):
         """The most that may ever be spent; None means no limit."""
 
 
-def total_cost(entries: Sequence[LedgerEntry]) -> Budget:
-    """Basic composition over all entries but withdrawn ones; rounds up."""
-    return compose(entry.request.cost for entry in entries if entry.outcome is not Outcome.WITHDRAWN)
-
-
 def check_ceiling(ceiling: Budget | None, *, spent: Budget, asked: Budget) -> None:
     """Refuse what would pass the ceiling, saying what was asked, spent and left."""
     if ceiling is None or ceiling.covers(compose([spent, asked])):
@@ -135,21 +131,22 @@ def check_ceiling(ceiling: Budget | None, *, spent: Budget, asked: Budget) -> No
     )
 
 
-def check_withdrawal(entry: LedgerEntry, outcome: Outcome, reservation: Reservation, known: object) -> None:
-    """Refuse to withdraw what is no release, or what somebody else reserved: a withdrawn entry is not charged."""
-    if outcome is not Outcome.WITHDRAWN:
-        return
+def check_settlement(
+    entry: LedgerEntry, outcome: Outcome, reservation: Reservation, withdrawals: dict[int, object]
+) -> None:
+    """Refuse to settle twice, and to withdraw what is no release or what somebody else reserved: that is not charged."""
+    if outcome is Outcome.RESERVED:
+        raise LedgerError("A reservation is settled as released, withheld or withdrawn.")
+    if entry.outcome is not Outcome.RESERVED:
+        raise LedgerError("This reservation is settled already; reserve again for another release.")
+    known = withdrawals.pop(reservation.number, None)
     mine = known is not None and reservation.withdrawal is known
-    if not (mine and entry.request.kind is Kind.RELEASE):
+    if outcome is Outcome.WITHDRAWN and not (mine and entry.request.kind is Kind.RELEASE):
         raise LedgerError("An entry is withdrawn only by the block of spending that reserved it. It stays charged.")
 
 
 def _left(ceiling: float, spent: float) -> float:
     return 0.0 if spent >= ceiling else ceiling - spent
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 @final
@@ -174,21 +171,16 @@ class MemoryLedger:
         data_set: str = "unnamed",
         *,
         ceiling: Budget | None = None,
-        clock: Callable[[], datetime] = _now,
+        clock: Callable[[], datetime] | None = None,
     ) -> None:
-        self._data_set = data_set
+        self.data_set: Final = data_set
         self._ceiling = ceiling
-        self._clock = clock
+        self._clock = clock or partial(datetime.now, UTC)
         self._entries: list[LedgerEntry] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._mark = object()
         self._withdrawals: dict[int, object] = {}
         self._process = os.getpid()
-
-    @property
-    def data_set(self) -> str:
-        """The owner's name for the data."""
-        return self._data_set
 
     def reserve(self, request: Request) -> Reservation:
         """Charge a request, or raise `BudgetExceededError` and charge nothing."""
@@ -198,11 +190,11 @@ class MemoryLedger:
                 "a file for work in several processes."
             )
         with self._lock:
-            check_ceiling(self._ceiling, spent=total_cost(self._entries), asked=request.cost)
+            check_ceiling(self._ceiling, spent=self.total(), asked=request.cost)
             entry = LedgerEntry(
                 number=len(self._entries),
                 time=self._clock().isoformat(timespec="seconds"),
-                data_set=self._data_set,
+                data_set=self.data_set,
                 request=request,
                 outcome=Outcome.RESERVED,
             )
@@ -216,16 +208,10 @@ class MemoryLedger:
         with self._lock:
             if reservation.ledger is not self._mark:
                 raise LedgerError("This reservation was not made in this ledger.")
-            if outcome is Outcome.RESERVED:
-                raise LedgerError("A reservation is settled as released, withheld or withdrawn.")
-            if self._entries[reservation.number].outcome is not Outcome.RESERVED:
-                raise LedgerError("This reservation is settled already; reserve again for another release.")
-            check_withdrawal(
-                self._entries[reservation.number], outcome, reservation, self._withdrawals.pop(reservation.number, None)
-            )
-            entry = replace(self._entries[reservation.number], outcome=outcome)
-            self._entries[reservation.number] = entry
-            return entry
+            entry = self._entries[reservation.number]
+            check_settlement(entry, outcome, reservation, self._withdrawals)
+            self._entries[reservation.number] = replace(entry, outcome=outcome)
+            return self._entries[reservation.number]
 
     def entries(self) -> Sequence[LedgerEntry]:
         """All lines so far, oldest first."""
@@ -234,7 +220,8 @@ class MemoryLedger:
 
     def total(self) -> Budget:
         """Everything charged so far, by basic composition."""
-        return total_cost(self.entries())
+        with self._lock:
+            return compose(entry.request.cost for entry in self._entries if entry.outcome is not Outcome.WITHDRAWN)
 
     def ceiling(self) -> Budget | None:
         """The most that may ever be spent; None means no limit."""

@@ -20,22 +20,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
+from io import FileIO
 from pathlib import Path
-from typing import final
+from typing import Final, final
 
 from gcon.errors import InputError, LedgerError
 from gcon.privacy.budget import Budget
-from gcon.privacy.ledger import LedgerEntry, Outcome, Request, Reservation, check_ceiling, check_withdrawal, total_cost
+from gcon.privacy.ledger import LedgerEntry, Outcome, Request, Reservation, check_ceiling, check_settlement
 from gcon.privacy.ledger_lines import (
+    FORMAT,
+    VERSION,
     Chain,
     Reading,
     check_words,
     data_set_name,
-    header,
     read_ledger,
     render_head,
-    write_budget,
     write_request,
+    write_value,
 )
 
 try:
@@ -65,10 +68,6 @@ class Verification:
     last_hash: str
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 @final
 class FileLedger:
     """A ledger for one data set, in a file; any number of processes may pay it at once.
@@ -96,28 +95,35 @@ class FileLedger:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, data_set: str | None = None, clock: Callable[[], datetime] = _now
+        self,
+        path: str | os.PathLike[str],
+        *,
+        data_set: str | None = None,
+        clock: Callable[[], datetime] | None = None,
     ) -> None:
         if fcntl is None:
             raise LedgerError("A file ledger needs file locks (fcntl), which this system lacks. Use Linux or macOS.")
-        self._path, self._clock = _checked_path(path), clock
-        self._withdrawals: dict[int, object] = {}  # of reservations that this object made and that are not settled
+        rule, fix = "must be a file in a folder that exists", "Put it next to the private data."
+        try:
+            self._path = Path(path).resolve()  # without links, so that all its names share one lock
+        except (TypeError, ValueError, OSError, RuntimeError):
+            raise InputError("path", rule=rule, got=repr(path), fix=fix) from None
+        if not self._path.parent.is_dir():
+            got, fix = f"{self._path}, whose folder does not exist", "Make the folder first."
+            raise InputError("path", rule=rule, got=got, fix=fix)
+        if os.path.exists(self._path) and not os.path.isfile(self._path):
+            raise InputError("path", rule=rule, got=f"{self._path}, which is not a file", fix=fix)
         if data_set is not None:
             check_words("data_set", data_set)
-        if self._is_new():
-            if data_set is None:
-                rule, fix = "must be given for a new ledger", "Name the data, or check the path of its ledger."
-                raise InputError("data_set", rule=rule, got=f"None, and no ledger at {self._path}", fix=fix)
-            self._create(data_set)
-        self._data_set = self._read_name()
-        if data_set not in (None, self._data_set):
-            rule = f"must be the name in the ledger {self._path}, {self._data_set!a}"
+        self._head, self._lock, self._torn = (
+            self._path.with_name(self._path.name + ending) for ending in (".head", ".lock", ".torn")
+        )
+        self._clock = clock or partial(datetime.now, UTC)
+        self._withdrawals: dict[int, object] = {}  # of reservations that this object made and that are not settled
+        self.data_set: Final = self._read_name(data_set)
+        if data_set not in (None, self.data_set):
+            rule = f"must be the name in the ledger {self._path}, {self.data_set!a}"
             raise InputError("data_set", rule=rule, got=f"{data_set!a}", fix="Each data set has a ledger of its own.")
-
-    @property
-    def data_set(self) -> str:
-        """The owner's name for the data."""
-        return self._data_set
 
     def reserve(self, request: Request) -> Reservation:
         """Charge a request, or raise `BudgetExceededError` and charge nothing.
@@ -129,9 +135,9 @@ class FileLedger:
         with self._locked(write=True):
             reading = self._read()
             chain = reading.chain
-            check_ceiling(chain.ceiling, spent=total_cost(chain.entries), asked=request.cost)
-            number = len(chain.entries)
-            self._append(reading, {"line": "reserve", "number": number, "time": self._time(), "request": fields})
+            check_ceiling(chain.ceiling, spent=chain.total(), asked=request.cost)
+            number, time = len(chain.entries), self._clock().isoformat(timespec="seconds")
+            self._append(reading, {"line": "reserve", "number": number, "time": time, "request": fields})
             # The line's hash: no other ledger takes it for its own.
             reservation = Reservation(number, chain.hashes[-1], object())
             self._withdrawals[number] = reservation.withdrawal
@@ -139,28 +145,27 @@ class FileLedger:
 
     def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
         """Say what became of a reservation, once. The line's time is the reservation's, so it shows no run time."""
-        if outcome is Outcome.RESERVED:
-            raise LedgerError("A reservation is settled as released, withheld or withdrawn.")
         with self._locked(write=True):
-            reading = self._read()
-            chain, number = reading.chain, reservation.number
-            if not chain.made(number, reservation.ledger):
+            reading, number = self._read(), reservation.number
+            made, entries = reading.chain.reserve_hashes, reading.chain.entries
+            if not (0 <= number < len(made) and made[number] == reservation.ledger):
                 raise LedgerError("This reservation was not made in this ledger.")
-            if chain.entries[number].outcome is not Outcome.RESERVED:
-                raise LedgerError("This reservation is settled already; reserve again for another release.")
-            check_withdrawal(chain.entries[number], outcome, reservation, self._withdrawals.pop(number, None))
-            time = chain.entries[number].time
+            check_settlement(entries[number], outcome, reservation, self._withdrawals)
+            time = entries[number].time
             self._append(reading, {"line": "settle", "number": number, "time": time, "outcome": str(outcome)})
-            return chain.entries[number]
+            return entries[number]
 
     def set_ceiling(self, ceiling: Budget | None) -> None:
         """Set the most that may ever be spent; None means no limit. For the data's owner."""
         if not isinstance(ceiling, Budget | None):
             rule, fix = "must be a Budget or None", "For example Budget(2.0, 1e-5)."
             raise InputError("ceiling", rule=rule, got=f"a {type(ceiling).__name__}", fix=fix)
-        fields = None if ceiling is None else write_budget(ceiling)
+        fields = None
+        if ceiling is not None:
+            fields = {"epsilon": write_value(float(ceiling.epsilon)), "delta": float(ceiling.delta)}
         with self._locked(write=True):
-            self._append(self._read(), {"line": "ceiling", "time": self._time(), "ceiling": fields})
+            time = self._clock().isoformat(timespec="seconds")
+            self._append(self._read(), {"line": "ceiling", "time": time, "ceiling": fields})
 
     def ceiling(self) -> Budget | None:
         """The most that may ever be spent; None means no limit."""
@@ -174,15 +179,16 @@ class FileLedger:
 
     def total(self) -> Budget:
         """Everything charged so far, by basic composition."""
-        return total_cost(self.entries())
+        with self._locked(write=False):
+            return self._read().chain.total()
 
     def verify(self) -> Verification:
         """Check every line and the head, and say what was found. Changes nothing."""
         with self._locked(write=False):
-            reading = self._examine()
+            reading = self._read(refuse=False)
         return Verification(
             ok=reading.problem is None,
-            lines=reading.chain.count,
+            lines=len(reading.chain.hashes) - 1,
             problem=reading.problem,
             line_number=reading.line_number,
             unfinished=bool(reading.unfinished),
@@ -190,7 +196,7 @@ class FileLedger:
         )
 
     def __repr__(self) -> str:
-        return f"FileLedger({str(self._path)!r}, data_set={self._data_set!r})"
+        return f"FileLedger({str(self._path)!r}, data_set={self.data_set!r})"
 
     def __sklearn_clone__(self) -> FileLedger:
         """Clones of an estimator pay the same ledger: it belongs to the data, not to the model."""
@@ -200,44 +206,49 @@ class FileLedger:
         """Copies and pickles hold the path alone. The file is the state, so all copies pay the same account."""
         return FileLedger, (str(self._path),)
 
-    def _time(self) -> str:
-        return self._clock().isoformat(timespec="seconds")
-
-    def _beside(self, ending: str) -> Path:
-        return self._path.with_name(self._path.name + ending)
-
     @contextmanager
     def _locked(self, *, write: bool) -> Iterator[None]:
-        with self._refusals("write" if write else "read"), _lock(self._beside(".lock"), write=write):
-            yield
-
-    @contextmanager
-    def _refusals(self, what: str) -> Iterator[None]:
+        """Hold the lock. What the system refuses is told as a `LedgerError`."""
+        flags, kind = (os.O_RDWR, fcntl.LOCK_EX) if write else (os.O_RDONLY, fcntl.LOCK_SH)
         try:
-            yield
+            while True:
+                with os.fdopen(os.open(self._lock, flags | os.O_CREAT, 0o600), "rb", 0) as lock:
+                    fcntl.flock(lock, kind)
+                    if not os.fstat(lock.fileno()).st_nlink:
+                        continue  # somebody removed the lock file while we waited: take the new one
+                    try:
+                        yield
+                    finally:
+                        fcntl.flock(lock, fcntl.LOCK_UN)  # also where a forked process inherited the descriptor
+                    return
         except OSError as error:
-            raise LedgerError(
-                f"ledger {self._path}: the system refused to {what} it ({error.strerror}). "
-                "Without the ledger nothing may be opened. Check permissions and free space in its folder."
-            ) from error
+            raise self._refused("write" if write else "read", error) from error
 
-    def _is_new(self) -> bool:
+    def _read_name(self, new_name: str | None, *, locked: bool = False) -> str:
+        """The data set's name in the file, which is made first if there is none.
+
+        Reading needs no lock: the first line is written whole and never changes. What is no ledger gets no lock file beside it.
+        """
         written = os.path.exists(self._path) and os.path.getsize(self._path) > 0
-        return not written and not os.path.exists(self._beside(".head"))
-
-    def _create(self, data_set: str) -> None:
-        with self._locked(write=True):
-            if self._is_new():
-                chain = Chain()
-                line = chain.render(header(data_set, self._time()))
-                chain.add(line)
-                _replace(self._path, line)  # whole or not at all: no other file is ever taken for half a ledger
-                _replace(self._beside(".head"), render_head(chain))
-
-    def _read_name(self) -> str:
-        # Needs no lock: the first line is written whole and never changes. What is no ledger gets no lock file beside it.
-        with self._refusals("read"):
-            data = _bytes(self._path)
+        if not written and not os.path.exists(self._head):
+            if new_name is None:
+                rule, fix = "must be given for a new ledger", "Name the data, or check the path of its ledger."
+                raise InputError("data_set", rule=rule, got=f"None, and no ledger at {self._path}", fix=fix)
+            if not locked:
+                with self._locked(write=True):
+                    return self._read_name(new_name, locked=True)  # look again: somebody may have been faster
+            chain, created = Chain(), self._clock().isoformat(timespec="seconds")
+            header = {"line": "header", "format": FORMAT, "version": VERSION, "data_set": new_name, "created": created}
+            line = chain.render(header)
+            chain.add(line)
+            _replace(self._path, line)  # whole or not at all: no other file is ever taken for half a ledger
+            _replace(self._head, render_head(chain))
+        try:
+            data = self._path.read_bytes()
+        except FileNotFoundError:
+            data = b""
+        except OSError as error:
+            raise self._refused("read", error) from error
         if not data:
             raise self._tampered("it is empty or gone, but was written before.")
         try:
@@ -245,100 +256,67 @@ class FileLedger:
         except LedgerError as error:
             raise LedgerError(f"ledger {self._path}: its first line {error}.") from None
 
-    def _examine(self) -> Reading:
-        reading = read_ledger(_bytes(self._path) or b"", _bytes(self._beside(".head")))
-        if reading.problem is None and reading.chain.data_set != self._data_set:
-            return replace(reading, problem="it is the ledger of another data set now.", line_number=1)
-        return reading
-
-    def _read(self) -> Reading:
-        reading = self._examine()
-        if reading.problem is not None:
+    def _read(self, *, refuse: bool = True) -> Reading:
+        """What both files say; files that were tampered with are refused, unless somebody only looks."""
+        data, head = b"", None
+        with suppress(FileNotFoundError):
+            data = self._path.read_bytes()
+        with suppress(FileNotFoundError):
+            head = self._head.read_bytes()
+        reading = read_ledger(data, head)
+        if reading.problem is None and reading.chain.data_set != self.data_set:
+            reading = replace(reading, problem="it is the ledger of another data set now.", line_number=1)
+        if refuse and reading.problem is not None:
             raise self._tampered(reading.problem)
         return reading
+
+    def _refused(self, what: str, error: OSError) -> LedgerError:
+        return LedgerError(
+            f"ledger {self._path}: the system refused to {what} it ({error.strerror}). "
+            "Without the ledger nothing may be opened. Check permissions and free space in its folder."
+        )
 
     def _tampered(self, problem: str) -> LedgerError:
         return LedgerError(
             f"ledger {self._path}: {problem} It was changed from outside and takes no entries like this. Restore it "
-            f"and {self._beside('.head').name} together from a backup, and check with verify(). Do not start a new "
+            f"and {self._head.name} together from a backup, and check with verify(). Do not start a new "
             "ledger: what was spent stays spent."
         )
 
     def _append(self, reading: Reading, content: Mapping[str, object]) -> None:
-        chain, head = reading.chain, self._beside(".head")
-        with _opened(self._path, os.O_WRONLY | os.O_APPEND) as descriptor:
+        chain = reading.chain
+        with os.fdopen(os.open(self._path, os.O_WRONLY | os.O_APPEND), "wb", 0) as file:
             if reading.unfinished:
-                with _opened(self._beside(".torn"), os.O_WRONLY | os.O_APPEND | os.O_CREAT) as torn:
+                with os.fdopen(os.open(self._torn, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "wb", 0) as torn:
                     _write(torn, reading.unfinished.removesuffix(b"\n") + b"\n")
-                os.ftruncate(descriptor, reading.size)
+                os.ftruncate(file.fileno(), reading.size)
             if reading.head_is_behind:
-                _replace(head, render_head(chain))
+                _replace(self._head, render_head(chain))
             line = chain.render(content)
             chain.add(line)  # what is written can be read back
             try:
-                _write(descriptor, line)
+                _write(file, line)
             except OSError:
                 with suppress(OSError):
-                    os.ftruncate(descriptor, reading.size)
+                    os.ftruncate(file.fileno(), reading.size)
                 raise
-        _replace(head, render_head(chain))
+        _replace(self._head, render_head(chain))
 
 
-def _checked_path(path: str | os.PathLike[str]) -> Path:
-    """The path without links, so that all its names share one lock."""
-    rule, fix = "must be a file in a folder that exists", "Put it next to the private data."
-    try:
-        checked = Path(path).resolve()
-    except (TypeError, ValueError, OSError, RuntimeError):
-        raise InputError("path", rule=rule, got=repr(path), fix=fix) from None
-    if not checked.parent.is_dir():
-        raise InputError("path", rule=rule, got=f"{checked}, whose folder does not exist", fix="Make the folder first.")
-    if os.path.exists(checked) and not os.path.isfile(checked):
-        raise InputError("path", rule=rule, got=f"{checked}, which is not a file", fix=fix)
-    return checked
-
-
-@contextmanager
-def _lock(path: Path, *, write: bool) -> Iterator[None]:
-    while True:
-        with _opened(path, (os.O_RDWR if write else os.O_RDONLY) | os.O_CREAT) as descriptor:
-            fcntl.flock(descriptor, fcntl.LOCK_EX if write else fcntl.LOCK_SH)
-            if not os.fstat(descriptor).st_nlink:
-                continue  # somebody removed the lock file while we waited: take the new one
-            try:
-                yield
-            finally:
-                fcntl.flock(descriptor, fcntl.LOCK_UN)  # also where a forked process inherited the descriptor
-            return
-
-
-@contextmanager
-def _opened(path: Path, flags: int) -> Iterator[int]:
-    descriptor = os.open(path, flags, 0o600)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _write(descriptor: int, data: bytes) -> None:
+def _write(file: FileIO, data: bytes) -> None:
     while data:
-        data = data[os.write(descriptor, data) :]
-    os.fsync(descriptor)
+        data = data[os.write(file.fileno(), data) :]
+    os.fsync(file.fileno())
 
 
 def _replace(path: Path, data: bytes) -> None:
     """Write a whole file or nothing, and see it to the disk."""
     new = path.with_name(path.name + ".new")
-    with _opened(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
-        _write(descriptor, data)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb", 0) as file:
+        _write(file, data)
     os.replace(new, path)
-    with _opened(path.parent, os.O_RDONLY) as folder:
-        os.fsync(folder)
-
-
-def _bytes(path: Path) -> bytes | None:
+    folder = os.open(path.parent, os.O_RDONLY)
     try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from gcon.errors import NoCertificateError, PrivateComputationError
+from gcon.errors import AccessRefusedError, NoCertificateError, PrivateComputationError
 from gcon.privacy.boundary import Private
 
 NO_CERTIFICATE = (
@@ -32,7 +32,10 @@ def apply_private(function: Callable[[T], U], private: Private[T]) -> U:
     """
     failure: BaseException
     try:
-        return _apply(function, private)
+        # No local names: they would be seen in the frame that raises below.
+        if private._Private__run is None:  # type: ignore[attr-defined]
+            return function(private._Private__value)  # type: ignore[attr-defined]
+        return private._Private__run(function)  # type: ignore[attr-defined, no-any-return]
     except (KeyboardInterrupt, SystemExit, GeneratorExit) as ended:
         failure = type(ended)()  # without what it says, and without its frames
     except NoCertificateError:
@@ -46,16 +49,14 @@ def apply_private(function: Callable[[T], U], private: Private[T]) -> U:
     raise failure
 
 
-def is_elsewhere(private: Private[Any]) -> bool:
-    """Whether the value is on other machines.
+def check_here(private: Private[Any]) -> None:
+    """Refuse a value on other machines: answers are written down where they are computed, and would be lost there.
 
     Privacy:
         Tells where the owner keeps the edges, and nothing about them.
     """
-    return private._Private__run is not None  # type: ignore[attr-defined]
-
-
-def _apply(function: Callable[[T], U], private: Private[T]) -> U:
-    run = private._Private__run  # type: ignore[attr-defined]
-    result: U = function(private._Private__value) if run is None else run(function)  # type: ignore[attr-defined]
-    return result
+    if private._Private__run is not None:  # type: ignore[attr-defined]
+        raise AccessRefusedError(
+            "These edges are on a cluster, where answers for owners would be lost. Nothing was recorded. Read the edge store on "
+            "a machine of your own for this."
+        )

@@ -74,18 +74,28 @@ def statement(
         promise = "There is no promise: the noise was drawn from a seed, for an experiment."
     else:
         promise = "There is no promise: no noise was added."
-    sentences = (
+    sentences = [
         f"Protected: {change.sentence}",
         f"Public, and not protected: {', '.join(change.public)}.",
         promise,
         f"Released, once: what {receipt.mechanism} computed, for {receipt.purpose}.",
         f"Spent on data set '{receipt.data_set}' so far, as its ledger knows: epsilon "
         f"{_number(receipt.total.epsilon)}, delta {_number(receipt.total.delta)} (basic composition).",
-        *([f"Noise: {receipt.randomness}{_noise(receipt)}."] if receipt.budget != NOTHING else []),
-        *_certificate(receipt),
-        *([] if choices is None else [f"Choices: {choices}"]),
+    ]
+    if receipt.budget != NOTHING:  # a mechanism that says nothing about its noise draws floating-point numbers
+        noise = receipt.plan.get("noise", "floating-point numbers, the proof is about real ones")
+        sentences.append(f"Noise: {receipt.randomness}{'' if math.isinf(epsilon) else f'; {noise}'}.")
+    tolerance, reserved = receipt.plan.get("gradient_tolerance"), receipt.plan.get("reserved_epsilon")
+    if isinstance(tolerance, float) and receipt.plan.get("final_noise"):
+        sentences.append(
+            f"Certificate: the solver's answer was accepted with a recomputed gradient norm of at most {tolerance:g}; that it is "
+            f"not the exact minimiser is paid for inside the budget (twice {reserved!r} of epsilon) and covered by final noise."
+        )
+    if choices is not None:
+        sentences.append(f"Choices: {choices}")
+    sentences.append(
         "Limits: choosing settings by looking at results on the private edges costs extra and is not in this number; "
-        "run time is not protected.",
+        "run time is not protected."
     )
     fields: dict[str, object] = {
         "protected_change": change.name,
@@ -102,26 +112,9 @@ def statement(
         "access": {access: ACCESS_PROMISES[access] for access in accesses},
         "time": receipt.time,
     }
-    return Statement(sentences, fields)
+    return Statement(tuple(sentences), fields)
 
 
 def _number(value: float) -> str:
     """Every digit: a promise is not rounded down for the reader. Whole numbers lose their point."""
     return repr(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)
-
-
-def _noise(receipt: Receipt) -> str:
-    """How the mechanism says that its noise is made; one that says nothing draws floating-point numbers."""
-    if math.isinf(receipt.budget.epsilon):
-        return ""
-    return f"; {receipt.plan.get('noise', 'floating-point numbers, the proof is about real ones')}"
-
-
-def _certificate(receipt: Receipt) -> tuple[str, ...]:
-    tolerance, reserved = receipt.plan.get("gradient_tolerance"), receipt.plan.get("reserved_epsilon")
-    if not isinstance(tolerance, float) or not receipt.plan.get("final_noise"):
-        return ()
-    return (
-        f"Certificate: the solver's answer was accepted with a recomputed gradient norm of at most {tolerance:g}; that it is "
-        f"not the exact minimiser is paid for inside the budget (twice {reserved!r} of epsilon) and covered by final noise.",
-    )

@@ -1,19 +1,13 @@
-"""What people read first in the folder of a released model: the model card and the page about privacy."""
+"""Templates of what people read first in the folder of a released model: the model card and the page about privacy.
+
+The metadata at the head of the card names no licence: that is for whoever publishes the model to choose.
+"""
 
 from __future__ import annotations
 
-import re
+NO_PROMISE = "**This model carries no promise about edges.** See below why.\n\n"
 
-from gcon.methods.model import Model
-from gcon.privacy.statement import ACCESS_PROMISES
-
-_MARKUP, _ESCAPED = (
-    re.compile(r"([\\`*<>\[\]|])"),
-    r"\\\1",
-)  # names in sentences were chosen by whoever ran the training
-_NO_PROMISE = "**This model carries no promise about edges.** See below why.\n\n"
-
-_CARD = """\
+CARD = """\
 ---
 library_name: gcon
 tags:
@@ -65,7 +59,7 @@ The same as data is in `privacy.json`.
   you trust.
 """
 
-_PRIVACY = """\
+PRIVACY = """\
 # Privacy of this model
 
 {promise}
@@ -74,27 +68,3 @@ _PRIVACY = """\
 
 {accesses}
 """
-
-
-def pages(model: Model) -> dict[str, str]:
-    """README.md, the model card: what it is, how to use it, what is promised and what is not; and the promise alone, privacy.md.
-
-    The metadata at the head of the card names no licence: that is for whoever publishes the model to choose.
-
-    Privacy:
-        Reads the released model, which is public; measures nothing.
-    """
-    sentences = [" ".join(sentence.split()) for sentence in model.statement().sentences]
-    rows = [f"| `{access}` | {_MARKUP.sub(_ESCAPED, ACCESS_PROMISES[access])} |" for access in model.accesses]
-    said = {
-        "promise": "\n".join(f"- {_MARKUP.sub(_ESCAPED, sentence)}" for sentence in sentences),
-        "accesses": "\n".join(["| access | what is promised |", "|---|---|", *rows]),
-    }
-    card = _CARD.format(
-        warning="" if model.receipt.keeps_promise else _NO_PROMISE,
-        num_classes=len(model.class_names),
-        num_features=model.encoder.num_features,
-        description=model.description(),
-        **said,
-    )
-    return {"README.md": card, "privacy.md": _PRIVACY.format(**said)}

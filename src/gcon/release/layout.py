@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import platform
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -18,12 +19,14 @@ from torch import Tensor
 from gcon.errors import InputError
 from gcon.methods.model import Model
 from gcon.methods.record import RELEASE, TENSORS, Count, NotNegative, Record
-from gcon.release.card import pages
+from gcon.privacy.statement import ACCESS_PROMISES
+from gcon.release.card import CARD, NO_PROMISE, PRIVACY
 from gcon.version import __version__
 
 FORMAT, FORMAT_VERSION = "gcon-release", 2
 TEXTS = ("README.md", "privacy.json", "privacy.md")
 NAMES = (TENSORS, *TEXTS, RELEASE)
+_MARKUP, _ESCAPED = re.compile(r"([\\`*<>\[\]|])"), r"\\\1"  # in names, which were chosen by whoever ran the training
 CLASS_KINDS = {"bool": bool, "float": float, "int": int, "str": str}
 
 Settings = TypeVar("Settings", bound=Record)
@@ -130,10 +133,30 @@ def release_files(model: Model) -> dict[str, bytes]:
 
 
 def texts(model: Model) -> dict[str, bytes]:
-    """The files for people, and the statement as data: all of it follows from the model."""
-    said = model.statement()
-    statement = canonical({"sentences": list(said.sentences), "fields": said.fields})
-    return {"privacy.json": statement, **{name: page.encode() for name, page in pages(model).items()}}
+    """The files for people, and the statement as data: all of it follows from the model.
+
+    Privacy:
+        Reads the released model, which is public; measures nothing.
+    """
+    statement = model.statement()
+    sentences = [_MARKUP.sub(_ESCAPED, " ".join(sentence.split())) for sentence in statement.sentences]
+    rows = [f"| `{access}` | {_MARKUP.sub(_ESCAPED, ACCESS_PROMISES[access])} |" for access in model.accesses]
+    said = {
+        "promise": "\n".join(f"- {sentence}" for sentence in sentences),
+        "accesses": "\n".join(["| access | what is promised |", "|---|---|", *rows]),
+    }
+    card = CARD.format(
+        warning="" if model.receipt.keeps_promise else NO_PROMISE,
+        num_classes=len(model.class_names),
+        num_features=model.encoder.num_features,
+        description=model.description(),
+        **said,
+    )
+    return {
+        "privacy.json": canonical({"sentences": list(statement.sentences), "fields": statement.fields}),
+        "privacy.md": PRIVACY.format(**said).encode(),
+        "README.md": card.encode(),
+    }
 
 
 def named_tensors(model: Model) -> dict[str, Tensor]:

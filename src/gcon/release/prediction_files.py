@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gcon.errors import InputError
-from gcon.files.file_problems import require_polars
+from gcon.files.file_problems import require_readers
 from gcon.files.node_ids import NodeIds
 from gcon.files.write_files import checked_target, table_writer
 from gcon.methods.predictions import Predictions, audience_of
@@ -41,7 +41,7 @@ def prediction_writer(path: str | Path, ids: Ids, *, owner_only: bool) -> Iterat
         ids: one per node, in row order.
         owner_only: nobody but the file's owner may read it (mode 0600): for all that may not be published.
     """
-    require_polars()
+    require_readers(("polars",))
     import polars
 
     if isinstance(ids, NodeIds):

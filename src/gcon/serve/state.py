@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gcon.pages.build import site_pages
-from gcon.release.card import pages
-from gcon.release.layout import canonical
+from gcon.release.layout import canonical, texts
 from gcon.serve.access_log import AccessLog
 from gcon.serve.limits import RateLimit
 from gcon.serve.logs import Log
@@ -64,7 +63,7 @@ class Faces:
         statement = model.statement()
         self.words = AnswerWords(model, held.release)
         self.statement = canonical({**statement.fields, "sentences": list(statement.sentences)})
-        self.card = pages(model)["README.md"].encode()
+        self.card = texts(model)["README.md"]
         self.pages = {
             name: text.encode()
             for name, text in site_pages(

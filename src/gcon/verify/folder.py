@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gcon.methods.model import Model
-from gcon.release.card import pages
+from gcon.release.layout import texts
 from gcon.release.read import load_release
 
 _TEXTS = ("README.md", "privacy.json", "privacy.md")
@@ -62,8 +62,7 @@ def expected_texts(model: Model) -> dict[str, bytes]:
     said = model.statement()
     statement = _strict({"sentences": list(said.sentences), "fields": said.fields})
     written = json.dumps(statement, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
-    said_to_people = {name: page.encode() for name, page in pages(model).items()}
-    return {**said_to_people, "privacy.json": f"{written}\n".encode()}
+    return {**texts(model), "privacy.json": f"{written}\n".encode()}
 
 
 def _strict(value: Any) -> Any:

@@ -6,7 +6,7 @@ from gcon.errors import AccessRefusedError, PrivateComputationError
 from gcon.privacy.boundary import Private
 from gcon.privacy.gates import answer_owners, diagnose
 from gcon.privacy.ledger import MemoryLedger
-from gcon.privacy.opening import is_elsewhere
+from gcon.privacy.opening import check_here
 
 FAR = Private("the edges", "edges on a cluster", run=lambda compute: compute("the edges over there"))
 
@@ -32,5 +32,6 @@ def test_a_failure_there_tells_nothing():
 
 
 def test_other_values_are_here():
-    assert is_elsewhere(FAR)
-    assert not is_elsewhere(Private(3, "a number"))
+    with pytest.raises(AccessRefusedError, match="Nothing was recorded"):
+        check_here(FAR)
+    check_here(Private(3, "a number"))

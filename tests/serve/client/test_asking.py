@@ -10,7 +10,7 @@ import pytest
 from gcon.edges.edge_list import public_edges
 from gcon.errors import InputError
 from gcon.methods.no_edges import predict_without_edges
-from gcon.release.card import pages
+from gcon.release.layout import texts
 from gcon.release.read import load_release
 from gcon.serve.client import Client, RefusedError, ServiceError
 
@@ -54,7 +54,7 @@ def test_facts(client, world):
     assert client.predict("n0").release == health.release
     assert client.statement()["epsilon"] == 1.0
     assert "one edge" in " ".join(client.statement()["sentences"])
-    assert client.card() == pages(load_release(world.place / "moments"))["README.md"]
+    assert client.card() == texts(load_release(world.place / "moments"))["README.md"].decode()
 
 
 def test_what_breaks_a_rule_is_told_in_the_words_of_the_service(client):

@@ -22,7 +22,6 @@ from torch import Tensor
 
 from gcon.edges.fixed_point import CHUNK, HIGH, Walk
 from gcon.edges.source import RowBlock
-from gcon.machine import num_threads
 
 _AHEAD = 16  # neighbours
 _LINE = 64  # bytes that one fetch brings
@@ -229,7 +228,7 @@ def stripes_of(num_rows: int, entries: int, current: Tensor) -> tuple[int, int] 
 
 def _in_parts(block: RowBlock, work: Callable[[int, int], None]) -> None:
     """All rows, in parts with equally many neighbours, by as many threads as torch may use."""
-    num_rows, threads = len(block.row_pointers) - 1, num_threads()
+    num_rows, threads = len(block.row_pointers) - 1, torch.get_num_threads()
     if threads == 1 or len(block.columns) < _SMALL:
         if len(block.columns) or num_rows:
             work(0, num_rows)

@@ -37,7 +37,10 @@ def mixed_delta(epsilon: float, distance: float, responses: Responses = ()) -> f
     for rate, number in responses:
         wide = _digits.mpf(rate)
         up = 1 / (1 + _digits.exp(-wide))
-        steps = [(math.comb(number, ups) * up**ups * (1 - up) ** (number - ups), 2 * ups - number) for ups in range(number + 1)]
+        steps = [
+            (math.comb(number, ups) * up**ups * (1 - up) ** (number - ups), 2 * ups - number)
+            for ups in range(number + 1)
+        ]
         losses = [(chance * other, loss + step * wide) for chance, loss in losses for other, step in steps]
     delta = sum(chance * _gaussian(_digits.mpf(epsilon) - loss, _digits.mpf(distance)) for chance, loss in losses)
     return min(1.0, math.nextafter(float(delta), math.inf))

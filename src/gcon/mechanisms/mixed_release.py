@@ -6,8 +6,9 @@
     | one round   | the first share   | one table of neighbour counts     |
     | two rounds  | the first share   | two tables, noisier ones          |
 
-Every branch may end with one noisy count of pure epsilon. Which branch is taken may be chosen from the Gaussian releases. Each
-branch alone costs at most a third of delta, and the worst mixture of branches at most their sum (docs/proofs/neighbour-counts.md, 3).
+Every branch may end with one noisy count of pure epsilon. Which branch is taken may be chosen from the Gaussian releases.
+Each branch alone costs at most a third of delta, and the worst mixture of branches at most their sum
+(docs/proofs/neighbour-counts.md, 3).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class MixedPlan:
         first_share: of mu^2, spent before counts.
         rates: of the noise of counts, for one round and for two.
         answer_epsilon: of the one count of answers at the end; 0 for none.
-        method: whose releases these are, for the ledger.
+        name: the name in the ledger.
     """
 
     budget: Budget
@@ -56,14 +57,19 @@ class MixedPlan:
     first_share: float
     rates: tuple[float, ...]
     answer_epsilon: float
-    method: str
+    name: str
 
     def __post_init__(self) -> None:
         """Every branch costs at most its part of delta."""
         epsilon, delta, mu = self.budget.epsilon, self.budget.delta / _BRANCHES, self.gaussian.distance
         if math.isinf(epsilon):
             right = mu is None and all(math.isinf(rate) for rate in self.rates)
-        elif mu is None or len(self.rates) != MOST_ROUNDS or not 0 < self.first_share < 1 or not 0 <= self.answer_epsilon < epsilon:
+        elif (
+            mu is None
+            or len(self.rates) != MOST_ROUNDS
+            or not 0 < self.first_share < 1
+            or not 0 <= self.answer_epsilon < epsilon
+        ):
             right = False
         else:
             first = math.sqrt(self.first_share) * mu
@@ -81,11 +87,6 @@ class MixedPlan:
         return [(self.answer_epsilon, 1)]
 
     @property
-    def name(self) -> str:
-        """The name in the ledger."""
-        return f"mixed release ({self.method})"
-
-    @property
     def gaussian_distance(self) -> float | None:
         """Of one Gaussian release that is no more private than the worst branch: every response as a Gaussian."""
         mu = self.gaussian.distance
@@ -95,11 +96,15 @@ class MixedPlan:
         rests += [
             CHANGED_ENTRIES * rounds * pure_as_gaussian(rate) ** 2 for rounds, rate in enumerate(self.rates, start=1)
         ]
-        return math.sqrt(self.first_share * mu**2 + max(rests) + pure_as_gaussian(self.answer_epsilon) ** 2) * (1 + _SLACK)
+        return math.sqrt(self.first_share * mu**2 + max(rests) + pure_as_gaussian(self.answer_epsilon) ** 2) * (
+            1 + _SLACK
+        )
 
     def counts(self, codes: Tensor, num_codes: int, *, rounds: int, device: str = "cpu") -> NeighbourCounts:
         """A table of neighbour counts, one of so many."""
-        return NeighbourCounts(codes=codes, num_codes=num_codes, rate=self.rates[rounds - 1], rounds=rounds, device=device)
+        return NeighbourCounts(
+            codes=codes, num_codes=num_codes, rate=self.rates[rounds - 1], rounds=rounds, device=device
+        )
 
     def public_record(self, released: Sequence[Mechanism[Any]]) -> Mapping[str, object]:
         """The budget, what each branch may spend, and every release so far."""
@@ -118,47 +123,51 @@ class MixedPlan:
     def check(self, mechanisms: Sequence[Mechanism[Any]]) -> None:
         """Gaussian releases, then tables of counts of one branch, then the count of answers; never more than they may cost."""
         self.__post_init__()  # once more: nothing was changed since
-        kinds = [type(mechanism) for mechanism in mechanisms]
-        order = [(NoisyRelease, NeighbourCounts, NoisyCount).index(kind) for kind in kinds if kind in _ALLOWED]
         gaussian = [each for each in mechanisms if type(each) is NoisyRelease]
         counts = [each for each in mechanisms if type(each) is NeighbourCounts]
         answers = [each for each in mechanisms if type(each) is NoisyCount]
-        if len(order) != len(kinds) or order != sorted(order):
-            raise PlanMismatchError("This plan pays for Gaussian releases, then neighbour counts, then one count of answers.")
+        if [*gaussian, *counts, *answers] != list(mechanisms):
+            raise PlanMismatchError(
+                "This plan pays for Gaussian releases, then neighbour counts, then one count of answers."
+            )
         self.gaussian.check(gaussian)
-        if not counts:
-            most = 1.0
-        else:
-            most, rounds = self.first_share, counts[0].rounds
+        most = self.first_share if counts else 1.0
+        if counts:
+            rounds = counts[0].rounds
             if not 1 <= rounds <= MOST_ROUNDS or len(counts) > rounds:
                 raise PlanMismatchError("This plan pays for one table of neighbour counts, or for two noisier ones.")
             if any(each.rounds != rounds or each.rate != self.rates[rounds - 1] for each in counts):
                 raise PlanMismatchError("Neighbour counts must have the noise that the plan gives to their branch.")
         if not math.fsum(each.share for each in gaussian) <= most + _SLACK:
-            raise PlanMismatchError("The shares of Gaussian releases must add to at most 1, before counts to the first share.")
+            raise PlanMismatchError(
+                "The shares of Gaussian releases must add to at most 1, before counts to the first share."
+            )
         if len(answers) > 1 or any(
             each.epsilon != self.answer_epsilon or each.sensitivity != ENDS_OF_AN_EDGE for each in answers
         ):
             raise PlanMismatchError("This plan pays for one count of answers, at the epsilon that it names.")
 
 
-_ALLOWED = (NoisyRelease, NeighbourCounts, NoisyCount)
-
-
 def mixed_plan(epsilon: float, delta: float, *, first_share: float, answer_share: float, method: str) -> MixedPlan:
     """The largest distance and rates that (epsilon, delta) allows in every branch.
 
     Args:
-        epsilon, delta: the budget.
+        epsilon: of all releases together; infinite: no noise and no promise.
+        delta: of all releases together.
         first_share: of mu^2, spent on Gaussian releases before counts.
         answer_share: of epsilon, for the count of answers at the end; 0 for none.
         method: for the ledger.
     """
-    whole = gaussian_plan(epsilon, delta, method=method)  # checks the budget
+    whole, name = gaussian_plan(epsilon, delta, method=method), f"mixed release ({method})"  # checks the budget
     if whole.distance is None:
         rates = (math.inf,) * MOST_ROUNDS
         return MixedPlan(
-            budget=whole.budget, gaussian=whole, first_share=first_share, rates=rates, answer_epsilon=math.inf, method=method
+            budget=whole.budget,
+            gaussian=whole,
+            first_share=first_share,
+            rates=rates,
+            answer_epsilon=math.inf,
+            name=name,
         )
     part, answer = whole.budget.delta / _BRANCHES, answer_share * whole.budget.epsilon
     others = [(answer, 1)]
@@ -175,5 +184,5 @@ def mixed_plan(epsilon: float, delta: float, *, first_share: float, answer_share
         first_share=first_share,
         rates=rates,
         answer_epsilon=answer,
-        method=method,
+        name=name,
     )

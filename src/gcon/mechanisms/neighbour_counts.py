@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from gcon.edges.kernels.multiply import neighbour_totals
+from gcon.edges.kernels import multiply
 from gcon.edges.source import Edges, RowBlock
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.samplers.geometric import two_sided_geometric_numbers
@@ -81,7 +81,11 @@ class NeighbourCounts:
     def check(self) -> None:
         """The codes are codes, and there is noise."""
         codes = self.codes
-        if codes.dim() != 1 or codes.is_floating_point() or not 0 <= int(codes.min()) <= int(codes.max()) < self.num_codes:
+        if (
+            codes.dim() != 1
+            or codes.is_floating_point()
+            or not 0 <= int(codes.min()) <= int(codes.max()) < self.num_codes
+        ):
             raise InputError(
                 "codes",
                 rule=f"must be one whole number per node, from 0 to {self.num_codes - 1}",
@@ -125,4 +129,4 @@ class NeighbourCounts:
 
 
 def _counts(block: RowBlock, table: Tensor, *, out: Tensor) -> None:
-    out.copy_(neighbour_totals(block, table))
+    out.copy_(multiply.kernel(table.device.type).neighbour_totals(block, table))

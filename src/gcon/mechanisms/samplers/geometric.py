@@ -78,5 +78,6 @@ def _word(rate: float, place: int, above: bool, word: int) -> int:
         scaled = (power if above else power / (1 + power)) * context.mpf(2) ** bits
         floor = context.floor(scaled)
         if context.mpf(2) ** -sure < scaled - floor < 1 - context.mpf(2) ** -sure:
-            return int(floor) % 2**_WORD
+            digits: int = int(floor) % 2**_WORD
+            return digits
         sure *= 2

@@ -7,7 +7,7 @@
 | expected gain of a point or less                              | little                                                    |
 | the look cannot tell homophily, and a guess may lose points    | risky: only where it is known that friends are alike       |
 | no look, and the range of gains does not decide               | take a look first                                         |
-| mean degree from which neighbour sums are heard               | `moments` with sums; publish with `cached`, not `none`    |
+| mean degree from which neighbour counts are heard             | `moments` with counts; publish with `cached`, not `none`    |
 | public-graph: other nodes, other edges                        | moments; its gains there are not in the table             |
 """
 
@@ -27,11 +27,11 @@ from gcon.nodes import PublicNodes
 from gcon.privacy.budget import checked_budget, public_delta, round_down_difference
 
 Spend = Literal["spend", "little", "risky", "nothing", "look first", "not measured"]
-Stage = Literal["sums", "moments"]
+Stage = Literal["counts", "moments"]
 
 USES = {
     "none": "answers for everybody, from released numbers and public features",
-    "cached": "answers for everybody, with the released sums of the training nodes",
+    "cached": "answers for everybody, with the released counts of the training nodes",
     "own-edges": "answers for the owners of the nodes, each from its own edges; not for publication",
     "public-graph": "answers for other nodes, whose edges everybody may know",
 }
@@ -171,8 +171,8 @@ def _verdict(access: str, facts: PublicFacts, noise: NoiseFacts, look: Look | No
     stage = None if look is None or access == "public-graph" else _stage(facts, noise, look)
     spend, why = _decision(expectation, facts, look)
     method = "moments-without-edges" if spend == "nothing" else "moments"
-    if stage == "sums" and access == "none" and spend != "nothing":
-        why += " The sums do not serve this access: take cached, which may be published too."
+    if stage == "counts" and access == "none" and spend != "nothing":
+        why += " The counts do not serve this access: take cached, which may be published too."
     return Verdict(
         access=access,
         use=USES[access],
@@ -236,8 +236,7 @@ def _expectation(access: str, facts: PublicFacts, epsilon: float, look: Look | N
 
 
 def _stage(facts: PublicFacts, noise: NoiseFacts, look: Look) -> Stage:
-    heard = look.mean_degree >= noise.heard_degree
-    return "sums" if heard and tells(look.homophily, facts.num_classes) else "moments"
+    return "counts" if look.mean_degree >= noise.heard_degree else "moments"
 
 
 def _enough(access: str, facts: PublicFacts, look: Look) -> float | None:

@@ -61,7 +61,7 @@ def _noise_words(noise: NoiseFacts, num_nodes: int) -> list[str]:
         )
     return [
         f"Noise at epsilon {noise.epsilon:g}, delta {noise.delta:g}: moments {noise.moments:.1f} a direction, and {edges}; "
-        f"neighbour sums {noise.sums:.1f} a node, heard from a mean degree of {noise.heard_degree:.1f}."
+        f"neighbour counts {noise.counts:.1f} per count, heard from a mean degree of {noise.heard_degree:.1f}."
     ]
 
 
@@ -87,7 +87,7 @@ def _verdict_words(verdicts: list[Verdict], advice: Advice) -> list[str]:
         expected = "" if verdict.expectation is None else f" {_gain_words(verdict.expectation)}"
         method = verdict.method
         if verdict.stage is not None:
-            method += " with neighbour sums" if verdict.stage == "sums" else " with edge moments alone"
+            method += " with neighbour counts" if verdict.stage == "counts" else " with edge moments alone"
         lines.append(f"  epsilon {verdict.epsilon:g}: {_SAID[verdict.spend]}; {method}. {verdict.why}{expected}")
     enough, largest = advice.enough.get(access), measured_epsilons()[-1]
     if enough == largest:

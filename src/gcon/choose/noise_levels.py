@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from gcon.choose.public_facts import PublicFacts
 from gcon.mechanisms.gaussian_release import gaussian_plan
+from gcon.mechanisms.mixed_release import mixed_plan
+from gcon.mechanisms.neighbour_counts import geometric_deviation
 from gcon.methods.graph_facts import CONSTANT, degree_error
-from gcon.methods.moments import FEATURES_SHARE, HEARD, SECOND_SHARE
+from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FIRST_SHARE, HEARD
 
 _UNIT_ROWS = 2.0  # sensitivity of the moments of rows of length 1
-_SUMS = math.sqrt(2)  # of sums of such rows
 _COUNTED = 2 * (1 + CONSTANT**2)  # of the moments of answers with their constant column, at most
 
 
@@ -22,8 +23,8 @@ class NoiseFacts:
     Attributes:
         epsilon, delta: the budget.
         moments: standard deviation of the feature moments along any one direction, if both stages release them.
-        sums: standard deviation of one number of a node's neighbour sums; a neighbour moves them by at most 1.
-        heard_degree: the mean degree from which `moments` releases neighbour sums.
+        counts: standard deviation of one of a node's neighbour counts; a neighbour adds 1 to one of them.
+        heard_degree: the mean degree from which `moments` releases neighbour counts.
         heard_edges: so many edges, at least, for the moments along the leading feature direction to exceed their noise:
             if neighbours do not differ along it at all. Infinite if nodes do not differ.
     """
@@ -31,7 +32,7 @@ class NoiseFacts:
     epsilon: float
     delta: float
     moments: float
-    sums: float
+    counts: float
     heard_degree: float
     heard_edges: float
 
@@ -50,26 +51,23 @@ def noise_facts(facts: PublicFacts, *, epsilon: float, delta: float) -> NoiseFac
     Privacy:
         Free: no number here depends on an edge.
     """
-    moments = _deviation(_UNIT_ROWS, FEATURES_SHARE + SECOND_SHARE, epsilon, delta)
-    sums = _deviation(_SUMS, SECOND_SHARE, epsilon, delta)
+    asked = COUNTED_SHARE if facts.num_validation else 0.0
+    plan = mixed_plan(epsilon, delta, first_share=FIRST_SHARE, answer_share=asked, method="advice")
+    distance, counts = plan.gaussian.distance, geometric_deviation(plan.rates[0])
+    moments = 0.0 if distance is None else _UNIT_ROWS / (distance * math.sqrt(1 - ANSWERS_SHARE))
     # An edge between nodes that are alike adds, on average, twice the variance along a direction.
     variance = facts.leading_variance
     return NoiseFacts(
         epsilon=epsilon,
         delta=delta,
         moments=moments,
-        sums=sums,
-        heard_degree=HEARD * sums,
+        counts=counts,
+        heard_degree=HEARD * counts,
         heard_edges=moments / (2 * variance) if variance > 0 else math.inf,
     )
 
 
 def look_error(num_nodes: int, *, epsilon: float, delta: float) -> float:
     """The standard deviation, at most, of the mean degree that a look at this budget would show."""
-    return degree_error(_deviation(_COUNTED, 1.0, epsilon, delta), num_nodes)
-
-
-def _deviation(sensitivity: float, share: float, epsilon: float, delta: float) -> float:
-    """Sensitivity / (mu sqrt(share)), as in the release; 0 without a promise."""
     distance = gaussian_plan(epsilon, delta, method="advice").distance
-    return 0.0 if distance is None else sensitivity / (distance * math.sqrt(share))
+    return 0.0 if distance is None else degree_error(_COUNTED / distance, num_nodes)

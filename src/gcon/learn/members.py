@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _TEMPERATURES = (0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0)
 _LEAST = 1e-9  # instead of the logarithm of 0
+_SURE = 30.0  # a score so much lower than others is as good as none
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +69,19 @@ class Regression:
             warnings.simplefilter("ignore", ConvergenceWarning)  # stopping early regularises too
             model.fit(rows[lesson.mask].numpy(), labels.numpy())
         return cls(model, -1, num_classes)
+
+    def table(self, width: int) -> Tensor:
+        """Its scores as a matrix, (width + 1) x c, float64: the last row is added to those of any input."""
+        table = torch.zeros(width + 1, self.num_classes, dtype=torch.float64)
+        if self.model is None:
+            table[-1, self.single] = _SURE
+            return table
+        found = torch.from_numpy(np.column_stack([self.model.coef_, self.model.intercept_])).double().T
+        found = torch.cat([torch.zeros_like(found), found], dim=1) if found.shape[1] == 1 else found  # of two classes
+        table[:, self.model.classes_] = found
+        table[-1] -= _SURE
+        table[-1, self.model.classes_] += _SURE
+        return table
 
     def answers(self, rows: Tensor) -> Tensor:
         """Class probabilities of rows, float64; classes that nobody taught get 0."""

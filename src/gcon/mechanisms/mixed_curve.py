@@ -1,8 +1,8 @@
 """The exact privacy curve of Gaussian releases together with randomised responses (docs/proofs/neighbour-counts.md, 2).
 
-A randomised response of rate a has the privacy loss a with probability 1/(1 + e^-a), and -a otherwise. A noisy count that one edge
-changes by 1 is one of rate a; every mechanism of pure epsilon is dominated by one of rate epsilon. With Gaussian releases of
-distance mu before them, delta(eps) is the mean of G(eps - loss) over their total loss, G being the Gaussian's own curve.
+A randomised response of rate a has the privacy loss a with probability 1/(1 + e^-a), and -a otherwise. A noisy count that one
+edge changes by 1 is one of rate a; every mechanism of pure epsilon is dominated by one of rate epsilon. With Gaussian releases
+of distance mu before them, delta(eps) is the mean of G(eps - loss) over their total loss, G being the Gaussian's own curve.
 
 Computed with 50 digits: differences of nearly equal numbers then lose nothing that float64 could show.
 """

@@ -186,3 +186,16 @@ def mixed_plan(epsilon: float, delta: float, *, first_share: float, answer_share
         answer_epsilon=answer,
         name=name,
     )
+
+
+def mixed_plan_from(record: Mapping[str, Any], budget: Budget) -> MixedPlan:
+    """The plan behind a public record, if its numbers fit the budget; else `PlanMismatchError`."""
+    part = Budget(budget.epsilon, budget.delta / _BRANCHES)
+    return MixedPlan(
+        budget=budget,
+        gaussian=GaussianPlan(budget=part, distance=record["distance"], name="read"),
+        first_share=record["first_share"],
+        rates=tuple(record["rates"]),
+        answer_epsilon=record["answer_epsilon"],
+        name="read",
+    )

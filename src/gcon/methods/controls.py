@@ -23,9 +23,9 @@ from gcon.learn.student import train_student
 from gcon.methods.graph_facts import usual_homophily
 from gcon.methods.method import Method, Progress, ScoreFunction, Trained, check_seed, silent
 from gcon.methods.model import score_functions
-from gcon.methods.moments import AnswersScorer
+from gcon.methods.moments import AnswersScorer, owners_way
 from gcon.methods.predictions import Access
-from gcon.nodes import BATCH_ROWS, PublicNodes, mean_row
+from gcon.nodes import PublicNodes
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
@@ -126,12 +126,15 @@ class MomentsWithoutEdges(EdgeFreeMethod):
     def learn(self, nodes: PublicNodes) -> Trained:
         """Learn from public nodes alone."""
         free = learn_without_edges(nodes, seed=self.seed)
+        homophily, labels = usual_homophily(free.neighbours_agree), torch.where(nodes.train_mask, nodes.labels, -1)
+        way, rows = owners_way(free.answers, labels, None, homophily)
         scorer = AnswersScorer(
             answers=free.answers,
-            best=free.answers,
+            published=free.answers,
             student=train_student(nodes.features, free.answers),
-            homophily=usual_homophily(free.neighbours_agree),
-            shares=mean_row(free.answers.split(BATCH_ROWS)),
+            way=way,
+            rows=rows,
+            homophily=homophily,
             training_nodes=nodes.fingerprint,
         )
         known = score_functions(scorer)

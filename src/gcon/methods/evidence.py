@@ -1,24 +1,32 @@
-"""What a node's neighbours say about it: evidence that adds up, for friends who are alike and for friends who are not.
+"""What a node's neighbours say about it, and what its owner makes of that: two ways, with one pass over her edges.
 
-Every neighbour sends the logarithm of how likely her answer is under each class of the receiver, given how often edges stay
-inside a class. Messages are bounded, because answers of neighbours err together. Where friends are alike, the mean answer
-of the neighbourhood counts as one more witness: it is better on sparse graphs, and is outvoted on dense ones.
+Every node *says* public numbers, and the owner of a node adds up what her neighbours say. Neighbours with a public label say it.
+
+- *Evidence*, where no counts were released: every neighbour sends the logarithm of how likely her answer is under each class of
+  the receiver, given how often edges stay inside a class. Messages are bounded, because answers of neighbours err together. Where
+  friends are alike, the mean answer of the neighbourhood counts as one more witness.
+- *Counts*, where they were: the regressions that were taught on noisy counts are asked at her exact ones, by the codes that
+  were counted and by those that the published answers give; the mean answer around her, over what edges lead to on average,
+  counts as much as the counts taught.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from gcon.edges.kernels import multiply
 from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import Edges, RowBlock
+from gcon.learn.after_counts import CountModel
 from gcon.nodes import row_slices
 
 LOUDEST = 1.0  # the largest message, in units of log-probability
@@ -26,6 +34,129 @@ _SMALLEST = 1e-4
 _TELLING = 0.1  # homophily must be so far from chance, on a scale where 1 is perfect, to tell anything
 _OWN_WEIGHT = 0.2  # of a node itself in the mean answer of its neighbourhood
 _FAR = Schemes(0.1, (10,))
+# A node's answer, its neighbours' messages and their mean err together: their sum is too sure of itself. Classes stay the same.
+_TRUST = 0.45
+_USUAL_NEIGHBOURS = 2.0  # added to every neighbourhood: few neighbours say little about the mean
+_GRID = 2.0**24  # scores are whole numbers of 1/this
+_RARE = 0.02  # added to shares of classes before their logarithm is taken
+
+
+class Way(Protocol):
+    """How an owner's scores follow from what her neighbours say; small, and reads no edge itself."""
+
+    def rows(self, answers: Tensor) -> Tensor:
+        """What is known of nodes of which nothing but an answer is known: the rows that the others take, float64."""
+
+    def said(self, rows: Tensor) -> Tensor:
+        """What nodes say, numbers from -1 to 1; no column if they say nothing. Rows as `scores` takes them."""
+
+    def scores(self, rows: Tensor, sums: Tensor, degrees: Tensor) -> Tensor:
+        """Log-scores of nodes from their own rows, and from the sums of what so many neighbours say."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evidence:
+    """Messages that add up. Rows are n x 2 c: answers, and answers with public labels.
+
+    Attributes:
+        homophily: the share of edges inside a class.
+        shares: of the classes among all nodes.
+    """
+
+    homophily: float
+    shares: Tensor
+
+    def rows(self, answers: Tensor) -> Tensor:
+        """Answers, and these again."""
+        return torch.cat([answers, answers], dim=1).double()
+
+    def said(self, rows: Tensor) -> Tensor:
+        """Messages, and answers where friends are alike."""
+        classes = rows.shape[1] // 2
+        lean, answers = above_chance(self.homophily, classes), rows[:, classes:]
+        if abs(lean) < _TELLING:
+            return answers[:, :0]
+        told = messages(answers, self.homophily, self.shares)
+        return torch.cat([told, answers], dim=1) if lean >= 0 else told
+
+    def scores(self, rows: Tensor, sums: Tensor, degrees: Tensor) -> Tensor:
+        """The own answer, the messages of neighbours, and the mean answer around."""
+        classes = rows.shape[1] // 2
+        own = rows[:, :classes]
+        scores = own.clamp_min(_SMALLEST).log()
+        if sums.shape[1] > 0:
+            scores += sums[:, :classes]
+        if sums.shape[1] > classes:
+            weight = (1 - _OWN_WEIGHT) / (degrees.to(torch.float64) + 1)[:, None]
+            around = weight * (sums[:, classes:] + own) + _OWN_WEIGHT * own
+            scores += around.clamp_min_(_SMALLEST).log_()
+        return _TRUST * scores
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExactCounts:
+    """Regressions on counts. Rows are n x 4 c: the start, codes, later codes, and published answers with public labels.
+
+    Attributes:
+        model: taught on released counts.
+        edge_shares: of the classes among the ends of edges.
+        lean: the weight of the mean answer around a node.
+    """
+
+    model: CountModel
+    edge_shares: Tensor
+    lean: float
+
+    def rows(self, answers: Tensor) -> Tensor:
+        """Answers, and the code that they give."""
+        coded = one_hot(answers.argmax(dim=1), answers.shape[1])
+        return torch.cat([answers, coded, coded, answers], dim=1).double()
+
+    def said(self, rows: Tensor) -> Tensor:
+        """Codes, later codes and published answers."""
+        return rows[:, rows.shape[1] // 4 :]
+
+    def scores(self, rows: Tensor, sums: Tensor, degrees: Tensor) -> Tensor:
+        """What regressions say at exact counts, and the mean answer around."""
+        start, (codes, later, answers) = rows[:, : rows.shape[1] // 4], sums.tensor_split(3, dim=1)
+        asked = [self.model.answers(start, counts).clamp_min(_SMALLEST).log() for counts in (codes, later)]
+        usual = _USUAL_NEIGHBOURS * self.edge_shares
+        around = (answers + usual) / (degrees.to(torch.float64)[:, None] + _USUAL_NEIGHBOURS)
+        return (asked[0] + asked[1]) / 2 + self.lean * ((around + _RARE) / (self.edge_shares + _RARE)).log()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PublishedAnswers:
+    """Own edges add nothing: rows are n x c, the published answers."""
+
+    def rows(self, answers: Tensor) -> Tensor:
+        """The answers."""
+        return answers.double()
+
+    def said(self, rows: Tensor) -> Tensor:
+        """Nothing."""
+        return rows[:, :0]
+
+    def scores(self, rows: Tensor, sums: Tensor, degrees: Tensor) -> Tensor:
+        """The logarithms of the answers."""
+        return rows.clamp_min(_SMALLEST).log()
+
+
+def count_rows(start: Tensor, counted: Tensor, answers: Tensor, labels: Tensor) -> Tensor:
+    """Rows of `ExactCounts`: the start, the codes that were counted, those of published answers, and these with labels."""
+    coded = [one_hot(each, start.shape[1]).double() for each in (counted, codes(answers, labels))]
+    return torch.cat([start.double(), *coded, with_labels(answers, labels)], dim=1)
+
+
+def codes(answers: Tensor, labels: Tensor) -> Tensor:
+    """One class per node: its label where that is public (-1: unknown), else the likeliest one."""
+    return torch.where(labels >= 0, labels, answers.argmax(dim=1))
+
+
+def with_labels(answers: Tensor, labels: Tensor) -> Tensor:
+    """Class probabilities, certain where a label is public; float64."""
+    truth = one_hot(labels.clamp_min(0), answers.shape[1]).double()
+    return torch.where(labels[:, None] >= 0, truth, answers.double())
 
 
 def messages(answers: Tensor, homophily: float, shares: Tensor | None = None) -> Tensor:
@@ -45,94 +176,74 @@ def messages(answers: Tensor, homophily: float, shares: Tensor | None = None) ->
     return LOUDEST * torch.tanh(said / LOUDEST)
 
 
-def scores_with_own_edges(answers: Tensor, edges: Edges, homophily: float, shares: Tensor | None = None) -> Tensor:
-    """Log-scores of every node: its own answer, the messages of its neighbours, and the mean answer around it.
+def scores_with_own_edges(way: Way, rows: Tensor, edges: Edges, num_classes: int) -> Tensor:
+    """Log-scores of every node, in one pass over the edges, block by block.
 
-    One pass over the edges, block by block. What neighbours say is added up in fixed point, with a unit that depends on the
-    number of nodes alone: sums are exact, the same in any order, and no other row has a say in them.
+    What neighbours say is added up in fixed point, with a unit that depends on the number of nodes alone: sums are exact, the
+    same in any order, and no other row has a say in them.
 
-    Args: those of `messages`; the answers are float64.
+    Args:
+        way: what owners make of it.
+        rows: one per node, public, float64.
+        edges: of all nodes.
+        num_classes: columns of the scores.
 
     Privacy:
         Works on opened edges, inside a gate; row i reads the edges of node i only.
     """
-    said, unit = what_all_say(answers, homophily, shares)
-    scores = torch.empty_like(answers)
-    edges.fill(scores, partial(_score_block, unit=unit), said, answers)
+    said, unit = what_all_say(way, rows)
+    scores = torch.empty(len(rows), num_classes, dtype=torch.float64)
+    edges.fill(scores, partial(_score_block, way=way, unit=unit), said, rows)
     return scores
 
 
-def what_all_say(answers: Tensor, homophily: float, shares: Tensor | None = None) -> tuple[Tensor, float]:
-    """What every node tells its neighbours, in whole numbers, and their unit; no column where neighbours tell nothing.
-
-    Args: those of `messages`; the answers are float64, of all nodes of a graph.
-
-    Privacy:
-        Reads no edge.
-    """
-    classes = answers.shape[1]
+def what_all_say(way: Way, rows: Tensor) -> tuple[Tensor, float]:
+    """What every node tells its neighbours, in whole numbers, and their unit. Reads no edge."""
     # Numbers are at most 1: those of all nodes together are below 2^52 units.
-    unit = float(2.0 ** ((len(answers) - 1).bit_length() - 51))
-    lean = above_chance(homophily, classes)
-    if abs(lean) < _TELLING:
-        return torch.empty(0, 0, dtype=torch.int64), unit
-    shares, alike = answers.mean(dim=0) if shares is None else shares, lean >= 0
-    said = torch.empty(len(answers), 2 * classes if alike else classes, dtype=torch.int64)
-    for rows in row_slices(len(answers)):
-        told = messages(answers[rows], homophily, shares)
-        told = torch.cat([told, answers[rows]], dim=1) if alike else told
-        said[rows] = (told / unit).round_().to(torch.int64)
+    unit = float(2.0 ** ((len(rows) - 1).bit_length() - 51))
+    said = torch.empty(len(rows), way.said(rows[:1]).shape[1], dtype=torch.int64)
+    for part in row_slices(len(rows)):
+        said[part] = (way.said(rows[part]) / unit).round_().to(torch.int64)
     return said, unit
 
 
-def _score_block(block: RowBlock, said: Tensor, answers: Tensor, *, unit: float, out: Tensor) -> None:
-    own, classes = answers[block.nodes], answers.shape[1]
-    out.copy_(own.clamp_min(_SMALLEST).log())
-    if said.shape[1] == 0:
-        return
-    sums = multiply.kernel(said.device.type).neighbour_totals(block, said).mul_(unit)
-    out.add_(sums[:, :classes])
-    if sums.shape[1] > classes:
-        weight = (1 - _OWN_WEIGHT) / (block.degrees.to(torch.float64) + 1)[:, None]
-        around = weight * (sums[:, classes:] + own) + _OWN_WEIGHT * own
-        out.add_(around.clamp_min_(_SMALLEST).log_())
+def _score_block(block: RowBlock, said: Tensor, rows: Tensor, *, way: Way, unit: float, out: Tensor) -> None:
+    sums = torch.empty(len(out), 0, dtype=torch.float64)
+    if said.shape[1] > 0:
+        sums = multiply.kernel(said.device.type).neighbour_totals(block, said).mul_(unit)
+    out.copy_(_rounded(way.scores(rows[block.nodes], sums, block.degrees)))
 
 
-def row_scores(answers: Tensor, homophily: float, shares: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:
-    """The same scores for one node at a time, from its row and its neighbours: for a service, where every call counts.
+def _rounded(scores: Tensor) -> Tensor:
+    """Matrix products have other last bits in other blocks."""
+    return (scores * _GRID).round_() / _GRID
 
-    What reads no edge is computed now. Sums are the same whole numbers; logarithms may differ from torch's in the last bit.
 
-    Args: those of `messages`; the answers are float64, of all nodes of a graph.
+def row_scores(way: Way, rows: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:
+    """The same scores for one node at a time, from its row and its neighbours: for a service.
+
+    What reads no edge is computed now.
 
     Privacy:
         The function is called inside a gate, or with neighbours that somebody named.
     """
-    classes, known = answers.shape[1], answers.numpy()
-    own_scores = np.log(np.maximum(known, _SMALLEST))
-    whole, unit = what_all_say(answers, homophily, shares)
-    if whole.shape[1] == 0:
-        return lambda row, _: own_scores[row]
-    said, alike = whole.numpy(), whole.shape[1] > classes
+    whole, unit = what_all_say(way, rows)
+    said = whole.numpy()
 
     def scores(row: int, neighbours: NDArray[Any]) -> NDArray[np.float64]:
-        sums = said[neighbours].sum(axis=0).astype(np.float64) * unit
-        found: NDArray[np.float64] = own_scores[row] + sums[:classes]
-        if alike:
-            weight = (1 - _OWN_WEIGHT) / (len(neighbours) + 1)
-            around = weight * (sums[classes:] + known[row]) + _OWN_WEIGHT * known[row]
-            found += np.log(np.maximum(around, _SMALLEST))
+        sums = torch.from_numpy(said[neighbours].sum(axis=0, keepdims=True).astype(np.float64) * unit)
+        scored = way.scores(rows[row : row + 1], sums, torch.tensor([len(neighbours)]))
+        found: NDArray[np.float64] = _rounded(scored)[0].numpy()
         return found
 
     return scores
 
 
-def scores_on_public_graph(answers: Tensor, edges: Edges, homophily: float, shares: Tensor) -> Tensor:
-    """Log-scores from all edges of a public graph: where friends are alike, answers from further away count as well."""
-    scores = scores_with_own_edges(answers, edges, homophily, shares)
-    if not tells(homophily, answers.shape[1]) or above_chance(homophily, answers.shape[1]) < 0:
-        return scores
-    return scores + propagate(edges, answers, _FAR).clamp_min(_SMALLEST).log()
+def scores_from_far(answers: Tensor, edges: Edges, homophily: float) -> Tensor:
+    """What answers from further away add on a public graph: nothing unless friends are alike."""
+    if not above_chance(homophily, answers.shape[1]) >= _TELLING:
+        return torch.zeros_like(answers)
+    return _TRUST * propagate(edges, answers, _FAR).clamp_min(_SMALLEST).log()
 
 
 def above_chance(homophily: float, num_classes: int) -> float:

@@ -4,8 +4,9 @@
 2. Released: noisy moments F' A F of its feature directions, and of its answers with a constant column, which tell how many
    edges there are and how often they stay inside a class.
 3. Features rescaled by the moments join the ensemble.
-4. Released, chosen from the first: sums of the answers' messages over neighbours where a node has enough of them to be heard
-   over the noise; else the moments again, which together are one release at the full budget.
+4. Released, chosen from the first: where neighbours can be heard over the noise, how many neighbours of each class a node has,
+   once or twice (the second time by the classes that the first gave); else the moments again, with all that is left.
+5. Released: how many validation nodes their owners answer right. If own edges do worse than published answers, they are left out.
 
 Every choice reads released numbers, public features, and labels: nothing is chosen with private edges.
 """
@@ -15,16 +16,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from msgspec import Meta
 from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.edges.source import Edges
-from gcon.errors import InputError
-from gcon.learn import sizes
+from gcon.errors import InputError, PlanMismatchError
+from gcon.learn.after_counts import AfterCounts, CountModel, after_counts
 from gcon.learn.after_release import after_moments
 from gcon.learn.edge_free import EdgeFree, learn_without_edges
 from gcon.learn.encoder import Encoder
@@ -32,10 +35,23 @@ from gcon.learn.rescaling import shrunk_moments
 from gcon.learn.student import train_student
 from gcon.machine import chosen_device
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.gaussian_curve import gaussian_delta
-from gcon.mechanisms.gaussian_release import NoisyStatistic, gaussian_plan
-from gcon.mechanisms.neighbour_rows import NeighbourRows
-from gcon.methods.evidence import messages, row_scores, scores_on_public_graph, scores_with_own_edges, tells
+from gcon.mechanisms.gaussian_release import NoisyStatistic
+from gcon.mechanisms.mixed_release import MOST_ROUNDS, mixed_plan, mixed_plan_from
+from gcon.mechanisms.neighbour_counts import NoisyCounts, geometric_deviation
+from gcon.mechanisms.noisy_count import NoisyCount
+from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, WholeNumbers
+from gcon.methods.evidence import (
+    Evidence,
+    ExactCounts,
+    PublishedAnswers,
+    Way,
+    codes,
+    count_rows,
+    row_scores,
+    scores_from_far,
+    scores_with_own_edges,
+    with_labels,
+)
 from gcon.methods.graph_facts import counted_rows, graph_facts
 from gcon.methods.method import Progress, check_seed, silent
 from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
@@ -59,10 +75,13 @@ from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
 
-FEATURES_SHARE, ANSWERS_SHARE, SECOND_SHARE = 0.35, 0.05, 0.6  # of the squared distance; all public constants
-HEARD = 2.25  # neighbours over noise from which sums are worth their budget
-# A node's answer, its neighbours' messages and their mean err together: their sum is too sure of itself. Classes stay the same.
-_TRUST = 0.6
+# All public constants. Of the squared distance: moments of directions, and of answers, before anything is chosen.
+FEATURES_SHARE, ANSWERS_SHARE = 0.035, 0.015
+FIRST_SHARE = FEATURES_SHARE + ANSWERS_SHARE
+COUNTED_SHARE = 0.05  # of epsilon, for the count of right answers
+HEARD = 2.5  # neighbours over the noise of a count from which counts are worth their budget
+LOUD, UNSURE = 10.0, 0.6  # the same from which a second table is, if answers are no surer than this
+LEAN, LEAN_PER_GAIN, MOST_LEAN = 0.25, 8.0, 2.0  # of the mean answer around a node, by what counts added to the answers
 _ROW_SLACK = 1e-3  # probabilities are kept in single precision
 _SLACK = 1e-9  # shares may add to this much more than 1, by rounding
 
@@ -77,7 +96,7 @@ class Moments(ReleasingMethod):
     """
 
     name = "moments"
-    about = "Releases noisy edge moments and neighbour sums of edge-free answers, once; Gaussian noise."
+    about = "Releases noisy edge moments, then neighbour counts or more moments, once; Gaussian and geometric noise."
 
     seed: int = 0
     device: str = "auto"
@@ -106,42 +125,83 @@ class Moments(ReleasingMethod):
         progress("learn without edges")
         free, device = learn_without_edges(nodes, seed=self.seed), chosen_device(self.device)
         directions = EdgeMoments(free.rows, device=device)
-        counted = EdgeMoments(counted_rows(free.answers), device=device)
+        asked, labels = int(nodes.validation_mask.sum()), torch.where(nodes.train_mask, nodes.labels, -1)
 
-        plan = gaussian_plan(self.epsilon, self.delta_for(nodes), method=self.name)
+        plan = mixed_plan(
+            self.epsilon,
+            self.delta_for(nodes),
+            first_share=FIRST_SHARE,
+            answer_share=COUNTED_SHARE if asked else 0.0,
+            method=self.name,
+        )
         with spend(edges, plan, ledger=ledger, randomness=randomness, purpose=purpose) as account:
             progress("first release")
-            moments = account.release(plan.noisy(directions, share=FEATURES_SHARE))
-            counts = account.release(plan.noisy(counted, share=ANSWERS_SHARE))
-            facts = graph_facts(counts, free.answers, nodes)
-            # Sums pay where neighbours can be heard over their noise, and tell something. That noise would be the one of the
-            # answers' moments, scaled by sensitivity and share. Their constant column makes that sensitivity positive (but
-            # for a single node); features may all be 0.
-            per_unit = counts.standard_deviation / max(counts.sensitivity, 1e-300)
-            per_unit *= math.sqrt(ANSWERS_SHARE / SECOND_SHARE)
-            heard = facts.mean_degree >= HEARD * per_unit * math.sqrt(2)
-            dense = heard and tells(facts.homophily, nodes.num_classes)
-            if dense:
+            moments = account.release(plan.gaussian.noisy(directions, share=FEATURES_SHARE))
+            counted = EdgeMoments(counted_rows(free.answers), device=device)
+            about = account.release(plan.gaussian.noisy(counted, share=ANSWERS_SHARE))
+            facts = graph_facts(about, free.answers, nodes)
+            statistics, tables, heard = [moments, about], [], None
+            if facts.mean_degree < HEARD * geometric_deviation(plan.rates[0]):
+                progress("second release")
+                again = account.release(plan.gaussian.noisy(directions, share=1 - FIRST_SHARE))
+                statistics.append(again)
+                after = after_moments(free, believed_moments((moments, again), free))
+                published = after.answers
+            else:
                 progress("learn from the first release")
                 after = after_moments(free, believed_moments((moments,), free))
-                spoken = NeighbourRows(spoken_rows(after.answers, facts.homophily), device=device)
-            progress("second release")
-            last = account.release(plan.noisy(spoken if dense else directions, share=SECOND_SHARE))
+                published = after.answers
+                loud = facts.mean_degree >= LOUD * geometric_deviation(plan.rates[1])
+                rounds = 2 if loud and sureness(published) <= UNSURE else 1
+                for _ in range(rounds):
+                    progress("second release")
+                    coded = codes(published, labels)
+                    counts = account.release(plan.counts(coded, nodes.num_classes, rounds=rounds, device=device))
+                    tables.append(counts)
+                    found = after_counts(after, published, counts.value, counts.standard_deviation, nodes)
+                    heard = owner_counts(found, counts.value, coded=coded, before=published, labels=labels)
+                    published = found.answers
+            published, right = published.float(), None
+            if asked:
+                progress("count right answers")
+                way, rows = owners_way(published, labels, heard, facts.homophily)
+                right_ones = partial(_right_answers, way, rows, nodes.labels, nodes.validation_mask, nodes.num_classes)
+                count = NoisyCount(plan.answer_epsilon, WholeNumbers(right_ones, ENDS_OF_AN_EDGE))
+                right = account.release(count)
 
         progress("learn from what was released")
-        if not dense:
-            after = after_moments(free, believed_moments((moments, last), free))
-        answers, cached = after.answers, after.with_sums(last.value) if dense else None
+        margin = 0.0 if right is None else count.standard_deviation
+        alone = int((published.argmax(dim=1) == nodes.labels)[nodes.validation_mask].sum())
         return MomentsModel(
-            answers=answers.float(),
-            cached=None if cached is None else cached.float(),
-            encoder=train_student(nodes.features, answers if cached is None else cached),
+            answers=after.answers.float(),
+            cached=None if heard is None else published,
+            labels=labels,
+            counts=heard,
+            encoder=train_student(nodes.features, published),
             settings=MomentsSettings(
-                homophily=facts.homophily, class_names=nodes.class_names, training_nodes=nodes.fingerprint
+                homophily=facts.homophily,
+                class_names=nodes.class_names,
+                training_nodes=nodes.fingerprint,
+                right=right,
+                asked=asked,
+                # The noise alone would leave own edges out now and then: only what is worse by more than that does.
+                own_edges=right is None or right >= alone - margin,
             ),
-            statistics=(moments, counts, last),
+            statistics=tuple(statistics),
+            tables=tuple(tables),
             receipt=account.receipt,
         )
+
+
+def _right_answers(way: Way, rows: Tensor, labels: Tensor, mask: Tensor, num_classes: int, edges: Edges) -> int:
+    """How many nodes of a mask their owners answer right. Works on opened edges: called by the account."""
+    scores = scores_with_own_edges(way, rows, edges, num_classes)
+    return int((scores.argmax(dim=1) == labels)[mask].sum())
+
+
+def sureness(answers: Tensor) -> float:
+    """The mean probability of the likeliest class: of calibrated answers, what share of them is right."""
+    return float(answers.max(dim=1).values.mean(dtype=torch.float64))
 
 
 def believed_moments(moments: tuple[NoisyStatistic, ...], free: EdgeFree) -> Tensor:
@@ -158,20 +218,53 @@ def believed_moments(moments: tuple[NoisyStatistic, ...], free: EdgeFree) -> Ten
     return shrunk_moments(value, deviation=deviation, rows=free.rows, expected=free.expected_moments)
 
 
-def spoken_rows(answers: Tensor, homophily: float) -> Tensor:
-    """Messages as rows of length at most 1: the longest tenth is cut, so that few loud nodes do not drown the others."""
-    rows = messages(answers, homophily)
-    rows = rows - rows.mean(dim=0)
-    lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
-    longest = max(_quantile(lengths, 0.9), 1e-12)
-    return torch.div(rows, lengths.clamp_min(longest))
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OwnerCounts:
+    """What the owner of a training node needs to ask regressions at her exact counts; all of it public.
+
+    Attributes:
+        start: n x c, float32: class probabilities without the last counts.
+        codes: n: by which code every node was counted.
+        model: the regressions.
+        edge_shares: c, float64: of the classes among the ends of edges, as the released counts tell them.
+        lean: the weight of the mean answer around a node.
+    """
+
+    start: Tensor
+    codes: Tensor
+    model: CountModel
+    edge_shares: Tensor
+    lean: float
 
 
-def _quantile(values: Tensor, share: float) -> float:
-    """Torch's quantile refuses more than 16 million numbers; numpy's does not, and interpolates in the same way."""
-    if len(values) > sizes.EXACT_NODES:
-        return float(np.quantile(values.numpy(), share))
-    return float(values.quantile(share))
+def owner_counts(found: AfterCounts, counts: Tensor, *, coded: Tensor, before: Tensor, labels: Tensor) -> OwnerCounts:
+    """The same, from what released counts made of the answers before them."""
+    degrees = counts.sum(dim=1).clamp_min(0).double()
+    ends = degrees @ with_labels(found.answers, labels)
+    gain = max(sureness(found.answers) - sureness(before), 0.0)
+    return OwnerCounts(
+        start=found.start.float(),
+        codes=coded,
+        model=found.model,
+        edge_shares=ends / ends.sum() if bool(ends.sum() > 0) else found.answers.mean(dim=0),
+        lean=min(LEAN + LEAN_PER_GAIN * gain, MOST_LEAN),
+    )
+
+
+def owners_way(published: Tensor, labels: Tensor, counts: OwnerCounts | None, homophily: float) -> tuple[Way, Tensor]:
+    """How owners are answered, and the rows of all nodes for that.
+
+    Args:
+        published: n x c, class probabilities that read no edge of their own.
+        labels: n: public labels, -1 for unknown ones.
+        counts: None where no counts were released.
+        homophily: the share of edges inside a class.
+    """
+    if counts is not None:
+        rows = count_rows(counts.start, counts.codes, published, labels)
+        return ExactCounts(model=counts.model, edge_shares=counts.edge_shares, lean=counts.lean), rows
+    rows = torch.cat([published.double(), with_labels(published, labels)], dim=1)
+    return Evidence(homophily=homophily, shares=mean_row(published.split(BATCH_ROWS))), rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,11 +275,17 @@ class MomentsSettings:
         homophily: the share of edges inside a class, as the released statistics tell it.
         class_names: what the columns of the answers stand for.
         training_nodes: checksum of the public feature table that the model was trained on.
+        right: the noisy number of validation nodes that their owners answer right; None if there are none.
+        asked: the number of validation nodes.
+        own_edges: whether owners are answered from their edges; False where that was worse than published answers.
     """
 
     homophily: float
     class_names: tuple[object, ...]
     training_nodes: str
+    right: int | None
+    asked: int
+    own_edges: bool
 
 
 class StatisticRecord(Record, frozen=True, kw_only=True):
@@ -200,14 +299,26 @@ class StatisticRecord(Record, frozen=True, kw_only=True):
     share: NotNegative
 
 
+class TableRecord(Record, frozen=True, kw_only=True):
+    """A released table of neighbour counts, but for its numbers; without a rate it has no noise."""
+
+    rate: NotNegative | None
+    rounds: Count
+
+
 class MomentsRecord(Record, frozen=True, kw_only=True):
     """The settings in `release.json`, with what the tensors are."""
 
     homophily: UpToOne
     nodes: Count
-    cached: bool
     training_nodes: Checksum
+    right: Annotated[int, Meta(ge=-(2**62), le=2**62)] | None
+    asked: Annotated[int, Meta(ge=0, le=2**62)]
+    own_edges: bool
+    lean: NotNegative
+    regressions: Annotated[int, Meta(ge=0, le=1000)]
     statistics: list[StatisticRecord]
+    tables: list[TableRecord]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -215,11 +326,13 @@ class MomentsModel(Model):
     """Everything here is public: each part is a function of public data and of the noisy statistics.
 
     Attributes:
-        answers: n x c, float32: class probabilities of the training nodes, without neighbour sums.
-        cached: the same with the released neighbour sums; None where there are none.
+        answers: n x c, float32: class probabilities of the training nodes, without counts.
+        cached: the same with the released counts; None where there are none.
+        labels: n: the public labels of training nodes, -1 elsewhere.
+        counts: what owners need to ask at exact counts; None where no counts were released.
         encoder: the student, a linear model taught by the answers: it answers for nodes never seen.
         settings: public numbers.
-        statistics: what was released, so that anybody can make something better of it.
+        statistics, tables: what was released, so that anybody can make something better of it.
         receipt: what was paid and what is promised.
     """
 
@@ -227,34 +340,55 @@ class MomentsModel(Model):
     accesses = ("none", "cached", "own-edges", "public-graph")
     record_type = MomentsRecord
     choices = (
-        "nothing was chosen by looking at private edges. Constants are the same for all graphs; what is automatic was chosen "
-        "from public features and labels, or from the released numbers, which is free."
+        "nothing was chosen by looking at private edges for free. Constants are the same for all graphs; what is automatic was "
+        "chosen from public features and labels, or from the released numbers, which is free; whether owners are answered from "
+        "their edges was chosen by a noisy count of right answers, whose price is part of the budget."
     )
 
     answers: Tensor
     cached: Tensor | None
+    labels: Tensor
+    counts: OwnerCounts | None
     encoder: Encoder
     settings: MomentsSettings
     statistics: tuple[NoisyStatistic, ...]
+    tables: tuple[NoisyCounts, ...]
     receipt: Receipt
 
     @property
     def best_answers(self) -> Tensor:
-        """Of the training nodes: with neighbour sums where there are any."""
+        """Of the training nodes: with counts where there are any."""
         return self.answers if self.cached is None else self.cached
 
     def tensors(self) -> dict[str, Tensor]:
-        """The answers and the noisy statistics."""
-        named = {f"statistic.{place}": statistic.value for place, statistic in enumerate(self.statistics)}
-        return {"answers": self.answers, **named} | ({} if self.cached is None else {"cached": self.cached})
+        """The answers, what owners need, and what was released."""
+        counts, named = self.counts, {"answers": self.answers, "labels": self.labels}
+        named |= {f"statistic.{place}": statistic.value for place, statistic in enumerate(self.statistics)}
+        named |= {f"counts.{place}": table.value for place, table in enumerate(self.tables)}
+        if self.cached is not None and counts is not None:
+            named |= {"cached": self.cached, "start": counts.start, "codes": counts.codes}
+            named |= {
+                "edge_shares": counts.edge_shares,
+                "weights": counts.model.weights,
+                "regressions": counts.model.tables,
+            }
+        return named
 
     def description(self) -> str:
         """What it is, for the model card."""
-        names = ", ".join(dict.fromkeys(statistic.name for statistic in self.statistics))
+        names = ", ".join(
+            dict.fromkeys([*(each.name for each in self.statistics), *["neighbour counts"] * len(self.tables)])
+        )
         return (
             f"Noisy statistics of the edges of a private graph were released once ({names}). From these and from public\n"
             "features and labels alone an ensemble answers for the nodes of that graph, and a linear model, taught by it, for\n"
             f"nodes never seen. Estimated share of edges inside a class: {self.settings.homophily:.2f}."
+            + ("" if self.tables else "\nNo counts were released, so access `cached` gives what `none` gives.")
+            + (
+                ""
+                if self.settings.own_edges
+                else "\nOwn edges were no help here: `own-edges` gives what `cached` gives."
+            )
         )
 
     def scorer(self, *, restart: float | None = None, device: str = "cpu") -> Scorer:
@@ -263,21 +397,30 @@ class MomentsModel(Model):
             rule = f"belongs to models of the paper's method, not of the method '{self.method}'"
             raise InputError("inference_restart", rule=rule, got=restart, fix="Leave it out for this model.")
         best = self.best_answers
+        way, rows = owners_way(best, self.labels, self.counts, self.settings.homophily)
+        if not self.settings.own_edges:
+            way, rows = PublishedAnswers(), best.double()
         return AnswersScorer(
             answers=self.answers,
-            best=best,
+            published=best,
             student=self.encoder.on(device),
+            way=way,
+            rows=rows,
             homophily=self.settings.homophily,
-            shares=mean_row(best.split(BATCH_ROWS)),
             training_nodes=self.settings.training_nodes,
         )
 
     def record(self) -> MomentsRecord:
+        counts = self.counts
         return MomentsRecord(
             homophily=self.settings.homophily,
             nodes=len(self.answers),
-            cached=self.cached is not None,
             training_nodes=self.settings.training_nodes,
+            right=self.settings.right,
+            asked=self.settings.asked,
+            own_edges=self.settings.own_edges,
+            lean=0.0 if counts is None else counts.lean,
+            regressions=0 if counts is None else len(counts.model.weights),
             statistics=[
                 StatisticRecord(
                     name=each.name,
@@ -289,44 +432,68 @@ class MomentsModel(Model):
                 )
                 for each in self.statistics
             ],
+            tables=[
+                TableRecord(rate=each.rate if math.isfinite(each.rate) else None, rounds=each.rounds)
+                for each in self.tables
+            ],
         )
 
     @classmethod
     def layout(cls, record: MomentsRecord, *, width: int, num_classes: int) -> Layout:
-        """Two tables of answers and the statistics."""
+        """Answers, what owners need, and what was released."""
         if any(entry.symmetric and entry.shape[0] != entry.shape[1] for entry in record.statistics):
             refuse(RELEASE, "a symmetric table in 'statistics' must be square")
         if math.fsum(entry.share for entry in record.statistics) > 1 + _SLACK:
             refuse(RELEASE, "the shares in 'statistics' must add to at most 1")
-        layout: Layout = {"answers": ("F32", (record.nodes, num_classes))}
-        if record.cached:
-            layout["cached"] = layout["answers"]
-        return layout | {f"statistic.{place}": ("F64", entry.shape) for place, entry in enumerate(record.statistics)}
+        if len(record.tables) > MOST_ROUNDS or bool(record.tables) != (record.regressions > 0):
+            refuse(RELEASE, "'tables' must be at most two, with regressions on them")
+        nodes, table = (record.nodes,), (record.nodes, num_classes)
+        layout: Layout = {"answers": ("F32", table), "labels": ("I64", nodes)}
+        layout |= {f"statistic.{place}": ("F64", entry.shape) for place, entry in enumerate(record.statistics)}
+        layout |= {f"counts.{place}": ("I64", table) for place in range(len(record.tables))}
+        if record.tables:
+            layout |= {"cached": ("F32", table), "start": ("F32", table), "codes": ("I64", nodes)}
+            layout |= {"edge_shares": ("F64", (num_classes,)), "weights": ("F64", (record.regressions,))}
+            layout["regressions"] = ("F64", (record.regressions, 4 * num_classes + 1, num_classes))
+        return layout
 
     @classmethod
     def from_parts(cls, record: MomentsRecord, tensors: Mapping[str, Tensor], common: Common) -> MomentsModel:
         """The model again, if its answers are probabilities and its noise is what its promise needs."""
-        receipt = common.receipt
-        if receipt.keeps_promise:  # `gcon statement --verify` checks more, by other code
-            distance, budget = receipt.plan.get("distance"), receipt.budget
-            if not isinstance(distance, float) or not 0 < distance < math.inf:
-                refuse(RELEASE, "'receipt' claims a promise without a Gaussian distance in its plan")
-            if gaussian_delta(budget.epsilon, distance) > budget.delta:
-                refuse(RELEASE, "'receipt' claims a smaller budget than the distance in its plan costs")
-            for entry in record.statistics:
-                needed = entry.sensitivity / max(distance * math.sqrt(max(entry.share, 1e-300)), 1e-300)
-                if entry.sensitivity > 0 and not entry.standard_deviation >= needed:
-                    refuse(RELEASE, "'receipt' claims a promise that the noise in 'statistics' is too small for")
-        for name in ("answers", "cached") if record.cached else ("answers",):
+        if common.receipt.keeps_promise:
+            _check_promise(record, common.receipt)  # `gcon statement --verify` checks more, by other code
+        classes, counts = len(common.class_names), None
+        for name in ("answers", "cached", "start") if record.tables else ("answers",):
             table = tensors[name]
             if bool((table < 0).any()) or not bool(((table.double().sum(dim=1) - 1).abs() <= _ROW_SLACK).all()):
                 refuse(TENSORS, f"'{name}' must hold class probabilities, row by row")
+        for name, least in (("labels", -1), ("codes", 0)) if record.tables else (("labels", -1),):
+            if not least <= int(tensors[name].min()) <= int(tensors[name].max()) < classes:
+                refuse(TENSORS, f"'{name}' must hold class numbers")
+        if record.tables:
+            for name in ("edge_shares", "weights"):
+                if bool((tensors[name] < 0).any()) or not abs(float(tensors[name].sum()) - 1) <= _ROW_SLACK:
+                    refuse(TENSORS, f"'{name}' must hold shares that add to 1")
+            counts = OwnerCounts(
+                start=tensors["start"],
+                codes=tensors["codes"],
+                model=CountModel(tensors["weights"], tensors["regressions"]),
+                edge_shares=tensors["edge_shares"],
+                lean=float(record.lean),
+            )
         return cls(
             answers=tensors["answers"],
             cached=tensors.get("cached"),
+            labels=tensors["labels"],
+            counts=counts,
             encoder=common.encoder,
             settings=MomentsSettings(
-                homophily=record.homophily, class_names=common.class_names, training_nodes=record.training_nodes
+                homophily=record.homophily,
+                class_names=common.class_names,
+                training_nodes=record.training_nodes,
+                right=record.right,
+                asked=record.asked,
+                own_edges=record.own_edges,
             ),
             statistics=tuple(
                 NoisyStatistic(
@@ -339,8 +506,38 @@ class MomentsModel(Model):
                 )
                 for place, entry in enumerate(record.statistics)
             ),
-            receipt=receipt,
+            tables=tuple(
+                NoisyCounts(
+                    value=tensors[f"counts.{place}"],
+                    rate=math.inf if entry.rate is None else float(entry.rate),
+                    rounds=entry.rounds,
+                )
+                for place, entry in enumerate(record.tables)
+            ),
+            receipt=common.receipt,
         )
+
+
+def _check_promise(record: MomentsRecord, receipt: Receipt) -> None:
+    """The plan costs what the receipt says, and statistics and tables have the plan's noise."""
+    try:
+        plan = mixed_plan_from(receipt.plan, receipt.budget)
+    except (PlanMismatchError, InputError, TypeError, ValueError, KeyError):
+        refuse(RELEASE, "'receipt' claims a smaller budget than the noise in its plan costs")
+    distance = plan.gaussian.distance
+    if distance is None:
+        refuse(RELEASE, "'receipt' claims a promise without a Gaussian distance in its plan")
+    for entry in record.statistics:
+        needed = entry.sensitivity / max(distance * math.sqrt(max(entry.share, 1e-300)), 1e-300)
+        if entry.sensitivity > 0 and not entry.standard_deviation >= needed:
+            refuse(RELEASE, "'receipt' claims a promise that the noise in 'statistics' is too small for")
+    before = math.fsum(entry.share for entry in record.statistics)
+    for table in record.tables:
+        rounds = table.rounds
+        if rounds > MOST_ROUNDS or table.rate != plan.rates[rounds - 1] or len(record.tables) > rounds:
+            refuse(RELEASE, "'receipt' claims a promise that the noise in 'tables' is too small for")
+        if before > plan.first_share + _SLACK:
+            refuse(RELEASE, "'receipt' claims a promise for more moments than may come before 'tables'")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -349,47 +546,51 @@ class AnswersScorer(Scorer):
 
     Attributes:
         answers: of the training nodes, for access `none`.
-        best: of the training nodes, for all other accesses.
+        published: of the training nodes, for access `cached`.
         student: answers for nodes never seen.
+        way: how owners are answered.
+        rows: of the training nodes, for owners.
         homophily: the share of edges inside a class.
-        shares: of the classes, among the best answers.
         training_nodes: checksum of the feature table that the answers belong to.
     """
 
     answers: Tensor
-    best: Tensor
+    published: Tensor
     student: Encoder
+    way: Way
+    rows: Tensor
     homophily: float
-    shares: Tensor
     training_nodes: str
 
     def start_of_rows(self, features: Tensor, access: Access) -> Callable[[slice], Tensor]:
-        """Known answers for the training nodes, the student's for others."""
+        """Known answers for the training nodes, the student's for others; for owners the rows of their way."""
         self.student.check(features[:0])  # the width alone: no row is read
         if features_fingerprint(features) == self.training_nodes:
-            known = self.answers if access == "none" else self.best
+            known = {"none": self.answers, "cached": self.published}.get(access, self.rows)
             return lambda rows: known[rows].double()
         if access == "cached":
             rule, fix = "must be those of the training for access='cached'", "Use access='none' for other nodes."
             raise InputError("nodes", rule=rule, got="others", fix=fix)
-        return lambda rows: self.student.probabilities(features[rows]).double()
+        if access == "none":
+            return lambda rows: self.student.probabilities(features[rows]).double()
+        return lambda rows: self.way.rows(self.student.probabilities(features[rows]))
 
     def without_edges(self, start: Tensor) -> Tensor:
         """The logarithms of the answers."""
         return start.clamp_min(1e-12).log()
 
     def own_edges_of_rows(self, start: Tensor, edges: Edges) -> Callable[[slice], Tensor]:
-        """Answers and the evidence of neighbours."""
+        """What neighbours say, added up."""
         check_rows(start, edges)
-        scores = scores_with_own_edges(start, edges, self.homophily, self.shares)
-        return lambda rows: _TRUST * scores[rows]
+        scores = scores_with_own_edges(self.way, start, edges, self.answers.shape[1])
+        return lambda rows: scores[rows]
 
     def own_edges_of_one(self, start: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:
-        """The same evidence, from the messages of all nodes."""
-        of_row = row_scores(start, self.homophily, self.shares)
+        """The same, from what all nodes say."""
+        of_row = row_scores(self.way, start)
 
         def shares(row: int, neighbours: NDArray[Any]) -> NDArray[np.float64]:
-            scores = _TRUST * of_row(row, neighbours)
+            scores = of_row(row, neighbours)
             raised: NDArray[np.float64] = np.exp(scores - scores.max())
             raised /= raised.sum()
             return raised
@@ -399,4 +600,6 @@ class AnswersScorer(Scorer):
     def public_graph(self, start: Tensor, edges: Edges) -> Tensor:
         """The same, and answers from further away."""
         check_rows(start, edges)
-        return _TRUST * scores_on_public_graph(start, edges, self.homophily, self.shares)
+        classes = self.answers.shape[1]
+        near = scores_with_own_edges(self.way, start, edges, classes)
+        return near + scores_from_far(start[:, -classes:].contiguous(), edges, self.homophily)

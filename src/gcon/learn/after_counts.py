@@ -1,0 +1,175 @@
+"""What neighbour counts make of answers: a few softmax regressions on a node's own answer and on its counts by code.
+
+They are taught on the released, noisy counts, taken for what they probably were, and may then be asked at any counts: at the
+noisy ones for an answer that may be published, at the exact ones by the node's owner. Free: reads released and public numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from gcon.learn.after_release import AfterMoments
+from gcon.learn.ensemble import Ensemble, view_of
+from gcon.learn.members import Regression, pseudo_labels
+from gcon.learn.sizes import blocks
+from gcon.nodes import PublicNodes
+
+_PENALTIES = (1.0, 10.0)
+_TAUGHT_SHARE = 0.8  # of the unlabelled nodes
+_FEATURE_PENALTIES = (1.0, 0.1)
+_LEAST_ANSWER, _LEAST_SCALE = 1e-4, 1e-12
+_SHARES_SCALE = 3.0  # shares vary less than logarithms of counts
+_LEAST_COUNT, _LEAST_DEGREE = 0.05, 0.3  # what is expected of a count, and of a degree
+_LEAST_SPREAD = 1e-3  # of degrees, relative and squared
+_LEAST_CROWDING = 0.2  # the variance of a count over its mean; 1 for a Poisson number
+_RIDGE = 1e-3
+
+
+def believed_counts(noisy: Tensor, deviation: float, answers: Tensor) -> Tensor:
+    """The posterior mean of the counts.
+
+    What is believed before: counts follow from a node's answer (least squares on the noisy counts of all nodes, whose noise has
+    mean 0), scaled by its degree; the variance of a count is proportional to its mean. By how much the noisy counts vary more
+    than their noise tells the spread of degrees, and that proportion.
+
+    Args:
+        noisy: n x K.
+        deviation: of the noise of an entry.
+        answers: n x c, class probabilities.
+    """
+    counts = noisy.double()
+    if deviation == 0:
+        return counts
+    noise, codes = deviation**2, counts.shape[1]
+    known = torch.cat([torch.ones(len(counts), 1, dtype=torch.float64), answers.double()], dim=1)
+    products = known.T @ known
+    products += _RIDGE * products.diagonal().mean() * torch.eye(len(products), dtype=torch.float64)
+    expected: Tensor = (known @ torch.linalg.solve(products, known.T @ counts)).clamp_min(_LEAST_COUNT)
+    usual, degrees = expected.sum(dim=1, keepdim=True), counts.sum(dim=1, keepdim=True)
+    spread = float(((degrees / usual - 1).square() - codes * noise / usual.square()).mean())
+    variance = max(spread, _LEAST_SPREAD) * usual.square()
+    degrees = (usual + variance / (variance + codes * noise) * (degrees - usual)).clamp_min(_LEAST_DEGREE)
+    expected = expected / usual * degrees
+    rest = counts - expected
+    crowding = ((rest.square() - noise) * expected).sum(dim=0) / expected.square().sum(dim=0)
+    variance = crowding.clamp_min(_LEAST_CROWDING) * expected
+    believed: Tensor = (expected + variance / (variance + noise) * rest).clamp_min(0.0)
+    return believed
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CountModel:
+    """Answers from what a node's answer is without counts, and from its counts: an average of softmax regressions.
+
+    Attributes:
+        weights: of the regressions; they add to 1. Float64.
+        tables: regressions x (4 c + 1) x c, float64: from `count_inputs` of a node to the scores of its classes.
+    """
+
+    weights: Tensor
+    tables: Tensor
+
+    def answers(self, start: Tensor, counts: Tensor) -> Tensor:
+        """Class probabilities of nodes from their answers without counts and from their counts, float64."""
+        total = torch.zeros(start.shape, dtype=torch.float64)
+        for rows in blocks(len(start)):
+            inputs = count_inputs(start[rows], counts[rows])
+            for weight, table in zip(self.weights, self.tables, strict=True):
+                total[rows] += weight * torch.softmax(inputs @ table, dim=1)
+        return total
+
+
+def count_inputs(answers: Tensor, counts: Tensor) -> Tensor:
+    """Logarithms of the answers, the counts, their logarithms, their shares, and 1; one row per node, float64."""
+    counts = counts.double().clamp_min(0.0)
+    shares = _SHARES_SCALE * counts / (counts.sum(dim=1, keepdim=True) + 1)
+    one = torch.ones(len(counts), 1, dtype=torch.float64)
+    return torch.cat([answers.double().clamp_min(_LEAST_ANSWER).log(), counts, counts.log1p(), shares, one], dim=1)
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AfterCounts:
+    """What counts make of answers.
+
+    Attributes:
+        start: class probabilities without these counts: what the model is asked with, beside counts.
+        model: the regressions.
+        answers: class probabilities from the released counts.
+    """
+
+    start: Tensor
+    model: CountModel
+    answers: Tensor
+
+
+def after_counts(
+    after: AfterMoments, start: Tensor, noisy: Tensor, deviation: float, nodes: PublicNodes
+) -> AfterCounts:
+    """Answers from released counts. What the first table of counts teaches about features becomes part of the start.
+
+    Args:
+        after: the ensemble that read no counts, and the features that it learned from.
+        start: class probabilities before these counts.
+        noisy: the released counts, n x c.
+        deviation: of their noise.
+        nodes: public labels and splits.
+    """
+    found = _learned(start, believed_counts(noisy, deviation, start), nodes)
+    if start is not after.answers:
+        return found  # a second table: the first one has taught its features already
+    ensemble, [seen] = after.ensemble, after.ensemble.sampled([after.rescaled])
+    lesson = pseudo_labels(found.answers[ensemble.places], ensemble.sample, _TAUGHT_SHARE)
+    taught = [
+        Regression.fitted(seen.rows, lesson, num_classes=nodes.num_classes, penalty=penalty)
+        for penalty in _FEATURE_PENALTIES
+    ]
+    start = ensemble.joined_by([seen] * len(taught), taught, lesson).answers
+    return _learned(start, believed_counts(noisy, deviation, start), nodes)
+
+
+def _learned(start: Tensor, counts: Tensor, nodes: PublicNodes) -> AfterCounts:
+    """Regressions on believed counts beside the start, averaged as validation labels say."""
+    inputs, classes = count_inputs(start, counts), nodes.num_classes
+    own, plain, logs, shares = (list(range(place * classes, (place + 1) * classes)) for place in range(4))
+    scalings = [_scaling(inputs, groups) for groups in ((own, plain), (own, logs + shares), (logs + shares,))]
+    ensemble = Ensemble.without_members(nodes)
+    views = ensemble.sampled([view_of((inputs @ scaling).float()) for scaling in scalings])
+    ensemble = ensemble.joined_by(ensemble.sampled([view_of(start.double())]))
+    ensemble = ensemble.taught(views, _PENALTIES).taught(views, _PENALTIES, _TAUGHT_SHARE)
+    weights, tables = ensemble.average[0], []
+    scaling_of = {seen.view: scaling for seen, scaling in zip(views, scalings, strict=True)}
+    for member in ensemble.members:
+        if member.regression is None:
+            table = torch.eye(inputs.shape[1], classes, dtype=torch.float64)  # the logarithms of the start
+        else:
+            scaling = scaling_of[member.view]
+            scores = member.regression.table(scaling.shape[1])
+            table = scaling @ scores[:-1]
+            table[-1] += scores[-1]
+        if member.calibration is not None:
+            table = table / member.calibration.temperature
+            table[-1] += member.calibration.shift
+        tables.append(table)
+    kept = weights > 0
+    model = CountModel(weights[kept], torch.stack(tables)[kept])
+    return AfterCounts(start=start, model=model, answers=model.answers(start, counts))
+
+
+def _scaling(inputs: Tensor, groups: Sequence[list[int]]) -> Tensor:
+    """A matrix that takes inputs to some of their columns, of mean 0; a group is divided by its deviation as a whole."""
+    scaling = torch.zeros(inputs.shape[1], sum(map(len, groups)), dtype=torch.float64)
+    place = 0
+    for columns in groups:
+        here, means = range(place, place + len(columns)), inputs[:, columns].mean(dim=0)
+        factor = 1 / max(float((inputs[:, columns] - means).std()), _LEAST_SCALE)
+        scaling[columns, here] = factor
+        scaling[-1, here] = -factor * means
+        place += len(columns)
+    return scaling

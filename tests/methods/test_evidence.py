@@ -288,7 +288,7 @@ def test_scores_are_made_in_the_same_pieces_wherever_blocks_end(monkeypatch):
     """The count of right answers has a sensitivity of 2: no rounding of another node's scores may follow the blocks."""
     monkeypatch.setattr(evidence, "_PIECE_ROWS", 16)
     rows, edges = torch.arange(40, dtype=torch.float64)[:, None] / 50, public_edges(random_edges(), 40)
-    pieces = [list(range(0, 16)), list(range(16, 32)), list(range(32, 40))]
+    pieces = [list(range(16)), list(range(16, 32)), list(range(32, 40))]
     found = []
     for most in (10**6, 30, 7, 1):
         way = Watched()

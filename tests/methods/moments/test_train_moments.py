@@ -231,10 +231,13 @@ def test_how_owners_are_answered_was_counted_as_it_is_later(nodes, dense, sparse
     for edges, epsilon in ((dense, 8.0), (sparse, 0.3)):
         model = trained(nodes, edges, epsilon=epsilon)
         seen = []
+
+        def watched(*given, seen=seen):
+            seen.append(owners_way(*given))
+            return seen[-1]
+
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(
-                gcon.methods.moments, "owners_way", lambda *given: seen.append(owners_way(*given)) or seen[-1]
-            )
+            patch.setattr(gcon.methods.moments, "owners_way", watched)
             trained(nodes, edges, epsilon=epsilon)
         [(way, rows)] = seen
         scorer = replace(model, settings=replace(model.settings, own_edges=True)).scorer()
@@ -246,8 +249,9 @@ def test_how_owners_are_answered_was_counted_as_it_is_later(nodes, dense, sparse
 def test_charged_once_and_before_edges_are_opened(nodes, dense, monkeypatch):
     ledger, events = MemoryLedger("circles"), []
     for mechanism, name in ((EdgeMoments, "precisely"), (NeighbourCounts, "apply"), (NoisyCount, "apply")):
+        real = getattr(mechanism, name)
 
-        def watched(self, *given, real=getattr(mechanism, name)):
+        def watched(self, *given, real=real):
             events.append([(entry.outcome, entry.request.cost) for entry in ledger.entries()])
             return real(self, *given)
 
@@ -323,8 +327,9 @@ def test_a_failure_between_the_releases_tells_its_own_words_and_stays_charged(no
 def test_a_failure_inside_a_release_stays_charged_and_tells_nothing(nodes, dense, monkeypatch, call):
     calls = []
     for mechanism, name in ((EdgeMoments, "precisely"), (NeighbourCounts, "apply"), (NoisyCount, "apply")):
+        real = getattr(mechanism, name)
 
-        def failing(self, edges, *others, real=getattr(mechanism, name)):
+        def failing(self, edges, *others, real=real):
             calls.append(type(self))
             if len(calls) == call + 1:
                 raise RuntimeError(f"{edges.columns.sum()}")

@@ -19,9 +19,9 @@ from gcon.errors import InputError
 from gcon.learn.edge_free import learn_without_edges
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import gaussian_plan
-from gcon.mechanisms.neighbour_rows import NeighbourRows
+from gcon.mechanisms.mixed_release import mixed_plan
 from gcon.methods.graph_facts import counted_rows
-from gcon.methods.moments import FEATURES_SHARE, HEARD, SECOND_SHARE, Moments
+from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FIRST_SHARE, HEARD, Moments
 from gcon.nodes import PublicNodes
 from gcon_lab.experiments.advice import Grid, measure, write
 
@@ -62,23 +62,40 @@ def test_test_labels_change_nothing(nodes, facts):
     assert public_facts(replace(nodes, labels=other)) == facts
 
 
+@pytest.mark.parametrize("asked", [True, False])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
-def test_the_noise_is_what_the_releases_would_add(nodes, facts, epsilon):
+def test_the_noise_is_what_the_releases_would_add(nodes, facts, epsilon, asked):
+    facts = facts if asked else replace(facts, num_validation=0)
     found = noise_facts(facts, epsilon=epsilon, delta=1e-5)
     rows = learn_without_edges(nodes, seed=0).rows.double()
-    units = torch.nn.functional.normalize(rows, dim=1)
+    plan = mixed_plan(
+        epsilon, 1e-5, first_share=FIRST_SHARE, answer_share=COUNTED_SHARE if asked else 0.0, method="test"
+    )
 
-    def deviation(statistic, share):
-        release = gaussian_plan(epsilon, 1e-5, method="test").noisy(statistic, share=share)
-        return release.public_record()["standard_deviation"]
+    def deviation(statistic, share, plan):
+        return plan.noisy(statistic, share=share).public_record()["standard_deviation"]
 
-    assert found.moments == pytest.approx(deviation(EdgeMoments(rows), FEATURES_SHARE + SECOND_SHARE), rel=1e-5)
-    assert found.sums == pytest.approx(deviation(NeighbourRows(units), SECOND_SHARE), rel=1e-5)
-    assert found.heard_degree == pytest.approx(HEARD * found.sums)
+    assert found.moments == pytest.approx(deviation(EdgeMoments(rows), 1 - ANSWERS_SHARE, plan.gaussian), rel=1e-5)
+    table = plan.counts(torch.zeros(400, dtype=torch.int64), 4, rounds=1)
+    assert found.counts == table.public_record()["standard_deviation"]
+    assert found.heard_degree == pytest.approx(HEARD * found.counts)
     assert found.heard_edges == pytest.approx(found.moments / 2 / facts.leading_variance)
     sure = torch.eye(4, dtype=torch.float64).repeat(100, 1)
-    expected = deviation(EdgeMoments(counted_rows(sure)), 1.0) / 0.09 / 400
+    look = gaussian_plan(epsilon, 1e-5, method="test")
+    expected = deviation(EdgeMoments(counted_rows(sure)), 1.0, look) / 0.09 / 400
     assert look_error(400, epsilon=epsilon, delta=1e-5) == pytest.approx(expected, rel=1e-6)
+
+
+def test_without_validation_nodes_there_is_less_noise(facts):
+    """Nothing is spent on a count of their right answers."""
+    some, none = (noise_facts(each, epsilon=1.0, delta=1e-5) for each in (facts, replace(facts, num_validation=0)))
+    assert none.counts < some.counts
+    assert none.moments < some.moments
+
+
+def test_without_a_promise_there_is_no_noise(facts):
+    found = noise_facts(facts, epsilon=math.inf, delta=1e-5)
+    assert (found.moments, found.counts, found.heard_degree, found.heard_edges) == (0, 0, 0, 0)
 
 
 def test_noise_falls_with_the_budget(facts):
@@ -88,7 +105,7 @@ def test_noise_falls_with_the_budget(facts):
 
 
 @pytest.mark.slow
-def test_heard_degree_is_where_the_method_turns_to_sums():
+def test_heard_degree_is_where_the_method_turns_to_counts():
     """Around the degree that is told, the ledger-paid method itself chooses the other stage."""
     epsilon = 4.0
     stages = []

@@ -180,11 +180,15 @@ def test_a_dense_graph_of_friends_with_weak_features_is_worth_it():
     advice = advise(graph.nodes, epsilon=1.5, look=look_at(graph, epsilon=0.5))
     verdicts = {verdict.access: verdict for verdict in advice.verdicts}
     for access in ("cached", "own-edges"):
-        assert (verdicts[access].spend, verdicts[access].method, verdicts[access].stage) == ("spend", "moments", "sums")
+        assert (verdicts[access].spend, verdicts[access].method, verdicts[access].stage) == (
+            "spend",
+            "moments",
+            "counts",
+        )
         assert verdicts[access].expectation.gain > 0.02
     assert "take cached" in verdicts["none"].why
     assert advice.enough["cached"] in (0.5, 1.0, 4.0)
-    assert "moments with neighbour sums" in in_words(advice)
+    assert "moments with neighbour counts" in in_words(advice)
 
 
 @pytest.mark.slow

@@ -108,22 +108,35 @@ def written(folder: Path) -> dict[str, bytes]:
 def without_noisy_numbers(files: dict[str, bytes], mechanism: str) -> dict[str, object]:
     """The files less what is released with noise, what is computed from it, and the checksums that follow from it.
 
-    For moments that is every tensor, and the homophily in the settings and on the card.
+    For moments that is every tensor but the public labels, some settings, and what the card says of these. How many
+    regressions there are is chosen from released counts, and so their number is the first length of two tensors.
     """
     content, document = files["model/model.safetensors"], json.loads(files["model/release.json"])
     (length,) = struct.unpack("<Q", content[:8])
     tensors = json.loads(content[8 : 8 + length])
-    names = ["weights"] if mechanism == "paper" else list(tensors)
+    names = ["weights"] if mechanism == "paper" else [name for name in tensors if name != "labels"]
+    kept = {
+        name: (entry["dtype"], entry["shape"], content[8 + length :][slice(*entry["data_offsets"])])
+        for name, entry in tensors.items()
+    }
     for name in names:
-        start, stop = (8 + length + place for place in tensors[name]["data_offsets"])
-        content = content[:start] + bytes(stop - start) + content[stop:]
+        kind, shape, _ = kept[name]
+        chosen = mechanism == "moments" and name in ("weights", "regressions")
+        kept[name] = (kind, shape[1:] if chosen else shape, None)
     del document["checksum"], document["files"]["model.safetensors"]["sha256"]
     card = files["model/README.md"]
     if mechanism == "moments":
-        del document["settings"]["homophily"], document["files"]["README.md"]["sha256"]
+        for name in ("homophily", "right", "own_edges", "lean", "regressions"):
+            del document["settings"][name]
+        del document["files"]["model.safetensors"]["size"]
+        document["files"]["README.md"] = None
         card, count = re.subn(rb"(share of edges inside a class: )0\.\d\d\.", rb"\1?", card)
         assert count == 1
-    return files | {"model/model.safetensors": content, "model/release.json": document, "model/README.md": card}
+        card = card.replace(OWN_EDGES_LEFT_OUT, b"")
+    return files | {"model/model.safetensors": kept, "model/release.json": document, "model/README.md": card}
+
+
+OWN_EDGES_LEFT_OUT = b"\nOwn edges were no help here: `own-edges` gives what `cached` gives."
 
 
 def sizes(files: dict[str, bytes]) -> dict[str, int]:

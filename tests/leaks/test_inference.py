@@ -7,6 +7,7 @@ import torch
 from tests.opened import open_private
 
 from gcon.edges.graph import private_graph
+from gcon.methods.evidence import Evidence, ExactCounts, tells
 from gcon.methods.own_edges import predict_for_one_owner, predict_from_own_edges
 from gcon.privacy.ledger import MemoryLedger
 
@@ -25,10 +26,16 @@ def paper_model(neighbours, run):
     return run(neighbours.full)[0]
 
 
-@pytest.fixture(params=["moments", "paper"])
+@pytest.fixture(params=["moments", "counts", "paper"])
 def model(request, neighbours, run, run_moments):
-    """Of either mechanism; at epsilon 4 moments say that neighbours tell something."""
-    return run(neighbours.full)[0] if request.param == "paper" else run_moments(neighbours.full, epsilon=4.0)[0]
+    """Of either mechanism, and of moments in both ways that owners are answered in, whatever a noisy count says of them."""
+    if request.param == "paper":
+        return run(neighbours.full)[0]
+    found = run_moments(neighbours.full, epsilon={"moments": 0.5, "counts": 6.0}[request.param])[0]
+    found = replace(found, settings=replace(found.settings, own_edges=True))
+    assert isinstance(found.scorer().way, {"moments": Evidence, "counts": ExactCounts}[request.param])
+    assert tells(found.settings.homophily, 3)
+    return found
 
 
 @pytest.fixture
@@ -84,6 +91,14 @@ def test_one_owner_alone_gets_the_row_of_the_table(neighbours, paper_model, rest
 
 def test_one_owner_never_seen_gets_the_row_of_the_table_of_either_mechanism(strange, model):
     check_rows(model, strange, atol=1e-6)  # the student works in float32
+
+
+def test_own_edges_that_are_left_out_are_not_read(neighbours, run_moments):
+    found = run_moments(neighbours.full, epsilon=6.0)[0]
+    found = replace(found, settings=replace(found.settings, own_edges=False))
+    before = answers(found, neighbours.full).probabilities
+    for graph in neighbours.pairs:
+        assert torch.equal(answers(found, graph).probabilities, before)
 
 
 def test_one_owner_without_neighbours(strange, model):

@@ -256,12 +256,14 @@ OWN_STAGES = {
     "moments": [
         ("gcon.methods.moments:learn_without_edges", 1, "before", NONE, False),
         ("gcon.methods.moments:learn_without_edges", 1, "after", NONE, False),
-        ("gcon.methods.moments:gaussian_plan", 1, "after", NONE, False),
+        ("gcon.methods.moments:mixed_plan", 1, "after", NONE, False),
         ("gcon.methods.moments:spend", 1, "after", NONE, False),
         ("gcon.methods.moments:graph_facts", 1, "before", RESERVED, False),  # between two releases
         ("gcon.methods.moments:graph_facts", 1, "after", RESERVED, False),
         (f"{ACCOUNT}:apply_private", 3, "before", RESERVED, False),
         (f"{ACCOUNT}:apply_private", 3, "after", RESERVED, False),
+        (f"{ACCOUNT}:apply_private", 4, "before", RESERVED, False),  # the count of right answers
+        (f"{ACCOUNT}:apply_private", 4, "after", RESERVED, False),
         (f"{ACCOUNT}:Account.__exit__", 1, "before", RESERVED, False),
         (f"{ACCOUNT}:Account.__exit__", 1, "after", RELEASED, False),
         ("gcon.methods.moments:train_student", 1, "before", RELEASED, False),

@@ -12,8 +12,12 @@ import torch
 
 from gcon.edges.schemes import Schemes, propagate
 from gcon.errors import BoundaryError, PrivateComputationError
+from gcon.learn.after_counts import CountModel
 from gcon.mechanisms.edge_moments import EdgeMoments
+from gcon.mechanisms.neighbour_counts import NeighbourCounts
 from gcon.mechanisms.neighbour_rows import NeighbourRows
+from gcon.methods.evidence import Evidence, ExactCounts, count_rows, scores_with_own_edges
+from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
 from gcon_lab.mechanisms.walk_moments import WalkMoments
@@ -40,6 +44,32 @@ def test_statistics(both, statistic):
     expected = statistic.precisely(both.here)
     assert expected.value.abs().sum() > 0
     assert_same(both.there.run(statistic.precisely), expected)
+
+
+@pytest.mark.parametrize("rate", [0.5, math.inf])
+def test_neighbour_counts(both, rate):
+    counts = NeighbourCounts(codes=torch.arange(100) % 4, num_codes=4, rate=rate)
+    here = counts.apply(both.here, SeededRandomness(1))
+    assert here.value.abs().sum() > 0
+    found = both.there.run(lambda edges: counts.apply(edges, SeededRandomness(1)))
+    assert torch.equal(found.value, here.value)
+
+
+@pytest.mark.parametrize("kind", ["evidence", "counts"])
+def test_owners_answers(both, kind):
+    answers, labels = torch.softmax(ROWS[:, :4].double(), dim=1), torch.arange(100) % 4
+    labels = torch.where(torch.arange(100) < 20, labels, -1)
+    if kind == "counts":
+        tables = torch.randn(2, 17, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+        model, shares = CountModel(torch.full((2,), 0.5).double(), tables), torch.full((4,), 0.25).double()
+        way, rows = (
+            ExactCounts(model=model, edge_shares=shares, lean=1.0),
+            count_rows(answers, labels.clamp_min(0), answers, labels),
+        )
+    else:
+        way, rows = Evidence(homophily=0.8, shares=answers.mean(dim=0)), torch.cat([answers, answers], dim=1)
+    expected = scores_with_own_edges(way, rows, both.here, 4)
+    assert torch.equal(both.there.run(lambda edges: scores_with_own_edges(way, rows, edges, 4)), expected)
 
 
 def test_walks_wider_than_a_pass(both):

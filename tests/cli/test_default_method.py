@@ -58,7 +58,7 @@ def test_the_default_is_moments_and_says_what_it_promises(run, world):
     assert isinstance(model, MomentsModel)
     assert model.receipt.keeps_promise
     said = json.loads((world / "said.json").read_text())
-    assert said["statement"]["mechanism"] == "gaussian release (moments)"
+    assert said["statement"]["mechanism"] == "mixed release (moments)"
     assert (said["statement"]["epsilon"], said["statement"]["promise"]) == (4.0, True)
     code, stated = run("statement", world / "model")
     assert code == 0
@@ -66,7 +66,7 @@ def test_the_default_is_moments_and_says_what_it_promises(run, world):
     first = ledger(run, world)["entries"][0]
     assert (first["kind"], first["mechanism"], first["outcome"]) == (
         "release",
-        "gaussian release (moments)",
+        "mixed release (moments)",
         "released",
     )
     assert run("ledger", "verify", world / "mine/edges.csv.ledger")[0] == 0

@@ -110,7 +110,7 @@ def test_a_failure_inside_tells_nothing(world, service, call, monkeypatch):
 
 def test_facts(service, call):
     statement = json.loads(call("GET", "/statement")[2])
-    assert statement["epsilon"] == 4.0
+    assert statement["epsilon"] == 8.0
     assert statement["sentences"] == list(service.held.model.statement().sentences)
     assert b"# A node classifier" in call("GET", "/card")[2]
     health = json.loads(call("GET", "/health")[2])

@@ -10,10 +10,13 @@ import pytest
 import torch
 
 import gcon.learn.edge_free
+import gcon.methods.evidence
 import gcon.methods.moments
 import gcon.privacy.account
 from gcon.edges.edge_list import private_edges
+from gcon.edges.stored import StoredEdges
 from gcon.errors import BudgetExceededError, InputError, PrivateComputationError
+from gcon.files.edge_store import write_edge_store
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.neighbour_counts import NeighbourCounts, geometric_deviation
 from gcon.mechanisms.noisy_count import NoisyCount
@@ -244,6 +247,23 @@ def test_how_owners_are_answered_was_counted_as_it_is_later(nodes, dense, sparse
         assert torch.equal(scorer.rows, rows)
         assert type(scorer.way) is type(way)
         assert torch.equal(scorer.way.said(rows), way.said(rows))
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 8.0, 16.0])
+def test_a_store_of_edges_gives_the_same_bits(unsure, epsilon, tmp_path, monkeypatch):
+    """Blocks of a few neighbours, cut where edges say, in and outside of the pieces that scores are made in."""
+    monkeypatch.setattr(gcon.methods.evidence, "_PIECE_ROWS", 16)
+    nodes, edge_index = unsure
+    write_edge_store([edge_index.numpy()], tmp_path / "edges", num_nodes=100)
+    stored = Private(StoredEdges(tmp_path / "edges", 64), "stored edges")
+    here, there = (trained(nodes, edges, epsilon=epsilon) for edges in (edge_index, stored))
+    assert len(here.tables) == {0.3: 0, 8.0: 2, 16.0: 2}[epsilon]
+    assert release_files(here) == release_files(there)
+    own = [
+        predict_from_own_edges(model, nodes.features, edges, ledger=MemoryLedger()).probabilities
+        for model, edges in ((here, private_edges(edge_index, 100)[0]), (there, stored))
+    ]
+    assert torch.equal(*own)
 
 
 def test_charged_once_and_before_edges_are_opened(nodes, dense, monkeypatch):

@@ -52,7 +52,7 @@ from gcon.methods.evidence import (
     scores_with_own_edges,
     with_labels,
 )
-from gcon.methods.graph_facts import counted_rows, graph_facts
+from gcon.methods.graph_facts import cautious_homophily, counted_rows, graph_facts
 from gcon.methods.method import Progress, check_seed, silent
 from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
 from gcon.methods.predictions import Access
@@ -80,8 +80,10 @@ FEATURES_SHARE, ANSWERS_SHARE = 0.035, 0.015
 FIRST_SHARE = FEATURES_SHARE + ANSWERS_SHARE
 COUNTED_SHARE = 0.05  # of epsilon, for the count of right answers
 HEARD = 2.5  # neighbours over the noise of a count from which counts are worth their budget
-LOUD, UNSURE = 10.0, 0.6  # the same from which a second table is, if answers are no surer than this
-LEAN, LEAN_PER_GAIN, MOST_LEAN = 0.25, 8.0, 2.0  # of the mean answer around a node, by what counts added to the answers
+LOUD, UNSURE = 10.0, 0.6  # the same from which a second table is, if codes are no surer than this
+LEAN, LEAN_PER_GAIN, MOST_LEAN = 0.25, 6.0, 2.0  # of the mean answer around a node, by what counts added to the answers
+# Published answers were chosen by the validation nodes, so they look better there than they are, by up to this share of them.
+_FLATTERED = 0.03
 _ROW_SLACK = 1e-3  # probabilities are kept in single precision
 _SLACK = 1e-9  # shares may add to this much more than 1, by rounding
 
@@ -140,6 +142,7 @@ class Moments(ReleasingMethod):
             counted = EdgeMoments(counted_rows(free.answers), device=device)
             about = account.release(plan.gaussian.noisy(counted, share=ANSWERS_SHARE))
             facts = graph_facts(about, free.answers, nodes)
+            homophily = cautious_homophily(about, free.answers, nodes)
             statistics, tables, heard = [moments, about], [], None
             if facts.mean_degree < HEARD * geometric_deviation(plan.rates[0]):
                 progress("second release")
@@ -152,7 +155,7 @@ class Moments(ReleasingMethod):
                 after = after_moments(free, believed_moments((moments,), free))
                 published = after.answers
                 loud = facts.mean_degree >= LOUD * geometric_deviation(plan.rates[1])
-                rounds = 2 if loud and sureness(published) <= UNSURE else 1
+                rounds = 2 if loud and sureness(with_labels(published, labels)) <= UNSURE else 1
                 for _ in range(rounds):
                     progress("second release")
                     coded = codes(published, labels)
@@ -164,13 +167,13 @@ class Moments(ReleasingMethod):
             published, right = published.float(), None
             if asked:
                 progress("count right answers")
-                way, rows = owners_way(published, labels, heard, facts.homophily)
+                way, rows = owners_way(published, labels, heard, homophily)
                 right_ones = partial(_right_answers, way, rows, nodes.labels, nodes.validation_mask, nodes.num_classes)
                 count = NoisyCount(plan.answer_epsilon, WholeNumbers(right_ones, ENDS_OF_AN_EDGE))
                 right = account.release(count)
 
         progress("learn from what was released")
-        margin = 0.0 if right is None else count.standard_deviation
+        margin = 0.0 if right is None else count.standard_deviation + _FLATTERED * asked
         alone = int((published.argmax(dim=1) == nodes.labels)[nodes.validation_mask].sum())
         return MomentsModel(
             answers=after.answers.float(),
@@ -179,12 +182,12 @@ class Moments(ReleasingMethod):
             counts=heard,
             encoder=train_student(nodes.features, published),
             settings=MomentsSettings(
-                homophily=facts.homophily,
+                homophily=homophily,
                 class_names=nodes.class_names,
                 training_nodes=nodes.fingerprint,
                 right=right,
                 asked=asked,
-                # The noise alone would leave own edges out now and then: only what is worse by more than that does.
+                # The noise alone would leave own edges out now and then: only what is worse by more than that is.
                 own_edges=right is None or right >= alone - margin,
             ),
             statistics=tuple(statistics),
@@ -272,7 +275,7 @@ class MomentsSettings:
     """What prediction needs to know: public numbers and names.
 
     Attributes:
-        homophily: the share of edges inside a class, as the released statistics tell it.
+        homophily: the share of edges inside a class, one standard error towards chance from what was released.
         class_names: what the columns of the answers stand for.
         training_nodes: checksum of the public feature table that the model was trained on.
         right: the noisy number of validation nodes that their owners answer right; None if there are none.
@@ -382,7 +385,7 @@ class MomentsModel(Model):
         return (
             f"Noisy statistics of the edges of a private graph were released once ({names}). From these and from public\n"
             "features and labels alone an ensemble answers for the nodes of that graph, and a linear model, taught by it, for\n"
-            f"nodes never seen. Estimated share of edges inside a class: {self.settings.homophily:.2f}."
+            f"nodes never seen. Share of edges inside a class, cautiously estimated: {self.settings.homophily:.2f}."
             + ("" if self.tables else "\nNo counts were released, so access `cached` gives what `none` gives.")
             + (
                 ""

@@ -1,8 +1,8 @@
 """The exact privacy curve of Gaussian releases together with randomised responses (docs/proofs/neighbour-counts.md, 2).
 
-A randomised response of rate a has the privacy loss a with probability 1/(1 + e^-a), and -a otherwise. A noisy count that one edge
-changes by 1 is one of rate a; every mechanism of pure epsilon is dominated by one of rate epsilon. With Gaussian releases of
-distance mu before them, delta(eps) is the mean of G(eps - loss) over their total loss, G being the Gaussian's own curve.
+A randomised response of rate a has the privacy loss a with probability 1/(1 + e^-a), and -a otherwise. A noisy count that one
+edge changes by 1 is one of rate a; every mechanism of pure epsilon is dominated by one of rate epsilon. With Gaussian releases
+of distance mu before them, delta(eps) is the mean of G(eps - loss) over their total loss, G being the Gaussian's own curve.
 
 Computed with 50 digits: differences of nearly equal numbers then lose nothing that float64 could show.
 """
@@ -18,7 +18,7 @@ from mpmath.ctx_mp import MPContext
 Responses = Sequence[tuple[float, int]]  # rates, and how many responses have each
 _digits = MPContext()
 _digits.dps = 50
-_MOST = 1e3
+LEAST, _MOST = 1e-12, 1e3  # of distances and rates; for smaller ones 50 digits might not be enough
 
 
 def mixed_delta(epsilon: float, distance: float, responses: Responses = ()) -> float:
@@ -67,6 +67,6 @@ def largest_rate(epsilon: float, delta: float, distance: float, number: int, oth
 def _largest(fits: Callable[[float], bool]) -> float:
     """By bisection: the lower end, which fits; private noise errs on that side."""
     low, high = 0.0, _MOST
-    while high - low > 1e-14 * high and low < (middle := (low + high) / 2) < high:
+    while high > LEAST and high - low > 1e-14 * high and low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low

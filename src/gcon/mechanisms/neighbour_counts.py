@@ -83,6 +83,7 @@ class NeighbourCounts:
         codes = self.codes
         if (
             codes.dim() != 1
+            or len(codes) == 0
             or codes.is_floating_point()
             or not 0 <= int(codes.min()) <= int(codes.max()) < self.num_codes
         ):

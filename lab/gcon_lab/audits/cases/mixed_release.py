@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList
 from gcon.mechanisms.gaussian_release import NoisyStatistic
-from gcon.mechanisms.mixed_curve import Responses, mixed_delta
+from gcon.mechanisms.mixed_curve import mixed_delta
 from gcon.mechanisms.mixed_release import MixedPlan, mixed_plan
 from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.mechanisms.noisy_count import NoisyCount
@@ -88,19 +88,29 @@ def _with_noise(plan: MixedPlan, factor: float) -> MixedPlan:
 
 
 def _branch_epsilon(plan: MixedPlan, branch: int) -> float:
-    """Exact: the two nodes attain every sensitivity, and one branch alone has the curve of its pair."""
+    """Exact: the two nodes attain every sensitivity, and one branch alone has the curve of its pair.
+
+    The count of answers moves by 2, so its loss is epsilon, 0 or -epsilon: a little less than a response of that rate.
+    """
     mu = plan.gaussian.distance
     assert mu is not None
-    answers: Responses = [(plan.answer_epsilon, 1)]
-    if branch == _MOMENTS:
-        distance, responses = mu, answers
-    else:
-        distance, responses = math.sqrt(_FIRST) * mu, [(plan.rates[branch - 1], 2 * branch), *answers]
+    distance, responses = mu, []
+    if branch != _MOMENTS:
+        distance, responses = math.sqrt(_FIRST) * mu, [(plan.rates[branch - 1], 2 * branch)]
+    decay = math.exp(-plan.answer_epsilon / ENDS_OF_AN_EDGE)
+    answers = [
+        (1 / (1 + decay), plan.answer_epsilon),
+        (decay * (1 - decay) / (1 + decay), 0.0),
+        (decay**2 / (1 + decay), -plan.answer_epsilon),
+    ]
+
+    def delta(epsilon: float) -> float:
+        return sum(chance * mixed_delta(epsilon - loss, distance, responses) for chance, loss in answers)
+
     low, high = 0.0, _CLAIMED.epsilon
     for _ in range(60):
         middle = (low + high) / 2
-        above = mixed_delta(middle, distance, responses) > _CLAIMED.delta
-        low, high = (middle, high) if above else (low, middle)
+        low, high = (middle, high) if delta(middle) > _CLAIMED.delta else (low, middle)
     return high
 
 

@@ -97,6 +97,12 @@ def load_social(name: str, *, run: int) -> PrivateGraph:
     return private_graph(nodes, found.edges, name=name)
 
 
+def check_social(name: str) -> None:
+    """That the file of a social graph is there; other graphs are none of its business."""
+    if name in SOCIAL and not (path := _path(name.removesuffix(MANY))).is_file():
+        raise _missing(f"no file {path}")
+
+
 def read_social(path: Path) -> SocialFile:
     """The arrays of a file: `edges`, CSR parts of the features, and `labels`. Pickles are refused."""
     try:

@@ -45,6 +45,7 @@ from gcon.methods.evidence import (
     ExactCounts,
     PublishedAnswers,
     Way,
+    above_chance,
     codes,
     count_rows,
     row_scores,
@@ -84,6 +85,9 @@ LOUD, UNSURE = 10.0, 0.6  # the same from which a second table is, if codes are 
 LEAN, LEAN_PER_GAIN, MOST_LEAN = 0.25, 6.0, 2.0  # of the mean answer around a node, by what counts added to the answers
 # Published answers were chosen by the validation nodes, so they look better there than they are, by up to this share of them.
 _FLATTERED = 0.03
+_SURE_OF = 2.0  # standard deviations of the count of right answers: own edges are left out for what noise hardly makes
+# Counts that taught less than this, on a graph where friends are clearly alike, teach owners less than plain evidence does.
+_TAUGHT, _ALIKE = 0.05, 0.3
 _ROW_SLACK = 1e-3  # probabilities are kept in single precision
 _SLACK = 1e-9  # shares may add to this much more than 1, by rounding
 
@@ -162,7 +166,9 @@ class Moments(ReleasingMethod):
                     counts = account.release(plan.counts(coded, nodes.num_classes, rounds=rounds, device=device))
                     tables.append(counts)
                     found = after_counts(after, published, counts.value, counts.standard_deviation, nodes)
-                    heard = owner_counts(found, counts.value, coded=coded, before=published, labels=labels)
+                    heard = owner_counts(
+                        found, counts.value, coded=coded, before=published, labels=labels, homophily=homophily
+                    )
                     published = found.answers
             published, right = published.float(), None
             if asked:
@@ -173,11 +179,11 @@ class Moments(ReleasingMethod):
                 right = account.release(count)
 
         progress("learn from what was released")
-        margin = 0.0 if right is None else count.standard_deviation + _FLATTERED * asked
+        margin = 0.0 if right is None else _SURE_OF * count.standard_deviation + _FLATTERED * asked
         alone = int((published.argmax(dim=1) == nodes.labels)[nodes.validation_mask].sum())
         return MomentsModel(
             answers=after.answers.float(),
-            cached=None if heard is None else published,
+            cached=published if tables else None,
             labels=labels,
             counts=heard,
             encoder=train_student(nodes.features, published),
@@ -240,17 +246,23 @@ class OwnerCounts:
     lean: float
 
 
-def owner_counts(found: AfterCounts, counts: Tensor, *, coded: Tensor, before: Tensor, labels: Tensor) -> OwnerCounts:
-    """The same, from what released counts made of the answers before them."""
+def owner_counts(
+    found: AfterCounts, counts: Tensor, *, coded: Tensor, before: Tensor, labels: Tensor, homophily: float
+) -> OwnerCounts | None:
+    """The same, from what released counts made of the answers before them; None where owners do better with evidence."""
+    alike = above_chance(homophily, before.shape[1])
+    gain = sureness(found.answers) - sureness(before)
+    if gain < _TAUGHT and alike >= _ALIKE:
+        return None
     degrees = counts.sum(dim=1).clamp_min(0).double()
     ends = degrees @ with_labels(found.answers, labels)
-    gain = max(sureness(found.answers) - sureness(before), 0.0)
     return OwnerCounts(
         start=found.start.float(),
         codes=coded,
         model=found.model,
         edge_shares=ends / ends.sum() if bool(ends.sum() > 0) else found.answers.mean(dim=0),
-        lean=min(LEAN + LEAN_PER_GAIN * gain, MOST_LEAN),
+        # The mean answer around a node speaks for its class only where friends are alike.
+        lean=min(LEAN + LEAN_PER_GAIN * max(gain, 0.0), MOST_LEAN) if alike > 0 else 0.0,
     )
 
 
@@ -368,8 +380,10 @@ class MomentsModel(Model):
         counts, named = self.counts, {"answers": self.answers, "labels": self.labels}
         named |= {f"statistic.{place}": statistic.value for place, statistic in enumerate(self.statistics)}
         named |= {f"counts.{place}": table.value for place, table in enumerate(self.tables)}
-        if self.cached is not None and counts is not None:
-            named |= {"cached": self.cached, "start": counts.start, "codes": counts.codes}
+        if self.cached is not None:
+            named["cached"] = self.cached
+        if counts is not None:
+            named |= {"start": counts.start, "codes": counts.codes}
             named |= {
                 "edge_shares": counts.edge_shares,
                 "weights": counts.model.weights,
@@ -448,14 +462,16 @@ class MomentsModel(Model):
             refuse(RELEASE, "a symmetric table in 'statistics' must be square")
         if math.fsum(entry.share for entry in record.statistics) > 1 + _SLACK:
             refuse(RELEASE, "the shares in 'statistics' must add to at most 1")
-        if len(record.tables) > MOST_ROUNDS or bool(record.tables) != (record.regressions > 0):
-            refuse(RELEASE, "'tables' must be at most two, with regressions on them")
+        if len(record.tables) > MOST_ROUNDS or (record.regressions > 0 and not record.tables):
+            refuse(RELEASE, "'tables' must be at most two, and at least one for regressions")
         nodes, table = (record.nodes,), (record.nodes, num_classes)
         layout: Layout = {"answers": ("F32", table), "labels": ("I64", nodes)}
         layout |= {f"statistic.{place}": ("F64", entry.shape) for place, entry in enumerate(record.statistics)}
         layout |= {f"counts.{place}": ("I64", table) for place in range(len(record.tables))}
         if record.tables:
-            layout |= {"cached": ("F32", table), "start": ("F32", table), "codes": ("I64", nodes)}
+            layout["cached"] = ("F32", table)
+        if record.regressions:
+            layout |= {"start": ("F32", table), "codes": ("I64", nodes)}
             layout |= {"edge_shares": ("F64", (num_classes,)), "weights": ("F64", (record.regressions,))}
             layout["regressions"] = ("F64", (record.regressions, 4 * num_classes + 1, num_classes))
         return layout
@@ -466,14 +482,14 @@ class MomentsModel(Model):
         if common.receipt.keeps_promise:
             _check_promise(record, common.receipt)  # `gcon statement --verify` checks more, by other code
         classes, counts = len(common.class_names), None
-        for name in ("answers", "cached", "start") if record.tables else ("answers",):
+        for name in tensors.keys() & {"answers", "cached", "start"}:
             table = tensors[name]
             if bool((table < 0).any()) or not bool(((table.double().sum(dim=1) - 1).abs() <= _ROW_SLACK).all()):
                 refuse(TENSORS, f"'{name}' must hold class probabilities, row by row")
-        for name, least in (("labels", -1), ("codes", 0)) if record.tables else (("labels", -1),):
+        for name, least in (("labels", -1), ("codes", 0)) if record.regressions else (("labels", -1),):
             if not least <= int(tensors[name].min()) <= int(tensors[name].max()) < classes:
                 refuse(TENSORS, f"'{name}' must hold class numbers")
-        if record.tables:
+        if record.regressions:
             for name in ("edge_shares", "weights"):
                 if bool((tensors[name] < 0).any()) or not abs(float(tensors[name].sum()) - 1) <= _ROW_SLACK:
                     refuse(TENSORS, f"'{name}' must hold shares that add to 1")

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from gcon.errors import PlanMismatchError
 from gcon.mechanisms.composition import pure_as_gaussian
-from gcon.mechanisms.gaussian_release import GaussianPlan, NoisyRelease, gaussian_plan
+from gcon.mechanisms.gaussian_release import GaussianPlan, NoisyRelease, gaussian_plan, largest_plan
 from gcon.mechanisms.mixed_curve import LEAST, Responses, largest_distance, largest_rate, mixed_delta
 from gcon.mechanisms.neighbour_counts import CHANGED_ENTRIES, EXACT_GEOMETRIC, NeighbourCounts
 from gcon.mechanisms.noisy_count import NoisyCount
@@ -184,7 +184,7 @@ def mixed_plan(epsilon: float, delta: float, *, first_share: float, answer_share
         )
     part, answer = _part(whole.budget.delta), answer_share * whole.budget.epsilon
     others = _response(answer)
-    alone = gaussian_plan(epsilon, part, method=method)
+    alone = largest_plan(Budget(whole.budget.epsilon, part), whole.name)  # a third of the least delta is one too
     mu = min(largest_distance(whole.budget.epsilon, part, others) * (1 - _SLACK), alone.distance or 0.0)
     first = math.sqrt(first_share) * mu
     rates = tuple(
@@ -203,7 +203,7 @@ def mixed_plan(epsilon: float, delta: float, *, first_share: float, answer_share
 
 def mixed_plan_from(record: Mapping[str, Any], budget: Budget) -> MixedPlan:
     """The plan behind a public record, if its numbers fit the budget; else `PlanMismatchError`."""
-    part = Budget(budget.epsilon, budget.delta / _BRANCHES)
+    part = Budget(budget.epsilon, _part(budget.delta))
     return MixedPlan(
         budget=budget,
         gaussian=GaussianPlan(budget=part, distance=record["distance"], name="read"),

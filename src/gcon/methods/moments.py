@@ -541,7 +541,7 @@ def _check_promise(record: MomentsRecord, receipt: Receipt) -> None:
     """The plan costs what the receipt says, and statistics and tables have the plan's noise."""
     try:
         plan = mixed_plan_from(receipt.plan, receipt.budget)
-    except (PlanMismatchError, InputError, TypeError, ValueError, KeyError):
+    except (PlanMismatchError, InputError, ArithmeticError, TypeError, ValueError, KeyError):
         refuse(RELEASE, "'receipt' claims a smaller budget than the noise in its plan costs")
     distance = plan.gaussian.distance
     if distance is None:

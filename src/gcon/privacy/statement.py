@@ -84,6 +84,7 @@ def statement(
     ]
     if receipt.budget != NOTHING:  # a mechanism that says nothing about its noise draws floating-point numbers
         noise = receipt.plan.get("noise", "floating-point numbers, the proof is about real ones")
+        noise = "; ".join(map(str, noise)) if isinstance(noise, list) else noise
         sentences.append(f"Noise: {receipt.randomness}{'' if math.isinf(epsilon) else f'; {noise}'}.")
     tolerance, reserved = receipt.plan.get("gradient_tolerance"), receipt.plan.get("reserved_epsilon")
     if isinstance(tolerance, float) and receipt.plan.get("final_noise"):

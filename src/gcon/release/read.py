@@ -212,6 +212,6 @@ def _check_header(file: BinaryIO, size: int, layout: Layout) -> None:
     for name, (kind, shape) in layout.items():
         if announced[name] != (kind, shape):
             refuse(TENSORS, f"'{name}' must be of type {kind} and shape {shape}, as {RELEASE} and its settings say")
-    needed = sum((8 if kind == "F64" else 4) * math.prod(shape) for kind, shape in layout.values())
+    needed = sum((4 if kind == "F32" else 8) * math.prod(shape) for kind, shape in layout.values())
     if size != 8 + length + needed:
         refuse(TENSORS, "is not as long as its header says")

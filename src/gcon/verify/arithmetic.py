@@ -7,6 +7,8 @@ with `ROUNDING` for the last digits of float64; `agrees` is for numbers that mus
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -57,6 +59,45 @@ def gaussian_delta(epsilon: Any, distance: Any) -> Any:
     half, slope = distance / 2, epsilon / distance
     first = digits.ncdf(half - slope)
     return first - digits.exp(epsilon) * digits.ncdf(-half - slope) + _MARGIN * first
+
+
+def mixed_delta(epsilon: Any, distance: Any, rates: Sequence[Any]) -> Any:
+    """The smallest delta of Gaussian releases at this distance together with randomised responses, a little more.
+
+    A response of rate a tells the truth e^a times as often as not. Every row of answers has one probability if the edge is
+    there and another if it is not; beside it lie two unit Gaussians at the distance mu. Added up over all 2^k rows is how much
+    the first world exceeds e^eps times the second, where it does: from the place on at which both are equally likely.
+
+    Args:
+        epsilon: of everything together.
+        distance: above 0.
+        rates: one per response.
+
+    Example:
+        >>> print(digits.nstr(mixed_delta(digits.mpf(1), digits.mpf("0.05"), [digits.mpf("0.4")] * 2), 12))
+        1.41479822976e-7
+    """
+    factor, worlds = digits.exp(epsilon), [(1 / (1 + digits.exp(-rate)), 1 / (1 + digits.exp(rate))) for rate in rates]
+    excess = size = digits.mpf(0)
+    for row in product((0, 1), repeat=len(rates)):
+        there = digits.fprod(world[answer] for world, answer in zip(worlds, row, strict=True))
+        absent = digits.fprod(world[1 - answer] for world, answer in zip(worlds, row, strict=True))
+        place = digits.log(factor * absent / there) / distance + distance / 2  # of the first Gaussian's mean at mu
+        first = there * digits.ncdf(distance - place)
+        excess += first - factor * absent * digits.ncdf(-place)
+        size += first
+    return excess + _MARGIN * size
+
+
+def geometric_deviation(rate: Any) -> Any:
+    """The standard deviation of two-sided geometric noise, sqrt(2 q)/(1 - q) with q = e^-rate.
+
+    Example:
+        >>> print(digits.nstr(geometric_deviation(digits.log(2)), 6))
+        2.0
+    """
+    decay = digits.exp(-rate)
+    return digits.sqrt(2 * decay) / (1 - decay)
 
 
 def erlang_tail(order: int, place: Any) -> Any:

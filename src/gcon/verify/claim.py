@@ -7,7 +7,7 @@ import math
 from gcon.verify.folder import Folder
 from gcon.verify.steps import Steps
 
-MECHANISMS = {"moments": "gaussian release (moments)", "paper": "objective perturbation (GCON)"}
+MECHANISMS = {"moments": "mixed release (moments)", "paper": "objective perturbation (GCON)"}
 NOT_CHECKED = (
     "that the noise was drawn, from the operating system's generator, as the receipt says",
     "that the ledger's total is complete: releases that it was not told of are not in it",

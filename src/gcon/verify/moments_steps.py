@@ -1,7 +1,9 @@
-"""Steps for releases of noisy statistics (method `moments`): docs/proofs/gaussian-release.md, with other code.
+"""Steps for releases of noisy statistics (method `moments`): docs/proofs/neighbour-counts.md, with other code.
 
-The budget is one Gaussian distance mu; every statistic has noise of deviation sigma and can be moved by one edge by at most its
-sensitivity; the squares of sensitivity/sigma add to at most mu^2. That sum is computed in fractions, without any rounding.
+First the plan, branch by branch; then what was released, in the order in which it was. Gaussian releases have one distance mu:
+every statistic has noise of deviation sigma and can be moved by one edge by at most its sensitivity; the squares of
+sensitivity/sigma add to at most mu^2, or to its first share where tables of counts follow. That sum is computed in fractions,
+without any rounding (docs/proofs/gaussian-release.md).
 """
 
 from __future__ import annotations
@@ -17,31 +19,34 @@ from gcon.verify.arithmetic import (
     agrees,
     digits,
     finite,
-    gaussian_delta,
     is_lattice_of,
     lattice_of,
     on_lattice,
     shown,
     whole,
 )
+from gcon.verify.branch_steps import Branches, check_branches
+from gcon.verify.count_steps import COUNTS, check_branch, check_right_answers, check_tables
 from gcon.verify.folder import Folder
 from gcon.verify.noise import check_repeated
 from gcon.verify.sensitivities import sensitivity_range
 from gcon.verify.steps import Steps, UnfitError
 
 NOT_CHECKED_MOMENTS = (
-    "that the rows under the statistics (features, answers, messages) had the lengths that the sensitivities say: these are "
-    "held against what the method can have, but the features are not in the folder",
-    "that answers, student and homophily were computed from the noisy statistics and public data alone",
+    "that the rows under the statistics (features, answers) had the lengths that the sensitivities say: these are held against "
+    "what the method can have, but the features are not in the folder",
+    "that neighbours were counted once each and by the codes that are named, and that right answers were counted as the method "
+    "says: a table and a count have the noise of any whole numbers",
+    "that answers, student, homophily and what owners ask (regressions, starts, shares of edges) were computed from the released "
+    "numbers and public data alone; nor, of two tables, the codes of the first",
+    "that 'labels' are the labels of the training nodes, and 'asked' the number of validation nodes",
     "that 'training_nodes' is the checksum of the table that was trained on",
 )
-_PLAN = {"epsilon", "delta", "distance", "noise", "releases"}
 _LAST_ROUNDING = -105  # the power of two by which the two numbers of a sum are rounded
 _RECORD = {"bits", "columns", "rounding", "sensitivity", "share", "spacing", "standard_deviation", "statistic"}
-_EXACT = "real Gaussian noise, rounded exactly to multiples of the public spacing"
-_MOMENTS, _SUMS = "edge moments", "neighbour rows"
-_BITS = {_MOMENTS: 22, _SUMS: 52}  # in fixed point: of an entry, and of a column's sum
-_RELEASES = 3
+_MOMENTS = "edge moments"
+_BITS = 22  # in fixed point, of an entry
+_FIRST, _AGAIN = 2, 3  # statistics with tables, and without
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,31 +81,22 @@ class _Released:
 
 
 def check_moments(folder: Folder, steps: Steps) -> None:
-    """From (epsilon, delta) to mu, from mu to every sigma, and from every sigma back to (epsilon, delta)."""
-    plan, budget = folder.plan, folder.model.receipt.budget
-    steps.check(
-        f"The plan is for the budget of the receipt: epsilon {plan.get('epsilon')!r}, delta {plan.get('delta')!r}",
-        set(plan) == _PLAN and plan["epsilon"] == budget.epsilon and plan["delta"] == budget.delta,
-    )
-    steps.check(
-        f"The kind of noise is the one that the proof is about: '{plan.get('noise')}'", plan.get("noise") == _EXACT
-    )
-    distance = _check_distance(plan, steps)
-    released = _check_releases(folder, steps)
+    """From (epsilon, delta) to the noise of every branch, and from the noise of every release back to (epsilon, delta)."""
+    branches = check_branches(folder, steps)
+    statistics, tables, counts = _check_order(folder, steps)
+    released = _check_statistics(folder, statistics, steps)
     for one in released:
-        _check_deviation(one, distance, steps)
+        _check_deviation(one, branches.distance, steps)
         _check_lattice(one, steps)
-        low, high = sensitivity_range(
-            one.place, one.settings["name"], one.value, nodes=whole(folder.settings, "nodes"), classes=_classes(folder)
-        )
+        low, high = sensitivity_range(one.place, one.value, classes=_classes(folder))
         steps.check(
             f"{one.name}: a sensitivity of {shown(one.sensitivity)} is one that the method's rows can have, {shown(low)} to "
             f"{shown(high)}" + (", or 0 with all values 0" if one.place != 1 else ""),
             bool(low <= one.sensitivity <= high)
             or (one.place != 1 and one.sensitivity == 0 and not bool(one.value.any())),
         )
-    _check_sum(released, plan, steps)
-    if released[-1].settings["name"] == _MOMENTS:
+    _check_sum(released, folder.plan, branches, before_tables=bool(tables), steps=steps)
+    if len(released) == _AGAIN:
         first, last = released[0], released[-1]
         steps.check(
             f"Statistic {last.place} repeats statistic 0, so it has its sensitivity",
@@ -108,53 +104,54 @@ def check_moments(folder: Folder, steps: Steps) -> None:
         )
         if first.deviation > 0 and last.deviation > 0:
             check_repeated(first.value, last.value, first.deviation, last.deviation, steps)
+    check_branch(folder, branches, released[1].value, steps)
+    check_tables(folder, tables, branches, steps)
+    check_right_answers(folder, counts, branches, steps)
 
 
 def _classes(folder: Folder) -> int:
     return len(folder.model.class_names)
 
 
-def _check_distance(plan: dict[str, Any], steps: Steps) -> Any:
-    """Mu is on the private side of the exact curve, and hardly smaller than it must be."""
-    epsilon, delta, distance = (finite(plan, name) for name in ("epsilon", "delta", "distance"))
-    cost = gaussian_delta(epsilon, distance)
-    steps.check(
-        f"Two unit Gaussians at distance mu = {shown(distance)} cost, at this epsilon, delta(eps, mu) = Phi(mu/2 - eps/mu) - "
-        f"e^eps Phi(-mu/2 - eps/mu) = {shown(cost)}, at most the delta that is claimed, {shown(delta)}",
-        bool(cost <= delta),
-    )
-    room = 1e-5 + 1e-12 / float(distance)
-    steps.check(
-        "That mu is the largest one, up to rounding: the plan was made for this budget",
-        bool(gaussian_delta(epsilon, distance * (1 + room)) > delta),
-    )
-    return distance
-
-
-def _check_releases(folder: Folder, steps: Steps) -> list[_Released]:
-    """The statistics in the folder are those that the plan names, release by release."""
-    records, settings = folder.plan.get("releases"), folder.settings["statistics"]
+def _check_order(folder: Folder, steps: Steps) -> tuple[list[dict[str, Any]], ...]:
+    """The records of statistics, tables and counts of answers: released in this order, as many as the settings name."""
+    records, settings = folder.plan.get("releases"), folder.settings
     if not (isinstance(records, list) and all(isinstance(record, dict) for record in records)):
         raise UnfitError("'releases' must be a list of records")
-    if not len(records) == len(settings) == _RELEASES:
-        raise UnfitError("three statistics must be named, and three released")
-    values = [folder.model.tensors()[f"statistic.{place}"] for place in range(_RELEASES)]
+    kinds: tuple[list[dict[str, Any]], ...] = ([], [], [])
+    for record in records:
+        kinds[2 if "statistic" not in record else 1 if record["statistic"] == COUNTS else 0].append(record)
+    statistics, tables, counts = kinds
+    named = len(settings["statistics"]), len(settings["tables"])
+    if (len(statistics), len(tables)) != named or named[0] != (_FIRST if named[1] else _AGAIN):
+        raise UnfitError("two statistics and tables must be named and released, or three statistics")
+    steps.check(
+        f"The order is one that the proof covers: {len(statistics)} statistics"
+        + (f", then {len(tables)} of the tables of neighbour counts" if tables else "")
+        + (", then the count of right answers" if counts else ""),
+        records == [*statistics, *tables, *counts] and len(counts) <= 1,
+    )
+    return kinds
+
+
+def _check_statistics(folder: Folder, records: list[dict[str, Any]], steps: Steps) -> list[_Released]:
+    """The statistics in the folder are those that the plan names, release by release."""
+    settings, tensors = folder.settings, folder.model.tensors()
     released = [
-        _Released(place=place, settings=entry, record=record, value=value)
-        for place, (entry, record, value) in enumerate(zip(settings, records, values, strict=True))
+        _Released(place=place, settings=entry, record=record, value=tensors[f"statistic.{place}"])
+        for place, (entry, record) in enumerate(zip(settings["statistics"], records, strict=True))
     ]
     for one in released:
-        _check_record(one, nodes=whole(folder.settings, "nodes"), steps=steps)
-    nodes, classes, width = whole(folder.settings, "nodes"), _classes(folder), released[0].value.shape[0]
-    last, cached = released[2], folder.settings["cached"]
-    repeated = last.settings["name"] == _MOMENTS and last.settings["symmetric"] and last.value.shape == (width, width)
-    sums = last.settings["name"] == _SUMS and not last.settings["symmetric"] and last.value.shape == (nodes, classes)
+        _check_record(one, nodes=whole(settings, "nodes"), steps=steps)
+    classes, width = _classes(folder), released[0].value.shape[0]
+    tables = bool(settings["tables"])
     steps.check(
         f"What was released fits the method: moments of {width} directions, moments of {classes} answers and a "
-        f"constant, then {'sums over neighbours, one row per node' if cached else 'the first moments again'}",
-        all(one.settings["name"] == _MOMENTS and one.settings["symmetric"] is True for one in released[:2])
+        f"constant, then {'neighbour counts, one row per node' if tables else 'the first moments again'}",
+        all(one.settings["name"] == _MOMENTS and one.settings["symmetric"] is True for one in released)
         and released[1].value.shape == (classes + 1, classes + 1)
-        and (sums if cached else repeated),
+        and released[-1].value.shape[0] == (classes + 1 if tables else width)
+        and (tables or settings["lean"] == 0),
     )
     return released
 
@@ -167,18 +164,14 @@ def _check_record(one: _Released, *, nodes: int, steps: Steps) -> None:
     steps.check(
         f"{one.name}: plan and settings name the same statistic, size, sensitivity, share and noise",
         set(record) == _RECORD
-        and kind in _BITS
-        and kind == settings["name"]
-        and settings["symmetric"] is (kind == _MOMENTS)
+        and kind == settings["name"] == _MOMENTS
         and record["columns"] == one.value.shape[1]
-        and record["bits"] == _BITS.get(kind)
+        and record["bits"] == _BITS
         and all(record[name] == settings[name] for name in same),
     )
     rounding = finite(record, "rounding", above=False)
     # Sums of at most n (n - 1) r_1 r_2 become float64 numbers at the end; 2 r_1 r_2 is the sensitivity without rounding.
     most = digits.mpf("1.02") * digits.mpf(2) ** _LAST_ROUNDING * nodes * (nodes - 1) * one.sensitivity / 2
-    if kind == _SUMS:
-        most = digits.mpf(0)  # their sums are exact
     steps.check(
         f"{one.name}: the rounding of its sums, {shown(rounding)} on both sides, is inside the sensitivity and no more than "
         f"{nodes} nodes allow, {shown(most)}, nor than a tenth",
@@ -221,10 +214,16 @@ def _check_lattice(one: _Released, steps: Steps) -> None:
         steps.check(f"{one.name}: it is symmetric", bool((one.value == one.value.T).all()))
 
 
-def _check_sum(released: list[_Released], plan: dict[str, Any], steps: Steps) -> None:
-    """The theorem: everything together is at most one Gaussian release at distance mu."""
+def _check_sum(
+    released: list[_Released], plan: dict[str, Any], branches: Branches, *, before_tables: bool, steps: Steps
+) -> None:
+    """The theorem: all statistics together are at most one Gaussian release at distance mu, or at the part before tables."""
     shares = math.fsum(float(one.share) for one in released)
-    steps.check(f"The shares add to {shares!r}, at most 1 (and 1e-12 for decimal fractions)", shares <= 1 + 1e-12)
+    most = Fraction(plan["first_share"]) if before_tables else Fraction(1)
+    steps.check(
+        f"The shares add to {shares!r}, at most {shown(float(most))} (and 1e-12 for decimal fractions)",
+        shares <= float(most) + 1e-12,
+    )
     moved = Fraction(0)
     for one in released:
         if one.settings["sensitivity"] != 0:
@@ -232,9 +231,10 @@ def _check_sum(released: list[_Released], plan: dict[str, Any], steps: Steps) ->
                 steps.check(f"{one.name}: what depends on edges has noise", False)
                 return
             moved += (Fraction(one.settings["sensitivity"]) / Fraction(one.settings["standard_deviation"])) ** 2
-    whole_distance = Fraction(plan["distance"]) ** 2
+    whole_distance = most * Fraction(plan["distance"]) ** 2
+    words = f"mu sqrt({shown(branches.first_share)})" if before_tables else "mu"
     steps.check(
-        f"Together one edge moves the release by at most sqrt(sum of (sensitivity/sigma)^2) = {shown(math.sqrt(moved))} standard "
-        f"deviations, at most mu = {shown(plan['distance'])} (computed in fractions)",
+        f"Together one edge moves the statistics by at most sqrt(sum of (sensitivity/sigma)^2) = {shown(math.sqrt(moved))} "
+        f"standard deviations, at most {words} = {shown(math.sqrt(whole_distance))} (computed in fractions)",
         moved <= whole_distance,
     )

@@ -5,10 +5,8 @@
 | 0, edge moments of directions | of length 1 (or 0)                                          | 1                              |
 | 1, edge moments of answers    | c probabilities that sum to 1, and a constant column of 0.3 | sqrt(1/c + 0.09) to sqrt(1.09) |
 | 2, the same as 0              | of length 1 (or 0)                                          | 1                              |
-| 2, neighbour rows of messages | cut at the length that nine in ten do not exceed            | 1 (two of them from 11 nodes)  |
 
-One edge moves edge moments by 2 r_1 r_2, and neighbour rows by sqrt(r_1^2 + r_2^2), with r_1 and r_2 the lengths of the two
-longest rows (docs/proofs/edge-moments.md).
+One edge moves edge moments by 2 r_1 r_2, with r_1 and r_2 the lengths of the two longest rows (docs/proofs/edge-moments.md).
 """
 
 from __future__ import annotations
@@ -24,11 +22,8 @@ _ANSWERS = 1e-4  # probabilities sum to 1 up to this
 _COUNT = digits.mpf("0.3")  # the column of the answers that counts edges
 
 
-def sensitivity_range(place: int, name: str, value: Tensor, *, nodes: int, classes: int) -> tuple[Any, Any]:
+def sensitivity_range(place: int, value: Tensor, *, classes: int) -> tuple[Any, Any]:
     """The smallest and the largest sensitivity, with room for fixed point and single precision."""
-    if name == "neighbour rows":
-        longest = digits.sqrt(2)
-        return (longest if nodes >= 11 else 1) * (1 - digits.mpf(_SINGLE)), longest * (1 + digits.mpf(_SINGLE))
     # Fixed point with 22 bits per entry (at most 1, which needs a unit of 2^-21) moves it by at most 2^-22.
     fixed = digits.sqrt(value.shape[1]) * digits.mpf(2) ** -22
     if place == 1:

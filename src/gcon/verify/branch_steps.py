@@ -1,0 +1,107 @@
+"""Steps for the plan of a mixed release: what each branch costs, by a curve of its own (docs/proofs/neighbour-counts.md).
+
+    | branch     | Gaussian releases    | tables of neighbour counts | at the end           |
+    |------------|----------------------|----------------------------|----------------------|
+    | moments    | mu^2                 | none                       | one count of answers |
+    | one round  | the first share of it| one                        | one count of answers |
+    | two rounds | the first share of it| two, noisier ones          | one count of answers |
+
+A table is two randomised responses for one edge, a count of pure epsilon is one. Which branch is taken may be chosen from what
+was released first: then the three costs together must be at most delta.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gcon.verify.arithmetic import digits, finite, mixed_delta, shown
+from gcon.verify.folder import Folder
+from gcon.verify.steps import Steps, UnfitError
+
+GAUSSIAN = "real Gaussian noise, rounded exactly to multiples of the public spacing"
+GEOMETRIC = "two-sided geometric noise, sampled exactly"
+MOST_ROUNDS = 2
+_PLAN = {"epsilon", "delta", "distance", "first_share", "rates", "answer_epsilon", "noise", "releases"}
+_CHANGED_ENTRIES = 2  # of a table of neighbour counts by one edge, by 1 each
+_ROOM = 1e-9  # relative; by which a rate may be smaller than it need be
+
+
+@dataclass(frozen=True, kw_only=True)
+class Branches:
+    """What the plan allows.
+
+    Attributes:
+        distance: mu, of all Gaussian releases where there are no tables.
+        first_share: of mu^2, before tables.
+        rates: of the noise of tables, for one round and for two.
+        answer_epsilon: of the count of answers; 0 for none.
+    """
+
+    distance: Any
+    first_share: Any
+    rates: tuple[Any, ...]
+    answer_epsilon: Any
+
+
+def check_branches(folder: Folder, steps: Steps) -> Branches:
+    """The plan is for this budget: each branch costs at most a third of delta, and hardly less."""
+    plan, budget = folder.plan, folder.model.receipt.budget
+    steps.check(
+        f"The plan is for the budget of the receipt: epsilon {plan.get('epsilon')!r}, delta {plan.get('delta')!r}",
+        set(plan) == _PLAN and plan["epsilon"] == budget.epsilon and plan["delta"] == budget.delta,
+    )
+    steps.check(
+        f"The kinds of noise are those that the proofs are about: {plan.get('noise')!r}",
+        plan.get("noise") == [GAUSSIAN, GEOMETRIC],
+    )
+    branches = _branches(plan)
+    check_costs(finite(plan, "epsilon"), finite(plan, "delta"), branches, steps)
+    return branches
+
+
+def _branches(plan: dict[str, Any]) -> Branches:
+    """The numbers; `UnfitError` if one is missing or impossible."""
+    rates, first_share = plan.get("rates"), finite(plan, "first_share")
+    if not isinstance(rates, list) or len(rates) != MOST_ROUNDS:
+        raise UnfitError("'rates' must be two numbers")
+    if not first_share < 1:
+        raise UnfitError("'first_share' must be below 1")
+    return Branches(
+        distance=finite(plan, "distance"),
+        first_share=first_share,
+        rates=tuple(finite({"rates": rate}, "rates") for rate in rates),
+        answer_epsilon=finite(plan, "answer_epsilon", above=False),
+    )
+
+
+def check_costs(epsilon: Any, delta: Any, branches: Branches, steps: Steps) -> None:
+    """Every branch, at what it spends and at hardly more."""
+    third, distance = delta / (1 + MOST_ROUNDS), branches.distance
+    answer = [branches.answer_epsilon] if branches.answer_epsilon > 0 else []
+    counted = f", then a count of epsilon {shown(branches.answer_epsilon)}" if answer else ""
+    cost = mixed_delta(epsilon, distance, answer)
+    steps.check(
+        f"Branch of moments: Gaussian releases at distance mu = {shown(distance)}{counted}, cost at this epsilon delta = "
+        f"{shown(cost)}, at most a third of the delta that is claimed, {shown(third)}",
+        bool(cost <= third),
+    )
+    room = 1e-5 + 1e-12 / float(distance)
+    steps.check(
+        "That mu is the largest one, up to rounding: the plan was made for this budget",
+        bool(mixed_delta(epsilon, distance * (1 + room), answer) > third),
+    )
+    first = digits.sqrt(branches.first_share) * distance
+    for rounds, rate in enumerate(branches.rates, start=1):
+        responses = _CHANGED_ENTRIES * rounds
+        cost = mixed_delta(epsilon, first, [rate] * responses + answer)
+        steps.check(
+            f"Branch of {rounds} table{'s' if rounds > 1 else ''} of neighbour counts: Gaussian releases at distance mu "
+            f"sqrt({shown(branches.first_share)}) = {shown(first)}, then {responses} responses of rate {shown(rate)}{counted}, "
+            f"cost delta = {shown(cost)}, summed over all {2 ** (responses + len(answer))} rows of answers, at most a third",
+            bool(cost <= third),
+        )
+        steps.check(
+            "That rate is the largest one, up to rounding",
+            bool(mixed_delta(epsilon, first, [rate * (1 + _ROOM)] * responses + answer) > third),
+        )

@@ -1,0 +1,207 @@
+"""Steps for tables of neighbour counts, and for the count of right answers (method `moments`): docs/proofs/neighbour-counts.md.
+
+A folder cannot show the counts without noise, but it shows some numbers twice. The neighbours of code j that nodes of code k have
+are the edges between the two codes, and so are the neighbours of code k that nodes of code j have; and two tables tell the same
+degree of a node. Their differences are noise alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gcon.verify.arithmetic import agrees, finite, geometric_deviation, shown, whole
+from gcon.verify.branch_steps import GEOMETRIC, MOST_ROUNDS, Branches
+from gcon.verify.folder import Folder
+from gcon.verify.noise import check_differences, farthest
+from gcon.verify.steps import Steps, UnfitError
+
+COUNTS = "neighbour counts"
+_TABLE = {"columns", "noise", "rate", "rounds", "standard_deviation", "statistic"}
+_ANSWERS = {"epsilon", "noise", "sensitivity", "standard_deviation"}
+_ENDS_OF_AN_EDGE = 2  # their answers are all that one edge can change
+# The method's rules: neighbours over the noise of a count, and how sure answers may be, for one table and for two.
+_HEARD, _LOUD, _UNSURE = 2.5, 10.0, 0.6
+_NAMES = ("moments again", "one table", "two tables")
+_COUNT = 0.3  # the column of the answers that counts edges
+_EXACT, _SINGLE = 1e-9, 1e-6  # relative room for float64; absolute room for probabilities in single precision
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Table:
+    """One released table: its numbers in the settings, its record in the plan, its values."""
+
+    place: int
+    settings: dict[str, Any]
+    record: dict[str, Any]
+    value: Tensor
+
+    @property
+    def name(self) -> str:
+        return f"Table {self.place} ({COUNTS}, {' x '.join(map(str, self.value.shape))})"
+
+
+def check_branch(folder: Folder, branches: Branches, answers: Tensor, steps: Steps) -> None:
+    """What came second is what the numbers that were released first lead to.
+
+    Args:
+        folder: the release.
+        branches: what the plan allows.
+        answers: the released moments of answers, whose last column counts edges.
+        steps: where the steps go.
+    """
+    tables = folder.settings["tables"]
+    rounds = tables[0]["rounds"] if tables else 0
+    degree = float(answers[-1, -1]) / _COUNT**2 / whole(folder.settings, "nodes")
+    heard, loud = (
+        factor * float(geometric_deviation(rate)) for factor, rate in zip((_HEARD, _LOUD), branches.rates, strict=True)
+    )
+    sure = float(folder.model.tensors()["answers"].max(dim=1).values.mean(dtype=torch.float64))
+    twice = degree >= loud * (1 - _EXACT) and sure <= _UNSURE + _SINGLE
+    once = degree < loud * (1 + _EXACT) or sure > _UNSURE - _SINGLE
+    fits = {
+        0: degree < heard * (1 + _EXACT),
+        1: degree >= heard * (1 - _EXACT) and once,
+        2: degree >= heard * (1 - _EXACT) and twice,
+    }
+    steps.check(
+        f"The branch, {_NAMES[min(rounds, 2)]}, follows from what was released before: a mean degree of {degree:.6g} (tables "
+        f"from {heard:.6g}, two from {loud:.6g} if answers are no surer than {_UNSURE}; they are {sure:.6g})",
+        fits.get(rounds, False),
+    )
+
+
+def check_tables(folder: Folder, records: list[dict[str, Any]], branches: Branches, steps: Steps) -> None:
+    """The plan's records, the settings, and the numbers themselves."""
+    settings, tensors = folder.settings["tables"], folder.model.tensors()
+    tables = [
+        _Table(place=place, settings=entry, record=record, value=tensors[f"counts.{place}"])
+        for place, (entry, record) in enumerate(zip(settings, records, strict=True))
+    ]
+    if not tables:
+        return
+    rounds = whole(settings[0], "rounds")
+    if rounds > MOST_ROUNDS:
+        raise UnfitError("'rounds' must be 1 or 2")
+    rate = branches.rates[rounds - 1]
+    steps.check(
+        f"There are at most as many tables as the branch pays for: {len(tables)} of {rounds}", len(tables) <= rounds
+    )
+    for table in tables:
+        _check_record(table, rounds=rounds, rate=rate, steps=steps)
+    inside = [_check_range(table, rate=rate, steps=steps) for table in tables]
+    codes = tensors["codes"]
+    _check_codes(codes, tensors["labels"], tensors["answers"] if len(tables) == 1 else tensors["start"], steps)
+    if all(inside):
+        _check_both_ends(tables[-1], codes, rate=rate, steps=steps)
+        if len(tables) > 1:
+            degrees = [table.value.sum(dim=1) for table in tables]
+            numbers = np.full(len(codes), 2 * tables[0].value.shape[1])
+            check_differences(
+                "The two tables: the degrees that they tell", (degrees[0] - degrees[1]).numpy(), numbers, rate, steps
+            )
+
+
+def _check_record(table: _Table, *, rounds: int, rate: Any, steps: Steps) -> None:
+    record, settings = table.record, table.settings
+    deviation = geometric_deviation(rate)
+    steps.check(
+        f"{table.name}: plan and settings name the same rate, {shown(rate)}, that of the branch; the "
+        f"deviation of a count is sqrt(2q)/(1-q) = {shown(deviation)}, q = e^-rate",
+        set(record) == _TABLE
+        and (record["statistic"], record["noise"]) == (COUNTS, GEOMETRIC)
+        and type(record["rounds"]) is int
+        and record["rounds"] == settings["rounds"] == rounds
+        and finite(record, "rate") == finite(settings, "rate") == rate
+        and type(record["columns"]) is int
+        and record["columns"] == table.value.shape[1]
+        and agrees(finite(record, "standard_deviation"), deviation),
+    )
+
+
+def _check_range(table: _Table, *, rate: Any, steps: Steps) -> bool:
+    """A count is from 0 to the number of other nodes; noise reaches a little further."""
+    least, most = int(table.value.min()), int(table.value.max())
+    far, others = farthest(rate, table.value.numel()), len(table.value) - 1
+    return steps.check(
+        f"{table.name}: its whole numbers, {least} to {most}, lie where counts from 0 to {others} and noise of at most {far} can "
+        "put them (an honest release fails here with probability 1e-09)",
+        least >= -far and most <= others + far,
+    )
+
+
+def _check_codes(codes: Tensor, labels: Tensor, answers: Tensor, steps: Steps) -> None:
+    """Codes are public: the label, or the likeliest class of answers that were there before the table."""
+    likeliest = answers.gather(1, codes[:, None])[:, 0] == answers.max(dim=1).values
+    steps.check(
+        f"The {len(codes)} codes that were counted last are public labels where there are any, and else the likeliest class of "
+        "the answers before",
+        bool(torch.where(labels >= 0, codes == labels, likeliest).all()),
+    )
+
+
+def _check_both_ends(table: _Table, codes: Tensor, *, rate: Any, steps: Steps) -> None:
+    """Edges between two codes, counted from both ends."""
+    classes = table.value.shape[1]
+    between = torch.zeros(classes, classes, dtype=torch.int64).index_add_(0, codes, table.value)
+    sizes = torch.bincount(codes, minlength=classes)
+    first, second = torch.triu_indices(classes, classes, offset=1)
+    numbers, differences = sizes[first] + sizes[second], (between - between.T)[first, second]
+    kept = numbers > 0
+    if bool(kept.any()):
+        check_differences(
+            f"{table.name}: the edges between two codes, counted from both ends,",
+            differences[kept].numpy(),
+            numbers[kept].numpy(),
+            rate,
+            steps,
+        )
+
+
+def check_right_answers(folder: Folder, records: list[dict[str, Any]], branches: Branches, steps: Steps) -> None:
+    """One count of answers if there were nodes to ask, at the epsilon that the plan puts aside; then what follows from it."""
+    settings = folder.settings
+    asked, right, own_edges = settings["asked"], settings["right"], settings["own_edges"]
+    labelled, nodes = int((folder.model.tensors()["labels"] >= 0).sum()), whole(settings, "nodes")
+    paid = branches.answer_epsilon > 0
+    steps.check(
+        f"Right answers were counted if the plan pays for it, and if there were nodes to ask: {asked} of the {nodes - labelled} "
+        "without a public label",
+        (asked > 0) is paid
+        and (right is not None) is paid
+        and len(records) == int(paid)
+        and asked <= nodes - labelled
+        and (paid or own_edges is True),
+    )
+    if not paid or not records or right is None:
+        return
+    [record] = records
+    epsilon = branches.answer_epsilon
+    rate = epsilon / _ENDS_OF_AN_EDGE
+    deviation = geometric_deviation(rate)
+    steps.check(
+        f"The count of right answers has the epsilon of the plan, {shown(epsilon)}, for the {_ENDS_OF_AN_EDGE} answers that one "
+        f"edge can change; its deviation is {shown(deviation)}",
+        set(record) == _ANSWERS
+        and record["noise"] == GEOMETRIC
+        and finite(record, "epsilon") == epsilon
+        and type(record["sensitivity"]) is int
+        and record["sensitivity"] == _ENDS_OF_AN_EDGE
+        and agrees(finite(record, "standard_deviation"), deviation),
+    )
+    far = farthest(rate, 1)
+    steps.check(
+        f"{right} right answers are some of {asked} and noise of at most {far} (an honest release fails here with probability "
+        "1e-09)",
+        -far <= right <= asked + far,
+    )
+    # Own edges are used if right answers are at least those of published answers, 0 to `asked`, less one deviation.
+    margin = float(deviation) * (1 + _EXACT)
+    steps.check(
+        f"Own edges are {'' if own_edges else 'not '}used, as {right} right answers allow",
+        right >= -margin if own_edges else right < asked - float(deviation) * (1 - _EXACT),
+    )

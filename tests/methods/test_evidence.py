@@ -1,14 +1,32 @@
-"""What neighbours say: messages by hand, own edges only, and homophily fitted to noisy moments."""
+"""What neighbours say: messages and counts by hand, own edges only, and homophily fitted to noisy moments."""
 
 import math
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 import torch
 
 from gcon.edges.edge_list import public_edges
+from gcon.edges.source import RowBlock, block_slices
 from gcon.files.datasets import social_circles_parts
-from gcon.methods.evidence import LOUDEST, above_chance, messages, scores_with_own_edges, tells
+from gcon.learn.after_counts import CountModel, count_inputs
+from gcon.methods import evidence
+from gcon.methods.evidence import (
+    LOUDEST,
+    Evidence,
+    ExactCounts,
+    PublishedAnswers,
+    above_chance,
+    codes,
+    count_rows,
+    messages,
+    row_scores,
+    scores_from_far,
+    scores_with_own_edges,
+    tells,
+    with_labels,
+)
 from gcon.methods.graph_facts import homophily_misfits, usual_homophily
 
 
@@ -99,46 +117,241 @@ def test_messages_of_a_class_that_nobody_has_are_finite():
         assert bool(torch.isfinite(messages(answers, homophily)).all())
 
 
+SHARES = torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64)
+NOBODY = torch.full((40,), -1)
+SOME = torch.where(torch.arange(40) % 4 == 0, torch.arange(40) % 3, -1)  # public labels of ten nodes
+KINDS = ["alike", "unlike", "counts", "published"]
+
+
+def some_model(seed=0, num_classes=3):
+    """Two regressions that nobody taught."""
+    generator = torch.Generator().manual_seed(seed)
+    tables = torch.randn(2, 4 * num_classes + 1, num_classes, generator=generator, dtype=torch.float64)
+    return CountModel(torch.tensor([0.25, 0.75], dtype=torch.float64), 0.3 * tables)
+
+
+def way_and_rows(kind, labels=SOME):
+    """A way that owners may be answered in, and the rows of forty nodes."""
+    answers = some_answers()
+    if kind == "counts":
+        rows = count_rows(some_answers(seed=5), torch.arange(40) % 3, answers, labels)
+        return ExactCounts(model=some_model(), edge_shares=SHARES, lean=0.7), rows
+    if kind == "published":
+        return PublishedAnswers(), answers
+    rows = torch.cat([answers, with_labels(answers, labels)], dim=1)
+    return Evidence(homophily={"alike": 0.8, "unlike": 0.1}[kind], shares=SHARES), rows
+
+
+def own_scores(way, rows, edge_index):
+    return scores_with_own_edges(way, rows, public_edges(edge_index, len(rows)), 3)
+
+
+@pytest.mark.parametrize("labels", [NOBODY, SOME], ids=["no labels", "some labels"])
 @pytest.mark.parametrize("homophily", [0.1, 0.6, 0.9])
-def test_scores_by_a_plain_loop(homophily):
+def test_evidence_by_a_plain_loop(homophily, labels):
     answers, edge_index = some_answers(), random_edges()
-    found = scores_with_own_edges(answers, public_edges(edge_index, 40), homophily)
-    said = messages(answers, homophily)
+    heard = with_labels(answers, labels)
+    way = Evidence(homophily=homophily, shares=SHARES)
+    found = own_scores(way, torch.cat([answers, heard], dim=1), edge_index)
+    said = messages(heard, homophily, SHARES)
     for node in range(40):
         near = neighbours_of(edge_index, node)
         score = answers[node].clamp_min(1e-4).log()
         for neighbour in near:
             score = score + said[neighbour]
         if homophily > 1 / 3:
-            mean = (answers[node] + answers[near].sum(dim=0)) / (len(near) + 1)
+            mean = (answers[node] + heard[near].sum(dim=0)) / (len(near) + 1)
             score = score + (0.8 * mean + 0.2 * answers[node]).clamp_min(1e-4).log()
-        assert torch.allclose(found[node], score, atol=1e-9)
+        assert torch.allclose(found[node], 0.45 * score, atol=1e-7)
 
 
-@pytest.mark.parametrize("homophily", [0.1, 0.6, 0.9])
-def test_a_score_reads_own_edges_only(homophily):
-    answers, edge_index = some_answers(), random_edges()
-    before = scores_with_own_edges(answers, public_edges(edge_index, 40), homophily)
+@pytest.mark.parametrize("labels", [NOBODY, SOME], ids=["no labels", "some labels"])
+def test_counts_by_a_plain_loop(labels):
+    """Regressions at exact counts by two codes, and the mean answer around a node over what edges lead to."""
+    start, answers, edge_index = some_answers(seed=5), some_answers(), random_edges()
+    counted, model = torch.arange(40) % 3, some_model()
+    way = ExactCounts(model=model, edge_shares=SHARES, lean=0.7)
+    found = own_scores(way, count_rows(start, counted, answers, labels), edge_index)
+    later, heard = codes(answers, labels), with_labels(answers, labels)
+    for node in range(40):
+        near = neighbours_of(edge_index, node)
+        score = torch.zeros(3, dtype=torch.float64)
+        for coded in (counted, later):
+            counts = torch.tensor([[sum(int(coded[each]) == code for each in near) for code in range(3)]])
+            inputs = count_inputs(start[node : node + 1], counts)[0]
+            asked = sum(w * torch.softmax(inputs @ t, dim=0) for w, t in zip(model.weights, model.tables, strict=True))
+            score = score + asked.clamp_min(1e-4).log() / 2
+        around = (heard[near].sum(dim=0) + 2 * SHARES) / (len(near) + 2)
+        score = score + 0.7 * ((around + 0.02) / (SHARES + 0.02)).log()
+        assert torch.allclose(found[node], score, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["alike", "unlike", "counts"])
+def test_labelled_neighbours_say_their_label(kind):
+    """Whoever has a public label says it: to her neighbours what she answers is all the same, and to nobody else."""
+    edge_index, labelled = random_edges(), SOME >= 0
+    way, rows = way_and_rows(kind)
+    said = way.said(rows)[labelled]
+    truth = torch.nn.functional.one_hot(SOME[labelled], 3).double()
+    if kind == "counts":
+        assert torch.equal(said[:, 3:6], truth)
+        assert torch.equal(said[:, 6:], truth)
+    else:
+        assert torch.equal(said[:, :3], messages(truth, way.homophily, SHARES))
+        assert torch.equal(said[:, 3:], truth if kind == "alike" else truth[:, :0])
+    silent_way, silent = way_and_rows(kind, NOBODY)
+    with_label, without = own_scores(way, rows, edge_index), own_scores(silent_way, silent, edge_index)
+    touched = [bool(labelled[neighbours_of(edge_index, node)].any()) for node in range(40)]
+    assert 5 < sum(touched) < 40
+    assert (with_label != without).any(dim=1).tolist() == touched
+
+
+def test_the_code_of_a_node_is_its_label_or_its_likeliest_class():
+    answers = some_answers()
+    assert torch.equal(codes(answers, NOBODY), answers.argmax(dim=1))
+    assert torch.equal(codes(answers, SOME), torch.where(SOME >= 0, SOME, answers.argmax(dim=1)))
+    certain = with_labels(answers.float(), SOME)
+    assert certain.dtype == torch.float64
+    assert torch.equal(certain[SOME < 0], answers.float().double()[SOME < 0])
+    assert torch.equal(certain[SOME >= 0].argmax(dim=1), SOME[SOME >= 0])
+    assert bool((certain[SOME >= 0].max(dim=1).values == 1).all())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_score_reads_own_edges_only(kind):
+    edge_index, (way, rows) = random_edges(), way_and_rows(kind)
+    before = own_scores(way, rows, edge_index)
     removed = [torch.cat([edge_index[:, :place], edge_index[:, place + 1 :]], dim=1) for place in range(70)]
     added = [torch.cat([edge_index, torch.tensor([[node], [node + 1]])], dim=1) for node in range(39)]
     for edited in removed + added + [edge_index[:, :0]]:
-        after = scores_with_own_edges(answers, public_edges(edited, 40), homophily)
+        after = own_scores(way, rows, edited)
         touched = [node for node in range(40) if neighbours_of(edge_index, node) != neighbours_of(edited, node)]
         others = [node for node in range(40) if node not in touched]
         assert torch.equal(before[others], after[others])
-        assert not touched or not torch.equal(before[touched], after[touched])
+        assert not touched or torch.equal(before[touched], after[touched]) == (kind == "published")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_strangers_change_nothing(kind):
+    """Neither does what they say: a score reads a node's own row and those of its neighbours."""
+    edge_index, (way, rows) = random_edges(), way_and_rows(kind)
+    before = own_scores(way, rows, edge_index)
+    for node in range(40):
+        strangers = torch.ones(40, dtype=torch.bool)
+        strangers[[node, *neighbours_of(edge_index, node)]] = False
+        changed = rows.clone()
+        changed[strangers] = rows[strangers].flip(0).roll(1, dims=1)
+        assert torch.equal(own_scores(way, changed, edge_index)[node], before[node])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_row_at_a_time_is_the_row_of_the_table(kind):
+    edge_index, (way, rows) = random_edges(), way_and_rows(kind)
+    table, of_row = own_scores(way, rows, edge_index), row_scores(way, rows)
+    for node in range(40):
+        near = np.array(neighbours_of(edge_index, node), dtype=np.int64)
+        assert np.array_equal(of_row(node, near), table[node].numpy())
+        assert np.array_equal(of_row(node, near[::-1]), table[node].numpy())
+
+
+class InBlocks:
+    """Edges that come in blocks of a few neighbours, as those of a store do: where they end depends on the edges."""
+
+    def __init__(self, edges, most):
+        self.edges, self.most, self.num_nodes = edges, most, edges.num_nodes
+
+    def fill(self, out, work, *shared):
+        [whole] = self.edges.blocks(torch.device("cpu"))
+        for nodes in block_slices(whole.row_pointers, self.most):
+            pointers = whole.row_pointers[nodes.start : nodes.stop + 1]
+            columns = whole.columns[int(pointers[0]) : int(pointers[-1])]
+            block = RowBlock(nodes, pointers - pointers[0], columns, self.num_nodes)
+            work(block, *shared, out=out[nodes])
+
+
+@dataclass
+class Watched:
+    """A way that keeps the rows that it was asked at: in them a node's number tells where it was."""
+
+    asked: list = field(default_factory=list)
+
+    def said(self, rows):
+        return rows
+
+    def scores(self, rows, sums, degrees):
+        assert len(sums) == len(degrees) == len(rows)
+        self.asked.append([round(50 * float(row)) for row in rows[:, 0]])
+        return torch.stack([rows[:, 0], sums[:, 0], degrees.double()], dim=1)
+
+
+def test_scores_are_made_in_the_same_pieces_wherever_blocks_end(monkeypatch):
+    """The count of right answers has a sensitivity of 2: no rounding of another node's scores may follow the blocks."""
+    monkeypatch.setattr(evidence, "_PIECE_ROWS", 16)
+    rows, edges = torch.arange(40, dtype=torch.float64)[:, None] / 50, public_edges(random_edges(), 40)
+    pieces = [list(range(16)), list(range(16, 32)), list(range(32, 40))]
+    found = []
+    for most in (10**6, 30, 7, 1):
+        way = Watched()
+        found.append(scores_with_own_edges(way, rows, InBlocks(edges, most), 3))
+        assert all(asked in pieces for asked in way.asked)
+        assert {asked[0] for asked in way.asked} == {0, 16, 32}
+    assert all(torch.equal(each, found[0]) for each in found)
+    assert torch.equal(found[0][:, 2], edges.degrees.double())
+    for node in range(40):
+        near = neighbours_of(random_edges(), node)
+        assert float(found[0][node, 1]) == pytest.approx(sum(near) / 50, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_change_no_bit(kind, monkeypatch):
+    monkeypatch.setattr(evidence, "_PIECE_ROWS", 16)
+    edges, (way, rows) = public_edges(random_edges(), 40), way_and_rows(kind)
+    found = [scores_with_own_edges(way, rows, InBlocks(edges, most), 3) for most in (10**6, 30, 7, 1)]
+    assert all(torch.equal(each, found[0]) for each in found)
 
 
 @pytest.mark.parametrize("homophily", [0.28, 1 / 3, 0.38])
 def test_homophily_that_tells_nothing_ignores_edges(homophily):
     answers = some_answers()
     assert not tells(homophily, 3)
-    with_edges, without = (
-        scores_with_own_edges(answers, public_edges(given, 40), homophily)
-        for given in (random_edges(), random_edges()[:, :0])
-    )
+    way, rows = Evidence(homophily=homophily, shares=SHARES), torch.cat([answers, with_labels(answers, SOME)], dim=1)
+    with_edges, without = (own_scores(way, rows, given) for given in (random_edges(), random_edges()[:, :0]))
     assert torch.equal(with_edges, without)
-    assert torch.equal(without, answers.clamp_min(1e-4).log())
+    assert torch.allclose(without, 0.45 * answers.clamp_min(1e-4).log(), atol=1e-7)
+
+
+def test_answers_that_are_published_are_all_there_is_where_own_edges_are_left_out():
+    way, rows = way_and_rows("published")
+    assert way.said(rows).shape == (40, 0)
+    found = torch.softmax(own_scores(way, rows, random_edges()), dim=1)
+    assert torch.allclose(found, rows.clamp_min(1e-4) / rows.clamp_min(1e-4).sum(dim=1, keepdim=True), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_nodes_never_seen_are_like_those_without_labels(kind):
+    way, _ = way_and_rows(kind)
+    answers = some_answers(seed=8)
+    expected = {
+        "counts": count_rows(answers, answers.argmax(dim=1), answers, NOBODY),
+        "published": answers,
+    }.get(kind, torch.cat([answers, answers], dim=1))
+    assert torch.equal(way.rows(answers), expected)
+    assert way.rows(answers.float()).dtype == torch.float64
+
+
+def test_answers_from_far_count_where_friends_are_alike():
+    answers, edges = some_answers(), public_edges(random_edges(), 40)
+    for homophily in (0.05, 1 / 3, 0.38):
+        assert not scores_from_far(answers, edges, homophily).any()
+    assert scores_from_far(answers, edges, 0.8).abs().min() > 0
+
+
+def test_a_node_without_neighbours_has_no_counts():
+    way, rows = way_and_rows("counts")
+    lonely = own_scores(way, rows, random_edges()[:, :0])
+    start = rows[:, :3]
+    expected = way.model.answers(start, torch.zeros(40, 3)).clamp_min(1e-4).log()
+    assert torch.allclose(lonely, expected, atol=1e-7)  # the mean answer around nobody is what edges lead to
 
 
 def test_above_chance():

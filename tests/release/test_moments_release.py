@@ -16,6 +16,7 @@ from gcon.edges.edge_list import private_edges, public_edges
 from gcon.errors import InputError, ReleaseFormatError
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.mechanisms.gaussian_release import NoisyStatistic
+from gcon.mechanisms.neighbour_counts import NoisyCounts
 from gcon.methods.moments import Moments
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import predict_from_own_edges
@@ -27,14 +28,14 @@ from gcon.release.store import load_release, save_release
 
 NAMES = ("friends", "Zürich", 'a "b"\n\u2028')
 PARTS = {
-    "sums": social_circles_parts(100, num_classes=3, mean_degree=18, num_features=6, per_class=8, seed=1),
-    "no sums": social_circles_parts(100, num_classes=3, mean_degree=3, num_features=6, per_class=8, seed=1),
+    "counts": social_circles_parts(100, num_classes=3, mean_degree=18, num_features=6, per_class=8, seed=1),
+    "no counts": social_circles_parts(100, num_classes=3, mean_degree=3, num_features=6, per_class=8, seed=1),
 }
 
 
 def trained(kind, *, epsilon=None, names=(), randomness=None):
     nodes, edge_index = PARTS[kind]
-    return Moments(epsilon=epsilon or (8.0 if kind == "sums" else 0.5)).train(
+    return Moments(epsilon=epsilon or (8.0 if kind == "counts" else 0.5)).train(
         replace(nodes, class_names=names or nodes.class_names),
         private_edges(edge_index, nodes.num_nodes)[0],
         ledger=gcon.MemoryLedger("circles", clock=lambda: datetime(2030, 1, 2, tzinfo=UTC)),
@@ -45,23 +46,23 @@ def trained(kind, *, epsilon=None, names=(), randomness=None):
 @pytest.fixture(scope="module", params=list(PARTS))
 def model(request):
     found = trained(request.param, names=NAMES)
-    assert (found.cached is not None) == (request.param == "sums")
+    assert (found.cached is not None) == (request.param == "counts")
     return found
 
 
 @pytest.fixture(scope="module")
-def with_sums():
-    return trained("sums")
+def with_counts():
+    return trained("counts")
 
 
 @pytest.fixture(scope="module")
 def promised():
-    return trained("sums", randomness=SystemRandomness())
+    return trained("counts", randomness=SystemRandomness())
 
 
 @pytest.fixture
-def folder(with_sums, tmp_path):
-    save_release(with_sums, tmp_path / "release")
+def folder(with_counts, tmp_path):
+    save_release(with_counts, tmp_path / "release")
     return tmp_path / "release"
 
 
@@ -73,8 +74,15 @@ def assert_same(first, second):
         assert tensor.shape == two[name].shape
         assert tensor.numpy().tobytes() == two[name].numpy().tobytes()
     assert first.settings == second.settings
-    plain = [entry.name for entry in fields(NoisyStatistic) if entry.name != "value"]
-    facts = [[[getattr(each, name) for name in plain] for each in model.statistics] for model in (first, second)]
+    facts = []
+    for model in (first, second):
+        released = [(NoisyStatistic, each) for each in model.statistics] + [
+            (NoisyCounts, each) for each in model.tables
+        ]
+        named = [
+            [getattr(each, entry.name) for entry in fields(kind) if entry.name != "value"] for kind, each in released
+        ]
+        facts.append([*named, [] if model.counts is None else [model.counts.lean]])
     assert facts[0] == facts[1]
     assert [[type(fact) for fact in each] for each in facts[0]] == [[type(fact) for fact in each] for each in facts[1]]
     assert first.receipt == second.receipt
@@ -96,7 +104,7 @@ def test_what_is_read_is_what_was_written(model, tmp_path):
 
 @pytest.mark.parametrize("change", [{"epsilon": math.inf}, {"randomness": SystemRandomness()}], ids=["inf", "secure"])
 def test_with_and_without_a_promise(change, tmp_path):
-    model = trained("sums", **change)
+    model = trained("counts", **change)
     save_release(model, tmp_path / "release")
     assert_same(model, load_release(tmp_path / "release"))
     assert model.receipt.keeps_promise == ("randomness" in change)
@@ -104,10 +112,32 @@ def test_with_and_without_a_promise(change, tmp_path):
     assert ("carries no promise about edges" in card) == ("epsilon" in change)
 
 
+def test_without_validation_nodes(tmp_path):
+    nodes, edge_index = PARTS["counts"]
+    blind = replace(nodes, validation_mask=torch.zeros_like(nodes.validation_mask))
+    edges, ledger = private_edges(edge_index, nodes.num_nodes)[0], gcon.MemoryLedger("circles")
+    model = Moments(epsilon=8.0).train(blind, edges, ledger=ledger, randomness=SystemRandomness())
+    save_release(model, tmp_path / "release")
+    assert_same(model, load_release(tmp_path / "release"))
+    assert json.loads((tmp_path / "release" / "release.json").read_bytes())["settings"]["right"] is None
+
+
+def test_two_tables(tmp_path):
+    """Features that say little, and many neighbours."""
+    nodes, edge_index = social_circles_parts(
+        100, num_classes=3, mean_degree=18, num_features=6, feature_signal=0.3, per_class=8, seed=1
+    )
+    edges, ledger = private_edges(edge_index, 100)[0], gcon.MemoryLedger("circles")
+    model = Moments(epsilon=50.0).train(nodes, edges, ledger=ledger, randomness=SystemRandomness())
+    assert len(model.tables) == 2
+    save_release(model, tmp_path / "release")
+    assert_same(model, load_release(tmp_path / "release"))
+
+
 def test_a_copy_answers_the_same(model, tmp_path):
     save_release(model, tmp_path / "release")
     again = load_release(tmp_path / "release")
-    nodes, edge_index = PARTS["no sums" if model.cached is None else "sums"]
+    nodes, edge_index = PARTS["no counts" if model.cached is None else "counts"]
     private = private_edges(edge_index, 100)[0]
     for features in (nodes.features, nodes.features[3:40]):
         one, two = (predict_without_edges(each, features) for each in (model, again))
@@ -130,66 +160,93 @@ def test_the_same_model_gives_the_same_bytes(model, tmp_path):
 
 def test_the_seed_is_in_no_byte(tmp_path):
     seed = 8675309
-    save_release(trained("sums", randomness=SeededRandomness(seed)), tmp_path / "release")
+    save_release(trained("counts", randomness=SeededRandomness(seed)), tmp_path / "release")
     forms = [str(seed).encode(), f"{seed:x}".encode(), seed.to_bytes(4, "little"), seed.to_bytes(4, "big")]
     assert not any(form in content for content in contents(tmp_path / "release").values() for form in forms)
 
 
-def test_card_and_data_list_the_accesses_of_the_model(with_sums, folder):
+def test_card_and_data_list_the_accesses_of_the_model(with_counts, folder):
     document = json.loads((folder / "release.json").read_bytes())
     assert (document["method"], document["version"]) == ("moments", 2)
     assert json.loads((folder / "privacy.json").read_bytes())["fields"]["access"] == {
-        access: ACCESS_PROMISES[access] for access in with_sums.accesses
+        access: ACCESS_PROMISES[access] for access in with_counts.accesses
     }
     for page in ("README.md", "privacy.md"):
         text = (folder / page).read_text()
-        assert re.findall(r"^\| `([a-z-]+)` \|", text, flags=re.MULTILINE) == list(with_sums.accesses)
-        assert all(sentence in text for sentence in with_sums.statement().sentences)
+        assert re.findall(r"^\| `([a-z-]+)` \|", text, flags=re.MULTILINE) == list(with_counts.accesses)
+        assert all(sentence in text for sentence in with_counts.statement().sentences)
     card = (folder / "README.md").read_text()
-    assert "edge moments, neighbour rows" in card
-    assert f"{with_sums.settings.homophily:.2f}" in card
+    assert "edge moments, neighbour counts" in card
+    assert f"{with_counts.settings.homophily:.2f}" in card
 
 
-def test_a_model_that_cannot_be_read_back_is_not_written(with_sums, tmp_path):
+def test_a_model_that_cannot_be_read_back_is_not_written(with_counts, tmp_path):
     for change in (
-        {"answers": with_sums.answers.double()},
-        {"answers": with_sums.answers[:, :2]},
-        {"cached": with_sums.cached[:50]},
-        {"cached": torch.full_like(with_sums.cached, math.nan)},
-        {"settings": replace(with_sums.settings, homophily=math.nan)},
-        {"settings": replace(with_sums.settings, homophily=2.0)},
-        {"statistics": (replace(with_sums.statistics[0], value=with_sums.statistics[0].value.float()),)},
-        {"statistics": (replace(with_sums.statistics[0], share=math.inf),)},
+        {"answers": with_counts.answers.double()},
+        {"answers": with_counts.answers[:, :2]},
+        {"cached": with_counts.cached[:50]},
+        {"cached": torch.full_like(with_counts.cached, math.nan)},
+        {"cached": None},
+        {"counts": None},
+        {"counts": replace(with_counts.counts, codes=with_counts.counts.codes.int())},
+        {"counts": replace(with_counts.counts, codes=with_counts.counts.codes - 1)},
+        {"counts": replace(with_counts.counts, lean=math.nan)},
+        {"counts": replace(with_counts.counts, lean=-1.0)},
+        {"counts": replace(with_counts.counts, edge_shares=2 * with_counts.counts.edge_shares)},
+        {"labels": with_counts.labels - 1},
+        {"labels": with_counts.labels.double()},
+        {"tables": ()},
+        {"tables": with_counts.tables * 3},
+        {"tables": (replace(with_counts.tables[0], value=with_counts.tables[0].value.double()),)},
+        {"settings": replace(with_counts.settings, asked=-1)},
+        {"settings": replace(with_counts.settings, right=2.5)},
+        {"settings": replace(with_counts.settings, homophily=math.nan)},
+        {"settings": replace(with_counts.settings, homophily=2.0)},
+        {"statistics": (replace(with_counts.statistics[0], value=with_counts.statistics[0].value.float()),)},
+        {"statistics": (replace(with_counts.statistics[0], share=math.inf),)},
     ):
         with pytest.raises(InputError, match=r"^model: must be one that load_release can read back"):
-            save_release(replace(with_sums, **change), tmp_path / "bad")
+            save_release(replace(with_counts, **change), tmp_path / "bad")
         assert list(tmp_path.iterdir()) == []
 
 
 # ---- forged releases: checksums are right, content is not
 
 
-def test_an_honest_forgery_is_read(with_sums, folder):
+def test_an_honest_forgery_is_read(with_counts, folder):
     forge(folder)
-    assert_same(with_sums, load_release(folder))
+    assert_same(with_counts, load_release(folder))
 
 
-FIRST = "settings.statistics.0"
+FIRST, TABLE = "settings.statistics.0", "settings.tables.0"
 HUGE = 10**400
 
 
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("method", "paper", "unknown field `cached` - at `$.settings`"),
+        ("method", "paper", "unknown field `asked` - at `$.settings`"),
         ("settings.more", 1, "unknown field `more` - at `$.settings`"),
         *(("settings.homophily", value, "at `$.settings.homophily`") for value in (-0.01, 1.01, HUGE)),
         *(("settings.homophily", value, "at `$.settings.homophily`") for value in ("0.5", None, True, "inf")),
         *(("settings.nodes", value, "Expected `int` >= 1 - at `$.settings.nodes`") for value in (0, -5)),
         *(("settings.nodes", value, "at `$.settings.nodes`") for value in (100.0, "100", None, HUGE)),
         *(("settings.nodes", value, "'answers' must be of type F32") for value in (99, 101)),
-        ("settings.cached", False, "must hold exactly the tensors"),
-        ("settings.cached", 1, "Expected `bool`, got `int` - at `$.settings.cached`"),
+        ("settings.own_edges", 1, "Expected `bool`, got `int` - at `$.settings.own_edges`"),
+        ("settings.own_edges", False, "does not say what follows from the model"),
+        *(("settings.right", value, "at `$.settings.right`") for value in (1.5, "20", True, HUGE, -HUGE)),
+        *(("settings.asked", value, "at `$.settings.asked`") for value in (-1, 1.5, "20", None, HUGE)),
+        *(("settings.lean", value, "at `$.settings.lean`") for value in (-0.01, "1", None, HUGE)),
+        *(("settings.regressions", value, "at `$.settings.regressions`") for value in (-1, 1.5, None, 1001)),
+        ("settings.regressions", 0, "'tables' must be at most two, with regressions on them"),
+        ("settings.regressions", 999, "'weights' must be of type F64"),
+        ("settings.tables", [], "'tables' must be at most two, with regressions on them"),
+        ("settings.tables", [{"rate": 1.0, "rounds": 2}] * 2, "must hold exactly the tensors"),
+        ("settings.tables", [{"rate": 1.0, "rounds": 2}] * 3, "'tables' must be at most two"),
+        (TABLE, [], "Expected `object`, got `array` - at `$.settings.tables[0]`"),
+        (f"{TABLE}.more", 1, "unknown field `more` - at `$.settings.tables[0]`"),
+        *((f"{TABLE}.rate", value, "at `$.settings.tables[0].rate`") for value in (-1.0, "inf", True, HUGE)),
+        *((f"{TABLE}.rounds", value, "at `$.settings.tables[0].rounds`") for value in (0, -1, 1.0, None, HUGE)),
         *(
             ("settings.training_nodes", value, "at `$.settings.training_nodes`")
             for value in ("", "no checksum", "F" * 64)
@@ -210,8 +267,8 @@ HUGE = 10**400
             for value, rule in ((-1e-9, "`float` >= 0.0"), ("inf", "got `str`"), (HUGE, "`int` <= 4611686018427387904"))
         ),
         (f"{FIRST}.share", 1.5, "add to at most 1"),
-        ("settings.statistics.2.share", 0.9, "add to at most 1"),
-        ("settings.statistics.2.symmetric", True, "symmetric"),
+        ("settings.statistics.1.share", 0.99, "add to at most 1"),
+        ("settings.statistics.1.shape", [4, 5], "symmetric"),
         ("class_names", [{"type": "int", "value": 0}, {"type": "int", "value": 1}], "must be of type F32"),
         ("receipt.randomness", "secure", "does not say what follows from the model"),
         ("settings.homophily", 0.125, "does not say what follows from the model"),
@@ -219,7 +276,7 @@ HUGE = 10**400
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_settings_that_no_release_has_are_refused(with_sums, folder, path, value, message):
+def test_settings_that_no_release_has_are_refused(with_counts, folder, path, value, message):
     forge(folder, put(path, value))
     with pytest.raises(ReleaseFormatError, match=re.escape(message)):
         load_release(folder)
@@ -231,29 +288,39 @@ def test_settings_that_no_release_has_are_refused(with_sums, folder, path, value
         ("settings.training_nodes", "0" * 64),
         (f"{FIRST}.symmetric", False),
         *((f"{FIRST}.{name}", 0.25) for name in ("standard_deviation", "sensitivity", "share")),
+        *((f"{TABLE}.rate", rate) for rate in (0.25, None)),
+        (f"{TABLE}.rounds", 2),
+        ("settings.lean", 0.5),
+        ("settings.right", -3),
+        ("settings.right", None),
+        ("settings.asked", 7),
     ],
 )
-def test_settings_that_could_be_change_nothing_that_is_promised(with_sums, folder, path, value):
+def test_settings_that_could_be_change_nothing_that_is_promised(with_counts, folder, path, value):
     """Checksums are no signature: such a forgery is read as what it says, and its promise is the receipt's."""
     forge(folder, put(path, value))
     found = load_release(folder)
-    assert found.receipt == with_sums.receipt
-    assert found.statement() == with_sums.statement()
-    nodes, _ = PARTS["sums"]
+    assert found.receipt == with_counts.receipt
+    assert found.statement() == with_counts.statement()
+    nodes, _ = PARTS["counts"]
     released = torch.equal(
         predict_without_edges(found, nodes.features).probabilities,
-        predict_without_edges(with_sums, nodes.features).probabilities,
+        predict_without_edges(with_counts, nodes.features).probabilities,
     )
     assert released == ("training_nodes" not in path)  # of another table: the student answers
 
 
-@pytest.mark.parametrize("name", ["answers", "cached", "statistic.0", "statistic.2", "encoder.head_weight"])
+FLOATS = ["answers", "cached", "start", "statistic.0", "edge_shares", "weights", "regressions", "encoder.head_weight"]
+WHOLE = ["labels", "codes", "counts.0"]
+
+
+@pytest.mark.parametrize("name", FLOATS)
 @pytest.mark.parametrize(
     "change",
     [
         lambda tensor: torch.cat([tensor, tensor]),
         lambda tensor: tensor[:-1],
-        lambda tensor: tensor.T.contiguous().reshape(1, -1),
+        lambda tensor: tensor.flip(0).reshape(1, -1),
         lambda tensor: tensor.float() if tensor.dtype == torch.float64 else tensor.double(),
         lambda tensor: torch.full_like(tensor, math.nan),
         lambda tensor: torch.full_like(tensor, math.inf),
@@ -261,23 +328,77 @@ def test_settings_that_could_be_change_nothing_that_is_promised(with_sums, folde
     ids=["longer", "shorter", "flat", "other float", "NaN", "infinity"],
 )
 def test_tensors_of_another_shape_or_type_are_refused(folder, name, change):
+    put_tensors(folder, lambda tensors: {name: change(tensors[name])})
+    with pytest.raises(ReleaseFormatError, match=rf"^model\.safetensors: '{re.escape(name)}' (must be of type|holds)"):
+        load_release(folder)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tensor: torch.cat([tensor, tensor]),
+        lambda tensor: tensor[:-1],
+        lambda tensor: tensor.reshape(1, -1),
+        lambda tensor: tensor.int(),
+        lambda tensor: tensor.double(),
+    ],
+    ids=["longer", "shorter", "flat", "32 bits", "float"],
+)
+def test_whole_numbers_of_another_shape_or_type_are_refused(folder, name, change):
+    put_tensors(folder, lambda tensors: {name: change(tensors[name])})
+    with pytest.raises(ReleaseFormatError, match=rf"^model\.safetensors: '{re.escape(name)}' must be of type I64"):
+        load_release(folder)
+
+
+def put_tensors(folder, change):
+    """Other tensors under a right checksum."""
     path = folder / "model.safetensors"
     tensors = {key: tensor.clone() for key, tensor in load(path.read_bytes()).items()}
-    path.write_bytes(save({**tensors, name: change(tensors[name])}))
+    path.write_bytes(save({**tensors, **change(tensors)}))
     forge(folder)
-    with pytest.raises(ReleaseFormatError, match=rf"^model\.safetensors: '{re.escape(name)}' (must be of type|holds)"):
+
+
+def put_entry(tensor, value):
+    tensor.reshape(-1)[0] = value
+    return tensor
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        *((name, lambda tensor: 2 * tensor, "class probabilities") for name in ("answers", "cached", "start")),
+        *((name, lambda tensor: tensor - 1, "class probabilities") for name in ("answers", "cached", "start")),
+        *((name, lambda tensor: 1.01 * tensor, "shares that add to 1") for name in ("edge_shares", "weights")),
+        ("edge_shares", lambda tensor: tensor + torch.tensor([-2.0, 1.0, 1.0]), "shares that add to 1"),
+        *((name, lambda tensor: put_entry(tensor, 3), "class numbers") for name in ("labels", "codes")),
+        ("labels", lambda tensor: put_entry(tensor, -2), "class numbers"),
+        ("codes", lambda tensor: put_entry(tensor, -1), "class numbers"),
+        ("codes", lambda tensor: put_entry(tensor, 2**62), "class numbers"),
+    ],
+)
+def test_numbers_that_no_release_has_are_refused(folder, name, change, message):
+    put_tensors(folder, lambda tensors: {name: change(tensors[name])})
+    with pytest.raises(ReleaseFormatError, match=rf"^model\.safetensors: '{name}' must hold {message}"):
         load_release(folder)
 
 
 def test_tensors_too_many_or_too_few_are_refused(folder):
     path = folder / "model.safetensors"
     tensors = {key: tensor.clone() for key, tensor in load(path.read_bytes()).items()}
-    fewer = {key: tensor for key, tensor in tensors.items() if key != "cached"}
-    for changed in (fewer, {**tensors, "statistic.3": torch.zeros(2, 2, dtype=torch.float64)}):
+    fewer = [{key: tensor for key, tensor in tensors.items() if key != name} for name in ("cached", *WHOLE)]
+    more = [
+        {**tensors, "statistic.2": torch.zeros(2, 2, dtype=torch.float64)},
+        {**tensors, "counts.1": tensors["counts.0"].clone()},
+    ]
+    for changed in fewer + more:
         path.write_bytes(save(changed))
         forge(folder)
         with pytest.raises(ReleaseFormatError, match=r"^model\.safetensors: must hold exactly the tensors answers"):
             load_release(folder)
+
+
+COSTS_MORE = "claims a smaller budget than the noise in its plan costs"
 
 
 @pytest.mark.parametrize(
@@ -287,14 +408,37 @@ def test_tensors_too_many_or_too_few_are_refused(folder):
         (f"{FIRST}.standard_deviation", lambda value: 0.0, "noise in 'statistics' is too small"),
         (f"{FIRST}.sensitivity", lambda value: 1.01 * value, "noise in 'statistics' is too small"),
         (f"{FIRST}.share", lambda value: 0.9 * value, "noise in 'statistics' is too small"),
-        ("receipt.plan.distance", lambda value: 1.01 * value, "smaller budget than the distance"),
-        ("receipt.plan.distance", lambda value: None, "without a Gaussian distance"),
-        ("receipt.plan.distance", lambda value: 10**400, "without a Gaussian distance"),
-        ("receipt.plan.distance", lambda value: True, "without a Gaussian distance"),
-        ("receipt.plan.distance", lambda value: 1e-320, "noise in 'statistics' is too small"),
-        ("receipt.budget.epsilon", lambda value: 0.99 * value, "smaller budget than the distance"),
-        ("receipt.budget.delta", lambda value: 0.9 * value, "smaller budget than the distance"),
-        ("receipt.budget", lambda value: {"epsilon": 0.0, "delta": 0.0}, "smaller budget than the distance"),
+        (f"{TABLE}.rate", lambda value: 1.01 * value, "noise in 'tables' is too small"),
+        (f"{TABLE}.rate", lambda value: None, "noise in 'tables' is too small"),
+        (f"{TABLE}.rounds", lambda value: 2, "noise in 'tables' is too small"),
+        (f"{TABLE}.rounds", lambda value: 3, "noise in 'tables' is too small"),
+        ("settings.statistics.1.share", lambda value: 0.5, "more moments than may come before 'tables'"),
+        ("receipt.plan.distance", lambda value: 1.01 * value, COSTS_MORE),
+        ("receipt.plan.distance", lambda value: None, COSTS_MORE),
+        ("receipt.plan.distance", lambda value: 10**400, COSTS_MORE),
+        ("receipt.plan.distance", lambda value: True, COSTS_MORE),
+        ("receipt.plan.distance", lambda value: "1", COSTS_MORE),
+        ("receipt.plan.distance", lambda value: 1e-320, COSTS_MORE),
+        ("receipt.plan.distance", lambda value: 1e-3, "noise in 'statistics' is too small"),
+        *((f"receipt.plan.rates.{place}", lambda value: 1.01 * value, COSTS_MORE) for place in (0, 1)),
+        *(
+            ("receipt.plan.rates", lambda value, other=other: other, COSTS_MORE)
+            for other in ([], [1e-3], None, "12", 7)
+        ),
+        ("receipt.plan.rates.0", lambda value: -1.0, COSTS_MORE),
+        *(
+            ("receipt.plan.first_share", lambda value, other=other: other, COSTS_MORE)
+            for other in (0.06, 0.0, 1.0, -1.0, None, "0.05")
+        ),
+        *(
+            ("receipt.plan.answer_epsilon", lambda value, other=other: other, COSTS_MORE)
+            for other in (0.5, 9.0, -0.1, None, "0.4", 10**400)
+        ),
+        ("receipt.plan.answer_epsilon", lambda value: 0.0, "a count of right answers that its plan does not pay"),
+        ("receipt.plan", lambda value: {}, COSTS_MORE),
+        ("receipt.budget.epsilon", lambda value: 0.99 * value, COSTS_MORE),
+        ("receipt.budget.delta", lambda value: 0.9 * value, COSTS_MORE),
+        ("receipt.budget", lambda value: {"epsilon": 0.0, "delta": 0.0}, COSTS_MORE),
         ("receipt.randomness", lambda value: "Seeded: no promise", "claims a promise where there is none"),
     ],
 )
@@ -307,6 +451,7 @@ def test_a_promise_that_the_numbers_contradict_is_refused(promised, tmp_path, pa
         place = document
         for name in parents:
             place = place[int(name)] if name.isdigit() else place[name]
+        last = int(last) if last.isdigit() else last
         place[last] = change(place[last])
 
     forge(tmp_path / "release", forged)

@@ -179,7 +179,7 @@ def mixed_plan(epsilon: float, delta: float, *, first_share: float, answer_share
             gaussian=whole,
             first_share=first_share,
             rates=rates,
-            answer_epsilon=math.inf,
+            answer_epsilon=math.inf if answer_share > 0 else 0.0,
             name=name,
         )
     part, answer = _part(whole.budget.delta), answer_share * whole.budget.epsilon

@@ -38,6 +38,7 @@ _FAR = Schemes(0.1, (10,))
 _TRUST = 0.4
 _USUAL_NEIGHBOURS = 2.0  # added to every neighbourhood: few neighbours say little about the mean
 _GRID = 2.0**24  # scores are whole numbers of 1/this
+_PIECE_ROWS = 1024  # nodes whose scores are made at a time
 _RARE = 0.02  # added to shares of classes before their logarithm is taken
 
 
@@ -181,7 +182,8 @@ def scores_with_own_edges(way: Way, rows: Tensor, edges: Edges, num_classes: int
     """Log-scores of every node, in one pass over the edges, block by block.
 
     What neighbours say is added up in fixed point, with a unit that depends on the number of nodes alone: sums are exact, the
-    same in any order, and no other row has a say in them.
+    same in any order, and no other row has a say in them. Scores are made for the same pieces of the nodes whatever the blocks
+    are, because matrix products and logarithms have other last bits at other places, and blocks end where edges say.
 
     Args:
         way: what owners make of it.
@@ -212,11 +214,18 @@ def _score_block(block: RowBlock, said: Tensor, rows: Tensor, *, way: Way, unit:
     sums = torch.empty(len(out), 0, dtype=torch.float64)
     if said.shape[1] > 0:
         sums = multiply.kernel(said.device.type).neighbour_totals(block, said).mul_(unit)
-    out.copy_(_rounded(way.scores(rows[block.nodes], sums, block.degrees)))
+    start, stop = block.nodes.start, block.nodes.stop
+    for first in range(start - start % _PIECE_ROWS, stop, _PIECE_ROWS):
+        last = min(first + _PIECE_ROWS, len(rows))
+        here = slice(max(start, first) - start, min(stop, last) - start)  # of the piece, what is in the block
+        place = slice(here.start + start - first, here.stop + start - first)
+        whole, degrees = sums.new_zeros(last - first, sums.shape[1]), block.degrees.new_zeros(last - first)
+        whole[place], degrees[place] = sums[here], block.degrees[here]
+        out[here] = _rounded(way.scores(rows[first:last], whole, degrees))[place]
 
 
 def _rounded(scores: Tensor) -> Tensor:
-    """Matrix products have other last bits in other blocks."""
+    """One row alone has other last bits than the same row among others."""
     return (scores * _GRID).round_() / _GRID
 
 

@@ -539,13 +539,15 @@ class MomentsModel(Model):
 
 def _check_promise(record: MomentsRecord, receipt: Receipt) -> None:
     """The plan costs what the receipt says, and statistics and tables have the plan's noise."""
+    said = receipt.plan
     try:
-        plan = mixed_plan_from(receipt.plan, receipt.budget)
-    except (PlanMismatchError, InputError, ArithmeticError, TypeError, ValueError, KeyError):
+        numbers = [said["distance"], said["first_share"], said["answer_epsilon"], *said["rates"]]
+        if any(type(number) is not float for number in numbers):
+            raise TypeError
+        plan = mixed_plan_from(said, receipt.budget)
+    except (PlanMismatchError, InputError, TypeError, ValueError, KeyError, ArithmeticError):
         refuse(RELEASE, "'receipt' claims a smaller budget than the noise in its plan costs")
-    distance = plan.gaussian.distance
-    if distance is None:
-        refuse(RELEASE, "'receipt' claims a promise without a Gaussian distance in its plan")
+    distance = numbers[0]
     for entry in record.statistics:
         needed = entry.sensitivity / max(distance * math.sqrt(max(entry.share, 1e-300)), 1e-300)
         if entry.sensitivity > 0 and not entry.standard_deviation >= needed:
@@ -557,6 +559,8 @@ def _check_promise(record: MomentsRecord, receipt: Receipt) -> None:
             refuse(RELEASE, "'receipt' claims a promise that the noise in 'tables' is too small for")
         if before > plan.first_share + _SLACK:
             refuse(RELEASE, "'receipt' claims a promise for more moments than may come before 'tables'")
+    if record.right is not None and plan.answer_epsilon == 0:
+        refuse(RELEASE, "'receipt' claims a promise for a count of right answers that its plan does not pay")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -1,8 +1,9 @@
-"""Two small graphs on the same public nodes: a dense one, whose neighbour sums are heard, and a sparse one."""
+"""Two small graphs on the same public nodes: a dense one, whose neighbour counts are heard, and a sparse one."""
 
 from __future__ import annotations
 
 import pytest
+import torch
 
 from gcon.files.datasets.synthetic import social_circles_parts
 
@@ -20,3 +21,28 @@ def dense():
 @pytest.fixture(scope="session")
 def sparse(dense):
     return dense[:, ::10]
+
+
+@pytest.fixture(scope="session")
+def unsure():
+    """Nodes whose features say little, and dense edges: the first counts make better codes for a second table."""
+    return social_circles_parts(
+        100, num_classes=3, mean_degree=18, num_features=6, feature_signal=0.3, per_class=8, seed=1
+    )
+
+
+@pytest.fixture(scope="session")
+def misled():
+    """Nodes whose features say everything, and edges that lead to other nodes of validation nodes than of all others.
+
+    What the released moments and counts teach about neighbours is wrong for the nodes that are asked.
+    """
+    nodes, edge_index = social_circles_parts(
+        150, num_classes=3, mean_degree=12, num_features=6, feature_signal=6.0, per_class=20, homophily=0.9, seed=1
+    )
+    asked = nodes.validation_mask.nonzero()[:, 0].tolist()
+    kept = edge_index[:, ~nodes.validation_mask[edge_index].any(dim=0)]
+    wrong = [
+        [node, other] for node in asked for other in range(150) if nodes.labels[other] == (nodes.labels[node] + 1) % 3
+    ]
+    return nodes, torch.cat([kept, torch.tensor(wrong).T], dim=1)

@@ -5,7 +5,6 @@ import math
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import cycle
 
 import pytest
 import torch
@@ -16,8 +15,12 @@ import gcon.privacy.account
 from gcon.edges.edge_list import private_edges
 from gcon.errors import BudgetExceededError, InputError, PrivateComputationError
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.neighbour_rows import NeighbourRows
-from gcon.methods.moments import Moments
+from gcon.mechanisms.neighbour_counts import NeighbourCounts, geometric_deviation
+from gcon.mechanisms.noisy_count import NoisyCount
+from gcon.methods.evidence import Evidence, ExactCounts, PublishedAnswers
+from gcon.methods.moments import FIRST_SHARE, HEARD, LOUD, UNSURE, Moments, owners_way, sureness
+from gcon.methods.no_edges import predict_without_edges
+from gcon.methods.own_edges import predict_from_own_edges
 from gcon.privacy.account import transcript
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget
@@ -25,7 +28,8 @@ from gcon.privacy.ledger import Kind, MemoryLedger, Outcome
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon.release.layout import release_files
 
-FIRST, LAST = ["learn without edges", "first release"], ["second release", "learn from what was released"]
+FIRST = ["learn without edges", "first release"]
+LAST = ["second release", "count right answers", "learn from what was released"]
 
 
 class Untouchable:
@@ -48,62 +52,220 @@ def trained(nodes, edges, *, epsilon=8.0, delta=None, seed=0, ledger=None, rando
 
 @pytest.fixture
 def forced():
-    """Inside, every training releases the statistics of this model, and no edge is opened for them."""
+    """Inside, every training releases what this model released, and no edge is opened for it."""
 
     @contextmanager
     def force(model):
-        known = cycle(model.statistics)
+        last = [] if model.settings.right is None else [model.settings.right]
+        known, given = [*model.statistics, *model.tables, *last], []
+
+        def next_known(*_):
+            given.append(known[len(given) % len(known)])
+            return given[-1]
+
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(gcon.privacy.account, "apply_private", lambda *_: next(known))
+            patch.setattr(gcon.privacy.account, "apply_private", next_known)
             yield
+        assert len(given) % len(known) == 0  # no release was left out, and none was added
 
     return force
 
 
-def test_the_model_is_a_function_of_the_release_and_of_public_data(nodes, dense, sparse, forced):
+def test_the_model_is_a_function_of_the_release_and_of_public_data(nodes, dense, sparse, unsure, forced):
     """Two graphs that share few edges, and one that must not be read: with one release, one model to the last bit."""
-    models = {epsilon: trained(nodes, dense, epsilon=epsilon) for epsilon in (0.3, 8.0)}
+    runs = [(nodes, dense, 0.3), (nodes, dense, 8.0), (*unsure, 16.0)]
+    models = [trained(given, edges, epsilon=epsilon) for given, edges, epsilon in runs]
+    assert [len(model.tables) for model in models] == [0, 1, 2]
     gcon.learn.edge_free._kept.cache_clear()  # what is kept is computed again, with another graph near
-    for epsilon, model in models.items():
+    for model, (given, _, epsilon) in zip(models, runs, strict=True):
         expected = release_files(model)
-        other = trained(nodes, sparse, epsilon=epsilon)
+        other = trained(given, sparse, epsilon=epsilon)
         assert release_files(other)["model.safetensors"] != expected["model.safetensors"]
         with forced(model):
             for edges in (dense[:, :0], sparse, Private(Untouchable(), "edges that must not be read")):
-                assert release_files(trained(nodes, edges, epsilon=epsilon)) == expected
+                assert release_files(trained(given, edges, epsilon=epsilon)) == expected
+
+
+def released(model):
+    return [each.get("statistic", "answers") for each in model.receipt.plan["releases"]]
+
+
+def blind(nodes):
+    """The same nodes, none of them for validation."""
+    return replace(nodes, validation_mask=torch.zeros_like(nodes.validation_mask))
 
 
 def test_both_kinds_of_second_release_are_trained_here(nodes, dense, sparse):
-    with_sums, without = trained(nodes, dense), trained(nodes, sparse, epsilon=0.3)
-    assert [each.name for each in with_sums.statistics] == ["edge moments", "edge moments", "neighbour rows"]
+    with_counts, without = trained(nodes, dense), trained(nodes, sparse, epsilon=0.3)
+    assert [each.name for each in with_counts.statistics] == ["edge moments"] * 2
+    assert [(each.rounds, each.value.shape) for each in with_counts.tables] == [(1, (100, 3))]
     assert [each.name for each in without.statistics] == ["edge moments"] * 3
+    assert without.tables == ()
     assert without.cached is None
+    assert without.counts is None
     assert without.best_answers is without.answers
-    assert with_sums.best_answers is with_sums.cached
-    for model in (with_sums, without):
+    assert with_counts.best_answers is with_counts.cached
+    for model in (with_counts, without):
         assert model.best_answers.shape == (100, 3)
         assert torch.allclose(model.best_answers.sum(dim=1), torch.ones(100), atol=1e-5)
         assert model.training_nodes == nodes.fingerprint
+        assert torch.equal(model.labels, torch.where(nodes.train_mask, nodes.labels, -1))
+        assert model.settings.asked == int(nodes.validation_mask.sum())
+
+
+def test_counts_are_of_labels_and_of_answers_elsewhere(nodes, dense):
+    """Without noise the table is what a plain loop over the edges counts."""
+    model = trained(nodes, dense, epsilon=math.inf)
+    coded = torch.where(nodes.train_mask, nodes.labels, model.answers.argmax(dim=1))
+    assert torch.equal(model.counts.codes, coded)
+    by_hand = torch.zeros(100, 3, dtype=torch.int64)
+    for one, two in {frozenset(pair) for pair in dense.T.tolist()}:
+        by_hand[one, coded[two]] += 1
+        by_hand[two, coded[one]] += 1
+    assert torch.equal(model.tables[0].value, by_hand)
+
+
+def test_two_rounds_on_a_dense_graph_with_unsure_answers(nodes, dense, unsure):
+    model = trained(*unsure, epsilon=16.0)
+    assert sureness(model.answers) <= UNSURE
+    assert released(model) == ["edge moments"] * 2 + ["neighbour counts"] * 2 + ["answers"]
+    rates = model.receipt.plan["rates"]
+    assert [(each.rounds, each.rate) for each in model.tables] == [(2, rates[1])] * 2
+    assert rates[1] < rates[0]
+    # The second table counts by what the first one gave, and is asked about on top of it.
+    assert not torch.equal(
+        model.counts.codes, torch.where(model.labels >= 0, model.labels, model.answers.argmax(dim=1))
+    )
+    assert not torch.equal(model.counts.start, model.answers)
+    assert sureness(model.cached) > sureness(model.counts.start) > sureness(model.answers)
+    # Sure answers, or few neighbours over the noise: one round.
+    sure = trained(nodes, dense, epsilon=16.0)
+    assert sureness(sure.answers) > UNSURE
+    assert [each.rounds for each in sure.tables] == [1]
+    quiet = trained(*unsure, epsilon=4.0)
+    assert HEARD * geometric_deviation(quiet.receipt.plan["rates"][0]) < 18
+    assert LOUD * geometric_deviation(quiet.receipt.plan["rates"][1]) > 15
+    assert sureness(quiet.answers) <= UNSURE
+    assert [each.rounds for each in quiet.tables] == [1]
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 8.0, math.inf])
+def test_without_validation_nodes_no_answers_are_counted(nodes, dense, epsilon):
+    stages = []
+    model = trained(blind(nodes), dense, epsilon=epsilon, progress=stages.append)
+    assert "count right answers" not in stages
+    assert "answers" not in released(model)
+    assert model.receipt.plan["answer_epsilon"] == 0
+    assert (model.settings.right, model.settings.asked, model.settings.own_edges) == (None, 0, True)
+    asked = trained(nodes, dense, epsilon=epsilon)
+    assert released(asked) == [*released(model), "answers"]
+    assert asked.receipt.plan["answer_epsilon"] == pytest.approx(0.05 * epsilon)
+    if math.isfinite(epsilon):  # what is not spent on the count is spent on the rest
+        assert all(
+            more > less for more, less in zip(model.receipt.plan["rates"], asked.receipt.plan["rates"], strict=True)
+        )
+
+
+def own_answers(model, nodes, edge_index):
+    edges = private_edges(edge_index, nodes.num_nodes)[0]
+    return predict_from_own_edges(model, nodes.features, edges, ledger=MemoryLedger())
+
+
+def test_the_count_without_noise_is_that_of_right_answers(nodes, dense, sparse, unsure):
+    for given, edges in ((nodes, dense), (nodes, sparse), unsure):
+        model = trained(given, edges, epsilon=math.inf)
+        assert model.settings.own_edges
+        right = (own_answers(model, given, edges).classes == given.labels)[given.validation_mask]
+        assert model.settings.right == int(right.sum())
+
+
+def test_own_edges_are_left_out_where_they_mislead(misled):
+    """No noise: own edges do worse on the validation nodes than published answers, so nobody is answered from them."""
+    nodes, edge_index = misled
+    model = trained(nodes, edge_index, epsilon=math.inf)
+    alone = int((model.best_answers.argmax(dim=1) == nodes.labels)[nodes.validation_mask].sum())
+    assert model.settings.right < alone
+    assert not model.settings.own_edges
+    assert isinstance(model.scorer().way, PublishedAnswers)
+    own = own_answers(model, nodes, edge_index)
+    cached = predict_without_edges(model, nodes.features, access="cached")
+    assert torch.equal(own.classes, cached.classes)
+    torch.testing.assert_close(own.probabilities, cached.probabilities, rtol=0, atol=1e-3)  # at least 1e-4 each
+    assert torch.equal(own_answers(model, nodes, edge_index[:, :0]).probabilities, own.probabilities)
+    assert "`own-edges` gives what `cached` gives" in model.description()
+    # The same release, asked with them: they do mislead.
+    asked = replace(model, settings=replace(model.settings, own_edges=True))
+    assert isinstance(asked.scorer().way, ExactCounts)
+    right = (own_answers(asked, nodes, edge_index).classes == nodes.labels)[nodes.validation_mask]
+    assert int(right.sum()) == model.settings.right
+    assert "gives what `cached` gives" not in asked.description()
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_own_edges_are_left_out_only_if_they_are_worse_by_more_than_the_noise(nodes, dense, sparse, kind, monkeypatch):
+    edges, epsilon = {"dense": (dense, 8.0), "sparse": (sparse, 0.3)}[kind]
+    model = trained(nodes, edges, epsilon=epsilon)
+    alone = int((model.best_answers.argmax(dim=1) == nodes.labels)[nodes.validation_mask].sum())
+    deviation = model.receipt.plan["releases"][-1]["standard_deviation"]
+    least = math.ceil(alone - deviation)
+    for right, used in ((least, True), (least - 1, False), (10**6, True), (-(10**6), False)):
+        monkeypatch.setattr(NoisyCount, "apply", lambda self, edges, randomness, right=right: right)
+        found = trained(nodes, edges, epsilon=epsilon)
+        assert (found.settings.right, found.settings.own_edges) == (right, used)
+        way = {True: ExactCounts if kind == "dense" else Evidence, False: PublishedAnswers}[used]
+        assert isinstance(found.scorer().way, way)
+        assert torch.equal(found.best_answers, model.best_answers)
+
+
+def test_without_counts_cached_is_none_and_the_card_says_so(nodes, dense, sparse):
+    words = "No counts were released, so access `cached` gives what `none` gives."
+    for edges, epsilon, counts in ((sparse, 0.3, False), (dense, 8.0, True)):
+        model = trained(nodes, edges, epsilon=epsilon)
+        none, cached = (predict_without_edges(model, nodes.features, access=each) for each in ("none", "cached"))
+        assert torch.equal(none.probabilities, cached.probabilities) != counts
+        assert (words in release_files(model)["README.md"].decode()) != counts
+
+
+def test_how_owners_are_answered_was_counted_as_it_is_later(nodes, dense, sparse):
+    """What the account counted with is what the model has: single precision and all."""
+    for edges, epsilon in ((dense, 8.0), (sparse, 0.3)):
+        model = trained(nodes, edges, epsilon=epsilon)
+        seen = []
+
+        def watched(*given, seen=seen):
+            seen.append(owners_way(*given))
+            return seen[-1]
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(gcon.methods.moments, "owners_way", watched)
+            trained(nodes, edges, epsilon=epsilon)
+        [(way, rows)] = seen
+        scorer = replace(model, settings=replace(model.settings, own_edges=True)).scorer()
+        assert torch.equal(scorer.rows, rows)
+        assert type(scorer.way) is type(way)
+        assert torch.equal(scorer.way.said(rows), way.said(rows))
 
 
 def test_charged_once_and_before_edges_are_opened(nodes, dense, monkeypatch):
     ledger, events = MemoryLedger("circles"), []
-    for statistic in (EdgeMoments, NeighbourRows):
+    for mechanism, name in ((EdgeMoments, "precisely"), (NeighbourCounts, "apply"), (NoisyCount, "apply")):
+        real = getattr(mechanism, name)
 
-        def watched(self, edges, precisely=statistic.precisely):
+        def watched(self, *given, real=real):
             events.append([(entry.outcome, entry.request.cost) for entry in ledger.entries()])
-            return precisely(self, edges)
+            return real(self, *given)
 
-        monkeypatch.setattr(statistic, "precisely", watched)
+        monkeypatch.setattr(mechanism, name, watched)
     model = trained(nodes, dense, epsilon=8.0, delta=1e-4, ledger=ledger, randomness=SystemRandomness(), purpose="test")
-    assert events == [[(Outcome.RESERVED, Budget(8.0, 1e-4))]] * 3
+    assert events == [[(Outcome.RESERVED, Budget(8.0, 1e-4))]] * 4
     (entry,) = ledger.entries()
     assert (entry.request.kind, entry.outcome, entry.request.purpose) == (Kind.RELEASE, Outcome.RELEASED, "test")
     assert entry.request.plan == {**model.receipt.plan, "releases": []}  # what comes second is not known in advance
-    assert [each["statistic"] for each in model.receipt.plan["releases"]] == [each.name for each in model.statistics]
+    assert released(model) == ["edge moments", "edge moments", "neighbour counts", "answers"]
+    assert model.receipt.plan["first_share"] == FIRST_SHARE
     assert ledger.total() == model.receipt.budget == model.receipt.total == Budget(8.0, 1e-4)
     assert model.receipt.keeps_promise
-    assert model.receipt.mechanism == "gaussian release (moments)"
+    assert model.receipt.mechanism == "mixed release (moments)"
 
 
 def test_a_refused_budget_reads_nothing(nodes):
@@ -121,11 +283,11 @@ def test_a_refused_budget_reads_nothing(nodes):
 
 
 def test_what_is_told_on_the_way(nodes, dense, sparse):
-    for edges, sums in ((dense, True), (sparse, False), (dense[:, :0], False)):
+    for edges, epsilon, counts in ((dense, 8.0, True), (sparse, 0.3, False), (dense[:, :0], 8.0, False)):
         stages = []
-        model = trained(nodes, edges, progress=stages.append)
-        assert (model.cached is not None) == sums
-        assert stages == [*FIRST, *(["learn from the first release"] if sums else []), *LAST]
+        model = trained(nodes, edges, epsilon=epsilon, progress=stages.append)
+        assert (model.cached is not None) == counts
+        assert stages == [*FIRST, *(["learn from the first release"] if counts else []), *LAST]
 
 
 def test_infinite_epsilon_promises_nothing(nodes, dense):
@@ -134,7 +296,7 @@ def test_infinite_epsilon_promises_nothing(nodes, dense):
     assert not model.receipt.keeps_promise
     assert math.isinf(ledger.total().epsilon)
     assert "There is no promise: no noise was added." in model.statement().sentences
-    assert [each.standard_deviation for each in model.statistics] == [0.0] * 3
+    assert [each.standard_deviation for each in (*model.statistics, *model.tables)] == [0.0] * 3
 
 
 def test_noise_from_a_seed_promises_nothing(nodes, dense):
@@ -143,7 +305,7 @@ def test_noise_from_a_seed_promises_nothing(nodes, dense):
     assert not model.receipt.keeps_promise
     assert math.isinf(ledger.total().epsilon)
     assert any("drawn from a seed" in sentence for sentence in model.statement().sentences)
-    assert all(each.standard_deviation > 0 for each in model.statistics)
+    assert all(each.standard_deviation > 0 for each in (*model.statistics, *model.tables))
 
 
 def test_a_failure_between_the_releases_tells_its_own_words_and_stays_charged(nodes, dense, monkeypatch):
@@ -161,18 +323,19 @@ def test_a_failure_between_the_releases_tells_its_own_words_and_stays_charged(no
     assert ledger.total().epsilon == 1.0
 
 
-@pytest.mark.parametrize("call", [0, 1, 2])
+@pytest.mark.parametrize("call", [0, 1, 2, 3])
 def test_a_failure_inside_a_release_stays_charged_and_tells_nothing(nodes, dense, monkeypatch, call):
     calls = []
-    for statistic in (EdgeMoments, NeighbourRows):
+    for mechanism, name in ((EdgeMoments, "precisely"), (NeighbourCounts, "apply"), (NoisyCount, "apply")):
+        real = getattr(mechanism, name)
 
-        def failing(self, edges, precisely=statistic.precisely):
+        def failing(self, edges, *others, real=real):
             calls.append(type(self))
             if len(calls) == call + 1:
                 raise RuntimeError(f"{edges.columns.sum()}")
-            return precisely(self, edges)
+            return real(self, edges, *others)
 
-        monkeypatch.setattr(statistic, "precisely", failing)
+        monkeypatch.setattr(mechanism, name, failing)
     ledger = MemoryLedger("circles")
     with pytest.raises(PrivateComputationError) as raised:
         trained(nodes, dense, epsilon=8.0, ledger=ledger, randomness=SystemRandomness())
@@ -209,9 +372,10 @@ def test_unusual_input(nodes, dense, change):
         masks = {"train_mask": ~nobody, "validation_mask": nobody, "test_mask": nobody}
         given = replace(nodes, features=nodes.features[:2], labels=torch.tensor([0, 1]), **masks)
         edges = torch.tensor([[0], [1]])
-    for epsilon in (0.3, 8.0, math.inf):
+    for epsilon in (0.3, 8.0, 100.0, math.inf):
         model = trained(given, edges, epsilon=epsilon)
         assert model.best_answers.isfinite().all()
+        assert own_answers(model, given, edges).probabilities.isfinite().all()
         assert float((model.best_answers.sum(dim=1) - 1).abs().max()) < 1e-5
         assert model.encoder.probabilities(given.features).isfinite().all()
         assert release_files(model)
@@ -229,7 +393,7 @@ def test_wrong_settings_are_refused_when_they_are_made(change):
 
 def test_the_seed_of_the_networks_is_not_that_of_the_noise(nodes, dense):
     one, two = (trained(nodes, dense, seed=0, randomness=SystemRandomness()) for _ in range(2))
-    for first, second in zip(one.statistics, two.statistics, strict=True):
+    for first, second in zip([*one.statistics, *one.tables], [*two.statistics, *two.tables], strict=True):
         assert not torch.equal(first.value, second.value)
 
 

@@ -9,8 +9,8 @@ import gcon
 from gcon.edges.edge_list import private_edges, public_edges
 from gcon.errors import AccessRefusedError, InputError
 from gcon.files.datasets.synthetic import social_circles_parts
-from gcon.methods.evidence import scores_on_public_graph, scores_with_own_edges
-from gcon.methods.moments import Moments
+from gcon.methods.evidence import ExactCounts, scores_from_far, scores_with_own_edges
+from gcon.methods.moments import Moments, owners_way
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import predict_for_one_owner, predict_from_own_edges
 from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
@@ -29,7 +29,7 @@ def trained(epsilon=8.0, randomness=None):
         NODES,
         private_edges(EDGES, SIZE)[0],
         ledger=MemoryLedger("circles"),
-        randomness=randomness or SeededRandomness(1),
+        randomness=randomness or SeededRandomness(3),
     )
 
 
@@ -37,6 +37,19 @@ def trained(epsilon=8.0, randomness=None):
 def model():
     found = trained()
     assert found.cached is not None
+    assert isinstance(found.scorer().way, ExactCounts)
+    return found
+
+
+@pytest.fixture(scope="module", params=["counts", "no counts"])
+def either(request, model):
+    """Both ways in which owners are answered."""
+    if request.param == "counts":
+        return model
+    found = trained(epsilon=1.0)
+    assert found.cached is None
+    assert found.settings.own_edges
+    assert found.settings.homophily > 0.5
     return found
 
 
@@ -65,17 +78,30 @@ def test_the_training_table_uses_the_released_answers(model):
     close(cached.probabilities, model.cached.double(), 1e-6)
     assert not torch.equal(none.probabilities, cached.probabilities)
     assert (none.access, cached.access) == ("none", "cached")
-    start = model.cached.double()
-    shares = start.mean(dim=0)
-    scores = scores_with_own_edges(start, public_edges(EDGES, SIZE), model.settings.homophily, shares)
-    close(own(model, NODES.features, EDGES).probabilities, torch.softmax(0.6 * scores, dim=1))
 
 
-def test_without_sums_cached_is_none():
+def test_owners_are_answered_from_the_released_answers_and_their_edges(either):
+    way, rows = owners_way(either.best_answers, either.labels, either.counts, either.settings.homophily)
+    scores = scores_with_own_edges(way, rows, public_edges(EDGES, SIZE), 3)
+    close(own(either, NODES.features, EDGES).probabilities, torch.softmax(scores, dim=1))
+    assert not torch.equal(own(either, NODES.features, EDGES[:, :0]).probabilities, torch.softmax(scores, dim=1))
+
+
+def test_without_counts_cached_is_none():
     model = trained(epsilon=0.05)
     assert model.cached is None
     one, two = (predict_without_edges(model, NODES.features, access=access) for access in ("none", "cached"))
     assert torch.equal(one.probabilities, two.probabilities)
+
+
+def test_a_row_from_the_service_is_the_row_of_the_table(either):
+    """One node at a time, from its row and the numbers of its neighbours: the same probabilities."""
+    for features, edge_index in ((NODES.features, EDGES), (OTHERS.features, OTHER_EDGES)):
+        table, edges = own(either, features, edge_index).probabilities, public_edges(edge_index, len(features))
+        scorer = either.scorer()
+        of_one = scorer.own_edges_of_one(scorer.start(features, "own-edges"))
+        for node in range(len(features)):
+            close(torch.from_numpy(of_one(node, edges.neighbours(node).numpy())), table[node])
 
 
 def test_predictions_are_better_than_chance(model):
@@ -99,15 +125,17 @@ def test_another_order_of_the_training_nodes_is_answered_by_the_student(model):
     close(found, model.encoder.probabilities(NODES.features.flip(0)).double(), 1e-6)
 
 
-def test_nodes_never_seen_are_answered_by_the_student(model):
+def test_nodes_never_seen_are_answered_by_the_student(either):
+    model = either
     start = model.encoder.probabilities(OTHERS.features).double()
     close(predict_without_edges(model, OTHERS.features).probabilities, start, 1e-6)
-    shares, edges = model.cached.double().mean(dim=0), public_edges(OTHER_EDGES, 24)
-    homophily = model.settings.homophily
-    by_hand = torch.softmax(0.6 * scores_with_own_edges(start, edges, homophily, shares), dim=1)
-    close(own(model, OTHERS.features, OTHER_EDGES).probabilities, by_hand)
-    by_hand = torch.softmax(0.6 * scores_on_public_graph(start, edges, homophily, shares), dim=1)
-    close(predict_on_public_graph(model, OTHERS.features, edges).probabilities, by_hand)
+    scorer, edges = model.scorer(), public_edges(OTHER_EDGES, 24)
+    rows = scorer.way.rows(model.encoder.probabilities(OTHERS.features))
+    near = scores_with_own_edges(scorer.way, rows, edges, 3)
+    close(own(model, OTHERS.features, OTHER_EDGES).probabilities, torch.softmax(near, dim=1))
+    far = scores_from_far(start, edges, model.settings.homophily)
+    assert far.any()
+    close(predict_on_public_graph(model, OTHERS.features, edges).probabilities, torch.softmax(near + far, dim=1))
 
 
 def test_cached_is_refused_for_other_nodes(model):
@@ -122,7 +150,8 @@ def test_without_edges_there_are_two_accesses(model, access):
         predict_without_edges(model, NODES.features, access=access)
 
 
-def test_one_owner_alone_gets_the_row_of_the_table(model):
+def test_one_owner_alone_gets_the_row_of_the_table(either):
+    model = either
     table, edges = own(model, OTHERS.features, OTHER_EDGES), public_edges(OTHER_EDGES, 24)
     for node in range(24):
         alone = predict_for_one_owner(model, OTHERS.features[node], OTHERS.features[edges.neighbours(node)])
@@ -139,13 +168,13 @@ GRAPHS = st.lists(PAIRS, max_size=60).map(lambda pairs: torch.tensor(pairs, dtyp
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(edges=GRAPHS, node=st.integers(0, 23), changed=st.lists(PAIRS, min_size=1, max_size=8), seen=st.booleans())
-def test_an_edge_elsewhere_changes_no_bit_of_an_answer(model, edges, node, changed, seen):
+def test_an_edge_elsewhere_changes_no_bit_of_an_answer(either, edges, node, changed, seen):
     """Edges that do not touch the node are added where they are not, and removed where they are."""
     features = NODES.features if seen else OTHERS.features
     linked = {frozenset(pair) for pair in edges.T.tolist()}
     after = linked ^ {frozenset(pair) for pair in changed if node not in pair}
     other = torch.tensor([sorted(pair) for pair in after], dtype=torch.int64).reshape(-1, 2).T
-    one, two = (own(model, features, index).probabilities[node] for index in (edges, other))
+    one, two = (own(either, features, index).probabilities[node] for index in (edges, other))
     assert torch.equal(one, two)
 
 

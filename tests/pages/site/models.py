@@ -6,10 +6,10 @@ import torch
 
 from gcon.edges.schemes import Schemes
 from gcon.learn.encoder import Encoder
-from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.mechanisms.losses import loss_by_name
+from gcon.mechanisms.mixed_release import mixed_plan
 from gcon.mechanisms.objective_plan import make_plan
-from gcon.methods.moments import MomentsModel, MomentsSettings
+from gcon.methods.moments import COUNTED_SHARE, FIRST_SHARE, MomentsModel, MomentsSettings
 from gcon.methods.objective import ObjectiveModel, ObjectiveModelSettings
 from gcon.nodes import PublicNodes
 from gcon.privacy.budget import Budget
@@ -68,16 +68,26 @@ def receipt(budget, plan, *, seeded=False, **words):
 
 
 def moments(epsilon=1.0, delta=1e-5, *, names=NAMES, **words):
-    plan = gaussian_plan(epsilon, delta, method="moments")
+    plan = mixed_plan(epsilon, delta, first_share=FIRST_SHARE, answer_share=COUNTED_SHARE, method="moments")
     table = nodes(names)
     answers = torch.softmax(3 * table.features[:, : len(names)], dim=1).float()
-    settings = MomentsSettings(homophily=0.7, class_names=names, training_nodes=table.fingerprint)
+    settings = MomentsSettings(
+        homophily=0.7,
+        class_names=names,
+        training_nodes=table.fingerprint,
+        right=20,
+        asked=int(table.validation_mask.sum()),
+        own_edges=True,
+    )
     return MomentsModel(
         answers=answers,
         cached=None,
+        labels=torch.where(table.train_mask, table.labels, -1),
+        counts=None,
         encoder=encoder(len(names)),
         settings=settings,
         statistics=(),
+        tables=(),
         receipt=receipt(plan.budget, plan.public_record(()), **words),
     )
 

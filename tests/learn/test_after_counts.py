@@ -1,0 +1,299 @@
+"""Learning from released counts: what they are believed to be, and regressions that can be asked at any counts."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import one_hot
+
+from gcon.edges.edge_list import public_edges
+from gcon.files.datasets.synthetic import social_circles_parts
+from gcon.learn import sizes
+from gcon.learn.after_counts import AfterCounts, CountModel, after_counts, believed_counts, count_inputs
+from gcon.learn.after_release import after_moments
+from gcon.learn.edge_free import learn_without_edges
+from gcon.learn.ensemble import Ensemble, view_of
+from gcon.learn.members import Lesson, Regression
+from gcon.mechanisms.neighbour_counts import geometric_deviation
+
+
+def geometric_noise(rate, shape, seed):
+    """Two-sided geometric noise."""
+    draws = np.random.default_rng(seed).geometric(-math.expm1(-rate), size=(2, *shape))
+    return torch.from_numpy(draws[0] - draws[1])
+
+
+def exact_counts(edge_index, codes, num_codes):
+    edges = public_edges(edge_index, len(codes))
+    return torch.stack([codes[edges.neighbours(node)].bincount(minlength=num_codes) for node in range(len(codes))])
+
+
+def graph(**changed):
+    given = {"num_classes": 4, "num_features": 8, "feature_signal": 2.0, "per_class": 15, "mean_degree": 8, "seed": 3}
+    return social_circles_parts(400, **(given | changed))
+
+
+def sure_answers(labels, num_classes, sureness=0.7):
+    return torch.full((len(labels), num_classes), (1 - sureness) / (num_classes - 1)).scatter_(
+        1, labels[:, None], sureness
+    )
+
+
+def after(nodes, moments=None):
+    """The ensemble after moments that say nothing much."""
+    free = learn_without_edges(nodes, seed=0)
+    return after_moments(free, free.rows.double().T @ free.rows.double() if moments is None else moments)
+
+
+# ---- what counts are believed to be
+
+
+def test_counts_without_noise_are_believed_as_they_are():
+    counts = torch.randint(0, 50, (30, 3), generator=torch.Generator().manual_seed(1))
+    found = believed_counts(counts, 0.0, torch.full((30, 3), 1 / 3))
+    assert found.dtype == torch.float64
+    assert torch.equal(found, counts.double())
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.5, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize(
+    "kind",
+    [{}, {"mean_degree": 3}, {"mean_degree": 40}, {"homophily": 0.2}, {"degree_tail": math.inf}, {"num_classes": 2}],
+    ids=str,
+)
+def test_believed_counts_are_nearer_to_the_truth_than_noisy_ones(kind, rate):
+    nodes, edge_index = graph(**kind)
+    truth = exact_counts(edge_index, nodes.labels, nodes.num_classes)
+    answers = sure_answers(nodes.labels, nodes.num_classes)
+    for seed in range(3):
+        noisy = truth + geometric_noise(rate, truth.shape, seed)
+        found = believed_counts(noisy, geometric_deviation(rate), answers)
+        assert bool((found >= 0).all())
+        assert bool(found.isfinite().all())
+        off, before = (float((each - truth).square().mean()) for each in (found, noisy.double()))
+        # Rare noise leaves most counts as they are; a mean of all that they may be then gains nothing, and loses little.
+        assert off < (0.95 if rate <= 1 else 1.3) * before
+
+
+def test_little_noise_changes_little_and_much_noise_leaves_what_is_usual():
+    nodes, edge_index = graph()
+    truth, answers = exact_counts(edge_index, nodes.labels, 4), sure_answers(nodes.labels, 4)
+    found = believed_counts(truth, 1e-3, answers)
+    assert float((found - truth).abs().max()) < 0.01
+    noisy = truth + geometric_noise(0.01, truth.shape, 0)
+    found = believed_counts(noisy, geometric_deviation(0.01), answers)
+    assert float((found - truth).square().mean()) < 0.02 * float((noisy - truth).double().square().mean())
+
+
+@pytest.mark.parametrize("deviation", [0.3, 100.0])
+def test_believed_counts_of_odd_tables_are_numbers(deviation):
+    for counts in (torch.zeros(20, 3), torch.full((20, 3), -50), torch.full((20, 3), 10**6), torch.zeros(1, 2)):
+        for answers in (sure_answers(torch.zeros(len(counts), dtype=torch.int64), counts.shape[1], 1.0),):
+            found = believed_counts(counts.long(), deviation, answers)
+            assert found.shape == counts.shape
+            assert bool((found.isfinite() & (found >= 0)).all())
+
+
+# ---- regressions that can be asked at any counts
+
+
+def test_inputs_by_hand():
+    answers, counts = torch.tensor([[0.25, 0.75], [0.0, 1.0]]), torch.tensor([[3, 1], [-2, 0]])
+    by_hand = [
+        [math.log(0.25), math.log(0.75), 3, 1, math.log(4), math.log(2), 9 / 5, 3 / 5, 1],
+        [math.log(1e-4), 0, 0, 0, 0, 0, 0, 0, 1],
+    ]
+    found = count_inputs(answers, counts)
+    assert torch.allclose(found, torch.tensor(by_hand, dtype=torch.float64), rtol=1e-12)
+
+
+def test_a_model_is_an_average_of_softmax_regressions():
+    generator = torch.Generator().manual_seed(0)
+    tables = torch.randn(3, 13, 3, generator=generator, dtype=torch.float64)
+    model = CountModel(torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64), tables)
+    start, counts = torch.rand(7, 3, generator=generator), torch.randint(0, 9, (7, 3), generator=generator)
+    inputs = count_inputs(start, counts)
+    by_hand = sum(w * torch.softmax(inputs @ t, dim=1) for w, t in zip(model.weights, model.tables, strict=True))
+    assert torch.allclose(model.answers(start, counts), by_hand)
+    assert torch.equal(model.answers(start[:0], counts[:0]), torch.zeros(0, 3, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("num_classes", [2, 3, 5])
+@pytest.mark.parametrize("taught", ["all", "some", "one"])
+def test_the_table_of_a_regression_gives_its_answers(num_classes, taught):
+    """Classes that nobody taught get next to nothing; of two classes scikit-learn keeps one column."""
+    generator = torch.Generator().manual_seed(num_classes)
+    rows = torch.randn(60, 4, generator=generator)
+    known = {"all": num_classes, "some": max(num_classes - 1, 2), "one": 1}[taught]
+    labels = torch.arange(60) % known + (num_classes - known)
+    lesson = Lesson(labels, torch.ones(60, dtype=torch.bool))
+    regression = Regression.fitted(rows, lesson, num_classes=num_classes, penalty=1.0)
+    table = regression.table(4)
+    assert (table.shape, table.dtype) == ((5, num_classes), torch.float64)
+    found = torch.softmax(rows.double() @ table[:-1] + table[-1], dim=1)
+    assert torch.allclose(found, regression.answers(rows), atol=1e-6)
+
+
+def released(num_classes=4, *, rate=1.0, **changed):
+    """Public nodes, the ensemble without counts, and a noisy table."""
+    nodes, edge_index = graph(num_classes=num_classes, **changed)
+    before = after(nodes)
+    codes = torch.where(nodes.train_mask, nodes.labels, before.answers.argmax(dim=1))
+    noisy = exact_counts(edge_index, codes, num_classes) + geometric_noise(rate, (400, num_classes), 7)
+    return nodes, before, noisy, geometric_deviation(rate)
+
+
+def check(found: AfterCounts, num_classes, size=400):
+    assert found.start.shape == found.answers.shape == (size, num_classes)
+    kept = len(found.model.weights)
+    assert found.model.tables.shape == (kept, 4 * num_classes + 1, num_classes)
+    assert found.model.weights.dtype == found.model.tables.dtype == found.answers.dtype == torch.float64
+    assert bool((found.model.weights > 0).all())
+    assert float(found.model.weights.sum()) == pytest.approx(1)
+    assert bool(found.model.tables.isfinite().all())
+    assert bool((found.answers >= 0).all())
+    assert torch.allclose(found.answers.sum(dim=1), torch.ones(size, dtype=torch.float64))
+
+
+def test_tables_give_what_the_fitted_regressions_give(monkeypatch):
+    """The members of the ensemble, asked one by one at the believed counts, and averaged by its weights."""
+    nodes, before, noisy, deviation = released()
+    ensembles, learned = [], Ensemble.taught
+
+    def watched(self, *given):
+        ensembles.append(learned(self, *given))
+        return ensembles[-1]
+
+    monkeypatch.setattr(Ensemble, "taught", watched)
+    start = before.answers.clamp_min(1e-3)
+    start = start / start.sum(dim=1, keepdim=True)
+    found = after_counts(before, start, noisy, deviation, nodes)
+    check(found, 4)
+    ensemble = ensembles[-1]
+    assert {member.regression is None for member in ensemble.members} == {True, False}
+    weights, average = ensemble.average
+    assert torch.allclose(found.answers, average, atol=1e-5)
+    assert torch.equal(found.model.weights, weights[weights > 0])
+    one_by_one = sum(
+        weight * member.answered(member.view()(slice(None)))
+        for weight, member in zip(weights, ensemble.members, strict=True)
+    )
+    assert torch.allclose(found.answers, one_by_one, atol=1e-5)
+    # Asked again at other counts: the same as regressions of their own would answer, row by row.
+    other = believed_counts(noisy, deviation, start).flip(0)
+    asked = found.model.answers(start, other)
+    assert not torch.allclose(asked, found.answers, atol=0.05)
+    assert torch.allclose(asked[17:18], found.model.answers(start[17:18], other[17:18]))
+
+
+@pytest.mark.parametrize("num_classes", [2, 3, 6])
+def test_shapes(num_classes):
+    nodes, before, noisy, deviation = released(num_classes)
+    check(after_counts(before, before.answers, noisy, deviation, nodes), num_classes)
+
+
+def test_counts_that_tell_make_better_answers():
+    nodes, before, noisy, deviation = released(feature_signal=1.0, homophily=0.8, mean_degree=12)
+    found = after_counts(before, before.answers, noisy, deviation, nodes)
+    right = [
+        float((each.argmax(dim=1) == nodes.labels)[nodes.test_mask].double().mean())
+        for each in (before.answers, found.answers)
+    ]
+    assert right[1] > right[0] + 0.05
+
+
+def test_test_labels_change_nothing():
+    nodes, before, noisy, deviation = released()
+    found = after_counts(before, before.answers, noisy, deviation, nodes)
+    known = nodes.train_mask | nodes.validation_mask
+    blind = replace(nodes, labels=torch.where(known, nodes.labels, -1), test_mask=torch.zeros_like(known))
+    again = after_counts(before, before.answers, noisy, deviation, blind)
+    assert torch.equal(again.answers, found.answers)
+    assert torch.equal(again.model.tables, found.model.tables)
+
+
+@pytest.mark.parametrize("validation", [True, False])
+def test_a_class_that_nobody_taught(validation):
+    """It may be asked about all the same: counts by its code are a column like any other."""
+    nodes, edge_index = graph()
+    nodes = replace(nodes, train_mask=nodes.train_mask & (nodes.labels != 2))
+    if not validation:
+        nodes = replace(nodes, validation_mask=torch.zeros_like(nodes.validation_mask))
+    before, truth = after(nodes), exact_counts(edge_index, nodes.labels, 4)
+    found = after_counts(
+        before, before.answers, truth + geometric_noise(1.0, truth.shape, 1), geometric_deviation(1.0), nodes
+    )
+    check(found, 4)
+    if not validation:
+        assert float(found.answers[:, 2].max()) < 0.2
+
+
+def test_one_class_was_taught():
+    nodes, edge_index = graph()
+    nobody = torch.zeros_like(nodes.validation_mask)
+    nodes = replace(nodes, train_mask=nodes.train_mask & (nodes.labels == 1), validation_mask=nobody)
+    before, truth = after(nodes), exact_counts(edge_index, nodes.labels, 4)
+    found = after_counts(before, before.answers, truth, 0.0, nodes)
+    check(found, 4)
+    assert bool((found.answers.argmax(dim=1) == 1).all())
+
+
+def test_without_validation_nodes_all_regressions_count_alike():
+    nodes, before, noisy, deviation = released(num_validation=0)
+    found = after_counts(before, before.answers, noisy, deviation, nodes)
+    check(found, 4)
+    assert torch.allclose(found.model.weights, torch.full((13,), 1 / 13, dtype=torch.float64))
+
+
+def test_every_node_is_labelled():
+    nodes, edge_index = graph()
+    nobody = torch.zeros_like(nodes.train_mask)
+    nodes = replace(nodes, train_mask=~nobody, validation_mask=nobody, test_mask=nobody)
+    before, truth = after(nodes), exact_counts(edge_index, nodes.labels, 4)
+    check(after_counts(before, before.answers, truth, 0.0, nodes), 4)
+
+
+@pytest.mark.parametrize("counts", [torch.zeros(400, 4), torch.full((400, 4), 7)], ids=["no neighbours", "all alike"])
+def test_counts_that_say_nothing(counts):
+    nodes, _ = graph()
+    before = after(nodes)
+    for deviation in (0.0, 2.0):
+        check(after_counts(before, before.answers, counts.long(), deviation, nodes), 4)
+
+
+def test_a_large_graph_is_asked_in_blocks(monkeypatch):
+    """A sample teaches, all are asked; blocks change nothing but last bits."""
+    monkeypatch.setattr(sizes, "EXACT_NODES", 300)
+    monkeypatch.setattr(sizes, "BLOCK_NODES", 128)
+    nodes, edge_index = graph()
+    free = learn_without_edges(nodes, seed=0)
+    start = Ensemble.without_members(nodes)
+    assert len(start.sample.labels) == 300
+    start = start.joined_by(start.sampled([view_of(free.answers)]))
+    before = after_moments(replace(free, ensemble=start), free.rows.double().T @ free.rows.double())
+    assert before.answers.dtype == torch.float32
+    truth = exact_counts(edge_index, nodes.labels, 4)
+    noisy = truth + geometric_noise(1.0, truth.shape, 1)
+    found = after_counts(before, before.answers, noisy, geometric_deviation(1.0), nodes)
+    check(found, 4)
+    monkeypatch.setattr(sizes, "BLOCK_NODES", 50)
+    believed = believed_counts(noisy, geometric_deviation(1.0), found.start)
+    assert torch.allclose(found.model.answers(found.start, believed), found.answers, rtol=1e-10)
+    monkeypatch.setattr(sizes, "EXACT_NODES", 50_000)
+    assert torch.allclose(found.model.answers(found.start, believed), found.answers, rtol=1e-10)
+
+
+def test_codes_are_what_regressions_are_taught_on():
+    """A column per code, in their order: another numbering of the codes is another model, asked with other counts."""
+    nodes, before, noisy, deviation = released()
+    found = after_counts(before, before.answers, noisy, deviation, nodes)
+    order = torch.tensor([2, 0, 3, 1])
+    start = before.answers[:, order]
+    moved = torch.argsort(order)[nodes.labels]
+    other = after_counts(before, start, noisy[:, order], deviation, replace(nodes, labels=moved))
+    check(other, 4)
+    same = after_counts(before, before.answers.clone(), noisy, deviation, nodes)
+    assert torch.allclose(other.answers, same.answers[:, order], atol=0.02)
+    assert one_hot(found.answers.argmax(dim=1), 4).sum() == 400

@@ -10,7 +10,7 @@ from scipy.stats import ttest_rel
 
 from gcon.errors import InputError
 from gcon_lab.experiments.beyond import units
-from gcon_lab.experiments.beyond.build import GRAPHS, build_beyond
+from gcon_lab.experiments.beyond.build import GRAPHS, beyond_units, build_beyond
 from gcon_lab.experiments.beyond.summary import Difference, Mean, best_non_private, differences, means, means_csv
 from gcon_lab.experiments.beyond.targets import check_targets, earlier_means
 from gcon_lab.experiments.reproduce.build import Job
@@ -236,6 +236,21 @@ def test_a_missing_social_graph_is_said_before_anything_is_measured(tmp_path, mo
 
 
 def test_results_of_social_graphs_lie_beside_the_others():
-    names = {units.BeyondUnit(graph=graph, run=0, budgets=(1.0,)).name for graph in GRAPHS}
-    assert len(names) == len(GRAPHS)
+    work = beyond_units(GRAPHS, runs=2, budgets=(1.0, 4.0))
+    names = {unit.name for unit in work}
+    assert len(names) == len(work) == 2 * (4 + 11 + 8 * 3)  # social graphs: one unit without a budget, and one for each
     assert not any("/" in name for name in names)
+    social = [unit for unit in work if unit.graph == "social/twitch-de" and unit.run == 0]
+    assert [(unit.free, unit.budgets) for unit in social] == [(True, ()), (False, (1.0,)), (False, (4.0,))]
+
+
+def test_a_unit_without_budgets_and_one_without_the_rest_are_the_whole(monkeypatch):
+    monkeypatch.setattr(units.BeyondUnit, "_scored", lambda unit, methods, epsilon: [(methods[0].name, epsilon)])
+    monkeypatch.setattr(units.BeyondUnit, "_paper", lambda unit, epsilon: [("gcon", epsilon)])
+    monkeypatch.setattr(units.BeyondUnit, "_without_validation", lambda unit, epsilon: [("without", epsilon)])
+    settings = {"graph": "social/twitch-de", "run": 0}
+    parts = [units.BeyondUnit(**settings, budgets=()), units.BeyondUnit(**settings, budgets=(1.0,), free=False)]
+    whole = units.BeyondUnit(**settings, budgets=(1.0,))
+    assert [*parts[0]._rows(), *parts[1]._rows()] == list(whole._rows())
+    assert {("gcn", None), ("gpr-gnn", None), ("moments", float("inf"))} <= set(parts[0]._rows())
+    assert {epsilon for _, epsilon in parts[1]._rows()} == {1.0}

@@ -49,8 +49,17 @@ these models keeps a promise. The column `inf` is our method without noise: what
 
 
 def beyond_units(graphs: Sequence[str], *, runs: int, budgets: Sequence[float] = BUDGETS) -> list[BeyondUnit]:
-    """All work, run by run, so that every graph has some results early."""
-    return [BeyondUnit(graph=graph, run=run, budgets=tuple(budgets)) for run in range(runs) for graph in graphs]
+    """All work, run by run, so that every graph has some results early; social graphs also budget by budget."""
+    return [unit for run in range(runs) for graph in graphs for unit in _units(graph, run, budgets)]
+
+
+def _units(graph: str, run: int, budgets: Sequence[float]) -> Iterator[BeyondUnit]:
+    if graph not in SOCIAL:
+        yield BeyondUnit(graph=graph, run=run, budgets=tuple(budgets))
+        return
+    yield BeyondUnit(graph=graph, run=run, budgets=())
+    for epsilon in budgets:
+        yield BeyondUnit(graph=graph, run=run, budgets=(epsilon,), free=False)
 
 
 def build_beyond(

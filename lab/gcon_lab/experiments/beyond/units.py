@@ -51,23 +51,28 @@ Row = dict[str, object]
 
 @dataclass(frozen=True, kw_only=True)
 class BeyondUnit:
-    """The work: one graph and run, and the budgets."""
+    """The work: one graph and run, and the budgets.
+
+    Attributes:
+        free: whether to measure what spends nothing too: controls, non-private models, ours without noise.
+    """
 
     graph: str
     run: int
     budgets: tuple[float, ...]
+    free: bool = True
 
     @property
     def name(self) -> str:
         """Of the stored result."""
-        budgets = "-".join(f"{epsilon:g}" for epsilon in self.budgets)
+        budgets = "-".join([*(["free"] if self.free else []), *(f"{epsilon:g}" for epsilon in self.budgets)])
         return f"beyond-{self.graph.replace('/', '-')}-{_FORMAT}-run{self.run}-{budgets}"
 
     @property
     def cost(self) -> float:
         """About seconds."""
         if self.graph in SOCIAL:
-            return 600.0
+            return 150.0 * (len(self.budgets) + self.free)
         return {"pubmed": 300.0, "actor": 300.0}.get(self.graph, 60.0)
 
     def results(self) -> pl.DataFrame:
@@ -75,16 +80,17 @@ class BeyondUnit:
         return pl.DataFrame(list(self._rows()), infer_schema_length=None)
 
     def _rows(self) -> Iterator[Row]:
-        for methods in free_methods(self.run):
-            yield from self._scored(methods, None)
+        if self.free:
+            for methods in free_methods(self.run):
+                yield from self._scored(methods, None)
+            # Without noise: what the statistics could tell at all.
+            yield from self._scored([Moments(epsilon=math.inf, seed=self.run)], math.inf)
         for epsilon in self.budgets:
             for methods in spending_methods(self.run, epsilon):
                 yield from self._scored(methods, epsilon)
             yield from self._paper(epsilon)
             if self.graph not in CIRCLES and self.graph not in MANY_LABELS:
                 yield from self._without_validation(epsilon)
-        # Without noise: what the statistics could tell at all.
-        yield from self._scored([Moments(epsilon=math.inf, seed=self.run)], math.inf)
 
     def _scored(self, candidates: Sequence[Method], epsilon: float | None) -> Iterator[Row]:
         """Of several settings of a rival the best on the validation nodes, for every access, free of charge."""

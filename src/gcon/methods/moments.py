@@ -541,7 +541,8 @@ def _check_promise(record: MomentsRecord, receipt: Receipt) -> None:
     """The plan costs what the receipt says, and statistics and tables have the plan's noise."""
     said = receipt.plan
     try:
-        numbers = [said["distance"], said["first_share"], said["answer_epsilon"], *said["rates"]]
+        rates: Any = said["rates"]
+        numbers: list[Any] = [said["distance"], said["first_share"], said["answer_epsilon"], *rates]
         if any(type(number) is not float for number in numbers):
             raise TypeError
         plan = mixed_plan_from(said, receipt.budget)

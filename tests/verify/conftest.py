@@ -27,9 +27,13 @@ from gcon.release.read import load_release
 from gcon.release.store import save_release
 
 
+def _circles(**options):
+    return social_circles_parts(100, num_classes=3, mean_degree=18, num_features=6, per_class=8, seed=1, **options)
+
+
 @pytest.fixture(scope="session")
 def circles():
-    return social_circles_parts(100, num_classes=3, mean_degree=18, num_features=6, per_class=8, seed=1)
+    return _circles()
 
 
 def _ledger():
@@ -38,18 +42,34 @@ def _ledger():
 
 @pytest.fixture(scope="session")
 def moments_release(circles, tmp_path_factory):
-    """Trains and stores our own method; every tenth edge alone is too few for neighbour sums."""
+    """Trains and stores our own method; noise decides which branch is taken, so again until it has so many tables."""
 
-    def make(epsilon=1.0, *, sparse=True, randomness=None, **options):
-        nodes, edges = circles
+    def make(epsilon=1.0, *, parts=None, sparse=True, tables=None, randomness=None, **options):
+        nodes, edges = parts or circles
         kept = private_edges(edges[:, ::10] if sparse else edges, nodes.num_nodes)[0]
-        method = Moments(epsilon=epsilon, **options)
-        model = method.train(nodes, kept, ledger=_ledger(), randomness=randomness or SystemRandomness())
+        method, model = Moments(epsilon=epsilon, **options), None
+        for _ in range(20):
+            model = method.train(nodes, kept, ledger=_ledger(), randomness=randomness or SystemRandomness())
+            if tables in (None, len(model.tables)):
+                break
+        assert tables in (None, len(model.tables))
         folder = tmp_path_factory.mktemp("moments") / "release"
         save_release(model, folder)
         return folder
 
     return make
+
+
+@pytest.fixture(scope="session")
+def vague():
+    """Features say nothing, so answers are unsure, and a second table is bought."""
+    return _circles(feature_signal=0)
+
+
+@pytest.fixture(scope="session")
+def unasked():
+    """Nobody to ask: there is no count of right answers."""
+    return _circles(num_validation=0)
 
 
 @pytest.fixture(scope="session")
@@ -73,11 +93,12 @@ def paper_release(circles, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def releases(moments_release, paper_release):
-    """One of each kind: moments twice, moments with neighbour sums, the paper's."""
+def releases(moments_release, paper_release, vague):
+    """One of each kind: moments twice, with one table of neighbour counts, with two, the paper's."""
     return {
-        "moments": moments_release(),
-        "sums": moments_release(8.0, sparse=False),
+        "moments": moments_release(tables=0),
+        "counts": moments_release(8.0, sparse=False, tables=1),
+        "counts twice": moments_release(8.0, parts=vague, sparse=False, tables=2),
         "paper": paper_release(),
     }
 

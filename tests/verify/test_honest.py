@@ -56,8 +56,20 @@ def test_paper_with_unusual_settings(paper_release, options):
 
 
 @pytest.mark.parametrize("options", [{"epsilon": 1e-3}, {"epsilon": 60.0}, {"epsilon": 0.5, "delta": 1e-12}], ids=str)
-def test_moments_with_unusual_budgets(moments_release, options):
-    assert failed(moments_release(**options)) == []
+@pytest.mark.parametrize("asked", [True, False])
+def test_moments_with_unusual_budgets(moments_release, unasked, options, asked):
+    assert failed(moments_release(**options, parts=None if asked else unasked)) == []
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 8.0])
+def test_two_tables(moments_release, vague, epsilon):
+    assert failed(moments_release(epsilon, parts=vague, sparse=False)) == []
+
+
+def test_nobody_to_ask(moments_release, unasked):
+    folder = moments_release(8.0, parts=unasked, sparse=False, tables=1)
+    assert failed(folder) == []
+    assert not any("count of right answers has" in step.words for step in verify_release(folder).steps)
 
 
 @pytest.mark.parametrize("schemes", [Schemes(1.0, (2,)), Schemes(0.5, (0,))])
@@ -84,7 +96,7 @@ def test_a_seed_or_no_noise_is_no_promise(moments_release, paper_release):
 
 
 def test_what_cannot_be_checked_is_said(releases):
-    for name, words in (("moments", "lengths"), ("paper", "edge influence")):
+    for name, words in (("moments", "lengths"), ("counts", "by the codes"), ("paper", "edge influence")):
         found = verify_release(releases[name])
         said = " ".join(found.not_checked)
         for part in (words, "noise was drawn", "ledger's total is complete", "no signature", "training_nodes"):

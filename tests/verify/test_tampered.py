@@ -14,6 +14,8 @@ import torch
 
 from gcon.errors import ReleaseFormatError
 from gcon.verify.arithmetic import lattice_of
+from gcon.verify.count_steps import _check_both_ends, _Table
+from gcon.verify.steps import Steps
 from gcon.verify.verify import verify_release
 
 # Changed alone, with every other file as it was.
@@ -25,9 +27,13 @@ OPEN_ALONE = {
     "encoder.unit_input",  # how features of nodes never seen are scaled at prediction
     "settings.training_nodes",  # which table is refused as a public graph: needs the table
 }
+MOMENTS = {"settings.homophily", "settings.right", "settings.asked"}
+COUNTS = MOMENTS | {"settings.lean"}  # what owners make of counts, at prediction
 OPEN_ALONE_BY_KIND = {
-    "moments": {"settings.homophily"},  # an estimate from released numbers; the card shows two digits of it
-    "sums": {"settings.homophily"},
+    # An estimate from released numbers, of which the card shows two digits; a noisy count, and how many it is of.
+    "moments": MOMENTS,
+    "counts": COUNTS,
+    "counts twice": COUNTS,
     # The weight of a node's own features at prediction; and the clip, for the reason below (the card does not show it).
     "paper": {"settings.inference_restart", "settings.clip"},
 }
@@ -40,15 +46,18 @@ OPEN_TOGETHER = OPEN_ALONE | {
     "receipt.total.epsilon",
 }
 OPEN_TOGETHER_BY_KIND = {
-    "moments": {"settings.homophily", "receipt.plan.releases.*.rounding"},  # inside the sensitivity already; bounded
-    "sums": {"settings.homophily", "receipt.plan.releases.*.rounding"},
+    "moments": MOMENTS | {"receipt.plan.releases.*.rounding"},  # inside the sensitivity already; bounded
+    "counts": COUNTS | {"receipt.plan.releases.*.rounding"},
+    "counts twice": COUNTS | {"receipt.plan.releases.*.rounding"},
     # These matter: the receipt holds neither the bound's name nor the features' diameter, so Psi is only held against a range.
     "paper": {"settings.inference_restart", "settings.restart", "settings.steps.*", "settings.clip"},
 }
 # Functions of released and public numbers; and networks trained without edges.
+OF_COUNTS = {"cached", "edge_shares", "weights", "regressions", "encoder.head_weight", "encoder.head_bias"}
 OPEN_TENSORS = {
-    "moments": {"answers", "encoder.head_weight", "encoder.head_bias"},
-    "sums": {"answers", "cached", "encoder.head_weight", "encoder.head_bias"},
+    "moments": {"answers", "labels", "encoder.head_weight", "encoder.head_bias"},
+    "counts": OF_COUNTS | {"start"},
+    "counts twice": OF_COUNTS | {"answers"},
     "paper": {
         "encoder.head_weight",
         "encoder.head_bias",
@@ -213,7 +222,7 @@ def moved(tensor, place, step):
 
 
 def tensor_variants(name, tensor, document):
-    if name == "weights":
+    if name == "weights" and document["method"] == "paper":
         spacing = lattice_of(document["receipt"]["plan"]["final_noise"])
         return [moved(tensor, 0, spacing / 2), tensor * 1e6, moved(tensor, -1, 1e5), tensor + math.pi * spacing]
     if name.startswith("statistic."):
@@ -222,6 +231,10 @@ def tensor_variants(name, tensor, document):
         spacing = lattice_of(smallest)
         off = [moved(tensor, 0, spacing / 2), tensor * (1 + 1e-9), tensor + spacing / 3]
         return [*off, moved(tensor, 1, spacing)] if entry["symmetric"] else off
+    if name.startswith("counts."):  # not so near that noise might have done it
+        return [tensor + 10**6, tensor * 1000, moved(tensor, 0, 10**5), moved(tensor, -1, -(10**5)), -tensor - 200]
+    if not tensor.is_floating_point():
+        return [tensor + 1, tensor.flip(0), torch.zeros_like(tensor), tensor - 1, moved(tensor, 0, 10**9)]
     others = [tensor * 1.5, moved(tensor, 0, 0.1), torch.zeros_like(tensor), torch.full_like(tensor, math.nan)]
     return [*others, tensor.flip(0)]  # the last is still made of probabilities
 
@@ -273,6 +286,54 @@ def test_a_released_number_may_be_any_lattice_point(releases, forger):
         one.restore()
 
 
+class TestTables:
+    def test_a_count_may_be_any_whole_number_that_noise_can_make(self, releases, forger):
+        one = forger(releases["counts"])
+        tensors = one.tensors()
+        one.put_tensors(tensors | {"counts.0": moved(tensors["counts.0"], 0, 1)})
+        assert verifies(one.folder)
+
+    def test_two_tables_that_tell_other_degrees(self, releases, forger):
+        one = forger(releases["counts twice"])
+        tensors = one.tensors()
+        first = tensors["counts.0"]
+        one.put_tensors(tensors | {"counts.0": first + torch.arange(len(first))[:, None] % 30})
+        (words,) = failures(one.folder)
+        assert words.startswith("The two tables: the degrees that they tell differ like noise")
+
+    def test_noise_that_is_not_there_is_noticed_where_there_are_many_codes(self):
+        """Edges between two codes are counted from both ends; with seven codes there are 21 such numbers."""
+        generator = torch.Generator().manual_seed(3)
+        nodes, classes, rate = 400, 7, 0.4
+        edges = torch.rand(nodes, nodes, generator=generator).triu(1) < 0.03
+        codes = torch.randint(classes, (nodes,), generator=generator)
+        exact = (edges | edges.T).long() @ torch.nn.functional.one_hot(codes, classes)
+        uniform = torch.rand(2, nodes, classes, generator=generator, dtype=torch.float64)
+        noise = (uniform.log() / -rate).long()  # whole parts of exponential numbers are geometric
+        for value, holds in (
+            (exact + noise[0] - noise[1], True),
+            (exact, False),
+            (exact + 3 * (noise[0] - noise[1]), False),
+        ):
+            steps = Steps()
+            _check_both_ends(_Table(place=0, settings={}, record={}, value=value), codes, rate=rate, steps=steps)
+            assert [step.holds for step in steps.taken] == [holds]
+
+    def test_codes_that_say_something_else(self, releases, forger):
+        one = forger(releases["counts"])
+        tensors = one.tensors()
+        one.put_tensors(tensors | {"codes": (tensors["codes"] + 1) % 3})
+        assert any("codes that were counted last" in words for words in failures(one.folder))
+
+    def test_the_other_branch(self, releases, forger):
+        """What was released first says that there are hardly any edges, and yet they were counted."""
+        one = forger(releases["counts"])
+        tensors = one.tensors()
+        one.put_tensors(tensors | {"statistic.1": moved(tensors["statistic.1"], -1, -1024.0)})
+        (words,) = failures(one.folder)
+        assert words.startswith("The branch, one table, follows from what was released before")
+
+
 class TestForgersWithSomeKnowledge:
     """Several fields at once, so that they agree with each other."""
 
@@ -286,16 +347,53 @@ class TestForgersWithSomeKnowledge:
         one.put_consistently(document)
         assert any("one that the method's rows can have" in words for words in failures(one.folder))
 
-    @pytest.mark.parametrize("place", [0, 1])
-    def test_moments_that_are_said_to_be_sums(self, releases, forger, place):
-        """Sums of neighbours have a smaller sensitivity than moments, and would need less noise."""
-        one = forger(releases["moments"])
+    def test_a_table_of_the_quieter_branch(self, releases, forger):
+        """Two tables, each with the noise of one alone."""
+        one = forger(releases["counts twice"])
         document = one.document()
-        settings, record = document["settings"]["statistics"][place], document["receipt"]["plan"]["releases"][place]
-        settings |= {"name": "neighbour rows", "symmetric": False}
-        record |= {"statistic": "neighbour rows", "bits": 52, "rounding": 0.0}
+        rate = document["receipt"]["plan"]["rates"][0]
+        for entry in (*document["settings"]["tables"], *document["receipt"]["plan"]["releases"][2:4]):
+            entry |= {"rate": rate, "rounds": 1}
         one.put_consistently(document)
-        assert any("fits the method" in words for words in failures(one.folder))
+        with pytest.raises(ReleaseFormatError, match="too small"):
+            verify_release(one.folder)
+
+    def test_counts_after_all_moments(self, releases, forger):
+        """The whole of mu^2 was spent before the table."""
+        one = forger(releases["counts"])
+        document = one.document()
+        plan, settings = document["receipt"]["plan"], document["settings"]
+        for entry in (plan["releases"][0], settings["statistics"][0]):
+            entry["standard_deviation"] *= math.sqrt(entry["share"] / 0.9)
+            entry["share"] = 0.9
+        one.put_consistently(document)
+        with pytest.raises(ReleaseFormatError, match="more moments"):
+            verify_release(one.folder)
+
+    def test_a_second_count_of_answers(self, releases, forger):
+        one = forger(releases["counts"])
+        document = one.document()
+        document["receipt"]["plan"]["releases"].append(document["receipt"]["plan"]["releases"][-1])
+        one.put_consistently(document)
+        assert any("order is one that the proof covers" in words for words in failures(one.folder))
+
+    def test_a_count_before_the_table(self, releases, forger):
+        one = forger(releases["counts"])
+        document = one.document()
+        document["receipt"]["plan"]["releases"][2:] = reversed(document["receipt"]["plan"]["releases"][2:])
+        one.put_consistently(document)
+        assert any("order is one that the proof covers" in words for words in failures(one.folder))
+
+    def test_a_count_that_is_not_named(self, releases, forger):
+        """Owners' edges were looked at, and nothing was paid: the plan would have had more for the tables."""
+        one = forger(releases["counts"])
+        document = one.document()
+        document["receipt"]["plan"]["releases"].pop()
+        document["receipt"]["plan"]["answer_epsilon"] = 0.0
+        one.put_consistently(document)
+        found = failures(one.folder)
+        assert any("Right answers were counted if the plan pays" in words for words in found)
+        assert any("That rate is the largest one" in words for words in found)
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_a_smaller_epsilon_everywhere(self, releases, forger, kind):

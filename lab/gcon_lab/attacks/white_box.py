@@ -6,6 +6,7 @@ other test beats (Neyman and Pearson). Evidence classes hold released and public
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar, final
@@ -136,6 +137,60 @@ class NoisySums:
             else:
                 total += float((noise.abs() - (noise - step).abs()).sum()) / scale
         return total
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NoisyTable:
+    """Noisy counts of neighbours by code: an edge {u, v} is in two entries, [u, code of v] and [v, code of u].
+
+    Attributes:
+        codes: of all nodes; released or public.
+        value: the noisy counts.
+        rate: of the two-sided geometric noise; infinite takes 1.
+    """
+
+    codes: Tensor
+    value: Tensor
+    rate: float
+
+    def log_ratio(self, rest: EdgeList, pair: Pair) -> float:
+        """Over both entries."""
+        total = 0.0
+        for node, other in (pair, pair[::-1]):
+            others, code = rest.neighbours(node), self.codes[other]
+            known = int((self.codes[others[others != other]] == code).sum())
+            total += geometric_log_ratio(int(self.value[node, code]), known, known + 1, rate=self.rate)
+        return total
+
+
+@final
+class NoisyNumber:
+    """A whole number of the edges with two-sided geometric noise, such as a count of right answers.
+
+    Args:
+        of: the number without noise.
+        value: what was released.
+        rate: of the noise; infinite takes 1.
+    """
+
+    def __init__(self, of: Callable[[EdgeList], int], value: int, rate: float) -> None:
+        self._of, self._value, self._rate = Remembered(of), value, rate
+
+    def log_ratio(self, rest: EdgeList, pair: Pair) -> float:
+        """From the numbers of both graphs."""
+        low, high = map(self._of, absent_and_present(rest, pair))
+        return geometric_log_ratio(self._value, low, high, rate=self._rate)
+
+
+def geometric_log_ratio(value: int, absent: int, present: int, *, rate: float) -> float:
+    """Of a number with two-sided geometric noise, P(noise = k) proportional to e^(-rate |k|).
+
+    Example:
+        >>> geometric_log_ratio(5, 3, 4, rate=0.5)
+        0.5
+    """
+    return (rate if math.isfinite(rate) else 1.0) * (abs(value - absent) - abs(value - present))
 
 
 @final

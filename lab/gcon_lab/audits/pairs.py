@@ -67,6 +67,22 @@ def copies(edges: EdgeList, count: int) -> EdgeList:
     return public_edges(pairs.repeat(1, count) + shifts, edges.num_nodes * count)
 
 
+def tiled(edges: EdgeList, count: int) -> EdgeList:
+    """As `copies`, but with every arc as it is listed: nothing is symmetrised or dropped."""
+    size, entries = edges.num_nodes, len(edges.columns)
+    pointers = edges.row_pointers[:-1].repeat(count) + torch.arange(count).repeat_interleave(size) * entries
+    columns = edges.columns.repeat(count) + (torch.arange(count) * size).repeat_interleave(entries)
+    return EdgeList(
+        torch.cat([pointers, torch.tensor([count * entries])]), columns.to(edges.columns.dtype), size * count
+    )
+
+
+def listed_twice() -> EdgePair:
+    """An un-symmetrised input with both arcs of an edge, symmetrised by a reader that forgets to drop duplicates."""
+    arcs = [(0, 1), (1, 0)]
+    return EdgePair(joined=_directed(2 * arcs, 2), apart=_directed([], 2))
+
+
 def directed_star(leaves: int) -> EdgePair:
     """An un-symmetrised input: leaves that point to a hub, and the arc from the hub to a lonely node.
 

@@ -21,7 +21,9 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="A small grid, two runs, competitors at their defaults.")
     ] = False,
-    graphs: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(PAPER_GRAPHS),
+    graphs: Annotated[str, typer.Option(help="Names, separated by commas; `beyond` knows more.")] = ",".join(
+        PAPER_GRAPHS
+    ),
     runs: Annotated[int | None, typer.Option(help="Runs a graph; by default 10, or 2 with --quick.")] = None,
     competitors: Annotated[
         Path | None, typer.Option(help="A competitors' table to reuse, such as docs/results/baselines.csv.")
@@ -38,6 +40,8 @@ def reproduce(
     gcon reproduce all --quick --out results
 
     gcon reproduce fig1 --graphs cora-ml --competitors docs/results/baselines.csv --out results
+
+    gcon reproduce beyond --graphs social/twitch-de,social/twitch-de@many --runs 1 --out results
     """
     with reporting(as_json=json, quiet=quiet) as output:
         # The experiments import PyG, polars and matplotlib: only when they are asked for.

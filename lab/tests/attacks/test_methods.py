@@ -1,8 +1,11 @@
 """Attacks on trained methods of a small synthetic graph: what leaks, what does not, and that the transcript holds everything."""
 
+import math
+
 import pytest
 import torch
 
+import gcon.methods.moments as moments
 from gcon.files.datasets.synthetic import social_circles
 from gcon.privacy.account import transcript
 from gcon.privacy.gates import declassify
@@ -12,11 +15,12 @@ from gcon_lab.attacks.canaries import guess
 from gcon_lab.attacks.roc import roc_of
 from gcon_lab.attacks.similarity import Similarity
 from gcon_lab.attacks.view import View
-from gcon_lab.attacks.white_box import NoisyMoments, WhiteBox
+from gcon_lab.attacks.white_box import NoisyMoments, NoisyNumber, NoisyTable, WhiteBox
 from gcon_lab.experiments.attacks.canaries import canary_run
 from gcon_lab.experiments.attacks.evidence import evidence
 from gcon_lab.experiments.attacks.measure import RELEASED, attack_all, sample
 from gcon_lab.experiments.attacks.methods import ATTACKED, Gcon, is_spending, reads_edges, reference_of
+from gcon_lab.experiments.attacks.released import released_evidence
 from gcon_lab.methods import DPSGD, GAP, GCN, MLP, LPGNet, Moments
 
 ALARM = 1e-6
@@ -88,11 +92,34 @@ def test_dp_sgd_without_noise_tells_the_edges_of_labelled_nodes(graph, edges, dr
     assert roc_of(WhiteBox((edges,)).scores(view, touched.pairs), touched.linked).area > 0.99
 
 
-def test_the_moments_are_heard_as_they_were_released(graph):
+def test_what_the_default_releases_is_heard_line_by_line(graph):
     with transcript() as lines:
         Moments(epsilon=1.0).fit(graph, randomness=SeededRandomness(1))
-    assert len(evidence(lines)) == 3
-    assert sum(isinstance(each, NoisyMoments) for each in evidence(lines)) >= 2
+    assert [type(each) for each in evidence(lines)] == [NoisyMoments, NoisyMoments, NoisyMoments, NoisyNumber]
+
+
+@pytest.fixture(scope="module")
+def dense():
+    return social_circles(
+        300, num_classes=3, mean_degree=40, feature_signal=1.5, num_validation=60, num_test=100, seed=2
+    )
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_tables_in_a_release_are_heard_as_in_its_transcript(dense, rounds, monkeypatch):
+    monkeypatch.setattr(moments, "LOUD", 0.0 if rounds == 2 else math.inf)
+    monkeypatch.setattr(moments, "UNSURE", 1.0)
+    with transcript() as lines:
+        fitted = Moments(epsilon=2.0).fit(dense, randomness=SeededRandomness(1))
+    heard, rebuilt = evidence(lines), released_evidence(fitted.trained, dense.nodes)
+    assert [type(each) for each in heard] == [NoisyMoments, NoisyMoments, *[NoisyTable] * rounds, NoisyNumber]
+    edges = declassify(dense.edges, reason="a made-up graph", ledger=MemoryLedger("test"))
+    pairs = sample(edges, many=40).few.pairs
+    for one, other in zip(heard, rebuilt, strict=True):
+        told = [[each.log_ratio(edges, (first, second)) for first, second in pairs.tolist()] for each in (one, other)]
+        assert told[0] == pytest.approx(told[1])
+        assert any(told[0]) or isinstance(one, NoisyNumber)  # few pairs change the count of right answers
+    assert heard[-1]._of(edges) == rebuilt[-1]._of(edges) > 0
 
 
 def test_every_method_that_reads_edges_has_a_reference_that_does_not():

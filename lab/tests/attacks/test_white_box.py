@@ -1,5 +1,7 @@
 """White-box scores are log-likelihood ratios: compared with densities computed by hand."""
 
+import math
+
 import pytest
 import torch
 from torch.distributions import Laplace, Normal
@@ -9,6 +11,7 @@ from gcon.edges.schemes import Schemes, propagate
 from gcon.errors import AccessRefusedError
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.losses import loss_by_name
+from gcon.mechanisms.neighbour_counts import NeighbourCounts
 from gcon.mechanisms.newton import minimise
 from gcon.mechanisms.perturbed_objective import PerturbedObjectives
 from gcon.privacy.randomness import SeededRandomness
@@ -18,7 +21,9 @@ from gcon_lab.attacks.white_box import (
     NoisyGraph,
     NoisyMatrix,
     NoisyMoments,
+    NoisyNumber,
     NoisySums,
+    NoisyTable,
     ObjectiveWeights,
     Remembered,
     WhiteBox,
@@ -68,6 +73,50 @@ def test_moments_have_the_ratio_of_symmetric_noise(pair):
         for edges in absent_and_present(PATH, pair)
     )
     assert found == pytest.approx(high - low, rel=1e-5)
+
+
+CODES = torch.tensor([0, 1, 1, 0, 2])
+COUNTS = torch.tensor([[2, -1, 0], [1, 3, 0], [0, 0, 5], [-2, 1, 1], [0, 0, 0]])
+
+
+def geometric_log_density(value, exact, rate):
+    """Of independent two-sided geometric noise: log((1 - q) / (1 + q)) - rate |k|."""
+    return float((math.log(math.tanh(rate / 2)) - rate * (value - exact).abs().double()).sum())
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_a_table_of_counts_has_the_ratio_of_geometric_noise(pair):
+    found = NoisyTable(codes=CODES, value=COUNTS, rate=0.7).log_ratio(PATH, pair)
+    exact = NeighbourCounts(codes=CODES, num_codes=3, rate=math.inf)
+    low, high = (
+        geometric_log_density(COUNTS, exact.apply(edges, SeededRandomness(0)).value, 0.7)
+        for edges in absent_and_present(PATH, pair)
+    )
+    assert found == pytest.approx(high - low)
+    assert abs(found) == pytest.approx(1.4) or found == pytest.approx(0.0)  # two entries, each worth the rate
+
+
+def test_only_two_entries_of_a_table_tell_about_a_pair():
+    others = torch.full_like(COUNTS, 100)
+    others[0, CODES[4]], others[4, CODES[0]] = COUNTS[0, CODES[4]], COUNTS[4, CODES[0]]
+    found = [NoisyTable(codes=CODES, value=value, rate=0.7).log_ratio(PATH, (0, 4)) for value in (COUNTS, others)]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(("value", "wanted"), [(-3, -0.7), (2, -0.7), (3, 0.7), (9, 0.7)])
+def test_a_noisy_number_has_the_ratio_of_geometric_noise(value, wanted):
+    def nodes_with_friends(edges):
+        return int((edges.degrees > 1).sum())  # 2, and 3 if 0 is linked to 2
+
+    assert NoisyNumber(nodes_with_friends, value, 0.7).log_ratio(PATH, (0, 2)) == pytest.approx(wanted)
+    assert NoisyNumber(nodes_with_friends, value, 0.7).log_ratio(PATH, (1, 3)) == pytest.approx(wanted)
+    assert NoisyNumber(lambda edges: 7, value, 0.7).log_ratio(PATH, (0, 2)) == 0.0
+
+
+def test_without_noise_two_entries_say_whether_the_pair_is_linked():
+    exact = NeighbourCounts(codes=CODES, num_codes=3, rate=math.inf).apply(PATH, SeededRandomness(0))
+    told = NoisyTable(codes=CODES, value=exact.value, rate=exact.rate)
+    assert [told.log_ratio(PATH, pair) for pair in PAIRS] == [2.0, -2.0, -2.0]
 
 
 def test_objective_weights_have_the_exact_privacy_loss():

@@ -44,6 +44,8 @@ RUNS = {
     "class-sums": 100_000,
     "walk-moments": 100_000,
     "bilinear-sums": 100_000,
+    "neighbour-counts": 100_000,
+    "mixed-release": 80_000,
     "neighbour-sums": 100_000,
     "noisy-count": 20_000,
     "selection": 40_000,

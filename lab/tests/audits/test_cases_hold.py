@@ -37,6 +37,8 @@ SEARCHED = {
     "class-sums": 100_000,
     "walk-moments": 100_000,
     "bilinear-sums": 100_000,
+    "neighbour-counts": 20_000,
+    "mixed-release": 100_000,
     "neighbour-sums": 100_000,
     "noisy-count": 8_000,
     "selection": 8_000,

@@ -13,9 +13,11 @@ from gcon_lab.audits.pairs import (
     canary_in,
     copies,
     directed_star,
+    listed_twice,
     path_of_four,
     search_pairs,
     star_and_node,
+    tiled,
     two_nodes,
 )
 from gcon_lab.mechanisms.class_sums import ClassSums
@@ -33,6 +35,22 @@ def test_copies_do_not_touch():
     assert edges.num_nodes == 12
     assert edges.degrees.tolist() == [1, 2, 2, 1] * 3
     assert edges.neighbours(5).tolist() == [4, 6]
+
+
+@pytest.mark.parametrize("pair", [two_nodes(), path_of_four(), star_and_node(5)])
+def test_tiles_are_copies(pair):
+    for edges in (pair.joined, pair.apart):
+        found, expected = tiled(edges, 3), copies(edges, 3)
+        assert torch.equal(found.row_pointers, expected.row_pointers)
+        assert torch.equal(found.columns, expected.columns)
+        assert found.num_nodes == expected.num_nodes
+
+
+def test_tiles_keep_what_a_reader_should_have_dropped():
+    edges = tiled(listed_twice().joined, 2)
+    assert edges.degrees.tolist() == [2, 2, 2, 2]
+    assert edges.columns.tolist() == [1, 1, 0, 0, 3, 3, 2, 2]
+    assert len(tiled(listed_twice().apart, 2).columns) == 0
 
 
 def test_a_canary_must_be_new():

@@ -1,4 +1,4 @@
-"""Edge moments with neighbour sums: what is charged and released, that nothing else is read, and unusual graphs."""
+"""Edge moments, then neighbour counts or more moments: what is charged and released, and that nothing else is read."""
 
 import dataclasses
 import json
@@ -15,9 +15,12 @@ from gcon.edges.graph import PrivateGraph, PublicGraph, private_graph
 from gcon.errors import AccessRefusedError, BudgetExceededError, InputError
 from gcon.files.datasets import social_circles, social_circles_parts
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.gaussian_curve import gaussian_multiplier
-from gcon.mechanisms.neighbour_rows import NeighbourRows
-from gcon.methods.moments import ANSWERS_SHARE, FEATURES_SHARE, SECOND_SHARE
+from gcon.mechanisms.gaussian_release import NoisyRelease
+from gcon.mechanisms.mixed_curve import mixed_delta
+from gcon.mechanisms.mixed_release import mixed_plan
+from gcon.mechanisms.neighbour_counts import NeighbourCounts, NoisyCounts
+from gcon.mechanisms.noisy_count import NoisyCount
+from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FEATURES_SHARE, FIRST_SHARE
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget, public_delta
 from gcon.privacy.ledger import Kind, MemoryLedger
@@ -26,6 +29,7 @@ from gcon_lab.methods import METHODS, Moments, MomentsWithoutEdges
 
 SIZE = 300
 ACCESSES = ("own-edges", "none", "cached")  # of the training nodes; public-graph is for others
+SECOND_SHARE = 1 - FIRST_SHARE  # of more moments
 
 
 def parts(mean_degree, **other):
@@ -49,6 +53,11 @@ def dense(edge_index=DENSE):
 
 def fitted_on(graph, *, epsilon=2.0, seed=1, ledger=None):
     return Moments(epsilon=epsilon).fit(graph, ledger=ledger, randomness=SeededRandomness(seed))
+
+
+def plan_of(epsilon, delta=None):
+    delta = public_delta(SIZE) if delta is None else delta
+    return mixed_plan(epsilon, delta, first_share=FIRST_SHARE, answer_share=COUNTED_SHARE, method="moments")
 
 
 def probabilities(fitted, graph, access):
@@ -79,7 +88,7 @@ def test_charged_once_and_before_edges_are_read(monkeypatch):
     (entry,) = ledger.entries()
     assert entry.request.kind is Kind.RELEASE
     assert entry.request.cost == ledger.total() == fitted.receipts[0].budget == Budget(1.5, 1e-4)
-    assert entry.request.gaussian_distance == pytest.approx(1 / gaussian_multiplier(1.5, 1e-4), rel=1e-9)
+    assert entry.request.gaussian_distance == plan_of(1.5, 1e-4).gaussian_distance
     assert fitted.no_promise is None
     for access in ("none", "cached"):
         fitted.predict(sparse(), access=access)
@@ -119,67 +128,95 @@ def test_the_plan_in_the_ledger_says_nothing_about_edges():
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
 def test_the_noise_of_all_releases_is_what_the_budget_asks_for(released, graph, epsilon):
     fitted_on(graph(), epsilon=epsilon)
-    multiplier = gaussian_multiplier(epsilon, public_delta(SIZE))
-    shares = (FEATURES_SHARE, ANSWERS_SHARE, SECOND_SHARE)
-    assert 1 - 1e-12 <= math.fsum(shares) <= 1 + 1e-12  # all of the budget is used, and no more
-    statistics = [line.value for line in released]
-    assert len(statistics) == 3
+    plan, kinds = plan_of(epsilon), [type(line.mechanism) for line in released]
+    statistics = [line.value for line in released if type(line.mechanism) is NoisyRelease]
+    tables = [line.value for line in released if type(line.mechanism) is NeighbourCounts]
+    assert kinds == [NoisyRelease] * len(statistics) + [NeighbourCounts] * len(tables) + [NoisyCount]
+    shares = (FEATURES_SHARE, ANSWERS_SHARE, *([] if tables else [SECOND_SHARE]))
     for statistic, share in zip(statistics, shares, strict=True):
-        sigma = statistic.sensitivity * multiplier / math.sqrt(share)
+        sigma = statistic.sensitivity / (plan.gaussian.distance * math.sqrt(share))
         assert statistic.standard_deviation == pytest.approx(sigma, rel=1e-9)
-    spent = sum((each.sensitivity / each.standard_deviation) ** 2 for each in statistics)
-    assert spent <= multiplier**-2
+    assert all(table.rate == plan.rates[len(tables) - 1] and table.rounds == len(tables) for table in tables)
+    # One branch costs at most its third of delta, and nearly all of it: two entries per table, and the count of answers.
+    distance = math.sqrt(sum((each.sensitivity / each.standard_deviation) ** 2 for each in statistics))
+    responses = [(plan.rates[len(tables) - 1], 2 * len(tables))] if tables else []
+    answers = released[-1].mechanism.epsilon
+    assert answers == pytest.approx(COUNTED_SHARE * epsilon)
+    cost = mixed_delta(epsilon, distance, [*responses, (answers, 1)])
+    assert 0.999 * public_delta(SIZE) / 3 <= cost <= public_delta(SIZE) / 3
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 2.0, 4.0])
+@pytest.mark.parametrize("epsilon", [1.0, 2.0])
 def test_the_second_release_is_chosen_by_the_released_degree(released, epsilon):
     fitted_on(sparse(), epsilon=epsilon)
+    few = [line.value for line in released]
     fitted_on(dense(), epsilon=epsilon)
-    values = [line.value for line in released]
-    few, many = values[:3], values[3:]
-    assert [each.name for each in few] == ["edge moments"] * 3
-    assert [each.name for each in many] == ["edge moments", "edge moments", "neighbour rows"]
+    many = [line.value for line in released][len(few) :]
+    assert [each.name for each in few[:-1]] == ["edge moments"] * 3
     assert few[2].value.shape == few[0].value.shape
-    assert many[2].value.shape == (SIZE, 3)
+    assert [each.name for each in many[:2]] == ["edge moments"] * 2
+    for table in many[2:-1]:
+        assert (table.value.shape, table.value.dtype) == ((SIZE, 3), torch.int64)
+    assert 1 <= len(many[2:-1]) <= 2
+    assert type(few[-1]) is type(many[-1]) is int
 
 
 def test_the_second_release_is_chosen_from_released_numbers_only(released, force):
     """Trained again with other numbers and no graph at all."""
-    fitted_on(sparse(), epsilon=4.0)
-    first, counts, last = (line.value for line in released)
-    force((first, counts, last))
-    fitted_on(untouchable(), epsilon=4.0)
-    same = released[-1].mechanism
+    fitted_on(sparse(), epsilon=2.0)
+    first, about, last, right = (line.value for line in released)
+    force((first, about, last, right))
+    fitted_on(untouchable(), epsilon=2.0)
+    same = released[-2].mechanism
     assert type(same.statistic) is EdgeMoments
-    counted = counts.value.clone()
+    assert same.share == SECOND_SHARE
+    counted = about.value.clone()
     counted[-1, -1] += 0.3**2 * SIZE * 50  # fifty more neighbours per node
-    sums = dataclasses.replace(last, value=torch.zeros(SIZE, 3, dtype=torch.float64))
-    force((first, dataclasses.replace(counts, value=counted), sums))
-    fitted_on(untouchable(), epsilon=4.0)
-    other = released[-1].mechanism
-    assert type(other.statistic) is NeighbourRows
-    assert same.share == other.share == SECOND_SHARE
+    table = NoisyCounts(value=torch.zeros(SIZE, 3, dtype=torch.int64), rate=plan_of(2.0).rates[0], rounds=1)
+    force((first, dataclasses.replace(about, value=counted), table, right))
+    fitted_on(untouchable(), epsilon=2.0)
+    other = released[-2].mechanism
+    assert type(other) is NeighbourCounts
+    assert (other.rate, other.rounds) == (plan_of(2.0).rates[0], 1)
+
+
+def test_neighbours_are_counted_by_public_labels_and_published_classes(released):
+    trained = fitted_on(dense()).trained
+    labelled = DENSE_NODES.train_mask
+    first, last = (
+        [line.mechanism for line in released if type(line.mechanism) is NeighbourCounts][at] for at in (0, -1)
+    )
+    for table in (first, last):
+        assert torch.equal(table.codes[labelled], DENSE_NODES.labels[labelled])
+    assert torch.equal(first.codes[~labelled], trained.answers.argmax(dim=1)[~labelled])
+    assert torch.equal(last.codes, trained.counts.codes)
+
+
+@pytest.mark.parametrize(("right", "used"), [(-1000, False), (1000, True)])
+def test_own_edges_are_left_out_where_the_paid_count_says_so(released, force, right, used):
+    fitted_on(sparse())
+    force([*(line.value for line in released[:-1]), right])
+    fitted = fitted_on(sparse())
+    assert fitted.trained.settings.own_edges is used
+    own, cached = (probabilities(fitted, sparse(), access) for access in ("own-edges", "cached"))
+    assert torch.allclose(own, cached, rtol=0, atol=1e-3) is not used
+
+
+def test_without_validation_nodes_no_answers_are_counted(released):
+    trained = fitted_on(sparse(validation_mask=NOBODY)).trained
+    assert [type(line.mechanism) for line in released] == [NoisyRelease] * 3
+    assert (trained.settings.right, trained.settings.asked, trained.settings.own_edges) == (None, 0, True)
 
 
 def test_two_releases_of_the_moments_are_one_at_the_joint_budget(released, monkeypatch):
     fitted_on(sparse(), epsilon=2.0)
-    first, _, second = (line.value for line in released)
+    first, _, second, _ = (line.value for line in released)
     monkeypatch.setattr(moments, "shrunk_moments", lambda value, *, deviation, **_: (value, deviation))
     value, deviation = moments.believed_moments((first, second), moments.learn_without_edges(SPARSE_NODES, seed=0))
-    whole = first.sensitivity * gaussian_multiplier(2.0, public_delta(SIZE))
+    whole = first.sensitivity / plan_of(2.0).gaussian.distance
     assert deviation == pytest.approx(whole / math.sqrt(FEATURES_SHARE + SECOND_SHARE), rel=1e-9)
     by_share = (FEATURES_SHARE * first.value + SECOND_SHARE * second.value) / (FEATURES_SHARE + SECOND_SHARE)
     assert torch.allclose(value, by_share, rtol=1e-9)
-
-
-@pytest.mark.parametrize("homophily", [0.1, 0.6, 0.94])
-def test_rows_that_are_summed_have_length_at_most_one(homophily):
-    answers = moments.learn_without_edges(DENSE_NODES, seed=0).answers
-    lengths = moments.spoken_rows(answers, homophily).norm(dim=1)
-    assert float(lengths.max()) <= 1 + 1e-12
-    assert float((lengths > 1 - 1e-9).double().mean()) >= 0.1  # the longest tenth is cut
-    silent = moments.spoken_rows(torch.full((5, 3), 1 / 3, dtype=torch.float64), homophily)
-    assert torch.equal(silent, torch.zeros(5, 3, dtype=torch.float64))
 
 
 @pytest.mark.parametrize(("graph", "edge_index"), [(sparse, SPARSE), (dense, DENSE)], ids=["sparse", "dense"])
@@ -200,7 +237,7 @@ def test_beyond_what_is_released_only_own_edges_are_read(released, force, graph,
     assert torch.equal(probabilities(blind, one, "cached"), probabilities(fitted, one, "cached"))
 
 
-def test_without_edges_at_hand_sums_help_and_none_leaves_them_out():
+def test_without_edges_at_hand_counts_help_and_none_leaves_them_out():
     fitted = fitted_on(dense())
     none, cached = (fitted.score(dense(), DENSE_NODES.test_mask, access=access) for access in ("none", "cached"))
     assert cached > none + 0.05
@@ -212,7 +249,7 @@ def test_without_edges_at_hand_sums_help_and_none_leaves_them_out():
 def test_noise_differs_between_runs(released):
     for _ in range(2):
         Moments(epsilon=1.0, seed=5).fit(sparse(SPARSE[:, :0]))  # without edges the moments are noise alone
-    one, _, two, three, _, four = (line.value for line in released)
+    one, _, two, _, three, _, four, _ = (line.value for line in released)
     for first, second in ((one, two), (one, three), (two, three), (three, four)):
         assert float((first.value == second.value).double().mean()) < 0.02
 
@@ -232,7 +269,9 @@ def test_infinite_epsilon_has_no_noise_and_promises_nothing(released, graph):
     assert math.isinf(ledger.total().epsilon)
     assert not fitted.receipts[0].keeps_promise
     assert fitted.no_promise
-    assert [line.value.standard_deviation for line in released] == [0.0, 0.0, 0.0]
+    assert {line.value.standard_deviation for line in released[:-1]} == {0.0}
+    assert released[-1].mechanism.standard_deviation == 0.0
+    assert all(type(line.mechanism) is NeighbourCounts for line in released[2:-1])  # without noise every count is heard
     rows = moments.learn_without_edges(graph().nodes, seed=0).rows.double()
     edge_index = SPARSE if graph is sparse else DENSE
     one_way = rows[edge_index[0]].T @ rows[edge_index[1]]
@@ -287,7 +326,8 @@ def test_the_control_reads_no_edge_and_costs_nothing():
 
 @pytest.mark.parametrize("method", [Moments(epsilon=2.0), MomentsWithoutEdges()])
 def test_answers_from_own_edges_read_own_edges_only(method):
-    fitted = method.fit(sparse(), randomness=SeededRandomness(2))
+    # Without validation nodes no count can say that own edges are left out.
+    fitted = method.fit(sparse(validation_mask=NOBODY), randomness=SeededRandomness(2))
     before = probabilities(fitted, sparse(), "own-edges")
     for place in range(0, SPARSE.shape[1], 40):
         kept = torch.cat([SPARSE[:, :place], SPARSE[:, place + 1 :]], dim=1)
@@ -327,7 +367,8 @@ def test_learns_from_neighbours_alike_or_not(homophily):
     assert fitted.score(graph, mask, access="own-edges") > alone + 0.1
 
 
-def test_moments_help_on_a_sparse_graph_with_weak_features():
+def test_moments_help_on_a_sparse_graph_with_weak_features(monkeypatch):
+    monkeypatch.setattr(moments, "HEARD", math.inf)  # with such a budget counts would be heard
     graph = social_circles(
         1500, num_classes=3, per_class=20, feature_signal=1.5, mean_degree=4.0, homophily=0.9, num_features=60, seed=1
     )

@@ -1,4 +1,4 @@
-"""Edge moments with neighbour sums on graphs that nobody would bring: nothing breaks, and answers stay probabilities."""
+"""The default on graphs that nobody would bring: nothing breaks, and answers stay probabilities."""
 
 import dataclasses
 import math

@@ -143,6 +143,11 @@ def gaussian_plan(epsilon: float, delta: float, *, method: str) -> GaussianPlan:
         )
     if math.isinf(budget.epsilon):
         return GaussianPlan(budget=Budget(math.inf, 0.0), distance=None, name=name)
+    return largest_plan(budget, name)
+
+
+def largest_plan(budget: Budget, name: str) -> GaussianPlan:
+    """The same for a finite budget that was checked, or for a part of one."""
     largest, shrink = 1 / gaussian_multiplier(budget.epsilon, budget.delta), _SLACK
     while gaussian_delta(budget.epsilon, (1 - shrink) * largest) > budget.delta and shrink < _MOST_SHRINK:
         shrink *= 2

@@ -18,7 +18,7 @@ from mpmath.ctx_mp import MPContext
 Responses = Sequence[tuple[float, int]]  # rates, and how many responses have each
 _digits = MPContext()
 _digits.dps = 50
-_MOST = 1e3
+LEAST, _MOST = 1e-12, 1e3  # of distances and rates; for smaller ones 50 digits might not be enough
 
 
 def mixed_delta(epsilon: float, distance: float, responses: Responses = ()) -> float:
@@ -67,6 +67,6 @@ def largest_rate(epsilon: float, delta: float, distance: float, number: int, oth
 def _largest(fits: Callable[[float], bool]) -> float:
     """By bisection: the lower end, which fits; private noise errs on that side."""
     low, high = 0.0, _MOST
-    while high - low > 1e-14 * high and low < (middle := (low + high) / 2) < high:
+    while high > LEAST and high - low > 1e-14 * high and low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low

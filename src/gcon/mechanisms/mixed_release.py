@@ -22,8 +22,8 @@ from torch import Tensor
 
 from gcon.errors import PlanMismatchError
 from gcon.mechanisms.composition import pure_as_gaussian
-from gcon.mechanisms.gaussian_release import GaussianPlan, NoisyRelease, gaussian_plan
-from gcon.mechanisms.mixed_curve import Responses, largest_distance, largest_rate, mixed_delta
+from gcon.mechanisms.gaussian_release import GaussianPlan, NoisyRelease, gaussian_plan, largest_plan
+from gcon.mechanisms.mixed_curve import LEAST, Responses, largest_distance, largest_rate, mixed_delta
 from gcon.mechanisms.neighbour_counts import CHANGED_ENTRIES, EXACT_GEOMETRIC, NeighbourCounts
 from gcon.mechanisms.noisy_count import NoisyCount
 from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
@@ -34,7 +34,7 @@ from gcon.privacy.proven import proven
 
 MOST_ROUNDS = 2
 _BRANCHES = 1 + MOST_ROUNDS
-_SLACK = 1e-12  # shares may add to this much more; the noise is larger by more than that
+_SLACK = 1e-12  # shares may add to this part more than they should; the noise is larger by more than that
 
 
 @final
@@ -61,13 +61,16 @@ class MixedPlan:
 
     def __post_init__(self) -> None:
         """Every branch costs at most its part of delta."""
-        epsilon, delta, mu = self.budget.epsilon, self.budget.delta / _BRANCHES, self.gaussian.distance
-        if math.isinf(epsilon):
+        epsilon, delta, mu = self.budget.epsilon, _part(self.budget.delta), self.gaussian.distance
+        if type(self.gaussian) is not GaussianPlan:  # anything else could check its releases as it likes
+            right = False
+        elif math.isinf(epsilon):
             right = mu is None and all(math.isinf(rate) for rate in self.rates)
         elif (
             mu is None
             or len(self.rates) != MOST_ROUNDS
             or not 0 < self.first_share < 1
+            or not math.sqrt(self.first_share) * mu >= LEAST
             or not 0 <= self.answer_epsilon < epsilon
         ):
             right = False
@@ -84,7 +87,7 @@ class MixedPlan:
 
     @property
     def _answer(self) -> Responses:
-        return [(self.answer_epsilon, 1)]
+        return _response(self.answer_epsilon)
 
     @property
     def gaussian_distance(self) -> float | None:
@@ -138,7 +141,7 @@ class MixedPlan:
                 raise PlanMismatchError("This plan pays for one table of neighbour counts, or for two noisier ones.")
             if any(each.rounds != rounds or each.rate != self.rates[rounds - 1] for each in counts):
                 raise PlanMismatchError("Neighbour counts must have the noise that the plan gives to their branch.")
-        if not math.fsum(each.share for each in gaussian) <= most + _SLACK:
+        if not math.fsum(each.share for each in gaussian) <= most * (1 + _SLACK):
             raise PlanMismatchError(
                 "The shares of Gaussian releases must add to at most 1, before counts to the first share."
             )
@@ -146,6 +149,16 @@ class MixedPlan:
             each.epsilon != self.answer_epsilon or each.sensitivity != ENDS_OF_AN_EDGE for each in answers
         ):
             raise PlanMismatchError("This plan pays for one count of answers, at the epsilon that it names.")
+
+
+def _part(delta: float) -> float:
+    """Of each branch; rounded down, so that all parts add to at most delta."""
+    return math.nextafter(delta / _BRANCHES, 0.0)
+
+
+def _response(epsilon: float) -> Responses:
+    """The count of answers draws its noise for the decimal that epsilon prints as, which may be larger than the float."""
+    return [(math.nextafter(epsilon, math.inf), 1)]
 
 
 def mixed_plan(epsilon: float, delta: float, *, first_share: float, answer_share: float, method: str) -> MixedPlan:
@@ -169,9 +182,9 @@ def mixed_plan(epsilon: float, delta: float, *, first_share: float, answer_share
             answer_epsilon=math.inf if answer_share > 0 else 0.0,
             name=name,
         )
-    part, answer = whole.budget.delta / _BRANCHES, answer_share * whole.budget.epsilon
-    others = [(answer, 1)]
-    alone = gaussian_plan(epsilon, part, method=method)
+    part, answer = _part(whole.budget.delta), answer_share * whole.budget.epsilon
+    others = _response(answer)
+    alone = largest_plan(Budget(whole.budget.epsilon, part), whole.name)  # a third of the least delta is one too
     mu = min(largest_distance(whole.budget.epsilon, part, others) * (1 - _SLACK), alone.distance or 0.0)
     first = math.sqrt(first_share) * mu
     rates = tuple(
@@ -190,7 +203,7 @@ def mixed_plan(epsilon: float, delta: float, *, first_share: float, answer_share
 
 def mixed_plan_from(record: Mapping[str, Any], budget: Budget) -> MixedPlan:
     """The plan behind a public record, if its numbers fit the budget; else `PlanMismatchError`."""
-    part = Budget(budget.epsilon, budget.delta / _BRANCHES)
+    part = Budget(budget.epsilon, _part(budget.delta))
     return MixedPlan(
         budget=budget,
         gaussian=GaussianPlan(budget=part, distance=record["distance"], name="read"),

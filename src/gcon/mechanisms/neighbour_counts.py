@@ -18,7 +18,7 @@ from torch.nn.functional import one_hot
 from gcon.edges.kernels import multiply
 from gcon.edges.source import Edges, RowBlock
 from gcon.errors import InputError, PlanMismatchError
-from gcon.mechanisms.samplers.geometric import two_sided_geometric_numbers
+from gcon.mechanisms.samplers.geometric import LEAST_RATE, MOST_RATE, two_sided_geometric_numbers
 from gcon.privacy.proven import proven
 from gcon.privacy.randomness import Randomness
 
@@ -83,6 +83,7 @@ class NeighbourCounts:
         codes = self.codes
         if (
             codes.dim() != 1
+            or len(codes) == 0
             or codes.is_floating_point()
             or not 0 <= int(codes.min()) <= int(codes.max()) < self.num_codes
         ):
@@ -92,8 +93,8 @@ class NeighbourCounts:
                 got=f"{str(codes.dtype).removeprefix('torch.')} of shape {tuple(codes.shape)}",
                 fix="Number the classes from 0.",
             )
-        if not self.rate > 0:
-            raise PlanMismatchError("Counts need noise of a positive rate.")
+        if self.rate != math.inf and not LEAST_RATE <= self.rate <= MOST_RATE:
+            raise PlanMismatchError(f"Counts need noise of a rate from {LEAST_RATE:g} to {MOST_RATE:g}.")
 
     @property
     def reads_edges(self) -> bool:

@@ -35,7 +35,7 @@ _TELLING = 0.1  # homophily must be so far from chance, on a scale where 1 is pe
 _OWN_WEIGHT = 0.2  # of a node itself in the mean answer of its neighbourhood
 _FAR = Schemes(0.1, (10,))
 # A node's answer, its neighbours' messages and their mean err together: their sum is too sure of itself. Classes stay the same.
-_TRUST = 0.45
+_TRUST = 0.4
 _USUAL_NEIGHBOURS = 2.0  # added to every neighbourhood: few neighbours say little about the mean
 _GRID = 2.0**24  # scores are whole numbers of 1/this
 _PIECE_ROWS = 1024  # nodes whose scores are made at a time
@@ -85,8 +85,9 @@ class Evidence:
         classes = rows.shape[1] // 2
         own = rows[:, :classes]
         scores = own.clamp_min(_SMALLEST).log()
-        if sums.shape[1] > 0:
-            scores += sums[:, :classes]
+        if sums.shape[1] == 0:
+            return scores
+        scores += sums[:, :classes]
         if sums.shape[1] > classes:
             weight = (1 - _OWN_WEIGHT) / (degrees.to(torch.float64) + 1)[:, None]
             around = weight * (sums[:, classes:] + own) + _OWN_WEIGHT * own

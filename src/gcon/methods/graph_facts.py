@@ -81,6 +81,13 @@ def fact_errors(moments: NoisyStatistic, answers: Tensor, nodes: PublicNodes) ->
     )
 
 
+def cautious_homophily(moments: NoisyStatistic, answers: Tensor, nodes: PublicNodes) -> float:
+    """The homophily, one standard error towards chance: what noise may have made is not acted on. Arguments as above."""
+    found, error = graph_facts(moments, answers, nodes).homophily, fact_errors(moments, answers, nodes).homophily
+    chance = 1 / nodes.num_classes
+    return max(found - error, chance) if found > chance else min(found + error, chance)
+
+
 def degree_error(deviation: float, num_nodes: int) -> float:
     """The standard deviation of the mean degree for moments with this noise."""
     return deviation / CONSTANT**2 / num_nodes

@@ -45,6 +45,7 @@ from gcon.methods.evidence import (
     ExactCounts,
     PublishedAnswers,
     Way,
+    above_chance,
     codes,
     count_rows,
     row_scores,
@@ -52,7 +53,7 @@ from gcon.methods.evidence import (
     scores_with_own_edges,
     with_labels,
 )
-from gcon.methods.graph_facts import counted_rows, graph_facts
+from gcon.methods.graph_facts import cautious_homophily, counted_rows, graph_facts
 from gcon.methods.method import Progress, check_seed, silent
 from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
 from gcon.methods.predictions import Access
@@ -80,8 +81,13 @@ FEATURES_SHARE, ANSWERS_SHARE = 0.035, 0.015
 FIRST_SHARE = FEATURES_SHARE + ANSWERS_SHARE
 COUNTED_SHARE = 0.05  # of epsilon, for the count of right answers
 HEARD = 2.5  # neighbours over the noise of a count from which counts are worth their budget
-LOUD, UNSURE = 10.0, 0.6  # the same from which a second table is, if answers are no surer than this
-LEAN, LEAN_PER_GAIN, MOST_LEAN = 0.25, 8.0, 2.0  # of the mean answer around a node, by what counts added to the answers
+LOUD, UNSURE = 10.0, 0.6  # the same from which a second table is, if codes are no surer than this
+LEAN, LEAN_PER_GAIN, MOST_LEAN = 0.25, 6.0, 2.0  # of the mean answer around a node, by what counts added to the answers
+# Published answers were chosen by the validation nodes, so they look better there than they are, by up to this share of them.
+_FLATTERED = 0.03
+_SURE_OF = 2.0  # standard deviations of the count of right answers: own edges are left out for what noise hardly makes
+# Counts that taught less than this, on a graph where friends are clearly alike, teach owners less than plain evidence does.
+_TAUGHT, _ALIKE = 0.05, 0.3
 _ROW_SLACK = 1e-3  # probabilities are kept in single precision
 _SLACK = 1e-9  # shares may add to this much more than 1, by rounding
 
@@ -140,6 +146,7 @@ class Moments(ReleasingMethod):
             counted = EdgeMoments(counted_rows(free.answers), device=device)
             about = account.release(plan.gaussian.noisy(counted, share=ANSWERS_SHARE))
             facts = graph_facts(about, free.answers, nodes)
+            homophily = cautious_homophily(about, free.answers, nodes)
             statistics, tables, heard = [moments, about], [], None
             if facts.mean_degree < HEARD * geometric_deviation(plan.rates[0]):
                 progress("second release")
@@ -152,39 +159,41 @@ class Moments(ReleasingMethod):
                 after = after_moments(free, believed_moments((moments,), free))
                 published = after.answers
                 loud = facts.mean_degree >= LOUD * geometric_deviation(plan.rates[1])
-                rounds = 2 if loud and sureness(published) <= UNSURE else 1
+                rounds = 2 if loud and sureness(with_labels(published, labels)) <= UNSURE else 1
                 for _ in range(rounds):
                     progress("second release")
                     coded = codes(published, labels)
                     counts = account.release(plan.counts(coded, nodes.num_classes, rounds=rounds, device=device))
                     tables.append(counts)
                     found = after_counts(after, published, counts.value, counts.standard_deviation, nodes)
-                    heard = owner_counts(found, counts.value, coded=coded, before=published, labels=labels)
+                    heard = owner_counts(
+                        found, counts.value, coded=coded, before=published, labels=labels, homophily=homophily
+                    )
                     published = found.answers
             published, right = published.float(), None
             if asked:
                 progress("count right answers")
-                way, rows = owners_way(published, labels, heard, facts.homophily)
+                way, rows = owners_way(published, labels, heard, homophily)
                 right_ones = partial(_right_answers, way, rows, nodes.labels, nodes.validation_mask, nodes.num_classes)
                 count = NoisyCount(plan.answer_epsilon, WholeNumbers(right_ones, ENDS_OF_AN_EDGE))
                 right = account.release(count)
 
         progress("learn from what was released")
-        margin = 0.0 if right is None else count.standard_deviation
+        margin = 0.0 if right is None else _SURE_OF * count.standard_deviation + _FLATTERED * asked
         alone = int((published.argmax(dim=1) == nodes.labels)[nodes.validation_mask].sum())
         return MomentsModel(
             answers=after.answers.float(),
-            cached=None if heard is None else published,
+            cached=published if tables else None,
             labels=labels,
             counts=heard,
             encoder=train_student(nodes.features, published),
             settings=MomentsSettings(
-                homophily=facts.homophily,
+                homophily=homophily,
                 class_names=nodes.class_names,
                 training_nodes=nodes.fingerprint,
                 right=right,
                 asked=asked,
-                # The noise alone would leave own edges out now and then: only what is worse by more than that does.
+                # The noise alone would leave own edges out now and then: only what is worse by more than that is.
                 own_edges=right is None or right >= alone - margin,
             ),
             statistics=tuple(statistics),
@@ -237,17 +246,23 @@ class OwnerCounts:
     lean: float
 
 
-def owner_counts(found: AfterCounts, counts: Tensor, *, coded: Tensor, before: Tensor, labels: Tensor) -> OwnerCounts:
-    """The same, from what released counts made of the answers before them."""
+def owner_counts(
+    found: AfterCounts, counts: Tensor, *, coded: Tensor, before: Tensor, labels: Tensor, homophily: float
+) -> OwnerCounts | None:
+    """The same, from what released counts made of the answers before them; None where owners do better with evidence."""
+    alike = above_chance(homophily, before.shape[1])
+    gain = sureness(found.answers) - sureness(before)
+    if gain < _TAUGHT and alike >= _ALIKE:
+        return None
     degrees = counts.sum(dim=1).clamp_min(0).double()
     ends = degrees @ with_labels(found.answers, labels)
-    gain = max(sureness(found.answers) - sureness(before), 0.0)
     return OwnerCounts(
         start=found.start.float(),
         codes=coded,
         model=found.model,
         edge_shares=ends / ends.sum() if bool(ends.sum() > 0) else found.answers.mean(dim=0),
-        lean=min(LEAN + LEAN_PER_GAIN * gain, MOST_LEAN),
+        # The mean answer around a node speaks for its class only where friends are alike.
+        lean=min(LEAN + LEAN_PER_GAIN * max(gain, 0.0), MOST_LEAN) if alike > 0 else 0.0,
     )
 
 
@@ -272,7 +287,7 @@ class MomentsSettings:
     """What prediction needs to know: public numbers and names.
 
     Attributes:
-        homophily: the share of edges inside a class, as the released statistics tell it.
+        homophily: the share of edges inside a class, one standard error towards chance from what was released.
         class_names: what the columns of the answers stand for.
         training_nodes: checksum of the public feature table that the model was trained on.
         right: the noisy number of validation nodes that their owners answer right; None if there are none.
@@ -365,8 +380,10 @@ class MomentsModel(Model):
         counts, named = self.counts, {"answers": self.answers, "labels": self.labels}
         named |= {f"statistic.{place}": statistic.value for place, statistic in enumerate(self.statistics)}
         named |= {f"counts.{place}": table.value for place, table in enumerate(self.tables)}
-        if self.cached is not None and counts is not None:
-            named |= {"cached": self.cached, "start": counts.start, "codes": counts.codes}
+        if self.cached is not None:
+            named["cached"] = self.cached
+        if counts is not None:
+            named |= {"start": counts.start, "codes": counts.codes}
             named |= {
                 "edge_shares": counts.edge_shares,
                 "weights": counts.model.weights,
@@ -382,7 +399,7 @@ class MomentsModel(Model):
         return (
             f"Noisy statistics of the edges of a private graph were released once ({names}). From these and from public\n"
             "features and labels alone an ensemble answers for the nodes of that graph, and a linear model, taught by it, for\n"
-            f"nodes never seen. Estimated share of edges inside a class: {self.settings.homophily:.2f}."
+            f"nodes never seen. Share of edges inside a class, cautiously estimated: {self.settings.homophily:.2f}."
             + ("" if self.tables else "\nNo counts were released, so access `cached` gives what `none` gives.")
             + (
                 ""
@@ -445,14 +462,16 @@ class MomentsModel(Model):
             refuse(RELEASE, "a symmetric table in 'statistics' must be square")
         if math.fsum(entry.share for entry in record.statistics) > 1 + _SLACK:
             refuse(RELEASE, "the shares in 'statistics' must add to at most 1")
-        if len(record.tables) > MOST_ROUNDS or bool(record.tables) != (record.regressions > 0):
-            refuse(RELEASE, "'tables' must be at most two, with regressions on them")
+        if len(record.tables) > MOST_ROUNDS or (record.regressions > 0 and not record.tables):
+            refuse(RELEASE, "'tables' must be at most two, and at least one for regressions")
         nodes, table = (record.nodes,), (record.nodes, num_classes)
         layout: Layout = {"answers": ("F32", table), "labels": ("I64", nodes)}
         layout |= {f"statistic.{place}": ("F64", entry.shape) for place, entry in enumerate(record.statistics)}
         layout |= {f"counts.{place}": ("I64", table) for place in range(len(record.tables))}
         if record.tables:
-            layout |= {"cached": ("F32", table), "start": ("F32", table), "codes": ("I64", nodes)}
+            layout["cached"] = ("F32", table)
+        if record.regressions:
+            layout |= {"start": ("F32", table), "codes": ("I64", nodes)}
             layout |= {"edge_shares": ("F64", (num_classes,)), "weights": ("F64", (record.regressions,))}
             layout["regressions"] = ("F64", (record.regressions, 4 * num_classes + 1, num_classes))
         return layout
@@ -463,14 +482,14 @@ class MomentsModel(Model):
         if common.receipt.keeps_promise:
             _check_promise(record, common.receipt)  # `gcon statement --verify` checks more, by other code
         classes, counts = len(common.class_names), None
-        for name in ("answers", "cached", "start") if record.tables else ("answers",):
+        for name in tensors.keys() & {"answers", "cached", "start"}:
             table = tensors[name]
             if bool((table < 0).any()) or not bool(((table.double().sum(dim=1) - 1).abs() <= _ROW_SLACK).all()):
                 refuse(TENSORS, f"'{name}' must hold class probabilities, row by row")
-        for name, least in (("labels", -1), ("codes", 0)) if record.tables else (("labels", -1),):
+        for name, least in (("labels", -1), ("codes", 0)) if record.regressions else (("labels", -1),):
             if not least <= int(tensors[name].min()) <= int(tensors[name].max()) < classes:
                 refuse(TENSORS, f"'{name}' must hold class numbers")
-        if record.tables:
+        if record.regressions:
             for name in ("edge_shares", "weights"):
                 if bool((tensors[name] < 0).any()) or not abs(float(tensors[name].sum()) - 1) <= _ROW_SLACK:
                     refuse(TENSORS, f"'{name}' must hold shares that add to 1")
@@ -522,7 +541,8 @@ def _check_promise(record: MomentsRecord, receipt: Receipt) -> None:
     """The plan costs what the receipt says, and statistics and tables have the plan's noise."""
     said = receipt.plan
     try:
-        numbers = [said["distance"], said["first_share"], said["answer_epsilon"], *said["rates"]]
+        rates: Any = said["rates"]
+        numbers: list[Any] = [said["distance"], said["first_share"], said["answer_epsilon"], *rates]
         if any(type(number) is not float for number in numbers):
             raise TypeError
         plan = mixed_plan_from(said, receipt.budget)

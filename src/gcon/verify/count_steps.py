@@ -26,6 +26,7 @@ _ANSWERS = {"epsilon", "noise", "sensitivity", "standard_deviation"}
 _ENDS_OF_AN_EDGE = 2  # their answers are all that one edge can change
 # The method's rules: neighbours over the noise of a count, and how sure answers may be, for one table and for two.
 _HEARD, _LOUD, _UNSURE = 2.5, 10.0, 0.6
+_NAMES = ("moments again", "one table", "two tables")
 _COUNT = 0.3  # the column of the answers that counts edges
 _EXACT, _SINGLE = 1e-9, 1e-6  # relative room for float64; absolute room for probabilities in single precision
 
@@ -68,7 +69,7 @@ def check_branch(folder: Folder, branches: Branches, answers: Tensor, steps: Ste
         2: degree >= heard * (1 - _EXACT) and twice,
     }
     steps.check(
-        f"The branch, {('moments again', 'one table', 'two tables')[min(rounds, 2)]}, follows from what was released before: a mean degree of {degree:.6g} (tables "
+        f"The branch, {_NAMES[min(rounds, 2)]}, follows from what was released before: a mean degree of {degree:.6g} (tables "
         f"from {heard:.6g}, two from {loud:.6g} if answers are no surer than {_UNSURE}; they are {sure:.6g})",
         fits.get(rounds, False),
     )

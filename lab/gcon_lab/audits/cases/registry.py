@@ -8,6 +8,8 @@ from gcon_lab.audits.cases import canary_edge, gaussian_statistics, many_canarie
 from gcon_lab.audits.cases.case import AuditCase
 from gcon_lab.audits.cases.larger_graphs import LargerGraph
 from gcon_lab.audits.cases.many_canaries import OneRunCase
+from gcon_lab.audits.cases.mixed_release import mixed_release
+from gcon_lab.audits.cases.neighbour_counts import neighbour_counts
 from gcon_lab.audits.cases.neighbour_sums import neighbour_sums
 from gcon_lab.audits.cases.noisy_count import noisy_count
 from gcon_lab.audits.cases.noisy_gradients import noisy_gradients
@@ -28,6 +30,8 @@ MECHANISMS: dict[str, Callable[[], list[AuditCase]]] = {
     "walk-moments": gaussian_statistics.walk_moments,
     "bilinear-sums": gaussian_statistics.bilinear_sums,
     "staged-release": staged_release,
+    "neighbour-counts": neighbour_counts,
+    "mixed-release": mixed_release,
     "neighbour-sums": neighbour_sums,
     "noisy-count": noisy_count,
     "selection": selection,

@@ -15,14 +15,24 @@ from torch import Tensor
 from gcon.edges.edge_list import EdgeList
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import NoisyRelease, NoisyStatistic
-from gcon.mechanisms.neighbour_rows import NeighbourRows
+from gcon.mechanisms.neighbour_counts import NeighbourCounts
 from gcon.mechanisms.newton import minimise
+from gcon.mechanisms.noisy_count import NoisyCount
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.statistic import Statistic
 from gcon.privacy.account import TranscriptLine
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.attacks.view import Evidence
-from gcon_lab.attacks.white_box import NoisyGraph, NoisyMatrix, NoisyMoments, NoisySums, ObjectiveWeights, without_noise
+from gcon_lab.attacks.white_box import (
+    NoisyGraph,
+    NoisyMatrix,
+    NoisyMoments,
+    NoisyNumber,
+    NoisySums,
+    NoisyTable,
+    ObjectiveWeights,
+    without_noise,
+)
 from gcon_lab.audits.privacy_loss import GaussianNoise, RadialNoise
 from gcon_lab.mechanisms.gaussian_objective import GaussianObjective
 from gcon_lab.mechanisms.neighbour_sums import NoisySums as NeighbourSums
@@ -42,6 +52,10 @@ def _evidence(line: TranscriptLine) -> Evidence:
         return NoisySums(rows=mechanism.rows, value=value, law=mechanism.plan.law, scale=mechanism.plan.scale)
     if isinstance(mechanism, NoisyRelease):
         return statistic_evidence(mechanism.statistic, value)
+    if isinstance(mechanism, NeighbourCounts):
+        return NoisyTable(codes=mechanism.codes, value=value.value, rate=value.rate)
+    if isinstance(mechanism, NoisyCount):
+        return NoisyNumber(mechanism.numbers.of, value, mechanism.epsilon / mechanism.sensitivity)
     if isinstance(mechanism, RandomFlips | TopPairs):
         return NoisyGraph(value)
     if isinstance(mechanism, ObjectivePerturbation | GaussianObjective):
@@ -57,8 +71,6 @@ def statistic_evidence(statistic: Statistic, noisy: NoisyStatistic) -> Evidence:
     value, deviation, rows = noisy.value, noisy.standard_deviation, _fixed_point_rows(statistic)
     if rows is not None and isinstance(statistic, EdgeMoments):
         return NoisyMoments(statistic.of, rows, value, deviation)
-    if rows is not None and isinstance(statistic, NeighbourRows):
-        return NoisySums(rows=rows, value=value, law="gaussian", scale=deviation)
     return NoisyMatrix(statistic.of, value, deviation)
 
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
+from gcon.edges.edge_list import EdgeList
 from gcon.edges.schemes import propagate
-from gcon.learn.after_release import after_moments
 from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.training_rows import training_rows
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.losses import loss_by_name
-from gcon.mechanisms.neighbour_rows import NeighbourRows
-from gcon.mechanisms.statistic import Statistic
+from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
+from gcon.methods.evidence import codes, scores_with_own_edges
 from gcon.methods.graph_facts import counted_rows
 from gcon.methods.model import Model
-from gcon.methods.moments import MomentsModel, believed_moments, spoken_rows
+from gcon.methods.moments import MomentsModel, owners_way
 from gcon.methods.objective import ObjectiveModel
 from gcon.nodes import PublicNodes
 from gcon_lab.attacks.view import Evidence
-from gcon_lab.attacks.white_box import ObjectiveWeights
+from gcon_lab.attacks.white_box import NoisyNumber, NoisyTable, ObjectiveWeights
 from gcon_lab.audits.privacy_loss import RadialNoise
 from gcon_lab.experiments.attacks.evidence import statistic_evidence
 
@@ -38,7 +39,7 @@ def released_evidence(model: Model, nodes: PublicNodes) -> tuple[Evidence, ...]:
     """
     if isinstance(model, ObjectiveModel):
         return (_weights(model, nodes),)
-    return _statistics(model, nodes) if isinstance(model, MomentsModel) else ()
+    return _moments(model, nodes) if isinstance(model, MomentsModel) else ()
 
 
 def _weights(model: ObjectiveModel, nodes: PublicNodes) -> Evidence:
@@ -56,19 +57,40 @@ def _weights(model: ObjectiveModel, nodes: PublicNodes) -> Evidence:
     )
 
 
-def _statistics(model: MomentsModel, nodes: PublicNodes) -> tuple[Evidence, ...]:
+def _moments(model: MomentsModel, nodes: PublicNodes) -> tuple[Evidence, ...]:
+    return (*_statistics(model, nodes), *_tables(model), *_right_answers(model, nodes))
+
+
+def _statistics(model: MomentsModel, nodes: PublicNodes) -> Iterator[Evidence]:
     """The edge-free model is trained again; if that gives other statistics than the released ones, nothing is told."""
-    free, first = learn_without_edges(nodes, seed=_SEED), model.statistics[0]
+    free = learn_without_edges(nodes, seed=_SEED)
     directions = EdgeMoments(free.rows)
-    statistics: list[Statistic] = [directions, EdgeMoments(counted_rows(free.answers))]
-    if model.cached is None:
-        statistics.append(directions)
-    else:
-        answers = after_moments(free, believed_moments((first,), free)).answers
-        statistics.append(NeighbourRows(spoken_rows(answers, model.settings.homophily)))
+    statistics = [directions, EdgeMoments(counted_rows(free.answers)), directions][: len(model.statistics)]
     pairs = list(zip(statistics, model.statistics, strict=True))
-    same = all(
+    if all(
         statistic.name == noisy.name and math.isclose(statistic.sensitivity, noisy.sensitivity, rel_tol=1e-9)
         for statistic, noisy in pairs
-    )
-    return tuple(statistic_evidence(*pair) for pair in pairs) if same else ()
+    ):
+        yield from (statistic_evidence(*pair) for pair in pairs)
+
+
+def _tables(model: MomentsModel) -> Iterator[Evidence]:
+    """The last table was counted by the codes in the release; one before it by those of the answers without counts."""
+    if model.counts is not None:
+        before = [codes(model.answers, model.labels)] * (len(model.tables) - 1)
+        for table, counted in zip(model.tables, [*before, model.counts.codes], strict=True):
+            yield NoisyTable(codes=counted, value=table.value, rate=table.rate)
+
+
+def _right_answers(model: MomentsModel, nodes: PublicNodes) -> Iterator[Evidence]:
+    """The count of validation nodes that owners answer right, which the two ends of an edge can change."""
+    asked, settings = nodes.validation_mask, model.settings
+    if settings.right is not None and settings.asked == int(asked.sum()):
+        way, rows = owners_way(model.best_answers, model.labels, model.counts, settings.homophily)
+
+        def right(edges: EdgeList) -> int:
+            scores = scores_with_own_edges(way, rows, edges, nodes.num_classes)
+            return int((scores.argmax(dim=1) == nodes.labels)[asked].sum())
+
+        plan: Any = model.receipt.plan
+        yield NoisyNumber(right, settings.right, float(plan["answer_epsilon"]) / ENDS_OF_AN_EDGE)

@@ -24,6 +24,7 @@ from gcon_lab.experiments.reproduce.write import FIGURES, PARTS, write_parts
 from gcon_lab.experiments.sweep.graphs import CIRCLES, MADE_UP
 from gcon_lab.experiments.sweep.grid import BUDGETS, PAPER_GRAPHS, paper_grid, quick_grid
 from gcon_lab.experiments.sweep.run import Unit, run_units
+from gcon_lab.experiments.sweep.social import SOCIAL
 from gcon_lab.experiments.sweep.store import ResultStore
 
 BEYOND = "beyond"
@@ -58,7 +59,7 @@ class Job:
     def __post_init__(self) -> None:
         for name, values, known in (
             ("what", (self.what,), WHATS),
-            ("graphs", self.graphs, (*PAPER_GRAPHS, MADE_UP, *(CIRCLES if self.what == BEYOND else ()))),
+            ("graphs", self.graphs, (*PAPER_GRAPHS, MADE_UP, *((*SOCIAL, *CIRCLES) if self.what == BEYOND else ()))),
         ):
             for value in values:
                 if value not in known:

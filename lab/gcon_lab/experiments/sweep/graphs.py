@@ -16,6 +16,7 @@ from gcon.files.datasets.facts import FACTS
 from gcon.files.datasets.synthetic import social_circles
 from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import MemoryLedger
+from gcon_lab.experiments.sweep.social import SOCIAL, load_social
 
 MADE_UP = "made-up"  # small, and there on every machine
 WITHOUT_LABELLED = "edges of labelled nodes removed"
@@ -79,11 +80,13 @@ class OpenGraph:
 
 @lru_cache(maxsize=2)
 def open_graph(name: str, run: int) -> OpenGraph:
-    """The graph of one run: Actor has five splits, two runs each; the others have one."""
+    """The graph of one run: Actor has five splits, two runs each; social graphs one per run; the paper's others have one."""
     if name == MADE_UP:
         graph = social_circles(600, num_classes=3, mean_degree=6, feature_signal=2.0, num_validation=100, num_test=200)
     elif name in CIRCLES:
         graph = CIRCLES[name].draw(name, seed=run)
+    elif name in SOCIAL:
+        graph = load_social(name, run=run)
     else:
         graph = load(name, split=run % 10 // 2 if name == "actor" else 0)
     reason = "public benchmark graph: measuring accuracy"

@@ -24,6 +24,7 @@ _WORD = 32  # bits that are compared at a time
 _RARE = 2 * _WORD * math.log(2)  # e^-this is the chance of anything above the digits that are drawn one by one
 _SURE = 128  # bits beyond those asked for, to know where a chance lies
 _BLOCK = 2**18
+LEAST_RATE, MOST_RATE = 1e-9, 1e3  # between noise that int64 holds with ease, and chances with few leading zeros
 
 
 def two_sided_geometric_numbers(randomness: Randomness, rate: float, *shape: int) -> Tensor:
@@ -34,8 +35,8 @@ def two_sided_geometric_numbers(randomness: Randomness, rate: float, *shape: int
         rate: public, positive; the float64 number is taken as the real number that it is.
         shape: of the result.
     """
-    if not 1e-9 <= rate < math.inf:
-        raise PlanMismatchError("Whole-number noise needs a rate of at least 1e-9.")
+    if not LEAST_RATE <= rate <= MOST_RATE:
+        raise PlanMismatchError(f"Whole-number noise needs a rate from {LEAST_RATE:g} to {MOST_RATE:g}.")
     numbers = torch.empty(math.prod(shape), dtype=torch.int64)
     for start in range(0, len(numbers), _BLOCK):
         part = numbers[start : start + _BLOCK]

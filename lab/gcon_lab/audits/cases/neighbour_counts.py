@@ -1,0 +1,106 @@
+"""Neighbour counts on two nodes, in one round and in two; many disjoint copies of the pair are many runs at once."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from gcon.edges.edge_list import EdgeList
+from gcon.mechanisms.neighbour_counts import NeighbourCounts
+from gcon.privacy.budget import Budget
+from gcon.privacy.randomness import Randomness
+from gcon_lab.audits.cases.case import DIRECTED, HALVED, ROOT_TWO, AuditCase, Broken, Run, Score, Scores, reused
+from gcon_lab.audits.pairs import listed_twice, tiled, two_nodes
+
+_EPSILON = 1.0
+_CODES = 2
+
+
+def neighbour_counts() -> list[AuditCase]:
+    """One table, and two whose second codes come from the first: every entry that an edge changes is a response."""
+    return [_case(1), _case(2)]
+
+
+def _case(rounds: int) -> AuditCase:
+    rate = _EPSILON / (2 * rounds)  # two entries, every round
+    return AuditCase(
+        mechanism="neighbour-counts",
+        options="1 round" if rounds == 1 else f"{rounds} rounds",
+        claimed=Budget(_EPSILON, 0.0),
+        pair=two_nodes(),
+        run=_run(rate, rounds),
+        score=_score(),
+        pair_epsilon=_EPSILON,
+        broken=(
+            Broken(kind=HALVED, run=_run(2 * rate, rounds)),
+            Broken(kind=ROOT_TWO, run=_run(math.sqrt(2) * rate, rounds)),
+            Broken(kind="one end's code counted twice", run=_run(rate, rounds, twice=True), score=_score((2, 1))),
+            # An edge is in the row of one end only, so noise is made for one entry; but the graph is symmetrised.
+            Broken(kind="one directed entry taken for one edge", run=_run(_EPSILON / rounds, rounds)),
+            Broken(kind=DIRECTED, run=_run(rate, rounds), pair=listed_twice(), score=_score((2, 2))),
+            reused(_run(rate, rounds), torch.cat, score=_total),
+        ),
+    )
+
+
+def _run(rate: float, rounds: int, *, twice: bool = False) -> Run:
+    def run(edges: EdgeList, count: int, randomness: Randomness) -> Tensor:
+        many = tiled(edges, count)
+        codes, released = first_codes(count), []
+        for _ in range(rounds):
+            table = count_neighbours(many, codes, rate, rounds, randomness)
+            if twice:  # the first node's row once more, without noise
+                exact = count_neighbours(many, codes, math.inf, rounds, randomness)
+                exact.reshape(count, 2, _CODES)[:, 1] = 0
+                table += exact
+            released.append(table.reshape(count, 2, _CODES))
+            codes = next_codes(table)
+        return torch.stack(released, dim=1)
+
+    return run
+
+
+def count_neighbours(edges: EdgeList, codes: Tensor, rate: float, rounds: int, randomness: Randomness) -> Tensor:
+    """One table of all copies."""
+    return NeighbourCounts(codes=codes, num_codes=_CODES, rate=rate, rounds=rounds).apply(edges, randomness).value
+
+
+def first_codes(count: int) -> Tensor:
+    """The two nodes of every copy have two codes."""
+    return torch.arange(2).repeat(count)
+
+
+def next_codes(table: Tensor) -> Tensor:
+    """The code of which a node seems to have the most neighbours."""
+    return table.argmax(dim=-1).flatten()
+
+
+def count_losses(released: Tensor, changes: tuple[int, int] = (1, 1)) -> Tensor:
+    """The log-likelihood ratio of every run, over the rate: what the edge adds to one entry of either row.
+
+    Args:
+        released: runs x rounds x 2 nodes x codes.
+        changes: of the two entries.
+    """
+    count, rounds = released.shape[:2]
+    total, codes = torch.zeros(count, dtype=torch.float64), first_codes(count)
+    for place in range(rounds):
+        others = codes.reshape(count, 2).flip(-1)  # each node has the other for a neighbour
+        entries = released[:, place].gather(2, others[:, :, None])[:, :, 0].double()
+        total += (entries.abs() - (entries - torch.tensor(changes)).abs()).sum(dim=1)
+        codes = next_codes(released[:, place])
+    return total
+
+
+def _score(changes: tuple[int, int] = (1, 1)) -> Score:
+    def score(released: Tensor) -> Scores:
+        return count_losses(released, changes).numpy()
+
+    return score
+
+
+def _total(released: Tensor) -> Scores:
+    """With the same noise the first tables differ by exactly 2, far out too, where the likelihood ratio is flat."""
+    return released[:, 0].sum(dim=(1, 2)).double().numpy()

@@ -162,6 +162,17 @@ def test_a_method_that_forgets_its_noise_is_caught(graph, edges):
     assert found.guesses.p_value(1.0, 0.0) < ALARM
 
 
+def test_counts_keep_the_promise_with_noise_and_not_without(graph, edges, monkeypatch):
+    monkeypatch.setattr(moments, "HEARD", 0.0)  # canaries need a sparse graph, where counts would not be released
+    honest, bare = (
+        canaries(Moments(epsilon=epsilon, delta=1e-5), graph, edges, SystemRandomness())[RELEASED, "white-box"]
+        for epsilon in (1.0, math.inf)
+    )
+    assert honest.covered
+    assert honest.guesses.p_value(1.0, 1e-5) >= ALARM
+    assert bare.guesses.p_value(0.5, 0.0) < ALARM
+
+
 def test_guesses_of_nothing_are_coins(edges):
     inserted = torch.rand(1000, generator=torch.Generator().manual_seed(1)) < 0.5
     assert 200 < guess(torch.zeros(1000), inserted, 500).right < 300

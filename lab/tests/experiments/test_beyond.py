@@ -60,6 +60,15 @@ def test_the_non_private_model_is_compared_with_own_edges():
     assert found.difference == pytest.approx(0.1)
 
 
+def test_a_method_without_released_answers_is_compared_without_edges_and_one_with_both_is_not():
+    rows = [("g", run, "moments", "1", "cached", 0.8) for run in range(2)]
+    rows += [("g", run, "moments-without-edges", "any", "none", 0.7) for run in range(2)]
+    for access, test in (("cached", 0.75), ("none", 0.1)):
+        rows += [("g", run, "moments-without-validation", "1", access, test) for run in range(2)]
+    found = {gap.other: (pytest.approx(gap.difference), gap.runs) for gap in differences(frame(rows))}
+    assert found == {"moments-without-edges": (0.1, 2), "moments-without-validation": (0.05, 2)}
+
+
 def test_the_best_non_private_model_is_one_of_three():
     rows = [("g", run, "moments", "1", "own-edges", 0.8) for run in range(2)]
     rows += [("g", run, "gcn", "any", "full", 0.7) for run in range(2)]

@@ -106,7 +106,8 @@ def _rivals(scores: pl.DataFrame, graph: str, epsilon: str, access: str) -> Iter
         )
     )
     for (method,), theirs in same.group_by("method", maintain_order=True):
-        yield str(method), theirs
+        exactly = theirs.filter(pl.col("access") == access)  # what is comparable counts where a method has not the same
+        yield str(method), theirs if exactly.is_empty() else exactly
     if epsilon != INFINITE:
         ours = (pl.col("method") == OURS) & (pl.col("graph") == graph)
         yield WITHOUT_NOISE, scores.filter(ours & (pl.col("epsilon") == INFINITE) & (pl.col("access") == access))

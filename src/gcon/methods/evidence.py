@@ -7,7 +7,7 @@ Every node *says* public numbers, and the owner of a node adds up what her neigh
   friends are alike, the mean answer of the neighbourhood counts as one more witness.
 - *Counts*, where they were: the regressions that were taught on noisy counts are asked at her exact ones, by the codes that
   were counted and by those that the published answers give; the mean answer around her, over what edges lead to on average,
-  counts as much as the counts taught.
+  counts as much as the counts taught. Where published answers are weak, messages add up as well, less what edges say anyway.
 """
 
 from __future__ import annotations
@@ -101,13 +101,20 @@ class ExactCounts:
 
     Attributes:
         model: taught on released counts.
-        edge_shares: of the classes among the ends of edges.
+        edge_shares, edge_messages: the mean answer and the mean message over the ends of edges: what edges say anyway.
+        shares: of the classes among all nodes.
+        homophily: the share of edges inside a class.
         lean: the weight of the mean answer around a node.
+        voice: the weight of every neighbour's message; 0 if they send none.
     """
 
     model: CountModel
     edge_shares: Tensor
+    edge_messages: Tensor
+    shares: Tensor
+    homophily: float
     lean: float
+    voice: float
 
     def rows(self, answers: Tensor) -> Tensor:
         """Answers, and the code that they give."""
@@ -115,16 +122,22 @@ class ExactCounts:
         return torch.cat([answers, coded, coded, answers], dim=1).double()
 
     def said(self, rows: Tensor) -> Tensor:
-        """Codes, later codes and published answers."""
-        return rows[:, rows.shape[1] // 4 :]
+        """Codes, later codes and published answers; messages, where they are heard."""
+        classes = rows.shape[1] // 4
+        if self.voice == 0:
+            return rows[:, classes:]
+        told = messages(rows[:, -classes:], self.homophily, self.shares) - self.edge_messages
+        return torch.cat([rows[:, classes:], told / 2], dim=1)  # halves: numbers stay below 1
 
     def scores(self, rows: Tensor, sums: Tensor, degrees: Tensor) -> Tensor:
-        """What regressions say at exact counts, and the mean answer around."""
-        start, (codes, later, answers) = rows[:, : rows.shape[1] // 4], sums.tensor_split(3, dim=1)
+        """What regressions say at exact counts, the mean answer around, and the messages."""
+        classes = rows.shape[1] // 4
+        start, (codes, later, answers) = rows[:, :classes], sums[:, : 3 * classes].tensor_split(3, dim=1)
         asked = [self.model.answers(start, counts).clamp_min(_SMALLEST).log() for counts in (codes, later)]
         usual = _USUAL_NEIGHBOURS * self.edge_shares
         around = (answers + usual) / (degrees.to(torch.float64)[:, None] + _USUAL_NEIGHBOURS)
-        return (asked[0] + asked[1]) / 2 + self.lean * ((around + _RARE) / (self.edge_shares + _RARE)).log()
+        scores = (asked[0] + asked[1]) / 2 + self.lean * ((around + _RARE) / (self.edge_shares + _RARE)).log()
+        return scores if self.voice == 0 else scores + 2 * self.voice * sums[:, 3 * classes :]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

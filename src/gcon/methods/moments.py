@@ -48,6 +48,7 @@ from gcon.methods.evidence import (
     above_chance,
     codes,
     count_rows,
+    messages,
     row_scores,
     scores_from_far,
     scores_with_own_edges,
@@ -80,14 +81,13 @@ from gcon.privacy.receipt import Receipt
 FEATURES_SHARE, ANSWERS_SHARE = 0.035, 0.015
 FIRST_SHARE = FEATURES_SHARE + ANSWERS_SHARE
 COUNTED_SHARE = 0.05  # of epsilon, for the count of right answers
-HEARD = 2.5  # neighbours over the noise of a count from which counts are worth their budget
+HEARD = 4.0  # neighbours over the noise of a count from which counts are worth their budget
 LOUD, UNSURE = 10.0, 0.6  # the same from which a second table is, if codes are no surer than this
 LEAN, LEAN_PER_GAIN, MOST_LEAN = 0.25, 6.0, 2.0  # of the mean answer around a node, by what counts added to the answers
 # Published answers were chosen by the validation nodes, so they look better there than they are, by up to this share of them.
 _FLATTERED = 0.03
 _SURE_OF = 2.0  # standard deviations of the count of right answers: own edges are left out for what noise hardly makes
-# Counts that taught less than this, on a graph where friends are clearly alike, teach owners less than plain evidence does.
-_TAUGHT, _ALIKE = 0.05, 0.3
+VOICE = 0.5  # of every neighbour's message, where published answers are no surer than UNSURE: many weak voices add up
 _ROW_SLACK = 1e-3  # probabilities are kept in single precision
 _SLACK = 1e-9  # shares may add to this much more than 1, by rounding
 
@@ -236,33 +236,37 @@ class OwnerCounts:
         codes: n: by which code every node was counted.
         model: the regressions.
         edge_shares: c, float64: of the classes among the ends of edges, as the released counts tell them.
+        edge_messages: c, float64: the mean message among the ends of edges.
         lean: the weight of the mean answer around a node.
+        voice: the weight of every neighbour's message.
     """
 
     start: Tensor
     codes: Tensor
     model: CountModel
     edge_shares: Tensor
+    edge_messages: Tensor
     lean: float
+    voice: float
 
 
 def owner_counts(
     found: AfterCounts, counts: Tensor, *, coded: Tensor, before: Tensor, labels: Tensor, homophily: float
-) -> OwnerCounts | None:
-    """The same, from what released counts made of the answers before them; None where owners do better with evidence."""
-    alike = above_chance(homophily, before.shape[1])
-    gain = sureness(found.answers) - sureness(before)
-    if gain < _TAUGHT and alike >= _ALIKE:
-        return None
-    degrees = counts.sum(dim=1).clamp_min(0).double()
-    ends = degrees @ with_labels(found.answers, labels)
+) -> OwnerCounts:
+    """The same, from what released counts made of the answers before them."""
+    degrees, published = counts.sum(dim=1).clamp_min(0).double(), with_labels(found.answers, labels)
+    degrees = degrees / degrees.sum() if bool(degrees.sum() > 0) else torch.full_like(degrees, 1 / len(degrees))
+    alike = above_chance(homophily, before.shape[1]) > 0
+    gain = max(sureness(found.answers) - sureness(before), 0.0)
     return OwnerCounts(
         start=found.start.float(),
         codes=coded,
         model=found.model,
-        edge_shares=ends / ends.sum() if bool(ends.sum() > 0) else found.answers.mean(dim=0),
+        edge_shares=degrees @ published,
+        edge_messages=degrees @ messages(published, homophily, published.mean(dim=0)),
         # The mean answer around a node speaks for its class only where friends are alike.
-        lean=min(LEAN + LEAN_PER_GAIN * max(gain, 0.0), MOST_LEAN) if alike > 0 else 0.0,
+        lean=min(LEAN + LEAN_PER_GAIN * gain, MOST_LEAN) if alike else 0.0,
+        voice=VOICE if alike and sureness(found.answers) <= UNSURE else 0.0,
     )
 
 
@@ -277,7 +281,16 @@ def owners_way(published: Tensor, labels: Tensor, counts: OwnerCounts | None, ho
     """
     if counts is not None:
         rows = count_rows(counts.start, counts.codes, published, labels)
-        return ExactCounts(model=counts.model, edge_shares=counts.edge_shares, lean=counts.lean), rows
+        way = ExactCounts(
+            model=counts.model,
+            edge_shares=counts.edge_shares,
+            edge_messages=counts.edge_messages,
+            shares=mean_row(rows[:, -published.shape[1] :].split(BATCH_ROWS)),
+            homophily=homophily,
+            lean=counts.lean,
+            voice=counts.voice,
+        )
+        return way, rows
     rows = torch.cat([published.double(), with_labels(published, labels)], dim=1)
     return Evidence(homophily=homophily, shares=mean_row(published.split(BATCH_ROWS))), rows
 
@@ -331,6 +344,7 @@ class MomentsRecord(Record, frozen=True, kw_only=True):
     asked: Annotated[int, Meta(ge=0, le=2**62)]
     own_edges: bool
     lean: NotNegative
+    voice: UpToOne
     regressions: Annotated[int, Meta(ge=0, le=1000)]
     statistics: list[StatisticRecord]
     tables: list[TableRecord]
@@ -437,6 +451,7 @@ class MomentsModel(Model):
             asked=self.settings.asked,
             own_edges=self.settings.own_edges,
             lean=0.0 if counts is None else counts.lean,
+            voice=0.0 if counts is None else counts.voice,
             regressions=0 if counts is None else len(counts.model.weights),
             statistics=[
                 StatisticRecord(
@@ -472,7 +487,8 @@ class MomentsModel(Model):
             layout["cached"] = ("F32", table)
         if record.regressions:
             layout |= {"start": ("F32", table), "codes": ("I64", nodes)}
-            layout |= {"edge_shares": ("F64", (num_classes,)), "weights": ("F64", (record.regressions,))}
+            layout |= {"edge_shares": ("F64", (num_classes,)), "edge_messages": ("F64", (num_classes,))}
+            layout |= {"weights": ("F64", (record.regressions,))}
             layout["regressions"] = ("F64", (record.regressions, 4 * num_classes + 1, num_classes))
         return layout
 
@@ -498,7 +514,9 @@ class MomentsModel(Model):
                 codes=tensors["codes"],
                 model=CountModel(tensors["weights"], tensors["regressions"]),
                 edge_shares=tensors["edge_shares"],
+                edge_messages=tensors["edge_messages"],
                 lean=float(record.lean),
+                voice=float(record.voice),
             )
         return cls(
             answers=tensors["answers"],

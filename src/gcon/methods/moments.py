@@ -447,6 +447,8 @@ class MomentsModel(Model):
             refuse(RELEASE, "the shares in 'statistics' must add to at most 1")
         if len(record.tables) > MOST_ROUNDS or bool(record.tables) != (record.regressions > 0):
             refuse(RELEASE, "'tables' must be at most two, with regressions on them")
+        if record.lean and not record.tables:
+            refuse(RELEASE, "'lean' must be 0 without 'tables'")
         nodes, table = (record.nodes,), (record.nodes, num_classes)
         layout: Layout = {"answers": ("F32", table), "labels": ("I64", nodes)}
         layout |= {f"statistic.{place}": ("F64", entry.shape) for place, entry in enumerate(record.statistics)}

@@ -477,8 +477,10 @@ class MomentsModel(Model):
             refuse(RELEASE, "a symmetric table in 'statistics' must be square")
         if math.fsum(entry.share for entry in record.statistics) > 1 + _SLACK:
             refuse(RELEASE, "the shares in 'statistics' must add to at most 1")
-        if len(record.tables) > MOST_ROUNDS or (record.regressions > 0 and not record.tables):
-            refuse(RELEASE, "'tables' must be at most two, and at least one for regressions")
+        if len(record.tables) > MOST_ROUNDS or bool(record.tables) != (record.regressions > 0):
+            refuse(RELEASE, "'tables' must be at most two, with regressions on them")
+        if (record.lean or record.voice) and not record.tables:
+            refuse(RELEASE, "'lean' and 'voice' must be 0 without 'tables'")
         nodes, table = (record.nodes,), (record.nodes, num_classes)
         layout: Layout = {"answers": ("F32", table), "labels": ("I64", nodes)}
         layout |= {f"statistic.{place}": ("F64", entry.shape) for place, entry in enumerate(record.statistics)}

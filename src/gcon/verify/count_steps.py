@@ -25,7 +25,7 @@ _TABLE = {"columns", "noise", "rate", "rounds", "standard_deviation", "statistic
 _ANSWERS = {"epsilon", "noise", "sensitivity", "standard_deviation"}
 _ENDS_OF_AN_EDGE = 2  # their answers are all that one edge can change
 # The method's rules: neighbours over the noise of a count, and how sure answers may be, for one table and for two.
-_HEARD, _LOUD, _UNSURE = 2.5, 10.0, 0.6
+_HEARD, _LOUD, _UNSURE = 4.0, 10.0, 0.6
 _NAMES = ("moments again", "one table", "two tables")
 _COUNT = 0.3  # the column of the answers that counts edges
 _EXACT, _SINGLE = 1e-9, 1e-6  # relative room for float64; absolute room for probabilities in single precision

@@ -55,12 +55,6 @@ def _random_nodes(num_nodes: int, generator: torch.Generator) -> list[int]:
     return [int(node) for node in drawn]
 
 
-def balanced_part(pairs: LabelledPairs, each: int) -> LabelledPairs:
-    """The first `each` linked and unlinked pairs."""
-    places = [kind.nonzero()[:each, 0] for kind in (pairs.linked, ~pairs.linked)]
-    return pairs.part(torch.cat(places).sort().values)
-
-
 def is_linked(edges: EdgeList, pair: Pair) -> bool:
     """Whether the graph has this edge."""
     return bool((edges.neighbours(pair[0]) == pair[1]).any())

@@ -56,7 +56,6 @@ def _random_nodes(num_nodes: int, generator: torch.Generator) -> list[int]:
 
 
 def is_linked(edges: EdgeList, pair: Pair) -> bool:
-    """Whether the graph has this edge."""
     return bool((edges.neighbours(pair[0]) == pair[1]).any())
 
 
@@ -66,7 +65,6 @@ def with_edges(edges: EdgeList, pairs: Tensor) -> EdgeList:
 
 
 def without_edge(edges: EdgeList, pair: Pair) -> EdgeList:
-    """The graph without this pair."""
     index = edges.edge_index()
     low, high = min(pair), max(pair)
     same = (torch.minimum(index[0], index[1]) == low) & (torch.maximum(index[0], index[1]) == high)

@@ -160,7 +160,6 @@ def _time(seconds: float) -> str:
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    """Print the table."""
     usual, parser = (
         Machine(),
         argparse.ArgumentParser(prog="python -m gcon_lab.bench.cluster_costs", description=__doc__),

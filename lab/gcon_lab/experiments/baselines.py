@@ -124,7 +124,6 @@ def finish_group(folder: Path, group: Group, deadline: float, effort: Effort = F
 
 
 def candidates_on(entry: Competitor, dataset: str, effort: Effort = FULL) -> list[Settings]:
-    """The settings that are tried on a graph."""
     widest = WIDEST.get(dataset)
     found = entry.candidates()
     narrow = [settings for settings in found if widest is None or settings.get("hidden", 0) <= widest]
@@ -189,7 +188,6 @@ def _released(receipt: Receipt) -> dict[str, Any]:
 
 
 def unit_name(group: Group, stage: str) -> str:
-    """The name of a stored unit."""
     line, dataset, epsilon = group
     return f"{line.replace(', ', '-')}-{dataset}-{'any' if epsilon is None else f'{epsilon:g}'}-{stage}"
 

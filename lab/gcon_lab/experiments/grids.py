@@ -67,7 +67,6 @@ class Competitor:
         return [{**self.fixed, **settings} for settings in found[: self.most]]
 
     def build(self, settings: Settings, *, epsilon: float | None, seed: int) -> Method:
-        """The method with these settings."""
         budget = {"epsilon": epsilon} if self.spends else {}
         return self.method(**settings, **budget, seed=seed)  # type: ignore[call-arg]  # all of them have one
 
@@ -179,5 +178,4 @@ COMPETITORS: tuple[Competitor, ...] = (
 
 
 def competitor(name: str) -> Competitor:
-    """The line of this name."""
     return next(entry for entry in COMPETITORS if entry.name == name)

@@ -116,12 +116,10 @@ class Setting:
         return int(number)
 
     def refusal(self, got: object) -> InputError:
-        """What is said of a wrong value."""
         return InputError(self.name, rule=self.rule, got=repr(got), fix=f"The default is {self.default}.")
 
     @property
     def rule(self) -> str:
-        """In words."""
         if self.kind is bool:
             words = "must be true or false"
         elif self.kind is str:

@@ -124,5 +124,4 @@ class GraphNetwork(nn.Module):
             return self.before_last(sparse_if_worth_it(rows_with_sum_one(features)), normalised(edges))
 
     def logits(self, features: Tensor, edges: Edges) -> Tensor:
-        """Logits of all nodes of a public graph."""
         return sparse_product(normalised(edges), self.messages(features, edges))

@@ -119,7 +119,6 @@ class PowersNetwork(nn.Module):
         self.weights = nn.Parameter(weights.clone())
 
     def forward(self, rows: Tensor, graph: scipy.sparse.csr_matrix) -> Tensor:
-        """Logits of all nodes."""
         power = drop(self.scores(rows), self.share, self.training)
         total = self.weights[0] * power
         for weight in self.weights[1:]:

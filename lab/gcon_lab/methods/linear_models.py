@@ -35,7 +35,6 @@ class Linear:
     bias: Tensor
 
     def scores(self, rows: Tensor) -> Tensor:
-        """One column per class."""
         return rows @ self.weights + self.bias
 
     def over(self, temperature: float) -> Linear:

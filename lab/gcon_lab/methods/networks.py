@@ -139,7 +139,6 @@ class SparseLinear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Rows times weights."""
         product = sparse_product(rows, self.weight) if is_sparse(rows) else rows @ self.weight
         return product if self.bias is None else product + self.bias
 
@@ -164,7 +163,6 @@ class Perceptron(nn.Module):
         self.share, self.drop_input = share, drop_input
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Class scores."""
         for place, layer in enumerate(self.layers):
             share = self.share if place > 0 or self.drop_input else 0.0
             rows = layer(drop(rows, share, self.training))
@@ -194,7 +192,6 @@ def sparse_if_worth_it(rows: Tensor) -> Tensor:
 
 
 def is_sparse(rows: Tensor) -> bool:
-    """Whether these are compressed sparse rows."""
     return rows.layout == torch.sparse_csr
 
 

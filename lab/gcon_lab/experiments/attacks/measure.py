@@ -48,8 +48,6 @@ def sample(edges: EdgeList, *, many: int, seed: int = 0) -> Sample:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """One attack under one access."""
-
     access: str
     attack: str
     roc: Roc
@@ -124,7 +122,6 @@ def attack_all(
     released: tuple[Evidence, ...] = (),
     progress: Progress = lambda stage: None,
 ) -> list[Measured]:
-    """Every attack under every access."""
     found = []
     for access, view in views_of(scorers, features, edges, released).items():
         progress(f"attack, access {access}")

@@ -35,7 +35,6 @@ ATTACKED: Mapping[str, type[Method]] = {**METHODS, Gcon.name: Gcon}
 
 
 def is_spending(name: str) -> bool:
-    """Whether the method spends a budget."""
     return issubclass(ATTACKED[name], PrivateMethod)
 
 

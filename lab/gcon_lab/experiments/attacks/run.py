@@ -144,7 +144,6 @@ def _canary_sheet(tests: Sequence[Judged], level: float) -> str:
 
 
 def main() -> None:
-    """The command."""
     parser = argparse.ArgumentParser(description="Link attacks on every method.")
     parser.add_argument("--out", type=Path, required=True, help="folder of results; finished work there is kept")
     parser.add_argument("--quick", action="store_true", help="Cora-ML, epsilon 1 and 4")

@@ -102,8 +102,6 @@ def judged(found: pl.DataFrame) -> tuple[list[Judged], float]:
 
 @dataclass(frozen=True)
 class Shown:
-    """Something that had to be shown."""
-
     asked: str
     where: str
     met: str

@@ -23,7 +23,6 @@ _FORMAT = 1
 
 
 def budget_name(epsilon: float | None) -> str:
-    """Of the column `epsilon`."""
     return "any" if epsilon is None else f"{epsilon:g}"
 
 
@@ -43,7 +42,6 @@ class AttackUnit:
 
     @property
     def name(self) -> str:
-        """Of the stored result."""
         return f"attack-{_FORMAT}-{self.graph}-{self.method}-{budget_name(self.epsilon)}-{self.pairs}"
 
     @property
@@ -52,7 +50,6 @@ class AttackUnit:
         return {"pubmed": 40.0, "cora-ml": 15.0, "citeseer": 18.0}.get(self.graph, 5.0)
 
     def results(self) -> pl.DataFrame:
-        """One row per access and attack."""
         opened = open_graph(self.graph, 0)
         noise = SeededRandomness(seed_of(self.name))
         fitted = build_method(self.method, self.epsilon).fit(opened.graph, randomness=noise)
@@ -87,7 +84,6 @@ class CanaryUnit:
 
     @property
     def name(self) -> str:
-        """Of the stored result."""
         return f"canary-{_FORMAT + 2}-{self.graph}-{self.method}-{self.epsilon:g}-{self.canaries}-run{self.run}"
 
     @property
@@ -96,7 +92,6 @@ class CanaryUnit:
         return {"pubmed": 40.0, "cora-ml": 15.0, "citeseer": 18.0}.get(self.graph, 5.0)
 
     def results(self) -> pl.DataFrame:
-        """One row per access and attack."""
         opened, seed = open_graph(self.graph, 0), seed_of(self.name)
         method = build_method(self.method, self.epsilon if self.spends else None, CANARY_DELTA)
         results = canary_run(
@@ -128,5 +123,4 @@ class CanaryUnit:
 
     @property
     def spends(self) -> bool:
-        """Whether the method has a budget at all."""
         return ATTACKED[self.method].private

@@ -28,7 +28,6 @@ def step(upper: Point, lower: Point) -> Comparison:
 
 
 def at(graph: str, epsilon: str) -> str:
-    """A place of Figures 1 and 4."""
     return f"{graph}, epsilon {epsilon}"
 
 

@@ -54,7 +54,6 @@ class Axis:
     even: bool
 
     def position(self, place: float, places: Sequence[float]) -> float:
-        """Where a place is drawn."""
         return float(places.index(place)) if self.even else place
 
 

@@ -21,7 +21,6 @@ class Lookup:
             self._points[name] = point
 
     def panel(self, figure: str, graph: str, reading: str = "") -> Panel:
-        """One panel of a figure."""
         inside = {name[3:]: point for name, point in self._points.items() if name[:3] == (figure, graph, reading)}
         return Panel(inside)
 

@@ -55,7 +55,6 @@ class ModelUnit:
 
     @property
     def name(self) -> str:
-        """Of the stored result."""
         return f"grid-{self.graph}-{self.grid.digest}-run{self.run}-hidden{self.hidden}"
 
     @property

@@ -27,6 +27,7 @@ _PERCEPTRON: dict[str, Sequence[Any]] = {
     "dropout": (0.1, 0.3, 0.5),
     "learning_rate": (0.001, 0.005, 0.01, 0.05),
 }
+_LAYERED = {**_PERCEPTRON, "layers": (2, 3)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +51,8 @@ class Competitor:
     known: tuple[Settings, ...] = ()
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     most: int = 20
-    chosen_by: str
-    shown: tuple[str, ...]
+    chosen_by: str = "cached"
+    shown: tuple[str, ...] = ("cached", "own-edges")
 
     @property
     def spends(self) -> bool:
@@ -75,7 +76,7 @@ COMPETITORS: tuple[Competitor, ...] = (
     Competitor(name="encoder", method=EncoderAlone, chosen_by="none", shown=("none",)),
     Competitor(name="encoder, one hop", method=EncoderOneHop, chosen_by="none", shown=("own-edges",)),
     Competitor(name="self-training", method=SelfTraining, chosen_by="none", shown=("none", "own-edges")),
-    Competitor(name="mlp", method=MLP, grid={**_PERCEPTRON, "layers": (2, 3)}, chosen_by="none", shown=("none",)),
+    Competitor(name="mlp", method=MLP, grid=_LAYERED, chosen_by="none", shown=("none",)),
     Competitor(name="gcn", method=GCN, grid=_PERCEPTRON, chosen_by="full", shown=("full",)),
     Competitor(
         name="gpr-gnn",
@@ -102,18 +103,14 @@ COMPETITORS: tuple[Competitor, ...] = (
         name="lpgnet",
         method=LPGNet,
         fixed={"stacked": 1},
-        grid={**_PERCEPTRON, "layers": (2, 3)},
-        chosen_by="cached",
-        shown=("cached", "own-edges"),
+        grid=_LAYERED,
     ),
     Competitor(
         name="lpgnet, two",
         method=LPGNet,
         fixed={"stacked": 2},
-        grid={**_PERCEPTRON, "layers": (2, 3)},
+        grid=_LAYERED,
         most=8,
-        chosen_by="cached",
-        shown=("cached", "own-edges"),
     ),
     Competitor(
         name="gap",
@@ -124,8 +121,6 @@ COMPETITORS: tuple[Competitor, ...] = (
             "hidden": (16, 64),
             "dropout": (0.0, 0.5),
         },
-        chosen_by="cached",
-        shown=("cached", "own-edges"),
     ),
     Competitor(
         name="progap",
@@ -138,8 +133,6 @@ COMPETITORS: tuple[Competitor, ...] = (
             "hidden": (16, 64),
             "dropout": (0.0, 0.5),
         },
-        chosen_by="cached",
-        shown=("cached", "own-edges"),
     ),
     Competitor(
         name="dp-sgd",
@@ -161,8 +154,6 @@ COMPETITORS: tuple[Competitor, ...] = (
         fixed={"variant": "top-pairs"},
         grid=_PERCEPTRON,
         most=8,
-        chosen_by="cached",
-        shown=("cached", "own-edges"),
     ),
     Competitor(
         name="dpgcn, EdgeRand",
@@ -171,8 +162,6 @@ COMPETITORS: tuple[Competitor, ...] = (
         fixed={"variant": "random-flips", "epochs": 100, "most_pairs": 700_000},
         grid=_PERCEPTRON,
         most=2,
-        chosen_by="cached",
-        shown=("cached", "own-edges"),
     ),
 )
 

@@ -18,6 +18,7 @@ from gcon.writing import write_whole
 from gcon_lab.experiments.attacks.methods import ATTACKED, is_spending, reads_edges
 from gcon_lab.experiments.attacks.tables import FALSE_ALARM, FAMILIES, Judged, Line, judged, lines, shown
 from gcon_lab.experiments.attacks.units import CANARIES, CANARY_DELTA, PAIRS, AttackUnit, CanaryUnit
+from gcon_lab.experiments.beyond.targets import target_lines
 from gcon_lab.experiments.sweep.run import run_units
 from gcon_lab.experiments.sweep.store import ResultStore
 
@@ -80,18 +81,13 @@ def build(
     texts = {
         "attacks.csv": found.write_csv(float_precision=4) if rows else "",
         "canaries.csv": _canary_sheet(tests, level),
-        "attacks.md": "\n".join([_HEAD, *_shown(rows, tests, level), *_tables(rows), *_canaries(tests, level)]),
+        "attacks.md": "\n".join(
+            [_HEAD, *target_lines(shown(rows, tests, level)), *_tables(rows), *_canaries(tests, level)]
+        ),
     }
     for name, text in texts.items():
         write_whole(out / name, text)
     return missing, [out / name for name in texts]
-
-
-def _shown(rows: Sequence[Line], tests: Sequence[Judged], level: float) -> Iterator[str]:
-    yield "## What was to be shown\n\n| asked | where | met | numbers |\n|---|---|---|---|"
-    for each in shown(rows, tests, level):
-        yield f"| {each.asked} | {each.where} | {each.met} | {each.numbers} |"
-    yield ""
 
 
 def _tables(rows: Sequence[Line]) -> Iterator[str]:

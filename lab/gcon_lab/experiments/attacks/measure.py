@@ -39,10 +39,10 @@ class Sample:
     fewest: LabelledPairs
 
 
-def sample(edges: EdgeList, *, many: int, seed: int = 0) -> Sample:
+def sample(edges: EdgeList, *, many: int) -> Sample:
     """So many linked, and as many unlinked pairs; a fifth and a thirtieth of them for the others."""
     sizes = (many, max(many // 5, 1), max(many // 30, 1))
-    drawn = [sample_pairs(edges, size, seed=seed + place) for place, size in enumerate(sizes)]
+    drawn = [sample_pairs(edges, size, seed=place) for place, size in enumerate(sizes)]
     return Sample(many=drawn[0], few=drawn[1], fewest=drawn[2])
 
 

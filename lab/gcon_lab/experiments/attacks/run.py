@@ -17,7 +17,7 @@ from rich.console import Console
 from gcon.writing import write_whole
 from gcon_lab.experiments.attacks.methods import ATTACKED, is_spending, reads_edges
 from gcon_lab.experiments.attacks.tables import FALSE_ALARM, FAMILIES, Judged, Line, judged, lines, shown
-from gcon_lab.experiments.attacks.units import CANARIES, CANARY_DELTA, PAIRS, AttackUnit, CanaryUnit
+from gcon_lab.experiments.attacks.units import CANARY_DELTA, PAIRS, AttackUnit, CanaryUnit
 from gcon_lab.experiments.beyond.targets import target_lines
 from gcon_lab.experiments.sweep.run import run_units
 from gcon_lab.experiments.sweep.store import ResultStore
@@ -42,20 +42,20 @@ seeded: none of these models keeps a promise.
 """
 
 
-def attack_units(graphs: Sequence[str], budgets: Sequence[float], *, pairs: int = PAIRS) -> list[AttackUnit]:
+def attack_units(graphs: Sequence[str], budgets: Sequence[float]) -> list[AttackUnit]:
     """Every method on every graph."""
     return [
-        AttackUnit(graph=graph, method=method, epsilon=epsilon, pairs=pairs)
+        AttackUnit(graph=graph, method=method, epsilon=epsilon)
         for graph in graphs
         for method in ATTACKED
         for epsilon in (budgets if is_spending(method) else (None,))
     ]
 
 
-def canary_units(graph: str, budgets: Sequence[float], *, runs: int, canaries: int = CANARIES) -> list[CanaryUnit]:
+def canary_units(graph: str, budgets: Sequence[float], *, runs: int) -> list[CanaryUnit]:
     """Every method that reads edges; one that is not private is passed off with epsilon 1, in the first run alone."""
     return [
-        CanaryUnit(graph=graph, method=method, epsilon=epsilon, run=run, canaries=canaries)
+        CanaryUnit(graph=graph, method=method, epsilon=epsilon, run=run)
         for run in range(runs)
         for method in ATTACKED
         if reads_edges(method) and (is_spending(method) or run == 0)

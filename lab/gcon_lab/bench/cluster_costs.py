@@ -136,12 +136,7 @@ def table(columns: int, workers: int, machine: Machine) -> str:
         found = costs(edges, nodes, columns, workers, machine)
         sizes = (found.store, found.received, found.worker_memory, found.coordinator_memory)
         times = (found.read, found.add, found.send, found.collect, found.seconds)
-        cells = [
-            _short(edges),
-            _short(nodes),
-            *map(_size, sizes),
-            *map(_time, times),
-        ]
+        cells = [_short(edges), _short(nodes), *map(_size, sizes), *map(_time, times)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

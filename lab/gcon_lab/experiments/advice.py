@@ -75,12 +75,7 @@ def measure(grid: Grid) -> Iterator[dict[str, str]]:
 
 def _drawn(grid: Grid, *, seed: int, degree: float, homophily: float, signal: float) -> tuple[PublicNodes, Tensor]:
     return social_circles_parts(
-        grid.num_nodes,
-        num_classes=CLASSES,
-        mean_degree=degree,
-        homophily=homophily,
-        feature_signal=signal,
-        seed=seed,
+        grid.num_nodes, num_classes=CLASSES, mean_degree=degree, homophily=homophily, feature_signal=signal, seed=seed
     )
 
 

@@ -99,28 +99,12 @@ COMPETITORS: tuple[Competitor, ...] = (
         chosen_by="full",
         shown=("full",),
     ),
-    Competitor(
-        name="lpgnet",
-        method=LPGNet,
-        fixed={"stacked": 1},
-        grid=_LAYERED,
-    ),
-    Competitor(
-        name="lpgnet, two",
-        method=LPGNet,
-        fixed={"stacked": 2},
-        grid=_LAYERED,
-        most=8,
-    ),
+    Competitor(name="lpgnet", method=LPGNet, fixed={"stacked": 1}, grid=_LAYERED),
+    Competitor(name="lpgnet, two", method=LPGNet, fixed={"stacked": 2}, grid=_LAYERED, most=8),
     Competitor(
         name="gap",
         method=GAP,
-        grid={
-            "hops": (1, 2, 3, 4, 5),
-            "learning_rate": (0.001, 0.01, 0.05),
-            "hidden": (16, 64),
-            "dropout": (0.0, 0.5),
-        },
+        grid={"hops": (1, 2, 3, 4, 5), "learning_rate": (0.001, 0.01, 0.05), "hidden": (16, 64), "dropout": (0.0, 0.5)},
     ),
     Competitor(
         name="progap",
@@ -148,13 +132,7 @@ COMPETITORS: tuple[Competitor, ...] = (
         chosen_by="none",
         shown=("none", "own-edges"),
     ),
-    Competitor(
-        name="dpgcn, LapGraph",
-        method=DPGCN,
-        fixed={"variant": "top-pairs"},
-        grid=_PERCEPTRON,
-        most=8,
-    ),
+    Competitor(name="dpgcn, LapGraph", method=DPGCN, fixed={"variant": "top-pairs"}, grid=_PERCEPTRON, most=8),
     Competitor(
         name="dpgcn, EdgeRand",
         method=DPGCN,

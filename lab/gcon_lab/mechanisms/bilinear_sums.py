@@ -82,11 +82,7 @@ class BilinearSums(Statistic):
         self.sensitivity = bound * (1 + ALLOWANCE) + 2 * self.rounding if bound > 0 else 0.0
 
     def public_record(self) -> Mapping[str, object]:
-        return {
-            "rows": self._features.shape[1],
-            "columns": self._answers.shape[1],
-            "self_weight": self._self_weight,
-        }
+        return {"rows": self._features.shape[1], "columns": self._answers.shape[1], "self_weight": self._self_weight}
 
     def precisely(self, edges: Edges) -> Precise:
         check_nodes(edges, self._features)

@@ -118,12 +118,7 @@ class SumsPlan:
 
 
 def gaussian_sums_plan(
-    epsilon: float,
-    delta: float,
-    rounds: int,
-    *,
-    convention: EdgeSensitivity = "undirected",
-    method: str = "unnamed",
+    epsilon: float, delta: float, rounds: int, *, convention: EdgeSensitivity = "undirected", method: str = "unnamed"
 ) -> SumsPlan:
     """Gaussian noise for `rounds` releases of sums of unit rows.
 

@@ -69,14 +69,7 @@ class GCN(CompetitorMethod):
 
 
 def trained_gcn(
-    nodes: PublicNodes,
-    edges: Edges,
-    *,
-    hidden: int,
-    dropout: float,
-    training: Training,
-    weight_decay: float,
-    seed: int,
+    nodes: PublicNodes, edges: Edges, *, hidden: int, dropout: float, training: Training, weight_decay: float, seed: int
 ) -> GraphNetwork:
     """A two-layer GCN trained on public (declassified or noisy) edges."""
     rows, graph = rows_with_sum_one(nodes.features), normalised(edges)

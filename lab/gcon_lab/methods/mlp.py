@@ -39,12 +39,7 @@ class MLP(CompetitorMethod):
         rows = rows_with_sum_one(nodes.features)
         with seeded(self.seed):
             network = Perceptron(
-                rows.shape[1],
-                self.hidden,
-                nodes.num_classes,
-                layers=self.layers,
-                share=self.dropout,
-                drop_input=False,
+                rows.shape[1], self.hidden, nodes.num_classes, layers=self.layers, share=self.dropout, drop_input=False
             )
             training = Training(learning_rate=self.learning_rate, epochs=self.epochs)
             fit_on_rows(network, rows, nodes, training, weight_decay=self.weight_decay)

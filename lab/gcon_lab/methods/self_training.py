@@ -20,12 +20,7 @@ from torch.nn.functional import normalize
 from gcon.errors import InputError
 from gcon.learn.directions import principal_rows, weighting
 from gcon.learn.ensemble import Ensemble, view_of
-from gcon.learn.feature_graph import (
-    label_agreement,
-    nearest_rows,
-    neighbour_graph,
-    smoothed_rows,
-)
+from gcon.learn.feature_graph import label_agreement, nearest_rows, neighbour_graph, smoothed_rows
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.methods.controls import edge_free_scorers
 from gcon.methods.method import Trained

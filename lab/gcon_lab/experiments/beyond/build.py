@@ -9,7 +9,7 @@ from rich.console import Console
 
 from gcon.writing import write_whole
 from gcon_lab.experiments.beyond.summary import Mean, differences, differences_csv, means, means_csv
-from gcon_lab.experiments.beyond.targets import Target, check_targets
+from gcon_lab.experiments.beyond.targets import check_targets, target_lines
 from gcon_lab.experiments.beyond.units import BeyondUnit
 from gcon_lab.experiments.sweep.graphs import CIRCLES
 from gcon_lab.experiments.sweep.grid import BUDGETS, PAPER_GRAPHS
@@ -49,22 +49,14 @@ def build_beyond(
     if scores.is_empty():
         return missing, []
     rows, gaps = means(scores), list(differences(scores))
-    targets = check_targets(rows, gaps)
     texts = {
         "beyond.csv": means_csv(rows),
         "differences.csv": differences_csv(gaps),
-        "beyond.md": "\n".join([_HEAD, *_targets(targets), *_tables(rows)]),
+        "beyond.md": "\n".join([_HEAD, *target_lines(check_targets(rows, gaps)), *_tables(rows)]),
     }
     for name, text in texts.items():
         write_whole(out / name, text)
     return missing, [out / name for name in texts]
-
-
-def _targets(targets: Sequence[Target]) -> Iterator[str]:
-    yield "## What was to be shown\n\n| asked | where | met | numbers |\n|---|---|---|---|"
-    for target in targets:
-        yield f"| {target.asked} | {target.where} | {target.met} | {target.numbers} |"
-    yield ""
 
 
 def _tables(rows: Sequence[Mean]) -> Iterator[str]:

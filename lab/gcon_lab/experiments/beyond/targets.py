@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gcon_lab.experiments.beyond.summary import CONTROL, OURS, Difference, Mean
@@ -21,6 +21,14 @@ class Target:
     where: str
     met: str
     numbers: str
+
+
+def target_lines(targets: Iterable[Target]) -> Iterator[str]:
+    """A section of a page."""
+    yield "## What was to be shown\n\n| asked | where | met | numbers |\n|---|---|---|---|"
+    for target in targets:
+        yield f"| {target.asked} | {target.where} | {target.met} | {target.numbers} |"
+    yield ""
 
 
 class Results:
@@ -62,12 +70,7 @@ def _own_edges(found: Results) -> Iterator[Target]:
     for graph, slack in (("citeseer", 0.0), ("pubmed", 0.0), ("actor", 0.0), ("cora-ml", _SMALL)):
         for epsilon, more in (("1", 0.0), ("0.5", 0.01)):
             asked = f"own-edges, epsilon {epsilon}: the non-private GCN, less {100 * (slack + more):g} points"
-            yield _gap(
-                found,
-                asked,
-                (graph, epsilon, "own-edges", "gcn"),
-                least=-(slack + more),
-            )
+            yield _gap(found, asked, (graph, epsilon, "own-edges", "gcn"), least=-(slack + more))
     asked = "own-edges: above the paper's GCON (defaults) and every competitor at every budget, paired, p < 0.05"
     for graph in dict.fromkeys(gap.graph for gap in found.gaps.values()):
         gaps = [
@@ -75,26 +78,17 @@ def _own_edges(found: Results) -> Iterator[Target]:
             for gap in found.gaps.values()
             if (gap.graph, gap.access) == (graph, "own-edges") and gap.other in _COMPETITORS
         ]
-        worst = min(gaps, key=lambda gap: gap.difference, default=None)
-        met = all(gap.difference > 0 and gap.p < 0.05 for gap in gaps)
-        yield Target(asked, graph, _word(met, gaps), "" if worst is None else f"least gain {_said(worst)}")
+        yield _least(asked, graph, gaps, all(gap.difference > 0 and gap.p < 0.05 for gap in gaps))
 
 
 def _dense(found: Results) -> Iterator[Target]:
     for graph in _DENSE:
         for epsilon, slack in (("1", 0.02), ("0.5", 0.06)):
             asked = f"dense, own-edges, epsilon {epsilon}: within {100 * slack:g} points of the non-private GCN"
-            yield _gap(
-                found,
-                asked,
-                (graph, epsilon, "own-edges", "gcn"),
-                least=-slack,
-            )
+            yield _gap(found, asked, (graph, epsilon, "own-edges", "gcn"), least=-slack)
         gaps = [gap for gap in found.gaps.values() if gap.graph == graph and gap.other in _RIVALS]
-        worst = min(gaps, key=lambda gap: gap.difference, default=None)
         asked = "dense: above GAP and ProGAP under every access"
-        met = all(gap.difference > 0 for gap in gaps)
-        yield Target(asked, graph, _word(met, gaps), "" if worst is None else f"least gain {_said(worst)}")
+        yield _least(asked, graph, gaps, all(gap.difference > 0 for gap in gaps))
 
 
 def _gap(
@@ -114,5 +108,8 @@ def _said(gap: Difference) -> str:
     return f"{gap.difference:+.4f} ± {gap.standard_error:.4f} (p = {gap.p:.2g}, {gap.runs} runs, {gap.other})"
 
 
-def _word(met: bool, gaps: Sequence[Difference]) -> str:
-    return ("yes" if met else "no") if gaps else "not measured"
+def _least(asked: str, graph: str, gaps: Sequence[Difference], met: bool) -> Target:
+    if not gaps:
+        return Target(asked, graph, "not measured", "")
+    worst = min(gaps, key=lambda gap: gap.difference)
+    return Target(asked, graph, "yes" if met else "no", f"least gain {_said(worst)}")

@@ -55,7 +55,6 @@ class BeyondUnit:
 
     @property
     def name(self) -> str:
-        """Of the stored result."""
         budgets = "-".join(f"{epsilon:g}" for epsilon in self.budgets)
         return f"beyond-{self.graph}-{_FORMAT}-run{self.run}-{budgets}"
 
@@ -65,7 +64,6 @@ class BeyondUnit:
         return {"pubmed": 300.0, "actor": 300.0, "cora-ml": 60.0, "citeseer": 60.0}.get(self.graph, 60.0)
 
     def results(self) -> pl.DataFrame:
-        """Validation and test micro-F1 of everything."""
         return pl.DataFrame(list(self._rows()), infer_schema_length=None)
 
     def _rows(self) -> Iterator[Row]:

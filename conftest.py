@@ -1,6 +1,7 @@
 """Settings for all tests, and the command line in this process."""
 
 import ctypes
+import gc
 import os
 import secrets
 import signal
@@ -47,6 +48,17 @@ def pytest_configure(config):
         watchdog.wait()
 
     config.add_cleanup(end)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Thousands of tests are collected and kept: looking for garbage meanwhile would take a quarter of that time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()  # nor is it looked for among them later
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items):

@@ -102,11 +102,13 @@ def test_without_validation_nodes(trained):
     assert found.loss == torch.inf
 
 
-def test_a_class_without_training_labels():
+@pytest.mark.parametrize(
+    "validation", [NOBODY, pytest.param(NODES.validation_mask, marks=pytest.mark.slow)], ids=["none", "some"]
+)
+def test_a_class_without_training_labels(validation):
     taught = NODES.train_mask & (NODES.labels != 2)
-    for validation in (NODES.validation_mask, NOBODY):
-        found = learn_without_edges(changed(train_mask=taught, validation_mask=validation), seed=1)
-        assert are_probabilities(found.answers)
+    found = learn_without_edges(changed(train_mask=taught, validation_mask=validation), seed=1)
+    assert are_probabilities(found.answers)
     others = NODES.test_mask & (NODES.labels != 2)
     assert float((found.answers.argmax(dim=1) == NODES.labels)[others].double().mean()) > 0.7
 
@@ -141,6 +143,7 @@ def test_unusual_features(features):
     assert found.rows.shape[1] == min(200, features.shape[1])
 
 
+@pytest.mark.slow
 def test_negated_features_are_as_good(trained):
     assert share_right(learn_without_edges(changed(features=-NODES.features), seed=1).answers) > 0.8
 

@@ -168,10 +168,14 @@ def made(**other):
     return social_circles_parts(240, num_classes=3, per_class=8, num_test=60, feature_signal=2.0, seed=5, **other)[0]
 
 
-CASES = [made(num_validation=40), made(num_validation=0), made(num_validation=40, num_features=250)]
+CASES = [
+    pytest.param(made(num_validation=40), id="usual"),
+    pytest.param(made(num_validation=0), id="no validation nodes"),
+    pytest.param(made(num_validation=40, num_features=250), id="wide", marks=pytest.mark.slow),
+]
 
 
-@pytest.fixture(scope="module", params=CASES, ids=["usual", "no validation nodes", "wide"])
+@pytest.fixture(scope="module", params=CASES)
 def trained(request):
     return request.param, learn_without_edges(request.param, seed=1)
 

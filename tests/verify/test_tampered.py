@@ -136,7 +136,8 @@ def open_fields(forger, put, document):
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS)
+# Releases with neighbour sums and with moments alone have the same fields.
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind == "moments")) for kind in KINDS])
 class TestEveryField:
     def test_of_release_json(self, releases, forger, kind):
         one = forger(releases[kind])

@@ -4,29 +4,25 @@ m canary pairs, far apart and not linked, are inserted independently with probab
 The attacker names the r/2 pairs that look most like edges and the r/2 that look least so, and abstains on the rest.
 
 Counts over the canaries of one run depend on each other, so a Clopper-Pearson interval does not apply to them. The test is
-that of Steinke, Nasr and Jagielski (2023, Theorem 5.2 of "Privacy auditing with one (1) training run"): if the training is
-(epsilon, delta)-DP for every single edge, the number of right guesses W obeys
-
-    P(W >= v) <= P(B >= v) + 2 m delta max_i P(v > B >= v - i) / i,     B ~ Binomial(r, e^epsilon / (1 + e^epsilon)).
+that of Steinke, Nasr and Jagielski (2023, Theorem 5.2 of "Privacy auditing with one (1) training run"), as in
+`gcon_lab.audits.one_run`.
 
 Several runs with canaries, coins and noise of their own are one mechanism in which a coin touches one run: their guesses
-are pooled. With one counted canary a run this is a test of independent runs, and `epsilon_lower_bound` (Clopper-Pearson,
-gcon_lab.audits.lower_bound) applies too.
+are pooled. With one counted canary a run this is a test of independent runs, and `epsilon_bound` (Clopper-Pearson,
+gcon_lab.audits.empirical) applies too.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from scipy.stats import binom
 from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList
 from gcon.errors import InputError
 from gcon_lab.attacks.pairs import with_edges
+from gcon_lab.audits.one_run import one_run_bound, one_run_error
 
 _APART = 3  # hops that canaries must be further apart than
 
@@ -87,21 +83,11 @@ class Guesses:
 
     def p_value(self, epsilon: float, delta: float) -> float:
         """The chance of so many right guesses, at most, if the promise holds."""
-        return one_run_p_value(self.coins, self.made, self.right, epsilon, delta)
+        return one_run_error(canaries=self.coins, guesses=self.made, right=self.right, epsilon=epsilon, delta=delta)
 
     def epsilon_at_least(self, delta: float, *, false_alarm: float) -> float:
         """A lower bound on epsilon that is wrong with probability `false_alarm` at most; 0 says nothing."""
-        if self.p_value(0.0, delta) > false_alarm:
-            return 0.0
-        low, high = 0.0, 1.0
-        while self.p_value(high, delta) <= false_alarm:
-            low, high = high, 2 * high
-            if high > 64:
-                return low
-        for _ in range(40):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.p_value(middle, delta) <= false_alarm else (low, middle)
-        return low
+        return one_run_bound(canaries=self.coins, guesses=self.made, right=self.right, delta=delta, error=false_alarm)
 
 
 def guess(scores: Tensor, inserted: Tensor, made: int) -> Guesses:
@@ -113,19 +99,3 @@ def guess(scores: Tensor, inserted: Tensor, made: int) -> Guesses:
     half = made // 2
     right = int(inserted[order[:half]].sum()) + int((~inserted[order[-half:]]).sum())
     return Guesses(len(scores), made, right)
-
-
-def one_run_p_value(coins: int, made: int, right: int, epsilon: float, delta: float) -> float:
-    """The bound above.
-
-    Example:
-        >>> round(one_run_p_value(10, 10, 10, 0.0, 0.0) * 1024, 6)
-        1.0
-    """
-    if math.isinf(epsilon):
-        return 1.0
-    chance = 1 / (1 + math.exp(-epsilon))
-    most = float(binom.sf(right - 1, made, chance))
-    below = np.cumsum(binom.pmf(np.arange(right)[::-1], made, chance))  # P(v > B >= v - i) for i = 1, 2, ...
-    slope = float((below / np.arange(1, right + 1)).max()) if right else 0.0
-    return min(1.0, most + 2 * coins * delta * slope)

@@ -55,14 +55,7 @@ def _random_nodes(num_nodes: int, generator: torch.Generator) -> list[int]:
     return [int(node) for node in drawn]
 
 
-def balanced_part(pairs: LabelledPairs, each: int) -> LabelledPairs:
-    """The first `each` linked and unlinked pairs."""
-    places = [kind.nonzero()[:each, 0] for kind in (pairs.linked, ~pairs.linked)]
-    return pairs.part(torch.cat(places).sort().values)
-
-
 def is_linked(edges: EdgeList, pair: Pair) -> bool:
-    """Whether the graph has this edge."""
     return bool((edges.neighbours(pair[0]) == pair[1]).any())
 
 
@@ -72,7 +65,6 @@ def with_edges(edges: EdgeList, pairs: Tensor) -> EdgeList:
 
 
 def without_edge(edges: EdgeList, pair: Pair) -> EdgeList:
-    """The graph without this pair."""
     index = edges.edge_index()
     low, high = min(pair), max(pair)
     same = (torch.minimum(index[0], index[1]) == low) & (torch.maximum(index[0], index[1]) == high)

@@ -63,11 +63,9 @@ class Similarity:
 
     @property
     def name(self) -> str:
-        """The distance."""
         return f"similarity-{self.distance}"
 
     def scores(self, view: View, pairs: Tensor) -> Tensor:
-        """Minus the distance."""
         rows = view.posteriors.double()
         return -DISTANCES[self.distance](rows[pairs[:, 0]], rows[pairs[:, 1]])
 

@@ -32,7 +32,6 @@ class Supervised:
 
     @property
     def name(self) -> str:
-        """Supervised, and the kind of model."""
         return f"supervised-{self.kind}"
 
     def scores(self, view: View, pairs: Tensor) -> Tensor:

@@ -103,7 +103,6 @@ def _not_audited(reason: str) -> Outcome:
 
 
 def main() -> int:
-    """Say it."""
     outcome = audit_dependencies()
     sys.stdout.write(f"{outcome.words}\n")
     return outcome.code

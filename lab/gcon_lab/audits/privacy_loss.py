@@ -46,7 +46,6 @@ class RadialNoise:
     rate: float
 
     def draw(self, randomness: Randomness, *, columns: int, width: int) -> Tensor:
-        """Independent columns of noise, one per row."""
         return objective_noise(randomness, noise_rate=self.rate, num_features=width, num_classes=columns)
 
     def energy(self, noise: Tensor) -> Tensor:
@@ -63,7 +62,6 @@ class GaussianNoise:
     scale: float
 
     def draw(self, randomness: Randomness, *, columns: int, width: int) -> Tensor:
-        """Independent columns of noise, one per row."""
         return self.scale * standard_normals(randomness, columns, width)
 
     def energy(self, noise: Tensor) -> Tensor:

@@ -45,7 +45,6 @@ def summary(findings: Sequence[Finding]) -> str:
 
 
 def as_csv(findings: Sequence[Finding]) -> str:
-    """Every field of every finding."""
     text = io.StringIO()
     writer = csv.DictWriter(text, _CSV_COLUMNS, lineterminator="\n")
     writer.writeheader()

@@ -136,12 +136,7 @@ def table(columns: int, workers: int, machine: Machine) -> str:
         found = costs(edges, nodes, columns, workers, machine)
         sizes = (found.store, found.received, found.worker_memory, found.coordinator_memory)
         times = (found.read, found.add, found.send, found.collect, found.seconds)
-        cells = [
-            _short(edges),
-            _short(nodes),
-            *map(_size, sizes),
-            *map(_time, times),
-        ]
+        cells = [_short(edges), _short(nodes), *map(_size, sizes), *map(_time, times)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -160,7 +155,6 @@ def _time(seconds: float) -> str:
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    """Print the table."""
     usual, parser = (
         Machine(),
         argparse.ArgumentParser(prog="python -m gcon_lab.bench.cluster_costs", description=__doc__),

@@ -32,19 +32,8 @@ def ours(edges: Edges, features: Tensor) -> Walk:
 
 
 def torch_csr(edges: EdgeList, features: Tensor) -> Walk:
-    """Torch's sparse rows, with self-loops and weights stored; 32-bit indices while they fit, as torch allows."""
-    pointers, columns, weights = _with_loops(edges)
-    wide = torch.int32 if len(columns) < 2**31 else torch.int64
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        matrix = torch.sparse_csr_tensor(
-            pointers.to(wide),
-            columns.to(wide),
-            weights,
-            size=(edges.num_nodes, edges.num_nodes),
-            check_invariants=False,
-        )
-    del pointers, columns, weights
+    """Torch's sparse rows."""
+    matrix = _matrix(edges)
 
     def walk() -> Tensor:
         origin = features.to(torch.float64)
@@ -92,17 +81,7 @@ def appnp_csr(edges: EdgeList, features: Tensor) -> Walk:
     """The same layer on sparse rows, as PyTorch Geometric advises for large graphs."""
     from torch_geometric.nn import APPNP
 
-    pointers, columns, weights = _with_loops(edges)
-    wide = torch.int32 if len(columns) < 2**31 else torch.int64
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        matrix = torch.sparse_csr_tensor(
-            pointers.to(wide),
-            columns.to(wide),
-            weights,
-            size=(edges.num_nodes, edges.num_nodes),
-            check_invariants=False,
-        )
+    matrix = _matrix(edges)
     layer = APPNP(STEPS, RESTART, normalize=False)
 
     def walk() -> object:
@@ -118,6 +97,15 @@ CONTENDERS: dict[str, Callable[[EdgeList, Tensor], Walk]] = {
     "PyG APPNP": appnp,
     "PyG APPNP, CSR": appnp_csr,
 }
+
+
+def _matrix(edges: EdgeList) -> Tensor:
+    """T as torch's sparse rows, with self-loops and weights stored; 32-bit indices while they fit, as torch allows."""
+    pointers, columns, weights = _with_loops(edges)
+    wide, size = torch.int32 if len(columns) < 2**31 else torch.int64, (edges.num_nodes, edges.num_nodes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.sparse_csr_tensor(pointers.to(wide), columns.to(wide), weights, size=size, check_invariants=False)
 
 
 def _with_loops(edges: EdgeList) -> tuple[Tensor, Tensor, Tensor]:

@@ -22,7 +22,6 @@ from gcon_lab.bench.graphs import load_edges, made_edges
 
 
 def main() -> int:
-    """Measure and print."""
     engine, contender, folder, repeats = sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])
     facts = json.loads((folder / "facts.json").read_text())
     warm_up(engine, contender)

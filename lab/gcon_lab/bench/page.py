@@ -79,7 +79,6 @@ def table_text(results: Sequence[Result]) -> str:
 
 
 def csv_text(results: Sequence[Result]) -> str:
-    """The same numbers for machines."""
     file = io.StringIO()
     writer = csv.DictWriter(file, _FIELDS, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()

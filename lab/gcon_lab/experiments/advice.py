@@ -37,8 +37,6 @@ CLASSES = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """What is measured."""
-
     num_nodes: int = 1500
     runs: int = 3
     degrees: Sequence[float] = (3, 10, 30, 80)
@@ -77,12 +75,7 @@ def measure(grid: Grid) -> Iterator[dict[str, str]]:
 
 def _drawn(grid: Grid, *, seed: int, degree: float, homophily: float, signal: float) -> tuple[PublicNodes, Tensor]:
     return social_circles_parts(
-        grid.num_nodes,
-        num_classes=CLASSES,
-        mean_degree=degree,
-        homophily=homophily,
-        feature_signal=signal,
-        seed=seed,
+        grid.num_nodes, num_classes=CLASSES, mean_degree=degree, homophily=homophily, feature_signal=signal, seed=seed
     )
 
 
@@ -112,7 +105,6 @@ def write(out: Path, lines: Iterable[dict[str, str]]) -> None:
 
 
 def main() -> None:
-    """The command."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("--out", type=Path, required=True, help="the CSV file")
     parser.add_argument("--nodes", type=int, default=Grid.num_nodes, help="nodes of every graph")

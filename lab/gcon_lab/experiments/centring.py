@@ -21,7 +21,6 @@ RIDGES = (0.01, 0.2, 1.0, 2.0)
 
 
 def main() -> int:
-    """Measure what is missing, then write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--runs", type=int, default=10)

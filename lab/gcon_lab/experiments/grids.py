@@ -27,6 +27,7 @@ _PERCEPTRON: dict[str, Sequence[Any]] = {
     "dropout": (0.1, 0.3, 0.5),
     "learning_rate": (0.001, 0.005, 0.01, 0.05),
 }
+_LAYERED = {**_PERCEPTRON, "layers": (2, 3)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +51,8 @@ class Competitor:
     known: tuple[Settings, ...] = ()
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     most: int = 20
-    chosen_by: str
-    shown: tuple[str, ...]
+    chosen_by: str = "cached"
+    shown: tuple[str, ...] = ("cached", "own-edges")
 
     @property
     def spends(self) -> bool:
@@ -67,7 +68,6 @@ class Competitor:
         return [{**self.fixed, **settings} for settings in found[: self.most]]
 
     def build(self, settings: Settings, *, epsilon: float | None, seed: int) -> Method:
-        """The method with these settings."""
         budget = {"epsilon": epsilon} if self.spends else {}
         return self.method(**settings, **budget, seed=seed)  # type: ignore[call-arg]  # all of them have one
 
@@ -76,7 +76,7 @@ COMPETITORS: tuple[Competitor, ...] = (
     Competitor(name="encoder", method=EncoderAlone, chosen_by="none", shown=("none",)),
     Competitor(name="encoder, one hop", method=EncoderOneHop, chosen_by="none", shown=("own-edges",)),
     Competitor(name="self-training", method=SelfTraining, chosen_by="none", shown=("none", "own-edges")),
-    Competitor(name="mlp", method=MLP, grid={**_PERCEPTRON, "layers": (2, 3)}, chosen_by="none", shown=("none",)),
+    Competitor(name="mlp", method=MLP, grid=_LAYERED, chosen_by="none", shown=("none",)),
     Competitor(name="gcn", method=GCN, grid=_PERCEPTRON, chosen_by="full", shown=("full",)),
     Competitor(
         name="gpr-gnn",
@@ -99,34 +99,12 @@ COMPETITORS: tuple[Competitor, ...] = (
         chosen_by="full",
         shown=("full",),
     ),
-    Competitor(
-        name="lpgnet",
-        method=LPGNet,
-        fixed={"stacked": 1},
-        grid={**_PERCEPTRON, "layers": (2, 3)},
-        chosen_by="cached",
-        shown=("cached", "own-edges"),
-    ),
-    Competitor(
-        name="lpgnet, two",
-        method=LPGNet,
-        fixed={"stacked": 2},
-        grid={**_PERCEPTRON, "layers": (2, 3)},
-        most=8,
-        chosen_by="cached",
-        shown=("cached", "own-edges"),
-    ),
+    Competitor(name="lpgnet", method=LPGNet, fixed={"stacked": 1}, grid=_LAYERED),
+    Competitor(name="lpgnet, two", method=LPGNet, fixed={"stacked": 2}, grid=_LAYERED, most=8),
     Competitor(
         name="gap",
         method=GAP,
-        grid={
-            "hops": (1, 2, 3, 4, 5),
-            "learning_rate": (0.001, 0.01, 0.05),
-            "hidden": (16, 64),
-            "dropout": (0.0, 0.5),
-        },
-        chosen_by="cached",
-        shown=("cached", "own-edges"),
+        grid={"hops": (1, 2, 3, 4, 5), "learning_rate": (0.001, 0.01, 0.05), "hidden": (16, 64), "dropout": (0.0, 0.5)},
     ),
     Competitor(
         name="progap",
@@ -139,8 +117,6 @@ COMPETITORS: tuple[Competitor, ...] = (
             "hidden": (16, 64),
             "dropout": (0.0, 0.5),
         },
-        chosen_by="cached",
-        shown=("cached", "own-edges"),
     ),
     Competitor(
         name="dp-sgd",
@@ -156,15 +132,7 @@ COMPETITORS: tuple[Competitor, ...] = (
         chosen_by="none",
         shown=("none", "own-edges"),
     ),
-    Competitor(
-        name="dpgcn, LapGraph",
-        method=DPGCN,
-        fixed={"variant": "top-pairs"},
-        grid=_PERCEPTRON,
-        most=8,
-        chosen_by="cached",
-        shown=("cached", "own-edges"),
-    ),
+    Competitor(name="dpgcn, LapGraph", method=DPGCN, fixed={"variant": "top-pairs"}, grid=_PERCEPTRON, most=8),
     Competitor(
         name="dpgcn, EdgeRand",
         method=DPGCN,
@@ -172,12 +140,9 @@ COMPETITORS: tuple[Competitor, ...] = (
         fixed={"variant": "random-flips", "epochs": 100, "most_pairs": 700_000},
         grid=_PERCEPTRON,
         most=2,
-        chosen_by="cached",
-        shown=("cached", "own-edges"),
     ),
 )
 
 
 def competitor(name: str) -> Competitor:
-    """The line of this name."""
     return next(entry for entry in COMPETITORS if entry.name == name)

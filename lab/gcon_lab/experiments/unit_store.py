@@ -32,5 +32,4 @@ class UnitStore:
             return None
 
     def write(self, name: str, content: Any) -> None:
-        """Write a unit in one step."""
         write_whole(self._folder / f"{name}.json", json.dumps(content))

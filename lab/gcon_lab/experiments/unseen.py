@@ -62,7 +62,6 @@ def scores(name: str, run: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure and write `unseen.md`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--runs", type=int, default=5)

@@ -82,15 +82,9 @@ class BilinearSums(Statistic):
         self.sensitivity = bound * (1 + ALLOWANCE) + 2 * self.rounding if bound > 0 else 0.0
 
     def public_record(self) -> Mapping[str, object]:
-        """Shape and self weight."""
-        return {
-            "rows": self._features.shape[1],
-            "columns": self._answers.shape[1],
-            "self_weight": self._self_weight,
-        }
+        return {"rows": self._features.shape[1], "columns": self._answers.shape[1], "self_weight": self._self_weight}
 
     def precisely(self, edges: Edges) -> Precise:
-        """X' T_w P, one pass over the edges."""
         check_nodes(edges, self._features)
         work = partial(_products, walk=Walk(self_weight=self._self_weight))
         products = edges.map_blocks(work, self._features.to(self._device), self._answers.to(self._device))

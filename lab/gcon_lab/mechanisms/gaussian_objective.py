@@ -41,6 +41,9 @@ class GaussianObjective:
         (it is a non-linear function of the noise), so it has no Gaussian distance.
     """
 
+    name = "objective perturbation (Gaussian)"
+    gaussian_distance = None  # only the budget is known
+
     aggregates: Aggregates
     plans: tuple[GaussianObjectivePlan, ...]
     mask: Tensor
@@ -70,18 +73,9 @@ class GaussianObjective:
             )
 
     @property
-    def name(self) -> str:
-        """The name in the ledger."""
-        return "objective perturbation (Gaussian)"
-
-    @property
     def budget(self) -> Budget:
         """The sum over the plans; a plan in which nothing depends on edges costs nothing."""
         return compose(plan.budget if plan.theorem.edge_influence > 0 else NOTHING for plan in self.plans)
-
-    @property
-    def gaussian_distance(self) -> None:
-        """Only the budget is known."""
 
     @property
     def reads_edges(self) -> bool:
@@ -89,7 +83,6 @@ class GaussianObjective:
         return self.aggregates.edge_influence > 0
 
     def public_record(self) -> Mapping[str, object]:
-        """The plan's numbers (of all plans, where there are several)."""
         return objective_record(self.plans)
 
     def apply(self, edges: Edges, randomness: Randomness) -> Tensor:
@@ -113,11 +106,10 @@ class GaussianObjective:
         return weights.transpose(1, 2).contiguous()
 
     def _noises(self, randomness: Randomness) -> list[Tensor]:
-        noises = []
-        for plan in self.plans:
-            shape = (plan.loss.num_classes, plan.num_features)
-            if not plan.needs_noise:
-                noises.append(torch.zeros(shape, dtype=torch.float64))
-            else:
-                noises.append(plan.scale * standard_normals(randomness, *shape))
-        return noises
+        shapes = [(plan.loss.num_classes, plan.num_features) for plan in self.plans]
+        return [
+            plan.scale * standard_normals(randomness, *shape)
+            if plan.needs_noise
+            else torch.zeros(shape, dtype=torch.float64)
+            for plan, shape in zip(self.plans, shapes, strict=True)
+        ]

@@ -150,7 +150,6 @@ class GaussianObjectivePlan(ObjectivePlan[TheoremC]):
         return self.theorem.scale * (1 + _ROUNDING)
 
     def public_record(self) -> dict[str, object]:
-        """Every number, for ledger and receipt."""
         return {**asdict(self.theorem), "scale": self.scale, **self._common_record()}
 
 

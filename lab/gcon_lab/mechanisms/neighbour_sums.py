@@ -73,7 +73,6 @@ class SumsPlan:
 
     @property
     def name(self) -> str:
-        """The name in the ledger."""
         return f"noisy neighbour sums ({self.method})"
 
     @property
@@ -119,12 +118,7 @@ class SumsPlan:
 
 
 def gaussian_sums_plan(
-    epsilon: float,
-    delta: float,
-    rounds: int,
-    *,
-    convention: EdgeSensitivity = "undirected",
-    method: str = "unnamed",
+    epsilon: float, delta: float, rounds: int, *, convention: EdgeSensitivity = "undirected", method: str = "unnamed"
 ) -> SumsPlan:
     """Gaussian noise for `rounds` releases of sums of unit rows.
 
@@ -189,6 +183,8 @@ class NoisySums:
         rows: n x h public rows.
     """
 
+    reads_edges = True
+
     plan: SumsPlan
     rows: Tensor
 
@@ -202,11 +198,6 @@ class NoisySums:
         longest = float(torch.linalg.vector_norm(self.rows, ord=order, dim=1).max()) if len(self.rows) else 0.0
         if not longest <= 1 + _ROUNDING / 2:  # the other half covers the rounding of the length itself
             raise PlanMismatchError("Rows to be summed must have length at most 1; the noise is made for that.")
-
-    @property
-    def reads_edges(self) -> bool:
-        """Always."""
-        return True
 
     def public_record(self) -> Mapping[str, object]:
         """The plan's numbers are those of every round."""

@@ -31,7 +31,7 @@ from gcon.mechanisms.samplers.uniform import open_uniforms
 from gcon.privacy.budget import Budget
 from gcon.privacy.proven import proven
 from gcon.privacy.randomness import Randomness
-from gcon_lab.mechanisms.replaced_pair import LEAST_NOISE, MOST_STEPS, noise_for, replaced_pair_delta
+from gcon_lab.mechanisms.replaced_pair import LEAST_NOISE, check_batches, noise_for, replaced_pair_delta
 
 Optimiser = Literal["sgd", "adam"]
 _ROUNDING = 1e-9  # a clipped gradient may be this much longer than tau; the noise covers it
@@ -121,6 +121,8 @@ class NoisyGradients:
         optimiser: `sgd`, or `adam` on the noisy gradients.
     """
 
+    name, reads_edges = "noisy gradients", True
+
     plan: GradientPlan
     rows: Callable[[Any], Tensor]
     labels: Tensor
@@ -134,18 +136,21 @@ class NoisyGradients:
 
     def check(self) -> None:
         """There are labels, and an optimiser."""
-        check_optimiser(self.optimiser, learning_rate=self.learning_rate)
+        check_number(
+            "learning_rate",
+            self.learning_rate,
+            allowed=lambda rate: 0 < rate <= 1e6,
+            rule="must be positive and at most 1e6",
+            fix="Usual are 0.01 to 1.",
+        )
+        if self.optimiser not in ("sgd", "adam"):
+            rule = "must be 'sgd' or 'adam'"
+            raise InputError("optimiser", rule=rule, got=repr(self.optimiser), fix="Use 'adam'.")
         if len(self.labels) == 0:
             raise InputError("train_mask", rule="needs at least one labelled node", got="none", fix="Label some nodes.")
 
     @property
-    def name(self) -> str:
-        """The name in the ledger."""
-        return "noisy gradients"
-
-    @property
     def budget(self) -> Budget:
-        """What all steps together cost."""
         return self.plan.budget
 
     @property
@@ -156,13 +161,7 @@ class NoisyGradients:
             return None
         return 4 * plan.clip * math.sqrt(plan.steps) / plan.standard_deviation * (1 + _ROUNDING)
 
-    @property
-    def reads_edges(self) -> bool:
-        """Always."""
-        return True
-
     def public_record(self) -> Mapping[str, object]:
-        """The plan's numbers."""
         plan = self.plan
         return {
             "epsilon": plan.budget.epsilon,
@@ -243,21 +242,7 @@ def _unit(num_rows: int) -> float:
 
 def check_steps(*, sampling: float, steps: int, clip: float) -> None:
     """Raise `InputError` unless these public numbers can be planned for."""
-    check_number(
-        "sampling",
-        sampling,
-        allowed=lambda number: 0 < number <= 1,
-        rule="must lie in (0, 1]",
-        fix="1 takes every node.",
-    )
-    check_number(
-        "steps",
-        steps,
-        allowed=lambda number: 1 <= number <= MOST_STEPS,
-        rule=f"must be a whole number from 1 to {MOST_STEPS}",
-        fix="Usual are 50 to 500.",
-        whole=True,
-    )
+    check_batches(sampling, steps)
     check_number(
         "clip",
         clip,
@@ -265,19 +250,6 @@ def check_steps(*, sampling: float, steps: int, clip: float) -> None:
         rule="must lie between 1e-6 and 1e6",
         fix="Usual are 0.1 to 1.",
     )
-
-
-def check_optimiser(optimiser: str, *, learning_rate: float) -> None:
-    """Raise `InputError` unless the optimiser is known and its rate positive and sane."""
-    check_number(
-        "learning_rate",
-        learning_rate,
-        allowed=lambda rate: 0 < rate <= 1e6,
-        rule="must be positive and at most 1e6",
-        fix="Usual are 0.01 to 1.",
-    )
-    if optimiser not in ("sgd", "adam"):
-        raise InputError("optimiser", rule="must be 'sgd' or 'adam'", got=repr(optimiser), fix="Use 'adam'.")
 
 
 def _sgd(gradient: Tensor, _: list[Tensor], __: int) -> Tensor:

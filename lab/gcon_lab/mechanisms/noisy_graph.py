@@ -49,6 +49,8 @@ class _NoisyGraph:
     """
 
     name: ClassVar[str]
+    reads_edges = True
+    gaussian_distance = None  # totals take a pure epsilon as it is
 
     epsilon: float
     num_nodes: int
@@ -91,7 +93,6 @@ class _NoisyGraph:
 
     @property
     def budget(self) -> Budget:
-        """(epsilon, 0)."""
         return Budget(self.epsilon, 0.0)
 
     @property
@@ -99,17 +100,7 @@ class _NoisyGraph:
         """How many pairs the noise alone is expected to need; it does not depend on the edges."""
         raise NotImplementedError
 
-    @property
-    def gaussian_distance(self) -> None:
-        """Totals take a pure epsilon as it is."""
-
-    @property
-    def reads_edges(self) -> bool:
-        """Always."""
-        return True
-
     def apply(self, edges: EdgeList, randomness: Randomness) -> EdgeList:
-        """The noisy graph."""
         if edges.num_nodes != self.num_nodes:
             raise PlanMismatchError(f"plan made for {self.num_nodes} nodes; the graph has {edges.num_nodes}.")
         if math.isinf(self.epsilon):
@@ -154,7 +145,6 @@ class RandomFlips(_NoisyGraph):
         return self.flip_probability * self.num_pairs
 
     def public_record(self) -> Mapping[str, object]:
-        """The plan's numbers."""
         return {
             "epsilon": self.epsilon,
             "num_pairs": self.num_pairs,
@@ -218,7 +208,6 @@ class TopPairs(_NoisyGraph):
         return float(1 / self.count_epsilon) if math.isfinite(self.epsilon) else 0.0
 
     def public_record(self) -> Mapping[str, object]:
-        """The plan's numbers."""
         finite = math.isfinite(self.epsilon)
         return {
             "epsilon": self.epsilon,

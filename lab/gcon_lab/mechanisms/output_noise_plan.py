@@ -87,12 +87,7 @@ class OutputPlan:
 
     def __post_init__(self) -> None:
         try:
-            _check_numbers(
-                edge_influence=self.edge_influence,
-                ridge=self.ridge,
-                longest_row=self.longest_row,
-                start_norm=self.start_norm,
-            )
+            _check_numbers(**self._numbers)
             check_sizes(num_features=self.num_features, num_labelled=self.num_labelled)
             check_tolerance(self.tolerance)
         except InputError as error:
@@ -123,21 +118,18 @@ class OutputPlan:
 
     @property
     def total_ridge(self) -> float:
-        """The modulus of strong convexity."""
         return self.ridge
+
+    @property
+    def _numbers(self) -> dict[str, float]:
+        """What the sensitivity depends on, besides the loss, the rows and the tolerance."""
+        names = {"edge_influence": self.edge_influence, "ridge": self.ridge}
+        return {**names, "longest_row": self.longest_row, "start_norm": self.start_norm}
 
     @property
     def sensitivity(self) -> float:
         """How far one edge can move what the solver returns: the minimiser, and its distance on both sides."""
-        return output_sensitivity(
-            self.loss,
-            edge_influence=self.edge_influence,
-            num_labelled=self.num_labelled,
-            ridge=self.ridge,
-            longest_row=self.longest_row,
-            start_norm=self.start_norm,
-            tolerance=self.tolerance,
-        )
+        return output_sensitivity(self.loss, num_labelled=self.num_labelled, tolerance=self.tolerance, **self._numbers)
 
     @property
     def distance(self) -> float | None:
@@ -145,7 +137,6 @@ class OutputPlan:
         return self.sensitivity / self.scale * (1 + _ROUNDING) if self.needs_noise else None
 
     def public_record(self) -> dict[str, object]:
-        """Every number, for ledger and receipt."""
         return {
             "epsilon": self.budget.epsilon,
             "delta": self.budget.delta,
@@ -153,10 +144,7 @@ class OutputPlan:
             "num_classes": self.loss.num_classes,
             "num_features": self.num_features,
             "num_labelled": self.num_labelled,
-            "edge_influence": self.edge_influence,
-            "ridge": self.ridge,
-            "longest_row": self.longest_row,
-            "start_norm": self.start_norm,
+            **self._numbers,
             "gradient_tolerance": self.tolerance,
             "sensitivity": self.sensitivity,
             "scale": self.scale,
@@ -197,11 +185,12 @@ def make_output_plan(
     Privacy:
         Reads public numbers only.
     """
-    _check_numbers(edge_influence=edge_influence, ridge=ridge, longest_row=longest_row, start_norm=start_norm)
+    given = {"edge_influence": edge_influence, "ridge": ridge, "longest_row": longest_row, "start_norm": start_norm}
+    _check_numbers(**given)
     check_sizes(num_features=num_features, num_labelled=num_labelled)
     # Python's own numbers: half precision from elsewhere would calibrate the noise in half precision.
-    edge_influence, ridge = float(edge_influence), float(ridge)
-    longest_row, start_norm = float(longest_row), float(start_norm)
+    given = {name: float(number) for name, number in given.items()}
+    edge_influence, ridge, longest_row, start_norm = given.values()
     weights = weight_norm_bound(loss, ridge=ridge, longest_row=longest_row, start_norm=start_norm)
     rounding = rounding_allowance(
         num_rows=num_labelled,
@@ -214,27 +203,16 @@ def make_output_plan(
     tolerance = max(DEFAULT_TOLERANCE, 4 * rounding)
     scale = 0.0
     if edge_influence > 0 and math.isfinite(budget.epsilon):
-        sensitivity = output_sensitivity(
-            loss,
-            edge_influence=edge_influence,
-            num_labelled=num_labelled,
-            ridge=ridge,
-            longest_row=longest_row,
-            start_norm=start_norm,
-            tolerance=tolerance,
-        )
+        sensitivity = output_sensitivity(loss, num_labelled=num_labelled, tolerance=tolerance, **given)
         scale = gaussian_multiplier(budget.epsilon, budget.delta) * sensitivity * (1 + _ROUNDING)
     return OutputPlan(
         budget=budget,
         loss=loss,
         num_features=num_features,
         num_labelled=num_labelled,
-        edge_influence=edge_influence,
-        ridge=ridge,
-        longest_row=longest_row,
-        start_norm=start_norm,
         tolerance=tolerance,
         scale=scale,
+        **given,
     )
 
 

@@ -43,6 +43,8 @@ class OutputPerturbation:
         Costs the sum of the plans' budgets; together the releases are one Gaussian release of `gaussian_distance`.
     """
 
+    name = "output perturbation"
+
     aggregates: Aggregates
     plans: tuple[OutputPlan, ...]
     mask: Tensor
@@ -97,11 +99,6 @@ class OutputPerturbation:
         return self.aggregates.edge_influence > 0
 
     @property
-    def name(self) -> str:
-        """The name in the ledger."""
-        return "output perturbation"
-
-    @property
     def budget(self) -> Budget:
         """The sum over the plans; a plan in which nothing depends on edges costs nothing."""
         return compose(plan.budget if plan.edge_influence > 0 else NOTHING for plan in self.plans)
@@ -114,7 +111,6 @@ class OutputPerturbation:
         return math.hypot(*(plan.distance or 0.0 for plan in self.plans)) * (1 + 1e-12) or None
 
     def public_record(self) -> Mapping[str, object]:
-        """The plan's numbers (of all plans, where there are several)."""
         records = [
             {**plan.public_record(), "spacing": lattice_spacing(plan.scale) if plan.scale > 0 else 0.0}
             for plan in self.plans

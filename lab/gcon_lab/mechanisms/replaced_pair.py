@@ -318,19 +318,24 @@ def _distance(noise_multiplier: float, steps: int) -> float:
 
 
 def _check(sampling: float, noise_multiplier: float, steps: int) -> None:
-    check_number(
-        "sampling",
-        sampling,
-        allowed=lambda number: 0 < number <= 1,
-        rule="must lie in (0, 1]",
-        fix="1 takes every node.",
-    )
+    check_batches(sampling, steps)
     check_number(
         "noise_multiplier",
         noise_multiplier,
         allowed=lambda number: LEAST_NOISE <= number < math.inf,
         rule=f"must be finite and at least {LEAST_NOISE}",
         fix="It is the noise's standard deviation over the clipping length.",
+    )
+
+
+def check_batches(sampling: float, steps: int) -> None:
+    """Raise `InputError` unless so many steps with this sampling can be accounted for."""
+    check_number(
+        "sampling",
+        sampling,
+        allowed=lambda number: 0 < number <= 1,
+        rule="must lie in (0, 1]",
+        fix="1 takes every node.",
     )
     check_number(
         "steps",

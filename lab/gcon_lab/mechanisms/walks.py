@@ -15,9 +15,36 @@ from gcon.errors import InputError
 from gcon.mechanisms.exact_products import ROWS_AT_ONCE, Precise, exact_products, exact_total
 from gcon.mechanisms.influence import class_sum_influence, edge_influence, fixed_point_extent
 from gcon.mechanisms.public_rows import ALLOWANCE, longest_rows, rounding_of_walks
+from gcon.mechanisms.statistic import Statistic
 from gcon_lab.mechanisms.bilinear_sums import bilinear_bound, extent_of
 
 _SMALLEST = 1e-200  # a bound below would approach the end of float64
+
+
+class WalkStatistic(Statistic):
+    """What statistics of walks share: their bounds and rounding, and which blocks no edge can change."""
+
+    def _bound(self, features: Tensor, weights: Tensor, schemes: Schemes) -> Tensor | None:
+        """Set sensitivity and rounding; returns a mask of the block columns that no edge can change, if there are any.
+
+        Bounds hold for the rounded weights, which are what is multiplied.
+        """
+        self._schemes, self._bounds = schemes, walk_bounds(features, weights, schemes)
+        self.rounding = walk_rounding(column_units(features), weights, schemes, num_nodes=len(features))
+        bound = joint_bound(self._bounds)
+        self.sensitivity = bound + 2 * self.rounding if bound > 0 else 0.0
+        free = torch.tensor([bound.free for bound in self._bounds])
+        return free.repeat_interleave(features.shape[1]) if free.any() else None
+
+    def _record(self, *, rows: int, columns: int) -> dict[str, object]:
+        return {
+            "rows": rows,
+            "columns": columns,
+            "restart": self._schemes.restart,
+            "steps": list(self._schemes.steps),
+            "clip": self._schemes.clip,
+            "bounds": [bound.reason for bound in self._bounds],
+        }
 
 
 @dataclass(frozen=True)
@@ -29,7 +56,6 @@ class WalkBound:
 
     @property
     def free(self) -> bool:
-        """Whether no edge can change the block."""
         return self.value == 0
 
 

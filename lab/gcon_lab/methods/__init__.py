@@ -1,19 +1,17 @@
 """The competitors, one file per method, behind one face: settings, `fit`, then `predict` under a named access."""
 
 from gcon.methods.controls import EncoderAlone, EncoderOneHop, MomentsWithoutEdges
-from gcon.methods.method import FittedMethod, Method
+from gcon.methods.method import Method
 from gcon.methods.moments import Moments
 from gcon_lab.methods.class_sums import ClassSumsMethod
-from gcon_lab.methods.competitor import CompetitorMethod, PrivateCompetitorMethod
+from gcon_lab.methods.convex import GaussianObjectiveMethod, OutputPerturbationMethod
 from gcon_lab.methods.dp_sgd import DPSGD
 from gcon_lab.methods.dpgcn import DPGCN
 from gcon_lab.methods.gap import GAP
-from gcon_lab.methods.gaussian_objective import GaussianObjectiveMethod
 from gcon_lab.methods.gcn import GCN
 from gcon_lab.methods.gpr_gnn import GPRGNN
 from gcon_lab.methods.lpgnet import LPGNet
 from gcon_lab.methods.mlp import MLP
-from gcon_lab.methods.output_perturbation import OutputPerturbationMethod
 from gcon_lab.methods.progap import ProGAP
 from gcon_lab.methods.self_training import SelfTraining
 from gcon_lab.methods.self_training_rounds import SelfTrainingRounds
@@ -50,17 +48,13 @@ __all__ = [
     "METHODS",
     "MLP",
     "ClassSumsMethod",
-    "CompetitorMethod",
     "EncoderAlone",
     "EncoderOneHop",
-    "FittedMethod",
     "GaussianObjectiveMethod",
     "LPGNet",
-    "Method",
     "Moments",
     "MomentsWithoutEdges",
     "OutputPerturbationMethod",
-    "PrivateCompetitorMethod",
     "ProGAP",
     "SelfTraining",
     "SelfTrainingRounds",

@@ -9,16 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gcon.edges.schemes import Schemes
-from gcon.edges.source import Edges
 from gcon.learn.training_rows import training_rows
 from gcon.mechanisms.gaussian_release import gaussian_plan
-from gcon.methods.method import Progress, Trained, silent
+from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
-from gcon.privacy.account import spend
-from gcon.privacy.boundary import Private
-from gcon.privacy.ledger import Ledger
-from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.class_sums import ClassSums
+from gcon_lab.methods.competitor import PaidEdges
 from gcon_lab.methods.linear_models import EncodedMethod, discriminant, linear_scorers
 
 SCHEMES = Schemes(restart=0.2, steps=(1,))
@@ -32,20 +28,11 @@ class ClassSumsMethod(EncodedMethod):
     name = "class-sums"
     about = "Releases noisy class sums of propagated rows, once; Gaussian noise."
 
-    def train(
-        self,
-        nodes: PublicNodes,
-        edges: Private[Edges],
-        *,
-        ledger: Ledger,
-        randomness: Randomness,
-        progress: Progress = silent,
-        purpose: str = "",
-    ) -> Trained:
+    def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
         encoder = self._taught_encoder(nodes)
         rows, answers = encoder.encode(nodes.features), training_rows(nodes, encoder, "all").targets
-        plan, words = gaussian_plan(self.epsilon, self.delta_for(nodes), method=self.name), purpose or "class sums"
-        with spend(edges, plan, ledger=ledger, randomness=randomness, purpose=words) as account:
+        plan = gaussian_plan(self.epsilon, self.delta_for(nodes), method=self.name)
+        with edges.spend(plan, "class sums") as account:
             sums = account.release(plan.noisy(ClassSums(rows, answers, SCHEMES), share=1.0))
         linear = discriminant(sums.value, rows, answers, nodes)
         return Trained(

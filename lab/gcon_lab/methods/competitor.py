@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import math
 import numbers
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from gcon.edges.source import Edges
 from gcon.errors import InputError
-from gcon.methods.method import Method, PrivateMethod
+from gcon.methods.method import Method, Predictor, PrivateMethod, Progress, silent
+from gcon.nodes import PublicNodes
+from gcon.privacy.account import Account, Released, ReleasedT, release_once, spend
+from gcon.privacy.boundary import Private
+from gcon.privacy.gates import declassify
+from gcon.privacy.ledger import Ledger
+from gcon.privacy.plan import Plan, PricedMechanism
+from gcon.privacy.randomness import Randomness
 
 
 @dataclass(frozen=True)
@@ -107,12 +116,10 @@ class Setting:
         return int(number)
 
     def refusal(self, got: object) -> InputError:
-        """What is said of a wrong value."""
         return InputError(self.name, rule=self.rule, got=repr(got), fix=f"The default is {self.default}.")
 
     @property
     def rule(self) -> str:
-        """In words."""
         if self.kind is bool:
             words = "must be true or false"
         elif self.kind is str:
@@ -156,6 +163,37 @@ def settings_of(method: type[Method]) -> Mapping[str, Setting]:
     return found
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PaidEdges:
+    """The private edges of one training, with what every release from them needs: who pays, the noise, and public words.
+
+    Attributes:
+        edges: private.
+        ledger: pays before any edge is read.
+        randomness: the source of the noise.
+        purpose: for the ledger; empty for the method's own words.
+    """
+
+    edges: Private[Edges]
+    ledger: Ledger
+    randomness: Randomness
+    purpose: str
+
+    def spend(self, plan: Plan, words: str) -> Account:
+        """A block of releases."""
+        purpose = self.purpose or words
+        return spend(self.edges, plan, ledger=self.ledger, randomness=self.randomness, purpose=purpose)
+
+    def release_once(self, mechanism: PricedMechanism[ReleasedT], words: str) -> Released[ReleasedT]:
+        """A single release."""
+        purpose = self.purpose or words
+        return release_once(mechanism, self.edges, ledger=self.ledger, randomness=self.randomness, purpose=purpose)
+
+    def declassify(self, reason: str) -> Edges:
+        """All edges, without any promise."""
+        return declassify(self.edges, reason=reason, ledger=self.ledger)
+
+
 @dataclass(frozen=True, kw_only=True)
 class CompetitorMethod(Method):
     """A method whose settings are all simple fields.
@@ -170,18 +208,27 @@ class CompetitorMethod(Method):
         for name, setting in settings_of(type(self)).items():
             setting.check(getattr(self, name))
 
+    def train(
+        self,
+        nodes: PublicNodes,
+        edges: Private[Edges],
+        *,
+        ledger: Ledger,
+        randomness: Randomness,
+        progress: Progress = silent,
+        purpose: str = "",
+    ) -> Predictor:
+        return self.learn(nodes, PaidEdges(edges=edges, ledger=ledger, randomness=randomness, purpose=purpose))
+
+    @abstractmethod
+    def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Predictor:
+        """Train; every method's whole story."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateCompetitorMethod(PrivateMethod):
-    """The same for one that spends a budget.
-
-    Attributes:
-        seed: of initial weights and dropout; it has nothing to do with the noise and may be public.
-    """
-
-    seed: int = 0
+class PrivateCompetitorMethod(CompetitorMethod, PrivateMethod):
+    """The same for one that spends a budget."""
 
     def __post_init__(self) -> None:
-        for name, setting in settings_of(type(self)).items():
-            setting.check(getattr(self, name))
-        super().__post_init__()
+        CompetitorMethod.__post_init__(self)
+        PrivateMethod.__post_init__(self)

@@ -15,14 +15,10 @@ from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import Edges
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.unit_rows import unit_rows
-from gcon.methods.method import Progress, Trained, silent
+from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
-from gcon.privacy.account import release_once
-from gcon.privacy.boundary import Private
-from gcon.privacy.ledger import Ledger
-from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.noisy_gradients import NoisyGradients, Optimiser, gradient_plan
-from gcon_lab.methods.competitor import PrivateCompetitorMethod
+from gcon_lab.methods.competitor import PaidEdges, PrivateCompetitorMethod
 
 ONE_STEP = Schemes(restart=0, steps=(1,))  # row i reads the edges of node i alone
 
@@ -50,35 +46,21 @@ class DPSGD(PrivateCompetitorMethod):
     learning_rate: float = 0.1
     optimiser: Optimiser = "adam"
 
-    def train(
-        self,
-        nodes: PublicNodes,
-        edges: Private[Edges],
-        *,
-        ledger: Ledger,
-        randomness: Randomness,
-        progress: Progress = silent,
-        purpose: str = "",
-    ) -> Trained:
+    def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
         plan = gradient_plan(
             self.epsilon, self.delta_for(nodes), sampling=self.sampling, steps=self.steps, clip=self.clip
         )
         encode = self._encoder(nodes)
         encoded, mask = encode(nodes.features), nodes.train_mask
-        released = release_once(
-            NoisyGradients(
-                plan=plan,
-                rows=lambda opened: propagate(opened, encoded, ONE_STEP)[mask],
-                labels=nodes.labels[mask],
-                num_classes=nodes.num_classes,
-                learning_rate=self.learning_rate,
-                optimiser=self.optimiser,
-            ),
-            edges,
-            ledger=ledger,
-            randomness=randomness,
-            purpose=purpose or f"DP-SGD, {self.steps} step(s)",
+        training = NoisyGradients(
+            plan=plan,
+            rows=lambda opened: propagate(opened, encoded, ONE_STEP)[mask],
+            labels=nodes.labels[mask],
+            num_classes=nodes.num_classes,
+            learning_rate=self.learning_rate,
+            optimiser=self.optimiser,
         )
+        released = edges.release_once(training, f"DP-SGD, {self.steps} step(s)")
         weights = released.value
 
         def without_edges(features: Tensor, _: Edges | None) -> Tensor:

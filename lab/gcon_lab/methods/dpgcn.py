@@ -9,15 +9,11 @@ import torch
 from torch import Tensor
 
 from gcon.edges.source import Edges
-from gcon.methods.method import Progress, Trained, silent
+from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
-from gcon.privacy.account import release_once
-from gcon.privacy.boundary import Private
-from gcon.privacy.ledger import Ledger
-from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.noisy_graph import MOST_PAIRS, RandomFlips, TopPairs
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
-from gcon_lab.methods.competitor import PrivateCompetitorMethod
+from gcon_lab.methods.competitor import PaidEdges, PrivateCompetitorMethod
 from gcon_lab.methods.gcn import trained_gcn
 from gcon_lab.methods.graph_products import roots_of_degrees
 from gcon_lab.methods.networks import Training
@@ -54,18 +50,8 @@ class DPGCN(PrivateCompetitorMethod):
     epochs: int = 500
     most_pairs: int = MOST_PAIRS
 
-    def train(
-        self,
-        nodes: PublicNodes,
-        edges: Private[Edges],
-        *,
-        ledger: Ledger,
-        randomness: Randomness,
-        progress: Progress = silent,
-        purpose: str = "",
-    ) -> Trained:
-        mechanism, words = self.mechanism(nodes.num_nodes), purpose or f"DPGCN, {self.variant}"
-        noisy = release_once(mechanism, edges, ledger=ledger, randomness=randomness, purpose=words)
+    def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
+        noisy = edges.release_once(self.mechanism(nodes.num_nodes), f"DPGCN, {self.variant}")
         network = trained_gcn(
             nodes,
             noisy.value,

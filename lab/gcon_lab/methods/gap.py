@@ -13,15 +13,11 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, normalize, selu
 
 from gcon.edges.source import Edges
-from gcon.methods.method import Progress, Trained, silent
+from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
-from gcon.privacy.account import spend
-from gcon.privacy.boundary import Private
-from gcon.privacy.ledger import Ledger
-from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.neighbour_sums import EdgeSensitivity, gaussian_sums_plan
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
-from gcon_lab.methods.competitor import PrivateCompetitorMethod
+from gcon_lab.methods.competitor import PaidEdges, PrivateCompetitorMethod
 from gcon_lab.methods.networks import SparseLinear, Training, fit_on_rows, logits_of, seeded, sparse_if_worth_it
 
 
@@ -46,16 +42,7 @@ class GAP(PrivateCompetitorMethod):
     epochs: int = 100
     edge_sensitivity: EdgeSensitivity = "undirected"
 
-    def train(
-        self,
-        nodes: PublicNodes,
-        edges: Private[Edges],
-        *,
-        ledger: Ledger,
-        randomness: Randomness,
-        progress: Progress = silent,
-        purpose: str = "",
-    ) -> Trained:
+    def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
         convention, delta = self.edge_sensitivity, self.delta_for(nodes)
         plan = gaussian_sums_plan(self.epsilon, delta, self.hops, convention=convention, method=self.name)
         training = Training(learning_rate=self.learning_rate, epochs=self.epochs, select="accuracy")
@@ -65,8 +52,8 @@ class GAP(PrivateCompetitorMethod):
             fit_on_rows(encoder, rows, nodes, training)
         with torch.no_grad():
             first = unit(encoder.encode(sparse_if_worth_it(rows)))
-        kept, words = [first], purpose or f"GAP, {self.hops} hop(s)"
-        with spend(edges, plan, ledger=ledger, randomness=randomness, purpose=words) as account:
+        kept = [first]
+        with edges.spend(plan, f"GAP, {self.hops} hop(s)") as account:
             for _ in range(self.hops):
                 kept.append(unit(account.release(plan.sums_of(kept[-1]))))
         with seeded(self.seed + 1):

@@ -10,14 +10,10 @@ from torch import Tensor, nn
 
 from gcon.edges.source import Edges
 from gcon.learn.unit_rows import rows_with_sum_one
-from gcon.methods.method import Progress, Trained, silent
+from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
-from gcon.privacy.boundary import Private
-from gcon.privacy.gates import declassify
-from gcon.privacy.ledger import Ledger
-from gcon.privacy.randomness import Randomness
-from gcon_lab.methods.competitor import CompetitorMethod
-from gcon_lab.methods.graph_products import Reach, normalised, reach
+from gcon_lab.methods.competitor import CompetitorMethod, PaidEdges
+from gcon_lab.methods.graph_products import Reach, exact_scorers, normalised, reach
 from gcon_lab.methods.networks import (
     SparseLinear,
     Training,
@@ -56,17 +52,8 @@ class GCN(CompetitorMethod):
     epochs: int = 200
     patience: int | None = 10
 
-    def train(
-        self,
-        nodes: PublicNodes,
-        edges: Private[Edges],
-        *,
-        ledger: Ledger,
-        randomness: Randomness,
-        progress: Progress = silent,
-        purpose: str = "",
-    ) -> Trained:
-        opened = declassify(edges, reason="GCN, a baseline that is not private", ledger=ledger)
+    def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
+        opened = edges.declassify("GCN, a baseline that is not private")
         training = Training(learning_rate=self.learning_rate, epochs=self.epochs, patience=self.patience)
         network = trained_gcn(
             nodes,
@@ -78,25 +65,11 @@ class GCN(CompetitorMethod):
             seed=self.seed,
         )
 
-        def full(features: Tensor, _: Edges | None) -> Tensor:
-            return network.logits(features, opened)
-
-        def public_graph(features: Tensor, given: Edges | None) -> Tensor:
-            assert given is not None
-            return network.logits(features, given)
-
-        return Trained(score_functions={"full": full, "public-graph": public_graph})
+        return Trained(score_functions=exact_scorers(network.logits, opened))
 
 
 def trained_gcn(
-    nodes: PublicNodes,
-    edges: Edges,
-    *,
-    hidden: int,
-    dropout: float,
-    training: Training,
-    weight_decay: float,
-    seed: int,
+    nodes: PublicNodes, edges: Edges, *, hidden: int, dropout: float, training: Training, weight_decay: float, seed: int
 ) -> GraphNetwork:
     """A two-layer GCN trained on public (declassified or noisy) edges."""
     rows, graph = rows_with_sum_one(nodes.features), normalised(edges)
@@ -144,5 +117,4 @@ class GraphNetwork(nn.Module):
             return self.before_last(sparse_if_worth_it(rows_with_sum_one(features)), normalised(edges))
 
     def logits(self, features: Tensor, edges: Edges) -> Tensor:
-        """Logits of all nodes of a public graph."""
         return sparse_product(normalised(edges), self.messages(features, edges))

@@ -12,14 +12,10 @@ from torch import Tensor, nn
 from gcon.edges.source import Edges
 from gcon.errors import InputError
 from gcon.learn.unit_rows import rows_with_sum_one
-from gcon.methods.method import Progress, Trained, silent
+from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
-from gcon.privacy.boundary import Private
-from gcon.privacy.gates import declassify
-from gcon.privacy.ledger import Ledger
-from gcon.privacy.randomness import Randomness
-from gcon_lab.methods.competitor import CompetitorMethod
-from gcon_lab.methods.graph_products import normalised
+from gcon_lab.methods.competitor import CompetitorMethod, PaidEdges
+from gcon_lab.methods.graph_products import exact_scorers, normalised
 from gcon_lab.methods.networks import (
     Perceptron,
     Training,
@@ -68,18 +64,9 @@ class GPRGNN(CompetitorMethod):
     epochs: int = 1000
     window: int | None = 200
 
-    def train(
-        self,
-        nodes: PublicNodes,
-        edges: Private[Edges],
-        *,
-        ledger: Ledger,
-        randomness: Randomness,
-        progress: Progress = silent,
-        purpose: str = "",
-    ) -> Trained:
+    def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
         first_weights = start_weights(self.steps, self.restart, self.start)
-        opened = declassify(edges, reason="GPR-GNN, a baseline that is not private", ledger=ledger)
+        opened = edges.declassify("GPR-GNN, a baseline that is not private")
         rows, graph = sparse_if_worth_it(rows_with_sum_one(nodes.features)), normalised(opened)
         training = Training(learning_rate=self.learning_rate, epochs=self.epochs, window=self.window)
         masks = nodes.train_mask, nodes.validation_mask
@@ -97,14 +84,7 @@ class GPRGNN(CompetitorMethod):
                 ],
             )
 
-        def full(features: Tensor, _: Edges | None) -> Tensor:
-            return network.logits(features, opened)
-
-        def public_graph(features: Tensor, given: Edges | None) -> Tensor:
-            assert given is not None
-            return network.logits(features, given)
-
-        return Trained(score_functions={"full": full, "public-graph": public_graph})
+        return Trained(score_functions=exact_scorers(network.logits, opened))
 
 
 def start_weights(steps: int, restart: float, start: Start = "restart") -> Tensor:
@@ -139,7 +119,6 @@ class PowersNetwork(nn.Module):
         self.weights = nn.Parameter(weights.clone())
 
     def forward(self, rows: Tensor, graph: scipy.sparse.csr_matrix) -> Tensor:
-        """Logits of all nodes."""
         power = drop(self.scores(rows), self.share, self.training)
         total = self.weights[0] * power
         for weight in self.weights[1:]:

@@ -5,6 +5,7 @@ A network that is trained on few labelled nodes needs few rows of S: `reach` cut
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,8 @@ from torch import Tensor
 
 from gcon.edges.edge_list import in_memory
 from gcon.edges.source import Edges
+from gcon.methods.method import ScoreFunction
+from gcon.methods.predictions import Access
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -29,6 +32,16 @@ class Reach:
     inputs: Tensor
     first: scipy.sparse.csr_matrix
     second: scipy.sparse.csr_matrix
+
+
+def exact_scorers(logits: Callable[[Tensor, Edges], Tensor], opened: Edges) -> dict[Access, ScoreFunction]:
+    """What a network on exact edges answers with: those of its training, or another graph's that are public."""
+
+    def public_graph(features: Tensor, given: Edges | None) -> Tensor:
+        assert given is not None
+        return logits(features, given)
+
+    return {"full": lambda features, _: logits(features, opened), "public-graph": public_graph}
 
 
 def roots_of_degrees(edges: Edges) -> Tensor:

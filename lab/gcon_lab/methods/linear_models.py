@@ -1,12 +1,10 @@
-"""What methods with an edge-free encoder and linear weights share: the encoder, how weights score, and two ways to get them.
+"""What methods with an edge-free encoder and linear weights share: the encoder, how weights score, and the discriminant.
 
-Discriminants are computed from released sums and public rows alone; convex training is GCON's pipeline with another
-mechanism in the place of the paper's.
+A discriminant is computed from released sums and public rows alone.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -20,22 +18,11 @@ from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.encoder import Encoder
 from gcon.learn.members import pseudo_labels
 from gcon.learn.perceptron import EncoderSettings, train_encoder
-from gcon.learn.training_rows import TrainingRows, training_rows
-from gcon.mechanisms.aggregates import Aggregates
-from gcon.mechanisms.losses import ConvexLoss, loss_by_name
-from gcon.methods.method import Progress, ScoreFunction, Trained, silent
-from gcon.methods.objective import Objective
+from gcon.methods.method import ScoreFunction
 from gcon.methods.predictions import Access
 from gcon.nodes import PublicNodes
-from gcon.privacy.account import release_once
-from gcon.privacy.boundary import Private
-from gcon.privacy.budget import Budget, checked_budget
-from gcon.privacy.ledger import Ledger
-from gcon.privacy.plan import PricedMechanism
-from gcon.privacy.randomness import Randomness
 from gcon_lab.methods.competitor import PrivateCompetitorMethod
 
-DEFAULTS = Objective(epsilon=1.0, device="cpu")  # GCON's own; the epsilon in them is not used
 _RIDGES = (1.0, 0.01, 0.1, 10.0, 100.0)  # over the mean variance of a column; a large one is the nearest class mean
 _TEMPERATURES = (1.0, 0.25, 0.5, 2.0, 4.0)
 
@@ -48,7 +35,6 @@ class Linear:
     bias: Tensor
 
     def scores(self, rows: Tensor) -> Tensor:
-        """One column per class."""
         return rows @ self.weights + self.bias
 
     def over(self, temperature: float) -> Linear:
@@ -131,44 +117,3 @@ class EncodedMethod(PrivateCompetitorMethod):
         lesson = pseudo_labels(learn_without_edges(nodes, seed=self.seed).answers, nodes, 1.0)
         nobody = torch.zeros_like(nodes.test_mask)
         return self._encoder(replace(nodes, labels=lesson.labels, train_mask=lesson.mask, test_mask=nobody))
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConvexMethod(EncodedMethod):
-    """GCON's pipeline at its defaults, up to the mechanism."""
-
-    def train(
-        self,
-        nodes: PublicNodes,
-        edges: Private[Edges],
-        *,
-        ledger: Ledger,
-        randomness: Randomness,
-        progress: Progress = silent,
-        purpose: str = "",
-    ) -> Trained:
-        encoder = self._encoder(nodes)
-        released = release_once(
-            self._mechanism(
-                checked_budget(self.epsilon, self.delta_for(nodes)),
-                loss=loss_by_name(DEFAULTS.loss, nodes.num_classes),
-                rows=training_rows(nodes, encoder, DEFAULTS.expand),
-                aggregates=Aggregates(encoder.encode(nodes.features), DEFAULTS.schemes, bound=DEFAULTS.influence),
-            ),
-            edges,
-            ledger=ledger,
-            randomness=randomness,
-            purpose=purpose or f"linear weights ({self.name})",
-        )
-        (weights,) = released.value
-        linear = Linear(weights, torch.zeros(nodes.num_classes, dtype=weights.dtype))
-        return Trained(
-            score_functions=linear_scorers(encoder, linear, DEFAULTS.schemes, DEFAULTS.inference_restart),
-            receipts=(released.receipt,),
-        )
-
-    @abstractmethod
-    def _mechanism(
-        self, budget: Budget, *, loss: ConvexLoss, rows: TrainingRows, aggregates: Aggregates
-    ) -> PricedMechanism[Tensor]:
-        """The mechanism with one plan. Reads public facts of the aggregates."""

@@ -14,15 +14,11 @@ from torch.nn.functional import one_hot
 
 from gcon.edges.source import Edges
 from gcon.learn.unit_rows import rows_with_sum_one
-from gcon.methods.method import Progress, Trained, silent
+from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
-from gcon.privacy.account import spend
-from gcon.privacy.boundary import Private
-from gcon.privacy.ledger import Ledger
-from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.neighbour_sums import laplace_sums_plan
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
-from gcon_lab.methods.competitor import PrivateCompetitorMethod
+from gcon_lab.methods.competitor import PaidEdges, PrivateCompetitorMethod
 from gcon_lab.methods.networks import Perceptron, Training, fit_on_rows, logits_of, seeded
 
 
@@ -47,21 +43,11 @@ class LPGNet(PrivateCompetitorMethod):
     weight_decay: float = 5e-4
     epochs: int = 500
 
-    def train(
-        self,
-        nodes: PublicNodes,
-        edges: Private[Edges],
-        *,
-        ledger: Ledger,
-        randomness: Randomness,
-        progress: Progress = silent,
-        purpose: str = "",
-    ) -> Trained:
+    def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
         plan = laplace_sums_plan(self.epsilon, self.stacked, method=self.name)
         # What the next perceptron reads, so far: [L_0], then [L_0, N_1, L_1], ... All of it public or released.
         columns = [self._scores(rows_with_sum_one(nodes.features), nodes, place=0)[0]]
-        words = purpose or f"LPGNet, {self.stacked} stacked layer(s)"
-        with spend(edges, plan, ledger=ledger, randomness=randomness, purpose=words) as account:
+        with edges.spend(plan, f"LPGNet, {self.stacked} stacked layer(s)") as account:
             for place in range(1, self.stacked + 1):
                 before, counted = torch.cat(columns, dim=1), predicted_classes(columns[-1])
                 columns.append(self._repaired(account.release(plan.sums_of(counted)), place=place))

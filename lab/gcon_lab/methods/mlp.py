@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from gcon.edges.source import Edges
 from gcon.learn.unit_rows import rows_with_sum_one
-from gcon.methods.method import Progress, Trained, silent
+from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
-from gcon.privacy.boundary import Private
-from gcon.privacy.ledger import Ledger
-from gcon.privacy.randomness import Randomness
-from gcon_lab.methods.competitor import CompetitorMethod
+from gcon_lab.methods.competitor import CompetitorMethod, PaidEdges
 from gcon_lab.methods.networks import Perceptron, Training, fit_on_rows, logits_of, seeded
 
 
@@ -39,38 +35,16 @@ class MLP(CompetitorMethod):
     weight_decay: float = 5e-4
     epochs: int = 500
 
-    def train(
-        self,
-        nodes: PublicNodes,
-        edges: Private[Edges],
-        *,
-        ledger: Ledger,
-        randomness: Randomness,
-        progress: Progress = silent,
-        purpose: str = "",
-    ) -> Trained:
-        network = self._network(nodes)
+    def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
+        rows = rows_with_sum_one(nodes.features)
+        with seeded(self.seed):
+            network = Perceptron(
+                rows.shape[1], self.hidden, nodes.num_classes, layers=self.layers, share=self.dropout, drop_input=False
+            )
+            training = Training(learning_rate=self.learning_rate, epochs=self.epochs)
+            fit_on_rows(network, rows, nodes, training, weight_decay=self.weight_decay)
 
         def without_edges(features: Tensor, _: Edges | None) -> Tensor:
             return logits_of(network, rows_with_sum_one(features))
 
         return Trained(score_functions={"none": without_edges})
-
-    def class_probabilities(self, nodes: PublicNodes) -> Tensor:
-        """Of all nodes, after training on them; for models that build on this one."""
-        return torch.softmax(logits_of(self._network(nodes), rows_with_sum_one(nodes.features)), dim=1)
-
-    def _network(self, nodes: PublicNodes) -> Perceptron:
-        rows = rows_with_sum_one(nodes.features)
-        with seeded(self.seed):
-            network = Perceptron(
-                rows.shape[1],
-                self.hidden,
-                nodes.num_classes,
-                layers=self.layers,
-                share=self.dropout,
-                drop_input=False,
-            )
-            training = Training(learning_rate=self.learning_rate, epochs=self.epochs)
-            fit_on_rows(network, rows, nodes, training, weight_decay=self.weight_decay)
-        return network

@@ -17,6 +17,8 @@ from torch.nn.functional import cross_entropy, dropout
 
 from gcon.nodes import PublicNodes
 
+_ROWS_AT_ONCE = 65_536
+
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
@@ -114,19 +116,19 @@ def fit_on_rows(
     )
 
 
-def logits_of(network: nn.Module, rows: Tensor, batch: int = 65_536, *, each_by_itself: bool = False) -> Tensor:
+def logits_of(network: nn.Module, rows: Tensor, *, each_by_itself: bool = False) -> Tensor:
     """Scores of all rows, in evaluation mode.
 
     Args:
         network: scores every row by itself.
         rows: one per node.
-        batch: so many rows at a time.
         each_by_itself: for rows that hold private counts: the choice between sparse and dense arithmetic, which looks at
             all rows together, could move the last bits of a row; then it is always dense.
     """
     network.eval()
+    parts = rows.split(_ROWS_AT_ONCE)
     with torch.no_grad():
-        return torch.cat([network(part if each_by_itself else sparse_if_worth_it(part)) for part in rows.split(batch)])
+        return torch.cat([network(part if each_by_itself else sparse_if_worth_it(part)) for part in parts])
 
 
 class SparseLinear(nn.Module):
@@ -139,7 +141,6 @@ class SparseLinear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Rows times weights."""
         product = sparse_product(rows, self.weight) if is_sparse(rows) else rows @ self.weight
         return product if self.bias is None else product + self.bias
 
@@ -164,7 +165,6 @@ class Perceptron(nn.Module):
         self.share, self.drop_input = share, drop_input
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Class scores."""
         for place, layer in enumerate(self.layers):
             share = self.share if place > 0 or self.drop_input else 0.0
             rows = layer(drop(rows, share, self.training))
@@ -194,7 +194,6 @@ def sparse_if_worth_it(rows: Tensor) -> Tensor:
 
 
 def is_sparse(rows: Tensor) -> bool:
-    """Whether these are compressed sparse rows."""
     return rows.layout == torch.sparse_csr
 
 

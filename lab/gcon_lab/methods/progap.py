@@ -15,15 +15,11 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, normalize, selu
 
 from gcon.edges.source import Edges
-from gcon.methods.method import Progress, Trained, silent
+from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
-from gcon.privacy.account import spend
-from gcon.privacy.boundary import Private
-from gcon.privacy.ledger import Ledger
-from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.neighbour_sums import EdgeSensitivity, gaussian_sums_plan
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
-from gcon_lab.methods.competitor import PrivateCompetitorMethod
+from gcon_lab.methods.competitor import PaidEdges, PrivateCompetitorMethod
 from gcon_lab.methods.gap import unit
 from gcon_lab.methods.networks import SparseLinear, Training, fit_network, seeded, sparse_if_worth_it
 
@@ -53,16 +49,7 @@ class ProGAP(PrivateCompetitorMethod):
     train_earlier_blocks: bool = True
     edge_sensitivity: EdgeSensitivity = "undirected"
 
-    def train(
-        self,
-        nodes: PublicNodes,
-        edges: Private[Edges],
-        *,
-        ledger: Ledger,
-        randomness: Randomness,
-        progress: Progress = silent,
-        purpose: str = "",
-    ) -> Trained:
+    def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
         convention, delta = self.edge_sensitivity, self.delta_for(nodes)
         plan = gaussian_sums_plan(self.epsilon, delta, self.depth, convention=convention, method=self.name)
         blocks: list[_Block] = []
@@ -70,8 +57,7 @@ class ProGAP(PrivateCompetitorMethod):
         features = sparse_if_worth_it(inputs[0])
         stage = self._next_stage(blocks, inputs, nodes)  # stage 0 reads no edge
         learned: list[Tensor] = []  # the unit rows that were summed
-        words = purpose or f"ProGAP, {self.depth} stage(s) with edges"
-        with spend(edges, plan, ledger=ledger, randomness=randomness, purpose=words) as account:
+        with edges.spend(plan, f"ProGAP, {self.depth} stage(s) with edges") as account:
             for place in range(self.depth):
                 with torch.no_grad():
                     learned.append(unit(blocks[-1](inputs[-1] if place else features)))

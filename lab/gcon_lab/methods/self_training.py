@@ -17,24 +17,15 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from gcon.edges.source import Edges
 from gcon.errors import InputError
 from gcon.learn.directions import principal_rows, weighting
 from gcon.learn.ensemble import Ensemble, view_of
-from gcon.learn.feature_graph import (
-    label_agreement,
-    nearest_rows,
-    neighbour_graph,
-    smoothed_rows,
-)
+from gcon.learn.feature_graph import label_agreement, nearest_rows, neighbour_graph, smoothed_rows
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.methods.controls import edge_free_scorers
-from gcon.methods.method import Progress, Trained, silent
+from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes, features_fingerprint
-from gcon.privacy.boundary import Private
-from gcon.privacy.ledger import Ledger
-from gcon.privacy.randomness import Randomness
-from gcon_lab.methods.competitor import CompetitorMethod
+from gcon_lab.methods.competitor import CompetitorMethod, PaidEdges
 
 _WIDTH, _GRAPH_WIDTH = 200, 100  # principal directions that are learned from, and that nodes are compared in
 _RESTARTS = (0.1, 0.2, 0.4, 1.0)  # of smoothing; 1 is none
@@ -65,16 +56,7 @@ class SelfTraining(CompetitorMethod):
     taught_share: float = 0.5
     validation_shares: bool = True
 
-    def train(
-        self,
-        nodes: PublicNodes,
-        edges: Private[Edges],
-        *,
-        ledger: Ledger,
-        randomness: Randomness,
-        progress: Progress = silent,
-        purpose: str = "",
-    ) -> Trained:
+    def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
         features = nodes.features
         directions = principal_rows(features, features, weighting(features), _WIDTH)
         nearest = nearest_rows(directions[:, :_GRAPH_WIDTH], self.neighbours)

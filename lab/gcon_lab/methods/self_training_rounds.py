@@ -12,16 +12,12 @@ import torch
 from torch.nn.functional import one_hot
 
 from gcon.edges.schemes import Schemes
-from gcon.edges.source import Edges
 from gcon.learn.training_rows import training_rows
 from gcon.mechanisms.gaussian_release import gaussian_plan
-from gcon.methods.method import Progress, Trained, silent
+from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
-from gcon.privacy.account import spend
-from gcon.privacy.boundary import Private
-from gcon.privacy.ledger import Ledger
-from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
+from gcon_lab.methods.competitor import PaidEdges
 from gcon_lab.methods.linear_models import EncodedMethod, discriminant, linear_scorers
 
 ROUNDS, SELF_WEIGHT = 2, 2.0
@@ -36,21 +32,11 @@ class SelfTrainingRounds(EncodedMethod):
     name = "self-training-rounds"
     about = "Releases features against the mean answers around each node, once per round; Gaussian noise."
 
-    def train(
-        self,
-        nodes: PublicNodes,
-        edges: Private[Edges],
-        *,
-        ledger: Ledger,
-        randomness: Randomness,
-        progress: Progress = silent,
-        purpose: str = "",
-    ) -> Trained:
+    def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
         encoder = self._taught_encoder(nodes)
         rows, answers = encoder.encode(nodes.features), training_rows(nodes, encoder, "all").targets
         plan = gaussian_plan(self.epsilon, self.delta_for(nodes), method=self.name)
-        words = purpose or f"self-training, {ROUNDS} rounds"
-        with spend(edges, plan, ledger=ledger, randomness=randomness, purpose=words) as account:
+        with edges.spend(plan, f"self-training, {ROUNDS} rounds") as account:
             for _ in range(ROUNDS):
                 sums = account.release(plan.noisy(BilinearSums(rows, answers, SELF_WEIGHT), share=1 / ROUNDS))
                 linear = discriminant(sums.value, rows, answers, nodes)

@@ -9,7 +9,7 @@ from scipy.stats import binom
 from gcon.edges.edge_list import public_edges
 from gcon.errors import InputError
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
-from gcon_lab.attacks.canaries import Guesses, draw_canaries, guess, one_run_p_value, within
+from gcon_lab.attacks.canaries import Guesses, draw_canaries, guess, within
 from gcon_lab.attacks.pairs import is_linked, with_edges
 from gcon_lab.attacks.view import View
 from gcon_lab.attacks.white_box import NoisySums, WhiteBox
@@ -41,15 +41,15 @@ def test_too_many_canaries_are_refused():
 
 
 def test_p_values_by_hand():
-    assert one_run_p_value(8, 4, 4, 0.0, 0.0) == pytest.approx(1 / 16)
+    assert Guesses(8, 4, 4).p_value(0.0, 0.0) == pytest.approx(1 / 16)
     chance = math.e / (1 + math.e)
-    assert one_run_p_value(8, 5, 4, 1.0, 0.0) == pytest.approx(binom.sf(3, 5, chance))
+    assert Guesses(8, 5, 4).p_value(1.0, 0.0) == pytest.approx(binom.sf(3, 5, chance))
     # delta: 2 m delta times the steepest mean of P(v > B >= v - i) / i
     below = [binom.cdf(3, 5, chance) - binom.cdf(3 - step, 5, chance) for step in range(1, 5)]
     slope = max(mass / step for step, mass in enumerate(below, start=1))
-    assert one_run_p_value(8, 5, 4, 1.0, 1e-3) == pytest.approx(binom.sf(3, 5, chance) + 16e-3 * slope)
-    assert one_run_p_value(8, 5, 0, 1.0, 0.0) == 1.0
-    assert one_run_p_value(8, 5, 5, math.inf, 0.0) == 1.0
+    assert Guesses(8, 5, 4).p_value(1.0, 1e-3) == pytest.approx(binom.sf(3, 5, chance) + 16e-3 * slope)
+    assert Guesses(8, 5, 0).p_value(1.0, 0.0) == 1.0
+    assert Guesses(8, 5, 5).p_value(math.inf, 0.0) == 1.0
 
 
 def test_guesses_name_the_extremes():

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lab.tests.audits.all_cases import CASES
 
 import gcon
 import gcon_lab
@@ -26,7 +27,6 @@ from gcon_lab.audits.measure import (
 )
 
 ERROR = 1e-8
-CASES = [case for maker in MECHANISMS.values() for case in maker()]
 MADE = makers(larger_graph)
 # Few runs are enough where a bound is only held against the claim; runs of these are slow.
 SLOW = {"staged-release": 300, "noisy-graph": 1_000, "objective-perturbation": 1_000, "gaussian-objective": 1_000}

@@ -13,8 +13,7 @@ from gcon.methods.method import PrivateMethod
 from gcon.privacy.protected_change import ONE_UNDIRECTED_EDGE
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.experiments import baselines
-from gcon_lab.experiments.baselines import Effort
-from gcon_lab.experiments.baselines_page import page
+from gcon_lab.experiments.baselines import Effort, page
 from gcon_lab.experiments.grids import COMPETITORS, Competitor, competitor
 from gcon_lab.mechanisms.neighbour_sums import gaussian_sums_plan
 from gcon_lab.methods import GAP

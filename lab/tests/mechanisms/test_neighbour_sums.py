@@ -25,7 +25,7 @@ from gcon.privacy.ledger import MemoryLedger, Outcome
 from gcon.privacy.ledger_file import FileLedger
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon_lab.audits.cases.case import changed
-from gcon_lab.audits.lower_bound import epsilon_lower_bound
+from gcon_lab.audits.empirical import epsilon_bound
 from gcon_lab.mechanisms.neighbour_sums import gaussian_sums_plan, laplace_sums_plan
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
 
@@ -356,8 +356,8 @@ def halved(plan):
 def test_audit_on_two_nodes_finds_epsilon_and_catches_half_the_noise(law, rounds):
     epsilon, delta = 1.0, (0.01 if law == "gaussian" else 0.0)
     plan = gaussian_sums_plan(epsilon, delta, rounds) if law == "gaussian" else laplace_sums_plan(epsilon, rounds)
-    assert 0.3 <= epsilon_lower_bound(*pair_scores(plan, 40_000), delta) <= epsilon
-    assert epsilon_lower_bound(*pair_scores(halved(plan), 40_000), delta) > epsilon
+    assert 0.3 <= epsilon_bound(*pair_scores(plan, 40_000), delta=delta, error=5e-7) <= epsilon
+    assert epsilon_bound(*pair_scores(halved(plan), 40_000), delta=delta, error=5e-7) > epsilon
 
 
 @pytest.mark.slow
@@ -380,6 +380,6 @@ def test_audit_on_twenty_nodes(law):
             out = torch.stack([mechanism.apply(edges, SystemRandomness()) for _ in range(2_000)])
             yield likelihood_ratio(law, out - base, change).numpy()
 
-    assert epsilon_lower_bound(*scores(plan), delta) <= epsilon
+    assert epsilon_bound(*scores(plan), delta=delta, error=5e-7) <= epsilon
     weak = changed(plan, scale=plan.scale / 4)
-    assert epsilon_lower_bound(*scores(weak), delta) > epsilon
+    assert epsilon_bound(*scores(weak), delta=delta, error=5e-7) > epsilon

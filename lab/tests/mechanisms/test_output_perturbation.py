@@ -30,7 +30,7 @@ from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon_lab.audits.cases.case import changed
-from gcon_lab.audits.lower_bound import epsilon_lower_bound
+from gcon_lab.audits.empirical import epsilon_bound
 from gcon_lab.mechanisms.output_noise_plan import make_output_plan
 from gcon_lab.mechanisms.output_perturbation import OutputPerturbation
 
@@ -310,5 +310,5 @@ def pair_scores(broken, runs=20_000):
 
 @pytest.mark.slow
 def test_audit_on_two_nodes_stays_below_epsilon_and_catches_half_the_noise():
-    assert 0.6 <= epsilon_lower_bound(*pair_scores(1.0), 0.1) <= 2.0
-    assert epsilon_lower_bound(*pair_scores(0.5), 0.1) > 2.0
+    assert 0.6 <= epsilon_bound(*pair_scores(1.0), delta=0.1, error=5e-7) <= 2.0
+    assert epsilon_bound(*pair_scores(0.5), delta=0.1, error=5e-7) > 2.0

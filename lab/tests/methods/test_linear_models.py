@@ -26,7 +26,7 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Kind, MemoryLedger
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
-from gcon_lab.audits.lower_bound import epsilon_lower_bound
+from gcon_lab.audits.empirical import epsilon_bound
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
 from gcon_lab.mechanisms.output_perturbation import OutputPerturbation
@@ -294,8 +294,8 @@ def test_audit_of_what_is_brought_to_the_gate_catches_half_the_noise(pair, kind)
     mechanism, joined, apart = pair(kind)
 
     def bound(factor):
-        return epsilon_lower_bound(
-            *scores(kind, mechanism, factor, joined=joined, apart=apart), DELTA, false_alarm=FALSE_ALARM
+        return epsilon_bound(
+            *scores(kind, mechanism, factor, joined=joined, apart=apart), delta=DELTA, error=FALSE_ALARM
         )
 
     assert bound(1.0) <= EPSILON

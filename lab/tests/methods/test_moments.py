@@ -343,17 +343,6 @@ def test_test_labels_change_nothing():
         )
 
 
-def test_what_is_remembered_belongs_to_these_nodes_and_this_seed():
-    first = moments.learn_without_edges(SPARSE_NODES, seed=0)
-    assert moments.learn_without_edges(dataclasses.replace(SPARSE_NODES), seed=0) is first
-    fewer = SPARSE_NODES.validation_mask.clone()
-    fewer[fewer.nonzero()[0]] = False
-    swapped = torch.where(SPARSE_NODES.train_mask, (SPARSE_NODES.labels + 1) % 3, SPARSE_NODES.labels)
-    for other in ({"validation_mask": fewer}, {"labels": swapped}, {"features": SPARSE_NODES.features * 2}):
-        assert moments.learn_without_edges(dataclasses.replace(SPARSE_NODES, **other), seed=0) is not first
-    assert moments.learn_without_edges(SPARSE_NODES, seed=1) is not first
-
-
 @pytest.mark.parametrize("homophily", [0.05, 0.9])
 def test_learns_from_neighbours_alike_or_not(homophily):
     graph = social_circles(
@@ -367,6 +356,7 @@ def test_learns_from_neighbours_alike_or_not(homophily):
     assert fitted.score(graph, mask, access="own-edges") > alone + 0.1
 
 
+@pytest.mark.slow
 def test_moments_help_on_a_sparse_graph_with_weak_features(monkeypatch):
     monkeypatch.setattr(moments, "HEARD", math.inf)  # with such a budget counts would be heard
     graph = social_circles(

@@ -18,7 +18,7 @@ from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.audits.cases.case import changed
-from gcon_lab.audits.lower_bound import epsilon_lower_bound
+from gcon_lab.audits.empirical import epsilon_bound
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
 from gcon_lab.mechanisms.walk_moments import WalkMoments
@@ -57,8 +57,8 @@ def scores(statistic, factor):
 @pytest.mark.slow
 @pytest.mark.parametrize("statistic", PAIR.values(), ids=PAIR)
 def test_audit_finds_epsilon_and_catches_half_the_noise(statistic):
-    assert 0.2 <= epsilon_lower_bound(*scores(statistic, 1.0), DELTA) <= EPSILON
-    assert epsilon_lower_bound(*scores(statistic, 0.5), DELTA) > EPSILON
+    assert 0.2 <= epsilon_bound(*scores(statistic, 1.0), delta=DELTA, error=5e-7) <= EPSILON
+    assert epsilon_bound(*scores(statistic, 0.5), delta=DELTA, error=5e-7) > EPSILON
 
 
 @pytest.mark.slow
@@ -87,5 +87,5 @@ def test_audit_of_releases_with_a_share_chosen_from_the_first():
         for edges in (JOINED, APART):
             yield np.array([score(released(used, edges)) for _ in range(6_000)])
 
-    assert epsilon_lower_bound(*scored(1.0), DELTA) <= EPSILON
-    assert epsilon_lower_bound(*scored(0.4), DELTA) > EPSILON
+    assert epsilon_bound(*scored(1.0), delta=DELTA, error=5e-7) <= EPSILON
+    assert epsilon_bound(*scored(0.4), delta=DELTA, error=5e-7) > EPSILON

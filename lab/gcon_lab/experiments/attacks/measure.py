@@ -39,17 +39,15 @@ class Sample:
     fewest: LabelledPairs
 
 
-def sample(edges: EdgeList, *, many: int, seed: int = 0) -> Sample:
+def sample(edges: EdgeList, *, many: int) -> Sample:
     """So many linked, and as many unlinked pairs; a fifth and a thirtieth of them for the others."""
     sizes = (many, max(many // 5, 1), max(many // 30, 1))
-    drawn = [sample_pairs(edges, size, seed=seed + place) for place, size in enumerate(sizes)]
+    drawn = [sample_pairs(edges, size, seed=place) for place, size in enumerate(sizes)]
     return Sample(many=drawn[0], few=drawn[1], fewest=drawn[2])
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """One attack under one access."""
-
     access: str
     attack: str
     roc: Roc
@@ -124,7 +122,6 @@ def attack_all(
     released: tuple[Evidence, ...] = (),
     progress: Progress = lambda stage: None,
 ) -> list[Measured]:
-    """Every attack under every access."""
     found = []
     for access, view in views_of(scorers, features, edges, released).items():
         progress(f"attack, access {access}")

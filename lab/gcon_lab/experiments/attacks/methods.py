@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gcon.edges.source import Edges
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.method import Method, PrivateMethod, Progress, silent
+from gcon.methods.method import Method, PrivateMethod
 from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.nodes import PublicNodes
-from gcon.privacy.boundary import Private
-from gcon.privacy.ledger import Ledger
-from gcon.privacy.randomness import Randomness
 from gcon_lab.methods import METHODS
-from gcon_lab.methods.competitor import PrivateCompetitorMethod
+from gcon_lab.methods.competitor import PaidEdges, PrivateCompetitorMethod
 
 # Spends a budget, and its reference without edges is GCON's encoder.
 _ENCODED = ("gcon", "gaussian-objective", "output-perturbation", "dp-sgd")
@@ -28,26 +24,17 @@ class Gcon(PrivateCompetitorMethod):
     name = "gcon"
     about = "Releases linear weights trained on a perturbed objective (the paper's mechanism)."
 
-    def train(
-        self,
-        nodes: PublicNodes,
-        edges: Private[Edges],
-        *,
-        ledger: Ledger,
-        randomness: Randomness,
-        progress: Progress = silent,
-        purpose: str = "node classification",
-    ) -> ObjectiveModel:
+    def learn(self, nodes: PublicNodes, edges: PaidEdges) -> ObjectiveModel:
         encoder = EncoderSettings(seed=self.seed)
         method = Objective(epsilon=self.epsilon, delta=self.delta, encoder=encoder, device="cpu")
-        return method.train(nodes, edges, ledger=ledger, randomness=randomness, purpose=purpose)
+        purpose = edges.purpose or "node classification"
+        return method.train(nodes, edges.edges, ledger=edges.ledger, randomness=edges.randomness, purpose=purpose)
 
 
 ATTACKED: Mapping[str, type[Method]] = {**METHODS, Gcon.name: Gcon}
 
 
 def is_spending(name: str) -> bool:
-    """Whether the method spends a budget."""
     return issubclass(ATTACKED[name], PrivateMethod)
 
 

@@ -17,7 +17,8 @@ from rich.console import Console
 from gcon.writing import write_whole
 from gcon_lab.experiments.attacks.methods import ATTACKED, is_spending, reads_edges
 from gcon_lab.experiments.attacks.tables import FALSE_ALARM, FAMILIES, Judged, Line, judged, lines, shown
-from gcon_lab.experiments.attacks.units import CANARIES, CANARY_DELTA, PAIRS, AttackUnit, CanaryUnit
+from gcon_lab.experiments.attacks.units import CANARY_DELTA, PAIRS, AttackUnit, CanaryUnit
+from gcon_lab.experiments.beyond.targets import target_lines
 from gcon_lab.experiments.sweep.run import run_units
 from gcon_lab.experiments.sweep.store import ResultStore
 
@@ -41,20 +42,20 @@ seeded: none of these models keeps a promise.
 """
 
 
-def attack_units(graphs: Sequence[str], budgets: Sequence[float], *, pairs: int = PAIRS) -> list[AttackUnit]:
+def attack_units(graphs: Sequence[str], budgets: Sequence[float]) -> list[AttackUnit]:
     """Every method on every graph."""
     return [
-        AttackUnit(graph=graph, method=method, epsilon=epsilon, pairs=pairs)
+        AttackUnit(graph=graph, method=method, epsilon=epsilon)
         for graph in graphs
         for method in ATTACKED
         for epsilon in (budgets if is_spending(method) else (None,))
     ]
 
 
-def canary_units(graph: str, budgets: Sequence[float], *, runs: int, canaries: int = CANARIES) -> list[CanaryUnit]:
+def canary_units(graph: str, budgets: Sequence[float], *, runs: int) -> list[CanaryUnit]:
     """Every method that reads edges; one that is not private is passed off with epsilon 1, in the first run alone."""
     return [
-        CanaryUnit(graph=graph, method=method, epsilon=epsilon, run=run, canaries=canaries)
+        CanaryUnit(graph=graph, method=method, epsilon=epsilon, run=run)
         for run in range(runs)
         for method in ATTACKED
         if reads_edges(method) and (is_spending(method) or run == 0)
@@ -80,18 +81,13 @@ def build(
     texts = {
         "attacks.csv": found.write_csv(float_precision=4) if rows else "",
         "canaries.csv": _canary_sheet(tests, level),
-        "attacks.md": "\n".join([_HEAD, *_shown(rows, tests, level), *_tables(rows), *_canaries(tests, level)]),
+        "attacks.md": "\n".join(
+            [_HEAD, *target_lines(shown(rows, tests, level)), *_tables(rows), *_canaries(tests, level)]
+        ),
     }
     for name, text in texts.items():
         write_whole(out / name, text)
     return missing, [out / name for name in texts]
-
-
-def _shown(rows: Sequence[Line], tests: Sequence[Judged], level: float) -> Iterator[str]:
-    yield "## What was to be shown\n\n| asked | where | met | numbers |\n|---|---|---|---|"
-    for each in shown(rows, tests, level):
-        yield f"| {each.asked} | {each.where} | {each.met} | {each.numbers} |"
-    yield ""
 
 
 def _tables(rows: Sequence[Line]) -> Iterator[str]:
@@ -144,7 +140,6 @@ def _canary_sheet(tests: Sequence[Judged], level: float) -> str:
 
 
 def main() -> None:
-    """The command."""
     parser = argparse.ArgumentParser(description="Link attacks on every method.")
     parser.add_argument("--out", type=Path, required=True, help="folder of results; finished work there is kept")
     parser.add_argument("--quick", action="store_true", help="Cora-ML, epsilon 1 and 4")

@@ -54,7 +54,6 @@ class Target:
         return budget if math.isfinite(budget) else None
 
     def delta_for(self, nodes: PublicNodes) -> float:
-        """Of the promise."""
         if self.model is not None:
             return self.model.receipt.budget.delta
         given = self.method.delta if isinstance(self.method, PrivateMethod) else None
@@ -104,8 +103,6 @@ class Row:
 
 @dataclass(frozen=True)
 class CanaryRow:
-    """One attack on the canaries."""
-
     access: str
     attack: str
     covered: bool
@@ -119,15 +116,12 @@ class CanaryRow:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Everything that was found."""
-
     rows: list[Row]
     canaries: list[CanaryRow]
     curves: dict[str, Roc]
     promise: tuple[float, float] | None
 
     def words(self) -> Iterator[str]:
-        """A table."""
         yield f"{'access':11s} {'attack':28s} {'AUC':>6s} {'gain':>7s}  true positives at 0.1 % and 1 % false ones"
         for row in self.rows:
             gain = "" if row.gain is None else f"{row.gain:+.3f}"

@@ -10,6 +10,7 @@ import polars as pl
 from gcon_lab.attacks.canaries import Guesses
 from gcon_lab.experiments.attacks.methods import reads_edges, reference_of
 from gcon_lab.experiments.attacks.units import CANARY_DELTA
+from gcon_lab.experiments.beyond.targets import Target
 
 FALSE_ALARM = 0.01  # of all canary tests together
 _PURE = ("lpgnet", "dpgcn")  # their delta is 0
@@ -100,44 +101,34 @@ def judged(found: pl.DataFrame) -> tuple[list[Judged], float]:
     return rows, level
 
 
-@dataclass(frozen=True)
-class Shown:
-    """Something that had to be shown."""
-
-    asked: str
-    where: str
-    met: str
-    numbers: str
-
-
-def shown(rows: Sequence[Line], tests: Sequence[Judged], level: float) -> Iterator[Shown]:
+def shown(rows: Sequence[Line], tests: Sequence[Judged], level: float) -> Iterator[Target]:
     """Every one in turn, whatever the numbers say."""
     for row in rows:
         if (row.method, row.access, row.family) == ("gcn", "full", "influence"):
             asked = "the influence attack on the non-private GCN: AUC above 0.95"
             numbers = f"{row.auc:.3f}; edge-free reference {'' if row.gain is None else f'{row.auc - row.gain:.3f}'}"
-            yield Shown(asked, row.graph, "yes" if row.auc > 0.95 else "no", numbers)
+            yield Target(asked, row.graph, "yes" if row.auc > 0.95 else "no", numbers)
     covered = [test for test in tests if test.covered]
     if covered:
         worst = min(covered, key=lambda test: test.p)
         words = f"{worst.method}, epsilon {worst.epsilon}, {worst.access}, {worst.attack}: p = {worst.p:.2g}"
         asked = f"canaries: no promise is broken ({len(covered)} tests, each at {level:.1g})"
-        yield Shown(asked, "canary runs", "yes" if worst.p >= level else "no", f"smallest p: {words}")
+        yield Target(asked, "canary runs", "yes" if worst.p >= level else "no", f"smallest p: {words}")
     for test in tests:
         if (test.method, test.attack) == ("gcn", "influence"):
             asked = f"canaries: the non-private GCN, passed off with epsilon {test.epsilon}, is caught"
             numbers = f"{test.guesses.right} of {test.guesses.made} right, p = {test.p:.2g}"
-            yield Shown(asked, test.graph, "yes" if test.p < level else "no", numbers)
+            yield Target(asked, test.graph, "yes" if test.p < level else "no", numbers)
     open_ones = [row for row in rows if row.access == "own-edges" and row.family == "replay"]
     if open_ones:
         least = min(open_ones, key=lambda row: row.auc)
         asked = "own-edges answers that a third party sees give the edge away (a documented limit)"
         numbers = f"least AUC of the replay attack: {least.auc:.3f} ({least.method}, {least.graph})"
-        yield Shown(asked, "all", "yes" if least.auc > 0.95 else "no", numbers)
+        yield Target(asked, "all", "yes" if least.auc > 0.95 else "no", numbers)
     closed = [row for row in rows if row.access in ("none", "cached") and row.gain is not None]
     closed = [row for row in closed if reads_edges(row.method)]
     if closed:
         most = max(closed, key=lambda row: row.gain or 0.0)
         asked = "publishable answers (none, cached): the largest gain over the edge-free reference"
         numbers = f"{most.gain:+.3f} ({most.method}, epsilon {most.epsilon}, {most.attack}, {most.graph})"
-        yield Shown(asked, "all", "told", numbers)
+        yield Target(asked, "all", "told", numbers)

@@ -57,7 +57,6 @@ class Difference:
 
 
 def means(scores: pl.DataFrame) -> list[Mean]:
-    """All means, graph by graph."""
     grouped = scores.group_by(_KEYS, maintain_order=True).agg(
         pl.col("test").mean().alias("mean"),
         (pl.col("test").std().fill_null(0.0) / pl.len().sqrt()).alias("error"),
@@ -127,7 +126,6 @@ def _paired_p(gaps: Sequence[float], spread: float) -> float:
 
 
 def means_csv(rows: Sequence[Mean]) -> str:
-    """The means as a sheet."""
     return _sheet(
         ["graph", "method", "epsilon", "access", "mean", "standard error", "runs"],
         [
@@ -138,7 +136,6 @@ def means_csv(rows: Sequence[Mean]) -> str:
 
 
 def differences_csv(rows: Sequence[Difference]) -> str:
-    """The differences as a sheet."""
     head = ["graph", "epsilon", "access", "other", "ours minus other", "standard error", "p", "runs"]
     return _sheet(
         head,

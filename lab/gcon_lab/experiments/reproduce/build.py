@@ -90,16 +90,13 @@ class Job:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts that are written."""
         return PARTS if self.what == "all" else (self.what,)
 
     @property
     def number_of_runs(self) -> int:
-        """Ten, or what was asked for."""
         return (QUICK_RUNS if self.quick else FULL_RUNS) if self.runs is None else self.runs
 
     def plans(self) -> list[Plan]:
-        """What is measured, graph by graph."""
         grid = quick_grid if self.quick else paper_grid
         return [Plan(graph=graph, grid=grid(graph), runs=self.number_of_runs) for graph in self.graphs]
 

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 
 from gcon_lab.experiments.reproduce import claims_rivals as rivals
 from gcon_lab.experiments.reproduce import claims_settings as settings
-from gcon_lab.experiments.reproduce.claim_terms import CLOSE, GRAPHS, LITTLE, RAPID
-from gcon_lab.experiments.reproduce.lookup import Lookup
+from gcon_lab.experiments.reproduce.claim_terms import CLOSE, GRAPHS, LITTLE, RAPID, Lookup
 from gcon_lab.experiments.reproduce.points import Point
 from gcon_lab.experiments.reproduce.verdicts import Draft, Verdict, combine, decide, markdown, overall, to_csv
 

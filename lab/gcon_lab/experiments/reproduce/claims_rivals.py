@@ -13,6 +13,8 @@ from gcon_lab.experiments.reproduce.claim_terms import (
     HOMOPHILOUS,
     MLP,
     UPPER,
+    Lookup,
+    Panel,
     at,
     listed,
     path,
@@ -20,7 +22,6 @@ from gcon_lab.experiments.reproduce.claim_terms import (
     step,
 )
 from gcon_lab.experiments.reproduce.comparisons import above, weigh
-from gcon_lab.experiments.reproduce.lookup import Lookup, Panel
 from gcon_lab.experiments.reproduce.points import Point
 from gcon_lab.experiments.reproduce.verdicts import Draft
 

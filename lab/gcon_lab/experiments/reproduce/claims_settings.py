@@ -12,13 +12,14 @@ from gcon_lab.experiments.reproduce.claim_terms import (
     RAPID,
     RESTARTS,
     STEPS,
+    Lookup,
+    Panel,
     at,
     listed,
     path,
     step,
 )
 from gcon_lab.experiments.reproduce.comparisons import above, weigh
-from gcon_lab.experiments.reproduce.lookup import Lookup, Panel
 from gcon_lab.experiments.reproduce.points import Point
 from gcon_lab.experiments.reproduce.verdicts import Draft
 

@@ -48,7 +48,6 @@ class Plan:
         return self.grid.public_test
 
     def model_units(self) -> list[ModelUnit]:
-        """The grid, run by run."""
         widths = self.grid.hidden
         return [self._model_unit(run, hidden) for run in range(self.runs) for hidden in widths]
 

@@ -37,7 +37,6 @@ Sheet = list[dict[str, str]]
 
 
 def read_sheet(text: str) -> Sheet:
-    """The rows of a competitors' table."""
     rows = list(csv.DictReader(io.StringIO(text)))
     if not rows or not set(rows[0]) >= _NEEDED:
         raise InputError(
@@ -80,7 +79,6 @@ def level_points(sheet: Sheet, figure: str, graph: str) -> Iterator[Point]:
 
 
 def spending_points(sheet: Sheet, figure: str, graph: str) -> Iterator[Point]:
-    """The competitors' points of a graph."""
     best: dict[tuple[str, str], dict[str, str]] = {}
     for row in sheet:
         if row["graph"] == graph and row["method"] in SPENDERS:

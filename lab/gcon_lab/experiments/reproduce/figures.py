@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 from gcon.errors import InputError
 from gcon.pages.report_figures import check_matplotlib
 from gcon.pages.svg import svg_text
-from gcon_lab.experiments.reproduce.arrangement import GRAPHS, Panel, lines_of, panels, places_of
-from gcon_lab.experiments.reproduce.legend import draw_legend
+from gcon_lab.experiments.reproduce.arrangement import GRAPHS, KINDS, Panel, lines_of, panels, places_of
 from gcon_lab.experiments.reproduce.line_styles import LineStyle, styles_of
-from gcon_lab.experiments.reproduce.points import ANY, Point
+from gcon_lab.experiments.reproduce.points import ANY, Kind, Point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
 _BUDGETS = (0.5, 1.0, 2.0, 3.0, 4.0)
 _STEPS = (1.0, 2.0, 5.0, 10.0, math.inf)
+_PER_LETTER, _PER_COLUMN = 0.075, 0.75  # inches at the legend's size of text, a little generous
 _LOOK: dict[str, Any] = {
     "font.family": ["DejaVu Sans"],  # comes with matplotlib, so text has the same width everywhere
     "font.size": 9,
@@ -54,7 +54,6 @@ class Axis:
     even: bool
 
     def position(self, place: float, places: Sequence[float]) -> float:
-        """Where a place is drawn."""
         return float(places.index(place)) if self.even else place
 
 
@@ -106,7 +105,7 @@ def _figure(name: str, points: Sequence[Point]) -> Figure:
         axes_row[0].set_ylabel("micro-F1 (test)")
     for column, axes in enumerate(grid[0]):
         _scale(axes, [point for row in rows for point in row[column].points])
-    draw_legend(figure, lines, styles)
+    _legend(figure, lines, styles)
     return figure
 
 
@@ -163,6 +162,50 @@ def _scale(axes: Axes, points: Sequence[Point]) -> None:
     high = max(point.mean + point.deviation for point in points)
     spare = max(0.04 * (high - low), 0.5 * (0.05 - (high - low)), 0.002)
     axes.set_ylim(max(0.0, low - spare), min(1.0, high + spare))
+
+
+def _legend(figure: Figure, lines: Mapping[str, Kind], styles: Mapping[str, LineStyle]) -> None:
+    """One legend for all panels, below them: every kind of line has a heading and columns of its own."""
+    from matplotlib.lines import Line2D
+
+    if not lines:
+        return
+    blank = Line2D([], [], linestyle="none")
+    columns = _columns(lines, figure.get_figwidth())
+    handles, words = [], []
+    for heading, *entries in columns:
+        handles += [blank, *(Line2D([], [], **styles[entry].drawing) if entry else blank for entry in entries)]
+        words += [heading or " ", *(entry or " " for entry in entries)]  # an empty label would be left out
+    legend = figure.legend(
+        handles,
+        words,
+        loc="outside lower center",
+        ncols=len(columns),
+        frameon=False,
+        fontsize=8.5,
+        handlelength=3.6,
+        columnspacing=1.6,
+        labelspacing=0.45,
+    )
+    legend.set_gid("legend")
+    for text in legend.get_texts()[:: len(columns[0])]:
+        text.set_fontweight("bold")
+
+
+def _columns(lines: Mapping[str, Kind], width: float) -> list[list[str]]:
+    """Columns of equal length with a heading, which is empty except over a kind's first: as few rows as fit into the width."""
+    groups = {kind: [line for line in lines if lines[line] == kind] for kind in KINDS}
+    for rows in range(1, len(lines) + 1):
+        columns = []
+        for kind, members in groups.items():
+            share = math.ceil(len(members) / math.ceil(len(members) / rows)) if members else 1
+            for start in range(0, len(members), share):
+                entries = members[start : start + share]
+                columns.append([KINDS[kind] if start == 0 else "", *entries, *[""] * (rows - len(entries))])
+        needed = sum(_PER_COLUMN + _PER_LETTER * max(map(len, column)) for column in columns)
+        if needed <= width and rows >= math.ceil(max(map(len, groups.values())) / 2):
+            break
+    return columns
 
 
 def _slug(words: str) -> str:

@@ -47,7 +47,6 @@ class Section:
 
     @property
     def paragraphs(self) -> list[str]:
-        """The words, paragraph by paragraph."""
         return [part.strip() for part in re.split(r"\n\s*\n", self.words) if part.strip()]
 
     @property

@@ -48,7 +48,6 @@ class Part:
     drawings: Mapping[str, bytes] = field(default_factory=dict)
 
     def files(self) -> Iterator[tuple[str, bytes]]:
-        """Names and contents."""
         yield self.section.csv_name, self.section.csv.encode()
         yield f"{self.section.anchor}.md", self.text.encode()
         yield from self.drawings.items()

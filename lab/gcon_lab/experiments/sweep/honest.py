@@ -35,7 +35,6 @@ class HonestUnit:
 
     @property
     def name(self) -> str:
-        """Of the stored result."""
         return f"honest-{self.graph}-{_FORMAT}-run{self.run}-epsilon{self.epsilon:g}"
 
     @property

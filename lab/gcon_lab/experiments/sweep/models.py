@@ -30,13 +30,7 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
-from gcon_lab.experiments.sweep.graphs import (
-    INDUCTIVE,
-    open_graph,
-    public_test_graphs,
-    restricted,
-    training_part,
-)
+from gcon_lab.experiments.sweep.graphs import INDUCTIVE, open_graph, public_test_graphs, restricted, training_part
 from gcon_lab.experiments.sweep.grid import FIXED_BUDGET, Grid
 
 Problem = tuple[float, str, float]  # epsilon, loss, ridge
@@ -55,7 +49,6 @@ class ModelUnit:
 
     @property
     def name(self) -> str:
-        """Of the stored result."""
         return f"grid-{self.graph}-{self.grid.digest}-run{self.run}-hidden{self.hidden}"
 
     @property
@@ -104,13 +97,7 @@ class _Sweep:
             yield from self._public_test(f"{expansion}|{schemes}", base, rows, schemes, problems, weights)
 
     def _public_test(
-        self,
-        batch: str,
-        base: Row,
-        rows: TrainingRows,
-        schemes: Schemes,
-        problems: Sequence[Problem],
-        weights: Tensor,
+        self, batch: str, base: Row, rows: TrainingRows, schemes: Schemes, problems: Sequence[Problem], weights: Tensor
     ) -> Iterator[Row]:
         """Fig. 3: the same propagation as in training, over public edges; in one reading trained on fewer edges."""
         chosen = [place for place, (epsilon, _, _) in enumerate(problems) if epsilon == FIXED_BUDGET]
@@ -144,12 +131,7 @@ class _Sweep:
                     yield from self._scored(base | access, view, weights, problems)
 
     def _solve(
-        self,
-        batch: str,
-        edges: Private[EdgeList],
-        rows: TrainingRows,
-        schemes: Schemes,
-        problems: Sequence[Problem],
+        self, batch: str, edges: Private[EdgeList], rows: TrainingRows, schemes: Schemes, problems: Sequence[Problem]
     ) -> Tensor:
         """All problems of a scheme in one release, with the paper's bound on what an edge can change and its delta."""
         aggregates = Aggregates(self._encoded, schemes, bound="paper")

@@ -28,7 +28,6 @@ class PublicControlUnit:
 
     @property
     def name(self) -> str:
-        """Of the stored result."""
         return f"public-controls-{self.graph}-{_FORMAT}-run{self.run}"
 
     @property

@@ -29,11 +29,9 @@ class ResultStore:
         folder.mkdir(parents=True, exist_ok=True)
 
     def has(self, name: str) -> bool:
-        """Whether the unit is finished."""
         return self._path(name).exists()
 
     def write(self, name: str, results: pl.DataFrame) -> None:
-        """Keep a finished unit, in one step."""
         with whole_file(self._path(name)) as file:
             results.write_parquet(file, statistics=False)
 

@@ -19,7 +19,7 @@ from gcon_lab.experiments.beyond.summary import (
     means,
     means_csv,
 )
-from gcon_lab.experiments.beyond.targets import Target, check_targets
+from gcon_lab.experiments.beyond.targets import check_targets, target_lines
 from gcon_lab.experiments.beyond.units import BeyondUnit
 from gcon_lab.experiments.sweep.graphs import CIRCLES
 from gcon_lab.experiments.sweep.grid import BUDGETS, PAPER_GRAPHS
@@ -77,18 +77,11 @@ def build_beyond(
     texts = {
         "beyond.csv": means_csv(rows),
         "differences.csv": differences_csv(gaps),
-        "beyond.md": "\n".join([_HEAD, *_targets(targets), *_non_private(rows, gaps), *_tables(rows)]),
+        "beyond.md": "\n".join([_HEAD, *target_lines(targets), *_non_private(rows, gaps), *_tables(rows)]),
     }
     for name, text in texts.items():
         write_whole(out / name, text)
     return missing, [out / name for name in texts]
-
-
-def _targets(targets: Sequence[Target]) -> Iterator[str]:
-    yield "## What was to be shown\n\n| asked | where | met | numbers |\n|---|---|---|---|"
-    for target in targets:
-        yield f"| {target.asked} | {target.where} | {target.met} | {target.numbers} |"
-    yield ""
 
 
 def _non_private(rows: Sequence[Mean], gaps: Sequence[Difference]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -56,6 +56,14 @@ class Target:
     where: str
     met: str
     numbers: str
+
+
+def target_lines(targets: Iterable[Target]) -> Iterator[str]:
+    """A section of a page."""
+    yield "## What was to be shown\n\n| asked | where | met | numbers |\n|---|---|---|---|"
+    for target in targets:
+        yield f"| {target.asked} | {target.where} | {target.met} | {target.numbers} |"
+    yield ""
 
 
 class Results:

@@ -397,9 +397,11 @@ class MomentsModel(Model):
         if self.cached is not None:
             named["cached"] = self.cached
         if counts is not None:
-            named |= {"start": counts.start, "codes": counts.codes}
             named |= {
+                "start": counts.start,
+                "codes": counts.codes,
                 "edge_shares": counts.edge_shares,
+                "edge_messages": counts.edge_messages,
                 "weights": counts.model.weights,
                 "regressions": counts.model.tables,
             }

@@ -130,7 +130,7 @@ def without_noisy_numbers(files: dict[str, bytes], mechanism: str) -> dict[str, 
             del document["settings"][name]
         del document["files"]["model.safetensors"]["size"]
         document["files"]["README.md"] = None
-        card, count = re.subn(rb"(share of edges inside a class: )0\.\d\d\.", rb"\1?", card)
+        card, count = re.subn(rb"(edges inside a class, cautiously estimated: )0\.\d\d\.", rb"\1?", card)
         assert count == 1
         card = card.replace(OWN_EDGES_LEFT_OUT, b"")
     return files | {"model/model.safetensors": kept, "model/release.json": document, "model/README.md": card}

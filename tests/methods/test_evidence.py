@@ -1,7 +1,7 @@
 """What neighbours say: messages and counts by hand, own edges only, and homophily fitted to noisy moments."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -120,7 +120,7 @@ def test_messages_of_a_class_that_nobody_has_are_finite():
 SHARES = torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64)
 NOBODY = torch.full((40,), -1)
 SOME = torch.where(torch.arange(40) % 4 == 0, torch.arange(40) % 3, -1)  # public labels of ten nodes
-KINDS = ["alike", "unlike", "counts", "published"]
+KINDS = ["alike", "unlike", "counts", "voices", "published"]
 
 
 def some_model(seed=0, num_classes=3):
@@ -130,12 +130,26 @@ def some_model(seed=0, num_classes=3):
     return CountModel(torch.tensor([0.25, 0.75], dtype=torch.float64), 0.3 * tables)
 
 
+def exact_counts(voice=0.0):
+    """A way that asks regressions, with messages or without."""
+    said_anyway = torch.tensor([0.2, -0.3, 0.1], dtype=torch.float64)
+    return ExactCounts(
+        model=some_model(),
+        edge_shares=SHARES,
+        edge_messages=said_anyway,
+        shares=torch.tensor([0.3, 0.3, 0.4], dtype=torch.float64),
+        homophily=0.7,
+        lean=0.7,
+        voice=voice,
+    )
+
+
 def way_and_rows(kind, labels=SOME):
     """A way that owners may be answered in, and the rows of forty nodes."""
     answers = some_answers()
-    if kind == "counts":
+    if kind in ("counts", "voices"):
         rows = count_rows(some_answers(seed=5), torch.arange(40) % 3, answers, labels)
-        return ExactCounts(model=some_model(), edge_shares=SHARES, lean=0.7), rows
+        return exact_counts(0.5 if kind == "voices" else 0.0), rows
     if kind == "published":
         return PublishedAnswers(), answers
     rows = torch.cat([answers, with_labels(answers, labels)], dim=1)
@@ -165,12 +179,13 @@ def test_evidence_by_a_plain_loop(homophily, labels):
         assert torch.allclose(found[node], 0.4 * score, atol=1e-7)
 
 
+@pytest.mark.parametrize("voice", [0.0, 0.5])
 @pytest.mark.parametrize("labels", [NOBODY, SOME], ids=["no labels", "some labels"])
-def test_counts_by_a_plain_loop(labels):
+def test_counts_by_a_plain_loop(labels, voice):
     """Regressions at exact counts by two codes, and the mean answer around a node over what edges lead to."""
     start, answers, edge_index = some_answers(seed=5), some_answers(), random_edges()
     counted, model = torch.arange(40) % 3, some_model()
-    way = ExactCounts(model=model, edge_shares=SHARES, lean=0.7)
+    way = exact_counts(voice)
     found = own_scores(way, count_rows(start, counted, answers, labels), edge_index)
     later, heard = codes(answers, labels), with_labels(answers, labels)
     for node in range(40):
@@ -183,19 +198,31 @@ def test_counts_by_a_plain_loop(labels):
             score = score + asked.clamp_min(1e-4).log() / 2
         around = (heard[near].sum(dim=0) + 2 * SHARES) / (len(near) + 2)
         score = score + 0.7 * ((around + 0.02) / (SHARES + 0.02)).log()
+        for each in near:
+            score = score + voice * (messages(heard, 0.7, way.shares)[each] - way.edge_messages)
         assert torch.allclose(found[node], score, atol=1e-7)
 
 
-@pytest.mark.parametrize("kind", ["alike", "unlike", "counts"])
+def test_what_is_said_is_at_most_1():
+    """Also where messages and what edges say anyway are as far apart as they can be: sums are exact for such numbers."""
+    certain = torch.eye(3, dtype=torch.float64)[torch.arange(40) % 3]
+    for far in (1.0, -1.0):
+        way = replace(exact_counts(0.5), homophily=0.94, edge_messages=torch.full((3,), far, dtype=torch.float64))
+        said = way.said(count_rows(certain, torch.arange(40) % 3, certain, NOBODY))
+        assert said.shape == (40, 12)
+        assert float(said.abs().max()) <= 1
+
+
+@pytest.mark.parametrize("kind", ["alike", "unlike", "counts", "voices"])
 def test_labelled_neighbours_say_their_label(kind):
     """Whoever has a public label says it: to her neighbours what she answers is all the same, and to nobody else."""
     edge_index, labelled = random_edges(), SOME >= 0
     way, rows = way_and_rows(kind)
     said = way.said(rows)[labelled]
     truth = torch.nn.functional.one_hot(SOME[labelled], 3).double()
-    if kind == "counts":
+    if kind in ("counts", "voices"):
         assert torch.equal(said[:, 3:6], truth)
-        assert torch.equal(said[:, 6:], truth)
+        assert torch.equal(said[:, 6:9], truth)
     else:
         assert torch.equal(said[:, :3], messages(truth, way.homophily, SHARES))
         assert torch.equal(said[:, 3:], truth if kind == "alike" else truth[:, :0])
@@ -333,6 +360,7 @@ def test_rows_of_nodes_never_seen_are_like_those_without_labels(kind):
     answers = some_answers(seed=8)
     expected = {
         "counts": count_rows(answers, answers.argmax(dim=1), answers, NOBODY),
+        "voices": count_rows(answers, answers.argmax(dim=1), answers, NOBODY),
         "published": answers,
     }.get(kind, torch.cat([answers, answers], dim=1))
     assert torch.equal(way.rows(answers), expected)

@@ -82,7 +82,7 @@ def assert_same(first, second):
         named = [
             [getattr(each, entry.name) for entry in fields(kind) if entry.name != "value"] for kind, each in released
         ]
-        facts.append([*named, [] if model.counts is None else [model.counts.lean]])
+        facts.append([*named, [] if model.counts is None else [model.counts.lean, model.counts.voice]])
     assert facts[0] == facts[1]
     assert [[type(fact) for fact in each] for each in facts[0]] == [[type(fact) for fact in each] for each in facts[1]]
     assert first.receipt == second.receipt
@@ -187,6 +187,9 @@ def test_a_model_that_cannot_be_read_back_is_not_written(with_counts, tmp_path):
         {"cached": with_counts.cached[:50]},
         {"cached": torch.full_like(with_counts.cached, math.nan)},
         {"cached": None},
+        {"counts": None},
+        {"counts": replace(with_counts.counts, edge_messages=with_counts.counts.edge_messages + 2)},
+        {"counts": replace(with_counts.counts, voice=1.5)},
         {"counts": replace(with_counts.counts, codes=with_counts.counts.codes.int())},
         {"counts": replace(with_counts.counts, codes=with_counts.counts.codes - 1)},
         {"counts": replace(with_counts.counts, lean=math.nan)},
@@ -236,10 +239,11 @@ HUGE = 10**400
         *(("settings.right", value, "at `$.settings.right`") for value in (1.5, "20", True, HUGE, -HUGE)),
         *(("settings.asked", value, "at `$.settings.asked`") for value in (-1, 1.5, "20", None, HUGE)),
         *(("settings.lean", value, "at `$.settings.lean`") for value in (-0.01, "1", None, HUGE)),
+        *(("settings.voice", value, "at `$.settings.voice`") for value in (-0.01, 1.01, "1", None, HUGE)),
         *(("settings.regressions", value, "at `$.settings.regressions`") for value in (-1, 1.5, None, 1001)),
-        ("settings.regressions", 0, "must hold exactly the tensors"),
+        ("settings.regressions", 0, "'tables' must be at most two, with regressions on them"),
         ("settings.regressions", 999, "'weights' must be of type F64"),
-        ("settings.tables", [], "'tables' must be at most two, and at least one for regressions"),
+        ("settings.tables", [], "'tables' must be at most two, with regressions on them"),
         ("settings.tables", [{"rate": 1.0, "rounds": 2}] * 2, "must hold exactly the tensors"),
         ("settings.tables", [{"rate": 1.0, "rounds": 2}] * 3, "'tables' must be at most two"),
         (TABLE, [], "Expected `object`, got `array` - at `$.settings.tables[0]`"),
@@ -290,6 +294,7 @@ def test_settings_that_no_release_has_are_refused(with_counts, folder, path, val
         *((f"{TABLE}.rate", rate) for rate in (0.25, None)),
         (f"{TABLE}.rounds", 2),
         ("settings.lean", 0.5),
+        ("settings.voice", 0.25),
         ("settings.right", -3),
         ("settings.right", None),
         ("settings.asked", 7),
@@ -309,7 +314,17 @@ def test_settings_that_could_be_change_nothing_that_is_promised(with_counts, fol
     assert released == ("training_nodes" not in path)  # of another table: the student answers
 
 
-FLOATS = ["answers", "cached", "start", "statistic.0", "edge_shares", "weights", "regressions", "encoder.head_weight"]
+FLOATS = [
+    "answers",
+    "cached",
+    "start",
+    "statistic.0",
+    "edge_shares",
+    "edge_messages",
+    "weights",
+    "regressions",
+    "encoder.head_weight",
+]
 WHOLE = ["labels", "codes", "counts.0"]
 
 
@@ -370,6 +385,7 @@ def put_entry(tensor, value):
         *((name, lambda tensor: tensor - 1, "class probabilities") for name in ("answers", "cached", "start")),
         *((name, lambda tensor: 1.01 * tensor, "shares that add to 1") for name in ("edge_shares", "weights")),
         ("edge_shares", lambda tensor: tensor + torch.tensor([-2.0, 1.0, 1.0]), "shares that add to 1"),
+        *(("edge_messages", lambda tensor, far=far: tensor + far, "messages, from -1 to 1") for far in (2.5, -1e300)),
         *((name, lambda tensor: put_entry(tensor, 3), "class numbers") for name in ("labels", "codes")),
         ("labels", lambda tensor: put_entry(tensor, -2), "class numbers"),
         ("codes", lambda tensor: put_entry(tensor, -1), "class numbers"),

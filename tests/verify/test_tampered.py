@@ -53,7 +53,15 @@ OPEN_TOGETHER_BY_KIND = {
     "paper": {"settings.inference_restart", "settings.restart", "settings.steps.*", "settings.clip"},
 }
 # Functions of released and public numbers; and networks trained without edges.
-OF_COUNTS = {"cached", "edge_messages", "edge_shares", "weights", "regressions", "encoder.head_weight", "encoder.head_bias"}
+OF_COUNTS = {
+    "cached",
+    "edge_messages",
+    "edge_shares",
+    "weights",
+    "regressions",
+    "encoder.head_weight",
+    "encoder.head_bias",
+}
 OPEN_TENSORS = {
     "moments": {"answers", "labels", "encoder.head_weight", "encoder.head_bias"},
     "counts": OF_COUNTS | {"start"},

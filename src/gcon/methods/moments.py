@@ -513,6 +513,8 @@ class MomentsModel(Model):
             for name in ("edge_shares", "weights"):
                 if bool((tensors[name] < 0).any()) or not abs(float(tensors[name].sum()) - 1) <= _ROW_SLACK:
                     refuse(TENSORS, f"'{name}' must hold shares that add to 1")
+            if bool((tensors["edge_messages"].abs() > 1 + _ROW_SLACK).any()):
+                refuse(TENSORS, "'edge_messages' must hold messages, from -1 to 1")
             counts = OwnerCounts(
                 start=tensors["start"],
                 codes=tensors["codes"],

@@ -62,10 +62,9 @@ def test_owners_answers(both, kind):
     if kind == "counts":
         tables = torch.randn(2, 17, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
         model, shares = CountModel(torch.full((2,), 0.5).double(), tables), torch.full((4,), 0.25).double()
-        way, rows = (
-            ExactCounts(model=model, edge_shares=shares, lean=1.0),
-            count_rows(answers, labels.clamp_min(0), answers, labels),
-        )
+        weights = {"homophily": 0.8, "lean": 1.0, "voice": 0.5}
+        way = ExactCounts(model=model, edge_shares=shares, edge_messages=0 * shares, shares=shares, **weights)
+        rows = count_rows(answers, labels.clamp_min(0), answers, labels)
     else:
         way, rows = Evidence(homophily=0.8, shares=answers.mean(dim=0)), torch.cat([answers, answers], dim=1)
     expected = scores_with_own_edges(way, rows, both.here, 4)

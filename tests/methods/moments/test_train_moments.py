@@ -32,7 +32,6 @@ from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import Kind, MemoryLedger, Outcome
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon.release.layout import release_files
-from gcon.release.store import load_release, save_release
 
 FIRST = ["learn without edges", "first release"]
 LAST = ["second release", "count right answers", "learn from what was released"]
@@ -185,9 +184,14 @@ def test_the_count_without_noise_is_that_of_right_answers(nodes, dense, sparse, 
         assert model.settings.right == int(right.sum())
 
 
-def test_own_edges_are_left_out_where_they_mislead(misled):
-    """No noise: own edges do worse on the validation nodes than published answers, so nobody is answered from them."""
+def test_own_edges_are_left_out_where_they_mislead(misled, monkeypatch):
+    """No noise: own edges do worse on the validation nodes than published answers, so nobody is answered from them.
+
+    Regressions were weighted by these nodes and see through it; the mean answer around a node, believed too much, does not.
+    """
     nodes, edge_index = misled
+    for name in ("LEAN", "MOST_LEAN"):
+        monkeypatch.setattr(gcon.methods.moments, name, 20.0)
     model = trained(nodes, edge_index, epsilon=math.inf)
     alone = int((model.best_answers.argmax(dim=1) == nodes.labels)[nodes.validation_mask].sum())
     assert model.settings.right < alone - 0.03 * model.settings.asked
@@ -201,30 +205,13 @@ def test_own_edges_are_left_out_where_they_mislead(misled):
     assert "`own-edges` gives what `cached` gives" in model.description()
     # The same release, asked with them: they do mislead.
     asked = replace(model, settings=replace(model.settings, own_edges=True))
-    assert not isinstance(asked.scorer().way, PublishedAnswers)
+    assert isinstance(asked.scorer().way, ExactCounts)
     right = (own_answers(asked, nodes, edge_index).classes == nodes.labels)[nodes.validation_mask]
     assert int(right.sum()) == model.settings.right
     assert "gives what `cached` gives" not in asked.description()
 
 
-def test_owners_get_evidence_where_counts_taught_little(misled, tmp_path):
-    """Sure features, and friends who are alike: counts are published all the same, and the release is read back."""
-    nodes, edge_index = misled
-    model = trained(nodes, edge_index, epsilon=16.0)
-    assert len(model.tables) == 1
-    assert model.counts is None
-    assert not torch.equal(model.cached, model.answers)
-    assert isinstance(replace(model, settings=replace(model.settings, own_edges=True)).scorer().way, Evidence)
-    save_release(model, tmp_path / "release")
-    again = load_release(tmp_path / "release")
-    assert again.counts is None
-    assert torch.equal(again.cached, model.cached)
-    assert torch.equal(again.tables[0].value, model.tables[0].value)
-    own = own_answers(model, nodes, edge_index).probabilities
-    assert torch.equal(own_answers(again, nodes, edge_index).probabilities, own)
-
-
-@pytest.mark.parametrize(("homophily", "gain", "lean"), [(0.8, 0.2, 1.45), (0.8, 0.01, None), (0.8, 0.9, 2.0)])
+@pytest.mark.parametrize(("homophily", "gain", "lean"), [(0.8, 0.2, 1.45), (0.8, 0.0, 0.25), (0.8, 0.9, 2.0)])
 def test_how_much_the_answer_around_counts(homophily, gain, lean):
     """As much as counts added to the answers; not at all where friends avoid their own class."""
     before, sure = torch.full((6, 3), 1 / 3, dtype=torch.float64), torch.tensor([0, 1, 2, 0, 1, 2])
@@ -234,10 +221,10 @@ def test_how_much_the_answer_around_counts(homophily, gain, lean):
     counts, labels = torch.ones(6, 3, dtype=torch.int64), torch.full((6,), -1)
     made = partial(owner_counts, found, counts, coded=sure, before=before, labels=labels)
     owners = made(homophily=homophily)
-    assert (owners is None) == (lean is None)
-    assert owners is None or owners.lean == pytest.approx(lean)
+    assert owners.lean == pytest.approx(lean)
+    assert owners.voice == (0.5 if sureness(after) <= UNSURE else 0)  # many weak voices add up
     for other in (0.05, 1 / 3):
-        assert made(homophily=other).lean == 0
+        assert made(homophily=other).lean == made(homophily=other).voice == 0
         assert torch.allclose(made(homophily=other).edge_shares, torch.full((3,), 1 / 3, dtype=torch.float64))
 
 

@@ -158,10 +158,11 @@ def test_an_honest_forgery_is_read(model, folder, assert_same):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("version", 3, "format version 3; this gcon reads versions up to 2. Install a newer gcon"),
-        ("version", 1, "format version 1, which only gcon before 0.2 reads"),
+        ("version", 4, "format version 4; this gcon reads versions up to 3. Install a newer gcon"),
+        ("version", 1, "format version 1, which only an earlier gcon reads"),
+        ("version", 2, "format version 2, which only an earlier gcon reads"),
         ("version", 0, "format version"),
-        ("version", "2", "format version"),
+        ("version", "3", "format version"),
         ("version", True, "format version"),
         ("format", "other", "does not describe a release"),
         ("extra", 1, "unknown field `extra`"),

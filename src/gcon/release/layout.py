@@ -23,7 +23,7 @@ from gcon.privacy.statement import ACCESS_PROMISES
 from gcon.release.card import CARD, NO_PROMISE, PRIVACY
 from gcon.version import __version__
 
-FORMAT, FORMAT_VERSION = "gcon-release", 2
+FORMAT, FORMAT_VERSION = "gcon-release", 3
 TEXTS = ("README.md", "privacy.json", "privacy.md")
 NAMES = (TENSORS, *TEXTS, RELEASE)
 _MARKUP, _ESCAPED = re.compile(r"([\\`*<>\[\]|])"), r"\\\1"  # in names, which were chosen by whoever ran the training

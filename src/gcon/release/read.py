@@ -143,8 +143,9 @@ def _document(content: bytes) -> ReleaseRecord[Any]:
         refuse(RELEASE, "is not the JSON of a release: it was damaged or edited")
     if not whole:
         refuse(RELEASE, "does not have the checksum that it says: it was damaged or edited")
-    if version == 1 and type(version) is int:
-        refuse(RELEASE, "is of format version 1, which only gcon before 0.2 reads", "Read it there, or train again.")
+    if type(version) is int and 0 < version < FORMAT_VERSION:
+        problem = f"is of format version {version}, which only an earlier gcon reads"
+        refuse(RELEASE, problem, "Read it there, or train again.")
     if type(version) is not int or version != FORMAT_VERSION:
         refuse(RELEASE, f"has no format version that this gcon knows ({FORMAT_VERSION})")
     method = document.get("method")

@@ -167,7 +167,7 @@ def test_the_seed_is_in_no_byte(tmp_path):
 
 def test_card_and_data_list_the_accesses_of_the_model(with_counts, folder):
     document = json.loads((folder / "release.json").read_bytes())
-    assert (document["method"], document["version"]) == ("moments", 2)
+    assert (document["method"], document["version"]) == ("moments", 3)
     assert json.loads((folder / "privacy.json").read_bytes())["fields"]["access"] == {
         access: ACCESS_PROMISES[access] for access in with_counts.accesses
     }

@@ -102,7 +102,7 @@ def test_paid_before_any_worker_reads(both, client):
     release(both.private_there, ledger=Watched("friendships"))
     assert seen == [before]
     after = tasks_run(client)
-    assert len(after) > len(before)
+    assert after - before  # the log of a scheduler is bounded: old keys may have left it
     with pytest.raises(BudgetExceededError):
         release(both.private_there, ledger=MemoryLedger("friendships", ceiling=Budget(0.5, 1e-5)))
     assert tasks_run(client) == after

@@ -502,3 +502,9 @@ def test_the_ledger_may_use_the_distance():
     total = gaussian_total(ledger.entries(), extra_delta=1e-5)
     assert gaussian_delta(total.epsilon, math.sqrt(2) * PLAN.gaussian_distance) <= 1e-5
     assert ledger.total() == Budget(2 * EPSILON, 2 * DELTA)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-9, 1e-12), (501.0, 1e-5), (1e300, 1e-5)])
+def test_budgets_without_a_plan_are_refused_before_anything_is_charged(epsilon, delta):
+    with pytest.raises(InputError, match="epsilon"):
+        mixed_plan(epsilon, delta, first_share=0.05, answer_share=0.05, method="moments")

@@ -434,3 +434,21 @@ def test_homophily_without_edges_or_with_one_class_stays_usable(deviation):
 def test_the_guess_without_any_release():
     assert usual_homophily(0.5) == 0.8
     assert usual_homophily(0.0) == usual_homophily(-0.5) == 0.6
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_whole_numbers_come_from_the_edges(kind):
+    """Sums and degrees, which are the same on every machine; logarithms and products of matrices are made in one process."""
+    way, rows = way_and_rows(kind)
+    edges, seen = public_edges(random_edges(), 40), []
+
+    class Watched:
+        def fill(self, out, work, *shared):
+            edges.fill(out, work, *shared)
+            seen.append(out.clone())
+
+    found = scores_with_own_edges(way, rows, Watched(), 3)
+    [heard] = seen
+    assert torch.equal(heard, heard.round())
+    assert heard.shape == (40, way.said(rows).shape[1] + 1)
+    assert torch.equal(found, scores_with_own_edges(way, rows, edges, 3))

@@ -20,19 +20,21 @@ from typing import Any, final
 
 from torch import Tensor
 
-from gcon.errors import PlanMismatchError
+from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.composition import pure_as_gaussian
 from gcon.mechanisms.gaussian_release import GaussianPlan, NoisyRelease, gaussian_plan, largest_plan
 from gcon.mechanisms.mixed_curve import LEAST, Responses, largest_distance, largest_rate, mixed_delta
 from gcon.mechanisms.neighbour_counts import CHANGED_ENTRIES, EXACT_GEOMETRIC, NeighbourCounts
 from gcon.mechanisms.noisy_count import NoisyCount
 from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
+from gcon.mechanisms.samplers.geometric import LEAST_RATE
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN
 from gcon.privacy.budget import Budget
 from gcon.privacy.plan import Mechanism
 from gcon.privacy.proven import proven
 
 MOST_ROUNDS = 2
+_MOST_EPSILON = 500.0
 _BRANCHES = 1 + MOST_ROUNDS
 _SLACK = 1e-12  # shares may add to this part more than they should; the noise is larger by more than that
 
@@ -172,6 +174,9 @@ def mixed_plan(epsilon: float, delta: float, *, first_share: float, answer_share
         method: for the ledger.
     """
     whole, name = gaussian_plan(epsilon, delta, method=method), f"mixed release ({method})"  # checks the budget
+    if _MOST_EPSILON < whole.budget.epsilon < math.inf:
+        rule = f"must be at most {_MOST_EPSILON:g}, or infinite: more promises nothing"
+        raise InputError("epsilon", rule=rule, got=repr(epsilon), fix="For example 1.")
     if whole.distance is None:
         rates = (math.inf,) * MOST_ROUNDS
         return MixedPlan(
@@ -191,6 +196,9 @@ def mixed_plan(epsilon: float, delta: float, *, first_share: float, answer_share
         largest_rate(whole.budget.epsilon, part, first, CHANGED_ENTRIES * rounds, others) * (1 - _SLACK)
         for rounds in range(1, MOST_ROUNDS + 1)
     )
+    if min(rates) < LEAST_RATE:
+        rule = "is too small for whole-number noise at this delta"
+        raise InputError("epsilon", rule=rule, got=repr(epsilon), fix="Nothing could be learned; use at least 1e-6.")
     return MixedPlan(
         budget=whole.budget,
         gaussian=replace(alone, distance=mu),

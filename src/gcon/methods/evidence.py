@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -192,11 +191,12 @@ def messages(answers: Tensor, homophily: float, shares: Tensor | None = None) ->
 
 
 def scores_with_own_edges(way: Way, rows: Tensor, edges: Edges, num_classes: int) -> Tensor:
-    """Log-scores of every node, in one pass over the edges, block by block.
+    """Log-scores of every node, in one pass over the edges.
 
     What neighbours say is added up in fixed point, with a unit that depends on the number of nodes alone: sums are exact, the
-    same in any order, and no other row has a say in them. Scores are made for the same pieces of the nodes whatever the blocks
-    are, because matrix products and logarithms have other last bits at other places, and blocks end where edges say.
+    same in any order and on any machine, and no other row has a say in them. Only sums and degrees come from the blocks of the
+    edges. Scores are made of them here, in one process and in the same pieces whatever the blocks are: logarithms and matrix
+    products have other last bits on other processors, and at other places.
 
     Args:
         way: what owners make of it.
@@ -208,8 +208,13 @@ def scores_with_own_edges(way: Way, rows: Tensor, edges: Edges, num_classes: int
         Works on opened edges, inside a gate; row i reads the edges of node i only.
     """
     said, unit = what_all_say(way, rows)
+    heard = torch.empty(len(rows), said.shape[1] + 1, dtype=torch.float64)
+    edges.fill(heard, _heard, said)
     scores = torch.empty(len(rows), num_classes, dtype=torch.float64)
-    edges.fill(scores, partial(_score_block, way=way, unit=unit), said, rows)
+    for first in range(0, len(rows), _PIECE_ROWS):
+        piece = slice(first, first + _PIECE_ROWS)
+        sums, degrees = heard[piece, :-1] * unit, heard[piece, -1]
+        scores[piece] = _rounded(way.scores(rows[piece], sums, degrees))
     return scores
 
 
@@ -223,18 +228,11 @@ def what_all_say(way: Way, rows: Tensor) -> tuple[Tensor, float]:
     return said, unit
 
 
-def _score_block(block: RowBlock, said: Tensor, rows: Tensor, *, way: Way, unit: float, out: Tensor) -> None:
-    sums = torch.empty(len(out), 0, dtype=torch.float64)
+def _heard(block: RowBlock, said: Tensor, *, out: Tensor) -> None:
+    """Sums of what neighbours say, whole numbers, and how many neighbours say it."""
     if said.shape[1] > 0:
-        sums = multiply.kernel(said.device.type).neighbour_totals(block, said).mul_(unit)
-    start, stop = block.nodes.start, block.nodes.stop
-    for first in range(start - start % _PIECE_ROWS, stop, _PIECE_ROWS):
-        last = min(first + _PIECE_ROWS, len(rows))
-        here = slice(max(start, first) - start, min(stop, last) - start)  # of the piece, what is in the block
-        place = slice(here.start + start - first, here.stop + start - first)
-        whole, degrees = sums.new_zeros(last - first, sums.shape[1]), block.degrees.new_zeros(last - first)
-        whole[place], degrees[place] = sums[here], block.degrees[here]
-        out[here] = _rounded(way.scores(rows[first:last], whole, degrees))[place]
+        out[:, :-1] = multiply.kernel(said.device.type).neighbour_totals(block, said)
+    out[:, -1] = block.degrees
 
 
 def _rounded(scores: Tensor) -> Tensor:

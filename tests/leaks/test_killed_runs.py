@@ -291,7 +291,7 @@ LATER_STAGES = [
     (f"{STORE}:write_new", 1, "before", RELEASED, False),
     *((f"{STORE}:write_new", number, "half", RELEASED, False) for number in range(1, 6)),
     (f"{STORE}:write_new", 5, "after", RELEASED, False),
-    (f"{STORE}:_check_copy", 1, "after", RELEASED, False),
+    (f"{STORE}:load_release", 1, "after", RELEASED, False),
     (f"{WRITING}:_put_in_place", 1, "before", RELEASED, False),
     (f"{FILE}:rename", 1, "before", RELEASED, False),
     (f"{FILE}:rename", 1, "after", RELEASED, True),

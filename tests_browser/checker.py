@@ -230,7 +230,7 @@ def _expected_words(page, name):
         lines = {f"{r['model']}, {read[r['access']]}" for r in records if not r["epsilon"]}
         return lines | {r["epsilon"] for r in records if r["epsilon"]}
     if name == "noise":
-        return {r["epsilon"] for r in records} | {f"{float(r['noise over one edge']):.3g}" for r in records}
+        return {r["epsilon"] for r in records} | {r["noise over one edge"] for r in records}
     if name == "access":
         return {f"{r['model']}, epsilon {r['epsilon']}" if r["epsilon"] else r["model"] for r in records}
     if name == "confusion":

@@ -188,6 +188,7 @@ def test_tables_give_what_the_fitted_regressions_give(monkeypatch):
     assert torch.allclose(asked[17:18], found.model.answers(start[17:18], other[17:18]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_classes", [2, 3, 6])
 def test_shapes(num_classes):
     nodes, before, noisy, deviation = released(num_classes)
@@ -204,6 +205,7 @@ def test_counts_that_tell_make_better_answers():
     assert right[1] > right[0] + 0.05
 
 
+@pytest.mark.slow
 def test_test_labels_change_nothing():
     nodes, before, noisy, deviation = released()
     found = after_counts(before, before.answers, noisy, deviation, nodes)
@@ -214,6 +216,7 @@ def test_test_labels_change_nothing():
     assert torch.equal(again.model.tables, found.model.tables)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("validation", [True, False])
 def test_a_class_that_nobody_taught(validation):
     """It may be asked about all the same: counts by its code are a column like any other."""
@@ -247,6 +250,7 @@ def test_without_validation_nodes_all_regressions_count_alike():
     assert torch.allclose(found.model.weights, torch.full((13,), 1 / 13, dtype=torch.float64))
 
 
+@pytest.mark.slow
 def test_every_node_is_labelled():
     nodes, edge_index = graph()
     nobody = torch.zeros_like(nodes.train_mask)
@@ -255,6 +259,7 @@ def test_every_node_is_labelled():
     check(after_counts(before, before.answers, truth, 0.0, nodes), 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counts", [torch.zeros(400, 4), torch.full((400, 4), 7)], ids=["no neighbours", "all alike"])
 def test_counts_that_say_nothing(counts):
     nodes, _ = graph()

@@ -133,6 +133,7 @@ def test_the_mixed_curve_without_responses_is_the_gaussian_one():
         assert abs(alone / gaussian_delta(digits.mpf(epsilon), digits.mpf(distance)) - 1) < 1e-25
 
 
+@pytest.mark.slow
 @given(
     epsilon=powers(-3, 2), delta=powers(-12, -0.31), first_share=st.floats(0.01, 0.5), answer=st.sampled_from([0, 0.05])
 )

@@ -144,8 +144,10 @@ def open_fields(forger, put, document):
     return found
 
 
-# Releases with neighbour sums and with moments alone have the same fields.
-@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind == "moments")) for kind in KINDS])
+# One kind of moments for `make test`: the others have fewer fields, or the same ones twice.
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind in ("moments", "counts twice"))) for kind in KINDS]
+)
 class TestEveryField:
     def test_of_release_json(self, releases, forger, kind):
         one = forger(releases[kind])

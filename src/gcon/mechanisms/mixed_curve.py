@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from mpmath.ctx_mp import MPContext
@@ -33,6 +34,11 @@ def mixed_delta(epsilon: float, distance: float, responses: Responses = ()) -> f
         >>> round(mixed_delta(1.0, 0.05, [(0.4, 2)]), 12)
         1.4148e-07
     """
+    return _mixed_delta(epsilon, distance, tuple((rate, number) for rate, number in responses))
+
+
+@lru_cache(maxsize=4096)  # a plan asks for the same costs whenever it is checked
+def _mixed_delta(epsilon: float, distance: float, responses: tuple[tuple[float, int], ...]) -> float:
     losses = [(_digits.mpf(1), _digits.mpf(0))]
     for rate, number in responses:
         wide = _digits.mpf(rate)

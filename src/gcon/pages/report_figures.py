@@ -76,7 +76,7 @@ def noise_figure(data: ReportData) -> str:
     levels = sorted(data.noise, key=lambda level: level.epsilon)
     names = [f"{level.epsilon:g}" for level in levels]
     bars = axes.bar(names, [level.noise_to_edge for level in levels], color=MAIN, alpha=0.75, width=0.55)
-    axes.bar_label(bars, [f"{level.noise_to_edge:.3g}" for level in levels], padding=3)
+    axes.bar_label(bars, [f"{level.noise_to_edge:.4g}" for level in levels], padding=3)
     axes.axhline(1.0, color=INK, linestyle="--", lw=1)
     axes.annotate(
         "noise as large as one edge",

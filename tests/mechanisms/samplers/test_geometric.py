@@ -165,7 +165,9 @@ def test_numbers_drawn_together_are_independent(common):
 # --- digits of chances ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rate", [1e-9, 0.1, 0.3320905958732599, 1.0, 37.3, 1000.0])
+@pytest.mark.parametrize(
+    "rate", [1e-9, 0.1, 0.3320905958732599, 1.0, 37.3, pytest.param(1000.0, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("above", [False, True])
 def test_words_are_the_digits_of_the_chance(rate, above):
     """Read back from fifty words, with a precision of its own: never too large, and short by less than one unit."""

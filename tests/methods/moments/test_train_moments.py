@@ -76,6 +76,7 @@ def forced():
     return force
 
 
+@pytest.mark.slow
 def test_the_model_is_a_function_of_the_release_and_of_public_data(nodes, dense, sparse, unsure, forced):
     """Two graphs that share few edges, and one that must not be read: with one release, one model to the last bit."""
     runs = [(nodes, dense, 0.3), (nodes, dense, 8.0), (*unsure, 16.0)]

@@ -27,7 +27,7 @@ from gcon.methods.evidence import (
     tells,
     with_labels,
 )
-from gcon.methods.graph_facts import homophily_misfits, usual_homophily
+from gcon.methods.graph_facts import FactErrors, GraphFacts, cautious_homophily, homophily_misfits, usual_homophily
 
 
 def some_answers(num_nodes=40, num_classes=3, seed=0):
@@ -452,3 +452,11 @@ def test_only_whole_numbers_come_from_the_edges(kind):
     assert torch.equal(heard, heard.round())
     assert heard.shape == (40, way.said(rows).shape[1] + 1)
     assert torch.equal(found, scores_with_own_edges(way, rows, edges, 3))
+
+
+@pytest.mark.parametrize(
+    ("found", "error", "cautious"), [(0.9, 0.1, 0.8), (0.3, 0.1, 0.25), (0.1, 0.1, 0.2), (0.2, 0.1, 0.25)]
+)
+def test_cautious_homophily_stops_at_chance(found, error, cautious):
+    facts, errors = GraphFacts(homophily=found, mean_degree=5.0), FactErrors(homophily=error, mean_degree=1.0)
+    assert cautious_homophily(facts, errors, 4) == pytest.approx(cautious)

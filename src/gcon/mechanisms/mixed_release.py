@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, final
 
 from torch import Tensor
@@ -164,7 +163,6 @@ def _response(epsilon: float) -> Responses:
     return [(math.nextafter(epsilon, math.inf), 1)]
 
 
-@lru_cache(maxsize=64)  # public numbers, and a second of bisection
 def mixed_plan(epsilon: float, delta: float, *, first_share: float, answer_share: float, method: str) -> MixedPlan:
     """The largest distance and rates that (epsilon, delta) allows in every branch.
 

@@ -81,10 +81,9 @@ def fact_errors(moments: NoisyStatistic, answers: Tensor, nodes: PublicNodes) ->
     )
 
 
-def cautious_homophily(moments: NoisyStatistic, answers: Tensor, nodes: PublicNodes) -> float:
-    """The homophily, one standard error towards chance: what noise may have made is not acted on. Arguments as above."""
-    found, error = graph_facts(moments, answers, nodes).homophily, fact_errors(moments, answers, nodes).homophily
-    chance = 1 / nodes.num_classes
+def cautious_homophily(facts: GraphFacts, errors: FactErrors, num_classes: int) -> float:
+    """The homophily, one standard error towards chance: what noise may have made is not acted on."""
+    found, error, chance = facts.homophily, errors.homophily, 1 / num_classes
     return max(found - error, chance) if found > chance else min(found + error, chance)
 
 

@@ -54,7 +54,7 @@ from gcon.methods.evidence import (
     scores_with_own_edges,
     with_labels,
 )
-from gcon.methods.graph_facts import cautious_homophily, counted_rows, graph_facts
+from gcon.methods.graph_facts import cautious_homophily, counted_rows, fact_errors, graph_facts
 from gcon.methods.method import Progress, check_seed, silent
 from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
 from gcon.methods.predictions import Access
@@ -128,25 +128,27 @@ class Moments(ReleasingMethod):
             The model is (epsilon, delta)-DP for one undirected edge: the statistics are released once, with noise, and all
             else is computed from them and from public data.
         """
-        progress("learn without edges")
-        free, device = learn_without_edges(nodes, seed=self.seed), chosen_device(self.device)
-        directions = EdgeMoments(free.rows, device=device)
         asked, labels = int(nodes.validation_mask.sum()), torch.where(nodes.train_mask, nodes.labels, -1)
-
-        plan = mixed_plan(
+        plan = mixed_plan(  # first of all: a budget that no plan fits is refused before anything is learned
             self.epsilon,
             self.delta_for(nodes),
             first_share=FIRST_SHARE,
             answer_share=COUNTED_SHARE if asked else 0.0,
             method=self.name,
         )
+
+        progress("learn without edges")
+        free, device = learn_without_edges(nodes, seed=self.seed), chosen_device(self.device)
+        directions = EdgeMoments(free.rows, device=device)
+
         with spend(edges, plan, ledger=ledger, randomness=randomness, purpose=purpose) as account:
             progress("first release")
             moments = account.release(plan.gaussian.noisy(directions, share=FEATURES_SHARE))
             counted = EdgeMoments(counted_rows(free.answers), device=device)
             about = account.release(plan.gaussian.noisy(counted, share=ANSWERS_SHARE))
             facts = graph_facts(about, free.answers, nodes)
-            homophily = cautious_homophily(about, free.answers, nodes)
+            errors = fact_errors(about, free.answers, nodes)
+            homophily = cautious_homophily(facts, errors, nodes.num_classes)
             statistics, tables, heard = [moments, about], [], None
             if facts.mean_degree < HEARD * geometric_deviation(plan.rates[0]):
                 progress("second release")

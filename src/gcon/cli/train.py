@@ -57,6 +57,9 @@ def train(
     epsilon: options.Epsilon,
     out: Annotated[Path, typer.Option(help="The release folder to write; it must not exist yet.")],
     delta: Annotated[float | None, typer.Option(help="By default min(1e-5, 1/(10 n)) for n nodes.")] = None,
+    protect_edges: Annotated[
+        int, typer.Option(help="How many edges, 1 to 10, may change together within epsilon and delta.")
+    ] = 1,
     where: TrainingSource,
     method: Annotated[
         str | None,
@@ -92,7 +95,9 @@ def train(
             method = mechanism
         given = {name: value for name, value in vars(papers).items() if value not in (None, [])}
         chosen = Moments.name if method is None else method
-        training = _training(chosen, epsilon=epsilon, delta=delta, device=device, given=given)
+        training = _training(
+            chosen, epsilon=epsilon, delta=delta, device=device, protect_edges=protect_edges, given=given
+        )
         check_new_file(out)
         randomness = randomness_from(seed)
         with output.progress.status("read") as status, ExitStack() as until:
@@ -113,7 +118,7 @@ def train(
 
 
 def _training(
-    method: str, *, epsilon: float, delta: float | None, device: str, given: Mapping[str, Any]
+    method: str, *, epsilon: float, delta: float | None, device: str, protect_edges: int, given: Mapping[str, Any]
 ) -> ReleasingMethod:
     """How to train: all settings are checked here, before anything is read.
 
@@ -127,10 +132,17 @@ def _training(
                 got="--method moments",
                 fix="Add --method paper, or leave it out.",
             )
-        return Moments(epsilon=epsilon, delta=delta, device=device)
+        return Moments(epsilon=epsilon, delta=delta, device=device, protect_edges=protect_edges)
     if method != Objective.name:
         rule = f"must be '{Moments.name}' or '{Objective.name}'"
         raise InputError("method", rule=rule, got=repr(method), fix="Leave it out for the default.")
+    if protect_edges != 1:
+        raise InputError(
+            "protect-edges",
+            rule="must be 1 with --method paper: its noise is proven for one edge",
+            got=protect_edges,
+            fix="Leave out --method: the default protects up to 10 edges together.",
+        )
     others = dict(given)
     encoder = {name: others.pop(name) for name in ("hidden", "centre") if name in others}
     if "hidden" in encoder:

@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 from mpmath.ctx_mp import MPContext
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
 
-Responses = Sequence[tuple[float, int]]  # rates, and how many responses have each
+# Rates, and how many responses have each. Multiples of one rate are exact as fractions: then equal losses are one.
+Responses = Sequence[tuple[float | Fraction, int]]
 _digits = MPContext()
 _digits.dps = 50
 LEAST, _MOST = 1e-12, 1e3  # of distances and rates; for smaller ones 50 digits might not be enough
@@ -38,20 +43,37 @@ def mixed_delta(epsilon: float, distance: float, responses: Responses = ()) -> f
 
 
 @lru_cache(maxsize=4096)  # a plan asks for the same costs whenever it is checked
-def _mixed_delta(epsilon: float, distance: float, responses: tuple[tuple[float, int], ...]) -> float:
-    losses = [(_digits.mpf(1), _digits.mpf(0))]
+def _mixed_delta(epsilon: float, distance: float, responses: tuple[tuple[float | Fraction, int], ...]) -> float:
+    wide, far = _digits.mpf(epsilon), _digits.mpf(distance)
+    delta = sum(chance * _gaussian(wide - loss, far) for loss, chance in _losses(responses).items())
+    return min(1.0, math.nextafter(float(delta), math.inf))
+
+
+@lru_cache(maxsize=512)
+def _losses(responses: tuple[tuple[float | Fraction, int], ...]) -> dict[Any, Any]:
+    """The total loss of all responses, and the chance of each value."""
+    losses = {_digits.mpf(0): _digits.mpf(1)}
     for rate, number in responses:
-        wide = _digits.mpf(rate)
+        wide = _wide(rate)
         up = 1 / (1 + _digits.exp(-wide))
         steps = [
             (math.comb(number, ups) * up**ups * (1 - up) ** (number - ups), 2 * ups - number)
             for ups in range(number + 1)
         ]
-        losses = [(chance * other, loss + step * wide) for chance, loss in losses for other, step in steps]
-    delta = sum(chance * _gaussian(_digits.mpf(epsilon) - loss, _digits.mpf(distance)) for chance, loss in losses)
-    return min(1.0, math.nextafter(float(delta), math.inf))
+        before, losses = losses, {}
+        for loss, chance in before.items():
+            for other, step in steps:
+                total = loss + step * wide
+                losses[total] = losses.get(total, 0) + chance * other
+    return losses
 
 
+def _wide(rate: float | Fraction) -> Any:
+    """Exactly: a float and small multiples of one have far fewer digits."""
+    return _digits.mpf(rate.numerator) / rate.denominator if isinstance(rate, Fraction) else _digits.mpf(rate)
+
+
+@lru_cache(maxsize=4096)  # of several edges, however they lie, the losses are the same
 def _gaussian(epsilon: Any, distance: Any) -> Any:
     """Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu), at any real epsilon."""
     if distance == 0:
@@ -60,18 +82,33 @@ def _gaussian(epsilon: Any, distance: Any) -> Any:
     return _digits.ncdf(distance / 2 - middle) - _digits.exp(epsilon) * _digits.ncdf(-distance / 2 - middle)
 
 
+def nearly_mixed_delta(epsilon: float, distance: float, responses: Responses) -> float:
+    """About the same in float64, far sooner: to find a place where the exact one is then asked; never what is promised."""
+    losses, chances = _nearly_losses(tuple((rate, number) for rate, number in responses))
+    rests = epsilon - losses
+    first = log_ndtr(distance / 2 - rests / distance)
+    gaps = np.minimum(rests + log_ndtr(-distance / 2 - rests / distance) - first, 0.0)
+    return float(chances @ (np.exp(first) * -np.expm1(gaps)))
+
+
+@lru_cache(maxsize=512)
+def _nearly_losses(responses: tuple[tuple[float | Fraction, int], ...]) -> tuple[NDArray[Any], NDArray[Any]]:
+    law = _losses(responses)
+    return np.array([float(loss) for loss in law]), np.array([float(chance) for chance in law.values()])
+
+
 def largest_distance(epsilon: float, delta: float, responses: Responses = ()) -> float:
     """The largest mu of Gaussian releases beside these responses; 0 if they leave no room."""
-    return _largest(lambda distance: mixed_delta(epsilon, distance, responses) <= delta)
+    return largest(lambda distance: mixed_delta(epsilon, distance, responses) <= delta)
 
 
 def largest_rate(epsilon: float, delta: float, distance: float, number: int, others: Responses = ()) -> float:
     """The largest rate of so many equal responses beside Gaussian releases and other responses; 0 if there is no room."""
-    return _largest(lambda rate: mixed_delta(epsilon, distance, [(rate, number), *others]) <= delta)
+    return largest(lambda rate: mixed_delta(epsilon, distance, [(rate, number), *others]) <= delta)
 
 
-def _largest(fits: Callable[[float], bool]) -> float:
-    """By bisection: the lower end, which fits; private noise errs on that side."""
+def largest(fits: Callable[[float], bool]) -> float:
+    """The largest number that fits, by bisection: the lower end, which fits; private noise errs on that side."""
     low, high = 0.0, _MOST
     while high > LEAST and high - low > 1e-14 * high and low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if fits(middle) else (low, middle)

@@ -8,7 +8,7 @@
 
 Every branch may end with one noisy count of pure epsilon. Which branch is taken may be chosen from the Gaussian releases.
 Each branch alone costs at most a third of delta, and the worst mixture of branches at most their sum
-(docs/proofs/neighbour-counts.md, 3).
+(docs/proofs/neighbour-counts.md, 3); for one edge, or for any k that change together (docs/proofs/several-edges.md).
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from typing import Any, final
 from torch import Tensor
 
 from gcon.errors import InputError, PlanMismatchError
+from gcon.mechanisms.branch_costs import BranchCosts, largest_count_rate, largest_shift
 from gcon.mechanisms.composition import pure_as_gaussian
 from gcon.mechanisms.gaussian_release import GaussianPlan, NoisyRelease, gaussian_plan, largest_plan
-from gcon.mechanisms.mixed_curve import LEAST, Responses, largest_distance, largest_rate, mixed_delta
+from gcon.mechanisms.mixed_curve import LEAST
 from gcon.mechanisms.neighbour_counts import CHANGED_ENTRIES, EXACT_GEOMETRIC, NeighbourCounts
 from gcon.mechanisms.noisy_count import NoisyCount
 from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
@@ -31,6 +32,7 @@ from gcon.mechanisms.samplers.geometric import LEAST_RATE
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN
 from gcon.privacy.budget import Budget
 from gcon.privacy.plan import Mechanism
+from gcon.privacy.protected_change import STATED_EDGES, check_edges, edges_record, protected_edges
 from gcon.privacy.proven import proven
 
 MOST_ROUNDS = 2
@@ -52,6 +54,7 @@ class MixedPlan:
         rates: of the noise of counts, for one round and for two.
         answer_epsilon: of the one count of answers at the end; 0 for none.
         name: the name in the ledger.
+        protect_edges: how many edges may change together within the budget; all other numbers are for one edge.
     """
 
     budget: Budget
@@ -60,9 +63,11 @@ class MixedPlan:
     rates: tuple[float, ...]
     answer_epsilon: float
     name: str
+    protect_edges: int = 1
 
     def __post_init__(self) -> None:
         """Every branch costs at most its part of delta."""
+        check_edges(self.protect_edges)
         epsilon, delta, mu = self.budget.epsilon, _part(self.budget.delta), self.gaussian.distance
         if type(self.gaussian) is not GaussianPlan:  # anything else could check its releases as it likes
             right = False
@@ -74,26 +79,40 @@ class MixedPlan:
             or not 0 < self.first_share < 1
             or not math.sqrt(self.first_share) * mu >= LEAST
             or not 0 <= self.answer_epsilon < epsilon
+            or not all(0 < rate < math.inf for rate in self.rates)
         ):
             right = False
         else:
-            first = math.sqrt(self.first_share) * mu
-            costs = [mixed_delta(epsilon, mu, self._answer)]
-            costs += [
-                mixed_delta(epsilon, first, [(rate, CHANGED_ENTRIES * rounds), *self._answer])
-                for rounds, rate in enumerate(self.rates, start=1)
-            ]
-            right = all(0 <= cost <= delta for cost in costs) and all(rate > 0 for rate in self.rates)
+            right = all(0 <= cost <= delta for cost in self._costs.of(epsilon, self.protect_edges))
         if not right:
             raise PlanMismatchError("This noise is too small for what the plan says that the release costs.")
 
     @property
-    def _answer(self) -> Responses:
-        return _response(self.answer_epsilon)
+    def _costs(self) -> BranchCosts:
+        assert self.gaussian.distance is not None
+        return BranchCosts(
+            distance=self.gaussian.distance,
+            first_share=self.first_share,
+            rates=self.rates,
+            answer_epsilon=self.answer_epsilon,
+        )
+
+    def by_edges(self, numbers: Sequence[int] = STATED_EDGES) -> dict[int, Budget]:
+        """What is promised for so many edges that change together, at the same delta.
+
+        Args:
+            numbers: of edges; the protected number is always among those that are told.
+        """
+        budget, protected = self.budget, self.protect_edges
+        found = {protected: budget}
+        for edges in {*numbers} - {protected}:
+            epsilon = self._costs.epsilon(budget.delta, edges)
+            found[edges] = Budget(min(epsilon, budget.epsilon) if edges < protected else epsilon, budget.delta)
+        return dict(sorted(found.items()))
 
     @property
     def gaussian_distance(self) -> float | None:
-        """Of one Gaussian release that is no more private than the worst branch: every response as a Gaussian."""
+        """Of one Gaussian release that is, for one edge, no more private than the worst branch: responses as Gaussians."""
         mu = self.gaussian.distance
         if mu is None:
             return None
@@ -121,6 +140,7 @@ class MixedPlan:
             "first_share": self.first_share,
             "rates": list(self.rates),
             "answer_epsilon": self.answer_epsilon,
+            **edges_record(self.protect_edges),
             **noise,
             "releases": [mechanism.public_record() for mechanism in released],
         }
@@ -158,12 +178,9 @@ def _part(delta: float) -> float:
     return math.nextafter(delta / _BRANCHES, 0.0)
 
 
-def _response(epsilon: float) -> Responses:
-    """The count of answers draws its noise for the decimal that epsilon prints as, which may be larger than the float."""
-    return [(math.nextafter(epsilon, math.inf), 1)]
-
-
-def mixed_plan(epsilon: float, delta: float, *, first_share: float, answer_share: float, method: str) -> MixedPlan:
+def mixed_plan(
+    epsilon: float, delta: float, *, first_share: float, answer_share: float, method: str, protect_edges: int = 1
+) -> MixedPlan:
     """The largest distance and rates that (epsilon, delta) allows in every branch.
 
     Args:
@@ -172,7 +189,10 @@ def mixed_plan(epsilon: float, delta: float, *, first_share: float, answer_share
         first_share: of mu^2, spent on Gaussian releases before counts.
         answer_share: of epsilon, for the count of answers at the end; 0 for none.
         method: for the ledger.
+        protect_edges: how many edges may change together within this budget, from 1 to 10.
     """
+    check_edges(protect_edges)
+    edges = int(protect_edges)
     whole, name = gaussian_plan(epsilon, delta, method=method), f"mixed release ({method})"  # checks the budget
     if _MOST_EPSILON < whole.budget.epsilon < math.inf:
         rule = f"must be at most {_MOST_EPSILON:g}, or infinite: more promises nothing"
@@ -186,14 +206,18 @@ def mixed_plan(epsilon: float, delta: float, *, first_share: float, answer_share
             rates=rates,
             answer_epsilon=math.inf if answer_share > 0 else 0.0,
             name=name,
+            protect_edges=edges,
         )
-    part, answer = _part(whole.budget.delta), answer_share * whole.budget.epsilon
-    others = _response(answer)
+    part, answer = _part(whole.budget.delta), answer_share * whole.budget.epsilon / edges
     alone = largest_plan(Budget(whole.budget.epsilon, part), whole.name)  # a third of the least delta is one too
-    mu = min(largest_distance(whole.budget.epsilon, part, others) * (1 - _SLACK), alone.distance or 0.0)
+    shift = largest_shift(whole.budget.epsilon, part, answer, edges)
+    mu = min(shift * (1 - _SLACK), alone.distance or 0.0)
     first = math.sqrt(first_share) * mu
     rates = tuple(
-        largest_rate(whole.budget.epsilon, part, first, CHANGED_ENTRIES * rounds, others) * (1 - _SLACK)
+        largest_count_rate(
+            whole.budget.epsilon, part, first=first, rounds=rounds, answer_epsilon=answer, edges=edges
+        )
+        * (1 - _SLACK)
         for rounds in range(1, MOST_ROUNDS + 1)
     )
     if min(rates) < LEAST_RATE:
@@ -206,6 +230,7 @@ def mixed_plan(epsilon: float, delta: float, *, first_share: float, answer_share
         rates=rates,
         answer_epsilon=answer,
         name=name,
+        protect_edges=edges,
     )
 
 
@@ -219,4 +244,5 @@ def mixed_plan_from(record: Mapping[str, Any], budget: Budget) -> MixedPlan:
         rates=tuple(record["rates"]),
         answer_epsilon=record["answer_epsilon"],
         name="read",
+        protect_edges=protected_edges(record),
     )

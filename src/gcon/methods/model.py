@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
@@ -20,7 +20,9 @@ from gcon.methods.predictions import Access
 from gcon.methods.record import Common, Layout, Record
 from gcon.nodes import BATCH_ROWS, PublicNodes, row_slices
 from gcon.privacy.boundary import Private
+from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import Ledger
+from gcon.privacy.protected_change import STATED_EDGES, group_budget
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
 from gcon.privacy.statement import Statement, statement
@@ -110,9 +112,19 @@ class Model(ABC):
         """The one receipt."""
         return (self.receipt,)
 
+    def by_edges(self, numbers: Sequence[int] = STATED_EDGES) -> Mapping[int, Budget | None]:
+        """What is promised for so many edges that change together; None for nothing, no entries without a promise.
+
+        Here by the rule that holds for every mechanism; a model whose proof gives more says more.
+        """
+        receipt = self.receipt
+        if not receipt.keeps_promise or receipt.budget == NOTHING:
+            return {}
+        return {edges: group_budget(receipt.budget, edges) for edges in numbers}
+
     def statement(self) -> Statement:
         """The promise in words and as data."""
-        return statement(self.receipt, self.accesses, self.choices)
+        return statement(self.receipt, self.accesses, self.choices, self.by_edges())
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:

@@ -14,7 +14,7 @@ Every choice reads released numbers, public features, and labels: nothing is cho
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -73,7 +73,9 @@ from gcon.methods.record import (
 from gcon.nodes import BATCH_ROWS, PublicNodes, features_fingerprint, mean_row
 from gcon.privacy.account import spend
 from gcon.privacy.boundary import Private
+from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Ledger
+from gcon.privacy.protected_change import STATED_EDGES, check_edges
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
 
@@ -99,6 +101,7 @@ class Moments(ReleasingMethod):
     Attributes:
         seed: of the edge-free networks; it has nothing to do with the noise and may be public.
         device: where sums over edges run: `auto`, `cpu`, `cuda` or `cuda:NUMBER`.
+        protect_edges: how many edges, 1 to 10, may change together within epsilon and delta; more of them, more noise.
     """
 
     name = "moments"
@@ -106,9 +109,11 @@ class Moments(ReleasingMethod):
 
     seed: int = 0
     device: str = "auto"
+    protect_edges: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_edges(self.protect_edges)
         chosen_device(self.device)
         check_seed("seed", self.seed)
 
@@ -125,8 +130,8 @@ class Moments(ReleasingMethod):
         """Train on private edges and release the model.
 
         Privacy:
-            The model is (epsilon, delta)-DP for one undirected edge: the statistics are released once, with noise, and all
-            else is computed from them and from public data.
+            The model is (epsilon, delta)-DP for one undirected edge, or for any `protect_edges` of them together: the
+            statistics are released once, with noise, and all else is computed from them and from public data.
         """
         asked, labels = int(nodes.validation_mask.sum()), torch.where(nodes.train_mask, nodes.labels, -1)
         plan = mixed_plan(  # first of all: a budget that no plan fits is refused before anything is learned
@@ -135,6 +140,7 @@ class Moments(ReleasingMethod):
             first_share=FIRST_SHARE,
             answer_share=COUNTED_SHARE if asked else 0.0,
             method=self.name,
+            protect_edges=self.protect_edges,
         )
 
         progress("learn without edges")
@@ -390,6 +396,12 @@ class MomentsModel(Model):
     def best_answers(self) -> Tensor:
         """Of the training nodes: with counts where there are any."""
         return self.answers if self.cached is None else self.cached
+
+    def by_edges(self, numbers: Sequence[int] = STATED_EDGES) -> Mapping[int, Budget | None]:
+        """From the exact curve of its plan."""
+        if not super().by_edges(numbers):
+            return {}
+        return mixed_plan_from(self.receipt.plan, self.receipt.budget).by_edges(numbers)
 
     def tensors(self) -> dict[str, Tensor]:
         """The answers, what owners need, and what was released."""

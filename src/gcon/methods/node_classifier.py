@@ -22,6 +22,7 @@ class NodeClassifier(PrivateClassifier):
         delta: in (0, 1); None means min(1e-5, 1/(10 n)) for n nodes. Never derive it from the number of edges.
         encoder_seed: of the edge-free networks' initial weights; public, and unrelated to the noise.
         device: where sums over edges run: `auto` (a GPU if there is one), `cpu`, `cuda` or `cuda:NUMBER`.
+        protect_edges: how many edges, 1 to 10, may change together within epsilon and delta; more of them, more noise.
         classes: the class list; None takes the labels among the training nodes. A `PrivateGraph` brings its own.
         ledger: pays for every fit on its data set. None accounts for each fit alone.
         random_state: None for secure noise. A seed is for experiments: such a model carries no promise.
@@ -50,6 +51,7 @@ class NodeClassifier(PrivateClassifier):
         *,
         encoder_seed: int = 0,
         device: str = "auto",
+        protect_edges: int = 1,
         classes: Sequence[object] | None = None,
         ledger: Ledger | None = None,
         random_state: int | None = None,
@@ -58,6 +60,7 @@ class NodeClassifier(PrivateClassifier):
         self.delta = delta
         self.encoder_seed = encoder_seed
         self.device = device
+        self.protect_edges = protect_edges
         self.classes = classes
         self.ledger = ledger
         self.random_state = random_state
@@ -65,5 +68,5 @@ class NodeClassifier(PrivateClassifier):
     def _method(self) -> Moments:
         given = plain_settings(self.__dict__)
         check_seed("encoder_seed", given["encoder_seed"])
-        settings = {name: given[name] for name in ("epsilon", "delta", "device")}
+        settings = {name: given[name] for name in ("epsilon", "delta", "device", "protect_edges")}
         return Moments(**settings, seed=given["encoder_seed"])

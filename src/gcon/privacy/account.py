@@ -35,6 +35,7 @@ from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import Kind, Ledger, Outcome, Request, Reservation
 from gcon.privacy.opening import apply_private
 from gcon.privacy.plan import Mechanism, Plan, PricedMechanism, SingleRelease
+from gcon.privacy.protected_change import changed_edges, protected_edges
 from gcon.privacy.proven import proof_page
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
@@ -167,16 +168,17 @@ class Account:
         entry = self._ledger.settle(self._reservation, Outcome.RELEASED if handed_out else Outcome.WITHHELD)
         if error is None and handed_out == len(asked):
             plan = self._plan
+            record = plan.public_record(asked)
             self._receipt = Receipt(
                 time=entry.time,
                 data_set=self._ledger.data_set,
-                protected_change=entry.request.protected_change,
+                protected_change=changed_edges(protected_edges(record)).name,
                 mechanism=plan.name,
                 purpose=self._purpose,
                 budget=plan.budget,
                 keeps_promise=self._keeps_promise and math.isfinite(plan.budget.epsilon),
                 randomness=self._randomness.source,
-                plan=plan.public_record(asked),
+                plan=record,
                 total=self._ledger.total(),
             )
 

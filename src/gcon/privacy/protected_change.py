@@ -1,8 +1,22 @@
-"""What one unit of privacy is."""
+"""What one unit of privacy is: one undirected edge, or several that change together (docs/proofs/several-edges.md)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+
+from mpmath.ctx_mp import MPContext
+
+from gcon.errors import check_number
+from gcon.privacy.budget import Budget, compose, round_up_digits
+
+MOST_EDGES = 10
+STATED_EDGES = (1, 2, 5, 10)  # for so many edges every statement says what is promised
+DIGITS = 4  # of these numbers, rounded up
+_RECORD = "protect_edges"
+_digits = MPContext()
+_digits.dps = 30
 
 
 @dataclass(frozen=True)
@@ -14,8 +28,64 @@ class ProtectedChange:
     public: tuple[str, ...]
 
 
+_PUBLIC = ("the node set", "features", "labels", "splits", "all settings")
 ONE_UNDIRECTED_EDGE = ProtectedChange(
     name="one undirected edge",
     sentence="One undirected edge of a simple graph, added or removed; everything else stays the same.",
-    public=("the node set", "features", "labels", "splits", "all settings"),
+    public=_PUBLIC,
 )
+
+
+def changed_edges(edges: int) -> ProtectedChange:
+    """The change of so many edges."""
+    if edges == 1:
+        return ONE_UNDIRECTED_EDGE
+    return ProtectedChange(
+        name=f"any {edges} undirected edges",
+        sentence=f"Any {edges} undirected edges of a simple graph together, anywhere in it, each added or removed; everything "
+        "else stays the same.",
+        public=_PUBLIC,
+    )
+
+
+def check_edges(edges: object) -> None:
+    """Refuse what is no number of edges to protect."""
+    check_number(
+        "protect_edges",
+        edges,
+        allowed=lambda number: 1 <= number <= MOST_EDGES,
+        rule=f"must be a whole number of edges from 1 to {MOST_EDGES}",
+        fix=f"For j times {MOST_EDGES} edges, protect {MOST_EDGES} at epsilon/j and at delta/(j e^epsilon).",
+        whole=True,
+    )
+
+
+def edges_record(edges: int) -> dict[str, int]:
+    """The entry in a plan's record; none for one edge."""
+    return {} if edges == 1 else {_RECORD: edges}
+
+
+def protected_edges(plan: Mapping[str, object]) -> int:
+    """How many edges a plan's record protects together; `InputError` for what is no such number."""
+    edges = plan.get(_RECORD, 1)
+    check_edges(edges)
+    assert isinstance(edges, int)
+    return edges
+
+
+def group_budget(budget: Budget, edges: int) -> Budget | None:
+    """What a promise for one edge is for several, whatever made it: k eps, delta (1 + e^eps + ... + e^((k-1) eps)).
+
+    None where that delta is a half or more: nothing worth the name is promised.
+
+    Example:
+        >>> group_budget(Budget(0.5, 1e-6), 2)
+        Budget(epsilon=1.0, delta=2.649e-06)
+    """
+    exact = Fraction(repr(budget.delta))
+    factor = sum(_digits.exp(_digits.mpf(budget.epsilon) * step) for step in range(edges))
+    delta = _digits.mpf(exact.numerator) / exact.denominator * factor
+    if delta >= 0.5:
+        return None
+    total = compose([budget] * edges).epsilon
+    return budget if edges == 1 else Budget(total, round_up_digits(float(delta) * (1 + 1e-12), DIGITS))

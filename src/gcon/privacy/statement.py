@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gcon.privacy.budget import NOTHING
-from gcon.privacy.protected_change import ONE_UNDIRECTED_EDGE
+from gcon.privacy.budget import NOTHING, Budget
+from gcon.privacy.protected_change import changed_edges, protected_edges
 from gcon.privacy.receipt import Receipt
 
 ACCESS_PROMISES = {
@@ -47,7 +47,10 @@ class Statement:
 
 
 def statement(
-    receipt: Receipt, accesses: Sequence[str] = tuple(ACCESS_PROMISES), choices: str | None = None
+    receipt: Receipt,
+    accesses: Sequence[str] = tuple(ACCESS_PROMISES),
+    choices: str | None = None,
+    by_edges: Mapping[int, Budget | None] | None = None,
 ) -> Statement:
     """Say what a release promises, what it does not, and what it rests on.
 
@@ -55,20 +58,23 @@ def statement(
         receipt: of the release.
         accesses: what the released model can be asked under.
         choices: how the model's settings were chosen, and whether that was public, free or paid.
+        by_edges: what is promised for so many edges that change together; None for nothing.
 
     Privacy:
         Reads the receipt, which is public.
     """
-    change = ONE_UNDIRECTED_EDGE
+    edges = protected_edges(receipt.plan)
+    change = changed_edges(edges)
+    protected, those = ("one edge", "that edge") if edges == 1 else (f"any {edges} edges together", "them")
     epsilon, delta = receipt.budget.epsilon, receipt.budget.delta
     if receipt.budget == NOTHING:
         promise = "Nothing in the release depends on any edge: it keeps every promise about edges."
     elif receipt.keeps_promise:
         factor = f" = {math.exp(epsilon):.3g}" if epsilon < 700 else ""
         promise = (
-            f"The release is ({_number(epsilon)}, {_number(delta)})-differentially private for one edge: whatever anybody "
+            f"The release is ({_number(epsilon)}, {_number(delta)})-differentially private for {protected}: whatever anybody "
             f"concludes from it has at most e^{_number(epsilon)}{factor} times the probability it would have without "
-            f"that edge, except for a probability of {_number(delta)}."
+            f"{those}, except for a probability of {_number(delta)}."
         )
     elif receipt.randomness.startswith("seeded"):
         promise = "There is no promise: the noise was drawn from a seed, for an experiment."
@@ -78,6 +84,7 @@ def statement(
         f"Protected: {change.sentence}",
         f"Public, and not protected: {', '.join(change.public)}.",
         promise,
+        *_several(by_edges or {}),
         f"Released, once: what {receipt.mechanism} computed, for {receipt.purpose}.",
         f"Spent on data set '{receipt.data_set}' so far, as its ledger knows: epsilon "
         f"{_number(receipt.total.epsilon)}, delta {_number(receipt.total.delta)} (basic composition).",
@@ -113,7 +120,24 @@ def statement(
         "access": {access: ACCESS_PROMISES[access] for access in accesses},
         "time": receipt.time,
     }
+    if by_edges:
+        fields["by_edges"] = [
+            {"edges": number, "epsilon": each and each.epsilon, "delta": each and each.delta}
+            for number, each in by_edges.items()
+        ]
     return Statement(tuple(sentences), fields)
+
+
+def _several(by_edges: Mapping[int, Budget | None]) -> list[str]:
+    """What is promised for edges that change together: a list of numbers, in one sentence."""
+    if not by_edges:
+        return []
+    told = [
+        f"{number} edge{'s' if number > 1 else ''}, "
+        + (f"epsilon {_number(each.epsilon)}, delta {_number(each.delta)}" if each else "nothing is promised")
+        for number, each in by_edges.items()
+    ]
+    return [f"Edges that change together, wherever they are: {'; '.join(told)}."]
 
 
 def _number(value: float) -> str:

@@ -7,7 +7,8 @@
     | two rounds | the first share of it| two, noisier ones          | one count of answers |
 
 A table is two randomised responses for one edge, a count of pure epsilon is one. Which branch is taken may be chosen from what
-was released first: then the three costs together must be at most delta.
+was released first: then the three costs together must be at most delta. Where the plan protects several edges together, all costs
+are for so many edges, and for the worst way in which they can lie (docs/proofs/several-edges.md).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from gcon.verify.arithmetic import digits, finite, mixed_delta, shown
 from gcon.verify.folder import Folder
+from gcon.verify.several_edges import degree_lists, edges_of, tables_delta
 from gcon.verify.steps import Steps, UnfitError
 
 GAUSSIAN = "real Gaussian noise, rounded exactly to multiples of the public spacing"
@@ -36,12 +38,14 @@ class Branches:
         first_share: of mu^2, before tables.
         rates: of the noise of tables, for one round and for two.
         answer_epsilon: of the count of answers; 0 for none.
+        edges: how many may change together within the budget; the numbers above are for one.
     """
 
     distance: Any
     first_share: Any
     rates: tuple[Any, ...]
     answer_epsilon: Any
+    edges: int = 1
 
 
 def check_branches(folder: Folder, steps: Steps) -> Branches:
@@ -49,7 +53,7 @@ def check_branches(folder: Folder, steps: Steps) -> Branches:
     plan, budget = folder.plan, folder.model.receipt.budget
     steps.check(
         f"The plan is for the budget of the receipt: epsilon {plan.get('epsilon')!r}, delta {plan.get('delta')!r}",
-        set(plan) == _PLAN and plan["epsilon"] == budget.epsilon and plan["delta"] == budget.delta,
+        set(plan) - {"protect_edges"} == _PLAN and plan["epsilon"] == budget.epsilon and plan["delta"] == budget.delta,
     )
     steps.check(
         f"The kinds of noise are those that the proofs are about: {plan.get('noise')!r}",
@@ -72,36 +76,45 @@ def _branches(plan: dict[str, Any]) -> Branches:
         first_share=first_share,
         rates=tuple(finite({"rates": rate}, "rates") for rate in rates),
         answer_epsilon=finite(plan, "answer_epsilon", above=False),
+        edges=edges_of(plan),
     )
 
 
 def check_costs(epsilon: Any, delta: Any, branches: Branches, steps: Steps) -> None:
     """Every branch, at what it spends and at hardly more."""
-    third, distance = delta / (1 + MOST_ROUNDS), branches.distance
-    answer = [branches.answer_epsilon] if branches.answer_epsilon > 0 else []
+    third, distance, edges = delta / (1 + MOST_ROUNDS), branches.distance, branches.edges
+    answer = [edges * branches.answer_epsilon] if branches.answer_epsilon > 0 else []
     counted = f", then a count of epsilon {shown(branches.answer_epsilon)}" if answer else ""
-    cost = mixed_delta(epsilon, distance, answer)
+    moved = f", which {edges} edges move {edges} times as far" if edges > 1 else ""
+    cost = mixed_delta(epsilon, edges * distance, answer)
     steps.check(
-        f"Branch of moments: Gaussian releases at distance mu = {shown(distance)}{counted}, cost at this epsilon delta = "
+        f"Branch of moments: Gaussian releases at distance mu = {shown(distance)}{counted}{moved}, cost at this epsilon delta = "
         f"{shown(cost)}, at most a third of the delta that is claimed, {shown(third)}",
         bool(cost <= third),
     )
     room = 1e-5 + 1e-12 / float(distance)
     steps.check(
         "That mu is the largest one, up to rounding: the plan was made for this budget",
-        bool(mixed_delta(epsilon, distance * (1 + room), answer) > third),
+        bool(mixed_delta(epsilon, edges * distance * (1 + room), answer) > third),
     )
     first = digits.sqrt(branches.first_share) * distance
     for rounds, rate in enumerate(branches.rates, start=1):
+
+        def cost_at(rate: Any, rounds: int = rounds) -> Any:
+            if edges > 1:
+                return tables_delta(epsilon, first, rate, rounds, branches.answer_epsilon, edges)
+            return mixed_delta(epsilon, first, [rate] * _CHANGED_ENTRIES * rounds + answer)
+
         responses = _CHANGED_ENTRIES * rounds
-        cost = mixed_delta(epsilon, first, [rate] * responses + answer)
+        then = f"then {responses} responses of rate {shown(rate)}{counted}"
+        summed = f"summed over all {2 ** (responses + len(answer))} rows of answers"
+        if edges > 1:
+            then = f"then noise of rate {shown(rate)}{counted}, for {edges} edges"
+            summed = f"in the worst of all {len(degree_lists(edges))} ways in which these can lie"
+        cost = cost_at(rate)
         steps.check(
             f"Branch of {rounds} table{'s' if rounds > 1 else ''} of neighbour counts: Gaussian releases at distance mu "
-            f"sqrt({shown(branches.first_share)}) = {shown(first)}, then {responses} responses of rate {shown(rate)}{counted}, "
-            f"cost delta = {shown(cost)}, summed over all {2 ** (responses + len(answer))} rows of answers, at most a third",
+            f"sqrt({shown(branches.first_share)}) = {shown(first)}, {then}, cost delta = {shown(cost)}, {summed}, at most a third",
             bool(cost <= third),
         )
-        steps.check(
-            "That rate is the largest one, up to rounding",
-            bool(mixed_delta(epsilon, first, [rate * (1 + _ROOM)] * responses + answer) > third),
-        )
+        steps.check("That rate is the largest one, up to rounding", bool(cost_at(rate * (1 + _ROOM)) > third))

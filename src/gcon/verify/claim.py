@@ -34,6 +34,8 @@ def check_claim(folder: Folder, steps: Steps) -> None:
         f"epsilon {plainly(budget.epsilon)} and delta {plainly(budget.delta)}",
         total.covers(budget),
     )
+    change = _changed(folder)
+    steps.check(f"What is protected is what the plan says: {change}", receipt.protected_change == change)
 
 
 def free_of_edges(folder: Folder) -> bool:
@@ -49,7 +51,13 @@ def claim_of(folder: Folder) -> str:
         return "nothing in this release depends on any edge"
     if not folder.model.receipt.keeps_promise or math.isinf(budget.epsilon):
         return "this release makes no promise"
-    return f"this release is ({plainly(budget.epsilon)}, {plainly(budget.delta)})-differentially private for one undirected edge"
+    return f"this release is ({plainly(budget.epsilon)}, {plainly(budget.delta)})-differentially private for {_changed(folder)}"
+
+
+def _changed(folder: Folder) -> str:
+    """The protected change; a plan that names no number of edges protects one."""
+    edges = folder.plan.get("protect_edges")
+    return "one undirected edge" if edges is None else f"any {edges} undirected edges"
 
 
 def plainly(value: float) -> str:

@@ -30,6 +30,7 @@ from gcon.verify.count_steps import COUNTS, check_branch, check_right_answers, c
 from gcon.verify.folder import Folder
 from gcon.verify.noise import check_repeated
 from gcon.verify.sensitivities import sensitivity_range
+from gcon.verify.several_edges import check_stated
 from gcon.verify.steps import Steps, UnfitError
 
 NOT_CHECKED_MOMENTS = (
@@ -107,6 +108,7 @@ def check_moments(folder: Folder, steps: Steps) -> None:
     check_branch(folder, branches, released[1].value, steps)
     check_tables(folder, tables, branches, steps)
     check_right_answers(folder, counts, branches, steps)
+    check_stated(folder, branches, steps)
 
 
 def _classes(folder: Folder) -> int:

@@ -22,6 +22,7 @@ from gcon.verify.folder import Folder
 from gcon.verify.influence import check_influence
 from gcon.verify.losses import LossBounds, loss_bounds
 from gcon.verify.reserve import check_reserve
+from gcon.verify.several_edges import check_group
 from gcon.verify.steps import Steps, UnfitError
 from gcon.verify.theorem import Public, check_theorem
 
@@ -70,6 +71,7 @@ def check_paper(folder: Folder, steps: Steps) -> None:
     check_reserve(plan, steps)
     check_theorem(public, plan, steps)
     _check_weights(folder, public, steps)
+    check_group(folder, steps)
 
 
 def _check_shape(folder: Folder, steps: Steps) -> LossBounds:

@@ -1,0 +1,179 @@
+"""Steps for several edges that change together (docs/proofs/several-edges.md), with other code than the plan's.
+
+Every degree list that k edges of a simple graph can have is tried, by building such a graph (Havel and Hakimi); the plan leaves
+most of them out, by an argument that is not used here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import Any
+
+from gcon.verify.arithmetic import digits, finite, mixed_delta, shown
+from gcon.verify.folder import Folder
+from gcon.verify.steps import Steps, UnfitError
+
+MOST_EDGES = 10
+_STATED = {1, 2, 5, 10}
+_LAST_DIGIT = 2e-3  # relative; four digits, rounded up
+_NOTHING = 1e-8  # smaller epsilons need not be the smallest
+_MARGIN = digits.mpf(10) ** -30
+
+
+def edges_of(plan: dict[str, Any]) -> int:
+    """How many edges a plan says that it protects together; `UnfitError` for what cannot be."""
+    edges = plan.get("protect_edges", 1)
+    if type(edges) is not int or not 1 <= edges <= MOST_EDGES or (edges == 1 and "protect_edges" in plan):
+        raise UnfitError(f"'protect_edges' must be a whole number from 2 to {MOST_EDGES}, or not there")
+    return edges
+
+
+@lru_cache(maxsize=256)
+def tables_delta(epsilon: Any, distance: Any, rate: Any, tables: int, answer: Any, edges: int) -> Any:
+    """The smallest delta of Gaussian releases, tables of counts and a count of answers, a little more, for so many edges.
+
+    Args:
+        epsilon: of everything together.
+        distance, rate, answer: for one edge.
+        tables: how many there are.
+        edges: how many change; the worst way in which they can lie.
+
+    Example:
+        >>> print(digits.nstr(tables_delta(1, digits.mpf("0.05"), digits.mpf("0.4"), 1, 0, 1), 12))
+        1.41479822976e-7
+    """
+    far, told = edges * distance, edges * answer
+    worlds = [(1 / (1 + digits.exp(-told)), told), (1 / (1 + digits.exp(told)), -told)]
+
+    @cache
+    def excess(units: int) -> Any:
+        total = digits.mpf(0)
+        for chance, loss in worlds:
+            rest = epsilon - loss - units * rate
+            place = rest / far + far / 2
+            first = digits.ncdf(far - place)
+            total += chance * (first - digits.exp(rest) * digits.ncdf(-place) + _MARGIN * first)
+        return total
+
+    return max(
+        sum(chance * excess(units) for units, chance in law.items()) for law in _laws(rate, tables, edges)
+    )
+
+
+@lru_cache(maxsize=64)
+def _laws(rate: Any, tables: int, edges: int) -> list[dict[int, Any]]:
+    """For every degree list: the loss of all tables, in units of the rate, and the chance of each value."""
+    known: dict[tuple[int, ...], dict[int, Any]] = {(): {0: digits.mpf(1)}}
+
+    def law(degrees: tuple[int, ...]) -> dict[int, Any]:
+        if degrees not in known:
+            found, degree = law(degrees[:-1]), degrees[-1]
+            truth = 1 / (1 + digits.exp(-degree * rate))
+            for _ in range(tables):
+                wider: dict[int, Any] = defaultdict(lambda: digits.mpf(0))
+                for units, chance in found.items():
+                    wider[units + degree] += chance * truth
+                    wider[units - degree] += chance * (1 - truth)
+                found = dict(wider)
+            known[degrees] = found
+        return known[degrees]
+
+    return [law(degrees) for degrees in degree_lists(edges)]
+
+
+@lru_cache(maxsize=16)
+def degree_lists(edges: int) -> tuple[tuple[int, ...], ...]:
+    """All lists of degrees, the largest first, of simple graphs with so many edges and no lonely node.
+
+    Example:
+        >>> degree_lists(2)
+        ((2, 1, 1), (1, 1, 1, 1))
+    """
+    return tuple(degrees for degrees in _sums(2 * edges, edges) if _can_be_built(list(degrees)))
+
+
+def _sums(total: int, most: int) -> Iterator[tuple[int, ...]]:
+    if total == 0:
+        yield ()
+    for first in range(min(total, most), 0, -1):
+        yield from ((first, *rest) for rest in _sums(total - first, first))
+
+
+def _can_be_built(degrees: list[int]) -> bool:
+    """Join the node of largest degree to the next ones, again and again, until nothing is left."""
+    while degrees:
+        degrees.sort(reverse=True)
+        first = degrees.pop(0)
+        if first > len(degrees) or any(degree == 0 for degree in degrees[:first]):
+            return False
+        degrees = [degree - (place < first) for place, degree in enumerate(degrees)]
+        degrees = [degree for degree in degrees if degree]
+    return True
+
+
+def check_stated(folder: Folder, branches: Any, steps: Steps) -> None:
+    """What is said about 1, 2, 5 and 10 edges follows from the noise of all three branches together."""
+    plan, protected = folder.plan, branches.edges
+    delta, first = finite(plan, "delta"), digits.sqrt(branches.first_share) * branches.distance
+
+    def together(epsilon: Any, edges: int) -> Any:
+        answer = [edges * branches.answer_epsilon] if branches.answer_epsilon > 0 else []
+        return mixed_delta(epsilon, edges * branches.distance, answer) + sum(
+            tables_delta(epsilon, first, rate, tables, branches.answer_epsilon, edges)
+            for tables, rate in enumerate(branches.rates, start=1)
+        )
+
+    for edges, entry in _stated(folder, _STATED | {protected}).items():
+        epsilon = finite(entry, "epsilon")
+        if edges == protected:
+            steps.check(
+                f"{_any(edges)}: the stated epsilon, {shown(epsilon)}, and delta are those of the plan",
+                entry["epsilon"] == plan["epsilon"] and entry["delta"] == plan["delta"],
+            )
+            continue
+        cost = together(epsilon, edges)
+        steps.check(
+            f"{_any(edges)}: at the stated epsilon, {shown(epsilon)}, the three branches cost together delta = {shown(cost)}, "
+            f"at most {shown(delta)}, however the edges lie ({len(degree_lists(edges))} ways); hardly any smaller epsilon would do",
+            entry["delta"] == plan["delta"]
+            and bool(cost <= delta)
+            and bool(epsilon <= _NOTHING or together(epsilon * (1 - _LAST_DIGIT), edges) > delta),
+        )
+
+
+def check_group(folder: Folder, steps: Steps) -> None:
+    """What is said about 1, 2, 5 and 10 edges is what a promise for one edge leads to, whatever made it."""
+    budget = folder.model.receipt.budget
+    epsilon, delta = digits.mpf(repr(budget.epsilon)), digits.mpf(repr(budget.delta))
+    for edges, entry in _stated(folder, _STATED).items():
+        whole, rest = edges * epsilon, delta * digits.expm1(edges * epsilon) / digits.expm1(epsilon)
+        words = f"{_any(edges)}: by the rule for groups epsilon {shown(whole)} and delta {shown(rest)}"
+        if entry["epsilon"] is None and entry["delta"] is None:
+            steps.check(f"{words}, so that nothing is promised", bool(rest >= digits.mpf("0.499")))
+            continue
+        said = finite(entry, "epsilon"), finite(entry, "delta")
+        steps.check(
+            f"{words}; stated are {shown(said[0])} and {shown(said[1])}",
+            bool(abs(said[0] - whole) <= whole * digits.mpf(10) ** -12)
+            and bool(rest * (1 - digits.mpf(10) ** -15) <= said[1] <= rest * (1 + _LAST_DIGIT)),
+        )
+
+
+def _any(edges: int) -> str:
+    return "One edge" if edges == 1 else f"Any {edges} edges together"
+
+
+def _stated(folder: Folder, wanted: set[int]) -> dict[int, dict[str, Any]]:
+    """What privacy.json says, by the number of edges."""
+    try:
+        said = json.loads(folder.texts["privacy.json"])["fields"]["by_edges"]
+        found = {entry["edges"]: entry for entry in said}
+        whole = all(type(edges) is int and set(entry) == {"edges", "epsilon", "delta"} for edges, entry in found.items())
+    except (KeyError, TypeError, ValueError, RecursionError):
+        raise UnfitError("privacy.json must say what is promised for several edges") from None
+    if not whole or len(said) != len(found) or set(found) != wanted:
+        raise UnfitError(f"privacy.json must say what is promised for {', '.join(map(str, sorted(wanted)))} edges")
+    return found

@@ -21,6 +21,8 @@ _STATED = {1, 2, 5, 10}
 _LAST_DIGIT = 2e-3  # relative; four digits, rounded up
 _NOTHING = 1e-8  # smaller epsilons need not be the smallest
 _MARGIN = digits.mpf(10) ** -30
+_BITS = 190  # of a chance: sixty digits have no more
+_WHOLE = 2**_BITS
 
 
 def edges_of(plan: dict[str, Any]) -> int:
@@ -59,25 +61,26 @@ def tables_delta(epsilon: Any, distance: Any, rate: Any, tables: int, answer: An
         return total
 
     return max(
-        sum(chance * excess(units) for units, chance in law.items()) for law in _laws(rate, tables, edges)
+        sum(chance * excess(units) for units, chance in law.items()) / _WHOLE for law in _laws(rate, tables, edges)
     )
 
 
 @lru_cache(maxsize=64)
-def _laws(rate: Any, tables: int, edges: int) -> list[dict[int, Any]]:
-    """For every degree list: the loss of all tables, in units of the rate, and the chance of each value."""
-    known: dict[tuple[int, ...], dict[int, Any]] = {(): {0: digits.mpf(1)}}
+def _laws(rate: Any, tables: int, edges: int) -> list[dict[int, int]]:
+    """For every degree list: the loss of all tables, in units of the rate, and the chance of each value, of _WHOLE, rounded up."""
+    known: dict[tuple[int, ...], dict[int, int]] = {(): {0: _WHOLE}}
+    truths = [int(digits.floor(_WHOLE / (1 + digits.exp(-degree * rate)))) + 1 for degree in range(edges + 1)]
+    lies = [int(digits.floor(_WHOLE / (1 + digits.exp(degree * rate)))) + 1 for degree in range(edges + 1)]
 
-    def law(degrees: tuple[int, ...]) -> dict[int, Any]:
+    def law(degrees: tuple[int, ...]) -> dict[int, int]:
         if degrees not in known:
             found, degree = law(degrees[:-1]), degrees[-1]
-            truth = 1 / (1 + digits.exp(-degree * rate))
             for _ in range(tables):
-                wider: dict[int, Any] = defaultdict(lambda: digits.mpf(0))
+                wider: dict[int, int] = defaultdict(int)
                 for units, chance in found.items():
-                    wider[units + degree] += chance * truth
-                    wider[units - degree] += chance * (1 - truth)
-                found = dict(wider)
+                    wider[units + degree] += (chance * truths[degree] >> _BITS) + 1
+                    wider[units - degree] += (chance * lies[degree] >> _BITS) + 1
+                found = wider
             known[degrees] = found
         return known[degrees]
 
@@ -137,7 +140,7 @@ def check_stated(folder: Folder, branches: Any, steps: Steps) -> None:
         cost = together(epsilon, edges)
         steps.check(
             f"{_any(edges)}: at the stated epsilon, {shown(epsilon)}, the three branches cost together delta = {shown(cost)}, "
-            f"at most {shown(delta)}, however the edges lie ({len(degree_lists(edges))} ways); hardly any smaller epsilon would do",
+            f"at most {shown(delta)}, however the edges lie (degree lists: {len(degree_lists(edges))}); hardly any smaller epsilon would do",
             entry["delta"] == plan["delta"]
             and bool(cost <= delta)
             and bool(epsilon <= _NOTHING or together(epsilon * (1 - _LAST_DIGIT), edges) > delta),

@@ -23,6 +23,7 @@ from gcon.privacy.budget import Budget
 WIDTHS = (1200, 390, 360)
 MODELS = {
     "moments": moments,
+    "several": lambda: moments(protect_edges=3),
     "paper": paper,
     "hostile": lambda: moments(names=HOSTILE, purpose=HOSTILE[1], data_set=HOSTILE[0]),
     "seeded": lambda: paper(seeded=True),
@@ -51,7 +52,7 @@ def open_page(browser, folder, name, **options):
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("kind", ["moments", "paper"])
+@pytest.mark.parametrize("kind", ["moments", "several", "paper"])
 def test_pages_can_be_read(browser, sites, kind, name, width, dark):
     with open_page(browser, sites / kind, name, width=width, dark=dark) as (page, told):
         assert page_problems(page, told, width=width, dark=dark, links=PAGES) == []
@@ -254,6 +255,29 @@ def test_the_slider_moves_by_keyboard(browser, sites, kind):
         page.locator("#back").press("Enter")
         assert check_dial(page, model) == model.receipt.budget.epsilon
         assert told == []
+
+
+@pytest.mark.parametrize("kind", ["moments", "several", "paper"])
+def test_several_connections_have_the_numbers_of_python(browser, sites, kind):
+    model = MODELS[kind]()
+    promised = model.by_edges(range(1, 11))
+    with open_page(browser, sites / kind, "index.html") as (page, told):
+        start = {"several": 3}.get(kind, 1)
+        assert page.locator("#edges").input_value() == str(start)
+        seen = [shown(page, "several-edges", "several-epsilon", "several-right")]
+        page.locator("#edges").focus()
+        for key in ("Home", *["ArrowRight"] * 9):
+            page.keyboard.press(key)
+            seen.append(shown(page, "several-edges", "several-epsilon", "several-right"))
+        assert told == []
+    for (edges, epsilon, right), wanted in zip(seen, [start, *range(1, 11)], strict=True):
+        budget = promised[wanted]
+        assert edges == str(wanted)
+        if budget is None:
+            assert (epsilon, right) == ("no promise", "100.0 %")
+        else:
+            assert float(epsilon) == budget.epsilon
+            assert right == percent((1 + best_advantage(budget)) / 2)
 
 
 @pytest.mark.parametrize("kind", ["moments", "paper", "seeded", "without noise"])

@@ -12,6 +12,7 @@ from gcon.nodes import PublicNodes
 from gcon.pages.frame import PAGES, render
 from gcon.pages.model_page import model_values
 from gcon.pages.promise_page import promise_values
+from gcon.privacy.protected_change import protected_edges
 
 _ALONE = ("localhost", "127.0.0.1", "::1")
 
@@ -47,7 +48,12 @@ def site_pages(
         "ask.html": ("ask.html", _ask_values(model, service=checked_service(service), me=me, node_table=node_table)),
         "model.html": ("model.html", model_values(model, nodes)),
     }
-    shared = {"pages": PAGES, "receipt": model.receipt, "reason": why_no_promise(model.receipt)}
+    shared = {
+        "pages": PAGES,
+        "receipt": model.receipt,
+        "reason": why_no_promise(model.receipt),
+        "edges": protected_edges(model.receipt.plan),
+    }
     return {name: render(template, {"here": name, **shared, **values}) for name, (template, values) in about.items()}
 
 

@@ -145,6 +145,15 @@
     outcome.classList.toggle("warn", told.some(row => compared(row, best) !== "above"));
   }
 
+  // ---- several connections: numbers of Python's exact curve, one row for each
+
+  if (at("edges")) at("edges").addEventListener("input", () => {
+    const row = facts.several[at("edges").value - 1];
+    at("several-edges").textContent = row.edges;
+    at("several-epsilon").textContent = row.delta < 1 ? row.epsilon : "no promise";
+    at("several-right").textContent = percent(row.delta < 1 ? rightAtMost(row.epsilon, row.delta) : 1);
+  });
+
   // ---- the dial
 
   function turn(value, { moveSlider, moveBox, aloud = true }) {

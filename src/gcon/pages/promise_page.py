@@ -1,4 +1,4 @@
-"""What index.html shows: what the model can give away about one connection, with a dial for epsilon, and what accuracy costs."""
+"""What index.html shows: what the model can give away about connections, with a dial for epsilon, and what accuracy costs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from gcon.methods.model import Model
 from gcon.pages import measured
 from gcon.pages.dial import HIGHEST, LOWEST, STEPS, dial_of
 from gcon.privacy.attacker import best_advantage, best_true_positive_rate
-from gcon.privacy.budget import NOTHING
+from gcon.privacy.budget import NOTHING, Budget
+from gcon.privacy.protected_change import MOST_EDGES, protected_edges
 from gcon.privacy.receipt import Receipt
 
 FALSE_ALARMS = 0.01
@@ -26,13 +27,16 @@ def promise_values(model: Model) -> dict[str, object]:
     advantage = best_advantage(budget)
     graphs = {name: measured.graph_title(name) for name in measured.graphs()}
     measured_budgets, measurements = measured.measurements(method)
+    edges, several = protected_edges(receipt.plan), several_edges(model)
     return {
+        "connections": "one connection" if edges == 1 else f"any {edges} connections together",
+        "several": several,
         "dial": dial,
         "sentences": model.statement().sentences,
         "reads_nothing": receipt.budget == NOTHING,
         "advantage": advantage,
-        "right": (1 + advantage) / 2,
-        "right_in_all": None if math.isinf(total.epsilon) else (1 + best_advantage(total)) / 2,
+        "right": _right(budget),
+        "right_in_all": None if math.isinf(total.epsilon) else _right(total),
         "found": best_true_positive_rate(budget, FALSE_ALARMS),
         "shown": math.ceil(50 * (1 + advantage) - 1e-9),  # dots of 100
         "multiplier": gaussian_multiplier(budget.epsilon, budget.delta) if method == "moments" else None,
@@ -52,9 +56,31 @@ def promise_values(model: Model) -> dict[str, object]:
             "steps": STEPS,
             "falseAlarms": FALSE_ALARMS,
             "shape": dial.shape,
+            "several": several,
             **measured.chart_facts(method),
         },
     }
+
+
+def several_edges(model: Model) -> list[dict[str, float]]:
+    """For 1 to 10 connections that change together: what is promised, and how often guesses are right at most.
+
+    Where nothing is promised, guesses may always be right. Empty for a model without a promise.
+    """
+    found = model.by_edges(range(1, MOST_EDGES + 1))
+    return [
+        {
+            "edges": edges,
+            "epsilon": 0.0 if budget is None else budget.epsilon,
+            "delta": 1.0 if budget is None else budget.delta,
+            "right": 1.0 if budget is None else _right(budget),
+        }
+        for edges, budget in found.items()
+    ]
+
+
+def _right(budget: Budget) -> float:
+    return (1 + best_advantage(budget)) / 2
 
 
 def _own_noise(receipt: Receipt) -> str:
@@ -63,7 +89,7 @@ def _own_noise(receipt: Receipt) -> str:
         return "This model itself keeps no promise, whatever its noise."
     distance, rate, ridge = (receipt.plan.get(name) for name in ("distance", "noise_rate", "ridge"))
     if isinstance(distance, int | float) and distance > 0:
-        return f"The receipt of this model says: {1 / distance:.6g} times."
+        return f"The receipt of this model says: {1 / (distance * protected_edges(receipt.plan)):.6g} times."
     if isinstance(rate, int | float) and isinstance(ridge, int | float):
         return f"The receipt of this model says: noise rate {rate:.6g}, ridge {ridge:.6g}."
     return "The receipt of this model names no noise."

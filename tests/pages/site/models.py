@@ -67,8 +67,15 @@ def receipt(budget, plan, *, seeded=False, **words):
     )
 
 
-def moments(epsilon=1.0, delta=1e-5, *, names=NAMES, **words):
-    plan = mixed_plan(epsilon, delta, first_share=FIRST_SHARE, answer_share=COUNTED_SHARE, method="moments")
+def moments(epsilon=1.0, delta=1e-5, *, names=NAMES, protect_edges=1, **words):
+    plan = mixed_plan(
+        epsilon,
+        delta,
+        first_share=FIRST_SHARE,
+        answer_share=COUNTED_SHARE,
+        method="moments",
+        protect_edges=protect_edges,
+    )
     table = nodes(names)
     answers = torch.softmax(3 * table.features[:, : len(names)], dim=1).float()
     settings = MomentsSettings(

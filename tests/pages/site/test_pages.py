@@ -122,6 +122,33 @@ def test_the_promise_starts_at_the_release(model):
         assert facts["shape"]["edgeInfluence"] == model.receipt.plan["edge_influence"]
 
 
+@pytest.mark.parametrize("make", [moments, lambda: moments(protect_edges=3), paper], ids=["one", "three", "paper"])
+def test_several_connections(make):
+    """Every number of the slider is that of the exact curve, and the table says the same without a script."""
+    model = make()
+    page = Page(site_pages(model)["index.html"])
+    rows, promised = json.loads(page.data["facts"])["several"], model.by_edges(range(1, 11))
+    assert [row["edges"] for row in rows] == list(range(1, 11))
+    for row in rows:
+        budget = promised[row["edges"]]
+        wanted = (0.0, 1.0, 1.0) if budget is None else (budget.epsilon, budget.delta, (1 + best_advantage(budget)) / 2)
+        assert (row["epsilon"], row["delta"], row["right"]) == wanted
+        assert f"{100 * row['right']:.1f} %" in page.text
+    protected = model.receipt.plan.get("protect_edges", 1)
+    (slider,) = [place for place in page.all("input") if place.get("id") == "edges"]
+    assert slider["value"] == str(protected)
+    words = "any 3 connections together" if protected == 3 else "one connection"
+    assert f"what it can give away about {words}" in " ".join(page.text.split())
+    assert ("Any 3 connections together are protected" in " ".join(page.text.split())) == (protected == 3)
+
+
+def test_no_slider_without_a_promise():
+    for model in (moments(math.inf), paper(seeded=True)):
+        page = Page(site_pages(model)["index.html"])
+        assert json.loads(page.data["facts"])["several"] == []
+        assert "edges" not in page.ids
+
+
 @pytest.mark.parametrize(
     "make",
     [lambda: moments(math.inf), lambda: moments(seeded=True), lambda: paper(seeded=True), lambda: paper(math.inf)],

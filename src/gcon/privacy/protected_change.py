@@ -85,7 +85,7 @@ def group_budget(budget: Budget, edges: int) -> Budget | None:
     exact = Fraction(repr(budget.delta))
     factor = sum(_digits.exp(_digits.mpf(budget.epsilon) * step) for step in range(edges))
     delta = _digits.mpf(exact.numerator) / exact.denominator * factor
-    if delta >= 0.5:
+    if delta >= 0.5 and edges > 1:
         return None
     total = compose([budget] * edges).epsilon
     return budget if edges == 1 else Budget(total, round_up_digits(float(delta) * (1 + 1e-12), DIGITS))

@@ -5,6 +5,12 @@ The metadata at the head of the card names no licence: that is for whoever publi
 
 from __future__ import annotations
 
+ONE_EDGE = """\
+- One edge is protected. A group of k edges is protected about k times less, so a person's whole neighbourhood is not
+  hidden if it is large."""
+SEVERAL_EDGES = """\
+- Any {edges} edges together are protected, so a person's whole neighbourhood is not hidden if it is larger."""
+
 NO_PROMISE = "**This model carries no promise about edges.** See below why.\n\n"
 
 CARD = """\
@@ -51,8 +57,7 @@ The same as data is in `privacy.json`.
 
 - Nothing is promised about nodes, features or labels: they count as public. Features that were computed from private
   edges would leak them.
-- One edge is protected. A group of k edges is protected about k times less, so a person's whole neighbourhood is not
-  hidden if it is large.
+{group}
 - Every further release from the same edges adds to what is spent; the number above is what the ledger knew at the time.
 - No accuracy is stated here: measured with private edges, it would depend on them without noise.
 - The checksums in `release.json` find damage and careless edits. They are not a signature: get the folder from somebody

@@ -19,8 +19,9 @@ from torch import Tensor
 from gcon.errors import InputError
 from gcon.methods.model import Model
 from gcon.methods.record import RELEASE, TENSORS, Count, NotNegative, Record
+from gcon.privacy.protected_change import protected_edges
 from gcon.privacy.statement import ACCESS_PROMISES
-from gcon.release.card import CARD, NO_PROMISE, PRIVACY
+from gcon.release.card import CARD, NO_PROMISE, ONE_EDGE, PRIVACY, SEVERAL_EDGES
 from gcon.version import __version__
 
 FORMAT, FORMAT_VERSION = "gcon-release", 3
@@ -145,7 +146,9 @@ def texts(model: Model) -> dict[str, bytes]:
         "promise": "\n".join(f"- {sentence}" for sentence in sentences),
         "accesses": "\n".join(["| access | what is promised |", "|---|---|", *rows]),
     }
+    edges = protected_edges(model.receipt.plan)
     card = CARD.format(
+        group=ONE_EDGE if edges == 1 else SEVERAL_EDGES.format(edges=edges),
         warning="" if model.receipt.keeps_promise else NO_PROMISE,
         num_classes=len(model.class_names),
         num_features=model.encoder.num_features,

@@ -169,3 +169,28 @@ def test_names_of_classes(parts):
     )
     assert model.classes_.tolist() == ["red", "green", "blue"]
     assert set(model.predict(parts.features)) <= set(names)
+
+
+def test_several_edges_are_protected_together(parts):
+    graph, ledger = parts.private(), gcon.MemoryLedger("circle")
+    several = gcon.NodeClassifier(epsilon=2.0, protect_edges=3, ledger=ledger)
+    assert clone(several).get_params()["protect_edges"] == 3
+    model = several.fit(graph).model_
+    one = gcon.NodeClassifier(epsilon=2.0).fit(graph).model_
+    assert model.receipt.plan["distance"] == pytest.approx(one.receipt.plan["distance"] / 3, rel=1e-9)
+    assert [each.standard_deviation for each in model.statistics[:2]] == pytest.approx(
+        [3 * each.standard_deviation for each in one.statistics[:2]], rel=1e-9
+    )
+    assert model.by_edges()[3] == model.receipt.budget == ledger.total()
+    assert model.by_edges()[2].epsilon < 2.0 < one.by_edges()[2].epsilon
+    assert "for any 3 edges together" in str(several.statement())
+    for wrong in (0, 11, 1.5, "2"):
+        with pytest.raises(InputError, match="protect_edges"):
+            gcon.NodeClassifier(protect_edges=wrong).fit(graph)
+
+
+def test_nothing_is_stated_for_several_edges_without_a_promise(parts):
+    for settings in ({"random_state": 1}, {"epsilon": math.inf}):
+        model = gcon.NodeClassifier(**settings).fit(parts.private()).model_
+        assert model.by_edges() == {}
+        assert "by_edges" not in model.statement().fields

@@ -49,6 +49,32 @@ def test_the_sentences_of_a_release_with_a_promise(words):
     assert words in str(statement(RECEIPT))
 
 
+SEVERAL = {1: Budget(1.5, 1e-5), 2: Budget(3.052, 1e-5), 5: None}
+
+
+def test_several_edges_are_told_in_words_and_as_data():
+    told = statement(RECEIPT, by_edges=SEVERAL)
+    assert (
+        "Edges that change together, wherever they are: 1 edge, epsilon 1.5, delta 1e-05; 2 edges, epsilon 3.052, delta "
+        "1e-05; 5 edges, nothing is promised."
+    ) in told.sentences
+    assert told.fields["by_edges"] == [
+        {"edges": 1, "epsilon": 1.5, "delta": 1e-5},
+        {"edges": 2, "epsilon": 3.052, "delta": 1e-5},
+        {"edges": 5, "epsilon": None, "delta": None},
+    ]
+    assert "by_edges" not in statement(RECEIPT).fields
+
+
+def test_the_protected_number_of_edges_is_told():
+    told = statement(replace(RECEIPT, plan={"protect_edges": 4}))
+    assert told.fields["protected_change"] == "any 4 undirected edges"
+    assert told.sentences[0].startswith("Protected: Any 4 undirected edges of a simple graph together, anywhere in it")
+    assert "(1.5, 1e-05)-differentially private for any 4 edges together" in str(told)
+    assert "it would have without them, except" in str(told)
+    assert "one edge" not in str(told)
+
+
 def test_the_certificate_is_named():
     assert "Certificate: the solver's answer was accepted" in str(statement(RECEIPT))
     assert "Certificate" not in str(statement(replace(RECEIPT, plan={})))

@@ -29,9 +29,7 @@ GRAPHIC = (1, 2, 5, 9, 17, 31, 54, 90, 151, 244)  # degree lists of graphs with 
 
 
 def planned(edges, epsilon=1.0, delta=DELTA):
-    return mixed_plan(
-        epsilon, delta, first_share=SHARE, answer_share=ANSWER, method="test", protect_edges=edges
-    )
+    return mixed_plan(epsilon, delta, first_share=SHARE, answer_share=ANSWER, method="test", protect_edges=edges)
 
 
 def costs_of(plan):

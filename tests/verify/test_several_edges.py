@@ -13,7 +13,7 @@ from gcon.verify.arithmetic import digits
 from gcon.verify.folder import read_folder
 from gcon.verify.moments_steps import check_moments
 from gcon.verify.objective_steps import check_paper
-from gcon.verify.several_edges import tables_delta
+from gcon.verify.several_edges import Tables, tables_delta
 from gcon.verify.steps import Steps, UnfitError
 from gcon.verify.verify import verify_release
 
@@ -119,5 +119,5 @@ def test_both_curves_agree(edges):
     for epsilon in (0.1 * edges, 0.7 * edges, 1.5 * edges):
         _, *mine = costs.of(epsilon, edges)
         for tables, (rate, cost) in enumerate(zip(costs.rates, mine, strict=True), start=1):
-            other = tables_delta(digits.mpf(epsilon), first, digits.mpf(rate), tables, digits.mpf(0.05), edges)
+            other = tables_delta(digits.mpf(epsilon), first, Tables(digits.mpf(rate), tables, digits.mpf(0.05)), edges)
             assert float(other) == pytest.approx(cost, rel=1e-12)

@@ -21,6 +21,7 @@ Curve = Callable[[float, float, Responses], float]
 _NEAR, _LEAST_EPSILON = 1e-6, 1e-9
 _SLACK = 1e-15  # of a sum of three numbers, each rounded up
 
+
 @dataclass(frozen=True, kw_only=True)
 class BranchCosts:
     """The numbers of a plan that costs follow from, all for one edge.

@@ -214,9 +214,7 @@ def mixed_plan(
     mu = min(shift * (1 - _SLACK), alone.distance or 0.0)
     first = math.sqrt(first_share) * mu
     rates = tuple(
-        largest_count_rate(
-            whole.budget.epsilon, part, first=first, rounds=rounds, answer_epsilon=answer, edges=edges
-        )
+        largest_count_rate(whole.budget.epsilon, part, first=first, rounds=rounds, answer_epsilon=answer, edges=edges)
         * (1 - _SLACK)
         for rounds in range(1, MOST_ROUNDS + 1)
     )

@@ -18,7 +18,7 @@ from typing import Any
 
 from gcon.verify.arithmetic import digits, finite, mixed_delta, shown
 from gcon.verify.folder import Folder
-from gcon.verify.several_edges import degree_lists, edges_of, tables_delta
+from gcon.verify.several_edges import Tables, degree_lists, edges_of, tables_delta
 from gcon.verify.steps import Steps, UnfitError
 
 GAUSSIAN = "real Gaussian noise, rounded exactly to multiples of the public spacing"
@@ -102,7 +102,7 @@ def check_costs(epsilon: Any, delta: Any, branches: Branches, steps: Steps) -> N
 
         def cost_at(rate: Any, rounds: int = rounds) -> Any:
             if edges > 1:
-                return tables_delta(epsilon, first, rate, rounds, branches.answer_epsilon, edges)
+                return tables_delta(epsilon, first, Tables(rate, rounds, branches.answer_epsilon), edges)
             return mixed_delta(epsilon, first, [rate] * _CHANGED_ENTRIES * rounds + answer)
 
         responses = _CHANGED_ENTRIES * rounds
@@ -114,7 +114,8 @@ def check_costs(epsilon: Any, delta: Any, branches: Branches, steps: Steps) -> N
         cost = cost_at(rate)
         steps.check(
             f"Branch of {rounds} table{'s' if rounds > 1 else ''} of neighbour counts: Gaussian releases at distance mu "
-            f"sqrt({shown(branches.first_share)}) = {shown(first)}, {then}, cost delta = {shown(cost)}, {summed}, at most a third",
+            f"sqrt({shown(branches.first_share)}) = {shown(first)}, {then}, cost delta = {shown(cost)}, {summed}, at most a "
+            "third",
             bool(cost <= third),
         )
         steps.check("That rate is the largest one, up to rounding", bool(cost_at(rate * (1 + _ROOM)) > third))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
@@ -33,21 +34,30 @@ def edges_of(plan: dict[str, Any]) -> int:
     return edges
 
 
+@dataclass(frozen=True)
+class Tables:
+    """So many tables of counts with noise of a rate, then a count of answers of an epsilon, both for one edge."""
+
+    rate: Any
+    number: int
+    answer: Any
+
+
 @lru_cache(maxsize=256)
-def tables_delta(epsilon: Any, distance: Any, rate: Any, tables: int, answer: Any, edges: int) -> Any:
+def tables_delta(epsilon: Any, distance: Any, tables: Tables, edges: int) -> Any:
     """The smallest delta of Gaussian releases, tables of counts and a count of answers, a little more, for so many edges.
 
     Args:
         epsilon: of everything together.
-        distance, rate, answer: for one edge.
-        tables: how many there are.
+        distance: of the Gaussian releases, for one edge.
+        tables: the tables, and the count.
         edges: how many change; the worst way in which they can lie.
 
     Example:
-        >>> print(digits.nstr(tables_delta(1, digits.mpf("0.05"), digits.mpf("0.4"), 1, 0, 1), 12))
+        >>> print(digits.nstr(tables_delta(1, digits.mpf("0.05"), Tables(digits.mpf("0.4"), 1, 0), 1), 12))
         1.41479822976e-7
     """
-    far, told = edges * distance, edges * answer
+    rate, far, told = tables.rate, edges * distance, edges * tables.answer
     worlds = [(1 / (1 + digits.exp(-told)), told), (1 / (1 + digits.exp(told)), -told)]
 
     @cache
@@ -61,13 +71,14 @@ def tables_delta(epsilon: Any, distance: Any, rate: Any, tables: int, answer: An
         return total
 
     return max(
-        sum(chance * excess(units) for units, chance in law.items()) / _WHOLE for law in _laws(rate, tables, edges)
+        sum(chance * excess(units) for units, chance in law.items()) / _WHOLE
+        for law in _laws(rate, tables.number, edges)
     )
 
 
 @lru_cache(maxsize=64)
 def _laws(rate: Any, tables: int, edges: int) -> list[dict[int, int]]:
-    """For every degree list: the loss of all tables, in units of the rate, and the chance of each value, of _WHOLE, rounded up."""
+    """For every degree list: the loss of all tables, in units of the rate, and its chance, of _WHOLE and rounded up."""
     known: dict[tuple[int, ...], dict[int, int]] = {(): {0: _WHOLE}}
     truths = [int(digits.floor(_WHOLE / (1 + digits.exp(-degree * rate)))) + 1 for degree in range(edges + 1)]
     lies = [int(digits.floor(_WHOLE / (1 + digits.exp(degree * rate)))) + 1 for degree in range(edges + 1)]
@@ -125,8 +136,8 @@ def check_stated(folder: Folder, branches: Any, steps: Steps) -> None:
     def together(epsilon: Any, edges: int) -> Any:
         answer = [edges * branches.answer_epsilon] if branches.answer_epsilon > 0 else []
         return mixed_delta(epsilon, edges * branches.distance, answer) + sum(
-            tables_delta(epsilon, first, rate, tables, branches.answer_epsilon, edges)
-            for tables, rate in enumerate(branches.rates, start=1)
+            tables_delta(epsilon, first, Tables(rate, number, branches.answer_epsilon), edges)
+            for number, rate in enumerate(branches.rates, start=1)
         )
 
     for edges, entry in _stated(folder, _STATED | {protected}).items():
@@ -140,7 +151,8 @@ def check_stated(folder: Folder, branches: Any, steps: Steps) -> None:
         cost = together(epsilon, edges)
         steps.check(
             f"{_any(edges)}: at the stated epsilon, {shown(epsilon)}, the three branches cost together delta = {shown(cost)}, "
-            f"at most {shown(delta)}, however the edges lie (degree lists: {len(degree_lists(edges))}); hardly any smaller epsilon would do",
+            f"at most {shown(delta)}, however the edges lie (degree lists: {len(degree_lists(edges))}); hardly any smaller "
+            "epsilon would do",
             entry["delta"] == plan["delta"]
             and bool(cost <= delta)
             and bool(epsilon <= _NOTHING or together(epsilon * (1 - _LAST_DIGIT), edges) > delta),
@@ -174,7 +186,9 @@ def _stated(folder: Folder, wanted: set[int]) -> dict[int, dict[str, Any]]:
     try:
         said = json.loads(folder.texts["privacy.json"])["fields"]["by_edges"]
         found = {entry["edges"]: entry for entry in said}
-        whole = all(type(edges) is int and set(entry) == {"edges", "epsilon", "delta"} for edges, entry in found.items())
+        whole = all(
+            type(edges) is int and set(entry) == {"edges", "epsilon", "delta"} for edges, entry in found.items()
+        )
     except (KeyError, TypeError, ValueError, RecursionError):
         raise UnfitError("privacy.json must say what is promised for several edges") from None
     if not whole or len(said) != len(found) or set(found) != wanted:

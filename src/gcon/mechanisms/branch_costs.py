@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from gcon.mechanisms.changed_degrees import Degrees, worst_degrees
 from gcon.mechanisms.mixed_curve import Responses, largest, largest_distance, mixed_delta, nearly_mixed_delta
@@ -49,20 +50,22 @@ class BranchCosts:
             for rounds, rate in enumerate(self.rates, start=1)
         ]
 
-    def epsilon(self, delta: float, edges: int) -> float:
-        """An epsilon at which all branches together cost at most this delta: hardly above the smallest, of few digits."""
-        low, high = 0.0, 1.0
-        while math.fsum(self.of(high, edges, nearly_mixed_delta)) > delta:
-            low, high = high, 2 * high
-        while high - low > _NEAR * high and high > _LEAST_EPSILON:
-            middle = (low + high) / 2
-            nearly = math.fsum(self.of(middle, edges, nearly_mixed_delta))
-            low, high = (low, middle) if nearly <= delta else (middle, high)
-        while True:  # float64 found the place; the exact curve has the last word
-            found = round_up_digits(high, DIGITS)
-            if math.fsum(self.of(found, edges)) * (1 + _SLACK) <= delta:
-                return found
-            high = found * (1 + 10**-DIGITS)
+
+@lru_cache(maxsize=256)  # a statement is written, read and compared
+def smallest_epsilon(costs: BranchCosts, delta: float, edges: int) -> float:
+    """An epsilon at which all branches together cost at most this delta: hardly above the smallest, of few digits."""
+    low, high = 0.0, 1.0
+    while math.fsum(costs.of(high, edges, nearly_mixed_delta)) > delta:
+        low, high = high, 2 * high
+    while high - low > _NEAR * high and high > _LEAST_EPSILON:
+        middle = (low + high) / 2
+        nearly = math.fsum(costs.of(middle, edges, nearly_mixed_delta))
+        low, high = (low, middle) if nearly <= delta else (middle, high)
+    while True:  # float64 found the place; the exact curve has the last word
+        found = round_up_digits(high, DIGITS)
+        if math.fsum(costs.of(found, edges)) * (1 + _SLACK) <= delta:
+            return found
+        high = found * (1 + 10**-DIGITS)
 
 
 def answer_response(epsilon: float, edges: int) -> Responses:

@@ -21,7 +21,7 @@ from typing import Any, final
 from torch import Tensor
 
 from gcon.errors import InputError, PlanMismatchError
-from gcon.mechanisms.branch_costs import BranchCosts, largest_count_rate, largest_shift
+from gcon.mechanisms.branch_costs import BranchCosts, largest_count_rate, largest_shift, smallest_epsilon
 from gcon.mechanisms.composition import pure_as_gaussian
 from gcon.mechanisms.gaussian_release import GaussianPlan, NoisyRelease, gaussian_plan, largest_plan
 from gcon.mechanisms.mixed_curve import LEAST
@@ -106,7 +106,7 @@ class MixedPlan:
         budget, protected = self.budget, self.protect_edges
         found = {protected: budget}
         for edges in {*numbers} - {protected}:
-            epsilon = self._costs.epsilon(budget.delta, edges)
+            epsilon = smallest_epsilon(self._costs, budget.delta, edges)
             found[edges] = Budget(min(epsilon, budget.epsilon) if edges < protected else epsilon, budget.delta)
         return dict(sorted(found.items()))
 

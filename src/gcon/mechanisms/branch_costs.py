@@ -89,14 +89,14 @@ def largest_count_rate(
 ) -> float:
     """The largest rate of so many tables of counts after Gaussian releases of this distance; 0 if there is no room.
 
-    Found for the star first; ways in which the edges can lie that cost more at that rate take its place, one by one.
+    Found for edges among few nodes, which are mostly the worst; if others cost more at that rate, for those, and so on.
     """
     answer, every = answer_response(answer_epsilon, edges), worst_degrees(edges)
 
     def cost(rate: float, degrees: Degrees) -> float:
         return mixed_delta(epsilon, edges * first, [*count_responses(rate, rounds, degrees), *answer])
 
-    worst, rate = every[0], math.inf
+    worst = min(every, key=lambda degrees: (len(degrees), degrees[0]))
     while True:
         rate = largest(lambda rate, degrees=worst: cost(rate, degrees) <= delta)  # type: ignore[misc]
         worst = max(every, key=lambda degrees: cost(rate, degrees))

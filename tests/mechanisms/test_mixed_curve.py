@@ -9,8 +9,9 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gcon.mechanisms.branch_costs import largest_count_rate
 from gcon.mechanisms.gaussian_curve import gaussian_delta
-from gcon.mechanisms.mixed_curve import largest_distance, largest_rate, mixed_delta
+from gcon.mechanisms.mixed_curve import largest_distance, mixed_delta
 from gcon.mechanisms.neighbour_counts import geometric_deviation
 
 DIGITS = 1e-12
@@ -46,7 +47,7 @@ def test_the_table_of_the_specification(line):
     epsilon, share, whole, first, rate, noise, rest, gaussian_noise = line
     distance = largest_distance(epsilon, 5e-6)
     stage = math.sqrt(share) * distance
-    found = largest_rate(epsilon, 5e-6, stage, 2)
+    found = largest_count_rate(epsilon, 5e-6, first=stage, rounds=1, answer_epsilon=0.0, edges=1)
     left = math.sqrt(1 - share) * distance
     for value, printed in ((distance, whole), (stage, first), (found, rate), (left, rest)):
         assert float(f"{value:.12g}") == printed
@@ -131,15 +132,15 @@ def test_the_largest_fits_and_a_little_more_does_not(epsilon, delta):
     others = [(epsilon / 10, 1)]
     distance = largest_distance(epsilon, delta, others)
     assert mixed_delta(epsilon, distance, others) <= delta < mixed_delta(epsilon, distance * (1 + 1e-11), others)
-    rate = largest_rate(epsilon, delta, distance / 3, 2, others)
+    rate = largest_count_rate(epsilon, delta, first=distance / 3, rounds=1, answer_epsilon=epsilon / 10, edges=1)
     assert mixed_delta(epsilon, distance / 3, [(rate, 2), *others]) <= delta
     assert mixed_delta(epsilon, distance / 3, [(rate * (1 + 1e-11), 2), *others]) > delta
 
 
 def test_no_room_is_nothing():
     assert largest_distance(1.0, 1e-5, [(2.0, 1)]) == 0
-    assert largest_rate(1.0, 1e-5, 0.5, 2) == 0
-    assert largest_rate(1.0, 1e-5, 0.01, 2, [(1.5, 1)]) == 0
+    for edges, first, answer in ((1, 0.5, 0.0), (1, 0.01, 1.5), (3, 0.2, 0.0), (3, 0.01, 0.5)):
+        assert largest_count_rate(1.0, 1e-5, first=first, rounds=1, answer_epsilon=answer, edges=edges) == 0
 
 
 @pytest.mark.parametrize("rate", [math.inf, math.nan])

@@ -100,5 +100,5 @@ def largest_count_rate(
     while True:
         rate = largest(lambda rate, degrees=worst: cost(rate, degrees) <= delta)  # type: ignore[misc]
         worst = max(every, key=lambda degrees: cost(rate, degrees))
-        if cost(rate, worst) <= delta:
+        if rate == 0 or cost(rate, worst) <= delta:
             return rate

@@ -102,11 +102,6 @@ def largest_distance(epsilon: float, delta: float, responses: Responses = ()) ->
     return largest(lambda distance: mixed_delta(epsilon, distance, responses) <= delta)
 
 
-def largest_rate(epsilon: float, delta: float, distance: float, number: int, others: Responses = ()) -> float:
-    """The largest rate of so many equal responses beside Gaussian releases and other responses; 0 if there is no room."""
-    return largest(lambda rate: mixed_delta(epsilon, distance, [(rate, number), *others]) <= delta)
-
-
 def largest(fits: Callable[[float], bool]) -> float:
     """The largest number that fits, by bisection: the lower end, which fits; private noise errs on that side."""
     low, high = 0.0, _MOST

@@ -21,7 +21,7 @@ def exact_roots(tensor):
 
 
 torch.Tensor.sqrt = torch.sqrt = exact_roots
-# Seeds with which every kind of member of the default's ensemble, its perceptrons too, has a weight in some answers.
+# Seeds with which every kind of member of the default's ensemble, its perceptron too, has a weight in some answers.
 SIZES = {"num_nodes": 240, "num_classes": 3, "num_features": 12, "per_class": 12, "feature_signal": 1.5}
 DENSE = social_circles_parts(**SIZES, mean_degree=24, seed=2)
 SPARSE = social_circles_parts(**SIZES, mean_degree=3, seed=5)

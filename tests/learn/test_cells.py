@@ -33,7 +33,7 @@ def recall(found, exact):
 
 
 def test_nearly_all_nearest_rows_are_found(rows, exact, monkeypatch):
-    monkeypatch.setattr(sizes, "EXACT_NODES", 1000)
+    monkeypatch.setattr(sizes, "COMPARED_NODES", 1000)
     found = nearest_rows(rows, 20)
     assert found.places.shape == exact.places.shape
     assert recall(found, exact) > 0.95

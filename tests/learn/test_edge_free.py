@@ -49,8 +49,8 @@ def test_there_is_no_way_in_for_edges():
 
 
 def test_the_parts_of_the_model(trained):
-    views, penalties, rounds = 8, 2, 3
-    assert len(members_of(trained)) == 3 + views * penalties * rounds
+    views, penalties, rounds = 8, 2, 2
+    assert len(members_of(trained)) == 2 + views * penalties * rounds
     assert all(are_probabilities(member) for member in members_of(trained))
     assert are_probabilities(trained.answers)
     assert share_right(trained.answers) > 0.8

@@ -42,8 +42,14 @@ def test_the_graph_by_hand():
     assert np.allclose(graph.toarray(), expected, atol=1e-6)
     rows = torch.arange(8.0).reshape(4, 2)
     once = 0.75 * expected @ rows.numpy() + 0.25 * rows.numpy()
-    assert np.allclose(smoothed_rows(graph, rows, restart=0.25, steps=1).numpy(), once, atol=1e-5)
-    assert torch.equal(smoothed_rows(graph, rows, restart=1.0), rows)
+    assert np.allclose(smoothed_rows(graph, rows, [0.25], steps=1)[0].numpy(), once, atol=1e-5)
+    assert torch.equal(smoothed_rows(graph, rows, [1.0])[0], rows)
+    some = torch.tensor([2, 0])
+    for restart, together in zip((0.1, 1.0, 0.4), smoothed_rows(graph, rows, (0.1, 1.0, 0.4), places=some), strict=True):
+        by_hand = rows.double().numpy()
+        for _ in range(10):
+            by_hand = (1 - restart) * expected @ by_hand + restart * rows.numpy()
+        assert np.allclose(together.numpy(), by_hand[some], atol=1e-4)
 
 
 def test_weights_of_words_and_of_other_features():

@@ -37,6 +37,7 @@ NODES = GRAPH.nodes
 def large(monkeypatch):
     """A limit below the graph, a sample of a third of it, and several blocks."""
     monkeypatch.setattr(sizes, "EXACT_NODES", 1000)
+    monkeypatch.setattr(sizes, "COMPARED_NODES", 1000)
     monkeypatch.setattr(sizes, "BLOCK_NODES", 700)
     edge_free._kept_large.cache_clear()
     yield
@@ -195,12 +196,12 @@ def test_directions_of_a_sample_are_nearly_those_of_everybody(monkeypatch, kind)
 def test_smoothing_moments_and_rescaling_in_parts(monkeypatch):
     rows = normalize(NODES.features[:400, :10], dim=1)
     graph = neighbour_graph(nearest_rows(rows, 8))
-    smoothed, moments = smoothed_rows(graph, rows, restart=0.3), graph_moments(graph, rows)
+    [smoothed], moments = smoothed_rows(graph, rows, [0.3]), graph_moments(graph, rows)
     rescaled = rescaling(rows, moments, ridge=1.0, power=1.0)(rows)
     by_hand = rows.double().numpy().T @ graph.toarray() @ rows.double().numpy()
     assert np.allclose(moments.numpy(), by_hand, atol=1e-3)
     monkeypatch.setattr("gcon.learn.feature_graph._COLUMNS", 3)
-    assert torch.equal(smoothed_rows(graph, rows, restart=0.3), smoothed)
+    assert torch.equal(smoothed_rows(graph, rows, [0.3])[0], smoothed)
     monkeypatch.setattr(sizes, "EXACT_NODES", 100)
     monkeypatch.setattr(sizes, "BLOCK_NODES", 64)
     assert torch.allclose(graph_moments(graph, rows), moments, rtol=1e-9)

@@ -189,6 +189,7 @@ def telling(nodes, free):
 
 def test_the_limit_is_a_promise():
     assert sizes.EXACT_NODES == 50_000
+    assert sizes.COMPARED_NODES == 10_000
     assert list(sizes.blocks(50_000)) == [slice(0, 50_000)]
     assert len(list(sizes.blocks(50_001))) > 1
 

@@ -61,7 +61,7 @@ class SelfTraining(CompetitorMethod):
         directions = principal_rows(features, features, weighting(features), _WIDTH)
         nearest = nearest_rows(directions[:, :_GRAPH_WIDTH], self.neighbours)
         graph, rows = neighbour_graph(nearest), normalize(directions, dim=1)
-        views = [normalize(smoothed_rows(graph, rows, restart=restart), dim=1) for restart in _RESTARTS]
+        views = [normalize(each, dim=1) for each in smoothed_rows(graph, rows, _RESTARTS)]
         answers = self._answers(nodes, views)
         known = nodes.train_mask | nodes.validation_mask
         agree = label_agreement(nearest, nodes.labels, known) >= self.least_agreement

@@ -17,6 +17,7 @@ from gcon.learn.after_release import AfterMoments
 from gcon.learn.ensemble import Ensemble, view_of
 from gcon.learn.members import Regression, pseudo_labels
 from gcon.learn.sizes import blocks
+from gcon.machine import one_thread
 from gcon.nodes import PublicNodes
 
 _PENALTIES = (1.0, 10.0)
@@ -126,10 +127,11 @@ def after_counts(
         return found  # a second table: the first one has taught its features already
     ensemble, [seen] = after.ensemble, after.ensemble.sampled([after.rescaled])
     lesson = pseudo_labels(found.answers[ensemble.places], ensemble.sample, _TAUGHT_SHARE)
-    taught = [
-        Regression.fitted(seen.rows, lesson, num_classes=nodes.num_classes, penalty=penalty)
-        for penalty in _FEATURE_PENALTIES
-    ]
+    with one_thread():
+        taught = [
+            Regression.fitted(seen.rows, lesson, num_classes=nodes.num_classes, penalty=penalty)
+            for penalty in _FEATURE_PENALTIES
+        ]
     start = ensemble.joined_by([seen] * len(taught), taught, lesson).answers
     return _learned(start, believed_counts(noisy, deviation, start), nodes)
 

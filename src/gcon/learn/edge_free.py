@@ -2,7 +2,7 @@
 
 Features -> directions -> views -> members -> average. Two sets of principal directions (directions.py), of features as they
 are and of weighted ones, each as it is and smoothed over its graph of nearest features (feature_graph.py), are what softmax
-regressions learn from. They, an encoder and two perceptrons are averaged as validation labels say, and twice taught by the
+regressions learn from. They, an encoder and a perceptron are averaged as validation labels say, and taught once more by the
 surest answers of their average (ensemble.py). What released moments add is in after_release.py.
 """
 
@@ -21,7 +21,7 @@ from torch.nn.functional import normalize
 
 from gcon.learn import sizes
 from gcon.learn.directions import principal_rows, weighting
-from gcon.learn.ensemble import Ensemble, View, part_of, view_of
+from gcon.learn.ensemble import Ensemble, SampledView, View, part_of, view_of
 from gcon.learn.feature_graph import graph_moments, label_agreement, nearest_rows, neighbour_graph, smoothed_rows
 from gcon.learn.members import validation_loss
 from gcon.learn.perceptron import EncoderSettings, train_encoder
@@ -32,9 +32,7 @@ WIDTH, GRAPH_WIDTH, NEIGHBOURS = 200, 100, 20
 PENALTIES = (1.0, 0.1)  # on the squared weights of a regression
 TAUGHT_SHARE = 0.5
 RESTARTS = (0.1, 0.2, 0.4, 1.0)  # of smoothing; 1 is none, and comes last
-ROUNDS = 2
 _SAMPLE_SEED = 1
-_OTHER_SEED = 2**61  # added to the seed of the second perceptron
 
 
 @final
@@ -64,7 +62,7 @@ def learn_without_edges(nodes: PublicNodes, *, seed: int) -> EdgeFree:
 
     Args:
         nodes: public features, labels and splits; features may lie in a file.
-        seed: of the encoder and the perceptrons.
+        seed: of the encoder and the perceptron.
 
     Privacy:
         Reads public nodes: there is no argument that could hold an edge. Test labels are for scores only, and what is
@@ -96,11 +94,16 @@ class _Directions:
     rows: Tensor
     graph: scipy.sparse.csr_matrix
     neighbours_agree: float
-    views: tuple[View, ...]
+    views: tuple[SampledView, ...]
+
+
+def _smoothed(graph: scipy.sparse.csr_matrix, rows: Tensor, restart: float) -> Tensor:
+    return smoothed_rows(graph, rows, [restart])[0]
 
 
 def _trained(known: _Known) -> EdgeFree:
     nodes, unit = known.nodes, partial(normalize, dim=1)
+    ensemble = Ensemble.without_members(nodes)
     sample = nodes.features[sizes.sampled(nodes.num_nodes, sizes.EXACT_NODES, seed=_SAMPLE_SEED)]
     directions = []
     for weigh in (unit, weighting(sample)):
@@ -109,19 +112,21 @@ def _trained(known: _Known) -> EdgeFree:
         for block in sizes.blocks(len(rows)):
             rows[block] = normalize(rows[block], dim=1)
         graph = neighbour_graph(nearest)
-        smoothed = [view_of(partial(smoothed_rows, graph, rows, restart=restart), unit) for restart in RESTARTS]
+        smoothed = smoothed_rows(graph, rows, RESTARTS, places=ensemble.places)
+        views = [
+            SampledView(view_of(partial(_smoothed, graph, rows, restart), unit), unit(table))
+            for restart, table in zip(RESTARTS, smoothed, strict=True)
+        ]
         agree = label_agreement(nearest, nodes.labels, nodes.train_mask | nodes.validation_mask)
-        directions.append(_Directions(rows=rows, graph=graph, neighbours_agree=agree, views=tuple(smoothed)))
-        del nearest  # of a large graph it is a large table
-    ensemble = Ensemble.without_members(nodes)
-    views = ensemble.sampled([view for each in directions for view in each.views])
+        directions.append(_Directions(rows=rows, graph=graph, neighbours_agree=agree, views=tuple(views)))
+        del nearest, smoothed  # of a large graph these are large tables
+    views = [view for each in directions for view in each.views]
     ensemble = ensemble.joined_by(ensemble.sampled(_encoder_views(nodes, known.seed))).taught(views, PENALTIES)
     mask, losses = ensemble.sample.validation_mask, [torch.inf, torch.inf]
     if bool(mask.any()):  # of the members that read the rows as they are
-        plain = [[each.answers[mask] for each in ensemble.members if each.view is one.views[-1]] for one in directions]
+        plain = [[each.answers[mask] for each in ensemble.members if each.view is one.views[-1].view] for one in directions]
         losses = [min(validation_loss(each, ensemble.sample.labels[mask]) for each in some) for some in plain]
-    for _ in range(ROUNDS):
-        ensemble = ensemble.taught(views, PENALTIES, TAUGHT_SHARE)
+    ensemble = ensemble.taught(views, PENALTIES, TAUGHT_SHARE)
     loss, best = min(zip(losses, directions, strict=True), key=lambda entry: entry[0])
     return EdgeFree(
         ensemble=ensemble.settled(),
@@ -138,18 +143,18 @@ _kept_large = lru_cache(maxsize=1)(_trained)  # one large table is enough to kee
 
 
 def _encoder_views(nodes: PublicNodes, seed: int) -> list[View]:
-    """Class probabilities by the encoder, and by two perceptrons.
+    """Class probabilities by the encoder, and by a perceptron.
 
-    The perceptrons keep all their inputs, on rows with sum 1: better than the encoder where nodes have few words.
+    The perceptron keeps all its inputs, on rows with sum 1: better than the encoder where nodes have few words.
     """
     labelled = part_of(nodes, (nodes.train_mask | nodes.validation_mask).nonzero()[:, 0])
     with_sum_one = replace(labelled, features=rows_with_sum_one(labelled.features))
     keeping = EncoderSettings(
-        hidden=64, drop_input=False, unit_input=False, weight_decay=5e-4, epochs=500, patience=500, centre=False
+        hidden=64, drop_input=False, unit_input=False, weight_decay=5e-4, epochs=500, centre=False, seed=seed
     )
     encoder = train_encoder(labelled, EncoderSettings(centre=False, seed=seed))
-    perceptrons = [train_encoder(with_sum_one, replace(keeping, seed=each)) for each in (seed, seed + _OTHER_SEED)]
+    perceptron = train_encoder(with_sum_one, keeping)
     return [
         view_of(nodes.features, encoder.probabilities),
-        *(view_of(nodes.features, rows_with_sum_one, each.probabilities) for each in perceptrons),
+        view_of(nodes.features, rows_with_sum_one, perceptron.probabilities),
     ]

@@ -18,6 +18,7 @@ from torch import Tensor
 from gcon.learn import sizes
 from gcon.learn.members import Calibration, Lesson, Regression, best_calibration, pseudo_labels, validation_loss
 from gcon.learn.sizes import Places, blocks, sampled
+from gcon.machine import one_thread
 from gcon.nodes import PublicNodes
 
 _SEED = 2  # of the sample
@@ -136,7 +137,8 @@ class Ensemble:
         if share is not None:
             lesson = pseudo_labels(self.average[1], self.sample, share)
         pairs, classes = list(product(views, penalties)), self.nodes.num_classes
-        fitted = [Regression.fitted(seen.rows, lesson, num_classes=classes, penalty=each) for seen, each in pairs]
+        with one_thread():
+            fitted = [Regression.fitted(seen.rows, lesson, num_classes=classes, penalty=each) for seen, each in pairs]
         return self.joined_by([seen for seen, _ in pairs], fitted, lesson)
 
     @cached_property

@@ -6,6 +6,7 @@ Rows of principal directions are compared by cosine, and the nearest ones joined
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ from torch.nn.functional import normalize
 from gcon.learn import sizes
 from gcon.learn.cells import matches_in_cells
 
+_EVERYBODY = slice(None)
 _COLUMNS = 8  # smoothed at a time: so few stay in the processor's cache; it does not change the result
 
 
@@ -34,7 +36,7 @@ class Nearest:
 
 
 def nearest_rows(rows: Tensor, count: int, *, chunk: int = 1024) -> Nearest:
-    """The most similar other rows of every row, by cosine; of more than `EXACT_NODES` rows nearly so (cells.py).
+    """The most similar other rows of every row, by cosine; of more than `COMPARED_NODES` rows nearly so (cells.py).
 
     Args:
         rows: one per node.
@@ -42,7 +44,7 @@ def nearest_rows(rows: Tensor, count: int, *, chunk: int = 1024) -> Nearest:
         chunk: so many rows at a time are compared with all; it bounds the memory and does not change the result.
     """
     units = normalize(rows.to(torch.float32), dim=1)
-    if len(units) > sizes.EXACT_NODES:
+    if len(units) > sizes.COMPARED_NODES:
         found, similarities = matches_in_cells(units, count)
         return Nearest(places=found, cosines=similarities.clamp_min_(0))
     places, cosines = [], []
@@ -69,18 +71,41 @@ def neighbour_graph(nearest: Nearest) -> scipy.sparse.csr_matrix:
     return scipy.sparse.csr_matrix(roots @ both @ roots, dtype=np.float32)
 
 
-def smoothed_rows(graph: scipy.sparse.csr_matrix, rows: Tensor, *, restart: float, steps: int = 10) -> Tensor:
-    """Personalised PageRank of rows: Z <- (1 - restart) G Z + restart X, so many times from Z = X."""
-    if restart == 1:
-        return rows
-    smoothed = torch.empty_like(rows)
+def smoothed_rows(
+    graph: scipy.sparse.csr_matrix,
+    rows: Tensor,
+    restarts: Sequence[float],
+    *,
+    places: sizes.Places = _EVERYBODY,
+    steps: int = 10,
+) -> list[Tensor]:
+    """Personalised PageRank of rows, for several restarts: Z <- (1 - restart) G Z + restart X, so many times from Z = X.
+
+    All of them are sums of the same products G^k X, which are made once.
+
+    Args:
+        graph: symmetric, n x n.
+        rows: X, n x d.
+        restarts: 1 leaves the rows as they are.
+        places: of the rows that are wanted.
+        steps: how often.
+    """
+    smoothed = [torch.empty_like(rows[places]) for _ in restarts]
+    if all(restart == 1 for restart in restarts):
+        return [rows[places] for _ in restarts]
     for start in range(0, rows.shape[1], _COLUMNS):
         part = slice(start, start + _COLUMNS)
-        own = np.ascontiguousarray(rows[:, part].numpy())
-        current = own
-        for _ in range(steps):
-            current = (1 - restart) * (graph @ current) + restart * own
-        smoothed[:, part] = torch.from_numpy(current)
+        product = np.ascontiguousarray(rows[:, part].numpy())
+        for step in range(steps + 1):
+            if step > 0:
+                product = graph @ product
+            wanted = torch.from_numpy(product)[places]
+            for restart, table in zip(restarts, smoothed, strict=True):
+                weight = (1 - restart) ** step * (restart if step < steps else 1.0)
+                if step == 0:
+                    torch.mul(wanted, weight, out=table[:, part])
+                else:
+                    table[:, part].add_(wanted, alpha=weight)
     return smoothed
 
 

@@ -13,7 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 from torch.nn.functional import nll_loss
 
-from gcon.machine import one_thread
 from gcon.nodes import PublicNodes
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ class Regression:
         if len(seen := labels.unique()) == 1:
             return cls(None, int(seen), num_classes)
         model = LogisticRegression(C=1 / penalty, max_iter=100)
-        with warnings.catch_warnings(), one_thread():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # stopping early regularises too
             model.fit(rows[lesson.mask].numpy(), labels.numpy())
         return cls(model, -1, num_classes)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-EXACT_NODES = 50_000  # above: nearest features by cells, learning from a sample of as many nodes, answers in blocks
+COMPARED_NODES = 10_000  # above: nearest features by cells; all pairs of more would take most of a training
+EXACT_NODES = 50_000  # above: learning from a sample of as many nodes, answers in blocks
 BLOCK_NODES = 16_384
 
 Places = Tensor | slice  # node numbers

@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.edges.fixed_point import WholeRows, units_below
@@ -21,6 +22,7 @@ LEFT_BITS = 22  # of the left numbers
 _ROW_BITS = 13  # so many rows are multiplied at a time
 _PIECE_BITS = 52 - LEFT_BITS - _ROW_BITS
 ROWS_AT_ONCE = 2**20
+_LOW_BITS = 32
 _BEFORE_OVERFLOW = 2**10  # sums of at most 2^51 that whole numbers of 64 bits hold for certain
 
 
@@ -80,11 +82,22 @@ def exact_total(
     while some := list(itertools.islice(blocks, _BEFORE_OVERFLOW // (ROWS_AT_ONCE >> _ROW_BITS))):
         for place, pieces in enumerate(zip(*some, strict=True)):
             total = total + (torch.stack(pieces).sum(dim=0).numpy().astype(object) << (_PIECE_BITS * place))
-    value = np.array([number / parts for number in total.flat], dtype=np.float64).reshape(shape)
-    missing = [Fraction(number, parts) - Fraction(near) for number, near in zip(total.flat, value.flat, strict=True)]
-    rest = np.array([float(number) for number in missing], dtype=np.float64).reshape(shape)
+    value, rest = _in_two(total, parts)
     units = left_units[:, None] * right_units
     return Precise(torch.from_numpy(value) * units, torch.from_numpy(rest) * units)
+
+
+def _in_two(total: NDArray[np.object_], parts: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Whole numbers over a number of parts: the nearest float64, and what is missing, rounded to nearest."""
+    high = total >> _LOW_BITS
+    if parts == 1 and abs(high).max(initial=0) < 2**53:  # all but sums over more than 2^41 edges; far faster
+        low = (total - (high << _LOW_BITS)).astype(np.float64)
+        high = high.astype(np.float64) * 2.0**_LOW_BITS
+        value = high + low  # rounds once, and float64 holds what is missing: |high| >= low, or high is 0
+        return value, low - (value - high)
+    value = np.array([number / parts for number in total.flat], dtype=np.float64).reshape(total.shape)
+    missing = [Fraction(number, parts) - Fraction(near) for number, near in zip(total.flat, value.flat, strict=True)]
+    return value, np.array([float(number) for number in missing], dtype=np.float64).reshape(total.shape)
 
 
 def left_numbers(rows: Tensor) -> WholeRows:

@@ -34,8 +34,7 @@ OPEN_ALONE_BY_KIND = {
     "moments": MOMENTS,
     "counts": COUNTS,
     "counts twice": COUNTS,
-    # The weight of a node's own features at prediction; and the clip, for the reason below (the card does not show it).
-    "paper": {"settings.inference_restart", "settings.clip"},
+    "paper": {"settings.inference_restart"},  # the weight of a node's own features at prediction
 }
 # Changed together with everything that people are told, as a forger with some patience would.
 OPEN_TOGETHER = OPEN_ALONE | {
@@ -49,8 +48,8 @@ OPEN_TOGETHER_BY_KIND = {
     "moments": MOMENTS | {"receipt.plan.releases.*.rounding"},  # inside the sensitivity already; bounded
     "counts": COUNTS | {"receipt.plan.releases.*.rounding"},
     "counts twice": COUNTS | {"receipt.plan.releases.*.rounding"},
-    # These matter: the receipt holds neither the bound's name nor the features' diameter, so Psi is only held against a range.
-    "paper": {"settings.inference_restart", "settings.restart", "settings.steps.*", "settings.clip"},
+    # The rounding is inside the influence already; bounded. The lattice behind the noise may be finer than it is.
+    "paper": {"settings.inference_restart", "receipt.plan.influence.rounding", "receipt.plan.normal_spacing"},
 }
 # Functions of released and public numbers; and networks trained without edges.
 OF_COUNTS = {
@@ -446,16 +445,32 @@ class TestForgersWithSomeKnowledge:
             edge_influence=said["edge_influence"] / 100,
             ridge=said["ridge"],
         )
-        document["receipt"]["plan"] = json.loads(json.dumps(objective_record([plan])))
+        source = said["influence"]
+        document["receipt"]["plan"] = json.loads(json.dumps(objective_record([plan]))) | {"influence": source}
         one.put_consistently(document)
-        assert any("two lone nodes" in words for words in failures(one.folder))
+        assert any("is that of the bounds" in words for words in failures(one.folder))
+        source["diameter"] /= 100
+        source["rounding"] /= 100
+        one.put_consistently(document)
+        assert failures(one.folder) == ["Rows that were centred at their mean have a diameter above sqrt 2"]
+
+    @pytest.mark.parametrize(("name", "value"), [("restart", 0.9), ("steps", [0, 1, 1]), ("clip", 0.4)])
+    def test_another_walk_in_plan_and_settings(self, releases, forger, name, value):
+        """Changed in both places, and told in every text: it leads to another influence, or to no proven one."""
+        one = forger(releases["paper"])
+        document = one.document()
+        document["settings"][name] = document["receipt"]["plan"]["influence"][name] = value
+        one.put_consistently(document)
+        assert not verifies(one.folder)
 
     def test_an_influence_of_zero(self, releases, forger):
         one = forger(releases["paper"])
         document = one.document()
         plan = document["receipt"]["plan"]
-        free = ("edge_influence", "final_noise", "spacing", "reserved_epsilon", "reserved_delta", "extra_ridge")
+        free = ("edge_influence", "final_noise", "spacing", "normal_spacing", "reserved_epsilon", "reserved_delta", "extra_ridge")
         plan |= dict.fromkeys(free, 0.0) | {"noise_rate": None}
+        plan["influence"] |= {"diameter": 0.0, "rounding": 0.0}
+        del plan["noise"]
         document["receipt"]["budget"] = {"epsilon": 0.0, "delta": 0.0}
         one.put_consistently(document)
         assert any("has a reason" in words for words in failures(one.folder))

@@ -22,7 +22,7 @@ from gcon.methods.accuracy import check_scored, micro_f1
 from gcon.methods.predictions import NOT_PRIVATE, Access, Predictions, checked_access, why_no_promise
 from gcon.nodes import PublicNodes, features_fingerprint
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import checked_budget, public_delta
+from gcon.privacy.budget import checked_budget, chosen_delta
 from gcon.privacy.gates import answer_owners, diagnose
 from gcon.privacy.ledger import Ledger, MemoryLedger
 from gcon.privacy.randomness import Randomness, SystemRandomness
@@ -131,11 +131,11 @@ class PrivateMethod(Method):
     delta: float | None = None
 
     def __post_init__(self) -> None:
-        checked_budget(self.epsilon, 0.5 if self.delta is None else self.delta)
+        checked_budget(self.epsilon, 1e-5 if self.delta is None else self.delta)
 
     def delta_for(self, nodes: PublicNodes) -> float:
         """The delta that is paid."""
-        return public_delta(nodes.num_nodes) if self.delta is None else self.delta
+        return chosen_delta(self.delta, nodes.num_nodes)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -33,6 +33,7 @@ from gcon.methods.own_edges import own_edge_answers, predict_from_own_edges
 from gcon.methods.predictions import Access, Predictions, checked_access
 from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
 from gcon.privacy.boundary import Private
+from gcon.privacy.frames import without_frames
 from gcon.privacy.gates import diagnose
 from gcon.privacy.ledger import Ledger, MemoryLedger
 from gcon.privacy.randomness import randomness_from
@@ -54,6 +55,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
     def _method(self) -> ReleasingMethod:
         """The method with these parameters; `InputError` for wrong ones, before anything is read."""
 
+    @without_frames
     def fit(
         self,
         X: Any,
@@ -103,6 +105,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         self.n_features_in_ = int(graph.nodes.features.shape[1])
         return self
 
+    @without_frames
     def predictions(self, X: Any, *, access: str = "none", edges: Any = None) -> Predictions:
         """Predict, with the access and its promise named in the result.
 
@@ -126,17 +129,20 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         private = self._private_edges(X, edges, num_nodes=int(features.shape[0]))
         return predict_from_own_edges(self.model_, features, private, ledger=self._ledger())
 
+    @without_frames
     def predict(self, X: Any, *, access: str = "none", edges: Any = None) -> NDArray[Any]:
         """Predicted labels of all nodes; see `predictions` for the arguments and the promise."""
         found = self.predictions(X, access=access, edges=edges)
         labels: NDArray[Any] = self.classes_[found.classes.numpy()]
         return labels
 
+    @without_frames
     def predict_proba(self, X: Any, *, access: str = "none", edges: Any = None) -> NDArray[np.float64]:
         """Class probabilities of all nodes, columns in the order of `classes_`."""
         result: NDArray[np.float64] = self.predictions(X, access=access, edges=edges).probabilities.numpy()
         return result
 
+    @without_frames
     def score(
         self,
         X: Any,

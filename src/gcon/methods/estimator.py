@@ -38,6 +38,7 @@ from gcon.privacy.gates import diagnose
 from gcon.privacy.ledger import Ledger, MemoryLedger
 from gcon.privacy.randomness import randomness_from
 from gcon.privacy.statement import Statement
+from gcon.privacy.uncounted import UncountedLedger
 
 
 class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -99,7 +100,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
                 labels = column_or_1d(np.asarray(columns.labels), warn=True) if column else columns.labels
                 columns = replace(columns, features=self._matrix(X, reset=True), labels=labels)
             graph = as_private_graph(columns, classes=self.classes, name=name)
-        ledger = MemoryLedger(graph.name) if self.ledger is None else _checked_ledger(self.ledger)
+        ledger: Ledger = (
+            UncountedLedger(graph.name, graph.nodes.fingerprint) if self.ledger is None else _checked_ledger(self.ledger)
+        )
         self.model_ = method.train(graph.nodes, graph.edges, ledger=ledger, randomness=randomness)
         self.classes_: NDArray[Any] = np.asarray(graph.nodes.class_names)
         self.n_features_in_ = int(graph.nodes.features.shape[1])

@@ -24,9 +24,10 @@ from gcon.nodes import PublicNodes, features_fingerprint
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import checked_budget, chosen_delta
 from gcon.privacy.gates import answer_owners, diagnose
-from gcon.privacy.ledger import Ledger, MemoryLedger
+from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness, SystemRandomness
 from gcon.privacy.receipt import Receipt
+from gcon.privacy.uncounted import UncountedLedger
 
 Progress = Callable[[str], None]  # is told the name of every stage
 
@@ -100,13 +101,13 @@ class Method(ABC):
 
         Args:
             graph: public nodes and private edges.
-            ledger: pays before any edge is read; None for one in memory.
+            ledger: pays before any edge is read; None: nobody counts, which the statement says.
             randomness: the source of the noise; None for the operating system.
 
         Privacy:
             Edges leave only through an account or a gate that pays the ledger.
         """
-        books = MemoryLedger(graph.name) if ledger is None else ledger
+        books = UncountedLedger(graph.name, graph.nodes.fingerprint) if ledger is None else ledger
         noise = SystemRandomness() if randomness is None else randomness
         trained = self.train(graph.nodes, graph.edges, ledger=books, randomness=noise)
         return FittedMethod(

@@ -178,6 +178,7 @@ class Account:
                 randomness=self._randomness.source,
                 plan=plan.public_record(asked),
                 total=self._ledger.total(),
+                counted=self._ledger.counted,
             )
 
     def _refuse(self, *_: object) -> NoReturn:

@@ -53,6 +53,7 @@ OPEN_TOGETHER_BY_KIND = {
 }
 # Functions of released and public numbers; and networks trained without edges.
 OF_COUNTS = {
+    "training_rows",  # which rows are refused as a public graph: needs the table
     "cached",
     "edge_messages",
     "edge_shares",
@@ -62,10 +63,11 @@ OF_COUNTS = {
     "encoder.head_bias",
 }
 OPEN_TENSORS = {
-    "moments": {"answers", "labels", "encoder.head_weight", "encoder.head_bias"},
+    "moments": {"answers", "labels", "training_rows", "encoder.head_weight", "encoder.head_bias"},
     "counts": OF_COUNTS | {"start"},
     "counts twice": OF_COUNTS | {"answers"},
     "paper": {
+        "training_rows",
         "encoder.head_weight",
         "encoder.head_bias",
         "encoder.hidden_weight",

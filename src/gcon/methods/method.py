@@ -19,6 +19,7 @@ from gcon.edges.graph import PrivateGraph, PublicGraph
 from gcon.edges.source import Edges
 from gcon.errors import AccessRefusedError, InputError, check_number
 from gcon.methods.accuracy import check_scored, micro_f1
+from gcon.methods.known_rows import known_rows, nothing_known, recognises
 from gcon.methods.predictions import NOT_PRIVATE, Access, Predictions, checked_access, why_no_promise
 from gcon.nodes import PublicNodes, features_fingerprint
 from gcon.privacy.boundary import Private
@@ -116,6 +117,7 @@ class Method(ABC):
             trained=trained,
             ledger=books,
             training_nodes=graph.nodes.fingerprint,
+            training_rows=known_rows(graph.nodes.features),
         )
 
 
@@ -162,6 +164,7 @@ class FittedMethod:
         trained: how it scores, and receipts.
         ledger: records what is read at prediction.
         training_nodes: checksum of the public feature table that the method was trained on.
+        training_rows: digests of its rows.
     """
 
     method: Method
@@ -169,6 +172,7 @@ class FittedMethod:
     trained: Predictor
     ledger: Ledger = field(repr=False)
     training_nodes: str
+    training_rows: Tensor = field(default_factory=nothing_known, repr=False)
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
@@ -253,9 +257,11 @@ class FittedMethod:
             raise AccessRefusedError(
                 "access='public-graph' needs a graph whose edges were declared public: gcon.public_graph(...)."
             )
-        if self.method.private and features_fingerprint(graph.features) == self.training_nodes:
+        same = features_fingerprint(graph.features) == self.training_nodes
+        if self.method.private and (same or recognises(self.training_rows, graph.features)):
             raise AccessRefusedError(
-                "access='public-graph' is refused for the node table that the method was trained on: its edges are private. "
+                "access='public-graph' is refused for the node table that the method was trained on, in any order, and for parts of "
+                "it: its edges are private. "
                 f"What there is for it: {', '.join(kind for kind in self.trained.score_functions if kind != 'public-graph')}."
             )
         return graph.features, graph.edges

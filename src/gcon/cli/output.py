@@ -91,6 +91,7 @@ def _tell_warnings(output: Output) -> None:
         else:
             others(message, category, *place)
 
+    warnings.simplefilter("always", errors.PromiseWarning)
     warnings.showwarning = tell  # put back by catch_warnings
 
 

@@ -297,7 +297,10 @@ def test_an_interrupted_or_killed_conversion(run, source, monkeypatch, file_form
     (left / "store").mkdir(parents=True)  # as a kill leaves it
     (left / "store" / "columns.bin").write_bytes(b"private")
     assert run(*convert)[0] == 0
-    names = {"csr": ["edges.csr", "features.npy", "nodes.parquet"], "csv": ["edges.csv", "edges.csv.ledger-path", "nodes.csv"]}
+    names = {
+        "csr": ["edges.csr", "features.npy", "nodes.parquet"],
+        "csv": ["edges.csv", "edges.csv.ledger-path", "nodes.csv"],
+    }
     assert sorted(os.listdir(out)) == names[file_format]
 
 

@@ -39,7 +39,13 @@ def holds_an_edge(value, depth=4):
         return any(holds_an_edge(each, depth - 1) for each in value)
     if is_dataclass(value):
         return any(holds_an_edge(getattr(value, one.name, None), depth - 1) for one in fields(value))
-    return value == UNKNOWN if isinstance(value, int | float) else str(UNKNOWN) in value if isinstance(value, str) else False
+    return (
+        value == UNKNOWN
+        if isinstance(value, int | float)
+        else str(UNKNOWN) in value
+        if isinstance(value, str)
+        else False
+    )
 
 
 def collected(error):
@@ -88,6 +94,6 @@ def test_an_unknown_node_leaves_no_edge_in_any_frame(enter, nodes, tmp_path):
     path = tmp_path / "edges"
     np.savetxt(path.with_suffix(".csv"), bare().T.numpy(), fmt="%d", delimiter=",", header="source,target", comments="")
     np.savez(path.with_suffix(".npz"), edge_index=bare().numpy())
-    with pytest.raises(InputError, match="node|id") as raised:
+    with pytest.raises(InputError, match=r"node|id") as raised:
         enter(nodes, path)
     assert collected(raised.value) == []

@@ -21,8 +21,8 @@ from gcon.mechanisms.certificate_terms import (
 from gcon.mechanisms.gaussian_curve import gaussian_delta
 from gcon.mechanisms.losses import PseudoHuber, SoftMargin
 from gcon.mechanisms.objective_plan import NoisePlan, make_plan
-from gcon.mechanisms.theorem import ObjectiveShape, theorem_one
 from gcon.mechanisms.samplers.objective_noise import likely_error
+from gcon.mechanisms.theorem import ObjectiveShape, theorem_one
 from gcon.privacy.budget import Budget
 
 searched = settings(max_examples=200, deadline=None, derandomize=True)

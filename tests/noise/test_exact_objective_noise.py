@@ -99,10 +99,14 @@ def test_the_real_noise_lies_within_the_distance_that_is_counted(seed):
 
 def test_bits_beyond_the_first_52_decide_where_they_matter():
     """Beyond 8.2 deviations float64 noise had a single value; the real law goes on."""
-    first, second = (gaussian_objective_noise(Tail(seed), scale=1.0, num_features=4, num_classes=1).matrix for seed in (1, 2))
+    first, second = (
+        gaussian_objective_noise(Tail(seed), scale=1.0, num_features=4, num_classes=1).matrix for seed in (1, 2)
+    )
     assert float(first.abs().max()) > 8.3
     assert not torch.equal(first, second)
-    first, second = (objective_noise(Tail(seed), noise_rate=1.0, num_features=4, num_classes=1).matrix for seed in (1, 2))
+    first, second = (
+        objective_noise(Tail(seed), noise_rate=1.0, num_features=4, num_classes=1).matrix for seed in (1, 2)
+    )
     assert not torch.equal(first, second)
 
 

@@ -43,9 +43,7 @@ def test_final_noise_has_the_scale_of_the_plan(monkeypatch, factor, fits):
     from gcon.mechanisms import convex_training
 
     plan, noisy = release(SeededRandomness(7), plans=250)
-    monkeypatch.setattr(
-        convex_training, "rounded_gaussian", lambda randomness, values, *, scale, spacing: values
-    )
+    monkeypatch.setattr(convex_training, "rounded_gaussian", lambda randomness, values, *, scale, spacing: values)
     _, plain = release(SeededRandomness(7), plans=250)
     assert plan.final_noise > 0
     sample = ((noisy - plain) / plan.final_noise * factor).numpy().ravel()

@@ -302,7 +302,11 @@ def test_noise_that_is_not_there_is_noticed_in_the_moments_of_answers(releases, 
     rows = counted_rows(learn_without_edges(nodes, seed=0).answers)
     exact = EdgeMoments(rows).of(public_edges(kept, nodes.num_nodes))
     spacing = lattice_of(entry["standard_deviation"] * math.sqrt(0.5))
-    for forged in (exact, exact + (tensors["statistic.1"] - exact) / 1e4, exact + (tensors["statistic.1"] - exact) * 1e3):
+    for forged in (
+        exact,
+        exact + (tensors["statistic.1"] - exact) / 1e4,
+        exact + (tensors["statistic.1"] - exact) * 1e3,
+    ):
         one.put_tensors(tensors | {"statistic.1": (forged / spacing).round() * spacing})
         words = failures(one.folder)
         assert any("There is noise of this deviation in the moments of answers" in said for said in words)
@@ -492,7 +496,15 @@ class TestForgersWithSomeKnowledge:
         one = forger(releases["paper"])
         document = one.document()
         plan = document["receipt"]["plan"]
-        free = ("edge_influence", "final_noise", "spacing", "normal_spacing", "reserved_epsilon", "reserved_delta", "extra_ridge")
+        free = (
+            "edge_influence",
+            "final_noise",
+            "spacing",
+            "normal_spacing",
+            "reserved_epsilon",
+            "reserved_delta",
+            "extra_ridge",
+        )
         plan |= dict.fromkeys(free, 0.0) | {"noise_rate": None}
         plan["influence"] |= {"diameter": 0.0, "rounding": 0.0}
         del plan["noise"]

@@ -61,9 +61,7 @@ class GaussianNoise:
     scale: float
 
     def draw(self, randomness: Randomness, *, columns: int, width: int) -> Tensor:
-        return gaussian_objective_noise(
-            randomness, scale=self.scale, num_features=width, num_classes=columns
-        ).matrix
+        return gaussian_objective_noise(randomness, scale=self.scale, num_features=width, num_classes=columns).matrix
 
     def energy(self, noise: Tensor) -> Tensor:
         """|b|^2 / (2 scale^2)."""

@@ -141,7 +141,7 @@ def _same_edges(books: Path) -> str:
         return f"These are the same private edges: keep paying from --ledger {books}, whose path they carry."
     return (
         f"These are the same private edges, and there is no ledger {books}. If they were paid for from another one, keep "
-        f"paying from that. If nothing was released from them yet, both files will pay from --ledger {books}: they carry its path."
+        f"paying from that. If nothing was released from them yet, both files pay from --ledger {books}: they carry its path."
     )
 
 

@@ -1,8 +1,8 @@
 """Where the ledger of an edges file lies: beside it; and of a converted one, where it was converted from.
 
-What was spent on edges stays spent in every copy of them. A converted copy carries the path of its ledger. A copy that other programs
-made is recognised by a fingerprint of its bytes, under a key that only the operator of this machine has, and warned about: edges are
-private, so a bare checksum of them, which anybody could compare with a guess, is never written anywhere.
+What was spent on edges stays spent in every copy of them. A converted copy carries the path of its ledger. A copy that other
+programs made is recognised by a fingerprint of its bytes, under a key that only the operator of this machine has, and warned
+about: edges are private, so a bare checksum of them, which anybody could compare with a guess, is never written anywhere.
 """
 
 from __future__ import annotations
@@ -75,13 +75,18 @@ def warn_of_copies(edges: Path, ledger: Path) -> None:
     """Warn where a file with the same bytes has been paid for from another ledger, and remember this one.
 
     Privacy:
-        Reads the edges. Kept are keyed fingerprints, readable by the operator only; nothing of them is told. Without a state folder
-        that can be written nothing is remembered.
+        Reads the edges. Kept are keyed fingerprints, readable by the operator only; nothing of them is told. Without a state
+        folder that can be written nothing is remembered.
     """
     content = edges / HEADER if edges.is_dir() else edges
     with suppress(OSError):
         at = content.stat()
-        here = {"ledger": str(ledger.absolute()), "file": str(content.absolute()), "size": at.st_size, "time": at.st_mtime_ns}
+        here = {
+            "ledger": str(ledger.absolute()),
+            "file": str(content.absolute()),
+            "size": at.st_size,
+            "time": at.st_mtime_ns,
+        }
         known = list(_known())
         same = [each for each in known if all(each.get(name) == value for name, value in here.items())]
         here["mark"] = same[-1]["mark"] if same else _fingerprint(content)
@@ -90,8 +95,8 @@ def warn_of_copies(edges: Path, ledger: Path) -> None:
         others = {each["ledger"] for each in known if each["mark"] == here["mark"]} - {here["ledger"]}
         for other in sorted(filter(os.path.exists, others)):
             warnings.warn(
-                f"The edges in {edges.name} have another ledger, {other}, and {ledger.name} does not count what was spent there. Pass "
-                f"--ledger {other}, so that one ledger counts everything.",
+                f"The edges in {edges.name} have another ledger, {other}, and {ledger.name} does not count what was spent there. "
+                f"Pass --ledger {other}, so that one ledger counts everything.",
                 PromiseWarning,
                 stacklevel=2,
             )
@@ -122,7 +127,11 @@ def _known() -> Iterator[dict[str, Any]]:
         for line in (state_folder() / "edges.seen").read_text(encoding="utf-8", errors="replace").splitlines():
             with suppress(ValueError):
                 entry = json.loads(line)
-                if isinstance(entry, dict) and isinstance(entry.get("mark"), str) and isinstance(entry.get("ledger"), str):
+                if (
+                    isinstance(entry, dict)
+                    and isinstance(entry.get("mark"), str)
+                    and isinstance(entry.get("ledger"), str)
+                ):
                     yield entry
 
 

@@ -85,11 +85,11 @@ def _tell_warnings(output: Output) -> None:
     """Warnings about the promise are said in one line each; others as Python says them."""
     others = warnings.showwarning
 
-    def tell(message: Warning | str, category: type[Warning], *place: Any) -> None:
+    def tell(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
         if issubclass(category, errors.PromiseWarning):
             output.remark(f"warning: {message}")
         else:
-            others(message, category, *place)
+            others(message, category, *place, **more)
 
     warnings.simplefilter("always", errors.PromiseWarning)
     warnings.showwarning = tell  # put back by catch_warnings

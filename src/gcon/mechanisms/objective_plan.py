@@ -277,7 +277,9 @@ def likely_noise(theorem: TheoremOne, num_features: int) -> LikelyNoise:
     """Of Theorem 1, where an infinite rate is no noise."""
     if math.isinf(theorem.noise_rate):
         return LikelyNoise(0.0, 0.0)
-    return LikelyNoise(theorem.noise_radius_quantile / theorem.noise_rate, likely_error(theorem.noise_rate, num_features))
+    return LikelyNoise(
+        theorem.noise_radius_quantile / theorem.noise_rate, likely_error(theorem.noise_rate, num_features)
+    )
 
 
 def objective_tolerance(theorem: TheoremValues, shape: ObjectiveShape, noise: LikelyNoise) -> float:

@@ -101,7 +101,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
                 columns = replace(columns, features=self._matrix(X, reset=True), labels=labels)
             graph = as_private_graph(columns, classes=self.classes, name=name)
         ledger: Ledger = (
-            UncountedLedger(graph.name, graph.nodes.fingerprint) if self.ledger is None else _checked_ledger(self.ledger)
+            UncountedLedger(graph.name, graph.nodes.fingerprint)
+            if self.ledger is None
+            else _checked_ledger(self.ledger)
         )
         self.model_ = method.train(graph.nodes, graph.edges, ledger=ledger, randomness=randomness)
         self.classes_: NDArray[Any] = np.asarray(graph.nodes.class_names)

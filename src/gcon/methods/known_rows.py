@@ -1,7 +1,7 @@
-"""Which rows a model was trained on, as short digests: recognises parts and other orders of its node table, for access `public-graph`.
+"""Which rows a model was trained on, as short digests: parts and other orders of its node table are no public graph.
 
-The node table is public, and so are digests of it. They are there against mistakes: a table with every feature moved a little is not
-recognised.
+The node table is public, and so are digests of it. They are there against mistakes: a table with every feature moved a little
+is not recognised.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from torch import Tensor
 from gcon.methods.record import TENSORS, refuse
 from gcon.nodes import row_slices
 
-MOST = 2**20  # digests that are kept, the smallest ones: of larger tables they are a sample, the same for every part of the table
+MOST = (
+    2**20
+)  # digests that are kept, the smallest ones: of larger tables they are a sample, the same for every part of the table
 _RECOGNISED = 0.1  # of the rows: so many are no coincidence
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
@@ -57,7 +59,7 @@ def rows_as_read(known: Tensor) -> Tensor:
 def _digests(features: Tensor) -> NDArray[np.int64]:
     """One number per row, from its values as float32 (as the table's checksum has them)."""
     parts = [
-        _mixed(features[rows].detach().cpu().float().contiguous().numpy() + 0.0)  # -0 is 0
+        _mixed(features[rows].detach().cpu().float().add(0.0).contiguous().numpy())  # -0 becomes 0
         for rows in row_slices(features.shape[0], width=features.shape[1])
     ]
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)

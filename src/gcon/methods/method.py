@@ -260,8 +260,8 @@ class FittedMethod:
         same = features_fingerprint(graph.features) == self.training_nodes
         if self.method.private and (same or recognises(self.training_rows, graph.features)):
             raise AccessRefusedError(
-                "access='public-graph' is refused for the node table that the method was trained on, in any order, and for parts of "
-                "it: its edges are private. "
+                "access='public-graph' is refused for the node table that the method was trained on, in any order, and for parts "
+                "of it: its edges are private. "
                 f"What there is for it: {', '.join(kind for kind in self.trained.score_functions if kind != 'public-graph')}."
             )
         return graph.features, graph.edges

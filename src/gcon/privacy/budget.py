@@ -55,8 +55,8 @@ def checked_budget(epsilon: float, delta: float) -> Budget:
         "delta",
         delta,
         allowed=lambda number: SMALLEST_DELTA <= number < DELTA_LIMIT,
-        rule=f"must be at least {SMALLEST_DELTA:g} (what the plans' arithmetic resolves) and below {DELTA_LIMIT:g} (a promise that "
-        "may fail as often as it holds is none)",
+        rule=f"must be at least {SMALLEST_DELTA:g} (what the plans' arithmetic resolves) and below {DELTA_LIMIT:g} (a promise "
+        "that may fail as often as it holds is none)",
         fix="Leave it out for min(1e-5, 1/(10 n)), or choose a public constant; never one over the edges.",
     )
     return Budget(float(epsilon), float(delta))
@@ -73,8 +73,8 @@ def chosen_delta(delta: float | None, num_nodes: int) -> float:
         return public_delta(num_nodes)
     if delta * num_nodes > 1:
         warnings.warn(
-            f"delta={delta!r} is above 1/n for {num_nodes} nodes: a mechanism that publishes everything about one person, picked at "
-            f"random, would keep that promise. Leave delta out for {public_delta(num_nodes):g}.",
+            f"delta={delta!r} is above 1/n for {num_nodes} nodes: a mechanism that publishes everything about one person, picked "
+            f"at random, would keep that promise. Leave delta out for {public_delta(num_nodes):g}.",
             PromiseWarning,
             stacklevel=3,
         )

@@ -48,8 +48,9 @@ class UncountedLedger:
             total = compose(self._costs.values())
         if before != NOTHING and request.cost != NOTHING:
             warnings.warn(
-                f"Released again without a ledger: this process has now spent epsilon {total.epsilon:g}, delta {total.delta:g} on the "
-                "same node table, and nobody counts what others release. Pass ledger=gcon.FileLedger(...), kept with the edges.",
+                f"Released again without a ledger: this process has now spent epsilon {total.epsilon:g}, delta {total.delta:g} "
+                "on the same node table, and nobody counts what others release. Pass ledger=gcon.FileLedger(...), kept with the "
+                "edges.",
                 PromiseWarning,
                 stacklevel=2,
             )

@@ -4,9 +4,9 @@ Restart a, steps m, clip p and the features' diameter D lead to it by one of thr
 Lemma 2, 2 sum_(t=1..m) (1-a)^t for rows of length 1; `simple`, p D times the same sum; `sharp`, D times a constant where that is
 proven. What the rounding of steps may add comes on top.
 
-The diameter itself cannot be recomputed, for the features are not in the folder. It is at most 2 for rows of length 1. That of rows
-which were centred at their mean and then scaled to length 1 is above sqrt 2: the rows before scaling sum to 0, so every row has
-another one at an angle of more than 90 degrees.
+The diameter itself cannot be recomputed, for the features are not in the folder. It is at most 2 for rows of length 1. That of
+rows which were centred at their mean and then scaled to length 1 is above sqrt 2: the rows before scaling sum to 0, so every row
+has another one at an angle of more than 90 degrees.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def check_influence(folder: Folder, steps: Steps) -> Any:
     used = {name: folder.settings[name] for name in ("restart", "steps", "clip")}
     counts = [math.inf if count == "inf" else count for count in used["steps"]]
     if not steps.check(
-        f"Propagation is the same in plan and settings: restart {used['restart']!r}, steps {used['steps']}, clip {used['clip']!r}",
+        f"Plan and settings propagate in the same way: restart {used['restart']!r}, steps {used['steps']}, clip {used['clip']!r}",
         all(repr(record[name]) == repr(value) for name, value in (used | {"steps": counts}).items()),
     ):
         raise UnfitError("plan and settings speak of different walks")
@@ -52,9 +52,7 @@ def check_influence(folder: Folder, steps: Steps) -> Any:
     bounds, diameter = record["bounds"], finite(record, "diameter", above=False)
     if not isinstance(bounds, list) or len(bounds) != len(counts):
         raise UnfitError("'bounds' must name one bound per scheme")
-    parts = [
-        _bound(name, restart, clip, count, diameter) for name, count in zip(bounds, counts, strict=True)
-    ]
+    parts = [_bound(name, restart, clip, count, diameter) for name, count in zip(bounds, counts, strict=True)]
     least, rounding = sum(parts) / len(parts), finite(record, "rounding", above=False)
     room = _SHARP_ROOM if "sharp" in bounds else _ROOM
     steps.check(

@@ -62,8 +62,8 @@ def check_normal(moments: Tensor, normal: Tensor, deviation: Any, *, rounding: f
     below = float(gammainc(count / 2, (size + room) ** 2 / 2))
     above = float(gammaincc(count / 2, max(size - room, 0.0) ** 2 / 2))
     steps.check(
-        f"There is noise of this deviation in the moments of answers: {count} sums of them are 0 on every graph but for noise, and "
-        f"their squares add to {shown(size**2)} (expected {count}; an honest release fails here with probability "
+        f"There is noise of this deviation in the moments of answers: {count} sums of them are 0 on every graph but for noise, "
+        f"and their squares add to {shown(size**2)} (expected {count}; an honest release fails here with probability "
         f"{2 * FALSE_ALARM:g})",
         below > FALSE_ALARM and above > FALSE_ALARM,
     )

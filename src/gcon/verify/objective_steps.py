@@ -29,8 +29,8 @@ from gcon.verify.steps import Steps, UnfitError
 from gcon.verify.theorem import Public, check_theorem
 
 NOT_CHECKED_PAPER = (
-    "that the features have the diameter that the edge influence was computed with: they are not in the folder (it is at most 2, and "
-    "above sqrt 2 with a centre)",
+    "that the features have the diameter that the edge influence was computed with: they are not in the folder (it is at most 2, "
+    "and above sqrt 2 with a centre)",
     "that the rows had length at most 1, and that the number of rows in the loss is the one that was trained on",
     "that the gradient of the solution was within the tolerance before it was released",
     "that the encoder was trained without edges, and that 'training_nodes' is the checksum of the table that was trained on",
@@ -38,8 +38,8 @@ NOT_CHECKED_PAPER = (
 _NOISE = "real noise in the objective and on the weights, rounded exactly to multiples of the public spacing"
 _PLAN = {
     "delta", "edge_influence", "epsilon", "exact_delta", "exact_epsilon", "extra_ridge", "final_noise", "gradient_tolerance",
-    "influence", "jacobian_epsilon", "loss", "noise_radius_quantile", "noise_rate", "noise_share", "normal_spacing", "num_classes",
-    "num_features", "num_labelled", "reserved_delta", "reserved_epsilon", "ridge", "spacing", "weight_norm_bound",
+    "influence", "jacobian_epsilon", "loss", "noise_radius_quantile", "noise_rate", "noise_share", "normal_spacing",
+    "num_classes", "num_features", "num_labelled", "reserved_delta", "reserved_epsilon", "ridge", "spacing", "weight_norm_bound",
 }  # fmt: skip
 
 
@@ -107,7 +107,14 @@ def _check_nothing(folder: Folder, steps: Steps) -> None:
         plan["noise_rate"] is None
         and all(
             plan[name] == 0
-            for name in ("final_noise", "spacing", "normal_spacing", "reserved_epsilon", "reserved_delta", "extra_ridge")
+            for name in (
+                "final_noise",
+                "spacing",
+                "normal_spacing",
+                "reserved_epsilon",
+                "reserved_delta",
+                "extra_ridge",
+            )
         ),
     )
 

@@ -17,7 +17,9 @@ from gcon.mechanisms.samplers.rounded import rounded_gaussian
 from gcon.privacy.randomness import Randomness
 
 EXACT_OBJECTIVE = "real noise in the objective and on the weights, rounded exactly to multiples of the public spacing"
-NORMAL_SPACING = 2.0**-36  # finer, and every tenth number would need more than 52 bits; coarser, and the solver's tolerance grows
+NORMAL_SPACING = (
+    2.0**-36
+)  # finer, and every tenth number would need more than 52 bits; coarser, and the solver's tolerance grows
 _HALF = NORMAL_SPACING / 2
 _UNIT = 2.0**-53
 _ABOVE_LENGTH = 8.0  # a normal vector of d entries is longer than sqrt(d) + 8 with probability below e^-32
@@ -36,9 +38,7 @@ class EnclosedNoise:
     error: float
 
 
-def objective_noise(
-    randomness: Randomness, *, noise_rate: float, num_features: int, num_classes: int
-) -> EnclosedNoise:
+def objective_noise(randomness: Randomness, *, noise_rate: float, num_features: int, num_classes: int) -> EnclosedNoise:
     """B, one row per class, each with a density proportional to exp(-noise_rate |b|).
 
     b = |m| g / noise_rate, with standard normal m of d + 1 entries and g of d: given m, b is normal with a variance that follows
@@ -77,7 +77,9 @@ def gaussian_objective_noise(
 def likely_error(noise_rate: float, num_features: int) -> float:
     """How far one row of `objective_noise` is from the real noise at most, but for a probability below 1e-13."""
     length = math.sqrt(num_features + 1) + _ABOVE_LENGTH
-    return float(_rounding(num_features, length, length)) / noise_rate + _arithmetic(num_features) * length**2 / noise_rate
+    return (
+        float(_rounding(num_features, length, length)) / noise_rate + _arithmetic(num_features) * length**2 / noise_rate
+    )
 
 
 def likely_gaussian_error(scale: float, num_features: int) -> float:
@@ -87,9 +89,7 @@ def likely_gaussian_error(scale: float, num_features: int) -> float:
 
 
 def _near_normals(randomness: Randomness, *shape: int) -> Tensor:
-    return rounded_gaussian(
-        randomness, torch.zeros(shape, dtype=torch.float64), scale=1.0, spacing=NORMAL_SPACING
-    )
+    return rounded_gaussian(randomness, torch.zeros(shape, dtype=torch.float64), scale=1.0, spacing=NORMAL_SPACING)
 
 
 def _rounding(num_features: int, stretch: Tensor | float, direction: Tensor | float) -> Tensor | float:

@@ -81,15 +81,11 @@ def warn_of_copies(edges: Path, ledger: Path) -> None:
     content = edges / HEADER if edges.is_dir() else edges
     with suppress(OSError):
         at = content.stat()
-        here = {
-            "ledger": str(ledger.absolute()),
-            "file": str(content.absolute()),
-            "size": at.st_size,
-            "time": at.st_mtime_ns,
-        }
-        known = list(_known())
-        same = [each for each in known if all(each.get(name) == value for name, value in here.items())]
-        here["mark"] = same[-1]["mark"] if same else _fingerprint(content)
+        # Under the key too: the size of a file tells how many edges there are.
+        seen = _keyed(f"{content.absolute()} {at.st_size} {at.st_mtime_ns}".encode())
+        here, known = {"ledger": str(ledger.absolute()), "seen": seen}, list(_known())
+        same = [each["mark"] for each in known if all(each.get(name) == value for name, value in here.items())]
+        here["mark"] = same[-1] if same else _fingerprint(content)
         if not same:
             _remember(here)
         others = {each["ledger"] for each in known if each["mark"] == here["mark"]} - {here["ledger"]}
@@ -100,6 +96,10 @@ def warn_of_copies(edges: Path, ledger: Path) -> None:
                 PromiseWarning,
                 stacklevel=2,
             )
+
+
+def _keyed(content: bytes) -> str:
+    return hashlib.blake2b(content, key=_key()).hexdigest()
 
 
 def _fingerprint(content: Path) -> str:

@@ -77,6 +77,18 @@ def one_thread():
     torch.set_num_threads(1)
 
 
+@pytest.fixture(scope="session")
+def state_home(tmp_path_factory):
+    """Where users' state folders are in tests."""
+    return tmp_path_factory.mktemp("state")
+
+
+@pytest.fixture(autouse=True)
+def own_state(state_home, monkeypatch):
+    """Every test is an operator of its own: what other tests did with equal edges is nothing to it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(state_home / secrets.token_hex(8)))
+
+
 @pytest.fixture
 def interrupts():
     """Ctrl-C works here, and in processes started here, even where the suite's caller ignores it, as in the background."""

@@ -27,7 +27,7 @@ from gcon.mechanisms.losses import SoftMargin
 from gcon.mechanisms.newton import minimise
 from gcon.mechanisms.objective_plan import NoisePlan, make_plan
 from gcon.mechanisms.perturbed_objective import PerturbedObjectives
-from gcon.mechanisms.samplers.objective_noise import objective_noise
+from gcon.mechanisms.samplers.objective_noise import EnclosedNoise, objective_noise
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import SeededRandomness
 
@@ -48,7 +48,7 @@ def problems(ridge: float) -> tuple[PerturbedObjectives, NoisePlan]:
     )
     randomness = SeededRandomness(0)
     noises = [
-        objective_noise(randomness, noise_rate=plan.noise_rate, num_features=WIDTH, num_classes=CLASSES)
+        objective_noise(randomness, noise_rate=plan.noise_rate, num_features=WIDTH, num_classes=CLASSES).matrix
         for _ in range(PROBLEMS)
     ]
     objectives = PerturbedObjectives(
@@ -69,7 +69,7 @@ def certificate(objectives: PerturbedObjectives, index: int, weights: Tensor) ->
         targets=objectives.targets,
         loss=objectives.losses[index],
         ridge=float(objectives.ridges[index]),
-        noise=objectives.noises[index],
+        noise=EnclosedNoise(objectives.noises[index], 0.0),
     )
 
 

@@ -102,7 +102,7 @@ class OneByOne:
                 noise_rate=plan.noise_rate,
                 num_features=plan.num_features,
                 num_classes=self._nodes.num_classes,
-            )
+            ).matrix
             if (epsilon, loss, ridge) == setting.problem:
                 break
         return PerturbedObjectives(

@@ -13,6 +13,10 @@
     ├── ReleaseFormatError         (ValueError)   a stored release is damaged, edited, or of a newer format
     └── MissingExtraError          (ImportError)  an optional dependency is not installed
 
+Beside them one warning, which stops nothing:
+
+    PromiseWarning                 (UserWarning)  a promise is weaker than it may look
+
 No message ever holds a value that was derived from private edges.
 """
 
@@ -21,6 +25,10 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable
 from contextlib import suppress
+
+
+class PromiseWarning(UserWarning):
+    """A promise is weaker than it may look: a large delta, or releases that no ledger adds up."""
 
 
 class GconError(Exception):

@@ -69,7 +69,8 @@ def test_json_is_one_object_with_everything(run, files):
 
 def test_a_seeded_look_repeats_and_says_that_there_is_no_promise(run, folder, files):
     said = [run("advise", *files, "--look", 0.1, "--seed", 3, "--ledger", folder / name) for name in ("a", "b")]
-    assert said[0] == said[1]
+    assert said[0][:2] == said[1][:2]
+    assert "have another ledger" in said[1][2]
     assert "no promise" in said[0][1]
     total = json.loads(run("ledger", "show", folder / "a", "--json")[1])["total"]
     assert total["epsilon"] == "inf"
@@ -111,3 +112,13 @@ def test_no_graph_is_named(run):
     code, out, _ = run("advise", "--json")
     assert code == 2
     assert "SOURCE" in json.loads(out)["message"]
+
+
+def test_a_delta_above_one_over_n_is_warned_about_and_one_half_is_refused(run, folder):
+    code, out, said = run("advise", "--nodes", folder / "nodes.csv", "--delta", 0.01, "--json")
+    assert code == 0
+    assert json.loads(out)["delta"] == 0.01
+    assert said.startswith("warning: delta=0.01 is above 1/n for 300 nodes")
+    assert run("advise", "--nodes", folder / "nodes.csv", "--delta", 1e-3, "--json")[2] == ""
+    code, out, _ = run("advise", "--nodes", folder / "nodes.csv", "--delta", 0.5, "--json")
+    assert (code, "below 0.5" in json.loads(out)["message"]) == (2, True)

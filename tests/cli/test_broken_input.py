@@ -186,7 +186,7 @@ INPUTS = {
         cut(WEIGHTS, 40), PREDICTORS, 6, ("model.safetensors", "it was cut or edited", "Get the folder again")
     ),
     "edited weights": Kind(
-        lambda _: WEIGHTS.write_bytes(WEIGHTS.read_bytes()[:-1] + b"?"),
+        lambda _: WEIGHTS.write_bytes(WEIGHTS.read_bytes()[:-1] + bytes([WEIGHTS.read_bytes()[-1] ^ 1])),
         PREDICTORS,
         6,
         ("model.safetensors", "checksum", "Get the folder again"),
@@ -206,7 +206,7 @@ INPUTS = {
     # The call.
     "epsilon 0": Kind(nothing, (TRAIN,), 2, ("epsilon", "greater than 0", "0.5 to 4 is usual"), "--epsilon 0"),
     "epsilon nan": Kind(nothing, (TRAIN,), 2, ("epsilon", "greater than 0", "got nan"), "--epsilon nan"),
-    "delta 1": Kind(nothing, (TRAIN,), 2, ("delta", "between 1e-12", "Leave it out"), "--delta 1"),
+    "delta 1": Kind(nothing, (TRAIN,), 2, ("delta", "at least 1e-12", "below 0.5", "Leave it out"), "--delta 1"),
     "unproven bound": Kind(
         nothing, (TRAIN,), 2, ("influence='sharp' is not proven", "'auto'"), f"{PAPER} --influence sharp --restart 0.25"
     ),

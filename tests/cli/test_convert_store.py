@@ -131,7 +131,9 @@ def test_training_reads_the_store_through_its_buffer(source, store):
     assert on_disk.buffer_bytes == 1024
     assert repr(graph.edges) == "<private: stored edges of a simple undirected graph>"
     assert (graph.name, open_ledger(where).data_set) == ("edges", "edges")
-    assert (store / "edges.csr.ledger").is_file()
+    # The converted edges carry the path of their ledger: both pay from the same one.
+    assert (store.parent / "edges.csv.ledger").is_file()
+    assert not (store / "edges.csr.ledger").exists()
     in_memory = open_private(load_graph(where).edges)
     assert torch.equal(in_memory.columns, edges.columns)
     for_prediction = load_features(where, read_edges_too=True)
@@ -159,7 +161,7 @@ def test_every_verb_takes_a_store(run, store, tmp_path):
     model = tmp_path / "model"
     code, _, errors = run("train", *written(store), "--epsilon", 1, "--out", model, "--quiet")
     assert code == 0, errors
-    assert (store / "edges.csr.ledger").exists()
+    assert (tmp_path / "edges.csv.ledger").exists()
     assert (
         run("predict", model, *written(store), "--access", "own-edges", "--out", tmp_path / "p.csv", "--quiet")[0] == 0
     )
@@ -211,7 +213,7 @@ def test_a_store_for_other_nodes(run, source, store, tmp_path):
         assert (code, words in printed) == (2, True)
         code, _, errors = run("train", *files, "--epsilon", 1, "--out", tmp_path / "model")
         assert (code, words in errors) == (2, True)
-        assert not (store / "edges.csr.ledger").exists()
+        assert not list(tmp_path.glob("**/*.ledger"))
 
 
 def test_permissions_are_those_of_the_edges_file(run, source):
@@ -227,6 +229,7 @@ def test_permissions_are_those_of_the_edges_file(run, source):
         "header.json": 0o640,
         "row_pointers.bin": 0o640,
         "columns.bin": 0o640,
+        "ledger-path": 0o640,
     }
 
 
@@ -294,7 +297,10 @@ def test_an_interrupted_or_killed_conversion(run, source, monkeypatch, file_form
     (left / "store").mkdir(parents=True)  # as a kill leaves it
     (left / "store" / "columns.bin").write_bytes(b"private")
     assert run(*convert)[0] == 0
-    names = {"csr": ["edges.csr", "features.npy", "nodes.parquet"], "csv": ["edges.csv", "nodes.csv"]}
+    names = {
+        "csr": ["edges.csr", "features.npy", "nodes.parquet"],
+        "csv": ["edges.csv", "edges.csv.ledger-path", "nodes.csv"],
+    }
     assert sorted(os.listdir(out)) == names[file_format]
 
 

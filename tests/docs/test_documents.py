@@ -31,8 +31,9 @@ def column(page, place, *, header):
     return [row[place].strip() for row in rows[start + 2 :]]
 
 
-def test_readme_says_the_promise(capsys):
+def test_readme_says_the_promise(capsys, tmp_path, monkeypatch):
     block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)[1]
+    monkeypatch.chdir(tmp_path)  # it keeps a ledger in a file
     exec(block, {})
     printed = capsys.readouterr().out
     assert "(1, 1e-05)-differentially private" in printed

@@ -55,7 +55,8 @@ def tensor_checksum(tensor):
 def receipt_facts(receipt):
     """Checksums of the plan, and of all else that a receipt says."""
     said = asdict(receipt)
-    plan = said.pop("plan")
+    plan, counted = said.pop("plan"), said.pop("counted")
+    assert counted
     return {"receipt/plan": checksum(canonical(plan)), "receipt/words": checksum(canonical(said))}
 
 

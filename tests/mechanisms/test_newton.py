@@ -12,6 +12,7 @@ from gcon.mechanisms.certificate import certified_gradient_norm
 from gcon.mechanisms.losses import PseudoHuber, SoftMargin
 from gcon.mechanisms.newton import minimise
 from gcon.mechanisms.perturbed_objective import PerturbedObjectives
+from gcon.mechanisms.samplers.objective_noise import EnclosedNoise
 
 LOSSES = [SoftMargin(3), PseudoHuber(3, 0.1), PseudoHuber(3, 0.5)]
 
@@ -49,7 +50,7 @@ def certificate(objectives, index, weights):
         targets=objectives.targets,
         loss=objectives.losses[index],
         ridge=float(objectives.ridges[index]),
-        noise=objectives.noises[index],
+        noise=EnclosedNoise(objectives.noises[index], 0.0),
     )
 
 

@@ -202,13 +202,6 @@ def test_a_ceiling_stops_the_next_fit_and_keeps_the_old_model(parts):
     assert len(ledger.entries()) == 1
 
 
-def test_without_a_ledger_each_fit_is_accounted_alone(parts):
-    model = gcon.GCON(epsilon=0.5, epochs=2)
-    for _ in range(2):
-        assert model.fit(parts.private()).model_.receipt.total.epsilon == 0.5
-    assert model.model_.receipt.data_set == "circles"
-
-
 @pytest.mark.parametrize("edges", [None, [], np.empty((2, 0), dtype=int), scipy.sparse.csr_array((120, 120))])
 def test_no_edges_train_like_any_others_and_are_charged(parts, edges):
     ledger = gcon.MemoryLedger()

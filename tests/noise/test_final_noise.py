@@ -11,7 +11,6 @@ from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.losses import SoftMargin
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.objective_plan import make_plan
-from gcon.mechanisms.samplers import uniform as sampling
 from gcon.mechanisms.samplers.lattice import lattice_spacing
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
@@ -41,12 +40,10 @@ def release(randomness, plans=1):
 @pytest.mark.parametrize(("factor", "fits"), [(1.0, True), (2 / 3, False), (3 / 2, False)])
 def test_final_noise_has_the_scale_of_the_plan(monkeypatch, factor, fits):
     # The same seed draws the same objective noise; the final noise is separated by leaving it out the second time.
-    from gcon.mechanisms import objective_perturbation
+    from gcon.mechanisms import convex_training
 
     plan, noisy = release(SeededRandomness(7), plans=250)
-    monkeypatch.setattr(
-        objective_perturbation, "standard_normals", lambda randomness, *shape: torch.zeros(shape, dtype=torch.float64)
-    )
+    monkeypatch.setattr(convex_training, "rounded_gaussian", lambda randomness, values, *, scale, spacing: values)
     _, plain = release(SeededRandomness(7), plans=250)
     assert plan.final_noise > 0
     sample = ((noisy - plain) / plan.final_noise * factor).numpy().ravel()
@@ -86,6 +83,6 @@ def test_no_byte_is_used_twice():
 
     randomness = Counting()
     release(randomness, plans=3)
-    # Per plan: direction (c x d), radius (c x d exponentials), final noise (c x d), eight bytes each.
-    assert randomness.taken == 3 * 3 * (2 * 4) * 8
-    assert sampling.open_uniforms(randomness, 2).shape == (2,)
+    # Per plan: c x (2 d + 1) normal numbers of the objective, c x d of the final noise, eight bytes each; a few need more.
+    least = 3 * (2 * (2 * 4 + 1) + 2 * 4) * 8
+    assert least <= randomness.taken <= least + 10 * 16

@@ -1,6 +1,7 @@
 """Budgets: their rules, their partial order, and sums that round up."""
 
 import math
+import warnings
 from dataclasses import FrozenInstanceError
 from decimal import Decimal
 from fractions import Fraction
@@ -10,7 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gcon.errors import InputError
+from gcon.errors import InputError, PromiseWarning
+from gcon.files.datasets.synthetic import social_circles_parts
+from gcon.methods.moments import Moments
+from gcon.methods.objective import Objective
 from gcon.privacy.budget import NOTHING, Budget, checked_budget, compose, public_delta, round_up_digits
 
 epsilons = st.floats(0, 1e6)
@@ -32,10 +36,29 @@ def test_a_release_needs_a_positive_epsilon(epsilon):
         checked_budget(epsilon, 1e-5)
 
 
-@pytest.mark.parametrize("delta", [0, 1, -1e-5, 2, math.nan, math.inf, "1e-5", None, False])
+@pytest.mark.parametrize("delta", [0, 0.5, 0.9, 1, -1e-5, 2, math.nan, math.inf, "1e-5", None, False])
 def test_a_release_needs_a_delta_inside(delta):
     with pytest.raises(InputError, match=r"^delta"):
         checked_budget(1.0, delta)
+
+
+@pytest.mark.parametrize("method", [Moments, Objective])
+def test_every_method_refuses_the_same_deltas(method):
+    method(epsilon=1.0, delta=0.49)
+    for delta in (0.5, 0.9):
+        with pytest.raises(InputError, match=r"^delta.*below 0\.5"):
+            method(epsilon=1.0, delta=delta)
+
+
+def test_a_delta_above_one_over_n_is_warned_about():
+    nodes = social_circles_parts(40, num_classes=2, seed=1)[0]
+    for method in (Moments, Objective):
+        with pytest.warns(PromiseWarning, match=r"delta=0\.03 is above 1/n for 40 nodes.*Leave delta out for 1e-05"):
+            method(epsilon=1.0, delta=0.03).delta_for(nodes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", PromiseWarning)
+            assert method(epsilon=1.0, delta=0.025).delta_for(nodes) == 0.025
+            assert method(epsilon=1.0).delta_for(nodes) == public_delta(40)
 
 
 @pytest.mark.parametrize("epsilon", [1e-300, 1, 2.5, np.float64(0.5), math.inf])

@@ -123,12 +123,62 @@ def test_a_missing_certificate_brings_no_chain():
     assert "977" not in "".join(traceback.format_exception(raised.value))
 
 
-def test_an_interruption_is_not_swallowed():
-    def interrupt(opened):
-        raise KeyboardInterrupt
+class TimeOut(BaseException):
+    """As test runners, schedulers and profilers have them."""
 
-    with pytest.raises(KeyboardInterrupt):
-        apply_private(interrupt, Private(1, "x"))
+    def __init__(self, opened):
+        super().__init__(f"stopped at {opened}")
+
+
+class Quit(SystemExit, KeyboardInterrupt):
+    """Cannot be made without an argument, as `type(error)()` would."""
+
+    def __init__(self, opened):
+        super().__init__(opened)
+
+
+class Interruption(KeyboardInterrupt):
+    def __init__(self, opened):
+        super().__init__(f"interrupted at {opened}")
+
+
+@pytest.mark.parametrize(
+    ("raised", "left"),
+    [
+        (TimeOut, PrivateComputationError),
+        (GeneratorExit, PrivateComputationError),
+        (lambda opened: BaseExceptionGroup("all", [TimeOut(opened)]), PrivateComputationError),
+        (SystemExit, SystemExit),
+        (KeyboardInterrupt, KeyboardInterrupt),
+        (Interruption, KeyboardInterrupt),
+        (Quit, KeyboardInterrupt),
+    ],
+)
+def test_what_ends_a_process_brings_nothing_out_either(raised, left):
+    def fail(opened):
+        local = opened  # noqa: F841
+        try:
+            raise ValueError(opened)
+        except ValueError as error:
+            raise raised(opened) from error
+
+    with pytest.raises(left) as caught:
+        apply_private(fail, Private(SECRET, "words"))
+    error = caught.value
+    assert type(error) is left
+    assert error.__cause__ is error.__context__ is None
+    assert "977" not in "".join(traceback.format_exception(error))
+    assert "977" not in repr(getattr(error, "code", None))
+    assert all(frame.f_code.co_name != "fail" for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+def test_an_exit_is_no_success():
+    def leave(opened):
+        raise SystemExit(0)
+
+    with pytest.raises(SystemExit) as caught:
+        apply_private(leave, Private(SECRET, "words"))
+    assert isinstance(caught.value.code, str)  # told, and exit code 1
 
 
 def test_failures_are_ours():

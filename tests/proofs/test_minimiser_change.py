@@ -16,6 +16,7 @@ from gcon.mechanisms.convex_training import certified_weights
 from gcon.mechanisms.influence import edge_influence, feature_extent
 from gcon.mechanisms.losses import PseudoHuber, SoftMargin
 from gcon.mechanisms.perturbed_objective import PerturbedObjectives
+from gcon.mechanisms.samplers.objective_noise import EnclosedNoise
 from gcon.mechanisms.theorem import ObjectiveShape, jacobian_epsilon
 from gcon.privacy.budget import Budget
 from gcon_lab.mechanisms.gaussian_objective_plan import noise_shift
@@ -72,7 +73,7 @@ def minimisers(plans, edges, features, schemes, targets, start):
         aggregates=propagate(edges, features, schemes),
         mask=torch.ones(len(features), dtype=torch.bool),
         targets=targets,
-        noises=[-plan.num_labelled * plan.ridge * start for plan in plans],
+        noises=[EnclosedNoise(-plan.num_labelled * plan.ridge * start, 0.0) for plan in plans],
     )
 
 

@@ -102,3 +102,18 @@ def test_what_cannot_be_checked_is_said(releases):
         for part in (words, "noise was drawn", "ledger's total is complete", "no signature", "training_nodes"):
             assert part in said
             assert all(line in str(found) for line in found.not_checked)
+
+
+def test_what_else_lies_in_the_folder_is_named(paper_release):
+    folder = paper_release()
+    assert not any("what else lies" in words for words in verify_release(folder).not_checked)
+    (folder / "edges.csv").write_text("source,target\n")
+    (folder / "more\x1b[2J").mkdir()
+    found = verify_release(folder)
+    (words,) = [words for words in found.not_checked if "what else lies" in words]
+    assert words.endswith("'edges.csv', 'more\\x1b[2J'")
+    assert words in str(found)
+    for number in range(30):
+        (folder / f"file{number}").touch()
+    (words,) = [words for words in verify_release(folder).not_checked if "what else lies" in words]
+    assert words.endswith("and 12 more")

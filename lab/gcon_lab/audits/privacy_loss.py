@@ -23,8 +23,7 @@ from gcon.edges.schemes import Schemes, propagate
 from gcon.mechanisms.losses import ConvexLoss
 from gcon.mechanisms.newton import minimise
 from gcon.mechanisms.perturbed_objective import PerturbedObjectives
-from gcon.mechanisms.samplers.objective_noise import objective_noise
-from gcon.mechanisms.samplers.uniform import standard_normals
+from gcon.mechanisms.samplers.objective_noise import gaussian_objective_noise, objective_noise
 from gcon.privacy.randomness import Randomness
 
 
@@ -46,7 +45,7 @@ class RadialNoise:
     rate: float
 
     def draw(self, randomness: Randomness, *, columns: int, width: int) -> Tensor:
-        return objective_noise(randomness, noise_rate=self.rate, num_features=width, num_classes=columns)
+        return objective_noise(randomness, noise_rate=self.rate, num_features=width, num_classes=columns).matrix
 
     def energy(self, noise: Tensor) -> Tensor:
         """Rate times length."""
@@ -62,7 +61,7 @@ class GaussianNoise:
     scale: float
 
     def draw(self, randomness: Randomness, *, columns: int, width: int) -> Tensor:
-        return self.scale * standard_normals(randomness, columns, width)
+        return gaussian_objective_noise(randomness, scale=self.scale, num_features=width, num_classes=columns).matrix
 
     def energy(self, noise: Tensor) -> Tensor:
         """|b|^2 / (2 scale^2)."""

@@ -9,15 +9,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
-import torch
 from torch import Tensor
 
 from gcon.edges.source import Edges
 from gcon.errors import PlanMismatchError
 from gcon.mechanisms.aggregates import Aggregates
-from gcon.mechanisms.convex_training import certified_weights, check_cover, check_training_rows, objective_record
-from gcon.mechanisms.samplers.lattice import to_lattice
-from gcon.mechanisms.samplers.uniform import standard_normals
+from gcon.mechanisms.convex_training import (
+    certified_weights,
+    check_cover,
+    check_training_rows,
+    objective_record,
+    with_final_noise,
+)
+from gcon.mechanisms.samplers.objective_noise import EnclosedNoise, gaussian_objective_noise
 from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.proven import proven
 from gcon.privacy.randomness import Randomness
@@ -90,7 +94,7 @@ class GaussianObjective:
 
         Privacy:
             The released numbers depend on edges through the minimiser alone, which Theorem C and the certificate's
-            reserve cover. They are rounded to a public lattice that is finer than the final noise.
+            reserve cover. They are exact roundings of real noise to a public lattice that is finer than the final noise.
         """
         weights = certified_weights(
             self.plans,
@@ -99,17 +103,15 @@ class GaussianObjective:
             targets=self.targets,
             noises=self._noises(randomness),
         )
-        for index, plan in enumerate(self.plans):
-            if plan.final_noise > 0:
-                noisy = weights[index] + plan.final_noise * standard_normals(randomness, *weights[index].shape)
-                weights[index] = to_lattice(noisy, plan.final_noise)
-        return weights.transpose(1, 2).contiguous()
+        return with_final_noise(self.plans, weights, randomness)
 
-    def _noises(self, randomness: Randomness) -> list[Tensor]:
-        shapes = [(plan.loss.num_classes, plan.num_features) for plan in self.plans]
+    def _noises(self, randomness: Randomness) -> list[EnclosedNoise]:
         return [
-            plan.scale * standard_normals(randomness, *shape)
-            if plan.needs_noise
-            else torch.zeros(shape, dtype=torch.float64)
-            for plan, shape in zip(self.plans, shapes, strict=True)
+            gaussian_objective_noise(
+                randomness,
+                scale=plan.scale if plan.needs_noise else 0.0,
+                num_features=plan.num_features,
+                num_classes=plan.loss.num_classes,
+            )
+            for plan in self.plans
         ]

@@ -13,7 +13,14 @@ from scipy.special import gammaincc, gammainccinv
 
 from gcon.errors import InputError
 from gcon.mechanisms.losses import ConvexLoss
-from gcon.mechanisms.objective_plan import ObjectivePlan, check_ridge, objective_tolerance, reserved_shape
+from gcon.mechanisms.objective_plan import (
+    LikelyNoise,
+    ObjectivePlan,
+    check_ridge,
+    objective_tolerance,
+    reserved_shape,
+)
+from gcon.mechanisms.samplers.objective_noise import likely_gaussian_error
 from gcon.mechanisms.theorem import ObjectiveShape, extra_ridge, jacobian_epsilon, ridge_after_floor
 from gcon.privacy.budget import Budget
 
@@ -141,8 +148,8 @@ class GaussianObjectivePlan(ObjectivePlan[TheoremC]):
         return spent <= shape.epsilon * (1 + 1e-12) and tail <= allowed * (1 + 1e-9)
 
     @property
-    def _likely_noise(self) -> float:
-        return self.theorem.noise_radius_quantile * self.theorem.scale
+    def _likely_noise(self) -> LikelyNoise:
+        return _likely_noise(self.theorem, self.num_features)
 
     @property
     def scale(self) -> float:
@@ -194,9 +201,14 @@ def make_gaussian_objective_plan(
         exact=exact,
         theorem=theorem,
         terms=terms,
-        tolerance=objective_tolerance(theorem, shape, theorem.noise_radius_quantile * theorem.scale),
+        tolerance=objective_tolerance(theorem, shape, _likely_noise(theorem, num_features)),
         loss=loss,
         num_features=num_features,
         num_labelled=num_labelled,
         noise_share=shape.noise_share,
     )
+
+
+def _likely_noise(theorem: TheoremC, num_features: int) -> LikelyNoise:
+    length = theorem.noise_radius_quantile * theorem.scale
+    return LikelyNoise(length, likely_gaussian_error(theorem.scale, num_features))

@@ -19,6 +19,7 @@ from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.convex_training import certified_weights, check_cover, check_training_rows
 from gcon.mechanisms.samplers.lattice import lattice_spacing
+from gcon.mechanisms.samplers.objective_noise import EnclosedNoise
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, rounded_gaussian
 from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.proven import proven
@@ -133,7 +134,7 @@ class OutputPerturbation:
             aggregates=self.aggregates.of(edges),
             mask=self.mask,
             targets=self.targets,
-            noises=[self._linear_term(plan) for plan in unique],
+            noises=[EnclosedNoise(self._linear_term(plan), 0.0) for plan in unique],  # public: no noise
         )
         places = {_objective(plan): place for place, plan in enumerate(unique)}
         released = []

@@ -24,7 +24,7 @@ from gcon.choose.public_facts import PublicFacts, public_facts
 from gcon.errors import InputError, check_number
 from gcon.methods.evidence import tells
 from gcon.nodes import PublicNodes
-from gcon.privacy.budget import checked_budget, public_delta, round_down_difference
+from gcon.privacy.budget import checked_budget, chosen_delta, round_down_difference
 
 Spend = Literal["spend", "little", "risky", "nothing", "look first", "not measured"]
 Stage = Literal["counts", "moments"]
@@ -115,7 +115,7 @@ def advise(
         Free: there is no argument that could hold an edge; a look is released, and paid for.
     """
     budgets, accesses = _budgets(epsilon, look), check_access(access)
-    delta = public_delta(nodes.num_nodes) if delta is None else delta
+    delta = chosen_delta(delta, nodes.num_nodes)
     checked_budget(budgets[0], delta)
     facts = public_facts(nodes)
     noise = tuple(noise_facts(facts, epsilon=budget, delta=delta) for budget in budgets)

@@ -14,7 +14,7 @@ from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.methods.evidence import above_chance
 from gcon.methods.graph_facts import counted_rows, fact_errors, graph_facts
 from gcon.privacy.account import spend
-from gcon.privacy.budget import checked_budget, public_delta
+from gcon.privacy.budget import checked_budget, chosen_delta
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
@@ -64,7 +64,7 @@ def take_look(
     nodes = graph.nodes
     check_look(epsilon)
     check_validation(nodes)
-    budget = checked_budget(epsilon, public_delta(nodes.num_nodes) if delta is None else delta)
+    budget = checked_budget(epsilon, chosen_delta(delta, nodes.num_nodes))
     answers = learn_without_edges(nodes, seed=0).answers
     plan, purpose = gaussian_plan(budget.epsilon, budget.delta, method="advice"), "a look at homophily and mean degree"
     with spend(graph.edges, plan, ledger=ledger, randomness=randomness, purpose=purpose) as account:

@@ -14,7 +14,7 @@ from gcon.errors import InputError
 from gcon.methods.objective import Objective
 from gcon.nodes import PublicNodes
 from gcon.privacy.account import NO_PROMISE
-from gcon.privacy.budget import NOTHING, Budget, public_delta, round_down_difference
+from gcon.privacy.budget import NOTHING, Budget, round_down_difference
 from gcon.privacy.ledger import Ledger, check_ceiling
 from gcon.privacy.randomness import Randomness
 
@@ -100,7 +100,7 @@ def tune_paid(
         asked for.
     """
     check_payment(base, pay)
-    delta = public_delta(graph.nodes.num_nodes) if base.delta is None else base.delta
+    delta = base.delta_for(graph.nodes)
     check_ceiling(ledger.ceiling(), spent=ledger.total(), asked=Budget(base.epsilon, delta))
     budgeted = replace(base, epsilon=round_down_difference(base.epsilon, pay))
     rehearsals = rehearse(graph.nodes, combinations(budgeted), draws=draws, randomness=randomness, step=step)

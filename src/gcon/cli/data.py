@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 
 from gcon.cli import options
 from gcon.cli.checks import size_in_bytes
-from gcon.cli.loading import ledger_beside
+from gcon.cli.ledger_place import carry_ledger, ledger_beside
 from gcon.cli.output import reporting
 from gcon.cli.records import with_records
 from gcon.cli.source import EdgeFormat, Features
@@ -129,18 +129,19 @@ def convert(
             lines.append("Text is read as 32-bit numbers: the features lose digits. Parquet and npz keep them.")
         if edges is not None:
             books = ledger_beside(edges)
+            carry_ledger(edges, converted=done.files["edges"])
             fields |= {"ledger": str(books), "ledger_exists": books.exists()}
             lines.append(_same_edges(books))
         output.result(fields, "\n".join(lines))
 
 
 def _same_edges(books: Path) -> str:
-    """Where to pay from now on: the new file would start a ledger of its own."""
+    """Where to pay from now on: the new file carries the path."""
     if books.exists():
-        return f"These are the same private edges: keep paying from --ledger {books}."
+        return f"These are the same private edges: keep paying from --ledger {books}, whose path they carry."
     return (
         f"These are the same private edges, and there is no ledger {books}. If they were paid for from another one, keep "
-        f"paying from that. If nothing was released from them yet, name one for both files: --ledger {books}."
+        f"paying from that. If nothing was released from them yet, both files pay from --ledger {books}: they carry its path."
     )
 
 

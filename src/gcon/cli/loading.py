@@ -6,7 +6,6 @@ Privacy:
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 from torch import Tensor
 
 from gcon.cli.checks import size_in_bytes
+from gcon.cli.ledger_place import has_ledger, ledger_beside, state_folder, warn_of_copies
 from gcon.cli.source import GraphSource, PredictionSource, TrainingSource
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import LargeGraph, PrivateGraph, TrainableGraph
@@ -140,7 +140,7 @@ def public_files(access: str, where: PredictionSource) -> tuple[Path, Path] | No
     if nodes is None or edges is None:
         rule = "are needed for public-graph"
         raise InputError("--public-edges, --nodes", rule=rule, got="one of them or none", fix="Pass both.")
-    if edges.with_name(f"{edges.name}.ledger").exists() or ledger_beside(edges.resolve()).exists():
+    if has_ledger(edges):
         raise AccessRefusedError(
             f"A ledger lies beside {edges.name}: its edges have been used as private ones, and edges do not become "
             "public by being called so. Use access='own-edges' or 'none'."
@@ -152,24 +152,14 @@ def open_ledger(where: GraphSource) -> FileLedger:
     """The ledger of the data: the one that was named, or the one beside it. An existing one keeps its own name."""
     if where.source is not None:
         name = facts_of(where.source).name
-        usual = _state_folder() / f"{name}.ledger"
+        usual = state_folder() / f"{name}.ledger"
     elif where.edges is not None:
-        name, usual = where.edges.stem, ledger_beside(where.edges)
+        name, usual = where.edges.stem, where.ledger or ledger_beside(where.edges)
     else:
         raise InputError("--edges", rule="is needed for a ledger", got="nothing", fix="Pass the edges file.")
     target = usual if where.ledger is None else where.ledger
     if where.ledger is None:
         target.parent.mkdir(parents=True, exist_ok=True)
+    if where.edges is not None:
+        warn_of_copies(where.edges, target)
     return FileLedger(target, data_set=None if target.exists() else name)
-
-
-def ledger_beside(edges: Path) -> Path:
-    """Where the ledger of an edges file lies by default: beside the file itself, also if a link led there."""
-    place = edges.resolve() if edges.is_symlink() or edges.parent.is_symlink() else edges
-    return place.with_name(f"{place.name}.ledger")
-
-
-def _state_folder() -> Path:
-    """Where ledgers of named data sets are kept: the user's state folder."""
-    base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "gcon"

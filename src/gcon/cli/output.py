@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -71,10 +72,27 @@ class Output:
 @contextmanager
 def reporting(*, as_json: bool, quiet: bool) -> Iterator[Output]:
     """Gives a verb its output, and turns our exceptions into a message and an exit code."""
+    output = Output(as_json=as_json, quiet=quiet, progress=Console(stderr=True, quiet=quiet or as_json))
     try:
-        yield Output(as_json=as_json, quiet=quiet, progress=Console(stderr=True, quiet=quiet or as_json))
+        with warnings.catch_warnings():
+            _tell_warnings(output)
+            yield output
     except errors.GconError as error:
         raise typer.Exit(tell_error(error, as_json=as_json)) from None
+
+
+def _tell_warnings(output: Output) -> None:
+    """Warnings about the promise are said in one line each; others as Python says them."""
+    others = warnings.showwarning
+
+    def tell(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, errors.PromiseWarning):
+            output.remark(f"warning: {message}")
+        else:
+            others(message, category, *place, **more)
+
+    warnings.simplefilter("always", errors.PromiseWarning)
+    warnings.showwarning = tell  # put back by catch_warnings
 
 
 def tell_error(error: errors.GconError, *, as_json: bool) -> int:

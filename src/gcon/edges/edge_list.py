@@ -14,6 +14,7 @@ from torch import Tensor
 from gcon.edges.source import Edges, LocalEdges, RowBlock
 from gcon.errors import InputError
 from gcon.privacy.boundary import Private
+from gcon.privacy.frames import without_frames
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +89,7 @@ def public_edges(edge_index: Tensor, num_nodes: int) -> EdgeList:
     return simple_undirected(edge_index, num_nodes)[0]
 
 
+@without_frames
 def private_edges(edge_index: Tensor, num_nodes: int) -> tuple[Private[EdgeList], Private[EdgeHygiene]]:
     """Take in private edges: symmetrise, drop self-loops, drop duplicates, in that order, and wrap.
 

@@ -11,6 +11,7 @@ from gcon.edges.edge_list import EdgeHygiene, EdgeList, private_edges
 from gcon.edges.source import Edges
 from gcon.nodes import PublicNodes
 from gcon.privacy.boundary import Private
+from gcon.privacy.frames import without_frames
 
 
 class TrainableGraph(Protocol):
@@ -52,6 +53,7 @@ class PublicGraph:
     edges: EdgeList
 
 
+@without_frames
 def private_graph(nodes: PublicNodes, edge_index: Tensor, *, name: str = "unnamed") -> PrivateGraph:
     """Join public nodes with private edges (any direction, order, loops and repeats)."""
     edges, hygiene = private_edges(edge_index, nodes.num_nodes)

@@ -28,6 +28,7 @@ from gcon.files.node_files import RawNodes, read_raw_nodes
 from gcon.files.node_ids import NodeIds
 from gcon.files.table_files import BATCH, read_errors
 from gcon.files.write_files import table_writer, write_frame
+from gcon.privacy.frames import without_frames
 from gcon.writing import move_together, whole_file, work_folder
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Conversion:
     features_narrowed: bool
 
 
+@without_frames
 def convert_files(
     nodes: Path,
     edges: Path | None,

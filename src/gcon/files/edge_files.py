@@ -21,6 +21,7 @@ from gcon.files.node_ids import IdLookup, NodeIds, as_node_ids
 from gcon.files.store_files import open_store, store_chunks, store_problems
 from gcon.files.table_files import column_types, read_errors, table_batches
 from gcon.privacy.boundary import Private
+from gcon.privacy.frames import without_frames
 
 SUFFIXES = (*TABLES, ".npz", SUFFIX)
 
@@ -34,6 +35,7 @@ class EdgeOptions(TypedDict, total=False):
     ignore_columns: Sequence[str]
 
 
+@without_frames
 def read_edges(
     path: str | Path,
     *,

@@ -30,6 +30,7 @@ from gcon.errors import InputError, check_number
 from gcon.files.external_sort import KEY, MOST_NODES, EdgeSorter, rows_and_columns
 from gcon.files.node_ids import NodeIds
 from gcon.files.store_files import ids_fingerprint
+from gcon.privacy.frames import without_frames
 from gcon.writing import OWNER_ONLY, work_folder, write_new
 
 MEMORY_BYTES = 2**30
@@ -42,6 +43,7 @@ def no_step(stage: str, share: float) -> None:
     """For callers that show no progress."""
 
 
+@without_frames
 def write_edge_store(
     chunks: Chunks,
     target: Path,
@@ -92,6 +94,7 @@ def set_permissions(store: Path, mode: int) -> None:
     store.chmod(mode | (mode & 0o444) >> 2)
 
 
+@without_frames
 def build_store(
     chunks: Chunks,
     store: Path,

@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from gcon.errors import InputError
+from gcon.privacy.frames import without_frames
 
 
+@without_frames
 def as_edge_index(edges: Any, *, num_nodes: int) -> Tensor:
     """Read edges of any of the supported kinds.
 

@@ -16,6 +16,7 @@ from gcon.edges.graph import PrivateGraph, PublicGraph
 from gcon.errors import InputError
 from gcon.files.edges import as_edge_index
 from gcon.nodes import PublicNodes, check_features
+from gcon.privacy.frames import without_frames
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +69,7 @@ def as_features(features: Any) -> Tensor:
     return dense
 
 
+@without_frames
 def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> PrivateGraph:
     """Check the parts and join them; edges become private here.
 

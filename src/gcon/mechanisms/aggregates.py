@@ -28,6 +28,8 @@ class Aggregates:
         rows: a public mask: whose aggregates to keep; by default those of all nodes.
         edge_influence: bound on the sum over all rows of the row changes that one edge causes.
         influence_bounds: which proven bound, scheme by scheme.
+        diameter: of the features, with what rounding to fixed point may add.
+        influence_rounding: the part of the edge influence that the rounding of steps may add.
         longest_row: bound on the length of every row (Theorem 1 needs 1).
         num_rows, num_columns: the public shape.
 
@@ -44,6 +46,8 @@ class Aggregates:
     _rows: Tensor | None = field(init=False)
     edge_influence: float = field(init=False)
     influence_bounds: tuple[str, ...] = field(init=False)
+    diameter: float = field(init=False)
+    influence_rounding: float = field(init=False)
     longest_row: float = field(init=False)
     num_rows: int = field(init=False)
     num_columns: int = field(init=False)
@@ -56,18 +60,32 @@ class Aggregates:
         extent, unit = fixed_point_extent(features, units), float(torch.linalg.vector_norm(units))
         influence = edge_influence(schemes, extent, num_nodes=num_nodes, bound=self.bound)
         row_rounding = 1.01 * STEP_ERROR * schemes.roundings(num_nodes) * unit / math.sqrt(schemes.num_blocks)
-        moved = influence.value * (1 + 1e-9) + 2 * num_nodes * row_rounding
+        rounding = 2 * num_nodes * row_rounding
+        moved = influence.value * (1 + 1e-9) + rounding
         found = {
             "_features": features,
             "_rows": rows,
             "edge_influence": moved if influence.value > 0 else 0.0,
             "influence_bounds": influence.bounds,
+            "diameter": extent.diameter,
+            "influence_rounding": rounding if influence.value > 0 else 0.0,
             "longest_row": extent.longest_row + row_rounding,
             "num_rows": num_nodes if rows is None else int(rows.sum()),
             "num_columns": int(features.shape[1]) * schemes.num_blocks,
         }
         for name, value in found.items():
             object.__setattr__(self, name, value)
+
+    def public_record(self) -> dict[str, object]:
+        """Where the edge influence comes from, for the receipt: a verifier computes it once more."""
+        return {
+            "restart": self.schemes.restart,
+            "steps": list(self.schemes.steps),
+            "clip": self.schemes.clip,
+            "bounds": list(self.influence_bounds),
+            "diameter": self.diameter,
+            "rounding": self.influence_rounding,
+        }
 
     def of(self, edges: Edges) -> Tensor:
         """The aggregates: as private as the edges."""

@@ -2,7 +2,8 @@
 
 Theorem 1 is about the exact minimiser. A weight matrix whose gradient norm is at most tau lies within tau / ridge of it
 (strong convexity), which the plan has paid for. The norm that is compared with tau includes a bound on the rounding
-errors of this very computation.
+errors of this very computation, and how far the real noise may be from the matrix that float64 holds of it: what is
+certified is a gradient of the objective with the real noise.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from torch import Tensor
 
 from gcon.mechanisms.certificate_terms import ROW_BLOCK, rounding_allowance
 from gcon.mechanisms.losses import ConvexLoss
+from gcon.mechanisms.samplers.objective_noise import EnclosedNoise
 
 
 def certified_gradient_norm(
-    weights: Tensor, *, aggregates: Tensor, targets: Tensor, loss: ConvexLoss, ridge: float, noise: Tensor
+    weights: Tensor, *, aggregates: Tensor, targets: Tensor, loss: ConvexLoss, ridge: float, noise: EnclosedNoise
 ) -> float:
     """An upper bound on the Frobenius norm of the objective's gradient at `weights` (c x d).
 
@@ -27,13 +29,13 @@ def certified_gradient_norm(
     for start in range(0, num_rows, ROW_BLOCK):
         rows = aggregates[start : start + ROW_BLOCK]
         total += loss.slope(rows @ weights.T, targets[start : start + ROW_BLOCK]).T @ rows
-    gradient = total / num_rows + ridge * weights + noise / num_rows
+    gradient = total / num_rows + ridge * weights + noise.matrix / num_rows
     rounding = rounding_allowance(
         num_rows=num_rows,
         num_features=width,
         loss=loss,
         weight_size=float(torch.linalg.vector_norm(weights)),
         ridge=ridge,
-        noise_size=float(torch.linalg.vector_norm(noise)),
+        noise_size=float(torch.linalg.vector_norm(noise.matrix)),
     )
-    return float(torch.linalg.vector_norm(gradient)) + rounding
+    return float(torch.linalg.vector_norm(gradient)) + rounding + noise.error / num_rows

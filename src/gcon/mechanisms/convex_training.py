@@ -20,6 +20,9 @@ from gcon.mechanisms.newton import minimise
 from gcon.mechanisms.objective_plan import ObjectivePlan
 from gcon.mechanisms.perturbed_objective import PerturbedObjectives
 from gcon.mechanisms.samplers.lattice import lattice_spacing
+from gcon.mechanisms.samplers.objective_noise import EXACT_OBJECTIVE, NORMAL_SPACING, EnclosedNoise
+from gcon.mechanisms.samplers.rounded import rounded_gaussian
+from gcon.privacy.randomness import Randomness
 
 
 class ConvexPlan(Protocol):
@@ -83,7 +86,7 @@ def check_cover(aggregates: Aggregates, *, edge_influence: float, num_features: 
 
 
 def certified_weights(
-    plans: Sequence[ConvexPlan], *, aggregates: Tensor, mask: Tensor, targets: Tensor, noises: Sequence[Tensor]
+    plans: Sequence[ConvexPlan], *, aggregates: Tensor, mask: Tensor, targets: Tensor, noises: Sequence[EnclosedNoise]
 ) -> Tensor:
     """The minimiser of every plan's objective, plans x classes x features, on the processor; or `NoCertificateError`.
 
@@ -92,7 +95,7 @@ def certified_weights(
         aggregates: opened, all nodes.
         mask: which nodes are in the loss.
         targets: of those.
-        noises: one c x d matrix per plan, the linear term of its objective.
+        noises: the linear term of every plan's objective, c x d.
 
     Privacy:
         The result depends on edges without the noise that a mechanism adds afterwards: it stays inside `apply`.
@@ -103,7 +106,7 @@ def certified_weights(
         targets=targets.to(aggregates.device),
         losses=[plan.loss for plan in plans],
         ridges=aggregates.new_tensor([plan.total_ridge for plan in plans]),
-        noises=torch.stack(list(noises)).to(aggregates.device),
+        noises=torch.stack([noise.matrix for noise in noises]).to(aggregates.device),
     )
     weights = minimise(objectives, aggregates.new_tensor([plan.tolerance for plan in plans])).cpu()
     # Whatever device the solver ran on, its answer is checked on the processor.
@@ -122,10 +125,30 @@ def certified_weights(
     return weights
 
 
-def objective_record(plans: Sequence[ObjectivePlan[Any]]) -> Mapping[str, object]:
-    """The plan's numbers (of all plans, where there are several), with the lattice of the released weights."""
-    records = [
-        {**plan.public_record(), "spacing": lattice_spacing(plan.final_noise) if plan.final_noise > 0 else 0.0}
-        for plan in plans
+def with_final_noise(plans: Sequence[ObjectivePlan[Any]], weights: Tensor, randomness: Randomness) -> Tensor:
+    """Certified weights with the final noise of their plans, plans x features x classes, on the public lattice.
+
+    Privacy:
+        Every weight is the lattice point nearest to weight + noise, for real Gaussian noise. Without noise (nothing depends on
+        edges, or no promise) the weights leave as they are.
+    """
+    released = [
+        rounded_gaussian(randomness, each, scale=plan.final_noise, spacing=lattice_spacing(plan.final_noise))
+        if plan.final_noise > 0
+        else each
+        for plan, each in zip(plans, weights, strict=True)
     ]
-    return records[0] if len(records) == 1 else {"plans": records}
+    return torch.stack(released).transpose(1, 2).contiguous()
+
+
+def objective_record(plans: Sequence[ObjectivePlan[Any]]) -> Mapping[str, object]:
+    """The plan's numbers (of all plans, where there are several), with the lattices of noise and released weights."""
+    records = [plan.public_record() | _lattices(plan) for plan in plans]
+    noise = {"noise": EXACT_OBJECTIVE} if any(plan.final_noise > 0 for plan in plans) else {}
+    return {**records[0], **noise} if len(records) == 1 else {"plans": records, **noise}
+
+
+def _lattices(plan: ObjectivePlan[Any]) -> dict[str, object]:
+    if plan.final_noise == 0:
+        return {"spacing": 0.0, "normal_spacing": 0.0}
+    return {"spacing": lattice_spacing(plan.final_noise), "normal_spacing": NORMAL_SPACING}

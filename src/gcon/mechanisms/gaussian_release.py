@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from gcon.edges.source import Edges
-from gcon.errors import InputError, PlanMismatchError, check_number
+from gcon.errors import PlanMismatchError, check_number
 from gcon.mechanisms.exact_products import Precise
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_multiplier
 from gcon.mechanisms.samplers.lattice import lattice_spacing
@@ -36,7 +36,6 @@ _LEAST_NOISE, _MOST_NOISE = 1e-150, 1e150
 _MOST_ROUNDING = 0.1  # of the sensitivity may be paid for float64 sums that are not exact
 _ROOT_HALF = math.sqrt(0.5) * (1 + 1e-15)
 _MOST_SHRINK = 1e-4  # of the distance: at tiny budgets float64 knows the privacy curve to fewer digits
-_MOST_DELTA = 0.5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -126,7 +125,7 @@ def gaussian_plan(epsilon: float, delta: float, *, method: str) -> GaussianPlan:
 
     Args:
         epsilon: of all releases together; infinite: no noise and no promise.
-        delta: at most 0.5.
+        delta: below 0.5.
         method: whose releases these are, for the ledger.
 
     Example:
@@ -134,13 +133,6 @@ def gaussian_plan(epsilon: float, delta: float, *, method: str) -> GaussianPlan:
         3.730632
     """
     budget, name = checked_budget(epsilon, delta), f"gaussian release ({method})"
-    if budget.delta > _MOST_DELTA:
-        raise InputError(
-            "delta",
-            rule=f"must be at most {_MOST_DELTA:g}: a promise that may fail more often than it holds is none",
-            got=repr(delta),
-            fix="Leave it out for min(1e-5, 1/(10 n)), or choose a small public constant, for instance 1e-5.",
-        )
     if math.isinf(budget.epsilon):
         return GaussianPlan(budget=Budget(math.inf, 0.0), distance=None, name=name)
     return largest_plan(budget, name)

@@ -11,11 +11,15 @@ from torch import Tensor
 from gcon.edges.source import Edges
 from gcon.errors import PlanMismatchError
 from gcon.mechanisms.aggregates import Aggregates
-from gcon.mechanisms.convex_training import certified_weights, check_cover, check_training_rows, objective_record
+from gcon.mechanisms.convex_training import (
+    certified_weights,
+    check_cover,
+    check_training_rows,
+    objective_record,
+    with_final_noise,
+)
 from gcon.mechanisms.objective_plan import NoisePlan
-from gcon.mechanisms.samplers.lattice import to_lattice
-from gcon.mechanisms.samplers.objective_noise import objective_noise
-from gcon.mechanisms.samplers.uniform import standard_normals
+from gcon.mechanisms.samplers.objective_noise import EnclosedNoise, objective_noise
 from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.proven import proven
 from gcon.privacy.randomness import Randomness
@@ -86,15 +90,15 @@ class ObjectivePerturbation:
         return self.aggregates.edge_influence > 0
 
     def public_record(self) -> Mapping[str, object]:
-        """The plan's numbers (of all plans, where there are several)."""
-        return objective_record(self.plans)
+        """The plan's numbers (of all plans, where there are several), and where the edge influence comes from."""
+        return {**objective_record(self.plans), "influence": self.aggregates.public_record()}
 
     def apply(self, edges: Edges, randomness: Randomness) -> Tensor:
         """Weights of every plan, plans x features x classes; or `NoCertificateError`.
 
         Privacy:
             The released numbers depend on edges through the minimiser alone, which Theorem 1 and the certificate's
-            reserve cover. They are rounded to a public lattice that is finer than the final noise.
+            reserve cover. They are exact roundings of real noise to a public lattice that is finer than the final noise.
         """
         weights = certified_weights(
             self.plans,
@@ -103,13 +107,9 @@ class ObjectivePerturbation:
             targets=self.targets,
             noises=self._noises(randomness),
         )
-        for index, plan in enumerate(self.plans):
-            if plan.final_noise > 0:
-                noisy = weights[index] + plan.final_noise * standard_normals(randomness, *weights[index].shape)
-                weights[index] = to_lattice(noisy, plan.final_noise)
-        return weights.transpose(1, 2).contiguous()
+        return with_final_noise(self.plans, weights, randomness)
 
-    def _noises(self, randomness: Randomness) -> list[Tensor]:
+    def _noises(self, randomness: Randomness) -> list[EnclosedNoise]:
         return [
             objective_noise(
                 randomness,

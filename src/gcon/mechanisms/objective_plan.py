@@ -18,6 +18,7 @@ from gcon.mechanisms.certificate_terms import (
     rounding_allowance,
 )
 from gcon.mechanisms.losses import ConvexLoss
+from gcon.mechanisms.samplers.objective_noise import likely_error
 from gcon.mechanisms.theorem import ObjectiveShape, TheoremOne, theorem_one
 from gcon.privacy.budget import Budget
 
@@ -49,6 +50,14 @@ class TheoremValues(Protocol):
 
 
 Values = TypeVar("Values", bound=TheoremValues)
+
+
+@dataclass(frozen=True)
+class LikelyNoise:
+    """What one column of the noise hardly ever exceeds: its length, and how far real noise is from what float64 holds of it."""
+
+    length: float
+    error: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +103,8 @@ class ObjectivePlan(ABC, Generic[Values]):
 
     @property
     @abstractmethod
-    def _likely_noise(self) -> float:
-        """The length of one column of the noise that is hardly ever exceeded."""
+    def _likely_noise(self) -> LikelyNoise:
+        """What one column of the noise hardly ever exceeds."""
 
     def _covers_its_reserve(self) -> bool:
         if not self.needs_noise:
@@ -165,8 +174,8 @@ class NoisePlan(ObjectivePlan[TheoremOne]):
         return self.theorem == theorem_one(self._shape, ridge=self.theorem.ridge, margin=0.0)
 
     @property
-    def _likely_noise(self) -> float:
-        return self.theorem.noise_radius_quantile / self.theorem.noise_rate
+    def _likely_noise(self) -> LikelyNoise:
+        return likely_noise(self.theorem, self.num_features)
 
     @property
     def noise_rate(self) -> float:
@@ -226,7 +235,7 @@ def make_plan(
         exact=exact,
         theorem=theorem,
         terms=terms,
-        tolerance=objective_tolerance(theorem, shape, theorem.noise_radius_quantile / theorem.noise_rate),
+        tolerance=objective_tolerance(theorem, shape, likely_noise(theorem, num_features)),
         loss=loss,
         num_features=num_features,
         num_labelled=num_labelled,
@@ -264,13 +273,22 @@ def reserved_shape(
     return shape, exact, terms
 
 
-def objective_tolerance(theorem: TheoremValues, shape: ObjectiveShape, likely_noise: float) -> float:
+def likely_noise(theorem: TheoremOne, num_features: int) -> LikelyNoise:
+    """Of Theorem 1, where an infinite rate is no noise."""
+    if math.isinf(theorem.noise_rate):
+        return LikelyNoise(0.0, 0.0)
+    return LikelyNoise(
+        theorem.noise_radius_quantile / theorem.noise_rate, likely_error(theorem.noise_rate, num_features)
+    )
+
+
+def objective_tolerance(theorem: TheoremValues, shape: ObjectiveShape, noise: LikelyNoise) -> float:
     """1e-10, unless float64 cannot resolve it: then four times the rounding of a gradient with noise of that size.
 
     Args:
         theorem: the values of the theorem.
         shape: what it was evaluated with.
-        likely_noise: the length of one column of the noise that is hardly ever exceeded.
+        noise: what one column of the noise hardly ever exceeds.
     """
     classes = math.sqrt(shape.loss.num_classes)
     rounding = rounding_allowance(
@@ -279,9 +297,9 @@ def objective_tolerance(theorem: TheoremValues, shape: ObjectiveShape, likely_no
         loss=shape.loss,
         weight_size=classes * theorem.weight_norm_bound,
         ridge=theorem.ridge + theorem.extra_ridge,
-        noise_size=classes * likely_noise,
+        noise_size=classes * noise.length,
     )
-    return max(DEFAULT_TOLERANCE, 4 * rounding)
+    return max(DEFAULT_TOLERANCE, 4 * (rounding + classes * noise.error / shape.num_labelled))
 
 
 def check_ridge(*, ridge: float, noise_share: float, margin: float | None) -> None:

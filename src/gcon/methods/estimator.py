@@ -33,10 +33,12 @@ from gcon.methods.own_edges import own_edge_answers, predict_from_own_edges
 from gcon.methods.predictions import Access, Predictions, checked_access
 from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
 from gcon.privacy.boundary import Private
+from gcon.privacy.frames import without_frames
 from gcon.privacy.gates import diagnose
 from gcon.privacy.ledger import Ledger, MemoryLedger
 from gcon.privacy.randomness import randomness_from
 from gcon.privacy.statement import Statement
+from gcon.privacy.uncounted import UncountedLedger
 
 
 class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -54,6 +56,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
     def _method(self) -> ReleasingMethod:
         """The method with these parameters; `InputError` for wrong ones, before anything is read."""
 
+    @without_frames
     def fit(
         self,
         X: Any,
@@ -97,12 +100,17 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
                 labels = column_or_1d(np.asarray(columns.labels), warn=True) if column else columns.labels
                 columns = replace(columns, features=self._matrix(X, reset=True), labels=labels)
             graph = as_private_graph(columns, classes=self.classes, name=name)
-        ledger = MemoryLedger(graph.name) if self.ledger is None else _checked_ledger(self.ledger)
+        ledger: Ledger = (
+            UncountedLedger(graph.name, graph.nodes.fingerprint)
+            if self.ledger is None
+            else _checked_ledger(self.ledger)
+        )
         self.model_ = method.train(graph.nodes, graph.edges, ledger=ledger, randomness=randomness)
         self.classes_: NDArray[Any] = np.asarray(graph.nodes.class_names)
         self.n_features_in_ = int(graph.nodes.features.shape[1])
         return self
 
+    @without_frames
     def predictions(self, X: Any, *, access: str = "none", edges: Any = None) -> Predictions:
         """Predict, with the access and its promise named in the result.
 
@@ -126,17 +134,20 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         private = self._private_edges(X, edges, num_nodes=int(features.shape[0]))
         return predict_from_own_edges(self.model_, features, private, ledger=self._ledger())
 
+    @without_frames
     def predict(self, X: Any, *, access: str = "none", edges: Any = None) -> NDArray[Any]:
         """Predicted labels of all nodes; see `predictions` for the arguments and the promise."""
         found = self.predictions(X, access=access, edges=edges)
         labels: NDArray[Any] = self.classes_[found.classes.numpy()]
         return labels
 
+    @without_frames
     def predict_proba(self, X: Any, *, access: str = "none", edges: Any = None) -> NDArray[np.float64]:
         """Class probabilities of all nodes, columns in the order of `classes_`."""
         result: NDArray[np.float64] = self.predictions(X, access=access, edges=edges).probabilities.numpy()
         return result
 
+    @without_frames
     def score(
         self,
         X: Any,

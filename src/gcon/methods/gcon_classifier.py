@@ -37,7 +37,7 @@ class GCON(PrivateClassifier):
         encoder_seed: of the encoder's initial weights; public, and unrelated to the noise.
         device: where propagation and the solver run: `auto` (a GPU if there is one), `cpu`, `cuda` or `cuda:NUMBER`.
         classes: the class list; None takes the labels among the training nodes. A `PrivateGraph` brings its own.
-        ledger: pays for every fit on its data set. None accounts for each fit alone.
+        ledger: pays for every fit on its data set. None: nobody counts, the statement says so, and a second fit is warned about.
         random_state: None for secure noise. A seed is for experiments: such a model carries no promise.
 
     Attributes:

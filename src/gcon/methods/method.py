@@ -19,14 +19,16 @@ from gcon.edges.graph import PrivateGraph, PublicGraph
 from gcon.edges.source import Edges
 from gcon.errors import AccessRefusedError, InputError, check_number
 from gcon.methods.accuracy import check_scored, micro_f1
+from gcon.methods.known_rows import known_rows, nothing_known, recognises
 from gcon.methods.predictions import NOT_PRIVATE, Access, Predictions, checked_access, why_no_promise
 from gcon.nodes import PublicNodes, features_fingerprint
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import checked_budget, public_delta
+from gcon.privacy.budget import checked_budget, chosen_delta
 from gcon.privacy.gates import answer_owners, diagnose
-from gcon.privacy.ledger import Ledger, MemoryLedger
+from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness, SystemRandomness
 from gcon.privacy.receipt import Receipt
+from gcon.privacy.uncounted import UncountedLedger
 
 Progress = Callable[[str], None]  # is told the name of every stage
 
@@ -100,13 +102,13 @@ class Method(ABC):
 
         Args:
             graph: public nodes and private edges.
-            ledger: pays before any edge is read; None for one in memory.
+            ledger: pays before any edge is read; None: nobody counts, which the statement says.
             randomness: the source of the noise; None for the operating system.
 
         Privacy:
             Edges leave only through an account or a gate that pays the ledger.
         """
-        books = MemoryLedger(graph.name) if ledger is None else ledger
+        books = UncountedLedger(graph.name, graph.nodes.fingerprint) if ledger is None else ledger
         noise = SystemRandomness() if randomness is None else randomness
         trained = self.train(graph.nodes, graph.edges, ledger=books, randomness=noise)
         return FittedMethod(
@@ -115,6 +117,7 @@ class Method(ABC):
             trained=trained,
             ledger=books,
             training_nodes=graph.nodes.fingerprint,
+            training_rows=known_rows(graph.nodes.features),
         )
 
 
@@ -131,11 +134,11 @@ class PrivateMethod(Method):
     delta: float | None = None
 
     def __post_init__(self) -> None:
-        checked_budget(self.epsilon, 0.5 if self.delta is None else self.delta)
+        checked_budget(self.epsilon, 1e-5 if self.delta is None else self.delta)
 
     def delta_for(self, nodes: PublicNodes) -> float:
         """The delta that is paid."""
-        return public_delta(nodes.num_nodes) if self.delta is None else self.delta
+        return chosen_delta(self.delta, nodes.num_nodes)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -161,6 +164,7 @@ class FittedMethod:
         trained: how it scores, and receipts.
         ledger: records what is read at prediction.
         training_nodes: checksum of the public feature table that the method was trained on.
+        training_rows: digests of its rows.
     """
 
     method: Method
@@ -168,6 +172,7 @@ class FittedMethod:
     trained: Predictor
     ledger: Ledger = field(repr=False)
     training_nodes: str
+    training_rows: Tensor = field(default_factory=nothing_known, repr=False)
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
@@ -252,9 +257,11 @@ class FittedMethod:
             raise AccessRefusedError(
                 "access='public-graph' needs a graph whose edges were declared public: gcon.public_graph(...)."
             )
-        if self.method.private and features_fingerprint(graph.features) == self.training_nodes:
+        same = features_fingerprint(graph.features) == self.training_nodes
+        if self.method.private and (same or recognises(self.training_rows, graph.features)):
             raise AccessRefusedError(
-                "access='public-graph' is refused for the node table that the method was trained on: its edges are private. "
+                "access='public-graph' is refused for the node table that the method was trained on, in any order, and for parts "
+                "of it: its edges are private. "
                 f"What there is for it: {', '.join(kind for kind in self.trained.score_functions if kind != 'public-graph')}."
             )
         return graph.features, graph.edges

@@ -56,6 +56,10 @@ class ModelSettings(Protocol):
     def training_nodes(self) -> str:
         """Checksum of the public feature table that the model was trained on."""
 
+    @property
+    def training_rows(self) -> Tensor:
+        """Digests of its rows (known_rows.py)."""
+
 
 class Model(ABC):
     """A model that may be published: public tensors, public settings, and a receipt.

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
 
@@ -55,6 +55,7 @@ from gcon.methods.evidence import (
     with_labels,
 )
 from gcon.methods.graph_facts import cautious_homophily, counted_rows, fact_errors, graph_facts
+from gcon.methods.known_rows import known_rows, nothing_known, rows_as_read
 from gcon.methods.method import Progress, check_seed, silent
 from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
 from gcon.methods.predictions import Access
@@ -199,6 +200,7 @@ class Moments(ReleasingMethod):
                 homophily=homophily,
                 class_names=nodes.class_names,
                 training_nodes=nodes.fingerprint,
+                training_rows=known_rows(nodes.features),
                 right=right,
                 asked=asked,
                 # The noise alone would leave own edges out now and then: only what is worse by more than that is.
@@ -311,6 +313,7 @@ class MomentsSettings:
         homophily: the share of edges inside a class, one standard error towards chance from what was released.
         class_names: what the columns of the answers stand for.
         training_nodes: checksum of the public feature table that the model was trained on.
+        training_rows: digests of its rows.
         right: the noisy number of validation nodes that their owners answer right; None if there are none.
         asked: the number of validation nodes.
         own_edges: whether owners are answered from their edges; False where that was worse than published answers.
@@ -322,6 +325,7 @@ class MomentsSettings:
     right: int | None
     asked: int
     own_edges: bool
+    training_rows: Tensor = field(default_factory=nothing_known, repr=False, compare=False)
 
 
 class StatisticRecord(Record, frozen=True, kw_only=True):
@@ -348,6 +352,7 @@ class MomentsRecord(Record, frozen=True, kw_only=True):
     homophily: UpToOne
     nodes: Count
     training_nodes: Checksum
+    training_rows: Count
     right: Annotated[int, Meta(ge=-(2**62), le=2**62)] | None
     asked: Annotated[int, Meta(ge=0, le=2**62)]
     own_edges: bool
@@ -406,6 +411,7 @@ class MomentsModel(Model):
     def tensors(self) -> dict[str, Tensor]:
         """The answers, what owners need, and what was released."""
         counts, named = self.counts, {"answers": self.answers, "labels": self.labels}
+        named["training_rows"] = self.settings.training_rows
         named |= {f"statistic.{place}": statistic.value for place, statistic in enumerate(self.statistics)}
         named |= {f"counts.{place}": table.value for place, table in enumerate(self.tables)}
         if self.cached is not None:
@@ -463,6 +469,7 @@ class MomentsModel(Model):
             homophily=self.settings.homophily,
             nodes=len(self.answers),
             training_nodes=self.settings.training_nodes,
+            training_rows=len(self.settings.training_rows),
             right=self.settings.right,
             asked=self.settings.asked,
             own_edges=self.settings.own_edges,
@@ -499,6 +506,7 @@ class MomentsModel(Model):
             refuse(RELEASE, "'lean' and 'voice' must be 0 without 'tables'")
         nodes, table = (record.nodes,), (record.nodes, num_classes)
         layout: Layout = {"answers": ("F32", table), "labels": ("I64", nodes)}
+        layout["training_rows"] = ("I64", (record.training_rows,))
         layout |= {f"statistic.{place}": ("F64", entry.shape) for place, entry in enumerate(record.statistics)}
         layout |= {f"counts.{place}": ("I64", table) for place in range(len(record.tables))}
         if record.tables:
@@ -548,6 +556,7 @@ class MomentsModel(Model):
                 homophily=record.homophily,
                 class_names=common.class_names,
                 training_nodes=record.training_nodes,
+                training_rows=rows_as_read(tensors["training_rows"]),
                 right=record.right,
                 asked=record.asked,
                 own_edges=record.own_edges,

@@ -26,10 +26,11 @@ from gcon.mechanisms.influence import InfluenceBound, check_bound
 from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.objective_plan import check_ridge, make_plan
+from gcon.methods.known_rows import known_rows, nothing_known, rows_as_read
 from gcon.methods.method import Progress, silent
 from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
 from gcon.methods.predictions import Access
-from gcon.methods.record import Checksum, Common, Layout, NotNegative, Record, UpToOne
+from gcon.methods.record import Checksum, Common, Count, Layout, NotNegative, Record, UpToOne
 from gcon.nodes import PublicNodes
 from gcon.privacy.account import release_once
 from gcon.privacy.boundary import Private
@@ -166,6 +167,7 @@ class Objective(ReleasingMethod):
                 loss=self.loss,
                 class_names=nodes.class_names,
                 training_nodes=nodes.fingerprint,
+                training_rows=known_rows(nodes.features),
             ),
             receipt=released.receipt,
         )
@@ -181,6 +183,7 @@ class ObjectiveModelSettings:
         loss: name of the loss.
         class_names: what the columns of the weights stand for.
         training_nodes: checksum of the public feature table that the model was trained on.
+        training_rows: digests of its rows.
     """
 
     schemes: Schemes
@@ -188,6 +191,7 @@ class ObjectiveModelSettings:
     loss: str
     class_names: tuple[object, ...]
     training_nodes: str
+    training_rows: Tensor = field(default_factory=nothing_known, repr=False, compare=False)
 
 
 class ObjectiveRecord(Record, frozen=True, kw_only=True):
@@ -199,6 +203,7 @@ class ObjectiveRecord(Record, frozen=True, kw_only=True):
     inference_restart: UpToOne
     loss: str
     training_nodes: Checksum
+    training_rows: Count
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -226,8 +231,8 @@ class ObjectiveModel(Model):
     receipt: Receipt
 
     def tensors(self) -> dict[str, Tensor]:
-        """The weights."""
-        return {"weights": self.weights}
+        """The weights, and which rows they were trained on."""
+        return {"weights": self.weights, "training_rows": self.settings.training_rows}
 
     def description(self) -> str:
         """What it is, for the model card."""
@@ -252,13 +257,17 @@ class ObjectiveModel(Model):
             inference_restart=settings.inference_restart,
             loss=settings.loss,
             training_nodes=settings.training_nodes,
+            training_rows=len(settings.training_rows),
         )
 
     @classmethod
     def layout(cls, record: ObjectiveRecord, *, width: int, num_classes: int) -> Layout:
-        """The weights."""
+        """The weights, and digests of rows."""
         loss_by_name(record.loss, num_classes)
-        return {"weights": ("F64", (_schemes(record).num_blocks * width, num_classes))}
+        return {
+            "weights": ("F64", (_schemes(record).num_blocks * width, num_classes)),
+            "training_rows": ("I64", (record.training_rows,)),
+        }
 
     @classmethod
     def from_parts(cls, record: ObjectiveRecord, tensors: Mapping[str, Tensor], common: Common) -> ObjectiveModel:
@@ -268,6 +277,7 @@ class ObjectiveModel(Model):
             loss=record.loss,
             class_names=common.class_names,
             training_nodes=record.training_nodes,
+            training_rows=rows_as_read(tensors["training_rows"]),
         )
         return cls(weights=tensors["weights"], encoder=common.encoder, settings=settings, receipt=common.receipt)
 

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from gcon.edges.source import Edges
 from gcon.errors import AccessRefusedError, InputError
+from gcon.methods.known_rows import recognises
 from gcon.methods.model import Model
 from gcon.methods.predictions import Predictions
 from gcon.methods.scored import predictions_from
@@ -40,14 +41,15 @@ def predict_on_public_graph(model: Model, features: Tensor, edges: Edges, *, dev
 
 
 def refuse_training_nodes(model: Model, features: Tensor) -> None:
-    """Refuse the node table that the model was trained on: whatever the caller says, its edges are private.
+    """Refuse the node table that the model was trained on, in any order, or a part of it: its edges are private.
 
     Privacy:
-        Compares checksums of public features.
+        Compares digests of public features.
     """
-    if features_fingerprint(features) == model.training_nodes:
+    if features_fingerprint(features) == model.training_nodes or recognises(model.settings.training_rows, features):
         raise AccessRefusedError(
-            "access='public-graph' is refused for the node table that the model was trained on: its edges are private. "
+            "access='public-graph' is refused for the node table that the model was trained on, in any order, and for parts of "
+            "it: its edges are private. "
             "Use access='own-edges' or 'none'. For an experiment on edges that are truly public, call "
             "gcon.methods.public_graph.predict_on_public_graph, which takes your word for it."
         )

@@ -180,6 +180,7 @@ class Account:
                 randomness=self._randomness.source,
                 plan=record,
                 total=self._ledger.total(),
+                counted=self._ledger.counted,
             )
 
     def _refuse(self, *_: object) -> NoReturn:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 
-from gcon.errors import InputError, check_number
+from gcon.errors import InputError, PromiseWarning, check_number
 
 
 @dataclass(frozen=True, order=False)
@@ -35,11 +36,11 @@ class Budget:
 
 
 NOTHING = Budget(0.0, 0.0)
-SMALLEST_DELTA = 1e-12
+SMALLEST_DELTA, DELTA_LIMIT = 1e-12, 0.5
 
 
 def checked_budget(epsilon: float, delta: float) -> Budget:
-    """The budget of one release, checked: epsilon in (0, infinity], delta in [1e-12, 1).
+    """The budget of one release, checked: epsilon in (0, infinity], delta in [1e-12, 0.5).
 
     Infinite epsilon asks for the model without noise: it carries no promise and says so.
     """
@@ -53,8 +54,9 @@ def checked_budget(epsilon: float, delta: float) -> Budget:
     check_number(
         "delta",
         delta,
-        allowed=lambda number: SMALLEST_DELTA <= number < 1,
-        rule=f"must lie between {SMALLEST_DELTA:g} (what the random numbers resolve) and 1",
+        allowed=lambda number: SMALLEST_DELTA <= number < DELTA_LIMIT,
+        rule=f"must be at least {SMALLEST_DELTA:g} (what the plans' arithmetic resolves) and below {DELTA_LIMIT:g} (a promise "
+        "that may fail as often as it holds is none)",
         fix="Leave it out for min(1e-5, 1/(10 n)), or choose a public constant; never one over the edges.",
     )
     return Budget(float(epsilon), float(delta))
@@ -63,6 +65,20 @@ def checked_budget(epsilon: float, delta: float) -> Budget:
 def public_delta(num_nodes: int) -> float:
     """The default delta, min(1e-5, 1/(10 n)): a function of the public number of nodes alone."""
     return min(1e-5, 1 / (10 * max(num_nodes, 1)))
+
+
+def chosen_delta(delta: float | None, num_nodes: int) -> float:
+    """The given delta, with a warning where it is above 1/n; None means the default."""
+    if delta is None:
+        return public_delta(num_nodes)
+    if delta * num_nodes > 1:
+        warnings.warn(
+            f"delta={delta!r} is above 1/n for {num_nodes} nodes: a mechanism that publishes everything about one person, picked "
+            f"at random, would keep that promise. Leave delta out for {public_delta(num_nodes):g}.",
+            PromiseWarning,
+            stacklevel=3,
+        )
+    return delta
 
 
 def compose(budgets: Iterable[Budget]) -> Budget:

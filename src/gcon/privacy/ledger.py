@@ -99,6 +99,10 @@ class Ledger(Protocol):
     def data_set(self) -> str:
         """The owner's name for the data."""
 
+    @property
+    def counted(self) -> bool:
+        """Whether it was kept by somebody: False where none was given, and nobody counts."""
+
     def reserve(self, request: Request) -> Reservation:
         """Charge a request, or raise `BudgetExceededError` and charge nothing."""
 
@@ -165,6 +169,8 @@ class MemoryLedger:
     Privacy:
         Holds public numbers and words only. A run that dies between `reserve` and `settle` stays charged.
     """
+
+    counted: Final = True
 
     def __init__(
         self,

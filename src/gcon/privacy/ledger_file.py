@@ -94,6 +94,8 @@ class FileLedger:
         file is for the operator. A run that dies between `reserve` and `settle` stays charged.
     """
 
+    counted: Final = True
+
     def __init__(
         self,
         path: str | os.PathLike[str],

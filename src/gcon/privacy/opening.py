@@ -14,6 +14,8 @@ NO_CERTIFICATE = (
     "restart or number of labelled nodes), and plan for another release."
 )
 
+ENDED = "The process was told to end in a computation on private values; nothing was released."
+
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -25,7 +27,7 @@ def apply_private(function: Callable[[T], U], private: Private[T]) -> U:
     comes back.
 
     An exception on private values may itself depend on the edges: its text, its type, the values in its frames. All
-    are replaced by one fixed message; a missing certificate has a fixed one of its own.
+    are replaced by one fixed message; a missing certificate, an interruption and an exit have fixed ones of their own.
 
     Privacy:
         Reads the private value. The result is as private as what the function returns.
@@ -36,11 +38,13 @@ def apply_private(function: Callable[[T], U], private: Private[T]) -> U:
         if private._Private__run is None:  # type: ignore[attr-defined]
             return function(private._Private__value)  # type: ignore[attr-defined]
         return private._Private__run(function)  # type: ignore[attr-defined, no-any-return]
-    except (KeyboardInterrupt, SystemExit, GeneratorExit) as ended:
-        failure = type(ended)()  # without what it says, and without its frames
+    except KeyboardInterrupt:
+        failure = KeyboardInterrupt()
+    except SystemExit:
+        failure = SystemExit(ENDED)  # told on standard error; its own words or code may depend on edges
     except NoCertificateError:
         failure = NoCertificateError(NO_CERTIFICATE)
-    except Exception:
+    except BaseException:
         failure = PrivateComputationError(
             "A computation on private values failed. What failed may depend on the edges, so it is not told; "
             "nothing was released. Reproduce it on a synthetic graph (gcon.datasets.synthetic) to see the cause."

@@ -17,6 +17,7 @@ class Receipt:
         keeps_promise: False for a seeded release or infinite epsilon.
         plan: every number of the noise plan.
         total: all that the ledger held after this release, by basic composition.
+        counted: False where no ledger was given: the total is what one process knew.
     """
 
     time: str
@@ -29,3 +30,4 @@ class Receipt:
     randomness: str
     plan: Mapping[str, object]
     total: Budget
+    counted: bool = True

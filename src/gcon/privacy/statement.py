@@ -86,8 +86,7 @@ def statement(
         promise,
         *_several(by_edges or {}),
         f"Released, once: what {receipt.mechanism} computed, for {receipt.purpose}.",
-        f"Spent on data set '{receipt.data_set}' so far, as its ledger knows: epsilon "
-        f"{_number(receipt.total.epsilon)}, delta {_number(receipt.total.delta)} (basic composition).",
+        _spent(receipt),
     ]
     if receipt.budget != NOTHING:  # a mechanism that says nothing about its noise draws floating-point numbers
         noise = receipt.plan.get("noise", "floating-point numbers, the proof is about real ones")
@@ -115,7 +114,8 @@ def statement(
         "purpose": receipt.purpose,
         "randomness": receipt.randomness,
         "data_set": receipt.data_set,
-        "total": {"epsilon": receipt.total.epsilon, "delta": receipt.total.delta, "composition": "basic"},
+        "total": {"epsilon": receipt.total.epsilon, "delta": receipt.total.delta, "composition": "basic"}
+        | ({} if receipt.counted else {"counted": False}),
         "plan": dict(receipt.plan),
         "access": {access: ACCESS_PROMISES[access] for access in accesses},
         "time": receipt.time,
@@ -138,6 +138,17 @@ def _several(by_edges: Mapping[int, Budget | None]) -> list[str]:
         for number, each in by_edges.items()
     ]
     return [f"Edges that change together, wherever they are: {'; '.join(told)}."]
+
+
+def _spent(receipt: Receipt) -> str:
+    """What is known of other releases."""
+    total = f"epsilon {_number(receipt.total.epsilon)}, delta {_number(receipt.total.delta)} (basic composition)"
+    if receipt.counted:
+        return f"Spent on data set '{receipt.data_set}' so far, as its ledger knows: {total}."
+    return (
+        f"Nobody counted other releases of data set '{receipt.data_set}': no ledger was given. All that is known is what one "
+        f"process released from the same node table: {total}."
+    )
 
 
 def _number(value: float) -> str:

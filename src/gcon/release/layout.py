@@ -20,6 +20,7 @@ from gcon.errors import InputError
 from gcon.methods.model import Model
 from gcon.methods.record import RELEASE, TENSORS, Count, NotNegative, Record
 from gcon.privacy.protected_change import protected_edges
+from gcon.privacy.receipt import Receipt
 from gcon.privacy.statement import ACCESS_PROMISES
 from gcon.release.card import CARD, NO_PROMISE, ONE_EDGE, PRIVACY, SEVERAL_EDGES
 from gcon.version import __version__
@@ -69,6 +70,7 @@ class ReceiptRecord(Record, frozen=True, kw_only=True):
     total: BudgetRecord
     keeps_promise: bool
     plan: dict[str, Any]
+    counted: bool = True
 
 
 class FileRecord(Record, frozen=True, kw_only=True):
@@ -125,12 +127,20 @@ def release_files(model: Model) -> dict[str, bytes]:
                 centre=encoder.centre is not None,
                 unit_input=encoder.unit_input,
             ),
-            "receipt": vars(receipt) | {"budget": vars(receipt.budget), "total": vars(receipt.total)},
+            "receipt": _receipt_fields(receipt),
             "files": {name: FileRecord(sha256=digest(content), size=len(content)) for name, content in files.items()},
         }
         return files | {RELEASE: canonical(unsigned | {"checksum": digest(canonical(unsigned))})}
     except (AttributeError, TypeError, ValueError) as error:
         raise unfit(f"something else: {error}") from error
+
+
+def _receipt_fields(receipt: Receipt) -> dict[str, Any]:
+    """As they are written; a ledger that counted is the rule and goes without saying."""
+    fields = vars(receipt) | {"budget": vars(receipt.budget), "total": vars(receipt.total)}
+    if receipt.counted:
+        del fields["counted"]
+    return fields
 
 
 def texts(model: Model) -> dict[str, bytes]:

@@ -30,12 +30,17 @@ def check_claim(folder: Folder, steps: Steps) -> None:
     )
     total, budget = receipt.total, receipt.budget
     steps.check(
-        f"What the ledger knew in all, epsilon {plainly(total.epsilon)} and delta {plainly(total.delta)}, covers this release, "
+        f"What {'the ledger' if receipt.counted else 'one process, without a ledger,'} knew in all, epsilon "
+        f"{plainly(total.epsilon)} and delta {plainly(total.delta)}, covers this release, "
         f"epsilon {plainly(budget.epsilon)} and delta {plainly(budget.delta)}",
         total.covers(budget),
     )
     change = _changed(folder)
     steps.check(f"What is protected is what the plan says: {change}", receipt.protected_change == change)
+    steps.check(
+        f"The promise may fail with a probability below one half: delta {plainly(budget.delta)}",
+        0 <= budget.delta < 0.5,
+    )
 
 
 def free_of_edges(folder: Folder) -> bool:

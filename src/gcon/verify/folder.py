@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gcon.methods.model import Model
-from gcon.release.layout import texts
+from gcon.release.layout import NAMES, texts
 from gcon.release.read import load_release
 
 _TEXTS = ("README.md", "privacy.json", "privacy.md")
@@ -24,11 +24,13 @@ class Folder:
         model: what `load_release` gave; sizes, checksums, types and shapes are checked there.
         document: `release.json`, parsed once more.
         texts: the bytes of the files that people read.
+        others: what else lies in the folder, by name.
     """
 
     model: Model
     document: dict[str, Any]
     texts: dict[str, bytes]
+    others: tuple[str, ...]
 
     @property
     def plan(self) -> dict[str, Any]:
@@ -54,6 +56,7 @@ def read_folder(folder: str | os.PathLike[str]) -> Folder:
         model=model,
         document=json.loads((path / "release.json").read_bytes()),
         texts={name: (path / name).read_bytes() for name in _TEXTS},
+        others=tuple(sorted(each.name for each in path.iterdir() if each.name not in NAMES)),
     )
 
 

@@ -28,7 +28,7 @@ from gcon.verify.arithmetic import (
 from gcon.verify.branch_steps import Branches, check_branches
 from gcon.verify.count_steps import COUNTS, check_branch, check_right_answers, check_tables
 from gcon.verify.folder import Folder
-from gcon.verify.noise import check_repeated
+from gcon.verify.noise import check_normal, check_repeated
 from gcon.verify.sensitivities import sensitivity_range
 from gcon.verify.several_edges import check_stated
 from gcon.verify.steps import Steps, UnfitError
@@ -47,6 +47,7 @@ _LAST_ROUNDING = -105  # the power of two by which the two numbers of a sum are 
 _RECORD = {"bits", "columns", "rounding", "sensitivity", "share", "spacing", "standard_deviation", "statistic"}
 _MOMENTS = "edge moments"
 _BITS = 22  # in fixed point, of an entry
+_CONSTANT = 0.3  # the column of the answers that counts edges
 _FIRST, _AGAIN = 2, 3  # statistics with tables, and without
 
 
@@ -105,6 +106,7 @@ def check_moments(folder: Folder, steps: Steps) -> None:
         )
         if first.deviation > 0 and last.deviation > 0:
             check_repeated(first.value, last.value, first.deviation, last.deviation, steps)
+    _check_answers_noise(released[1], steps)
     check_branch(folder, branches, released[1].value, steps)
     check_tables(folder, tables, branches, steps)
     check_right_answers(folder, counts, branches, steps)
@@ -201,6 +203,21 @@ def _check_deviation(one: _Released, distance: Any, steps: Steps) -> None:
         f"{shown(one.sensitivity)}/({shown(distance)} sqrt({shown(one.share)})) = {shown(needed)}, and no other number",
         bool(one.deviation >= needed) and agrees(one.deviation, needed),
     )
+
+
+def _check_answers_noise(answers: _Released, steps: Steps) -> None:
+    """Answers sum to 1 and a constant stands beside them: 0.3 times their sum less the constant is 0 for every node."""
+    if not answers.deviation > 0:
+        return
+    classes, deviation = answers.value.shape[0] - 1, float(answers.deviation)
+    normal = answers.value.new_full((classes + 1,), _CONSTANT)
+    normal[-1] = -1.0
+    # In fixed point (22 bits) and single precision a row may be off its plane by this, and every end of an edge adds such a row
+    # times one of length sqrt 1.09. The moments count the ends of edges too, with noise.
+    off = _CONSTANT * classes * 2.0**-21 + 2.0**-22
+    ends = max(float(answers.value[-1, -1]), 0.0) + 7 * deviation
+    rounding = off * ends / _CONSTANT**2 * 1.05
+    check_normal(answers.value, normal, answers.deviation, rounding=rounding, steps=steps)
 
 
 def _check_lattice(one: _Released, steps: Steps) -> None:

@@ -1,7 +1,8 @@
-"""A look at the noise itself, where one number was released twice: the true values cancel, and only noise is left.
+"""A look at the noise itself, where the true values cancel, and only noise is left.
 
 Statistics may be released twice. In a table of neighbour counts the edges between two codes are counted from both ends, and two
-tables count every node's neighbours twice.
+tables count every node's neighbours twice. And of moments of rows that all lie in one plane through 0, the product with that
+plane's normal is 0 on every graph.
 """
 
 from __future__ import annotations
@@ -37,6 +38,33 @@ def check_repeated(first: Tensor, second: Tensor, deviation: Any, other: Any, st
     steps.check(
         f"The two releases of one statistic differ like noise of these deviations: {count} squares add to {shown(squares)} "
         f"(expected {count}; an honest release fails here with probability {2 * FALSE_ALARM:g})",
+        below > FALSE_ALARM and above > FALSE_ALARM,
+    )
+
+
+def check_normal(moments: Tensor, normal: Tensor, deviation: Any, *, rounding: float, steps: Steps) -> None:
+    """Where w'f = 0 for all rows f, w'(F'AF) = 0 on every graph: w'M of released moments M is noise alone.
+
+    Symmetric noise N of deviation sigma on the diagonal and sigma/sqrt 2 off it has Cov(Nw) = (sigma^2/2) (|w|^2 I + ww'), so
+    (2/sigma^2) (|Nw|^2/|w|^2 - (w'Nw)^2/(2 |w|^4)) follows the chi-square law of as many degrees as there are entries.
+
+    Args:
+        moments: released.
+        normal: w.
+        deviation: sigma.
+        rounding: how long w'(F'AF) may be all the same, because rows are rounded to fixed point.
+        steps: where the step goes.
+    """
+    moved, square = moments @ normal, float(normal @ normal)
+    sigma = float(deviation)
+    size = math.sqrt(max(2 / sigma**2 * float(moved @ moved / square - (normal @ moved) ** 2 / (2 * square**2)), 0.0))
+    count, room = len(normal), rounding / (sigma * math.sqrt(square / 2))
+    below = float(gammainc(count / 2, (size + room) ** 2 / 2))
+    above = float(gammaincc(count / 2, max(size - room, 0.0) ** 2 / 2))
+    steps.check(
+        f"There is noise of this deviation in the moments of answers: {count} sums of them are 0 on every graph but for noise, "
+        f"and their squares add to {shown(size**2)} (expected {count}; an honest release fails here with probability "
+        f"{2 * FALSE_ALARM:g})",
         below > FALSE_ALARM and above > FALSE_ALARM,
     )
 

@@ -5,6 +5,9 @@ docs/proofs/objective-perturbation.md, approximate-minimiser.md, edge-influence.
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import torch
 
 from gcon.verify.arithmetic import (
@@ -27,25 +30,26 @@ from gcon.verify.steps import Steps, UnfitError
 from gcon.verify.theorem import Public, check_theorem
 
 NOT_CHECKED_PAPER = (
-    "that the edge influence is a bound for the features: the bound's name and the features' diameter are not in the receipt, so "
-    "it is held only against the range that restart, steps and clip can lead to (without a centre: from above alone)",
+    "that the features have the diameter that the edge influence was computed with: they are not in the folder (it is at most 2, "
+    "and above sqrt 2 with a centre)",
     "that the rows had length at most 1, and that the number of rows in the loss is the one that was trained on",
     "that the gradient of the solution was within the tolerance before it was released",
     "that the encoder was trained without edges, and that 'training_nodes' is the checksum of the table that was trained on",
 )
+_NOISE = "real noise in the objective and on the weights, rounded exactly to multiples of the public spacing"
 _PLAN = {
     "delta", "edge_influence", "epsilon", "exact_delta", "exact_epsilon", "extra_ridge", "final_noise", "gradient_tolerance",
-    "jacobian_epsilon", "loss", "noise_radius_quantile", "noise_rate", "noise_share", "num_classes", "num_features",
-    "num_labelled", "reserved_delta", "reserved_epsilon", "ridge", "spacing", "weight_norm_bound",
+    "influence", "jacobian_epsilon", "loss", "noise_radius_quantile", "noise_rate", "noise_share", "normal_spacing",
+    "num_classes", "num_features", "num_labelled", "reserved_delta", "reserved_epsilon", "ridge", "spacing", "weight_norm_bound",
 }  # fmt: skip
 
 
 def check_paper(folder: Folder, steps: Steps) -> None:
     """From the public numbers to the noise, and from the noise back to (epsilon, delta)."""
     plan, budget = folder.plan, folder.model.receipt.budget
-    if set(plan) != _PLAN:
-        raise UnfitError("the plan must hold exactly the numbers of Theorem 1 and of the reserve")
-    free = plan["edge_influence"] == 0
+    free = plan.get("edge_influence") == 0
+    if set(plan) != (_PLAN if free else _PLAN | {"noise"}):
+        raise UnfitError("the plan must hold exactly the numbers of Theorem 1, of the reserve and of its noise")
     steps.check(
         f"The plan is for the budget of the receipt: epsilon {plan['epsilon']!r}, delta {plan['delta']!r}"
         + (", and nothing is charged where nothing depends on edges" if free else ""),
@@ -70,6 +74,7 @@ def check_paper(folder: Folder, steps: Steps) -> None:
     )
     check_reserve(plan, steps)
     check_theorem(public, plan, steps)
+    _check_exactness(plan, public, steps)
     _check_weights(folder, public, steps)
     check_group(folder, steps)
 
@@ -103,8 +108,32 @@ def _check_nothing(folder: Folder, steps: Steps) -> None:
         "Without influence there is no noise and no reserve",
         plan["noise_rate"] is None
         and all(
-            plan[name] == 0 for name in ("final_noise", "spacing", "reserved_epsilon", "reserved_delta", "extra_ridge")
+            plan[name] == 0
+            for name in (
+                "final_noise",
+                "spacing",
+                "normal_spacing",
+                "reserved_epsilon",
+                "reserved_delta",
+                "extra_ridge",
+            )
         ),
+    )
+
+
+def _check_exactness(plan: dict[str, Any], public: Public, steps: Steps) -> None:
+    """Real noise is so near to what was computed with that the certificate covers it (approximate-minimiser.md, 6)."""
+    steps.check(f"The noise is '{_NOISE}'", plan["noise"] == _NOISE)
+    spacing, width = finite(plan, "normal_spacing"), public.width
+    half, length = spacing / 2, digits.sqrt(width + 1) + 8  # which normal vectors exceed with probability e^-32
+    shorter, longer = half * digits.sqrt(width), half * digits.sqrt(width + 1)
+    column = (length * shorter + longer * (length + shorter)) / finite(plan, "noise_rate")
+    moved = digits.sqrt(public.loss.classes) * column / public.rows
+    tolerance = finite(plan, "gradient_tolerance")
+    steps.check(
+        f"The normal numbers behind the noise are rounded to multiples of {shown(spacing)}, a power of two: real noise moves the "
+        f"gradient by at most {shown(moved)}, a quarter of its tolerance tau = {shown(tolerance)} or less",
+        math.frexp(float(spacing))[0] == 0.5 and bool(4 * moved <= tolerance * (1 + ROUNDING)),
     )
 
 

@@ -22,6 +22,9 @@ _METHODS: dict[str, tuple[Callable[[Folder, Steps], None], tuple[str, ...]]] = {
 }
 
 
+_MOST_NAMES = 20
+
+
 def verify_release(folder: str | os.PathLike[str]) -> Verification:
     """Recompute the promise of a release from its folder.
 
@@ -49,5 +52,14 @@ def verify_release(folder: str | os.PathLike[str]) -> Verification:
         epsilon=receipt.budget.epsilon,
         delta=receipt.budget.delta,
         steps=tuple(steps.taken),
-        not_checked=(*not_checked, *NOT_CHECKED),
+        not_checked=(*_beside(read), *not_checked, *NOT_CHECKED),
     )
+
+
+def _beside(folder: Folder) -> tuple[str, ...]:
+    """Names of files that are no part of a release, in letters that do nothing to a terminal."""
+    names = [ascii(name) for name in folder.others[:_MOST_NAMES]]
+    if not names:
+        return ()
+    more = f" and {len(folder.others) - _MOST_NAMES} more" if len(folder.others) > _MOST_NAMES else ""
+    return (f"what else lies in the folder, which is no part of the release: {', '.join(names)}{more}",)

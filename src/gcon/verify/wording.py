@@ -40,7 +40,11 @@ def _same_fields(folder: Folder) -> bool:
         receipt = folder.document["receipt"]
         expected = {name: receipt[name] for name in _COPIED}
         expected |= {name: receipt["budget"][name] for name in ("epsilon", "delta")}
-        expected |= {"promise": receipt["keeps_promise"], "total": {**receipt["total"], "composition": "basic"}}
+        uncounted = {} if receipt.get("counted", True) else {"counted": False}
+        expected |= {
+            "promise": receipt["keeps_promise"],
+            "total": {**receipt["total"], "composition": "basic", **uncounted},
+        }
         return _exact({name: said[name] for name in expected}) == _exact(expected)
     except (KeyError, TypeError, ValueError, RecursionError):
         return False

@@ -29,6 +29,8 @@ SCHEMES = Schemes(restart=0.8, steps=(2,))
 class SpyLedger:
     """A ledger that writes into a list of events whenever it is paid."""
 
+    counted = True
+
     def __init__(self, events: list[str], **options) -> None:
         self._ledger = MemoryLedger(**options)
         self._events = events

@@ -23,6 +23,7 @@ from gcon.mechanisms.losses import ConvexLoss, PseudoHuber, SoftMargin
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.objective_plan import make_plan
 from gcon.mechanisms.perturbed_objective import PerturbedObjectives
+from gcon.mechanisms.samplers.objective_noise import EnclosedNoise
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import (
@@ -147,7 +148,7 @@ def _run(kind: Callable[..., Any], plan: Any) -> Run:
 
 def _stopped(plan: Any) -> Run:
     def run(edges: EdgeList, count: int, randomness: Randomness) -> Tensor:
-        noise = torch.zeros(2, 1, dtype=torch.float64)
+        noise = EnclosedNoise(torch.zeros(2, 1, dtype=torch.float64), 0.0)
         return certified_or_not(plan, _rows(edges), _TARGETS, noise=noise).expand(count, -1, -1)
 
     return run

@@ -15,6 +15,7 @@ from gcon.mechanisms.convex_training import certified_weights
 from gcon.mechanisms.gaussian_curve import gaussian_epsilon
 from gcon.mechanisms.influence import FeatureExtent, edge_influence
 from gcon.mechanisms.losses import SoftMargin
+from gcon.mechanisms.samplers.objective_noise import EnclosedNoise
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import (
@@ -100,8 +101,8 @@ def _run(plan: OutputPlan, schemes: Schemes = _SCHEMES) -> Run:
 
 
 @lru_cache(maxsize=8)
-def _linear(plan: OutputPlan) -> Tensor:
-    return -plan.num_labelled * plan.ridge * _START.T
+def _linear(plan: OutputPlan) -> EnclosedNoise:
+    return EnclosedNoise(-plan.num_labelled * plan.ridge * _START.T, 0.0)
 
 
 def _solution(edges: EdgeList, plan: OutputPlan) -> float:

@@ -17,7 +17,7 @@ from gcon.mechanisms.convex_training import ConvexPlan
 from gcon.mechanisms.influence import paper_influence
 from gcon.mechanisms.losses import SoftMargin
 from gcon.mechanisms.objective_plan import NoisePlan, make_plan
-from gcon.mechanisms.samplers.objective_noise import objective_noise
+from gcon.mechanisms.samplers.objective_noise import EnclosedNoise, objective_noise
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import UNCERTIFIED, Broken, Scores
@@ -27,11 +27,11 @@ _LEAVES, _START, _CLASSES = 1000, 1e4, 2
 _SCHEMES = Schemes(restart=0.2, steps=(2,))
 
 
-def certified_or_not(plan: ConvexPlan, rows: Tensor, targets: Tensor, noise: Tensor) -> Tensor:
+def certified_or_not(plan: ConvexPlan, rows: Tensor, targets: Tensor, noise: EnclosedNoise) -> Tensor:
     """One gradient step from zero, under the certificate that every mechanism asks for: it raises."""
-    start = torch.zeros_like(noise)
+    start = torch.zeros_like(noise.matrix)
     slopes = plan.loss.slope(rows @ start.T, targets)
-    gradient = slopes.T @ rows / len(rows) + plan.total_ridge * start + noise / len(rows)
+    gradient = slopes.T @ rows / len(rows) + plan.total_ridge * start + noise.matrix / len(rows)
     weights = start - gradient / (2 * plan.total_ridge)
     norm = certified_gradient_norm(
         weights, aggregates=rows, targets=targets, loss=plan.loss, ridge=plan.total_ridge, noise=noise
@@ -58,7 +58,7 @@ def one_step_from_afar(claimed: Budget) -> Broken:
         gradients = _gradient_sum(edges, plan)
         noise = objective_noise(
             randomness, noise_rate=plan.noise_rate, num_features=2, num_classes=count * _CLASSES
-        ).reshape(count, _CLASSES, 2)
+        ).matrix.reshape(count, _CLASSES, 2)
         return _start() - (gradients + noise) / (_LEAVES + 2) - plan.total_ridge * _start()
 
     def score(weights: Tensor) -> Scores:

@@ -1,9 +1,8 @@
 """The public lattice that noisy numbers are rounded to, and fixed-point numbers whose sums float64 holds exactly.
 
 A float64 number x + scale * noise has low bits that only some x can produce: the noise takes 2^52 values, and which sums
-with them are floats depends on x. So noise is drawn on the lattice (`rounded.py`), or, where weights of a perturbed
-objective are released, float64 noise is rounded to it: every point is then possible whatever x is
-(docs/proofs/exact-noise.md).
+with them are floats depends on x. So noise is drawn on the lattice (`rounded.py`): every point is then possible whatever x
+is (docs/proofs/exact-noise.md).
 """
 
 from __future__ import annotations

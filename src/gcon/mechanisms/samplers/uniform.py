@@ -1,6 +1,6 @@
-"""From random bytes to float64 numbers with 52 random bits: for perturbed objectives, noisy graphs and drawn batches.
+"""From random bytes to float64 numbers with 52 random bits: for noisy graphs, drawn batches and experiments.
 
-Noise that is added to a number comes from `rounded.py`, whole-number noise from `exact.py`; both are exact.
+Noise that is added to a number or to an objective comes from `rounded.py`, whole-number noise from `exact.py`; both are exact.
 """
 
 from __future__ import annotations
@@ -27,11 +27,6 @@ def open_uniforms(randomness: Randomness, *shape: int) -> Tensor:
 def standard_normals(randomness: Randomness, *shape: int) -> Tensor:
     """Independent standard normal numbers, by inverting their distribution function."""
     return torch.from_numpy(ndtri(open_uniforms(randomness, *shape).numpy()))
-
-
-def erlang(randomness: Randomness, order: int, *shape: int) -> Tensor:
-    """Erlang(order, 1) numbers: sums of `order` independent exponential ones."""
-    return -open_uniforms(randomness, *shape, order).log_().sum(dim=-1)
 
 
 def laplaces(randomness: Randomness, *shape: int) -> Tensor:

@@ -1,0 +1,141 @@
+"""Where the ledger of an edges file lies: beside it; and of a converted one, where it was converted from.
+
+What was spent on edges stays spent in every copy of them. A converted copy carries the path of its ledger. A copy that other
+programs made is recognised by a fingerprint of its bytes, under a key that only the operator of this machine has, and warned
+about: edges are private, so a bare checksum of them, which anybody could compare with a guess, is never written anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import stat
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from gcon.edges.store_format import HEADER
+from gcon.errors import InputError, PromiseWarning
+from gcon.writing import OWNER_ONLY, write_whole
+
+_PATH = "ledger-path"
+_KEY_BYTES = 32
+_BLOCK = 2**20
+
+
+def state_folder() -> Path:
+    """Where gcon keeps what belongs to its operator: the user's state folder."""
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "gcon"
+
+
+def ledger_beside(edges: Path) -> Path:
+    """The default place: beside the file itself, also if a link led there; for a converted one, the place that it carries.
+
+    Raises:
+        InputError: it carries a place whose folder is gone.
+    """
+    place = edges.resolve() if edges.is_symlink() or edges.parent.is_symlink() else edges
+    beside, carried = place.with_name(f"{place.name}.ledger"), _carried(place)
+    if beside.exists() or not carried.is_file():
+        return beside
+    ledger = Path(carried.read_text(encoding="utf-8").strip())
+    if not ledger.parent.is_dir():
+        raise InputError(
+            "--ledger",
+            rule=f"must be given where the ledger that {place.name} was converted with is gone",
+            got=str(ledger),
+            fix="Bring it back, or name the ledger that knows what was spent on these edges.",
+        )
+    return ledger
+
+
+def has_ledger(edges: Path) -> bool:
+    """Whether edges have been used as private ones, or carry the path of a ledger."""
+    places = (edges, edges.resolve())
+    return any(each.with_name(f"{each.name}.ledger").exists() or _carried(each).exists() for each in places)
+
+
+def carry_ledger(edges: Path, *, converted: Path) -> None:
+    """Let a converted copy carry the path of the ledger of its original, with its permissions; in a store it lies inside."""
+    content = converted / HEADER if converted.is_dir() else converted
+    mode = stat.S_IMODE(content.stat().st_mode)
+    write_whole(_carried(converted), f"{ledger_beside(edges).absolute()}\n", mode=mode)
+
+
+def _carried(edges: Path) -> Path:
+    return edges / _PATH if edges.is_dir() else edges.with_name(f"{edges.name}.{_PATH}")
+
+
+def warn_of_copies(edges: Path, ledger: Path) -> None:
+    """Warn where a file with the same bytes has been paid for from another ledger, and remember this one.
+
+    Privacy:
+        Reads the edges. Kept are keyed fingerprints, readable by the operator only; nothing of them is told. Without a state
+        folder that can be written nothing is remembered.
+    """
+    content = edges / HEADER if edges.is_dir() else edges
+    with suppress(OSError):
+        at = content.stat()
+        # Under the key too: the size of a file tells how many edges there are.
+        seen = _keyed(f"{content.absolute()} {at.st_size} {at.st_mtime_ns}".encode())
+        here, known = {"ledger": str(ledger.absolute()), "seen": seen}, list(_known())
+        same = [each["mark"] for each in known if all(each.get(name) == value for name, value in here.items())]
+        here["mark"] = same[-1] if same else _fingerprint(content)
+        if not same:
+            _remember(here)
+        others = {each["ledger"] for each in known if each["mark"] == here["mark"]} - {here["ledger"]}
+        for other in sorted(filter(os.path.exists, others)):
+            warnings.warn(
+                f"The edges in {edges.name} have another ledger, {other}, and {ledger.name} does not count what was spent there. "
+                f"Pass --ledger {other}, so that one ledger counts everything.",
+                PromiseWarning,
+                stacklevel=2,
+            )
+
+
+def _keyed(content: bytes) -> str:
+    return hashlib.blake2b(content, key=_key()).hexdigest()
+
+
+def _fingerprint(content: Path) -> str:
+    digest = hashlib.blake2b(key=_key())
+    with content.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _key() -> bytes:
+    """The operator's key; made once."""
+    path = state_folder() / "edges.key"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
+        with os.fdopen(handle, "wb") as file:
+            file.write(secrets.token_bytes(_KEY_BYTES))
+    return path.read_bytes()
+
+
+def _known() -> Iterator[dict[str, Any]]:
+    """What was remembered; lines that are cut or foreign are passed over."""
+    with suppress(FileNotFoundError):
+        for line in (state_folder() / "edges.seen").read_text(encoding="utf-8", errors="replace").splitlines():
+            with suppress(ValueError):
+                entry = json.loads(line)
+                if (
+                    isinstance(entry, dict)
+                    and isinstance(entry.get("mark"), str)
+                    and isinstance(entry.get("ledger"), str)
+                ):
+                    yield entry
+
+
+def _remember(entry: dict[str, Any]) -> None:
+    handle = os.open(state_folder() / "edges.seen", os.O_WRONLY | os.O_CREAT | os.O_APPEND, OWNER_ONLY)
+    with os.fdopen(handle, "wb") as file:
+        file.write(json.dumps(entry).encode() + b"\n")

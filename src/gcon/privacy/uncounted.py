@@ -1,0 +1,77 @@
+"""What stands in for a ledger where none was given: nobody adds up what is released, but for this process, which warns."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Sequence
+from typing import Final, final
+
+from gcon.errors import PromiseWarning
+from gcon.privacy.budget import NOTHING, Budget, compose
+from gcon.privacy.ledger import LedgerEntry, MemoryLedger, Outcome, Request, Reservation
+
+# Costs by process and public node table: what a fork inherited was not spent by it.
+_spent: dict[tuple[int, str], dict[object, Budget]] = {}
+_lock = threading.Lock()
+
+
+@final
+class UncountedLedger:
+    """Entries of one fit, and the total of all fits of this process on the same public node table that were given no ledger.
+
+    Args:
+        data_set: the owner's name for the data.
+        nodes: checksum of the public node table.
+
+    Privacy:
+        Holds public numbers and words only. From the second release on it warns; it has no ceiling and refuses nothing.
+    """
+
+    counted: Final = False
+
+    def __init__(self, data_set: str, nodes: str) -> None:
+        self.data_set: Final = data_set
+        self._books, self._nodes = MemoryLedger(data_set), nodes
+
+    @property
+    def _costs(self) -> dict[object, Budget]:
+        return _spent.setdefault((os.getpid(), self._nodes), {})
+
+    def reserve(self, request: Request) -> Reservation:
+        """Charge a request; warn if it is not the first one."""
+        reservation = self._books.reserve(request)
+        with _lock:
+            before = compose(self._costs.values())
+            self._costs[reservation.ledger, reservation.number] = request.cost
+            total = compose(self._costs.values())
+        if before != NOTHING and request.cost != NOTHING:
+            warnings.warn(
+                f"Released again without a ledger: this process has now spent epsilon {total.epsilon:g}, delta {total.delta:g} "
+                "on the same node table, and nobody counts what others release. Pass ledger=gcon.FileLedger(...), kept with the "
+                "edges.",
+                PromiseWarning,
+                stacklevel=2,
+            )
+        return reservation
+
+    def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
+        """Say what became of a reservation, once."""
+        entry = self._books.settle(reservation, outcome)
+        if outcome is Outcome.WITHDRAWN:
+            with _lock:
+                self._costs.pop((reservation.ledger, reservation.number), None)
+        return entry
+
+    def entries(self) -> Sequence[LedgerEntry]:
+        """The lines of this fit."""
+        return self._books.entries()
+
+    def total(self) -> Budget:
+        """Everything that this process spent on the node table without a ledger."""
+        with _lock:
+            return compose(self._costs.values())
+
+    def ceiling(self) -> None:
+        """None: there is no limit."""

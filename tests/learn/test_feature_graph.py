@@ -45,7 +45,9 @@ def test_the_graph_by_hand():
     assert np.allclose(smoothed_rows(graph, rows, [0.25], steps=1)[0].numpy(), once, atol=1e-5)
     assert torch.equal(smoothed_rows(graph, rows, [1.0])[0], rows)
     some = torch.tensor([2, 0])
-    for restart, together in zip((0.1, 1.0, 0.4), smoothed_rows(graph, rows, (0.1, 1.0, 0.4), places=some), strict=True):
+    for restart, together in zip(
+        (0.1, 1.0, 0.4), smoothed_rows(graph, rows, (0.1, 1.0, 0.4), places=some), strict=True
+    ):
         by_hand = rows.double().numpy()
         for _ in range(10):
             by_hand = (1 - restart) * expected @ by_hand + restart * rows.numpy()

@@ -124,7 +124,9 @@ def _trained(known: _Known) -> EdgeFree:
     ensemble = ensemble.joined_by(ensemble.sampled(_encoder_views(nodes, known.seed))).taught(views, PENALTIES)
     mask, losses = ensemble.sample.validation_mask, [torch.inf, torch.inf]
     if bool(mask.any()):  # of the members that read the rows as they are
-        plain = [[each.answers[mask] for each in ensemble.members if each.view is one.views[-1].view] for one in directions]
+        plain = [
+            [each.answers[mask] for each in ensemble.members if each.view is one.views[-1].view] for one in directions
+        ]
         losses = [min(validation_loss(each, ensemble.sample.labels[mask]) for each in some) for some in plain]
     ensemble = ensemble.taught(views, PENALTIES, TAUGHT_SHARE)
     loss, best = min(zip(losses, directions, strict=True), key=lambda entry: entry[0])

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import torch
@@ -87,7 +88,7 @@ def exact_total(
     return Precise(torch.from_numpy(value) * units, torch.from_numpy(rest) * units)
 
 
-def _in_two(total: NDArray[np.object_], parts: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _in_two(total: NDArray[Any], parts: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Whole numbers over a number of parts: the nearest float64, and what is missing, rounded to nearest."""
     high = total >> _LOW_BITS
     if parts == 1 and abs(high).max(initial=0) < 2**53:  # all but sums over more than 2^41 edges; far faster

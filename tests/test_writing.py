@@ -77,7 +77,7 @@ def test_a_work_folder_is_private_emptied_and_removed(tmp_path):
     (tmp_path / ".target.unfinished" / "left").mkdir(parents=True)
     with work_folder(tmp_path / "target") as folder:
         assert (mode(folder), os.listdir(folder)) == (0o700, [])
-        with pytest.raises(InputError, match="one conversion at a time"), work_folder(tmp_path / "target"):
+        with pytest.raises(InputError, match="one command at a time"), work_folder(tmp_path / "target"):
             raise AssertionError
         assert folder.is_dir()
         (folder / "run").write_bytes(b"private")

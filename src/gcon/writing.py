@@ -11,7 +11,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -54,7 +54,8 @@ def whole_file(path: Path, *, mode: int | None = OWNER_ONLY) -> Iterator[BinaryI
             new.chmod(mode)
         os.replace(new, path)
     except BaseException:
-        new.unlink(missing_ok=True)
+        with suppress(OSError):  # why it failed is worth more than that something is left
+            new.unlink(missing_ok=True)
         raise
 
 
@@ -63,6 +64,9 @@ def whole_folder(
     target: Path, *, mode: int = 0o777, replaces: Collection[str] | None = None, keep_existing: bool = False
 ) -> Iterator[Path]:
     """A folder to write into, which takes its place when the block ends well. The caller has checked the target.
+
+    If it has its place, whole and with all its files on the disk, and the system then cannot confirm the name itself, that is an
+    `OSError`, and the folder stays: what is complete is never removed for that.
 
     Args:
         target: where to.
@@ -84,16 +88,16 @@ def whole_folder(
                 raise
     finally:
         if new.is_dir():
-            shutil.rmtree(new)  # removes links, not what they point to
+            shutil.rmtree(new, ignore_errors=True)  # removes links, not what they point to
     if old.is_dir():  # file by file: what somebody else put there in the meantime is not ours to remove
         for name in replaces or ():
             (old / name).unlink(missing_ok=True)
         old.rmdir()
 
 
-def write_new(path: Path, content: bytes) -> None:
+def write_new(path: Path, content: bytes, *, mode: int = 0o666) -> None:
     """Write a file that is not there yet, inside a folder that is being written whole, and see it to the disk."""
-    with open(path, "xb") as file:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
@@ -108,11 +112,30 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def hold_room(folder: Path, size: int) -> Path:
+    """Take this much room on the disk of a folder, in a file that is removed when the room is needed.
+
+    Raises:
+        OSError: there is not so much.
+    """
+    path = folder / "room"
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
+    try:
+        os.posix_fallocate(handle, 0, max(1, size))
+    except BaseException:
+        path.unlink()
+        raise
+    finally:
+        os.close(handle)
+    return path
+
+
 @contextmanager
 def work_folder(target: Path) -> Iterator[Path]:
     """A folder `.NAME.unfinished` for large work on private values, of one process at a time, readable by its owner only.
 
-    Removed at the end, well or not. What a killed process left in it is removed before the work begins.
+    Removed at the end, well or not. What killed processes left, in it or in others of this kind beside it, is removed before the
+    work begins.
 
     Raises:
         InputError: another process works there, or it cannot be made.
@@ -130,13 +153,28 @@ def work_folder(target: Path) -> Iterator[Path]:
     try:
         _lock(folder, handle)
         try:
+            _remove_left_behind(folder)
             for path in folder.iterdir():
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
             yield folder
         finally:
-            shutil.rmtree(folder)
+            shutil.rmtree(folder, ignore_errors=True)  # what the work itself says is worth more than this
     finally:
         os.close(handle)  # and with it the lock
+
+
+def _remove_left_behind(mine: Path) -> None:
+    """Remove the work folders of killed processes beside this one: nobody holds their locks."""
+    for folder in mine.parent.glob(".*.unfinished"):
+        if folder == mine or folder.is_symlink() or not folder.is_dir():
+            continue
+        with suppress(OSError, InputError):  # of somebody else, or at work
+            handle = os.open(folder, os.O_RDONLY)
+            try:
+                _lock(folder, handle)
+                shutil.rmtree(folder)
+            finally:
+                os.close(handle)
 
 
 def move_together(moves: Iterable[tuple[Path, Path]]) -> None:
@@ -153,18 +191,16 @@ def move_together(moves: Iterable[tuple[Path, Path]]) -> None:
 
 
 def _put_in_place(new: Path, target: Path, *, old: Path | None) -> None:
-    """Rename, with the older folder moved aside if `old` says where to; if anything fails, all is as before."""
+    """Rename, with the older folder moved aside if `old` says where to; if that fails, all is as before."""
     try:
         if old is not None and os.path.lexists(target):
             os.rename(target, old)
         os.rename(new, target)
-        sync_folder(target.parent)
     except BaseException:
-        if not os.path.lexists(new):  # the new one had its place already
-            os.rename(target, new)
-        if old is not None and os.path.lexists(old):
+        if os.path.lexists(new) and old is not None and os.path.lexists(old):
             os.rename(old, target)
         raise
+    sync_folder(target.parent)
 
 
 def _lock(folder: Path, handle: int) -> None:
@@ -175,5 +211,5 @@ def _lock(folder: Path, handle: int) -> None:
         if not os.path.samestat(os.fstat(handle), os.stat(folder)):  # removed and made again while we opened it
             raise OSError
     except OSError:
-        rule, fix = "one conversion at a time", "Wait for its end."
+        rule, fix = "one command at a time writes there", "Wait for its end, or choose another name."
         raise InputError("out", rule=rule, got=f"another one at work in {folder.name}", fix=fix) from None

@@ -14,6 +14,7 @@ from pathlib import Path
 from torch import Tensor
 
 from gcon.cli.checks import size_in_bytes
+from gcon.cli.output import Output
 from gcon.cli.source import GraphSource, PredictionSource, TrainingSource
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import LargeGraph, PrivateGraph, TrainableGraph
@@ -25,8 +26,10 @@ from gcon.files.store_files import ids_fingerprint, private_store
 from gcon.files.tables import NodeTable, read_edges, read_node_features, read_nodes
 from gcon.nodes import PublicNodes
 from gcon.privacy.boundary import Private
+from gcon.privacy.deferred_ledger import DeferredLedger
 from gcon.privacy.ledger_file import FileLedger
 from gcon.release.prediction_files import Ids
+from gcon.release.recovery import settle_kept
 
 
 def load_graph(where: GraphSource) -> PrivateGraph:
@@ -146,6 +149,18 @@ def public_files(access: str, where: PredictionSource) -> tuple[Path, Path] | No
             "public by being called so. Use access='own-edges' or 'none'."
         )
     return nodes, edges
+
+
+def open_payment(where: GraphSource, output: Output) -> DeferredLedger:
+    """The ledger of the data, to pay from: however the verb ends, its output says what was charged."""
+    ledger = open_ledger(where)
+    settled = settle_kept(ledger, ledger.path)
+    if settled:
+        numbers = ", ".join(map(str, settled))
+        output.remark(f"Settled in {ledger.path} what an earlier command could not: entries {numbers}.")
+    payment = DeferredLedger(ledger)
+    output.payments.append(payment)
+    return payment
 
 
 def open_ledger(where: GraphSource) -> FileLedger:

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from gcon.cli import options
+from gcon.cli.checks import check_replaceable
 from gcon.cli.output import reporting
 from gcon.errors import InputError
 from gcon.files.tables import read_node_features
@@ -29,6 +30,7 @@ def issue(
     out: Annotated[Path, typer.Option(help="CSV to write, readable by you alone: node, token. Hand out, then delete.")],
     node: Annotated[list[str], typer.Option(help="Whose; repeat. By default all nodes of the table.")] = [],  # noqa: B006
     days: Annotated[float, typer.Option(help="Until they expire.")] = 90.0,
+    overwrite: options.Overwrite = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -37,16 +39,25 @@ def issue(
     Example: gcon serve tokens issue tokens.sqlite --nodes nodes.csv --out tokens.csv
     """
     with reporting(as_json=json, quiet=quiet) as output:
-        checked_target(out, "out")
+        check_replaceable(checked_target(out, "out"), overwrite=overwrite, inputs=(tokens, nodes))
         known = dict.fromkeys(str(entry) for entry in read_node_features(nodes)[0].tolist())
         unknown = [entry for entry in node if entry not in known]
         if unknown:
             rule, fix = "must be in the node table", "Check the ids."
             raise InputError("node", rule=rule, got=repr(unknown[0][:60]), fix=fix)
-        made = TokenStore(tokens, new=True).issue(node or known, days=days)
+        store = TokenStore(tokens, new=True)
+        made = store.issue(node or known, days=days)
         sheet = io.StringIO()
         csv.writer(sheet, lineterminator="\n").writerows([("node", "token"), *made])
-        write_whole(out, sheet.getvalue())
+        try:
+            write_whole(out, sheet.getvalue())
+        except BaseException:  # nobody can see them, so nobody should hold them
+            try:
+                store.take_back(token for _, token in made)
+                output.notes.append("No token was issued: what could not be handed out was taken back.")
+            except OSError:
+                output.notes.append(f"{len(made)} tokens were issued that nobody has seen: see gcon serve tokens list.")
+            raise
         fields: dict[str, object] = {"out": str(out), "issued": len(made), "days": days}
         output.result(fields, f"Issued: {len(made)}. Written: {out}. Hand each to its owner, then delete the file.")
 
@@ -72,7 +83,10 @@ def revoke(
 ) -> None:
     """Take tokens back; a running service refuses them from the next request on."""
     with reporting(as_json=json, quiet=quiet) as output:
-        count = TokenStore(tokens).revoke(node=node, name=name)
+        store = TokenStore(tokens)
+        output.notes.append("NOTHING WAS REVOKED: the tokens still hold.")
+        count = store.revoke(node=node, name=name)
+        output.notes[:] = [f"Revoked: {count}. That holds."]
         output.result({"revoked": count}, f"Revoked: {count}.")
 
 

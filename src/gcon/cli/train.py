@@ -12,7 +12,8 @@ import typer
 
 from gcon.cli import options
 from gcon.cli.checks import check_new_file, parsed_steps
-from gcon.cli.loading import load_training, open_ledger
+from gcon.cli.handing_out import hand_out_release
+from gcon.cli.loading import load_training, open_payment
 from gcon.cli.output import reporting
 from gcon.cli.records import with_records
 from gcon.cli.source import TrainingSource
@@ -23,7 +24,8 @@ from gcon.methods.model import ReleasingMethod
 from gcon.methods.moments import Moments
 from gcon.methods.objective import Objective
 from gcon.privacy.randomness import randomness_from
-from gcon.release.store import save_release
+from gcon.release.store import room_for
+from gcon.writing import hold_room, work_folder
 
 
 def _paper(words: str) -> Any:
@@ -96,13 +98,19 @@ def train(
         check_new_file(out)
         randomness = randomness_from(seed)
         with output.progress.status("read") as status, ExitStack() as until:
+            claim = until.enter_context(
+                work_folder(out.absolute())
+            )  # of two trainings into one place, one is refused now
             graph = load_training(where, until=until)
-            books = open_ledger(where)
+            books = open_payment(where, output)
+            sizes = graph.nodes.num_nodes, graph.nodes.features.shape[1], graph.nodes.num_classes
+            room = hold_room(claim, room_for(*sizes))
             model = training.train(
                 graph.nodes, graph.edges, ledger=books, randomness=randomness, progress=status.update
             )
             status.update("write")
-            save_release(model, out)
+            room.unlink(missing_ok=True)
+            hand_out_release(output, books, model, out)
         statement = model.statement()
         fields: dict[str, object] = {
             "out": str(out),

@@ -71,7 +71,7 @@ from gcon.methods.record import (
     refuse,
 )
 from gcon.nodes import BATCH_ROWS, PublicNodes, features_fingerprint, mean_row
-from gcon.privacy.account import spend
+from gcon.privacy.account import check_charge, spend
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
@@ -136,6 +136,8 @@ class Moments(ReleasingMethod):
             answer_share=COUNTED_SHARE if asked else 0.0,
             method=self.name,
         )
+
+        check_charge(plan.budget, ledger=ledger, randomness=randomness, purpose=purpose)
 
         progress("learn without edges")
         free, device = learn_without_edges(nodes, seed=self.seed), chosen_device(self.device)

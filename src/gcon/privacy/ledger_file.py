@@ -25,7 +25,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Final, final
 
-from gcon.errors import InputError, LedgerError
+from gcon.errors import InputError, LedgerError, LedgerRefusedError
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import LedgerEntry, Outcome, Request, Reservation, check_ceiling, check_settlement
 from gcon.privacy.ledger_lines import (
@@ -37,6 +37,7 @@ from gcon.privacy.ledger_lines import (
     data_set_name,
     read_ledger,
     render_head,
+    write_mapping,
     write_request,
     write_value,
 )
@@ -125,6 +126,11 @@ class FileLedger:
             rule = f"must be the name in the ledger {self._path}, {self.data_set!a}"
             raise InputError("data_set", rule=rule, got=f"{data_set!a}", fix="Each data set has a ledger of its own.")
 
+    @property
+    def path(self) -> Path:
+        """The file, without links."""
+        return self._path
+
     def reserve(self, request: Request) -> Reservation:
         """Charge a request, or raise `BudgetExceededError` and charge nothing.
 
@@ -137,14 +143,34 @@ class FileLedger:
             chain = reading.chain
             check_ceiling(chain.ceiling, spent=chain.total(), asked=request.cost)
             number, time = len(chain.entries), self._clock().isoformat(timespec="seconds")
-            self._append(reading, {"line": "reserve", "number": number, "time": time, "request": fields})
+            try:
+                self._append(reading, {"line": "reserve", "number": number, "time": time, "request": fields})
+            except _LineStaysError as error:
+                raise self._refused("write", error, f"Entry {number} may stand in it, and is charged then.") from error
             # The line's hash: no other ledger takes it for its own.
-            reservation = Reservation(number, chain.hashes[-1], object())
+            reservation = Reservation(number, chain.hashes[-1], object(), time, chain.total())
             self._withdrawals[number] = reservation.withdrawal
             return reservation
 
-    def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
-        """Say what became of a reservation, once. The line's time is the reservation's, so it shows no run time."""
+    def check(self, request: Request) -> None:
+        """Raise what `reserve` would raise now (the ceiling, a changed file, no permission), and charge nothing."""
+        write_request(request)
+        with self._locked(write=True):
+            chain = self._read().chain
+            check_ceiling(chain.ceiling, spent=chain.total(), asked=request.cost)
+            os.close(os.open(self._path, os.O_WRONLY | os.O_APPEND))
+
+    def settle(
+        self, reservation: Reservation, outcome: Outcome, *, result: Mapping[str, object] | None = None
+    ) -> LedgerEntry:
+        """Say what became of a reservation, once. The line's time is the reservation's, so it shows no run time.
+
+        Args:
+            reservation: what `reserve` gave.
+            outcome: what became of it.
+            result: a few released numbers, public by then, that exist nowhere else.
+        """
+        kept = {} if result is None else {"result": write_mapping("result", result)}
         with self._locked(write=True):
             reading, number = self._read(), reservation.number
             made, entries = reading.chain.reserve_hashes, reading.chain.entries
@@ -152,7 +178,7 @@ class FileLedger:
                 raise LedgerError("This reservation was not made in this ledger.")
             check_settlement(entries[number], outcome, reservation, self._withdrawals)
             time = entries[number].time
-            self._append(reading, {"line": "settle", "number": number, "time": time, "outcome": str(outcome)})
+            self._append(reading, {"line": "settle", "number": number, "time": time, "outcome": str(outcome), **kept})
             return entries[number]
 
     def set_ceiling(self, ceiling: Budget | None) -> None:
@@ -270,9 +296,9 @@ class FileLedger:
             raise self._tampered(reading.problem)
         return reading
 
-    def _refused(self, what: str, error: OSError) -> LedgerError:
-        return LedgerError(
-            f"ledger {self._path}: the system refused to {what} it ({error.strerror}). "
+    def _refused(self, what: str, error: OSError, more: str = "") -> LedgerRefusedError:
+        return LedgerRefusedError(
+            f"ledger {self._path}: the system refused to {what} it ({error.strerror}). {more}{' ' if more else ''}"
             "Without the ledger nothing may be opened. Check permissions and free space in its folder."
         )
 
@@ -296,11 +322,20 @@ class FileLedger:
             chain.add(line)  # what is written can be read back
             try:
                 _write(file, line)
-            except OSError:
-                with suppress(OSError):
+            except OSError as error:
+                try:
                     os.ftruncate(file.fileno(), reading.size)
+                except OSError:
+                    raise _LineStaysError(error.errno, error.strerror) from error
                 raise
-        _replace(self._head, render_head(chain))
+        try:
+            _replace(self._head, render_head(chain))
+        except OSError as error:
+            raise _LineStaysError(error.errno, error.strerror) from error
+
+
+class _LineStaysError(OSError):
+    """The system refused after a line was written, which the next reader may find."""
 
 
 def _write(file: FileIO, data: bytes) -> None:

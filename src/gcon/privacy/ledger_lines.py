@@ -5,7 +5,8 @@
 | header  | format, version, data_set, created; the first line, and only there                                   |
 | ceiling | time, ceiling (epsilon and delta, or null for no limit)                                              |
 | reserve | number, time, request                                                                                |
-| settle  | number, time (that of the reservation: the run time may depend on edges), outcome                    |
+| settle  | number, time (that of the reservation: the run time may depend on edges), outcome, and where one was |
+|         | released that exists nowhere else, the result: a few public numbers                                  |
 
 Every line carries hash_k = sha256(hash_{k-1} + content_k), where the content is the record without its hash, in the
 one canonical form: sorted keys, no spaces, ASCII. So an edit, a deletion, an insertion or another order breaks the
@@ -98,7 +99,10 @@ class Chain:
                     raise LedgerError("settles what is settled already")
                 if outcome is Outcome.WITHDRAWN and entry.request.kind is not Kind.RELEASE:
                     raise LedgerError("withdraws what is no release")
-                self.entries[number] = replace(entry, outcome=outcome)
+                result = _read(content["result"]) if "result" in content else None
+                if not isinstance(result, dict | None):
+                    raise LedgerError("has a result that is none")
+                self.entries[number] = replace(entry, outcome=outcome, result=result)
             else:
                 raise LedgerError("is of an unknown kind")
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OverflowError):
@@ -208,14 +212,20 @@ def write_request(request: Request) -> dict[str, object]:
         check_words(name, value)
     if request.kind not in list(Kind):
         raise _unfit("kind", request.kind)
-    plan = write_value(request.plan)
-    if not isinstance(plan, dict):
-        raise _unfit("plan", request.plan)
+    plan = write_mapping("plan", request.plan)
     cost = {"epsilon": write_value(float(request.cost.epsilon)), "delta": float(request.cost.delta)}
     fields = {**words, "kind": str(request.kind), "cost": cost, "plan": plan}
     if request.gaussian_distance is not None:
         fields["gaussian"] = write_value(request.gaussian_distance)
     return fields
+
+
+def write_mapping(parameter: str, mapping: Mapping[str, object]) -> dict[str, object]:
+    """A mapping of names to public values, as JSON values."""
+    written = write_value(mapping)
+    if not isinstance(written, dict):
+        raise _unfit(parameter, mapping)
+    return written
 
 
 def write_value(value: object) -> object:

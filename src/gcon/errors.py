@@ -78,11 +78,18 @@ class LedgerError(GconError):
 
 
 class LedgerRefusedError(LedgerError):
-    """The system refuses to read or write a ledger file: a full disk, permissions, a broken device."""
+    """The system refuses to read or write a ledger file: a full disk, permissions, a broken device.
+
+    `charged`: an entry may stand in the file although it was refused; then it counts.
+    """
+
+    def __init__(self, message: str, *, charged: bool = False) -> None:
+        self.charged = charged
+        super().__init__(message)
 
 
 class PaidResultError(GconError):
-    """Budget was spent, and the result could not be put where it was asked for; the message says where it is, and what it cost."""
+    """Budget was spent, and the result could not be put where it was asked for; the message says where it is."""
 
 
 class UnsettledWarning(UserWarning):

@@ -10,6 +10,8 @@ import errno
 import os
 import secrets
 import shutil
+import signal
+import threading
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -44,8 +46,8 @@ def write_whole(path: Path, content: bytes | str, *, mode: int | None = OWNER_ON
 def whole_file(path: Path, *, mode: int | None = OWNER_ONLY) -> Iterator[BinaryIO]:
     """The same for content that comes in pieces: a file to write to, which takes its place when the block ends well."""
     new = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
-    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else OWNER_ONLY)
     try:
+        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else OWNER_ONLY)
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
@@ -87,8 +89,9 @@ def whole_folder(
             if not (keep_existing and target.is_dir()):
                 raise
     finally:
-        if new.is_dir():
-            shutil.rmtree(new, ignore_errors=True)  # removes links, not what they point to
+        with uninterrupted():
+            if new.is_dir():
+                shutil.rmtree(new, ignore_errors=True)  # removes links, not what they point to
     if old.is_dir():  # file by file: what somebody else put there in the meantime is not ours to remove
         for name in replaces or ():
             (old / name).unlink(missing_ok=True)
@@ -119,14 +122,8 @@ def hold_room(folder: Path, size: int) -> Path:
         OSError: there is not so much.
     """
     path = folder / "room"
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
-    try:
-        os.posix_fallocate(handle, 0, max(1, size))
-    except BaseException:
-        path.unlink()
-        raise
-    finally:
-        os.close(handle)
+    with open(path, "xb") as file:  # whoever made the folder removes it, whatever happens
+        os.posix_fallocate(file.fileno(), 0, max(1, size))
     return path
 
 
@@ -142,25 +139,58 @@ def work_folder(target: Path) -> Iterator[Path]:
     """
     folder = target.with_name(f".{target.name}.unfinished")
     try:
-        if folder.is_symlink():  # who put it there?
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        folder.mkdir(mode=0o700, exist_ok=True)
-        folder.chmod(0o700)
-        handle = os.open(folder, os.O_RDONLY)
+        handle = _claimed(folder)
+    except KeyboardInterrupt:  # after it was made
+        with suppress(OSError):
+            folder.rmdir()
+        raise
     except OSError as error:
         got, fix = error.strerror or "an error", "Check permissions."
         raise InputError("out", rule="must be a folder to write to", got=got, fix=fix) from None
     try:
-        _lock(folder, handle)
-        try:
-            _remove_left_behind(folder)
-            for path in folder.iterdir():
-                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)  # what the work itself says is worth more than this
+        _remove_left_behind(folder)
+        for path in folder.iterdir():
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        yield folder
     finally:
-        os.close(handle)  # and with it the lock
+        with uninterrupted():
+            shutil.rmtree(folder, ignore_errors=True)  # what the work itself says is worth more than this
+            os.close(handle)  # and with it the lock
+
+
+def _claimed(folder: Path) -> int:
+    """Make a work folder and take its lock."""
+    if folder.is_symlink():  # who put it there?
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    while True:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        with suppress(FileNotFoundError):  # somebody took it for left behind: make it again
+            folder.chmod(0o700)
+            handle = _locked(folder)
+            if handle is None:
+                rule, fix = "one command at a time writes there", "Wait for its end, or choose another name."
+                raise InputError("out", rule=rule, got=f"another one at work in {folder.name}", fix=fix)
+            return handle
+
+
+def _locked(folder: Path) -> int | None:
+    """Take the lock of a folder; None if somebody else has it.
+
+    Raises:
+        FileNotFoundError: it is gone by now.
+    """
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(handle), os.stat(folder)):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    except BaseException as error:
+        os.close(handle)
+        if isinstance(error, BlockingIOError):
+            return None
+        raise
+    return handle
 
 
 def _remove_left_behind(mine: Path) -> None:
@@ -168,26 +198,42 @@ def _remove_left_behind(mine: Path) -> None:
     for folder in mine.parent.glob(".*.unfinished"):
         if folder == mine or folder.is_symlink() or not folder.is_dir():
             continue
-        with suppress(OSError, InputError):  # of somebody else, or at work
-            handle = os.open(folder, os.O_RDONLY)
-            try:
-                _lock(folder, handle)
-                shutil.rmtree(folder)
-            finally:
+        with suppress(OSError):  # of somebody else
+            handle = _locked(folder)
+            if handle is not None:
+                shutil.rmtree(folder, ignore_errors=True)
                 os.close(handle)
 
 
 def move_together(moves: Iterable[tuple[Path, Path]]) -> None:
     """Rename all of them, or none: if one fails, those before it go back."""
     done: list[tuple[Path, Path]] = []
+    with uninterrupted():
+        try:
+            for source, target in moves:
+                source.rename(target)
+                done.append((source, target))
+        except BaseException:
+            for source, target in reversed(done):
+                target.rename(source)
+            raise
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Signals that ask to end are heard after the block: for a few steps of which all or none must be done."""
+    before, heard = {}, []
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if callable(signal.getsignal(number)):  # a mask would not do: another thread may get it
+                before[number] = signal.signal(number, lambda number, _: heard.append(number))
     try:
-        for source, target in moves:
-            source.rename(target)
-            done.append((source, target))
-    except BaseException:
-        for source, target in done:
-            target.rename(source)
-        raise
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if heard:
+            signal.raise_signal(heard[0])
 
 
 def _put_in_place(new: Path, target: Path, *, old: Path | None) -> None:
@@ -201,15 +247,3 @@ def _put_in_place(new: Path, target: Path, *, old: Path | None) -> None:
             os.rename(old, target)
         raise
     sync_folder(target.parent)
-
-
-def _lock(folder: Path, handle: int) -> None:
-    if fcntl is None:
-        return
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not os.path.samestat(os.fstat(handle), os.stat(folder)):  # removed and made again while we opened it
-            raise OSError
-    except OSError:
-        rule, fix = "one command at a time writes there", "Wait for its end, or choose another name."
-        raise InputError("out", rule=rule, got=f"another one at work in {folder.name}", fix=fix) from None

@@ -46,7 +46,7 @@ def check_new_file(out: Path) -> None:
 
 
 def check_replaceable(out: Path, *, overwrite: bool, inputs: Iterable[Path | None] = ()) -> None:
-    """Refuse a file that exists, unless it may be replaced; an input, a ledger, and what belongs to a release or to a ledger, never.
+    """Refuse a file that exists, unless it may be replaced; an input, and what belongs to a ledger or a release, never.
 
     Args:
         out: where a verb wants to write a file.

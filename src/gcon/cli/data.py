@@ -21,7 +21,7 @@ from gcon.files.datasets.facts import facts_of
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.files.tables import check_files, convert_files, write_edges, write_nodes
 from gcon.files.write_files import checked_target
-from gcon.writing import work_folder
+from gcon.writing import move_together, work_folder
 
 app = typer.Typer(help="Data sets and files.", no_args_is_help=True)
 
@@ -172,7 +172,7 @@ def make(
         with work_folder(paths[1]) as folder:  # both or none
             write_nodes(folder / paths[0].name, table)
             write_edges(folder / paths[1].name, edge_index, num_nodes=nodes)
-            for path in paths:
-                (folder / path.name).replace(path)
+            old = [(path, folder / f"old-{path.name}") for path in paths if path.exists()]
+            move_together([*old, *((folder / path.name, path) for path in paths)])
         fields: dict[str, object] = {"nodes": str(paths[0]), "edges": str(paths[1])}
         output.result(fields, f"Written: {paths[0]}, {paths[1]}")

@@ -29,6 +29,7 @@ def hand_out_release(output: Output, books: DeferredLedger, model: Model, out: P
         if isinstance(problem, GconError):
             raise PaidResultError(f"out: {out} could not be written: {problem}") from None
         raise
+    output.notes.append(f"The model is written: {out}.")
     finish(output, books)
 
 

@@ -40,10 +40,12 @@ from gcon import errors
 if TYPE_CHECKING:
     from gcon.privacy.deferred_ledger import DeferredLedger
 
+PAID, REFUSED = 9, 10
 EXIT_CODES: tuple[tuple[type[BaseException], int], ...] = (
     (errors.BudgetExceededError, 3),
     (errors.NoCertificateError, 4),
     (errors.AccessRefusedError, 5),
+    (errors.LedgerRefusedError, REFUSED),
     (errors.LedgerError, 6),
     (errors.ReleaseFormatError, 6),
     (errors.PrivateComputationError, 7),
@@ -51,7 +53,6 @@ EXIT_CODES: tuple[tuple[type[BaseException], int], ...] = (
     (errors.PaidResultError, 9),
     (errors.GconError, 2),
 )
-PAID, REFUSED = 9, 10
 STOPS = (signal.SIGTERM, signal.SIGHUP)  # like Ctrl-C, so that what was charged is told and temporary folders go
 
 
@@ -116,7 +117,8 @@ def _end(output: Output, error: BaseException) -> NoReturn:
     message, code = str(error), PAID if paid else REFUSED
     if isinstance(error, errors.GconError):
         code = next(code for kind, code in EXIT_CODES if isinstance(error, kind))
-        if paid and code in (2, 6, 8):  # these promise that nothing new is in the ledger
+        paid = paid or (isinstance(error, errors.LedgerRefusedError) and error.charged)
+        if paid and code in (2, 6, 8, REFUSED):  # these promise that nothing new is in the ledger
             code = PAID
     elif isinstance(error, KeyboardInterrupt):
         number = output.stopped[0] if output.stopped else int(signal.SIGINT)
@@ -125,7 +127,7 @@ def _end(output: Output, error: BaseException) -> NoReturn:
         message = "out of memory. Use a machine with more of it, or an edge store (gcon data convert --format csr)."
     else:
         message = refusal(error)  # type: ignore[arg-type]
-    if isinstance(error, BrokenPipeError) and not paid:
+    if isinstance(error, BrokenPipeError) and not paid and not output.notes:
         raise typer.Exit(code) from None  # whoever read has read enough
     charged = _charged_words(output)
     if not charged and not isinstance(error, errors.GconError):

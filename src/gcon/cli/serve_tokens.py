@@ -17,7 +17,7 @@ from gcon.errors import InputError
 from gcon.files.tables import read_node_features
 from gcon.files.write_files import checked_target
 from gcon.serve.tokens import TokenFacts, TokenStore
-from gcon.writing import write_whole
+from gcon.writing import uninterrupted, write_whole
 
 app = typer.Typer(no_args_is_help=True, help="Tokens of node owners: stored as hashes, expiring, revocable.")
 TokenFile = Annotated[Path, typer.Argument(help="The file of tokens; issue makes a new one.")]
@@ -46,18 +46,18 @@ def issue(
             rule, fix = "must be in the node table", "Check the ids."
             raise InputError("node", rule=rule, got=repr(unknown[0][:60]), fix=fix)
         store = TokenStore(tokens, new=True)
-        made = store.issue(node or known, days=days)
-        sheet = io.StringIO()
-        csv.writer(sheet, lineterminator="\n").writerows([("node", "token"), *made])
-        try:
-            write_whole(out, sheet.getvalue())
-        except BaseException:  # nobody can see them, so nobody should hold them
+        output.notes.append("There may be tokens that nobody has seen: see gcon serve tokens list, and revoke them.")
+        with uninterrupted():
+            made = store.issue(node or known, days=days)
+            sheet = io.StringIO()
+            csv.writer(sheet, lineterminator="\n").writerows([("node", "token"), *made])
             try:
+                write_whole(out, sheet.getvalue())
+            except BaseException:  # nobody can see them, so nobody should hold them
                 store.take_back(token for _, token in made)
-                output.notes.append("No token was issued: what could not be handed out was taken back.")
-            except OSError:
-                output.notes.append(f"{len(made)} tokens were issued that nobody has seen: see gcon serve tokens list.")
-            raise
+                output.notes[:] = ["No token was issued: what could not be handed out was taken back."]
+                raise
+            output.notes[:] = [f"Issued: {len(made)}. Written: {out}."]
         fields: dict[str, object] = {"out": str(out), "issued": len(made), "days": days}
         output.result(fields, f"Issued: {len(made)}. Written: {out}. Hand each to its owner, then delete the file.")
 
@@ -83,11 +83,29 @@ def revoke(
 ) -> None:
     """Take tokens back; a running service refuses them from the next request on."""
     with reporting(as_json=json, quiet=quiet) as output:
-        store = TokenStore(tokens)
         output.notes.append("NOTHING WAS REVOKED: the tokens still hold.")
-        count = store.revoke(node=node, name=name)
-        output.notes[:] = [f"Revoked: {count}. That holds."]
+        store = TokenStore(tokens)
+        try:
+            with uninterrupted():
+                count = store.revoke(node=node, name=name)
+                output.notes[:] = [f"Revoked: {count}. That holds."]
+        except OSError:
+            if not any(
+                each.revoked is None and node in (None, each.node) and name in (None, each.name)
+                for each in _read(tokens)
+            ):
+                output.notes[:] = ["They are marked as revoked, but the disk did not confirm it: revoke them again."]
+            raise
         output.result({"revoked": count}, f"Revoked: {count}.")
+
+
+def _read(tokens: Path) -> list[TokenFacts]:
+    """What the file says, to somebody who opens it now."""
+    store = TokenStore(tokens)
+    try:
+        return store.facts()
+    finally:
+        store.close()
 
 
 def _state(facts: TokenFacts, now: float) -> str:

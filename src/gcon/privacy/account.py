@@ -11,7 +11,7 @@
 | the block begins        | the ledger reserves the whole budget; nothing is opened   | nothing was charged                |
 | `release`               | plan and proof are checked, then the edges opened inside  | fixed words; it stays charged      |
 | ordinary code between   | sees public values only                                   | its own error; it stays charged    |
-| it ends after a release | settled as released; the receipt says what was released   | it stays reserved, thus charged, and what was released is handed out with a warning |
+| it ends after a release | settled as released; the receipt says what was released   | a warning; it stays charged        |
 | it ends without any     | settled as withdrawn: nothing was opened, nothing charged | a killed process leaves it charged |
 
 Whether a block is withdrawn depends on whether public code called `release`, never on an edge.
@@ -205,7 +205,9 @@ def check_charge(budget: Budget, *, ledger: Ledger, randomness: Randomness, purp
 
     Args:
         budget: what the plan will cost.
-        ledger, randomness, purpose: as for `spend`, which asks again.
+        ledger: as for `spend`, which asks again.
+        randomness: likewise.
+        purpose: likewise.
     """
     ledger.check(_request("to be planned", budget, randomness, purpose))
 
@@ -215,8 +217,8 @@ def settle(ledger: Ledger, reservation: Reservation, outcome: Outcome) -> None:
     try:
         ledger.settle(reservation, outcome)
     except LedgerRefusedError as refused:
-        words = f"Entry {reservation.number} of the ledger stays reserved instead of {outcome.value}, and counts as spent. {refused}"
-        warnings.warn(words, UnsettledWarning, stacklevel=3)
+        stays = f"Entry {reservation.number} stays reserved instead of {outcome.value}, which counts as spent."
+        warnings.warn(f"{stays} {refused}", UnsettledWarning, stacklevel=3)
 
 
 spend = Account

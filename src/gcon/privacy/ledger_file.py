@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Final, final
 
 from gcon.errors import InputError, LedgerError, LedgerRefusedError
-from gcon.privacy.budget import Budget
+from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import LedgerEntry, Outcome, Request, Reservation, check_ceiling, check_settlement
 from gcon.privacy.ledger_lines import (
     FORMAT,
@@ -146,7 +146,8 @@ class FileLedger:
             try:
                 self._append(reading, {"line": "reserve", "number": number, "time": time, "request": fields})
             except _LineStaysError as error:
-                raise self._refused("write", error, f"Entry {number} may stand in it, and is charged then.") from error
+                counts = "is charged" if request.cost != NOTHING else "costs nothing"
+                raise self._refused("write", error, f"Entry {number} may stand in it, and {counts} then.") from error
             # The line's hash: no other ledger takes it for its own.
             reservation = Reservation(number, chain.hashes[-1], object(), time, chain.total())
             self._withdrawals[number] = reservation.withdrawal
@@ -297,10 +298,9 @@ class FileLedger:
         return reading
 
     def _refused(self, what: str, error: OSError, more: str = "") -> LedgerRefusedError:
-        return LedgerRefusedError(
-            f"ledger {self._path}: the system refused to {what} it ({error.strerror}). {more}{' ' if more else ''}"
-            "Without the ledger nothing may be opened. Check permissions and free space in its folder."
-        )
+        said = f"ledger {self._path}: the system refused to {what} it ({error.strerror})."
+        fix = "Check permissions and free space in its folder."
+        return LedgerRefusedError(" ".join(filter(None, (said, more, fix))), charged="is charged" in more)
 
     def _tampered(self, problem: str) -> LedgerError:
         return LedgerError(
@@ -347,9 +347,14 @@ def _write(file: FileIO, data: bytes) -> None:
 def _replace(path: Path, data: bytes) -> None:
     """Write a whole file or nothing, and see it to the disk."""
     new = path.with_name(path.name + ".new")
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb", 0) as file:
-        _write(file, data)
-    os.replace(new, path)
+    try:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb", 0) as file:
+            _write(file, data)
+        os.replace(new, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(new)
+        raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -117,9 +117,13 @@ class TokenStore:
         now = int(self._clock())
         issued = [(node, PREFIX + secrets.token_urlsafe(32)) for node in nodes]
         rows = [(_digest(token), node, now, now + round(days * 86_400), None) for node, token in issued]
-        with self._refusals(), self._file:
-            self._file.execute("BEGIN IMMEDIATE")
-            self._file.executemany("INSERT INTO tokens VALUES (?, ?, ?, ?, ?)", rows)
+        try:
+            with self._refusals(), self._file:
+                self._file.execute("BEGIN IMMEDIATE")
+                self._file.executemany("INSERT INTO tokens VALUES (?, ?, ?, ?, ?)", rows)
+        except BaseException:  # they may stand in the file even so, if only the disk did not confirm it
+            self.take_back(token for _, token in issued)
+            raise
         return issued
 
     def take_back(self, tokens: Iterable[str]) -> None:

@@ -16,10 +16,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "faults"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from cases import VERBS, as_line, calls_of, faults, make_world, strike
-from runs import Fault, server
+from tests.faults.cases import VERBS, as_line, calls_of, faults, make_world, strike
+from tests.faults.runs import Fault, server
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from runs import KINDS, Fault, Run
+from tests.faults.runs import KINDS, Fault, Run
 
 from gcon.errors import ReleaseFormatError
 from gcon.privacy.budget import NOTHING

@@ -154,10 +154,9 @@ def server() -> Iterator:
         subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-w", "-o", shim, source, "-ldl"], check=True)
         environment = os.environ | {"OMP_NUM_THREADS": "1", "LD_PRELOAD": str(shim)}
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-        process = subprocess.Popen(
+        with subprocess.Popen(
             [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-        )
-        try:
+        ) as process:
             assert process.stdout.readline() == "ready\n"
 
             def run(folder: Path, *arguments: object, fault: Fault = Fault()) -> Run:  # noqa: B008
@@ -167,9 +166,6 @@ def server() -> Iterator:
                 return Run(**json.loads(process.stdout.readline()))
 
             yield run
-        finally:
-            process.stdin.close()
-            process.wait()
 
 
 if __name__ == "__main__":

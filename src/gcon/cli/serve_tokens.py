@@ -90,10 +90,9 @@ def revoke(
                 count = store.revoke(node=node, name=name)
                 output.notes[:] = [f"Revoked: {count}. That holds."]
         except OSError:
-            if not any(
-                each.revoked is None and node in (None, each.node) and name in (None, each.name)
-                for each in _read(tokens)
-            ):
+            store.close()  # what the disk refused to confirm may stand in the file even so: whoever opens it next will see
+            mine = [each for each in _read(tokens) if node in (None, each.node) and name in (None, each.name)]
+            if all(each.revoked is not None for each in mine):
                 output.notes[:] = ["They are marked as revoked, but the disk did not confirm it: revoke them again."]
             raise
         output.result({"revoked": count}, f"Revoked: {count}.")

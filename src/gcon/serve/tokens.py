@@ -82,6 +82,8 @@ class TokenStore:
             if version == 0:
                 self._file.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {_FORMAT}; COMMIT;")
                 version = _FORMAT
+        except sqlite3.OperationalError as error:  # the system: no room, no permission, somebody else at work for long
+            raise OSError(errno.EIO, str(error), str(self._path)) from None
         except sqlite3.Error as error:
             raise _unreadable(self._path, type(error).__name__) from None
         if version != _FORMAT:

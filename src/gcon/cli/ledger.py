@@ -43,7 +43,7 @@ def show(
         check_number(
             "extra-delta", extra_delta, allowed=lambda x: 0 < x < 1, rule="must lie in (0, 1)", fix="1e-6 is usual."
         )
-        entries, total, ceiling = books.entries(), books.total(), books.ceiling()
+        entries, total, ceiling = books.overview()
         tighter = gaussian_total(entries, extra_delta=extra_delta)
         fields: dict[str, object] = {
             "data_set": books.data_set,

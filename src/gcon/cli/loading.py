@@ -14,6 +14,7 @@ from pathlib import Path
 from torch import Tensor
 
 from gcon.cli.checks import size_in_bytes
+from gcon.cli.other_books import missing_spending
 from gcon.cli.output import Output
 from gcon.cli.source import GraphSource, PredictionSource, TrainingSource
 from gcon.edges.edge_list import EdgeList
@@ -151,9 +152,19 @@ def public_files(access: str, where: PredictionSource) -> tuple[Path, Path] | No
     return nodes, edges
 
 
-def open_payment(where: GraphSource, output: Output) -> DeferredLedger:
-    """The ledger of the data, to pay from: however the verb ends, its output says what was charged."""
+def open_payment(where: GraphSource, output: Output, *, near: Path | None = None) -> DeferredLedger:
+    """The ledger of the data, to pay from: however the verb ends, its output says what was charged.
+
+    Args:
+        where: the data.
+        output: warns if releases beside the edges, the ledger or `near` know of more spending than the ledger.
+        near: a further folder to look for releases in.
+    """
     ledger = open_ledger(where)
+    if where.edges is not None:
+        usual, places = ledger_beside(where.edges), [where.edges.parent, ledger.path.parent]
+        for words in missing_spending(ledger, usual=usual, places=places if near is None else [*places, near]):
+            output.warn(f"warning: {words}")
     settled = settle_kept(ledger, ledger.path)
     if settled:
         numbers = ", ".join(map(str, settled))

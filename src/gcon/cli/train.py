@@ -102,7 +102,7 @@ def train(
                 work_folder(out.absolute())
             )  # of two trainings into one place, one is refused now
             graph = load_training(where, until=until)
-            books = open_payment(where, output)
+            books = open_payment(where, output, near=out.absolute().parent)
             sizes = graph.nodes.num_nodes, graph.nodes.features.shape[1], graph.nodes.num_classes
             room = hold_room(claim, room_for(*sizes))
             model = training.train(

@@ -151,16 +151,13 @@ def _same(kept: Path, out: Path) -> bool:
 
 def _settle(ledger: FileLedger, each: Kept) -> list[int]:
     settled = []
-    entries = ledger.entries()
     for number, mark in each.entries:
-        if number < len(entries) and entries[number].outcome is not Outcome.RESERVED:
-            continue  # somebody was faster
         try:
             ledger.settle(Reservation(number, mark), Outcome.RELEASED, result=each.result)
         except LedgerRefusedError:
             raise
         except LedgerError:
-            continue  # of another ledger: nothing to settle here
+            continue  # settled by somebody else, or of another ledger
         settled.append(number)
     return settled
 

@@ -76,12 +76,25 @@ def test_an_older_folder_stays_unless_all_its_files_are_named(tmp_path):
 def test_a_work_folder_is_private_emptied_and_removed(tmp_path):
     (tmp_path / ".target.unfinished" / "left").mkdir(parents=True)
     with work_folder(tmp_path / "target") as folder:
-        assert (mode(folder), os.listdir(folder)) == (0o700, [])
+        assert (mode(folder), os.listdir(folder)) == (0o700, [".gcon"])
         with pytest.raises(InputError, match="one command at a time"), work_folder(tmp_path / "target"):
             raise AssertionError
         assert folder.is_dir()
         (folder / "run").write_bytes(b"private")
     assert os.listdir(tmp_path) == []
+
+
+def test_what_killed_processes_left_beside_it_is_removed(tmp_path):
+    for name in (".killed.unfinished", ".of another program.unfinished"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "edges").write_bytes(b"private")
+    (tmp_path / ".killed.unfinished" / ".gcon").touch()
+    with work_folder(tmp_path / "at work"), work_folder(tmp_path / "target"):
+        assert sorted(os.listdir(tmp_path)) == [
+            ".at work.unfinished",
+            ".of another program.unfinished",
+            ".target.unfinished",
+        ]
 
 
 def test_all_are_moved_or_none(tmp_path):

@@ -26,6 +26,7 @@ except ImportError:  # not a Unix
 
 UNFINISHED = ".*.new"  # matches what killed writers leave
 OWNER_ONLY = 0o600
+_MARK = ".gcon"  # in a work folder: it is ours to remove
 
 
 def write_whole(path: Path, content: bytes | str, *, mode: int | None = OWNER_ONLY) -> Path:
@@ -151,6 +152,7 @@ def work_folder(target: Path) -> Iterator[Path]:
         _remove_left_behind(folder)
         for path in folder.iterdir():
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        (folder / _MARK).touch()
         yield folder
     finally:
         with uninterrupted():
@@ -196,7 +198,7 @@ def _locked(folder: Path) -> int | None:
 def _remove_left_behind(mine: Path) -> None:
     """Remove the work folders of killed processes beside this one: nobody holds their locks."""
     for folder in mine.parent.glob(".*.unfinished"):
-        if folder == mine or folder.is_symlink() or not folder.is_dir():
+        if folder == mine or folder.is_symlink() or not (folder / _MARK).is_file():
             continue
         with suppress(OSError):  # of somebody else
             handle = _locked(folder)

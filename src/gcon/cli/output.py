@@ -24,6 +24,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import sys
 import threading
@@ -53,6 +54,7 @@ EXIT_CODES: tuple[tuple[type[BaseException], int], ...] = (
     (errors.PaidResultError, 9),
     (errors.GconError, 2),
 )
+_NO_MEMORY = re.compile("can't allocate memory|out of memory|std::bad_alloc")  # as torch says it
 STOPS = (signal.SIGTERM, signal.SIGHUP)  # like Ctrl-C, so that what was charged is told and temporary folders go
 
 
@@ -105,7 +107,9 @@ def reporting(*, as_json: bool, quiet: bool) -> Iterator[Output]:
             yield output
     except (errors.GconError, OSError, MemoryError, KeyboardInterrupt) as error:
         _end(output, error)
-    except Exception:
+    except Exception as error:
+        if isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error)):
+            _end(output, MemoryError())
         for words in _charged_words(output):
             output.warn(words)
         raise

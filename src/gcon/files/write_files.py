@@ -135,9 +135,9 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except (pl.exceptions.PolarsError, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
         told = re.search(r"\(os error (\d+)\)", str(error))
+        if isinstance(error, OSError) and not told:
+            raise
         number = int(told[1]) if told else errno.EIO
         raise OSError(number, os.strerror(number)) from None
 

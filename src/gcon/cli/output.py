@@ -16,7 +16,8 @@ output, progress and warnings to standard error. Nothing ever prompts. However a
 | 8         | an optional dependency is missing                                   |
 | 9         | budget was spent, and the result is not where it was asked for      |
 | 10        | the system refused (disk, memory, a closed pipe): nothing was spent |
-| 128 + n   | stopped by signal n: 130 for Ctrl-C, 143 for SIGTERM                |
+
+Stopped by a signal, it is 128 and the signal's number: 130 for Ctrl-C, 143 for SIGTERM.
 """
 
 from __future__ import annotations

@@ -1,9 +1,12 @@
 """`gcon ledger recover`: what was paid for and could not be put in its place."""
 
 import json
+import math
+from dataclasses import replace
 
 import pytest
 
+from gcon.choose.paid_look import take_look
 from gcon.cli import train
 from gcon.privacy.ledger import Outcome
 from gcon.privacy.ledger_file import FileLedger
@@ -48,3 +51,21 @@ def test_kept_models_are_listed_and_finished_one_by_one(run, kept, tmp_path):
     assert run("ledger", "recover", kept)[1] == "Nothing is kept.\n"
     assert FileLedger(kept).total().epsilon == 2
     assert not kept.with_name(f"{kept.name}.recovery").exists()
+
+
+def test_a_look_is_kept_when_the_advice_is_interrupted_also_where_it_has_no_numbers(run, tmp_path, monkeypatch):
+    def divided_by_nothing(*arguments, **options):
+        return replace(take_look(*arguments, **options), homophily_error=math.nan, mean_degree_error=math.inf)
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gcon.cli.advise.take_look", divided_by_nothing)
+    monkeypatch.setattr("gcon.cli.advise.give_advice", interrupted)
+    run("data", "make", "--out", tmp_path, "--nodes", 60, "--classes", 2)
+    files = ["--edges", tmp_path / "edges.csv", "--nodes", tmp_path / "nodes.csv"]
+    code, _, said = run("advise", *files, "--look", 0.1)
+    assert (code, "The result is kept with the entry" in said) == (130, True)
+    (entry,) = FileLedger(tmp_path / "edges.csv.ledger").entries()
+    assert entry.result["homophily_error"] == "not a number"
+    assert entry.result["mean_degree_error"] == math.inf

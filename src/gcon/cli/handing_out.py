@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from gcon.methods.model import Model
 from gcon.privacy.deferred_ledger import DeferredLedger
 from gcon.release.recovery import keep
 from gcon.release.store import save_release
+from gcon.writing import uninterrupted
 
 
 def hand_out_release(output: Output, books: DeferredLedger, model: Model, out: Path) -> None:
@@ -23,7 +25,8 @@ def hand_out_release(output: Output, books: DeferredLedger, model: Model, out: P
     try:
         save_release(model, out)
     except BaseException as problem:
-        _keep_release(output, books, model, out)
+        with uninterrupted():
+            _keep_release(output, books, model, out)
         if isinstance(problem, OSError):
             raise PaidResultError(f"out: {out} could not be written: {refusal(problem)}") from None
         if isinstance(problem, GconError):
@@ -41,6 +44,16 @@ def finish(output: Output, books: DeferredLedger, result: Mapping[str, object] |
         books: paid.
         result: released numbers that exist nowhere else, to keep with the entry.
     """
+    with uninterrupted():
+        _finish(output, books, None if result is None else {name: _number(value) for name, value in result.items()})
+
+
+def _number(value: object) -> object:
+    """What a ledger can hold: a ratio of nothing to nothing is no reason to lose the rest."""
+    return "not a number" if isinstance(value, float) and math.isnan(value) else value
+
+
+def _finish(output: Output, books: DeferredLedger, result: Mapping[str, object] | None) -> None:
     problem, path = books.finish(result), books.ledger.path
     if problem is None:
         if result is not None:

@@ -18,7 +18,7 @@ from gcon.cli.output import reporting
 from gcon.cli.records import with_records
 from gcon.cli.source import TrainingSource
 from gcon.edges.schemes import Schemes
-from gcon.errors import InputError
+from gcon.errors import InputError, PrivateComputationError
 from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.model import ReleasingMethod
 from gcon.methods.moments import Moments
@@ -82,7 +82,8 @@ def train(
     gcon train cora-ml --epsilon 1 --out model
     """
     with reporting(as_json=json, quiet=quiet) as output:
-        if where.scheduler is not None or where.workers is not None:
+        on_cluster = where.scheduler is not None or where.workers is not None
+        if on_cluster:
             if device not in ("auto", "cpu"):
                 rule = "must be cpu with --scheduler or --workers: workers use their processors"
                 raise InputError("device", rule=rule, got=repr(device), fix="Leave it out.")
@@ -105,9 +106,14 @@ def train(
             books = open_payment(where, output, near=out.absolute().parent)
             sizes = graph.nodes.num_nodes, graph.nodes.features.shape[1], graph.nodes.num_classes
             room = hold_room(claim, room_for(*sizes))
-            model = training.train(
-                graph.nodes, graph.edges, ledger=books, randomness=randomness, progress=status.update
-            )
+            try:
+                model = training.train(
+                    graph.nodes, graph.edges, ledger=books, randomness=randomness, progress=status.update
+                )
+            except PrivateComputationError:
+                if on_cluster:  # said whatever it was
+                    output.notes.append("Look whether the cluster's scheduler and workers are still there.")
+                raise
             status.update("write")
             room.unlink(missing_ok=True)
             hand_out_release(output, books, model, out)

@@ -75,7 +75,9 @@ def tune(
                 found = tune_paid(
                     graph, base, pay=pay, ledger=books, randomness=SystemRandomness, draws=draws, step=step
                 )
-                finish(output, books, as_options(found.settings))
+                bought = as_options(found.settings)
+                del bought["steps"]  # never chosen here
+                finish(output, books, bought)
         if out is not None:
             _write_choice(output, out, found)
         fields: dict[str, object] = {

@@ -1,12 +1,22 @@
 """Files and folders appear whole or not at all, with the permissions that were asked for."""
 
 import os
+import signal
 import stat
 
 import pytest
 
 from gcon.errors import InputError
-from gcon.writing import move_together, whole_file, whole_folder, work_folder, write_new, write_whole
+from gcon.writing import (
+    hold_room,
+    move_together,
+    uninterrupted,
+    whole_file,
+    whole_folder,
+    work_folder,
+    write_new,
+    write_whole,
+)
 
 
 def mode(path):
@@ -95,6 +105,23 @@ def test_what_killed_processes_left_beside_it_is_removed(tmp_path):
             ".of another program.unfinished",
             ".target.unfinished",
         ]
+
+
+def test_room_is_held_or_refused(tmp_path):
+    held = hold_room(tmp_path, 100_000)
+    assert held.stat().st_blocks * 512 >= 100_000
+    held.unlink()
+    with pytest.raises(OSError, match="No space left"):
+        hold_room(tmp_path, 2**60)
+    assert os.listdir(tmp_path) == []
+
+
+def test_signals_wait_for_the_end_of_a_block(interrupts):
+    steps = []
+    with pytest.raises(KeyboardInterrupt), uninterrupted():
+        signal.raise_signal(signal.SIGINT)
+        steps.append("done")
+    assert steps == ["done"]
 
 
 def test_all_are_moved_or_none(tmp_path):

@@ -26,6 +26,7 @@ except ImportError:  # not a Unix
 
 UNFINISHED = ".*.new"  # matches what killed writers leave
 OWNER_ONLY = 0o600
+STOPS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 _MARK = ".gcon"  # in a work folder: it is ours to remove
 
 
@@ -123,8 +124,16 @@ def hold_room(folder: Path, size: int) -> Path:
         OSError: there is not so much.
     """
     path = folder / "room"
+    if shutil.disk_usage(folder).free < size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
     with open(path, "xb") as file:  # whoever made the folder removes it, whatever happens
-        os.posix_fallocate(file.fileno(), 0, max(1, size))
+        try:
+            os.posix_fallocate(file.fileno(), 0, max(1, size))
+        except AttributeError:  # not on every Unix
+            pass
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):  # nor on every disk
+                raise OSError(error.errno, error.strerror, str(folder)) from None
     return path
 
 
@@ -226,7 +235,7 @@ def uninterrupted() -> Iterator[None]:
     """Signals that ask to end are heard after the block: for a few steps of which all or none must be done."""
     before, heard = {}, []
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in STOPS:
             if callable(signal.getsignal(number)):  # a mask would not do: another thread may get it
                 before[number] = signal.signal(number, lambda number, _: heard.append(number))
     try:

@@ -38,6 +38,7 @@ import typer
 from rich.console import Console
 
 from gcon import errors
+from gcon.writing import STOPS
 
 if TYPE_CHECKING:
     from gcon.privacy.deferred_ledger import DeferredLedger
@@ -56,7 +57,6 @@ EXIT_CODES: tuple[tuple[type[BaseException], int], ...] = (
     (errors.GconError, 2),
 )
 _NO_MEMORY = re.compile("can't allocate memory|out of memory|std::bad_alloc")  # as torch says it
-STOPS = (signal.SIGTERM, signal.SIGHUP)  # like Ctrl-C, so that what was charged is told and temporary folders go
 
 
 class StoppedError(KeyboardInterrupt):
@@ -187,7 +187,7 @@ def _stoppable(stopped: list[int]) -> Iterator[None]:
         raise StoppedError
 
     if threading.current_thread() is threading.main_thread():
-        for number in STOPS:
+        for number in STOPS:  # like Ctrl-C, so that what was charged is told and temporary folders go
             if signal.getsignal(number) is signal.SIG_DFL:
                 before[number] = signal.signal(number, stop)
     try:

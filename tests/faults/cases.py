@@ -143,14 +143,13 @@ def judge(verb: Verb, seen: Seen) -> list[str]:
     entries = [entry for entry in seen.entries() if entry.outcome is not Outcome.WITHDRAWN]
     charged = [entry for entry in entries if entry.request.cost != NOTHING]
     must(len(entries) <= 1, "more than one entry")
-    told = re.search("Charged: epsilon|not known|may stand in it", said)
+    told = re.search("Charged: epsilon|may stand in it", said)
     if charged and run.code != 0 and not seen.killed:
         must(told, "charged without a word")
         must(run.code in (4, 7, 9, 130, 143), f"charged, and exit code {run.code}")
     if not charged and not seen.killed:
         must("Charged: epsilon" not in said, "says that it charged what it did not")
-        unsure = "not known" in said or "may stand in it, and is charged" in said
-        must(run.code != 9 or unsure, "exit code 9, and nothing is charged")
+        must(run.code != 9 or "may stand in it, and is charged" in said, "exit code 9, and nothing is charged")
     if run.code == 0 and entries:
         must(entries[0].outcome is Outcome.RELEASED or "stays reserved" in run.err, "done, not settled, and not said")
     problems += RESULTS[verb.makes](seen, charged)
@@ -173,7 +172,7 @@ def _model(seen: Seen, charged: list[LedgerEntry]) -> list[str]:
     if seen.run.code == 0 and not there:
         return ["done, and no model"]
     lost = charged and not there and not kept and not seen.killed
-    if lost and not re.search("is lost|stopped by|may stand|not known|computation on private", seen.said):
+    if lost and not re.search("is lost|stopped by|may stand|computation on private", seen.said):
         return ["a paid model is lost without a word"]
     return []
 
@@ -185,7 +184,7 @@ def _number(seen: Seen, charged: list[LedgerEntry]) -> list[str]:
         return []
     if seen.run.code == 0 and seen.run.out.strip():
         return []
-    if re.search("stopped by|may stand|not known|computation on private|save it by hand", seen.said):
+    if re.search("stopped by|may stand|computation on private|save it by hand", seen.said):
         return []
     return ["a paid number is lost without a word"]
 

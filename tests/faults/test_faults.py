@@ -99,9 +99,9 @@ def test_a_number_that_could_not_be_printed_is_in_the_ledger(run, world, strike,
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize(("place", "call", "more"), [(LEDGER, 2, ""), ("out", 4, "The model is whole, and kept in")])
-def test_a_stopped_training_says_what_it_was_charged(strike, number, code, place, call, more):
+def test_a_stopped_training_says_what_it_was_charged(world, strike, number, code, place, call, more):
     said = strike("train", Fault(place, "write", call, signal=number), code=code)
-    assert "Charged: epsilon 1" in said or "not known" in said
+    assert f"Charged: epsilon 1, delta 1e-05, entry 1 (reserved) of {world / LEDGER}" in said
     assert more in said
 
 

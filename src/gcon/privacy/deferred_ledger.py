@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
-from gcon.errors import GconError, LedgerError
+from gcon.errors import LedgerError
 from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.ledger import LedgerEntry, Outcome, Request, Reservation
 from gcon.privacy.ledger_file import FileLedger
@@ -50,7 +50,6 @@ class DeferredLedger:
     def __init__(self, ledger: FileLedger) -> None:
         self.ledger = ledger
         self._charges: dict[int, Charge] = {}
-        self._unsure = False
 
     @property
     def data_set(self) -> str:
@@ -65,13 +64,11 @@ class DeferredLedger:
     @property
     def costs(self) -> bool:
         """Whether anything was charged: what is only recorded costs nothing."""
-        return self._unsure or self._spent() != NOTHING
+        return self._spent() != NOTHING
 
     def in_words(self) -> str:
         """What was charged, and where the entry is; nothing if there is none."""
         path = self.ledger.path
-        if self._unsure:
-            return f"Whether it was charged is not known: see gcon ledger show {path}."
         if not self._charges:
             return ""
         numbers = ", ".join(f"{charge.entry.number} ({charge.entry.outcome.value})" for charge in self.charges)
@@ -95,21 +92,21 @@ class DeferredLedger:
 
     def reserve(self, request: Request) -> Reservation:
         """Charge a request, on disk."""
-        self._unsure = True  # until it says so, or refuses: a signal may come in between
+        before = self.ledger.newest
         try:
-            made = self.ledger.reserve(request)
-        except GconError:
-            self._unsure = False
-            raise
-        entry = LedgerEntry(
-            number=made.number,
-            time=made.time,
-            data_set=self.data_set,
-            request=request,
-            outcome=Outcome.RESERVED,
-        )
-        self._charges[made.number] = Charge(reservation=made, entry=entry)
-        self._unsure = False
+            self.ledger.reserve(request)
+        finally:  # also if a signal came when the entry was on the disk already
+            made = self.ledger.newest
+            if made is not None and made is not before:
+                entry = LedgerEntry(
+                    number=made.number,
+                    time=made.time,
+                    data_set=self.data_set,
+                    request=request,
+                    outcome=Outcome.RESERVED,
+                )
+                self._charges[made.number] = Charge(reservation=made, entry=entry)
+        assert made is not None
         return made
 
     def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:

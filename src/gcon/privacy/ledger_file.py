@@ -45,6 +45,7 @@ from gcon.privacy.ledger_lines import (
     write_request,
     write_value,
 )
+from gcon.writing import uninterrupted
 
 _LONGEST_HEADER, _PART = 2**16, 2**22
 
@@ -128,6 +129,7 @@ class FileLedger:
         )
         self._clock = clock or partial(datetime.now, UTC)
         self._withdrawals: dict[int, object] = {}  # of reservations that this object made and that are not settled
+        self.newest: Reservation | None = None  # that this object made
         self._unchanged: tuple[str, tuple[int, ...]] | None = (
             None  # a checkpoint, and the file that it was compared with
         )
@@ -153,14 +155,18 @@ class FileLedger:
             chain = reading.chain
             check_ceiling(chain.ceiling, spent=chain.total(), asked=request.cost)
             number, time = chain.count, self._clock().isoformat(timespec="seconds")
-            try:
-                self._append(reading, {"line": "reserve", "number": number, "time": time, "request": fields})
-            except _LineStaysError as error:
-                counts = "is charged" if request.cost != NOTHING else "costs nothing"
-                raise self._refused("write", error, f"Entry {number} may stand in it, and {counts} then.") from error
-            # The line's hash: no other ledger takes it for its own.
-            reservation = Reservation(number, chain.hashes[-1], object(), time, chain.total())
-            self._withdrawals[number] = reservation.withdrawal
+            with uninterrupted():  # so that whoever is interrupted here knows whether there is an entry
+                try:
+                    self._append(reading, {"line": "reserve", "number": number, "time": time, "request": fields})
+                except _LineStaysError as error:
+                    counts = "is charged" if request.cost != NOTHING else "costs nothing"
+                    raise self._refused(
+                        "write", error, f"Entry {number} may stand in it, and {counts} then."
+                    ) from error
+                # The line's hash: no other ledger takes it for its own.
+                reservation = Reservation(number, chain.hashes[-1], object(), time, chain.total())
+                self._withdrawals[number] = reservation.withdrawal
+                self.newest = reservation
             return reservation
 
     def check(self, request: Request) -> None:

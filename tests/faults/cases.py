@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from tests.faults.runs import KINDS, Fault, Run
+from tests.faults.runs import KINDS, Fault, Run, Runner
 
 from gcon.errors import ReleaseFormatError
 from gcon.privacy.budget import NOTHING
@@ -65,7 +65,7 @@ VERBS = {
 }
 
 
-def make_world(run, folder: Path) -> None:
+def make_world(run: Runner, folder: Path) -> None:
     """A graph, a release, a ledger with one entry, tokens, and a folder to write to."""
     for call in (
         ("data", "make", "--out", ".", "--nodes", NODES, "--classes", "2"),
@@ -270,7 +270,7 @@ def _kept(seen: Seen) -> list[str]:
     return problems
 
 
-def strike(run, template: Path, place: Path, verb: Verb, fault: Fault) -> tuple[Run, list[str]]:
+def strike(run: Runner, template: Path, place: Path, verb: Verb, fault: Fault) -> tuple[Run, list[str]]:
     """One fault in a fresh copy of the world, and what does not hold after it."""
     world = place / "world"
     shutil.rmtree(world, ignore_errors=True)
@@ -279,7 +279,7 @@ def strike(run, template: Path, place: Path, verb: Verb, fault: Fault) -> tuple[
     return ended, judge(verb, Seen(world, template, ended, fault))
 
 
-def calls_of(run, template: Path, place: Path, verb: Verb) -> dict[str, dict[str, int]]:
+def calls_of(run: Runner, template: Path, place: Path, verb: Verb) -> dict[str, dict[str, int]]:
     """For every folder of a verb: how many calls of a kind it makes there, if nothing fails."""
     found = {}
     for folder in verb.folders:

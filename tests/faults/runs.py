@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 KINDS = ("write", "sync", "rename", "create", "mkdir")
 LONGEST = 120  # seconds; a child that hangs ends itself with another signal
@@ -54,6 +55,12 @@ class Run:
     left: bool  # a process of it is still there
 
 
+class Runner(Protocol):
+    """Runs `gcon` with these arguments in a folder, with a fault."""
+
+    def __call__(self, folder: Path, *arguments: object, fault: Fault = ...) -> Run: ...
+
+
 # The server's side.
 
 
@@ -75,25 +82,24 @@ def serve() -> None:
         print(json.dumps(_run(**json.loads(line))), flush=True)
 
 
-def _run(folder: str, arguments: list[str], fault: dict) -> dict:
+def _run(folder: str, arguments: list[str], fault: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as place:
         child = os.fork()
         if child == 0:
             _suffer(Path(place), folder, arguments, fault)
         _, status = os.waitpid(child, 0)
         time.sleep(0.01)
-        left = True
+        left = False
         with suppress(ProcessLookupError):
-            os.killpg(child, 0)
             os.killpg(child, signal.SIGKILL)
-            left = False
+            left = True
         said = {name: (Path(place) / name).read_text(errors="replace") for name in ("out", "err")}
         counts = Path(place) / "calls"
         calls = json.loads(counts.read_text()) if counts.exists() else {}
-        return {"code": os.waitstatus_to_exitcode(status), **said, "calls": calls, "left": not left}
+        return {"code": os.waitstatus_to_exitcode(status), **said, "calls": calls, "left": left}
 
 
-def _suffer(place: Path, folder: str, arguments: list[str], fault: dict) -> None:
+def _suffer(place: Path, folder: str, arguments: list[str], fault: dict[str, Any]) -> None:
     code = 1
     try:
         os.setsid()
@@ -127,7 +133,7 @@ def _suffer(place: Path, folder: str, arguments: list[str], fault: dict) -> None
         try:
             sys.modules["gcon.cli.app"].main()
         except SystemExit as stopped:
-            code = stopped.code
+            code = stopped.code if isinstance(stopped.code, int) else 1
         except BaseException:
             import traceback
 
@@ -144,7 +150,7 @@ def _suffer(place: Path, folder: str, arguments: list[str], fault: dict) -> None
 
 
 @contextmanager
-def server() -> Iterator:
+def server() -> Iterator[Runner]:
     """Gives a function that runs `gcon` in a folder, with a fault."""
     with tempfile.TemporaryDirectory() as place:
         shim = Path(place) / "shim.so"
@@ -157,13 +163,15 @@ def server() -> Iterator:
         with subprocess.Popen(
             [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         ) as process:
-            assert process.stdout.readline() == "ready\n"
+            asking, answering = process.stdin, process.stdout
+            assert asking is not None and answering is not None  # noqa: PT018
+            assert answering.readline() == "ready\n"
 
             def run(folder: Path, *arguments: object, fault: Fault = Fault()) -> Run:  # noqa: B008
                 request = {"folder": str(folder), "arguments": [*map(str, arguments)], "fault": asdict(fault)}
-                process.stdin.write(json.dumps(request) + "\n")
-                process.stdin.flush()
-                return Run(**json.loads(process.stdout.readline()))
+                asking.write(json.dumps(request) + "\n")
+                asking.flush()
+                return Run(**json.loads(answering.readline()))
 
             yield run
 

@@ -58,7 +58,7 @@ def local_cluster(workers: int) -> Iterator[LocalCluster]:
     with (
         # Those of killed processes are removed by the next one.
         work_folder(Path(tempfile.gettempdir()) / f"gcon-cluster-{secrets.token_hex(8)}") as folder,
-        dask.config.set({**quiet, "distributed.worker.profile.enabled": False}),
+        dask.config.set({**quiet, "distributed.worker.profile.enabled": False, "temporary-directory": str(folder)}),
     ):
         worker = {
             **common,

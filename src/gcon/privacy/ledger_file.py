@@ -173,9 +173,12 @@ class FileLedger:
         """Raise what `reserve` would raise now (the ceiling, a changed file, no permission), and charge nothing."""
         write_request(request)
         with self._locked(write=True):
-            chain = self._read().chain
+            reading = self._read()
+            chain = reading.chain
             check_ceiling(chain.ceiling, spent=chain.total(), asked=request.cost)
             os.close(os.open(self._path, os.O_WRONLY | os.O_APPEND))
+            if not reading.head_is_behind:
+                self._write_checkpoint(chain, reading.size)
 
     def settle(
         self, reservation: Reservation, outcome: Outcome, *, result: Mapping[str, object] | None = None
@@ -372,14 +375,14 @@ class FileLedger:
         same = mine.spent() == theirs.spent() and mine.ceiling == theirs.ceiling and mine.count == theirs.count
         return same and mine.hashes == theirs.hashes and mine.open_before.keys() == theirs.open_before.keys()
 
-    def _write_checkpoint(self, chain: Chain) -> None:
+    def _write_checkpoint(self, chain: Chain, size: int) -> None:
         """After enough lines, for whoever reads next; if it cannot be written, nothing is lost but time."""
         if len(chain.hashes) <= EVERY:
             return
         with suppress(OSError):
-            data = self._path.read_bytes()
-            digest = hashlib.sha256(data).hexdigest()
-            _replace(self._checkpoint, render_checkpoint(chain, len(data), digest))
+            with self._path.open("rb") as file:
+                digest = hashlib.sha256(file.read(size)).hexdigest()
+            _replace(self._checkpoint, render_checkpoint(chain, size, digest))
 
     def _refused(self, what: str, error: OSError, more: str = "") -> LedgerRefusedError:
         said = f"ledger {self._path}: the system refused to {what} it ({error.strerror})."
@@ -419,7 +422,7 @@ class FileLedger:
         if self._unchanged is not None:  # by anybody else: we hold the lock since it was compared
             with self._path.open("rb") as read:
                 self._unchanged = self._unchanged[0], _signature(read)
-        self._write_checkpoint(chain)
+        self._write_checkpoint(chain, reading.size + len(line))
 
 
 class _LineStaysError(OSError):

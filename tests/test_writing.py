@@ -1,12 +1,22 @@
 """Files and folders appear whole or not at all, with the permissions that were asked for."""
 
 import os
+import signal
 import stat
 
 import pytest
 
 from gcon.errors import InputError
-from gcon.writing import move_together, whole_file, whole_folder, work_folder, write_new, write_whole
+from gcon.writing import (
+    hold_room,
+    move_together,
+    uninterrupted,
+    whole_file,
+    whole_folder,
+    work_folder,
+    write_new,
+    write_whole,
+)
 
 
 def mode(path):
@@ -76,12 +86,42 @@ def test_an_older_folder_stays_unless_all_its_files_are_named(tmp_path):
 def test_a_work_folder_is_private_emptied_and_removed(tmp_path):
     (tmp_path / ".target.unfinished" / "left").mkdir(parents=True)
     with work_folder(tmp_path / "target") as folder:
-        assert (mode(folder), os.listdir(folder)) == (0o700, [])
-        with pytest.raises(InputError, match="one conversion at a time"), work_folder(tmp_path / "target"):
+        assert (mode(folder), os.listdir(folder)) == (0o700, [".gcon"])
+        with pytest.raises(InputError, match="one command at a time"), work_folder(tmp_path / "target"):
             raise AssertionError
         assert folder.is_dir()
         (folder / "run").write_bytes(b"private")
     assert os.listdir(tmp_path) == []
+
+
+def test_what_killed_processes_left_beside_it_is_removed(tmp_path):
+    for name in (".killed.unfinished", ".of another program.unfinished"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "edges").write_bytes(b"private")
+    (tmp_path / ".killed.unfinished" / ".gcon").touch()
+    with work_folder(tmp_path / "at work"), work_folder(tmp_path / "target"):
+        assert sorted(os.listdir(tmp_path)) == [
+            ".at work.unfinished",
+            ".of another program.unfinished",
+            ".target.unfinished",
+        ]
+
+
+def test_room_is_held_or_refused(tmp_path):
+    held = hold_room(tmp_path, 100_000)
+    assert held.stat().st_blocks * 512 >= 100_000
+    held.unlink()
+    with pytest.raises(OSError, match="No space left"):
+        hold_room(tmp_path, 2**60)
+    assert os.listdir(tmp_path) == []
+
+
+def test_signals_wait_for_the_end_of_a_block(interrupts):
+    steps = []
+    with pytest.raises(KeyboardInterrupt), uninterrupted():
+        signal.raise_signal(signal.SIGINT)
+        steps.append("done")
+    assert steps == ["done"]
 
 
 def test_all_are_moved_or_none(tmp_path):

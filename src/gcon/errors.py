@@ -6,6 +6,8 @@
     ├── AccessRefusedError                        this kind of access is not promised here
     ├── BudgetExceededError                       the ledger's ceiling would be passed
     ├── LedgerError                               a reservation is used twice, or a ledger file is damaged
+    │   └── LedgerRefusedError                    the system refuses to read or write a ledger file
+    ├── PaidResultError                           something was paid for, and is not where it was asked for
     ├── PlanMismatchError                         a noise plan does not fit the values it should protect
     ├── UnprovenBoundError         (ValueError)   no proof covers this bound with these options
     ├── NoCertificateError                        the solver could not prove its answer; nothing is released
@@ -81,6 +83,25 @@ class BudgetExceededError(GconError):
 
 class LedgerError(GconError):
     """A reservation was settled twice or elsewhere, or a ledger file was changed, damaged or cannot be written."""
+
+
+class LedgerRefusedError(LedgerError):
+    """The system refuses to read or write a ledger file: a full disk, permissions, a broken device.
+
+    `charged`: an entry may stand in the file although it was refused; then it counts.
+    """
+
+    def __init__(self, message: str, *, charged: bool = False) -> None:
+        self.charged = charged
+        super().__init__(message)
+
+
+class PaidResultError(GconError):
+    """Budget was spent, and the result could not be put where it was asked for; the message says where it is."""
+
+
+class UnsettledWarning(UserWarning):
+    """Something was released, and the ledger could not be told: its entry stays reserved, which counts as spent."""
 
 
 class PlanMismatchError(GconError):

@@ -10,8 +10,10 @@ import errno
 import os
 import secrets
 import shutil
+import signal
+import threading
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,6 +26,8 @@ except ImportError:  # not a Unix
 
 UNFINISHED = ".*.new"  # matches what killed writers leave
 OWNER_ONLY = 0o600
+STOPS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+_MARK = ".gcon"  # in a work folder: it is ours to remove
 
 
 def write_whole(path: Path, content: bytes | str, *, mode: int | None = OWNER_ONLY) -> Path:
@@ -44,8 +48,8 @@ def write_whole(path: Path, content: bytes | str, *, mode: int | None = OWNER_ON
 def whole_file(path: Path, *, mode: int | None = OWNER_ONLY) -> Iterator[BinaryIO]:
     """The same for content that comes in pieces: a file to write to, which takes its place when the block ends well."""
     new = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
-    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else OWNER_ONLY)
     try:
+        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else OWNER_ONLY)
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
@@ -54,7 +58,8 @@ def whole_file(path: Path, *, mode: int | None = OWNER_ONLY) -> Iterator[BinaryI
             new.chmod(mode)
         os.replace(new, path)
     except BaseException:
-        new.unlink(missing_ok=True)
+        with suppress(OSError):  # why it failed is worth more than that something is left
+            new.unlink(missing_ok=True)
         raise
 
 
@@ -63,6 +68,9 @@ def whole_folder(
     target: Path, *, mode: int = 0o777, replaces: Collection[str] | None = None, keep_existing: bool = False
 ) -> Iterator[Path]:
     """A folder to write into, which takes its place when the block ends well. The caller has checked the target.
+
+    If it has its place, whole and with all its files on the disk, and the system then cannot confirm the name itself, that is an
+    `OSError`, and the folder stays: what is complete is never removed for that.
 
     Args:
         target: where to.
@@ -83,17 +91,18 @@ def whole_folder(
             if not (keep_existing and target.is_dir()):
                 raise
     finally:
-        if new.is_dir():
-            shutil.rmtree(new)  # removes links, not what they point to
+        with uninterrupted():
+            if new.is_dir():
+                shutil.rmtree(new, ignore_errors=True)  # removes links, not what they point to
     if old.is_dir():  # file by file: what somebody else put there in the meantime is not ours to remove
         for name in replaces or ():
             (old / name).unlink(missing_ok=True)
         old.rmdir()
 
 
-def write_new(path: Path, content: bytes) -> None:
+def write_new(path: Path, content: bytes, *, mode: int = 0o666) -> None:
     """Write a file that is not there yet, inside a folder that is being written whole, and see it to the disk."""
-    with open(path, "xb") as file:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
@@ -108,72 +117,144 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def hold_room(folder: Path, size: int) -> Path:
+    """Take this much room on the disk of a folder, in a file that is removed when the room is needed.
+
+    Raises:
+        OSError: there is not so much.
+    """
+    path = folder / "room"
+    if shutil.disk_usage(folder).free < size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+    with open(path, "xb") as file:  # whoever made the folder removes it, whatever happens
+        try:
+            os.posix_fallocate(file.fileno(), 0, max(1, size))
+        except AttributeError:  # not on every Unix
+            pass
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):  # nor on every disk
+                raise OSError(error.errno, error.strerror, str(folder)) from None
+    return path
+
+
 @contextmanager
 def work_folder(target: Path) -> Iterator[Path]:
     """A folder `.NAME.unfinished` for large work on private values, of one process at a time, readable by its owner only.
 
-    Removed at the end, well or not. What a killed process left in it is removed before the work begins.
+    Removed at the end, well or not. What killed processes left, in it or in others of this kind beside it, is removed before the
+    work begins.
 
     Raises:
         InputError: another process works there, or it cannot be made.
     """
     folder = target.with_name(f".{target.name}.unfinished")
     try:
-        if folder.is_symlink():  # who put it there?
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        folder.mkdir(mode=0o700, exist_ok=True)
-        folder.chmod(0o700)
-        handle = os.open(folder, os.O_RDONLY)
+        handle = _claimed(folder)
+    except KeyboardInterrupt:  # after it was made
+        with suppress(OSError):
+            folder.rmdir()
+        raise
     except OSError as error:
         got, fix = error.strerror or "an error", "Check permissions."
         raise InputError("out", rule="must be a folder to write to", got=got, fix=fix) from None
     try:
-        _lock(folder, handle)
-        try:
-            for path in folder.iterdir():
-                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-            yield folder
-        finally:
-            shutil.rmtree(folder)
+        _remove_left_behind(folder)
+        for path in folder.iterdir():
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        (folder / _MARK).touch()
+        yield folder
     finally:
-        os.close(handle)  # and with it the lock
+        with uninterrupted():
+            shutil.rmtree(folder, ignore_errors=True)  # what the work itself says is worth more than this
+            os.close(handle)  # and with it the lock
+
+
+def _claimed(folder: Path) -> int:
+    """Make a work folder and take its lock."""
+    if folder.is_symlink():  # who put it there?
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    while True:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        with suppress(FileNotFoundError):  # somebody took it for left behind: make it again
+            folder.chmod(0o700)
+            handle = _locked(folder)
+            if handle is None:
+                rule, fix = "one command at a time writes there", "Wait for its end, or choose another name."
+                raise InputError("out", rule=rule, got=f"another one at work in {folder.name}", fix=fix)
+            return handle
+
+
+def _locked(folder: Path) -> int | None:
+    """Take the lock of a folder; None if somebody else has it.
+
+    Raises:
+        FileNotFoundError: it is gone by now.
+    """
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(handle), os.stat(folder)):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    except BaseException as error:
+        os.close(handle)
+        if isinstance(error, BlockingIOError):
+            return None
+        raise
+    return handle
+
+
+def _remove_left_behind(mine: Path) -> None:
+    """Remove the work folders of killed processes beside this one: nobody holds their locks."""
+    for folder in mine.parent.glob(".*.unfinished"):
+        if folder == mine or folder.is_symlink() or not (folder / _MARK).is_file():
+            continue
+        with suppress(OSError):  # of somebody else
+            handle = _locked(folder)
+            if handle is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(handle)
 
 
 def move_together(moves: Iterable[tuple[Path, Path]]) -> None:
     """Rename all of them, or none: if one fails, those before it go back."""
     done: list[tuple[Path, Path]] = []
+    with uninterrupted():
+        try:
+            for source, target in moves:
+                source.rename(target)
+                done.append((source, target))
+        except BaseException:
+            for source, target in reversed(done):
+                target.rename(source)
+            raise
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Signals that ask to end are heard after the block: for a few steps of which all or none must be done."""
+    before, heard = {}, []
+    if threading.current_thread() is threading.main_thread():
+        for number in STOPS:
+            if callable(signal.getsignal(number)):  # a mask would not do: another thread may get it
+                before[number] = signal.signal(number, lambda number, _: heard.append(number))
     try:
-        for source, target in moves:
-            source.rename(target)
-            done.append((source, target))
-    except BaseException:
-        for source, target in done:
-            target.rename(source)
-        raise
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if heard:
+            signal.raise_signal(heard[0])
 
 
 def _put_in_place(new: Path, target: Path, *, old: Path | None) -> None:
-    """Rename, with the older folder moved aside if `old` says where to; if anything fails, all is as before."""
+    """Rename, with the older folder moved aside if `old` says where to; if that fails, all is as before."""
     try:
         if old is not None and os.path.lexists(target):
             os.rename(target, old)
         os.rename(new, target)
-        sync_folder(target.parent)
     except BaseException:
-        if not os.path.lexists(new):  # the new one had its place already
-            os.rename(target, new)
-        if old is not None and os.path.lexists(old):
+        if os.path.lexists(new) and old is not None and os.path.lexists(old):
             os.rename(old, target)
         raise
-
-
-def _lock(folder: Path, handle: int) -> None:
-    if fcntl is None:
-        return
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not os.path.samestat(os.fstat(handle), os.stat(folder)):  # removed and made again while we opened it
-            raise OSError
-    except OSError:
-        rule, fix = "one conversion at a time", "Wait for its end."
-        raise InputError("out", rule=rule, got=f"another one at work in {folder.name}", fix=fix) from None
+    sync_folder(target.parent)

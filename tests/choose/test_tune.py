@@ -280,8 +280,9 @@ def test_a_choice_that_was_paid_for_is_not_lost_when_writing_fails(run, files, s
     out = tmp_path / "settings.toml"
     code, printed, _ = run("tune", *files, "--epsilon", 1, "--pay", 0.1, "--draws", 1, "--out", out, "--json")
     message = json.loads(printed)["message"]
-    assert code == 2
+    assert code == 9
     assert "No space left" in message
+    assert "Charged: epsilon 0.1, delta 0, entry 0 (released) of" in message
     written = tomllib.loads(message.split(":\n", 1)[1])
     assert written["epsilon"] == 0.9
     assert written["inference-restart"] in paid.RESTARTS

@@ -80,3 +80,10 @@ def test_quiet_and_missing_matplotlib(run, tmp_path, monkeypatch):
     assert run("report", tmp_path)[0] == 8
     assert run("demo", "--out", tmp_path / "other")[0] == 8
     assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("name", ["run.json", "report.html"])
+def test_files_that_are_no_demos_are_not_replaced(run, tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    assert run("demo", "--out", tmp_path, "--runs", 1)[0] == 2
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]

@@ -70,7 +70,7 @@ def test_features_in_a_file_of_their_own_and_batches_change_nothing(
 
 
 def test_many_nodes_show_a_bar_on_a_terminal(run, world, tmp_path, small_batches, capfd, monkeypatch):
-    call = ["predict", world / "paper", "--nodes", world / "nodes.csv", "--out", tmp_path / "p.csv"]
+    call = ["predict", world / "paper", "--nodes", world / "nodes.csv", "--out", tmp_path / "p.csv", "--overwrite"]
     assert run(*call, show=True)[0] == 0
     assert capfd.readouterr().err == ""
     monkeypatch.setenv("FORCE_COLOR", "1")  # how rich is told that it writes to a terminal
@@ -97,7 +97,7 @@ def test_a_number_that_is_too_large_is_found_on_the_way_and_nothing_is_written(r
     np.save(tmp_path / "x.npy", features)
     (tmp_path / "p.csv").write_text("what was there")
     call = ["predict", world / "paper", "--nodes", world / "ids.csv", "--features", tmp_path / "x.npy"]
-    code, said = run(*call, "--out", tmp_path / "p.csv")
+    code, said = run(*call, "--out", tmp_path / "p.csv", "--overwrite")
     assert code == 2
     assert "finite in single precision" in said["message"]
     assert (tmp_path / "p.csv").read_text() == "what was there"

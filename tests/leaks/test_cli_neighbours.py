@@ -211,8 +211,13 @@ def test_a_failed_run_writes_and_tells_the_same(run, pair, train, form, monkeypa
 
         monkeypatch.setattr("gcon.mechanisms.edge_moments.EdgeMoments.precisely", failing)
     told = [run(folder, *train, *form) for folder in pair]
-    assert told[0] == told[1]
-    assert told[0][0] == (4 if "paper" in train else 7)
+    one, other = (
+        (code, *(words.replace(str(folder), "HERE") for words in said))
+        for folder, (code, *said) in zip(pair, told, strict=True)
+    )
+    assert one == other
+    assert one[0] == (4 if "paper" in train else 7)
+    assert "entry 0 (withheld) of HERE" in "".join(one[1:])
     one, other = map(written, pair)
     assert one == other
     assert set(one) == {"nodes.csv", LEDGER, f"{LEDGER}.head", f"{LEDGER}.lock"}

@@ -13,7 +13,7 @@ from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.methods.evidence import above_chance
 from gcon.methods.graph_facts import counted_rows, fact_errors, graph_facts
-from gcon.privacy.account import spend
+from gcon.privacy.account import check_charge, spend
 from gcon.privacy.budget import checked_budget, chosen_delta
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
@@ -65,8 +65,9 @@ def take_look(
     check_look(epsilon)
     check_validation(nodes)
     budget = checked_budget(epsilon, chosen_delta(delta, nodes.num_nodes))
-    answers = learn_without_edges(nodes, seed=0).answers
     plan, purpose = gaussian_plan(budget.epsilon, budget.delta, method="advice"), "a look at homophily and mean degree"
+    check_charge(plan.budget, ledger=ledger, randomness=randomness, purpose=purpose)
+    answers = learn_without_edges(nodes, seed=0).answers
     with spend(graph.edges, plan, ledger=ledger, randomness=randomness, purpose=purpose) as account:
         moments = account.release(plan.noisy(EdgeMoments(counted_rows(answers)), share=1.0))
     facts, errors = graph_facts(moments, answers, nodes), fact_errors(moments, answers, nodes)

@@ -13,10 +13,10 @@ from gcon.edges.graph import PrivateGraph
 from gcon.errors import InputError
 from gcon.methods.objective import Objective
 from gcon.nodes import PublicNodes
-from gcon.privacy.account import NO_PROMISE
+from gcon.privacy.account import NO_PROMISE, check_charge
 from gcon.privacy.budget import NOTHING, Budget, round_down_difference
-from gcon.privacy.ledger import Ledger, check_ceiling
-from gcon.privacy.randomness import Randomness
+from gcon.privacy.ledger import Ledger
+from gcon.privacy.randomness import Randomness, SystemRandomness
 
 How = Literal["free", "paid", "default"]
 
@@ -101,7 +101,8 @@ def tune_paid(
     """
     check_payment(base, pay)
     delta = base.delta_for(graph.nodes)
-    check_ceiling(ledger.ceiling(), spent=ledger.total(), asked=Budget(base.epsilon, delta))
+    whole = Budget(base.epsilon, delta)  # of choice and training together
+    check_charge(whole, ledger=ledger, randomness=SystemRandomness(), purpose="choice and training")
     budgeted = replace(base, epsilon=round_down_difference(base.epsilon, pay))
     rehearsals = rehearse(graph.nodes, combinations(budgeted), draws=draws, randomness=randomness, step=step)
     winner = best(rehearsals)

@@ -13,7 +13,8 @@ from gcon.choose.advice_words import in_words
 from gcon.choose.paid_look import check_look, take_look
 from gcon.choose.public_facts import check_validation
 from gcon.cli import options
-from gcon.cli.loading import load_graph, load_nodes, open_ledger
+from gcon.cli.handing_out import finish
+from gcon.cli.loading import load_graph, load_nodes, open_payment
 from gcon.cli.output import reporting
 from gcon.cli.records import with_records
 from gcon.cli.source import GraphSource
@@ -56,13 +57,9 @@ def advise(
                 table = graph.nodes
                 check_validation(table)  # before a ledger is made
                 status.update("look")
-                seen = take_look(
-                    graph,
-                    epsilon=look,
-                    delta=delta,
-                    ledger=open_ledger(where),
-                    randomness=randomness_from(seed),
-                )
+                books = open_payment(where, output)
+                seen = take_look(graph, epsilon=look, delta=delta, ledger=books, randomness=randomness_from(seed))
+                finish(output, books, {name: value for name, value in vars(seen).items() if name != "receipt"})
             status.update("train without edges")
             advice = give_advice(table, epsilon=epsilon, delta=delta, access=access, look=seen)
         output.result(_fields(advice), in_words(advice))

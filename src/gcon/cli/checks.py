@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from gcon.errors import InputError
 
+# Of a release folder; `gcon.release.layout` has them too, and takes seconds to import.
+RELEASE, NAMES = "release.json", ("model.safetensors", "README.md", "privacy.json", "privacy.md", "release.json")
 UNITS = {
     "B": 1,
     "KIB": 2**10,
@@ -38,6 +43,44 @@ def check_new_file(out: Path) -> None:
             got=f"{out} ({error.strerror})",
             fix="Choose another folder, or change its permissions.",
         ) from None
+
+
+def check_replaceable(out: Path, *, overwrite: bool, inputs: Iterable[Path | None] = ()) -> None:
+    """Refuse a file that exists, unless it may be replaced; an input, and what belongs to a ledger or a release, never.
+
+    Args:
+        out: where a verb wants to write a file.
+        overwrite: whether it was told to replace what is there.
+        inputs: what the verb reads.
+    """
+    if not os.path.lexists(out):
+        return
+    reason = None
+    if any(path is not None and path.exists() and out.exists() and path.samefile(out) for path in inputs):
+        reason = "is read by this very command"
+    elif _is_ledger(out):
+        reason = "belongs to a ledger"
+    elif out.with_name(f"{out.name}.ledger").exists():
+        reason = "has a ledger beside it: these are private edges that were paid for"
+    elif out.name in NAMES and (out.parent / RELEASE).exists():
+        reason = "belongs to a release"
+    if reason is not None:
+        rule = "may be anything but an input, a ledger or a release, also with --overwrite"
+        raise InputError("out", rule=rule, got=f"{out}, which {reason}", fix="Choose another name.")
+    if not overwrite:
+        fix = "Choose another name, or pass --overwrite to replace it."
+        raise InputError("out", rule="must not exist yet", got=str(out), fix=fix)
+
+
+def _is_ledger(out: Path) -> bool:
+    """Whether a file is a ledger, its head, or another of the files beside it."""
+    for path in (out, out.with_suffix("")):
+        with suppress(OSError):
+            if path.is_file():
+                with path.open("rb") as file:
+                    if b'"format":"gcon ledger"' in file.read(1000):
+                        return path == out or out.suffix in (".head", ".lock", ".torn", ".new")
+    return False
 
 
 def parsed_steps(steps: list[str]) -> tuple[float, ...]:

@@ -10,7 +10,7 @@ import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from gcon.cli import options
-from gcon.cli.checks import size_in_bytes
+from gcon.cli.checks import check_replaceable, size_in_bytes
 from gcon.cli.ledger_place import carry_ledger, ledger_beside
 from gcon.cli.output import reporting
 from gcon.cli.records import with_records
@@ -20,6 +20,8 @@ from gcon.files.datasets import FACTS
 from gcon.files.datasets.facts import facts_of
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.files.tables import check_files, convert_files, write_edges, write_nodes
+from gcon.files.write_files import checked_target
+from gcon.writing import move_together, work_folder
 
 app = typer.Typer(help="Data sets and files.", no_args_is_help=True)
 
@@ -154,6 +156,7 @@ def make(
     homophily: Annotated[float, typer.Option(help="Share of edges inside a class.")] = 0.8,
     seed: Annotated[int, typer.Option(help="The same seed makes the same graph.")] = 0,
     file_format: Annotated[str, typer.Option("--format", help="csv, tsv or parquet.")] = "csv",
+    overwrite: options.Overwrite = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -161,11 +164,16 @@ def make(
     with reporting(as_json=json, quiet=quiet) as output:
         if file_format not in ("csv", "tsv", "parquet"):
             raise InputError("format", rule="must be csv, tsv or parquet", got=file_format, fix="Use csv.")
+        paths = out / f"nodes.{file_format}", out / f"edges.{file_format}"
+        for path in paths:
+            check_replaceable(checked_target(path, "out"), overwrite=overwrite)
         table, edge_index = social_circles_parts(
             nodes, num_classes=classes, mean_degree=mean_degree, homophily=homophily, seed=seed
         )
-        paths = out / f"nodes.{file_format}", out / f"edges.{file_format}"
-        write_nodes(paths[0], table)
-        write_edges(paths[1], edge_index, num_nodes=nodes)
+        with work_folder(paths[1]) as folder:  # both or none
+            write_nodes(folder / paths[0].name, table)
+            write_edges(folder / paths[1].name, edge_index, num_nodes=nodes)
+            old = [(path, folder / f"old-{path.name}") for path in paths if path.exists()]
+            move_together([*old, *((folder / path.name, path) for path in paths)])
         fields: dict[str, object] = {"nodes": str(paths[0]), "edges": str(paths[1])}
         output.result(fields, f"Written: {paths[0]}, {paths[1]}")

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gcon.cli import options
 from gcon.cli.output import reporting
-from gcon.cli.report import RECORD, write_file, write_page
+from gcon.cli.report import PAGE, RECORD, read_record, write_file, write_page
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import PrivateGraph
 from gcon.errors import InputError, check_number
@@ -238,7 +238,12 @@ def _noise_level(receipt: Receipt) -> NoiseLevel:
 
 
 def _check_folder(out: Path) -> None:
-    """Refuse before a minute of work what could not be written afterwards."""
+    """Refuse before a minute of work what could not be written afterwards, and files that are no older demo's."""
+    if (out / RECORD).exists():
+        read_record(out)
+    elif (out / PAGE).exists():
+        rule = "must hold an older demo, or nothing of these names"
+        raise InputError("out", rule=rule, got=str(out / PAGE), fix="Choose another folder.")
     try:
         out.mkdir(parents=True, exist_ok=True)
         writable = os.access(out, os.W_OK)

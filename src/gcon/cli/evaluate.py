@@ -12,7 +12,8 @@ from torch import Tensor
 
 from gcon.choose.paid_accuracy import paid_accuracy
 from gcon.cli import options
-from gcon.cli.loading import load_graph, load_nodes, open_ledger, public_files
+from gcon.cli.handing_out import finish
+from gcon.cli.loading import load_graph, load_nodes, open_payment, public_files
 from gcon.cli.output import reporting
 from gcon.cli.records import with_records
 from gcon.cli.source import PredictionSource
@@ -86,6 +87,7 @@ def evaluate(
         check_scored(mask)  # public, so found out before a ledger is made and edges are opened
         released.encoder.check(graph.nodes.features)
         labels = _in_model_order(graph.nodes, released)
+        books = open_payment(where, output)
         if paid is not None:
             bought = paid_accuracy(
                 released,
@@ -94,20 +96,22 @@ def evaluate(
                 mask,
                 graph.edges,
                 epsilon=paid,
-                ledger=open_ledger(where),
+                ledger=books,
                 randomness=SystemRandomness(),
             )
             words = f"Paid with epsilon {paid:g}: this may be published. Noise: {bought.standard_deviation:.4f}."
             count = {"micro_f1": bought.micro_f1, "standard_deviation": bought.standard_deviation, "epsilon": paid}
+            finish(output, books, {**count, "nodes": bought.num_nodes})
             output.result(*_told(released, count, kind, mask, publishable=True, words=words))
         else:
             answer = own_edge_answers(released, graph.nodes.features)
             found = diagnose(
                 lambda opened: score(answer(opened), labels, mask),
                 graph.edges,
-                ledger=open_ledger(where),
+                ledger=books,
                 purpose="accuracy with own edges, for the operator",
             )
+            finish(output, books)
             output.result(*_told(released, asdict(found), kind, mask, publishable=False, words=OPERATOR_ONLY))
 
 

@@ -43,7 +43,7 @@ def show(
         check_number(
             "extra-delta", extra_delta, allowed=lambda x: 0 < x < 1, rule="must lie in (0, 1)", fix="1e-6 is usual."
         )
-        entries, total, ceiling = books.entries(), books.total(), books.ceiling()
+        entries, total, ceiling = books.overview()
         tighter = gaussian_total(entries, extra_delta=extra_delta)
         fields: dict[str, object] = {
             "data_set": books.data_set,
@@ -65,13 +65,14 @@ def show(
                     "gaussian_distance": entry.request.gaussian_distance,
                     "randomness": entry.request.randomness,
                     "outcome": entry.outcome.value,
+                    "result": entry.result,
                 }
                 for entry in entries
             ],
         }
         lines = [
             f"{entry.number:4d}  {entry.time}  {entry.request.kind.value:16s} epsilon {entry.request.cost.epsilon:g}  "
-            f"delta {entry.request.cost.delta:g}  {_outcome_in_words(entry):9s} {entry.request.purpose}"
+            f"delta {entry.request.cost.delta:g}  {_outcome_in_words(entry):9s} {entry.request.purpose}{_result(entry)}"
             for entry in entries
         ]
         limit = "none" if ceiling is None else f"epsilon {ceiling.epsilon:g}, delta {ceiling.delta:g}"
@@ -118,6 +119,57 @@ def set_ceiling(
         _open(path).set_ceiling(ceiling)
         fields: dict[str, object] = {"ceiling": None if ceiling is None else asdict(ceiling)}
         output.result(fields, "no ceiling" if ceiling is None else f"ceiling: epsilon {epsilon:g}, delta {delta:g}")
+
+
+@app.command()
+def recover(
+    path: Path_,
+    out: Annotated[Path | None, typer.Option(help="Write the kept release to this new folder.")] = None,
+    entry: Annotated[
+        int | None, typer.Option(help="Which one, by the number of its entry, if several are kept.")
+    ] = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """List what was paid for and could not be put in its place, and finish it. Pays nothing.
+
+    Without --out: lists what is kept, and settles entries whose result was handed out. With --out: writes the kept release there.
+    Example: gcon ledger recover edges.csv.ledger --out model
+    """
+    from gcon.release.recovery import finish_kept, kept_results, settle_kept  # with torch: seconds
+
+    with reporting(as_json=json, quiet=quiet) as output:
+        books = _open(path)
+        settled = settle_kept(books, books.path)
+        kept = [each for each in kept_results(books.path) if each.release is not None]
+        lines = [f"Settled: entry {number}." for number in settled]
+        if out is not None:
+            chosen = [each for each in kept if entry is None or entry in dict(each.entries)]
+            if len(chosen) != 1:
+                rule = "must say which of the kept results to write"
+                known = ", ".join(str(each.entries[0][0]) for each in kept) or "none"
+                raise InputError(
+                    "entry", rule=rule, got=f"{entry} where these are kept: {known}", fix="Pass --entry N."
+                )
+            finish_kept(books, chosen[0], out)
+            kept.remove(chosen[0])
+            lines.append(f"Written: {out}")
+        for each in kept:
+            lines.append(
+                f"Kept: the release of entry {each.entries[0][0]}, which was to be {each.out}, in {each.folder}"
+            )
+        fields: dict[str, object] = {
+            "settled": settled,
+            "written": None if out is None else str(out),
+            "kept": [{"entry": each.entries[0][0], "out": each.out, "folder": str(each.folder)} for each in kept],
+        }
+        output.result(fields, "\n".join(lines) or "Nothing is kept.")
+
+
+def _result(entry: LedgerEntry) -> str:
+    if entry.result is None:
+        return ""
+    return " -> " + ", ".join(f"{name} {value}" for name, value in entry.result.items())
 
 
 def _outcome_in_words(entry: LedgerEntry) -> str:

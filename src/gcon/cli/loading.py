@@ -14,6 +14,8 @@ from torch import Tensor
 
 from gcon.cli.checks import size_in_bytes
 from gcon.cli.ledger_place import has_ledger, ledger_beside, state_folder, warn_of_copies
+from gcon.cli.other_books import missing_spending
+from gcon.cli.output import Output
 from gcon.cli.source import GraphSource, PredictionSource, TrainingSource
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import LargeGraph, PrivateGraph, TrainableGraph
@@ -25,8 +27,10 @@ from gcon.files.store_files import ids_fingerprint, private_store
 from gcon.files.tables import NodeTable, read_edges, read_node_features, read_nodes
 from gcon.nodes import PublicNodes
 from gcon.privacy.boundary import Private
+from gcon.privacy.deferred_ledger import DeferredLedger
 from gcon.privacy.ledger_file import FileLedger
 from gcon.release.prediction_files import Ids
+from gcon.release.recovery import settle_kept
 
 
 def load_graph(where: GraphSource) -> PrivateGraph:
@@ -146,6 +150,28 @@ def public_files(access: str, where: PredictionSource) -> tuple[Path, Path] | No
             "public by being called so. Use access='own-edges' or 'none'."
         )
     return nodes, edges
+
+
+def open_payment(where: GraphSource, output: Output, *, near: Path | None = None) -> DeferredLedger:
+    """The ledger of the data, to pay from: however the verb ends, its output says what was charged.
+
+    Args:
+        where: the data.
+        output: warns if releases beside the edges, the ledger or `near` know of more spending than the ledger.
+        near: a further folder to look for releases in.
+    """
+    ledger = open_ledger(where)
+    if where.edges is not None:
+        usual, places = ledger_beside(where.edges), [where.edges.parent, ledger.path.parent]
+        for words in missing_spending(ledger, usual=usual, places=places if near is None else [*places, near]):
+            output.warn(f"warning: {words}")
+    settled = settle_kept(ledger, ledger.path)
+    if settled:
+        numbers = ", ".join(map(str, settled))
+        output.remark(f"Settled in {ledger.path} what an earlier command could not: entries {numbers}.")
+    payment = DeferredLedger(ledger)
+    output.payments.append(payment)
+    return payment
 
 
 def open_ledger(where: GraphSource) -> FileLedger:

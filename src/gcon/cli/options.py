@@ -48,4 +48,7 @@ Config = Annotated[
         dir_okay=False,
     ),
 ]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace a file that is there; never an input or a ledger.")
+]
 Epsilon = Annotated[float, typer.Option(help="Privacy budget; smaller is more private. 'inf' promises nothing.")]

@@ -1,7 +1,7 @@
 """What a verb prints, and with which exit code it ends.
 
 With `--json`, standard output is exactly one JSON object, also when something goes wrong. People's words go to standard
-output, progress and warnings to standard error. Nothing ever prompts.
+output, progress and warnings to standard error. Nothing ever prompts. However a verb ends, an error says what was charged.
 
 | exit code | meaning                                                             |
 |-----------|---------------------------------------------------------------------|
@@ -14,34 +14,54 @@ output, progress and warnings to standard error. Nothing ever prompts.
 | 6         | the ledger or a release folder is damaged or of another format      |
 | 7         | a computation on private values failed; details are withheld        |
 | 8         | an optional dependency is missing                                   |
+| 9         | budget was spent, and the result is not where it was asked for      |
+| 10        | the system refused (disk, memory, a closed pipe): nothing was spent |
+
+Stopped by a signal, it is 128 and the signal's number: 130 for Ctrl-C, 143 for SIGTERM.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import os
+import re
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 from rich.console import Console
 
 from gcon import errors
+from gcon.writing import STOPS
 
-EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
+if TYPE_CHECKING:
+    from gcon.privacy.deferred_ledger import DeferredLedger
+
+PAID, REFUSED = 9, 10
+EXIT_CODES: tuple[tuple[type[BaseException], int], ...] = (
     (errors.BudgetExceededError, 3),
     (errors.NoCertificateError, 4),
     (errors.AccessRefusedError, 5),
+    (errors.LedgerRefusedError, REFUSED),
     (errors.LedgerError, 6),
     (errors.ReleaseFormatError, 6),
     (errors.PrivateComputationError, 7),
     (errors.MissingExtraError, 8),
+    (errors.PaidResultError, 9),
     (errors.GconError, 2),
 )
+_NO_MEMORY = re.compile("can't allocate memory|out of memory|std::bad_alloc")  # as torch says it
+
+
+class StoppedError(KeyboardInterrupt):
+    """A signal asks to end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,35 +70,88 @@ class Output:
 
     Attributes:
         progress: what happens, for people who wait.
+        payments: the ledgers that the verb pays from: an error says what they were charged.
+        notes: what else an error must say: where a result is kept, for instance.
+        stopped: the signals that asked to end.
     """
 
     as_json: bool
     quiet: bool
     progress: Console
+    payments: list[DeferredLedger] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    stopped: list[int] = field(default_factory=list)
 
     def result(self, fields: Mapping[str, object], text: str) -> None:
         """The result: one JSON object, or words."""
         if self.as_json:
             print_json(fields)
         elif not self.quiet:
-            Console(highlight=False, soft_wrap=True).print(text, markup=False)
+            _print(text + "\n")
 
     def remark(self, words: str) -> None:
         """Something to know besides the result, on standard error."""
         if not self.quiet:
+            self.warn(words)
+
+    def warn(self, words: str) -> None:
+        """Something that must be known besides the result, also where it should be quiet."""
+        with suppress(OSError):
             _error_console().print(words, markup=False)
 
 
 @contextmanager
 def reporting(*, as_json: bool, quiet: bool) -> Iterator[Output]:
-    """Gives a verb its output, and turns our exceptions into a message and an exit code."""
+    """Gives a verb its output, and turns errors, signals and what the system refuses into a message and an exit code."""
     output = Output(as_json=as_json, quiet=quiet, progress=Console(stderr=True, quiet=quiet or as_json))
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _stoppable(output.stopped):
             _tell_warnings(output)
             yield output
-    except errors.GconError as error:
-        raise typer.Exit(tell_error(error, as_json=as_json)) from None
+    except (errors.GconError, OSError, MemoryError, KeyboardInterrupt) as error:
+        _end(output, error)
+    except Exception as error:
+        if isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error)):
+            _end(output, MemoryError())
+        for words in _charged_words(output):
+            output.warn(words)
+        raise
+
+
+def _end(output: Output, error: BaseException) -> NoReturn:
+    """Say what went wrong and what was charged, and end with the code that belongs to it."""
+    paid = any(payment.costs for payment in output.payments)
+    message, code = str(error), PAID if paid else REFUSED
+    if isinstance(error, errors.GconError):
+        code = next(code for kind, code in EXIT_CODES if isinstance(error, kind))
+        paid = paid or (isinstance(error, errors.LedgerRefusedError) and error.charged)
+        if paid and code in (2, 6, 8, REFUSED):  # these promise that nothing new is in the ledger
+            code = PAID
+    elif isinstance(error, KeyboardInterrupt):
+        number = output.stopped[0] if output.stopped else int(signal.SIGINT)
+        message, code = f"stopped by {signal.Signals(number).name}.", 128 + number
+    elif isinstance(error, MemoryError):
+        message = "out of memory. Use a machine with more of it, or an edge store (gcon data convert --format csr)."
+    else:
+        message = refusal(error)  # type: ignore[arg-type]
+    if isinstance(error, BrokenPipeError) and not paid and not output.notes:
+        raise typer.Exit(code) from None  # whoever read has read enough
+    charged = _charged_words(output)
+    if not charged and not isinstance(error, errors.GconError):
+        charged = ["Nothing was charged."]
+    record = [payment.record() for payment in output.payments if payment.charges]
+    _tell(error, " ".join([message, *charged, *output.notes]), code, as_json=output.as_json, charged=record)
+    raise typer.Exit(code) from None
+
+
+def _charged_words(output: Output) -> list[str]:
+    return [words for payment in output.payments if (words := payment.in_words())]
+
+
+def refusal(error: OSError) -> str:
+    """What the system refuses, in words: the reason, and the path that it names. Both are public."""
+    named = "" if error.filename is None else f" {os.fsdecode(error.filename)}"
+    return f"the system refused:{named} ({error.strerror or type(error).__name__}). Check permissions and free space."
 
 
 def _tell_warnings(output: Output) -> None:
@@ -98,11 +171,46 @@ def _tell_warnings(output: Output) -> None:
 def tell_error(error: errors.GconError, *, as_json: bool) -> int:
     """Say what went wrong, and return the exit code that belongs to it."""
     code = next(code for kind, code in EXIT_CODES if isinstance(error, kind))
-    if as_json:
-        print_json({"error": type(error).__name__, "message": str(error), "exit_code": code})
-    else:
-        _error_console().print(f"error: {error}", markup=False)
+    _tell(error, str(error), code, as_json=as_json)
     return code
+
+
+def _tell(
+    error: BaseException, message: str, code: int, *, as_json: bool, charged: list[dict[str, object]] | None = None
+) -> None:
+    told = False
+    if as_json:
+        fields = {"error": type(error).__name__, "message": message, "exit_code": code}
+        with suppress(OSError):
+            print_json({**fields, "charged": charged} if charged else fields)
+            told = True
+    if not told:
+        with suppress(OSError):
+            _error_console().print(f"error: {message}", markup=False)
+
+
+@contextmanager
+def _stoppable(stopped: list[int]) -> Iterator[None]:
+    """Signals that would end the process at once raise instead, in this process and where nobody else takes them."""
+    mine, before = os.getpid(), {}
+
+    def stop(number: int, _: object) -> None:
+        if os.getpid() != mine:  # a forked child: as if nobody had asked
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            return
+        stopped.append(number)
+        raise StoppedError
+
+    if threading.current_thread() is threading.main_thread():
+        for number in STOPS:  # like Ctrl-C, so that what was charged is told and temporary folders go
+            if signal.getsignal(number) is signal.SIG_DFL:
+                before[number] = signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _error_console() -> Console:
@@ -111,7 +219,19 @@ def _error_console() -> Console:
 
 def print_json(fields: Mapping[str, object]) -> None:
     """One strict JSON object on standard output; infinity is written as a string."""
-    sys.stdout.write(json.dumps(plain(fields), allow_nan=False, indent=2) + "\n")
+    _print(json.dumps(plain(fields), allow_nan=False, indent=2) + "\n")
+
+
+def _print(text: str) -> None:
+    """Write to standard output and see it through: what Python writes when it ends fails without a word."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        with suppress(OSError, ValueError, AttributeError):  # what is still in the buffer would fail again at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        error.filename = "standard output"
+        raise
 
 
 def plain(value: Any) -> Any:

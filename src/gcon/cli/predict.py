@@ -9,20 +9,28 @@ from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import Tensor
 
 from gcon.cli import options
-from gcon.cli.loading import LoadedFeatures, load_features, open_ledger, public_files
+from gcon.cli.checks import check_replaceable
+from gcon.cli.handing_out import finish
+from gcon.cli.loading import LoadedFeatures, load_features, open_payment, public_files
 from gcon.cli.output import Output, reporting
 from gcon.cli.records import with_records
 from gcon.cli.source import PredictionSource
+from gcon.edges.edge_list import EdgeList
+from gcon.errors import PrivateComputationError
 from gcon.files.tables import read_node_features, read_public_edges
 from gcon.files.write_files import checked_target
 from gcon.machine import chosen_device
+from gcon.methods.model import Model
 from gcon.methods.no_edges import batches_without_edges
 from gcon.methods.own_edges import deliver_from_own_edges
 from gcon.methods.predictions import ANY_MODEL, Predictions, audience_of, checked_access, promise_under, why_no_promise
 from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
 from gcon.nodes import BATCH_ROWS
+from gcon.privacy.boundary import Private
+from gcon.privacy.ledger import Ledger
 from gcon.release.prediction_files import prediction_writer
 from gcon.release.read import load_release
 
@@ -45,6 +53,7 @@ def predict(
     device: Annotated[
         str, typer.Option(help="Where to compute: cpu, cuda, cuda:NUMBER, or auto (a GPU if there is one).")
     ] = "cpu",
+    overwrite: options.Overwrite = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
     config: options.Config = None,
@@ -57,6 +66,8 @@ def predict(
     with reporting(as_json=json, quiet=quiet) as output:
         checked_access(access, ANY_MODEL)
         checked_target(out, "out")
+        inputs = where.edges, where.nodes, where.features, where.ledger, where.public_edges
+        check_replaceable(out, overwrite=overwrite, inputs=inputs)
         public = public_files(access, where)
         place = chosen_device(device)
         released = load_release(model)
@@ -77,11 +88,13 @@ def predict(
                 show(predict_on_public_graph(released, matrix, bare, device=place))
             elif kind == "own-edges" and loaded.edges is not None:
                 released.encoder.check(matrix)  # before a ledger is made
-                books = open_ledger(where)
-                deliver_from_own_edges(released, matrix, loaded.edges, show, ledger=books, device=place)
+                books = open_payment(where, output)
+                _deliver(released, matrix, loaded.edges, show, ledger=books, device=place)
             else:
                 for batch in batches_without_edges(released, matrix, access=kind, device=place):
                     show(batch)
+        if kind == "own-edges":
+            finish(output, books)
         promise = promise_under(kind, no_promise)
         fields: dict[str, object] = {
             "out": str(out),
@@ -91,6 +104,33 @@ def predict(
             "nodes": len(ids),
         }
         output.result(fields, f"{promise}\nWritten: {out}")
+
+
+def _deliver(
+    model: Model,
+    features: Tensor,
+    edges: Private[EdgeList],
+    write: Callable[[Predictions], None],
+    *,
+    ledger: Ledger,
+    device: str,
+) -> None:
+    """Answer owners; that a disk refuses the answers is no secret, and is told as what it is."""
+    refused: list[OSError] = []
+
+    def watched(predictions: Predictions) -> None:
+        try:
+            write(predictions)
+        except OSError as error:
+            refused.append(OSError(error.errno, error.strerror, error.filename))
+            raise
+
+    try:
+        deliver_from_own_edges(model, features, edges, watched, ledger=ledger, device=device)
+    except PrivateComputationError:
+        if refused:
+            raise refused[0] from None
+        raise
 
 
 @contextmanager

@@ -11,12 +11,13 @@ from typing import Annotated
 import typer
 
 from gcon.cli import options
+from gcon.cli.checks import check_replaceable
 from gcon.cli.output import reporting
 from gcon.errors import InputError
 from gcon.files.tables import read_node_features
 from gcon.files.write_files import checked_target
 from gcon.serve.tokens import TokenFacts, TokenStore
-from gcon.writing import write_whole
+from gcon.writing import uninterrupted, write_whole
 
 app = typer.Typer(no_args_is_help=True, help="Tokens of node owners: stored as hashes, expiring, revocable.")
 TokenFile = Annotated[Path, typer.Argument(help="The file of tokens; issue makes a new one.")]
@@ -29,6 +30,7 @@ def issue(
     out: Annotated[Path, typer.Option(help="CSV to write, readable by you alone: node, token. Hand out, then delete.")],
     node: Annotated[list[str], typer.Option(help="Whose; repeat. By default all nodes of the table.")] = [],  # noqa: B006
     days: Annotated[float, typer.Option(help="Until they expire.")] = 90.0,
+    overwrite: options.Overwrite = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -37,16 +39,25 @@ def issue(
     Example: gcon serve tokens issue tokens.sqlite --nodes nodes.csv --out tokens.csv
     """
     with reporting(as_json=json, quiet=quiet) as output:
-        checked_target(out, "out")
+        check_replaceable(checked_target(out, "out"), overwrite=overwrite, inputs=(tokens, nodes))
         known = dict.fromkeys(str(entry) for entry in read_node_features(nodes)[0].tolist())
         unknown = [entry for entry in node if entry not in known]
         if unknown:
             rule, fix = "must be in the node table", "Check the ids."
             raise InputError("node", rule=rule, got=repr(unknown[0][:60]), fix=fix)
-        made = TokenStore(tokens, new=True).issue(node or known, days=days)
-        sheet = io.StringIO()
-        csv.writer(sheet, lineterminator="\n").writerows([("node", "token"), *made])
-        write_whole(out, sheet.getvalue())
+        store = TokenStore(tokens, new=True)
+        output.notes.append("There may be tokens that nobody has seen: see gcon serve tokens list, and revoke them.")
+        with uninterrupted():
+            made = store.issue(node or known, days=days)
+            sheet = io.StringIO()
+            csv.writer(sheet, lineterminator="\n").writerows([("node", "token"), *made])
+            try:
+                write_whole(out, sheet.getvalue())
+            except BaseException:  # nobody can see them, so nobody should hold them
+                store.take_back(token for _, token in made)
+                output.notes[:] = ["No token was issued: what could not be handed out was taken back."]
+                raise
+            output.notes[:] = [f"Issued: {len(made)}. Written: {out}."]
         fields: dict[str, object] = {"out": str(out), "issued": len(made), "days": days}
         output.result(fields, f"Issued: {len(made)}. Written: {out}. Hand each to its owner, then delete the file.")
 
@@ -72,8 +83,28 @@ def revoke(
 ) -> None:
     """Take tokens back; a running service refuses them from the next request on."""
     with reporting(as_json=json, quiet=quiet) as output:
-        count = TokenStore(tokens).revoke(node=node, name=name)
+        output.notes.append("NOTHING WAS REVOKED: the tokens still hold.")
+        store = TokenStore(tokens)
+        try:
+            with uninterrupted():
+                count = store.revoke(node=node, name=name)
+                output.notes[:] = [f"Revoked: {count}. That holds."]
+        except OSError:
+            store.close()  # what the disk refused to confirm may stand in the file even so: whoever opens it next will see
+            mine = [each for each in _read(tokens) if node in (None, each.node) and name in (None, each.name)]
+            if all(each.revoked is not None for each in mine):
+                output.notes[:] = ["They are marked as revoked, but the disk did not confirm it: revoke them again."]
+            raise
         output.result({"revoked": count}, f"Revoked: {count}.")
+
+
+def _read(tokens: Path) -> list[TokenFacts]:
+    """What the file says, to somebody who opens it now."""
+    store = TokenStore(tokens)
+    try:
+        return store.facts()
+    finally:
+        store.close()
 
 
 def _state(facts: TokenFacts, now: float) -> str:

@@ -12,18 +12,20 @@ import typer
 
 from gcon.cli import options
 from gcon.cli.checks import check_new_file, parsed_steps
-from gcon.cli.loading import load_training, open_ledger
+from gcon.cli.handing_out import hand_out_release
+from gcon.cli.loading import load_training, open_payment
 from gcon.cli.output import reporting
 from gcon.cli.records import with_records
 from gcon.cli.source import TrainingSource
 from gcon.edges.schemes import Schemes
-from gcon.errors import InputError
+from gcon.errors import InputError, PrivateComputationError
 from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.model import ReleasingMethod
 from gcon.methods.moments import Moments
 from gcon.methods.objective import Objective
 from gcon.privacy.randomness import randomness_from
-from gcon.release.store import save_release
+from gcon.release.store import room_for
+from gcon.writing import hold_room, work_folder
 
 
 def _paper(words: str) -> Any:
@@ -83,7 +85,8 @@ def train(
     gcon train cora-ml --epsilon 1 --out model
     """
     with reporting(as_json=json, quiet=quiet) as output:
-        if where.scheduler is not None or where.workers is not None:
+        on_cluster = where.scheduler is not None or where.workers is not None
+        if on_cluster:
             if device not in ("auto", "cpu"):
                 rule = "must be cpu with --scheduler or --workers: workers use their processors"
                 raise InputError("device", rule=rule, got=repr(device), fix="Leave it out.")
@@ -101,13 +104,24 @@ def train(
         check_new_file(out)
         randomness = randomness_from(seed)
         with output.progress.status("read") as status, ExitStack() as until:
+            claim = until.enter_context(
+                work_folder(out.absolute())
+            )  # of two trainings into one place, one is refused now
             graph = load_training(where, until=until)
-            books = open_ledger(where)
-            model = training.train(
-                graph.nodes, graph.edges, ledger=books, randomness=randomness, progress=status.update
-            )
+            books = open_payment(where, output, near=out.absolute().parent)
+            sizes = graph.nodes.num_nodes, graph.nodes.features.shape[1], graph.nodes.num_classes
+            room = hold_room(claim, room_for(*sizes))
+            try:
+                model = training.train(
+                    graph.nodes, graph.edges, ledger=books, randomness=randomness, progress=status.update
+                )
+            except PrivateComputationError:
+                if on_cluster:  # said whatever it was
+                    output.notes.append("Look whether the cluster's scheduler and workers are still there.")
+                raise
             status.update("write")
-            save_release(model, out)
+            room.unlink(missing_ok=True)
+            hand_out_release(output, books, model, out)
         statement = model.statement()
         fields: dict[str, object] = {
             "out": str(out),

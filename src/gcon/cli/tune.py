@@ -14,11 +14,12 @@ from gcon.choose.settings import Tuned, check_payment, tune_paid
 from gcon.choose.settings import tune as tune_free
 from gcon.cli import options
 from gcon.cli.checks import check_new_file
-from gcon.cli.loading import load_graph, load_nodes, open_ledger
-from gcon.cli.output import reporting
+from gcon.cli.handing_out import finish
+from gcon.cli.loading import load_graph, load_nodes, open_payment
+from gcon.cli.output import Output, reporting
 from gcon.cli.records import with_records
 from gcon.cli.source import GraphSource
-from gcon.errors import InputError, check_number
+from gcon.errors import check_number
 from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.privacy.randomness import SystemRandomness
 from gcon.writing import write_whole
@@ -70,12 +71,15 @@ def tune(
                 table = load_nodes(where)
                 found = tune_free(table, base, randomness=SystemRandomness, draws=draws, step=step)
             else:
-                graph = load_graph(where)
+                graph, books = load_graph(where), open_payment(where, output)
                 found = tune_paid(
-                    graph, base, pay=pay, ledger=open_ledger(where), randomness=SystemRandomness, draws=draws, step=step
+                    graph, base, pay=pay, ledger=books, randomness=SystemRandomness, draws=draws, step=step
                 )
+                bought = as_options(found.settings)
+                del bought["steps"]  # never chosen here
+                finish(output, books, bought)
         if out is not None:
-            _write_choice(out, found)
+            _write_choice(output, out, found)
         fields: dict[str, object] = {
             "settings": as_options(found.settings),
             "choices": [asdict(choice) for choice in found.choices],
@@ -89,18 +93,15 @@ def tune(
         output.result(fields, as_toml(found) + ("" if out is None else f"Written: {out}"))
 
 
-def _write_choice(out: Path, found: Tuned) -> None:
+def _write_choice(output: Output, out: Path, found: Tuned) -> None:
     """Write the file; if the disk refuses, the message holds the choice, which may have been paid for."""
     text = as_toml(found)
     try:
         write_whole(out, text)
     except OSError as error:
-        raise InputError(
-            "out",
-            rule="must be writable",
-            got=f"{out} ({error.strerror})",
-            fix=f"The choice is made; save it by hand instead of choosing again:\n{text}",
-        ) from None
+        error.filename = str(out)
+        output.notes.append(f"The choice is made; save it by hand instead of choosing again:\n{text}")
+        raise
 
 
 def as_options(settings: Objective) -> dict[str, object]:

@@ -132,4 +132,6 @@ def require_readers(packages: Sequence[str] = ("polars", "pyarrow")) -> None:
         try:
             importlib.import_module(package)
         except ImportError as error:
+            if "allocate memory" in str(error) or "map segment" in str(error):
+                raise MemoryError from error  # it is installed
             raise MissingExtraError(package, extra="files") from error

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -94,7 +97,7 @@ def write_edges(
 def write_frame(target: Path, frame: pl.DataFrame) -> None:
     """Write a table in the format of the file's ending; an existing file is replaced."""
     suffix = target.suffix.lower()
-    with whole_file(target, mode=None) as file:
+    with whole_file(target, mode=None) as file, _refusals():
         if suffix == ".parquet":
             frame.write_parquet(file, row_group_size=ROW_GROUP)
         else:
@@ -116,7 +119,27 @@ def table_writer(target: Path, *, owner_only: bool = False) -> Iterator[Write]:
             with _parquet(file) as write:
                 yield write
         else:
-            yield lambda frame: frame.write_csv(file, separator=separator, include_header=not file.tell())
+            yield lambda frame: _append_text(file, frame, separator)
+
+
+def _append_text(file: BinaryIO, frame: pl.DataFrame, separator: str) -> None:
+    with _refusals():
+        frame.write_csv(file, separator=separator, include_header=not file.tell())
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """What the disk refuses to polars, as the `OSError` that it is."""
+    import polars as pl
+
+    try:
+        yield
+    except (pl.exceptions.PolarsError, OSError) as error:
+        told = re.search(r"\(os error (\d+)\)", str(error))
+        if isinstance(error, OSError) and not told:
+            raise
+        number = int(told[1]) if told else errno.EIO
+        raise OSError(number, os.strerror(number)) from None
 
 
 @contextmanager

@@ -93,9 +93,9 @@ def _in_two(total: NDArray[Any], parts: int) -> tuple[NDArray[np.float64], NDArr
     high = total >> _LOW_BITS
     if parts == 1 and abs(high).max(initial=0) < 2**53:  # all but sums over more than 2^41 edges; far faster
         low = (total - (high << _LOW_BITS)).astype(np.float64)
-        high = high.astype(np.float64) * 2.0**_LOW_BITS
-        value = high + low  # rounds once, and float64 holds what is missing: |high| >= low, or high is 0
-        return value, low - (value - high)
+        most = high.astype(np.float64) * 2.0**_LOW_BITS
+        value = most + low  # rounds once, and float64 holds what is missing: |most| >= low, or most is 0
+        return value, low - (value - most)
     value = np.array([number / parts for number in total.flat], dtype=np.float64).reshape(total.shape)
     missing = [Fraction(number, parts) - Fraction(near) for number, near in zip(total.flat, value.flat, strict=True)]
     return value, np.array([float(number) for number in missing], dtype=np.float64).reshape(total.shape)

@@ -72,7 +72,7 @@ from gcon.methods.record import (
     refuse,
 )
 from gcon.nodes import BATCH_ROWS, PublicNodes, features_fingerprint, mean_row
-from gcon.privacy.account import spend
+from gcon.privacy.account import check_charge, spend
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Ledger
@@ -143,6 +143,8 @@ class Moments(ReleasingMethod):
             method=self.name,
             protect_edges=self.protect_edges,
         )
+
+        check_charge(plan.budget, ledger=ledger, randomness=randomness, purpose=purpose)
 
         progress("learn without edges")
         free, device = learn_without_edges(nodes, seed=self.seed), chosen_device(self.device)

@@ -32,7 +32,7 @@ from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
 from gcon.methods.predictions import Access
 from gcon.methods.record import Checksum, Common, Count, Layout, NotNegative, Record, UpToOne
 from gcon.nodes import PublicNodes
-from gcon.privacy.account import release_once
+from gcon.privacy.account import check_charge, release_once
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import checked_budget
 from gcon.privacy.ledger import Ledger
@@ -121,6 +121,7 @@ class Objective(ReleasingMethod):
             The model is (epsilon, delta)-DP for one undirected edge, by Theorem 1. Edges are read after the ledger is charged.
         """
         budget = checked_budget(self.epsilon, self.delta_for(nodes))
+        check_charge(budget, ledger=ledger, randomness=randomness, purpose=purpose)
         device = chosen_device(self.device)
 
         progress("encode")

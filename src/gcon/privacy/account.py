@@ -11,7 +11,7 @@
 | the block begins        | the ledger reserves the whole budget; nothing is opened   | nothing was charged                |
 | `release`               | plan and proof are checked, then the edges opened inside  | fixed words; it stays charged      |
 | ordinary code between   | sees public values only                                   | its own error; it stays charged    |
-| it ends after a release | settled as released; the receipt says what was released   | it stays reserved, thus charged    |
+| it ends after a release | settled as released; the receipt says what was released   | a warning; it stays charged        |
 | it ends without any     | settled as withdrawn: nothing was opened, nothing charged | a killed process leaves it charged |
 
 Whether a block is withdrawn depends on whether public code called `release`, never on an edge.
@@ -22,14 +22,15 @@ from __future__ import annotations
 import math
 import os
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Generic, NoReturn, Self, TypeVar, final
 
-from gcon.errors import BoundaryError, PlanMismatchError
+from gcon.errors import BoundaryError, LedgerRefusedError, PlanMismatchError, UnsettledWarning
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import Kind, Ledger, Outcome, Request, Reservation
@@ -104,17 +105,10 @@ class Account:
             raise BoundaryError("An account is entered once. Call spend again for another plan.")
         plan = self._plan
         proof_page(type(plan))
-        # Noise from a seed keeps no promise, unless there is nothing to promise.
-        self._keeps_promise = self._randomness.keeps_promise or plan.budget == NOTHING
-        request = Request(
-            kind=Kind.RELEASE,
-            mechanism=plan.name,
-            purpose=self._purpose,
-            cost=plan.budget if self._keeps_promise else NO_PROMISE,
-            plan=plan.public_record(()),
-            randomness=self._randomness.source,
-            gaussian_distance=plan.gaussian_distance if self._keeps_promise else None,
-        )
+        request = _request(plan.name, plan.budget, self._randomness, self._purpose)
+        self._keeps_promise = _keeps_promise(plan.budget, self._randomness)
+        distance = plan.gaussian_distance if self._keeps_promise else None
+        request = replace(request, plan=plan.public_record(()), gaussian_distance=distance)
         self._reservation = self._ledger.reserve(request)
         self._open, self._process = True, os.getpid()
         return self
@@ -161,16 +155,16 @@ class Account:
         if self._reservation is None or os.getpid() != self._process:
             return  # a forked process settles nothing: the block belongs to its parent
         if not asked:
-            self._ledger.settle(self._reservation, Outcome.WITHDRAWN)
+            settle(self._ledger, self._reservation, Outcome.WITHDRAWN)
             return
         if error is not None and not isinstance(error, Exception):
             return  # interrupted: stays reserved, which is charged
-        entry = self._ledger.settle(self._reservation, Outcome.RELEASED if handed_out else Outcome.WITHHELD)
+        settle(self._ledger, self._reservation, Outcome.RELEASED if handed_out else Outcome.WITHHELD)
         if error is None and handed_out == len(asked):
             plan = self._plan
             record = plan.public_record(asked)
             self._receipt = Receipt(
-                time=entry.time,
+                time=self._reservation.time,
                 data_set=self._ledger.data_set,
                 protected_change=changed_edges(protected_edges(record)).name,
                 mechanism=plan.name,
@@ -179,7 +173,7 @@ class Account:
                 keeps_promise=self._keeps_promise and math.isfinite(plan.budget.epsilon),
                 randomness=self._randomness.source,
                 plan=record,
-                total=self._ledger.total(),
+                total=self._reservation.total,
                 counted=self._ledger.counted,
             )
 
@@ -196,6 +190,37 @@ class Account:
         if self._receipt is None:
             raise BoundaryError("There is a receipt only after a block that ended well, with every release come out.")
         return self._receipt
+
+
+def _keeps_promise(budget: Budget, randomness: Randomness) -> bool:
+    """Noise from a seed keeps no promise, unless there is nothing to promise."""
+    return randomness.keeps_promise or budget == NOTHING
+
+
+def _request(mechanism: str, budget: Budget, randomness: Randomness, purpose: str) -> Request:
+    cost, source = budget if _keeps_promise(budget, randomness) else NO_PROMISE, randomness.source
+    return Request(kind=Kind.RELEASE, mechanism=mechanism, purpose=purpose, cost=cost, randomness=source)
+
+
+def check_charge(budget: Budget, *, ledger: Ledger, randomness: Randomness, purpose: str) -> None:
+    """Raise what the ledger would raise if a block of spending began now: before minutes of work, not after them.
+
+    Args:
+        budget: what the plan will cost.
+        ledger: as for `spend`, which asks again.
+        randomness: likewise.
+        purpose: likewise.
+    """
+    ledger.check(_request("to be planned", budget, randomness, purpose))
+
+
+def settle(ledger: Ledger, reservation: Reservation, outcome: Outcome) -> None:
+    """Settle; where the system refuses, say that the entry stays reserved: what was paid for is not lost for that."""
+    try:
+        ledger.settle(reservation, outcome)
+    except LedgerRefusedError as refused:
+        stays = f"Entry {reservation.number} stays reserved instead of {outcome.value}, which counts as spent."
+        warnings.warn(f"{stays} {refused}", UnsettledWarning, stacklevel=3)
 
 
 spend = Account

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
+from functools import lru_cache
 
 from gcon.errors import InputError, PromiseWarning, check_number
 
@@ -90,15 +91,42 @@ def compose(budgets: Iterable[Budget]) -> Budget:
         >>> compose([Budget(0.1, 0.0), Budget(0.2, 0.0)])
         Budget(epsilon=0.3, delta=0.0)
     """
-    budgets, sums = list(budgets), []
-    for numbers in ([budget.epsilon for budget in budgets], [budget.delta for budget in budgets]):
-        if any(map(math.isinf, numbers)):
-            sums.append(math.inf)
-            continue
-        exact = sum((Fraction(repr(float(number))) for number in numbers), Fraction(0))
-        nearest = float(exact)
-        sums.append(nearest if Fraction(repr(nearest)) >= exact else math.nextafter(nearest, math.inf))
-    return Budget(sums[0], min(sums[1], math.nextafter(1.0, 0.0)))
+    total = ExactTotal()
+    for budget in budgets:
+        total.add(budget)
+    return total.rounded()
+
+
+@dataclass
+class ExactTotal:
+    """A sum of budgets, exact in decimal, from which budgets can be taken away again."""
+
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    infinite: int = 0  # budgets of infinite epsilon in it
+
+    def add(self, budget: Budget, times: int = 1) -> None:
+        """Add a budget; take it away with -1."""
+        if math.isinf(budget.epsilon):
+            self.infinite += times
+        else:
+            self.epsilon += times * _decimal(budget.epsilon)
+        self.delta += times * _decimal(budget.delta)
+
+    def rounded(self) -> Budget:
+        """The sum as a budget, rounded up."""
+        epsilon = math.inf if self.infinite else _up(self.epsilon)
+        return Budget(epsilon, min(_up(self.delta), math.nextafter(1.0, 0.0)))
+
+
+@lru_cache(maxsize=1024)
+def _decimal(number: float) -> Fraction:
+    return Fraction(repr(float(number)))
+
+
+def _up(exact: Fraction) -> float:
+    nearest = float(exact)
+    return nearest if Fraction(repr(nearest)) >= exact else math.nextafter(nearest, math.inf)
 
 
 def round_up_digits(number: float, digits: int) -> float:

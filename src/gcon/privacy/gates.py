@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar, final
 
 from gcon.errors import InputError
-from gcon.privacy.account import NO_PROMISE
+from gcon.privacy.account import NO_PROMISE, settle
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Kind, Ledger, Outcome, Request
 from gcon.privacy.opening import apply_private, check_here
@@ -102,7 +102,7 @@ def _paid(ledger: Ledger, request: Request, compute: Callable[[], U]) -> U:
     try:
         result = compute()
     except Exception:
-        ledger.settle(reservation, Outcome.WITHHELD)
+        settle(ledger, reservation, Outcome.WITHHELD)
         raise
-    ledger.settle(reservation, Outcome.RELEASED)
+    settle(ledger, reservation, Outcome.RELEASED)
     return result

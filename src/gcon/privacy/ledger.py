@@ -77,6 +77,7 @@ class LedgerEntry:
     data_set: str
     request: Request
     outcome: Outcome
+    result: Mapping[str, object] | None = None  # a released number that exists nowhere else
 
 
 @dataclass(frozen=True)
@@ -84,12 +85,15 @@ class Reservation:
     """The right to open private values once; it is charged from now on, whatever happens.
 
     `ledger` marks the ledger that gave it: a reservation cannot be settled in another one. `withdrawal` is known to whoever
-    reserved and to nobody else: only with it, and only in the process that reserved, is an entry withdrawn.
+    reserved and to nobody else: only with it, and only in the process that reserved, is an entry withdrawn. `time` is the
+    entry's, and `total` all that was charged with it: a receipt can be written even if the ledger is out of reach by then.
     """
 
     number: int
     ledger: object = None
     withdrawal: object = field(default=None, repr=False, compare=False)
+    time: str = field(default="", compare=False)
+    total: Budget = field(default=NOTHING, compare=False)
 
 
 class Ledger(Protocol):
@@ -105,6 +109,9 @@ class Ledger(Protocol):
 
     def reserve(self, request: Request) -> Reservation:
         """Charge a request, or raise `BudgetExceededError` and charge nothing."""
+
+    def check(self, request: Request) -> None:
+        """Raise what `reserve` would raise now, and charge nothing: worth asking before work that takes long."""
 
     def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
         """Say what became of a reservation, once."""
@@ -196,7 +203,7 @@ class MemoryLedger:
                 "a file for work in several processes."
             )
         with self._lock:
-            check_ceiling(self._ceiling, spent=self.total(), asked=request.cost)
+            self.check(request)
             entry = LedgerEntry(
                 number=len(self._entries),
                 time=self._clock().isoformat(timespec="seconds"),
@@ -205,9 +212,13 @@ class MemoryLedger:
                 outcome=Outcome.RESERVED,
             )
             self._entries.append(entry)
-            reservation = Reservation(entry.number, self._mark, object())
+            reservation = Reservation(entry.number, self._mark, object(), entry.time, self.total())
             self._withdrawals[entry.number] = reservation.withdrawal
             return reservation
+
+    def check(self, request: Request) -> None:
+        """Raise `BudgetExceededError` if the request would pass the ceiling now."""
+        check_ceiling(self._ceiling, spent=self.total(), asked=request.cost)
 
     def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
         """Say what became of a reservation, once."""

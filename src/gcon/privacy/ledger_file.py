@@ -6,6 +6,7 @@
 | `<path>.head` | how many lines there are and the hash of the last; shows when lines at the end were cut off   |
 | `<path>.lock` | held while somebody reads or writes; it may stay, and must not be removed while runs are on   |
 | `<path>.torn` | lines whose writer died in the middle; they were never acknowledged, so nothing was opened    |
+| `<path>.checkpoint` | of a long ledger: what its first lines say (`ledger_checkpoint`); it may be removed      |
 
 An entry is acknowledged when its line is on the disk and the head after it. A crash before leaves an unfinished line,
 which the next writer moves to `<path>.torn`; a crash in between leaves a head one line behind, which the next writer
@@ -15,6 +16,7 @@ can put back an older pair; keep a copy of the head elsewhere if that must be no
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -23,11 +25,12 @@ from datetime import UTC, datetime
 from functools import partial
 from io import FileIO
 from pathlib import Path
-from typing import Final, final
+from typing import BinaryIO, Final, final
 
-from gcon.errors import InputError, LedgerError
-from gcon.privacy.budget import Budget
+from gcon.errors import InputError, LedgerError, LedgerRefusedError
+from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import LedgerEntry, Outcome, Request, Reservation, check_ceiling, check_settlement
+from gcon.privacy.ledger_checkpoint import EVERY, Checkpoint, read_checkpoint, render_checkpoint
 from gcon.privacy.ledger_lines import (
     FORMAT,
     VERSION,
@@ -35,11 +38,16 @@ from gcon.privacy.ledger_lines import (
     Reading,
     check_words,
     data_set_name,
+    head_lines,
     read_ledger,
     render_head,
+    write_mapping,
     write_request,
     write_value,
 )
+from gcon.writing import uninterrupted
+
+_LONGEST_HEADER, _PART = 2**16, 2**22
 
 try:
     import fcntl
@@ -72,7 +80,8 @@ class Verification:
 class FileLedger:
     """A ledger for one data set, in a file; any number of processes may pay it at once.
 
-    Totals are by basic composition. Every reserve reads and checks the whole file again, under a lock.
+    Totals are by basic composition. Every reserve checks the whole file again, under a lock: the lines since the last
+    checkpoint one by one, those before it by their checksum.
 
     Args:
         path: the file, in a folder that exists. A new one is readable by its owner only.
@@ -117,15 +126,24 @@ class FileLedger:
             raise InputError("path", rule=rule, got=f"{self._path}, which is not a file", fix=fix)
         if data_set is not None:
             check_words("data_set", data_set)
-        self._head, self._lock, self._torn = (
-            self._path.with_name(self._path.name + ending) for ending in (".head", ".lock", ".torn")
+        self._head, self._lock, self._torn, self._checkpoint = (
+            self._path.with_name(self._path.name + ending) for ending in (".head", ".lock", ".torn", ".checkpoint")
         )
         self._clock = clock or partial(datetime.now, UTC)
         self._withdrawals: dict[int, object] = {}  # of reservations that this object made and that are not settled
+        self.newest: Reservation | None = None  # that this object made
+        self._unchanged: tuple[str, tuple[int, ...]] | None = (
+            None  # a checkpoint, and the file that it was compared with
+        )
         self.data_set: Final = self._read_name(data_set)
         if data_set not in (None, self.data_set):
             rule = f"must be the name in the ledger {self._path}, {self.data_set!a}"
             raise InputError("data_set", rule=rule, got=f"{data_set!a}", fix="Each data set has a ledger of its own.")
+
+    @property
+    def path(self) -> Path:
+        """The file, without links."""
+        return self._path
 
     def reserve(self, request: Request) -> Reservation:
         """Charge a request, or raise `BudgetExceededError` and charge nothing.
@@ -138,24 +156,57 @@ class FileLedger:
             reading = self._read()
             chain = reading.chain
             check_ceiling(chain.ceiling, spent=chain.total(), asked=request.cost)
-            number, time = len(chain.entries), self._clock().isoformat(timespec="seconds")
-            self._append(reading, {"line": "reserve", "number": number, "time": time, "request": fields})
-            # The line's hash: no other ledger takes it for its own.
-            reservation = Reservation(number, chain.hashes[-1], object())
-            self._withdrawals[number] = reservation.withdrawal
+            number, time = chain.count, self._clock().isoformat(timespec="seconds")
+            with uninterrupted():  # so that whoever is interrupted here knows whether there is an entry
+                try:
+                    self._append(reading, {"line": "reserve", "number": number, "time": time, "request": fields})
+                except _LineStaysError as error:
+                    counts = "is charged" if request.cost != NOTHING else "costs nothing"
+                    raise self._refused(
+                        "write", error, f"Entry {number} may stand in it, and {counts} then."
+                    ) from error
+                # The line's hash: no other ledger takes it for its own.
+                reservation = Reservation(number, chain.hashes[-1], object(), time, chain.total())
+                self._withdrawals[number] = reservation.withdrawal
+                self.newest = reservation
             return reservation
 
-    def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
-        """Say what became of a reservation, once. The line's time is the reservation's, so it shows no run time."""
+    def check(self, request: Request) -> None:
+        """Raise what `reserve` would raise now (the ceiling, a changed file, no permission), and charge nothing."""
+        write_request(request)
+        with self._locked(write=True):
+            reading = self._read()
+            chain = reading.chain
+            check_ceiling(chain.ceiling, spent=chain.total(), asked=request.cost)
+            os.close(os.open(self._path, os.O_WRONLY | os.O_APPEND))
+            if not reading.head_is_behind:
+                self._write_checkpoint(chain, reading.size)
+
+    def settle(
+        self, reservation: Reservation, outcome: Outcome, *, result: Mapping[str, object] | None = None
+    ) -> LedgerEntry:
+        """Say what became of a reservation, once. The line's time is the reservation's, so it shows no run time.
+
+        Args:
+            reservation: what `reserve` gave.
+            outcome: what became of it.
+            result: a few released numbers, public by then, that exist nowhere else.
+        """
+        kept = {} if result is None else {"result": write_mapping("result", result)}
         with self._locked(write=True):
             reading, number = self._read(), reservation.number
-            made, entries = reading.chain.reserve_hashes, reading.chain.entries
-            if not (0 <= number < len(made) and made[number] == reservation.ledger):
+            chain = reading.chain
+            if not 0 <= number < chain.count:
                 raise LedgerError("This reservation was not made in this ledger.")
-            check_settlement(entries[number], outcome, reservation, self._withdrawals)
-            time = entries[number].time
-            self._append(reading, {"line": "settle", "number": number, "time": time, "outcome": str(outcome)})
-            return entries[number]
+            entry, made = chain.entry(number) or (None, None)
+            if entry is None:
+                raise LedgerError("This reservation is settled already; reserve again for another release.")
+            if made != reservation.ledger:
+                raise LedgerError("This reservation was not made in this ledger.")
+            check_settlement(entry, outcome, reservation, self._withdrawals)
+            time = entry.time
+            self._append(reading, {"line": "settle", "number": number, "time": time, "outcome": str(outcome), **kept})
+            return replace(entry, outcome=outcome, result=result)
 
     def set_ceiling(self, ceiling: Budget | None) -> None:
         """Set the most that may ever be spent; None means no limit. For the data's owner."""
@@ -177,7 +228,13 @@ class FileLedger:
     def entries(self) -> Sequence[LedgerEntry]:
         """All entries so far, oldest first; raises `LedgerError` if the file was tampered with."""
         with self._locked(write=False):
-            return tuple(self._read().chain.entries)
+            return tuple(self._read(whole=True).chain.entries)
+
+    def overview(self) -> tuple[Sequence[LedgerEntry], Budget, Budget | None]:
+        """All entries without their plans, the total and the ceiling, from one reading."""
+        with self._locked(write=False):
+            chain = self._read(whole=True, keep_plans=False).chain
+        return chain.entries, chain.total(), chain.ceiling
 
     def total(self) -> Budget:
         """Everything charged so far, by basic composition."""
@@ -187,10 +244,10 @@ class FileLedger:
     def verify(self) -> Verification:
         """Check every line and the head, and say what was found. Changes nothing."""
         with self._locked(write=False):
-            reading = self._read(refuse=False)
+            reading = self._read(refuse=False, whole=True, keep_plans=False)
         return Verification(
             ok=reading.problem is None,
-            lines=len(reading.chain.hashes) - 1,
+            lines=reading.chain.lines,
             problem=reading.problem,
             line_number=reading.line_number,
             unfinished=bool(reading.unfinished),
@@ -246,7 +303,8 @@ class FileLedger:
             _replace(self._path, line)  # whole or not at all: no other file is ever taken for half a ledger
             _replace(self._head, render_head(chain))
         try:
-            data = self._path.read_bytes()
+            with self._path.open("rb") as file:
+                data = file.readline(_LONGEST_HEADER)
         except FileNotFoundError:
             data = b""
         except OSError as error:
@@ -258,25 +316,80 @@ class FileLedger:
         except LedgerError as error:
             raise LedgerError(f"ledger {self._path}: its first line {error}.") from None
 
-    def _read(self, *, refuse: bool = True) -> Reading:
-        """What both files say; files that were tampered with are refused, unless somebody only looks."""
+    def _read(self, *, refuse: bool = True, whole: bool = False, keep_plans: bool = True) -> Reading:
+        """What the files say; files that were tampered with are refused, unless somebody only looks.
+
+        Args:
+            refuse: whether.
+            whole: every line one by one, and the checkpoint compared with them.
+            keep_plans: whether entries have their plans.
+        """
         data, head = b"", None
         with suppress(FileNotFoundError):
-            data = self._path.read_bytes()
-        with suppress(FileNotFoundError):
             head = self._head.read_bytes()
-        reading = read_ledger(data, head)
+        known = self._known(head)
+        if known is not None and not whole:
+            with self._path.open("rb") as file:
+                file.seek(known.size)
+                reading = read_ledger(file.read(), head, known.chain)
+            reading = replace(reading, size=known.size + reading.size)
+        else:
+            with suppress(FileNotFoundError):
+                data = self._path.read_bytes()
+            at = 0 if known is None else known.chain.lines_before
+            size, digest = (0, "") if known is None else (known.size, known.digest)
+            shot = partial(render_checkpoint, size=size, digest=digest)
+            reading = read_ledger(data, head, Chain(keep_plans=keep_plans), snapshot_at=at, snapshot=shot)
+            if reading.problem is None and known is not None and not self._agrees(known, reading):
+                problem = f"{self._checkpoint.name} says other sums than the lines: remove that file."
+                reading = replace(reading, problem=problem)
         if reading.problem is None and reading.chain.data_set != self.data_set:
             reading = replace(reading, problem="it is the ledger of another data set now.", line_number=1)
         if refuse and reading.problem is not None:
             raise self._tampered(reading.problem)
         return reading
 
-    def _refused(self, what: str, error: OSError) -> LedgerError:
-        return LedgerError(
-            f"ledger {self._path}: the system refused to {what} it ({error.strerror}). "
-            "Without the ledger nothing may be opened. Check permissions and free space in its folder."
-        )
+    def _known(self, head: bytes | None) -> Checkpoint | None:
+        """The checkpoint, if it fits the first lines byte by byte; None if there is none that helps."""
+        known = None
+        with suppress(OSError):
+            known = read_checkpoint(self._checkpoint.read_bytes())
+        if known is None or head_lines(head) < known.chain.lines:
+            return None
+        with suppress(FileNotFoundError), self._path.open("rb") as file:
+            if self._unchanged == (known.digest, _signature(file)):
+                return known
+            digest, left = hashlib.sha256(), known.size
+            while left and (part := file.read(min(left, _PART))):
+                digest.update(part)
+                left -= len(part)
+            if not left and digest.hexdigest() == known.digest:
+                self._unchanged = known.digest, _signature(file)
+                return known
+        return None
+
+    def _agrees(self, known: Checkpoint, reading: Reading) -> bool:
+        """Whether a checkpoint says what the lines say; the plans of open entries are left aside."""
+        found = None if reading.snapshot is None else read_checkpoint(reading.snapshot)
+        if found is None:
+            return False
+        mine, theirs = found.chain, known.chain
+        same = mine.spent() == theirs.spent() and mine.ceiling == theirs.ceiling and mine.count == theirs.count
+        return same and mine.hashes == theirs.hashes and mine.open_before.keys() == theirs.open_before.keys()
+
+    def _write_checkpoint(self, chain: Chain, size: int) -> None:
+        """After enough lines, for whoever reads next; if it cannot be written, nothing is lost but time."""
+        if len(chain.hashes) <= EVERY:
+            return
+        with suppress(OSError):
+            with self._path.open("rb") as file:
+                digest = hashlib.sha256(file.read(size)).hexdigest()
+            _replace(self._checkpoint, render_checkpoint(chain, size, digest))
+
+    def _refused(self, what: str, error: OSError, more: str = "") -> LedgerRefusedError:
+        said = f"ledger {self._path}: the system refused to {what} it ({error.strerror})."
+        fix = "Check permissions and free space in its folder."
+        return LedgerRefusedError(" ".join(filter(None, (said, more, fix))), charged="is charged" in more)
 
     def _tampered(self, problem: str) -> LedgerError:
         return LedgerError(
@@ -298,11 +411,29 @@ class FileLedger:
             chain.add(line)  # what is written can be read back
             try:
                 _write(file, line)
-            except OSError:
-                with suppress(OSError):
+            except OSError as error:
+                try:
                     os.ftruncate(file.fileno(), reading.size)
+                except OSError:
+                    raise _LineStaysError(error.errno, error.strerror) from error
                 raise
-        _replace(self._head, render_head(chain))
+        try:
+            _replace(self._head, render_head(chain))
+        except OSError as error:
+            raise _LineStaysError(error.errno, error.strerror) from error
+        if self._unchanged is not None:  # by anybody else: we hold the lock since it was compared
+            with self._path.open("rb") as read:
+                self._unchanged = self._unchanged[0], _signature(read)
+        self._write_checkpoint(chain, reading.size + len(line))
+
+
+class _LineStaysError(OSError):
+    """The system refused after a line was written, which the next reader may find."""
+
+
+def _signature(file: BinaryIO) -> tuple[int, ...]:
+    facts = os.fstat(file.fileno())
+    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
 
 
 def _write(file: FileIO, data: bytes) -> None:
@@ -314,9 +445,14 @@ def _write(file: FileIO, data: bytes) -> None:
 def _replace(path: Path, data: bytes) -> None:
     """Write a whole file or nothing, and see it to the disk."""
     new = path.with_name(path.name + ".new")
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb", 0) as file:
-        _write(file, data)
-    os.replace(new, path)
+    try:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb", 0) as file:
+            _write(file, data)
+        os.replace(new, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(new)
+        raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -6,6 +6,7 @@ import os
 import threading
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, final
 
 from gcon.errors import PromiseWarning
@@ -54,7 +55,10 @@ class UncountedLedger:
                 PromiseWarning,
                 stacklevel=2,
             )
-        return reservation
+        return replace(reservation, total=total)
+
+    def check(self, request: Request) -> None:
+        """Refuses nothing."""
 
     def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
         """Say what became of a reservation, once."""

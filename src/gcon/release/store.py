@@ -27,7 +27,14 @@ from gcon.release.layout import NAMES, named_tensors, release_files, unfit
 from gcon.release.read import load_release
 from gcon.writing import whole_folder, write_new
 
-__all__ = ["NAMES", "load_release", "save_release"]
+__all__ = ["NAMES", "load_release", "room_for", "save_release"]
+
+
+def room_for(num_nodes: int, num_features: int, num_classes: int) -> int:
+    """More bytes than a release takes, from public sizes alone."""
+    of_nodes = num_nodes * (28 * num_classes + 16)  # answers three times, counts twice, labels and codes
+    of_features = 16 * (num_features + 1) * max(64, num_classes)
+    return of_nodes + of_features + 2**23  # moments of up to some hundred directions, and words
 
 
 def save_release(model: Model, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:

@@ -6,6 +6,7 @@ somebody names is compared without looking at the graph, and in constant time: a
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import hmac
 import os
@@ -13,7 +14,8 @@ import re
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,6 +82,8 @@ class TokenStore:
             if version == 0:
                 self._file.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {_FORMAT}; COMMIT;")
                 version = _FORMAT
+        except sqlite3.OperationalError as error:  # the system: no room, no permission, somebody else at work for long
+            raise OSError(errno.EIO, str(error), str(self._path)) from None
         except sqlite3.Error as error:
             raise _unreadable(self._path, type(error).__name__) from None
         if version != _FORMAT:
@@ -115,10 +119,28 @@ class TokenStore:
         now = int(self._clock())
         issued = [(node, PREFIX + secrets.token_urlsafe(32)) for node in nodes]
         rows = [(_digest(token), node, now, now + round(days * 86_400), None) for node, token in issued]
-        with self._file:
-            self._file.execute("BEGIN IMMEDIATE")
-            self._file.executemany("INSERT INTO tokens VALUES (?, ?, ?, ?, ?)", rows)
+        try:
+            with self._refusals(), self._file:
+                self._file.execute("BEGIN IMMEDIATE")
+                self._file.executemany("INSERT INTO tokens VALUES (?, ?, ?, ?, ?)", rows)
+        except BaseException:  # they may stand in the file even so, if only the disk did not confirm it
+            self.take_back(token for _, token in issued)
+            raise
         return issued
+
+    def take_back(self, tokens: Iterable[str]) -> None:
+        """Forget tokens that could not be handed out."""
+        with self._refusals(), self._file:
+            self._file.execute("BEGIN IMMEDIATE")
+            self._file.executemany("DELETE FROM tokens WHERE digest = ?", [(_digest(token),) for token in tokens])
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """What the system or another process refuses is an `OSError`: then nothing was written."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise OSError(errno.EIO, str(error), str(self._path)) from error
 
     def check(self, token: str, node: str) -> str | None:
         """The token's name if it is valid now and belongs to the node; None for every other reason.
@@ -141,7 +163,7 @@ class TokenStore:
             rule, fix = "must be the 12 hexadecimal digits that the list shows", "See gcon serve tokens list."
             raise InputError("name", rule=rule, got=repr(name[:40]), fix=fix)
         where, value = ("node = ?", node) if name is None else ("substr(hex(digest), 1, 12) = upper(?)", name)
-        with self._file:
+        with self._refusals(), self._file:
             self._file.execute("BEGIN IMMEDIATE")
             done = self._file.execute(
                 f"UPDATE tokens SET revoked = ? WHERE revoked IS NULL AND {where}", (int(self._clock()), value)
@@ -150,10 +172,11 @@ class TokenStore:
 
     def facts(self) -> list[TokenFacts]:
         """All tokens that were ever issued, by node."""
-        rows = self._file.execute(
-            "SELECT lower(substr(hex(digest), 1, 12)), node, issued, expires, revoked FROM tokens ORDER BY node, issued"
-        )
-        return [TokenFacts(name=a, node=b, issued=c, expires=d, revoked=e) for a, b, c, d, e in rows]
+        with self._refusals():
+            rows = self._file.execute(
+                "SELECT lower(substr(hex(digest), 1, 12)), node, issued, expires, revoked FROM tokens ORDER BY node, issued"
+            )
+            return [TokenFacts(name=a, node=b, issued=c, expires=d, revoked=e) for a, b, c, d, e in rows]
 
 
 def _digest(text: str) -> bytes:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from gcon.errors import MissingExtraError, check_number
+from gcon.writing import work_folder
 
 HERE = "127.0.0.1"
 
@@ -53,14 +56,15 @@ def local_cluster(workers: int) -> Iterator[LocalCluster]:
     common |= {"dashboard": False, "dashboard_address": f"{HERE}:0"}
     quiet: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
     with (
-        tempfile.TemporaryDirectory(prefix="gcon-cluster-", ignore_cleanup_errors=True) as folder,
-        dask.config.set({**quiet, "distributed.worker.profile.enabled": False}),
+        # Those of killed processes are removed by the next one.
+        work_folder(Path(tempfile.gettempdir()) / f"gcon-cluster-{secrets.token_hex(8)}") as folder,
+        dask.config.set({**quiet, "distributed.worker.profile.enabled": False, "temporary-directory": str(folder)}),
     ):
         worker = {
             **common,
             "nthreads": 1,
             "memory_limit": 0,
-            "local_directory": folder,
+            "local_directory": str(folder),
             "silence_logs": logging.CRITICAL,
         }
         with distributed.SpecCluster(  # type: ignore[no-untyped-call]

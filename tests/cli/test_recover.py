@@ -1,0 +1,71 @@
+"""`gcon ledger recover`: what was paid for and could not be put in its place."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from gcon.choose.paid_look import take_look
+from gcon.cli import train
+from gcon.privacy.ledger import Outcome
+from gcon.privacy.ledger_file import FileLedger
+from gcon.release.store import load_release
+
+
+@pytest.fixture
+def kept(run, tmp_path, monkeypatch):
+    """Two models whose target appeared while they were trained; gives the ledger."""
+    hand_out = train.hand_out_release
+
+    def late(output, books, model, out):
+        out.mkdir()
+        (out / "notes").write_text("mine")
+        hand_out(output, books, model, out)
+
+    run("data", "make", "--out", tmp_path, "--nodes", 60, "--classes", 2)
+    files = ["--edges", tmp_path / "edges.csv", "--nodes", tmp_path / "nodes.csv", "--method", "paper", "--hidden", 0]
+    with monkeypatch.context() as patch:
+        patch.setattr(train, "hand_out_release", late)
+        for name in ("one", "two"):
+            code, _, said = run("train", *files, "--epsilon", 1, "--out", tmp_path / name)
+            assert code == 9
+            assert "must not exist yet" in said
+            assert "The model is whole, and kept in" in said
+            assert [path.name for path in (tmp_path / name).iterdir()] == ["notes"]
+    return tmp_path / "edges.csv.ledger"
+
+
+def test_kept_models_are_listed_and_finished_one_by_one(run, kept, tmp_path):
+    code, said, _ = run("ledger", "recover", kept, "--json")
+    assert (code, [each["entry"] for each in json.loads(said)["kept"]]) == (0, [0, 1])
+    code, _, said = run("ledger", "recover", kept, "--out", tmp_path / "found")
+    assert (code, "these are kept: 0, 1" in said) == (2, True)
+    code, _, said = run("ledger", "recover", kept, "--out", tmp_path / "one", "--entry", 0)
+    assert (code, "must not exist yet" in said) == (2, True)  # it stays kept
+    code, said, _ = run("ledger", "recover", kept, "--out", tmp_path / "found", "--entry", 1)
+    assert (code, f"Written: {tmp_path / 'found'}" in said) == (0, True)
+    assert load_release(tmp_path / "found").receipt.total.epsilon == 2
+    assert [entry.outcome for entry in FileLedger(kept).entries()] == [Outcome.RESERVED, Outcome.RELEASED]
+    assert run("ledger", "recover", kept, "--out", tmp_path / "last")[0] == 0
+    assert run("ledger", "recover", kept)[1] == "Nothing is kept.\n"
+    assert FileLedger(kept).total().epsilon == 2
+    assert not kept.with_name(f"{kept.name}.recovery").exists()
+
+
+def test_a_look_is_kept_when_the_advice_is_interrupted_also_where_it_has_no_numbers(run, tmp_path, monkeypatch):
+    def divided_by_nothing(*arguments, **options):
+        return replace(take_look(*arguments, **options), homophily_error=math.nan, mean_degree_error=math.inf)
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gcon.cli.advise.take_look", divided_by_nothing)
+    monkeypatch.setattr("gcon.cli.advise.give_advice", interrupted)
+    run("data", "make", "--out", tmp_path, "--nodes", 60, "--classes", 2)
+    files = ["--edges", tmp_path / "edges.csv", "--nodes", tmp_path / "nodes.csv"]
+    code, _, said = run("advise", *files, "--look", 0.1)
+    assert (code, "The result is kept with the entry" in said) == (130, True)
+    (entry,) = FileLedger(tmp_path / "edges.csv.ledger").entries()
+    assert entry.result["homophily_error"] == "not a number"
+    assert entry.result["mean_degree_error"] == math.inf

@@ -167,10 +167,17 @@ class PseudoHuber:
         return torch.softmax(scores, dim=-1)
 
 
+def check_registered(loss: ConvexLoss) -> None:
+    """Refuse a loss that is not one of these, or not as its name says: its derivative bounds would not be proven."""
+    if type(loss) not in (SoftMargin, PseudoHuber) or loss != loss_by_name(loss.name, loss.num_classes):
+        rule, fix = "must be a registered one", "Take it from loss_by_name."
+        raise InputError("loss", rule=rule, got=type(loss).__name__, fix=fix)
+
+
 def loss_by_name(name: str, num_classes: int) -> ConvexLoss:
     """The registered loss of this name: `soft-margin` or `pseudo-huber:WEIGHT`.
 
-    There is no way to pass a loss of one's own into a private run: its derivative bounds would not be proven.
+    A loss of one's own has no plan (`check_registered`): its derivative bounds would not be proven.
 
     Example:
         >>> loss_by_name("pseudo-huber:0.2", 7).name

@@ -47,6 +47,7 @@ class ObjectivePerturbation:
     targets: Tensor
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "plans", tuple(self.plans))  # a list could grow after it was paid for
         object.__setattr__(self, "mask", self.mask.clone())
         object.__setattr__(self, "targets", self.targets.clone())
         self.check()
@@ -55,6 +56,9 @@ class ObjectivePerturbation:
         """The plans are for these rows and aggregates, and add noise."""
         check_training_rows(self.plans, mask=self.mask, targets=self.targets)
         for plan in self.plans:
+            if type(plan) is not NoisePlan:
+                raise PlanMismatchError("Plans of this mechanism are made by make_plan, and by nobody else.")
+            plan.__post_init__()  # as if made now: what was changed since would be released
             check_cover(
                 self.aggregates,
                 edge_influence=plan.theorem.edge_influence,

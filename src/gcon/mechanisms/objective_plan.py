@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, final
 
 from gcon.errors import InputError, PlanMismatchError, check_number
 from gcon.mechanisms.certificate_terms import (
@@ -17,7 +17,7 @@ from gcon.mechanisms.certificate_terms import (
     reserve_is_covered,
     rounding_allowance,
 )
-from gcon.mechanisms.losses import ConvexLoss
+from gcon.mechanisms.losses import ConvexLoss, check_registered
 from gcon.mechanisms.samplers.objective_noise import likely_error
 from gcon.mechanisms.theorem import ObjectiveShape, TheoremOne, theorem_one
 from gcon.privacy.budget import Budget
@@ -90,6 +90,7 @@ class ObjectivePlan(ABC, Generic[Values]):
             check_ridge(ridge=self.theorem.ridge, noise_share=self.noise_share, margin=None)
             check_influence(self.theorem.edge_influence)
             check_sizes(num_features=self.num_features, num_labelled=self.num_labelled)
+            check_registered(self.loss)
             check_tolerance(self.tolerance)
             covered = self._covers_its_reserve() and self._covers_its_theorem() and self._resolves_its_tolerance()
         except InputError as error:
@@ -165,6 +166,7 @@ class ObjectivePlan(ABC, Generic[Values]):
         }
 
 
+@final
 @dataclass(frozen=True, kw_only=True)
 class NoisePlan(ObjectivePlan[TheoremOne]):
     """The plan of the paper's mechanism, by Theorem 1."""

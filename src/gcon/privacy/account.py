@@ -97,6 +97,7 @@ class Account:
         self._handed_out, self._process = 0, 0
         self._open = self._ended = self._keeps_promise = False
         self._reservation: Reservation | None = None
+        self._paid: tuple[Budget, float | None] = (NOTHING, None)
         self._receipt: Receipt | None = None
         self._lock = threading.Lock()  # between looking whether something may be released and counting it as released
 
@@ -109,6 +110,7 @@ class Account:
         self._keeps_promise = _keeps_promise(plan.budget, self._randomness)
         distance = plan.gaussian_distance if self._keeps_promise else None
         request = replace(request, plan=plan.public_record(()), gaussian_distance=distance)
+        self._paid = plan.budget, plan.gaussian_distance
         self._reservation = self._ledger.reserve(request)
         self._open, self._process = True, os.getpid()
         return self
@@ -132,6 +134,8 @@ class Account:
             proof_page(type(mechanism))
             mechanism.check()
             self._plan.check([*self._mechanisms, mechanism])
+            if (self._plan.budget, self._plan.gaussian_distance) != self._paid:
+                raise PlanMismatchError("A plan costs what was reserved for it. This one has changed its price since.")
             if self._plan.budget == NOTHING and mechanism.reads_edges:
                 raise PlanMismatchError("A release is free only if no edge can change anything in it.")
             self._mechanisms.append(mechanism)  # from here on it counts, whatever happens

@@ -62,15 +62,14 @@ def check_edges(edges: object) -> None:
 
 def edges_record(edges: int) -> dict[str, int]:
     """The entry in a plan's record; none for one edge."""
-    return {} if edges == 1 else {_RECORD: edges}
+    return {} if edges == 1 else {_RECORD: int(edges)}
 
 
 def protected_edges(plan: Mapping[str, object]) -> int:
     """How many edges a plan's record protects together; `InputError` for what is no such number."""
     edges = plan.get(_RECORD, 1)
     check_edges(edges)
-    assert isinstance(edges, int)
-    return edges
+    return int(edges)  # type: ignore[call-overload, no-any-return]
 
 
 def group_budget(budget: Budget, edges: int) -> Budget | None:

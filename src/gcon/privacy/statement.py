@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gcon.privacy.budget import NOTHING, Budget
+from gcon.privacy.budget import NOTHING, Budget, round_up_digits
 from gcon.privacy.protected_change import changed_edges, protected_edges
 from gcon.privacy.receipt import Receipt
 
@@ -70,7 +70,7 @@ def statement(
     if receipt.budget == NOTHING:
         promise = "Nothing in the release depends on any edge: it keeps every promise about edges."
     elif receipt.keeps_promise:
-        factor = f" = {math.exp(epsilon):.3g}" if epsilon < 700 else ""
+        factor = f" = {round_up_digits(math.exp(epsilon), 3):g}" if epsilon < 700 else ""
         promise = (
             f"The release is ({_number(epsilon)}, {_number(delta)})-differentially private for {protected}: whatever anybody "
             f"concludes from it has at most e^{_number(epsilon)}{factor} times the probability it would have without "
@@ -95,8 +95,9 @@ def statement(
     tolerance, reserved = receipt.plan.get("gradient_tolerance"), receipt.plan.get("reserved_epsilon")
     if isinstance(tolerance, float) and receipt.plan.get("final_noise"):
         sentences.append(
-            f"Certificate: the solver's answer was accepted with a recomputed gradient norm of at most {tolerance:g}; that it is "
-            f"not the exact minimiser is paid for inside the budget (twice {reserved!r} of epsilon) and covered by final noise."
+            "Certificate: the solver's answer was accepted with a recomputed gradient norm of at most "
+            f"{round_up_digits(tolerance, 6):g}; that it is not the exact minimiser is paid for inside the budget "
+            f"(twice {reserved!r} of epsilon) and covered by final noise."
         )
     if choices is not None:
         sentences.append(f"Choices: {choices}")

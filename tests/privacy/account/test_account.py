@@ -27,6 +27,7 @@ from gcon.errors import (
 )
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import gaussian_plan
+from gcon.mechanisms.losses import PseudoHuber
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.privacy.account import release_once, spend, transcript
 from gcon.privacy.budget import NOTHING, Budget, compose
@@ -239,8 +240,49 @@ def test_a_finite_epsilon_always_adds_noise(kit):
         replace(plan, theorem=without)
     silent = copy(plan)
     object.__setattr__(silent, "theorem", without)  # past every check of the plan
-    with pytest.raises(PlanMismatchError, match="must add noise"):
+    with pytest.raises(PlanMismatchError):
         kit.mechanism(silent)
+
+
+def test_a_plan_that_was_changed_or_made_by_others_is_refused(kit):
+    plan = kit.plan()
+    mechanism, quiet = kit.mechanism(plan), replace(plan.theorem, noise_rate=1e9)
+    object.__setattr__(plan, "theorem", quiet)  # after the mechanism was made
+    with pytest.raises(PlanMismatchError):
+        mechanism.check()
+
+    class Quiet(type(kit.plan())):
+        noise_rate = 1e9
+
+    with pytest.raises(PlanMismatchError, match="make_plan"):
+        kit.mechanism(Quiet(**vars(kit.plan())))
+
+
+def test_plans_cannot_be_added_after_paying(kit):
+    plans = [kit.plan()]
+    mechanism = ObjectivePerturbation(
+        aggregates=kit.aggregates, plans=plans, mask=kit.rows.mask, targets=kit.rows.targets
+    )
+    plans.append(kit.plan())
+    assert len(mechanism.plans) == 1
+
+
+def test_a_price_that_changes_after_paying_is_refused(kit):
+    mechanism = kit.mechanism(kit.plan())
+    options = {"ledger": kit.ledger(), "randomness": SystemRandomness(), "purpose": "a test"}
+    account = spend(kit.watched(), SingleRelease(mechanism), **options)
+    with pytest.raises(PlanMismatchError, match="changed its price"), account:
+        object.__setattr__(mechanism, "plans", (kit.plan(), kit.plan()))
+        account.release(mechanism)
+
+
+def test_a_loss_of_ones_own_has_no_plan(kit):
+    class Flattering(type(kit.plan().loss)):
+        slope_bound = 1e-6
+
+    for loss in (Flattering(kit.plan().loss.num_classes), PseudoHuber(3, -1.0), PseudoHuber(3, math.nan)):
+        with pytest.raises((PlanMismatchError, InputError)):
+            replace(kit.plan(), loss=loss)
 
 
 def test_two_secure_releases_differ(kit):

@@ -28,31 +28,18 @@ def missing_spending(ledger: FileLedger, *, usual: Path, places: Iterable[Path])
         yield f"These edges have a ledger, {usual}, and {path} is paid from instead. What was spent there is not counted here."
     if spent.epsilon == 0 and recovery_folder(path).exists():
         yield f"{recovery_folder(path)} holds results that were paid for, but the ledger {path} knows of no spending."
-    for folder in _folders(places):
-        receipt = _receipt(folder)
-        with suppress(TypeError, ValueError, KeyError):
+    found: set[Path] = set()
+    for place in places:
+        with suppress(OSError):
+            found.update(islice(place.resolve().glob("*/release.json"), MOST_FOLDERS))
+    for release in sorted(found):
+        with suppress(OSError, ValueError, RecursionError, TypeError, KeyError):
+            with release.open("rb") as file:
+                receipt: Any = json.loads(file.read(MOST_BYTES))["receipt"]
             total = float(receipt["total"]["epsilon"])
             if receipt["data_set"] == ledger.data_set and total > spent.epsilon:
                 yield (
-                    f"The release {folder} says that epsilon {total:g} was spent on '{ledger.data_set}' by then, but the ledger "
+                    f"The release {release.parent} says that epsilon {total:g} was spent on '{ledger.data_set}' by then, but the ledger "
                     f"{path} knows of {spent.epsilon:g}. If it is about the same edges, restore their ledger: what was "
                     "spent stays spent."
                 )
-
-
-def _folders(places: Iterable[Path]) -> list[Path]:
-    found: dict[Path, None] = {}
-    for place in places:
-        with suppress(OSError):
-            for path in islice(place.resolve().glob("*/release.json"), MOST_FOLDERS):
-                found[path.parent] = None
-    return sorted(found)
-
-
-def _receipt(folder: Path) -> Any:
-    with (
-        suppress(OSError, ValueError, RecursionError, TypeError, KeyError),
-        (folder / "release.json").open("rb") as file,
-    ):
-        return json.loads(file.read(MOST_BYTES))["receipt"]
-    return {}

@@ -317,6 +317,11 @@ def test_unusual_budgets_have_numbers_too(budget):
         assert math.fsum(costs_of(plan).of(stated[number].epsilon, number)) <= budget[1]
 
 
+def test_nothing_is_stated_for_more_edges_than_the_table_has():
+    with pytest.raises(InputError, match="from 1 to 10"):
+        planned(1).by_edges([1, 11])
+
+
 @pytest.mark.parametrize("wrong", [0, 11, -1, 2.5, True, "3", None, math.nan])
 def test_other_numbers_of_edges_are_refused(wrong):
     with pytest.raises(InputError, match=r"protect_edges.*from 1 to 10.*For j times 10 edges"):

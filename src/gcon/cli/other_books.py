@@ -39,7 +39,7 @@ def missing_spending(ledger: FileLedger, *, usual: Path, places: Iterable[Path])
             total = float(receipt["total"]["epsilon"])
             if receipt["data_set"] == ledger.data_set and total > spent.epsilon:
                 yield (
-                    f"The release {release.parent} says that epsilon {total:g} was spent on '{ledger.data_set}' by then, but the ledger "
-                    f"{path} knows of {spent.epsilon:g}. If it is about the same edges, restore their ledger: what was "
+                    f"The release {release.parent} says that epsilon {total:g} was spent on '{ledger.data_set}' by then, but the "
+                    f"ledger {path} knows of {spent.epsilon:g}. If it is about the same edges, restore their ledger: what was "
                     "spent stays spent."
                 )

@@ -88,11 +88,6 @@ def _nearly_losses(responses: tuple[tuple[float | Fraction, int], ...]) -> tuple
     return np.array([float(loss) for loss in law]), np.array([float(chance) for chance in law.values()])
 
 
-def largest_distance(epsilon: float, delta: float, responses: Responses = ()) -> float:
-    """The largest mu of Gaussian releases beside these responses; 0 if they leave no room."""
-    return largest(lambda distance: mixed_delta(epsilon, distance, responses) <= delta)
-
-
 def largest(fits: Callable[[float], bool]) -> float:
     """The largest number that fits, by bisection: the lower end, which fits; private noise errs on that side."""
     low, high = 0.0, _MOST

@@ -24,7 +24,7 @@ from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.branch_costs import BranchCosts, answer_response, largest_count_rate, smallest_epsilon
 from gcon.mechanisms.composition import pure_as_gaussian
 from gcon.mechanisms.gaussian_release import GaussianPlan, NoisyRelease, largest_plan
-from gcon.mechanisms.mixed_curve import LEAST, largest_distance
+from gcon.mechanisms.mixed_curve import LEAST, largest, mixed_delta
 from gcon.mechanisms.neighbour_counts import CHANGED_ENTRIES, EXACT_GEOMETRIC, NeighbourCounts
 from gcon.mechanisms.noisy_count import NoisyCount
 from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
@@ -207,7 +207,8 @@ def mixed_plan(
         )
     part, answer = _part(budget.delta), answer_share * budget.epsilon / edges
     alone = largest_plan(Budget(budget.epsilon, part), parts)  # a third of the least delta is one too
-    shift = largest_distance(budget.epsilon, part, answer_response(answer, edges)) / edges
+    beside = answer_response(answer, edges)
+    shift = largest(lambda distance: mixed_delta(budget.epsilon, distance, beside) <= part) / edges
     mu = min(shift * (1 - _SLACK), alone.distance or 0.0)
     first = math.sqrt(first_share) * mu
     rates = tuple(

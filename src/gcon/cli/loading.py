@@ -6,7 +6,7 @@ Privacy:
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -162,7 +162,9 @@ def open_payment(where: GraphSource, output: Output, *, near: Path | None = None
     """
     ledger = open_ledger(where)
     if where.edges is not None:
-        usual, places = ledger_beside(where.edges), [where.edges.parent, ledger.path.parent]
+        usual, places = None, [where.edges.parent, ledger.path.parent]
+        with suppress(InputError):  # what these edges were converted with is gone, and another ledger was named
+            usual = ledger_beside(where.edges)
         for words in missing_spending(ledger, usual=usual, places=places if near is None else [*places, near]):
             output.warn(f"warning: {words}")
     if recovery_folder(ledger.path).exists() and (settled := settle_kept(ledger)):

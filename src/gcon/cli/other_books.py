@@ -15,16 +15,16 @@ from gcon.release.recovery import recovery_folder
 MOST_FOLDERS, MOST_BYTES = 200, 2**20  # looked at; a release's settings are smaller
 
 
-def missing_spending(ledger: FileLedger, *, usual: Path, places: Iterable[Path]) -> Iterator[str]:
+def missing_spending(ledger: FileLedger, *, usual: Path | None, places: Iterable[Path]) -> Iterator[str]:
     """What to warn about, in words.
 
     Args:
         ledger: that is paid from.
-        usual: where the ledger of these edges lies if none is named.
+        usual: where the ledger of these edges lies if none is named; None if that place is gone.
         places: folders in which releases of the same edges may lie.
     """
     path, spent = ledger.path, ledger.total()
-    if usual.exists() and usual.resolve() != path:
+    if usual is not None and usual.exists() and usual.resolve() != path:
         yield f"These edges have a ledger, {usual}, and {path} is paid from instead. What was spent there is not counted here."
     if spent.epsilon == 0 and recovery_folder(path).exists():
         yield f"{recovery_folder(path)} holds results that were paid for, but the ledger {path} knows of no spending."

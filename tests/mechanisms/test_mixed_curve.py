@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gcon.mechanisms.branch_costs import largest_count_rate
 from gcon.mechanisms.gaussian_curve import gaussian_delta
-from gcon.mechanisms.mixed_curve import largest_distance, mixed_delta
+from gcon.mechanisms.mixed_curve import largest, mixed_delta
 from gcon.mechanisms.neighbour_counts import geometric_deviation
 
 DIGITS = 1e-12
@@ -45,7 +45,7 @@ def test_vectors(epsilon, distance, rate, delta):
 def test_the_table_of_the_specification(line):
     """Twelve digits of distances and rates, six of noise, each as printed."""
     epsilon, share, whole, first, rate, noise, rest, gaussian_noise = line
-    distance = largest_distance(epsilon, 5e-6)
+    distance = largest(lambda distance: mixed_delta(epsilon, distance) <= 5e-6)
     stage = math.sqrt(share) * distance
     found = largest_count_rate(epsilon, 5e-6, first=stage, rounds=1, answer_epsilon=0.0, edges=1)
     left = math.sqrt(1 - share) * distance
@@ -130,7 +130,7 @@ def test_pure_epsilon_is_its_own_response():
 @pytest.mark.parametrize("delta", [1e-13, 1e-5, 0.1])
 def test_the_largest_fits_and_a_little_more_does_not(epsilon, delta):
     others = [(epsilon / 10, 1)]
-    distance = largest_distance(epsilon, delta, others)
+    distance = largest(lambda distance: mixed_delta(epsilon, distance, others) <= delta)
     assert mixed_delta(epsilon, distance, others) <= delta < mixed_delta(epsilon, distance * (1 + 1e-11), others)
     rate = largest_count_rate(epsilon, delta, first=distance / 3, rounds=1, answer_epsilon=epsilon / 10, edges=1)
     assert mixed_delta(epsilon, distance / 3, [(rate, 2), *others]) <= delta
@@ -138,7 +138,7 @@ def test_the_largest_fits_and_a_little_more_does_not(epsilon, delta):
 
 
 def test_no_room_is_nothing():
-    assert largest_distance(1.0, 1e-5, [(2.0, 1)]) == 0
+    assert largest(lambda distance: mixed_delta(1.0, distance, [(2.0, 1)]) <= 1e-5) == 0
     for edges, first, answer in ((1, 0.5, 0.0), (1, 0.01, 1.5), (3, 0.2, 0.0), (3, 0.01, 0.5)):
         assert largest_count_rate(1.0, 1e-5, first=first, rounds=1, answer_epsilon=answer, edges=edges) == 0
 

@@ -87,7 +87,7 @@ def test_one_edge_changes_at_most_two_answers(model):
 
 def lower_bound(mechanism, draws=60_000):
     """Clopper-Pearson lower bound on epsilon from counts 10 and 12; threshold chosen on one half, measured on the other."""
-    scale = mechanism.epsilon / mechanism.sensitivity
+    scale = mechanism.epsilon / mechanism.numbers.sensitivity
     near = (12 + two_sided_geometric(SystemRandomness(), scale, draws)).numpy()
     far = (10 + two_sided_geometric(SystemRandomness(), scale, draws)).numpy()
     half = draws // 2

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import math
 from collections import Counter
+from functools import cache
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import torch
 from gcon.edges.edge_list import private_edges, public_edges
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.branch_costs import BranchCosts, count_responses
-from gcon.mechanisms.changed_degrees import is_graphic, worst_degrees
+from gcon.mechanisms.changed_degrees import WORST_DEGREES
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.mixed_curve import mixed_delta, nearly_mixed_delta
 from gcon.mechanisms.mixed_release import mixed_plan, mixed_plan_from
@@ -75,11 +76,37 @@ def is_splitting(parts, of):
     return False
 
 
+def is_graphic(degrees):
+    """Whether a simple graph has these degrees (Erdos and Gallai 1960)."""
+    return sum(degrees) % 2 == 0 and all(
+        sum(degrees[:first]) <= first * (first - 1) + sum(min(degree, first) for degree in degrees[first:])
+        for first in range(1, len(degrees) + 1)
+    )
+
+
+@cache
+def splittings(degrees):
+    """Everything that comes of splitting parts in two, once or more often."""
+    found = set()
+    for place, degree in enumerate(degrees):
+        for part in range(1, degree // 2 + 1):
+            parts = tuple(sorted((*degrees[:place], *degrees[place + 1 :], part, degree - part), reverse=True))
+            found |= {parts, *splittings(parts)}
+    return frozenset(found)
+
+
+@pytest.mark.parametrize("edges", range(1, 11))
+def test_the_table_is_found_again(edges):
+    possible = degree_lists(edges)
+    split = {parts for degrees in possible for parts in splittings(degrees)}
+    assert WORST_DEGREES[edges] == tuple(sorted(set(possible) - split, reverse=True))
+
+
 @pytest.mark.parametrize("edges", range(1, 6))
 def test_the_degrees_are_those_of_all_graphs(edges):
     found = {degrees_of(graph) for graph in grown(edges)}
     assert set(degree_lists(edges)) == found
-    worst = worst_degrees(edges)
+    worst = WORST_DEGREES[edges]
     assert set(worst) <= found
     assert worst[0] == (edges, *[1] * edges)
     for degrees in found - set(worst):
@@ -93,7 +120,7 @@ def test_two_ways_to_find_the_degrees_agree(edges):
     """Erdos and Gallai, and the verifier's Havel and Hakimi; their number is known."""
     assert len(degree_lists(edges)) == GRAPHIC[edges - 1]
     assert all(is_graphic(degrees) and sum(degrees) == 2 * edges for degrees in degree_lists(edges))
-    assert set(worst_degrees(edges)) <= set(degree_lists(edges))
+    assert set(WORST_DEGREES[edges]) <= set(degree_lists(edges))
 
 
 @pytest.mark.parametrize("degrees", [(2, 2), (3, 3, 1, 1), (4, 1, 1), (1, 1, 1), (4, 4, 4, 1, 1)], ids=str)
@@ -103,7 +130,7 @@ def test_degrees_that_no_graph_has(degrees):
 
 def test_no_way_is_always_the_worst():
     """Why all are tried: a star costs more at small epsilon, a triangle at large."""
-    star, triangle = worst_degrees(3)
+    star, triangle = WORST_DEGREES[3]
     assert (star, triangle) == ((3, 1, 1, 1), (2, 2, 2))
     for epsilon, larger, smaller in ((0.2, star, triangle), (0.8, triangle, star)):
         assert mixed_delta(epsilon, 0.0, count_responses(0.2, 1, larger)) > 1.05 * mixed_delta(
@@ -115,7 +142,7 @@ def test_no_way_is_always_the_worst():
 def test_what_is_left_out_never_costs_more(edges):
     for rate, distance, epsilon in itertools.product((0.05, 0.7), (0.02, 0.6), (0.0, 0.3, 1.0, 4.0)):
         kept = max(
-            mixed_delta(epsilon, distance, count_responses(rate, 2, degrees)) for degrees in worst_degrees(edges)
+            mixed_delta(epsilon, distance, count_responses(rate, 2, degrees)) for degrees in WORST_DEGREES[edges]
         )
         for degrees in degree_lists(edges):
             assert mixed_delta(epsilon, distance, count_responses(rate, 2, degrees)) <= kept * (1 + 1e-12)
@@ -206,7 +233,7 @@ def test_the_real_table_stays_below_the_bound(name, shifts, edges, rate):
     law, attained = together([shifted(rate, shift) for shift in shifts]), 0.0
     for epsilon in np.linspace(0, 2 * edges * rate * 0.98, 25):
         exact = sum(chance * max(0.0, -math.expm1(epsilon - loss * rate)) for loss, chance in law.items())
-        bound = max(mixed_delta(epsilon, 0.0, count_responses(rate, 1, degrees)) for degrees in worst_degrees(edges))
+        bound = max(mixed_delta(epsilon, 0.0, count_responses(rate, 1, degrees)) for degrees in WORST_DEGREES[edges])
         assert exact <= bound * (1 + 1e-9) + 1e-12
         attained = max(attained, exact / bound)
     assert attained > 0.3, name
@@ -214,7 +241,7 @@ def test_the_real_table_stays_below_the_bound(name, shifts, edges, rate):
 
 def test_the_quick_curve_is_near():
     for edges, epsilon, distance in itertools.product((1, 3, 10), (0.5, 2.0), (0.05, 0.7)):
-        for degrees in worst_degrees(edges)[:3]:
+        for degrees in WORST_DEGREES[edges][:3]:
             responses = count_responses(0.1, 2, degrees)
             exact = mixed_delta(epsilon, distance, responses)
             assert nearly_mixed_delta(epsilon, distance, responses) == pytest.approx(exact, rel=1e-6, abs=1e-15)
@@ -288,6 +315,11 @@ def test_unusual_budgets_have_numbers_too(budget):
     assert 0 < stated[1].epsilon <= stated[2].epsilon == budget[0] < stated[4].epsilon
     for number in (1, 4):
         assert math.fsum(costs_of(plan).of(stated[number].epsilon, number)) <= budget[1]
+
+
+def test_nothing_is_stated_for_more_edges_than_the_table_has():
+    with pytest.raises(InputError, match="from 1 to 10"):
+        planned(1).by_edges([1, 11])
 
 
 @pytest.mark.parametrize("wrong", [0, 11, -1, 2.5, True, "3", None, math.nan])

@@ -44,30 +44,28 @@ def finish(output: Output, books: DeferredLedger, result: Mapping[str, object] |
         books: paid.
         result: released numbers that exist nowhere else, to keep with the entry.
     """
+    if result is not None:
+        result = {name: _number(value) for name, value in result.items()}
     with uninterrupted():
-        _finish(output, books, None if result is None else {name: _number(value) for name, value in result.items()})
+        problem, path = books.finish(result), books.ledger.path
+        if problem is None:
+            if result is not None:
+                output.notes.append(f"The result is kept with the entry: gcon ledger show {path}.")
+            return
+        try:
+            kept = keep(path, books.charges, out="", result=result)
+            later = f"The next command that pays from it settles that, or gcon ledger recover {path}."
+            if result is not None:
+                output.notes.append(f"The result is kept in {kept}.")
+        except (OSError, GconError):
+            later = "Nothing is lost by that but the word."
+        entries = ", ".join(str(charge.entry.number) for charge in books.charges)
+        output.warn(f"warning: entry {entries} stays reserved, which counts as spent: {problem} {later}")
 
 
 def _number(value: object) -> object:
     """What a ledger can hold: a ratio of nothing to nothing is no reason to lose the rest."""
     return "not a number" if isinstance(value, float) and math.isnan(value) else value
-
-
-def _finish(output: Output, books: DeferredLedger, result: Mapping[str, object] | None) -> None:
-    problem, path = books.finish(result), books.ledger.path
-    if problem is None:
-        if result is not None:
-            output.notes.append(f"The result is kept with the entry: gcon ledger show {path}.")
-        return
-    try:
-        kept = keep(path, books.charges, out="", result=result)
-        later = f"The next command that pays from it settles that, or gcon ledger recover {path}."
-        if result is not None:
-            output.notes.append(f"The result is kept in {kept}.")
-    except (OSError, GconError):
-        later = "Nothing is lost by that but the word."
-    entries = ", ".join(str(charge.entry.number) for charge in books.charges)
-    output.warn(f"warning: entry {entries} stays reserved, which counts as spent: {problem} {later}")
 
 
 def _keep_release(output: Output, books: DeferredLedger, model: Model, out: Path) -> None:

@@ -140,7 +140,7 @@ def recover(
 
     with reporting(as_json=json, quiet=quiet) as output:
         books = _open(path)
-        settled = settle_kept(books, books.path)
+        settled = settle_kept(books)
         kept = [each for each in kept_results(books.path) if each.release is not None]
         lines = [f"Settled: entry {number}." for number in settled]
         if out is not None:

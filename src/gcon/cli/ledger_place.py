@@ -13,8 +13,8 @@ import os
 import secrets
 import stat
 import warnings
-from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from gcon.writing import OWNER_ONLY, write_whole
 
 _PATH = "ledger-path"
 _KEY_BYTES = 32
-_BLOCK = 2**20
 
 
 def state_folder() -> Path:
@@ -80,14 +79,20 @@ def warn_of_copies(edges: Path, ledger: Path) -> None:
     """
     content = edges / HEADER if edges.is_dir() else edges
     with suppress(OSError):
-        at = content.stat()
+        at, key, folder = content.stat(), _key(), state_folder()
         # Under the key too: the size of a file tells how many edges there are.
-        seen = _keyed(f"{content.absolute()} {at.st_size} {at.st_mtime_ns}".encode())
-        here, known = {"ledger": str(ledger.absolute()), "seen": seen}, list(_known())
+        place = f"{content.absolute()} {at.st_size} {at.st_mtime_ns}".encode()
+        here = {"ledger": str(ledger.absolute()), "seen": hashlib.blake2b(place, key=key).hexdigest()}
+        known = _known(folder / "edges.seen")
         same = [each["mark"] for each in known if all(each.get(name) == value for name, value in here.items())]
-        here["mark"] = same[-1] if same else _fingerprint(content)
-        if not same:
-            _remember(here)
+        if same:
+            here["mark"] = same[-1]
+        else:
+            with content.open("rb") as file:
+                here["mark"] = hashlib.file_digest(file, partial(hashlib.blake2b, key=key)).hexdigest()
+            handle = os.open(folder / "edges.seen", os.O_WRONLY | os.O_CREAT | os.O_APPEND, OWNER_ONLY)
+            with os.fdopen(handle, "wb") as file:
+                file.write(json.dumps(here).encode() + b"\n")
         others = {each["ledger"] for each in known if each["mark"] == here["mark"]} - {here["ledger"]}
         for other in sorted(filter(os.path.exists, others)):
             warnings.warn(
@@ -96,18 +101,6 @@ def warn_of_copies(edges: Path, ledger: Path) -> None:
                 PromiseWarning,
                 stacklevel=2,
             )
-
-
-def _keyed(content: bytes) -> str:
-    return hashlib.blake2b(content, key=_key()).hexdigest()
-
-
-def _fingerprint(content: Path) -> str:
-    digest = hashlib.blake2b(key=_key())
-    with content.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _key() -> bytes:
@@ -121,21 +114,13 @@ def _key() -> bytes:
     return path.read_bytes()
 
 
-def _known() -> Iterator[dict[str, Any]]:
+def _known(path: Path) -> list[dict[str, Any]]:
     """What was remembered; lines that are cut or foreign are passed over."""
+    found = []
     with suppress(FileNotFoundError):
-        for line in (state_folder() / "edges.seen").read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             with suppress(ValueError):
                 entry = json.loads(line)
-                if (
-                    isinstance(entry, dict)
-                    and isinstance(entry.get("mark"), str)
-                    and isinstance(entry.get("ledger"), str)
-                ):
-                    yield entry
-
-
-def _remember(entry: dict[str, Any]) -> None:
-    handle = os.open(state_folder() / "edges.seen", os.O_WRONLY | os.O_CREAT | os.O_APPEND, OWNER_ONLY)
-    with os.fdopen(handle, "wb") as file:
-        file.write(json.dumps(entry).encode() + b"\n")
+                if isinstance(entry, dict) and all(isinstance(entry.get(name), str) for name in ("mark", "ledger")):
+                    found.append(entry)
+    return found

@@ -30,7 +30,7 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.deferred_ledger import DeferredLedger
 from gcon.privacy.ledger_file import FileLedger
 from gcon.release.prediction_files import Ids
-from gcon.release.recovery import settle_kept
+from gcon.release.recovery import recovery_folder, settle_kept
 
 
 def load_graph(where: GraphSource) -> PrivateGraph:
@@ -162,13 +162,12 @@ def open_payment(where: GraphSource, output: Output, *, near: Path | None = None
     """
     ledger = open_ledger(where)
     if where.edges is not None:
-        usual, places = ledger.path, [where.edges.parent, ledger.path.parent]
-        with suppress(InputError):  # the ledger that these edges were converted with is gone, and another one is named
+        usual, places = None, [where.edges.parent, ledger.path.parent]
+        with suppress(InputError):  # what these edges were converted with is gone, and another ledger was named
             usual = ledger_beside(where.edges)
         for words in missing_spending(ledger, usual=usual, places=places if near is None else [*places, near]):
             output.warn(f"warning: {words}")
-    settled = settle_kept(ledger, ledger.path)
-    if settled:
+    if recovery_folder(ledger.path).exists() and (settled := settle_kept(ledger)):
         numbers = ", ".join(map(str, settled))
         output.remark(f"Settled in {ledger.path} what an earlier command could not: entries {numbers}.")
     payment = DeferredLedger(ledger)

@@ -104,9 +104,19 @@ class Output:
 def reporting(*, as_json: bool, quiet: bool) -> Iterator[Output]:
     """Gives a verb its output, and turns errors, signals and what the system refuses into a message and an exit code."""
     output = Output(as_json=as_json, quiet=quiet, progress=Console(stderr=True, quiet=quiet or as_json))
+    others = warnings.showwarning
+
+    def tell(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        """Warnings about the promise are said in one line each; others as Python says them."""
+        if issubclass(category, errors.PromiseWarning):
+            output.remark(f"warning: {message}")
+        else:
+            others(message, category, *place, **more)
+
     try:
         with warnings.catch_warnings(), _stoppable(output.stopped):
-            _tell_warnings(output)
+            warnings.simplefilter("always", errors.PromiseWarning)
+            warnings.showwarning = tell  # put back by catch_warnings
             yield output
     except (errors.GconError, OSError, MemoryError, KeyboardInterrupt) as error:
         _end(output, error)
@@ -152,20 +162,6 @@ def refusal(error: OSError) -> str:
     """What the system refuses, in words: the reason, and the path that it names. Both are public."""
     named = "" if error.filename is None else f" {os.fsdecode(error.filename)}"
     return f"the system refused:{named} ({error.strerror or type(error).__name__}). Check permissions and free space."
-
-
-def _tell_warnings(output: Output) -> None:
-    """Warnings about the promise are said in one line each; others as Python says them."""
-    others = warnings.showwarning
-
-    def tell(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-        if issubclass(category, errors.PromiseWarning):
-            output.remark(f"warning: {message}")
-        else:
-            others(message, category, *place, **more)
-
-    warnings.simplefilter("always", errors.PromiseWarning)
-    warnings.showwarning = tell  # put back by catch_warnings
 
 
 def tell_error(error: errors.GconError, *, as_json: bool) -> int:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from gcon.mechanisms.changed_degrees import Degrees, worst_degrees
-from gcon.mechanisms.mixed_curve import Responses, largest, largest_distance, mixed_delta, nearly_mixed_delta
+from gcon.mechanisms.changed_degrees import WORST_DEGREES, Degrees
+from gcon.mechanisms.mixed_curve import Responses, largest, mixed_delta, nearly_mixed_delta
 from gcon.privacy.budget import round_up_digits
 from gcon.privacy.protected_change import DIGITS
 
@@ -45,7 +45,7 @@ class BranchCosts:
         return [curve(epsilon, edges * self.distance, answer)] + [
             max(
                 curve(epsilon, edges * first, [*count_responses(rate, rounds, degrees), *answer])
-                for degrees in worst_degrees(edges)
+                for degrees in WORST_DEGREES[edges]
             )
             for rounds, rate in enumerate(self.rates, start=1)
         ]
@@ -79,11 +79,6 @@ def count_responses(rate: float, rounds: int, degrees: Degrees) -> Responses:
     return [(degree * exact, number * rounds) for degree, number in Counter(degrees).items()]
 
 
-def largest_shift(epsilon: float, delta: float, answer_epsilon: float, edges: int) -> float:
-    """The largest distance for one edge of Gaussian releases beside the count of answers."""
-    return largest_distance(epsilon, delta, answer_response(answer_epsilon, edges)) / edges
-
-
 def largest_count_rate(
     epsilon: float, delta: float, *, first: float, rounds: int, answer_epsilon: float, edges: int
 ) -> float:
@@ -91,7 +86,7 @@ def largest_count_rate(
 
     Found for edges among few nodes, which are mostly the worst; if others cost more at that rate, for those, and so on.
     """
-    answer, every = answer_response(answer_epsilon, edges), worst_degrees(edges)
+    answer, every = answer_response(answer_epsilon, edges), WORST_DEGREES[edges]
 
     def cost(rate: float, degrees: Degrees) -> float:
         return mixed_delta(epsilon, edges * first, [*count_responses(rate, rounds, degrees), *answer])

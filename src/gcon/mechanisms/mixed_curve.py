@@ -39,13 +39,8 @@ def mixed_delta(epsilon: float, distance: float, responses: Responses = ()) -> f
         >>> round(mixed_delta(1.0, 0.05, [(0.4, 2)]), 12)
         1.4148e-07
     """
-    return _mixed_delta(epsilon, distance, tuple((rate, number) for rate, number in responses))
-
-
-@lru_cache(maxsize=4096)  # a plan asks for the same costs whenever it is checked
-def _mixed_delta(epsilon: float, distance: float, responses: tuple[tuple[float | Fraction, int], ...]) -> float:
     wide, far = _digits.mpf(epsilon), _digits.mpf(distance)
-    delta = sum(chance * _gaussian(wide - loss, far) for loss, chance in _losses(responses).items())
+    delta = sum(chance * _gaussian(wide - loss, far) for loss, chance in _losses(tuple(responses)).items())
     return min(1.0, math.nextafter(float(delta), math.inf))
 
 
@@ -54,7 +49,8 @@ def _losses(responses: tuple[tuple[float | Fraction, int], ...]) -> dict[Any, An
     """The total loss of all responses, and the chance of each value."""
     losses = {_digits.mpf(0): _digits.mpf(1)}
     for rate, number in responses:
-        wide = _wide(rate)
+        # Exactly: a float and small multiples of one have far fewer digits.
+        wide = _digits.mpf(rate.numerator) / rate.denominator if isinstance(rate, Fraction) else _digits.mpf(rate)
         up = 1 / (1 + _digits.exp(-wide))
         steps = [
             (math.comb(number, ups) * up**ups * (1 - up) ** (number - ups), 2 * ups - number)
@@ -68,12 +64,7 @@ def _losses(responses: tuple[tuple[float | Fraction, int], ...]) -> dict[Any, An
     return losses
 
 
-def _wide(rate: float | Fraction) -> Any:
-    """Exactly: a float and small multiples of one have far fewer digits."""
-    return _digits.mpf(rate.numerator) / rate.denominator if isinstance(rate, Fraction) else _digits.mpf(rate)
-
-
-@lru_cache(maxsize=4096)  # of several edges, however they lie, the losses are the same
+@lru_cache(maxsize=4096)  # of several edges, however they lie, the losses are the same; and plans are checked again
 def _gaussian(epsilon: Any, distance: Any) -> Any:
     """Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu), at any real epsilon."""
     if distance == 0:
@@ -84,7 +75,7 @@ def _gaussian(epsilon: Any, distance: Any) -> Any:
 
 def nearly_mixed_delta(epsilon: float, distance: float, responses: Responses) -> float:
     """About the same in float64, far sooner: to find a place where the exact one is then asked; never what is promised."""
-    losses, chances = _nearly_losses(tuple((rate, number) for rate, number in responses))
+    losses, chances = _nearly_losses(tuple(responses))
     rests = epsilon - losses
     first = log_ndtr(distance / 2 - rests / distance)
     gaps = np.minimum(rests + log_ndtr(-distance / 2 - rests / distance) - first, 0.0)
@@ -95,11 +86,6 @@ def nearly_mixed_delta(epsilon: float, distance: float, responses: Responses) ->
 def _nearly_losses(responses: tuple[tuple[float | Fraction, int], ...]) -> tuple[NDArray[Any], NDArray[Any]]:
     law = _losses(responses)
     return np.array([float(loss) for loss in law]), np.array([float(chance) for chance in law.values()])
-
-
-def largest_distance(epsilon: float, delta: float, responses: Responses = ()) -> float:
-    """The largest mu of Gaussian releases beside these responses; 0 if they leave no room."""
-    return largest(lambda distance: mixed_delta(epsilon, distance, responses) <= delta)
 
 
 def largest(fits: Callable[[float], bool]) -> float:

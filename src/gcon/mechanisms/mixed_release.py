@@ -15,24 +15,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from torch import Tensor
 
 from gcon.errors import InputError, PlanMismatchError
-from gcon.mechanisms.branch_costs import BranchCosts, largest_count_rate, largest_shift, smallest_epsilon
+from gcon.mechanisms.branch_costs import BranchCosts, answer_response, largest_count_rate, smallest_epsilon
 from gcon.mechanisms.composition import pure_as_gaussian
-from gcon.mechanisms.gaussian_release import GaussianPlan, NoisyRelease, gaussian_plan, largest_plan
-from gcon.mechanisms.mixed_curve import LEAST
+from gcon.mechanisms.gaussian_release import GaussianPlan, NoisyRelease, largest_plan
+from gcon.mechanisms.mixed_curve import LEAST, largest, mixed_delta
 from gcon.mechanisms.neighbour_counts import CHANGED_ENTRIES, EXACT_GEOMETRIC, NeighbourCounts
 from gcon.mechanisms.noisy_count import NoisyCount
 from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
 from gcon.mechanisms.samplers.geometric import LEAST_RATE
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN
-from gcon.privacy.budget import Budget
+from gcon.privacy.budget import Budget, checked_budget
 from gcon.privacy.plan import Mechanism
-from gcon.privacy.protected_change import STATED_EDGES, check_edges, edges_record, protected_edges
+from gcon.privacy.protected_change import EDGES_FIELD, STATED_EDGES, check_edges
 from gcon.privacy.proven import proven
 
 MOST_ROUNDS = 2
@@ -64,6 +64,7 @@ class MixedPlan:
     answer_epsilon: float
     name: str
     protect_edges: int = 1
+    _costs: BranchCosts | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
         """Every branch costs at most its part of delta."""
@@ -83,30 +84,26 @@ class MixedPlan:
         ):
             right = False
         else:
-            right = all(0 <= cost <= delta for cost in self._costs.of(epsilon, self.protect_edges))
+            costs = BranchCosts(
+                distance=mu, first_share=self.first_share, rates=self.rates, answer_epsilon=self.answer_epsilon
+            )
+            object.__setattr__(self, "_costs", costs)
+            right = all(0 <= cost <= delta for cost in costs.of(epsilon, self.protect_edges))
         if not right:
             raise PlanMismatchError("This noise is too small for what the plan says that the release costs.")
-
-    @property
-    def _costs(self) -> BranchCosts:
-        assert self.gaussian.distance is not None
-        return BranchCosts(
-            distance=self.gaussian.distance,
-            first_share=self.first_share,
-            rates=self.rates,
-            answer_epsilon=self.answer_epsilon,
-        )
 
     def by_edges(self, numbers: Sequence[int] = STATED_EDGES) -> dict[int, Budget]:
         """What is promised for so many edges that change together, at the same delta.
 
         Args:
-            numbers: of edges; the protected number is always among those that are told.
+            numbers: of edges, from 1 to 10; the protected number is always among those that are told.
         """
-        budget, protected = self.budget, self.protect_edges
+        budget, protected, costs = self.budget, self.protect_edges, self._costs
+        assert costs is not None  # there is a promise
         found = {protected: budget}
         for edges in {*numbers} - {protected}:
-            epsilon = smallest_epsilon(self._costs, budget.delta, edges)
+            check_edges(edges)
+            epsilon = smallest_epsilon(costs, budget.delta, edges)
             found[edges] = Budget(min(epsilon, budget.epsilon) if edges < protected else epsilon, budget.delta)
         return dict(sorted(found.items()))
 
@@ -140,7 +137,7 @@ class MixedPlan:
             "first_share": self.first_share,
             "rates": list(self.rates),
             "answer_epsilon": self.answer_epsilon,
-            **edges_record(self.protect_edges),
+            **({} if self.protect_edges == 1 else {EDGES_FIELD: self.protect_edges}),
             **noise,
             "releases": [mechanism.public_record() for mechanism in released],
         }
@@ -168,7 +165,7 @@ class MixedPlan:
                 "The shares of Gaussian releases must add to at most 1, before counts to the first share."
             )
         if len(answers) > 1 or any(
-            each.epsilon != self.answer_epsilon or each.sensitivity != ENDS_OF_AN_EDGE for each in answers
+            each.epsilon != self.answer_epsilon or each.numbers.sensitivity != ENDS_OF_AN_EDGE for each in answers
         ):
             raise PlanMismatchError("This plan pays for one count of answers, at the epsilon that it names.")
 
@@ -193,28 +190,29 @@ def mixed_plan(
     """
     check_edges(protect_edges)
     edges = int(protect_edges)
-    whole, name = gaussian_plan(epsilon, delta, method=method), f"mixed release ({method})"  # checks the budget
-    if _MOST_EPSILON < whole.budget.epsilon < math.inf:
+    budget, name, parts = checked_budget(epsilon, delta), f"mixed release ({method})", f"gaussian release ({method})"
+    if _MOST_EPSILON < budget.epsilon < math.inf:
         rule = f"must be at most {_MOST_EPSILON:g}, or infinite: more promises nothing"
         raise InputError("epsilon", rule=rule, got=repr(epsilon), fix="For example 1.")
-    if whole.distance is None:
-        rates = (math.inf,) * MOST_ROUNDS
+    if math.isinf(budget.epsilon):
+        budget = Budget(math.inf, 0.0)
         return MixedPlan(
-            budget=whole.budget,
-            gaussian=whole,
+            budget=budget,
+            gaussian=GaussianPlan(budget=budget, distance=None, name=parts),
             first_share=first_share,
-            rates=rates,
+            rates=(math.inf,) * MOST_ROUNDS,
             answer_epsilon=math.inf if answer_share > 0 else 0.0,
             name=name,
             protect_edges=edges,
         )
-    part, answer = _part(whole.budget.delta), answer_share * whole.budget.epsilon / edges
-    alone = largest_plan(Budget(whole.budget.epsilon, part), whole.name)  # a third of the least delta is one too
-    shift = largest_shift(whole.budget.epsilon, part, answer, edges)
+    part, answer = _part(budget.delta), answer_share * budget.epsilon / edges
+    alone = largest_plan(Budget(budget.epsilon, part), parts)  # a third of the least delta is one too
+    beside = answer_response(answer, edges)
+    shift = largest(lambda distance: mixed_delta(budget.epsilon, distance, beside) <= part) / edges
     mu = min(shift * (1 - _SLACK), alone.distance or 0.0)
     first = math.sqrt(first_share) * mu
     rates = tuple(
-        largest_count_rate(whole.budget.epsilon, part, first=first, rounds=rounds, answer_epsilon=answer, edges=edges)
+        largest_count_rate(budget.epsilon, part, first=first, rounds=rounds, answer_epsilon=answer, edges=edges)
         * (1 - _SLACK)
         for rounds in range(1, MOST_ROUNDS + 1)
     )
@@ -222,7 +220,7 @@ def mixed_plan(
         rule = "is too small for whole-number noise at this delta"
         raise InputError("epsilon", rule=rule, got=repr(epsilon), fix="Nothing could be learned; use at least 1e-6.")
     return MixedPlan(
-        budget=whole.budget,
+        budget=budget,
         gaussian=replace(alone, distance=mu),
         first_share=first_share,
         rates=rates,
@@ -242,5 +240,5 @@ def mixed_plan_from(record: Mapping[str, Any], budget: Budget) -> MixedPlan:
         rates=tuple(record["rates"]),
         answer_epsilon=record["answer_epsilon"],
         name="read",
-        protect_edges=protected_edges(record),
+        protect_edges=record.get(EDGES_FIELD, 1),
     )

@@ -33,14 +33,14 @@ class NoisyCount(PureMechanism[int]):
     @property
     def standard_deviation(self) -> float:
         """Of the noise: sqrt(2 q) / (1 - q)."""
-        decay = math.exp(-self.epsilon / self.sensitivity)
-        return math.sqrt(2 * decay) / -math.expm1(-self.epsilon / self.sensitivity)
+        decay = math.exp(-self.epsilon / self.numbers.sensitivity)
+        return math.sqrt(2 * decay) / -math.expm1(-self.epsilon / self.numbers.sensitivity)
 
     def public_record(self) -> Mapping[str, object]:
         """The plan's numbers."""
         return {
             "epsilon": self.epsilon,
-            "sensitivity": self.sensitivity,
+            "sensitivity": self.numbers.sensitivity,
             "standard_deviation": self.standard_deviation,
             "noise": "two-sided geometric noise, sampled exactly",
         }

@@ -43,23 +43,17 @@ class PureMechanism(ABC, Generic[NumbersT]):
     numbers: WholeNumbers[NumbersT]
 
     def __post_init__(self) -> None:
-        self.check()
-        object.__setattr__(self, "epsilon", float(self.epsilon))
-
-    def check(self) -> None:
         """Epsilon and sensitivity are positive."""
-        if not self.epsilon > 0 or self.sensitivity < 1:
+        if not self.epsilon > 0 or self.numbers.sensitivity < 1:
             raise InputError(
                 "epsilon, sensitivity",
                 rule="must be positive",
-                got=(self.epsilon, self.sensitivity),
+                got=(self.epsilon, self.numbers.sensitivity),
                 fix="For example epsilon 0.1.",
             )
+        object.__setattr__(self, "epsilon", float(self.epsilon))
 
-    @property
-    def sensitivity(self) -> int:
-        """The largest change of any one number by one edge."""
-        return self.numbers.sensitivity
+    check = __post_init__  # the account asks again before it releases
 
     @property
     def budget(self) -> Budget:
@@ -77,4 +71,4 @@ class PureMechanism(ABC, Generic[NumbersT]):
 
     def _rate(self) -> Fraction:
         """Epsilon over the sensitivity, for the decimal that epsilon prints as: what the ledger adds up."""
-        return Fraction(repr(self.epsilon)) / self.sensitivity
+        return Fraction(repr(self.epsilon)) / self.numbers.sensitivity

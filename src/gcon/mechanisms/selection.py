@@ -33,7 +33,11 @@ class Selection(PureMechanism[Sequence[int]]):
 
     def public_record(self) -> Mapping[str, object]:
         """The plan's numbers."""
-        return {"epsilon": self.epsilon, "sensitivity": self.sensitivity, "noise": "permute and flip, sampled exactly"}
+        return {
+            "epsilon": self.epsilon,
+            "sensitivity": self.numbers.sensitivity,
+            "noise": "permute and flip, sampled exactly",
+        }
 
     def apply(self, edges: Edges, randomness: Randomness) -> int:
         """The number of the chosen candidate."""

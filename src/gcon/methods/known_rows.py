@@ -57,21 +57,20 @@ def rows_as_read(known: Tensor) -> Tensor:
 
 
 def _digests(features: Tensor) -> NDArray[np.int64]:
-    """One number per row, from its values as float32 (as the table's checksum has them)."""
-    parts = [
-        _mixed(features[rows].detach().cpu().float().add(0.0).contiguous().numpy())  # -0 becomes 0
-        for rows in row_slices(features.shape[0], width=features.shape[1])
-    ]
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+    """One number per row, from its values as float32 (as the table's checksum has them).
 
-
-def _mixed(rows: NDArray[np.float32]) -> NDArray[np.int64]:
-    """The words of a row, one after the other, through the finaliser of splitmix64."""
-    state = np.full(len(rows), rows.shape[1], dtype=np.uint64)
-    for word in rows.view(np.uint32).T:
-        state += np.uint64(0x9E3779B97F4A7C15)
-        state ^= word
-        state = (state ^ (state >> np.uint64(30))) * _FIRST
-        state = (state ^ (state >> np.uint64(27))) * _SECOND
-        state ^= state >> np.uint64(31)
-    return state.view(np.int64)
+    The words of a row go, one after the other, through the finaliser of splitmix64.
+    """
+    num_rows, width = features.shape
+    digests = np.empty(num_rows, dtype=np.int64)
+    for rows in row_slices(num_rows, width=width):
+        values = features[rows].detach().cpu().float().add(0.0).contiguous().numpy()  # -0 becomes 0
+        state = np.full(len(values), width, dtype=np.uint64)
+        for word in values.view(np.uint32).T:
+            state += np.uint64(0x9E3779B97F4A7C15)
+            state ^= word
+            state = (state ^ (state >> np.uint64(30))) * _FIRST
+            state = (state ^ (state >> np.uint64(27))) * _SECOND
+            state ^= state >> np.uint64(31)
+        digests[rows] = state.view(np.int64)
+    return digests

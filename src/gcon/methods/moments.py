@@ -74,7 +74,7 @@ from gcon.methods.record import (
 from gcon.nodes import BATCH_ROWS, PublicNodes, features_fingerprint, mean_row
 from gcon.privacy.account import check_charge, spend
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import Budget
+from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.protected_change import STATED_EDGES, check_edges
 from gcon.privacy.randomness import Randomness
@@ -406,9 +406,10 @@ class MomentsModel(Model):
 
     def by_edges(self, numbers: Sequence[int] = STATED_EDGES) -> Mapping[int, Budget | None]:
         """From the exact curve of its plan."""
-        if not super().by_edges(numbers):
+        receipt = self.receipt
+        if not receipt.keeps_promise or receipt.budget == NOTHING:
             return {}
-        return mixed_plan_from(self.receipt.plan, self.receipt.budget).by_edges(numbers)
+        return mixed_plan_from(receipt.plan, receipt.budget).by_edges(numbers)
 
     def tensors(self) -> dict[str, Tensor]:
         """The answers, what owners need, and what was released."""

@@ -12,7 +12,7 @@ from gcon.nodes import PublicNodes
 from gcon.pages.frame import PAGES, render
 from gcon.pages.model_page import model_values
 from gcon.pages.promise_page import promise_values
-from gcon.privacy.protected_change import protected_edges
+from gcon.privacy.protected_change import protected_change
 
 _ALONE = ("localhost", "127.0.0.1", "::1")
 
@@ -52,7 +52,7 @@ def site_pages(
         "pages": PAGES,
         "receipt": model.receipt,
         "reason": why_no_promise(model.receipt),
-        "edges": protected_edges(model.receipt.plan),
+        "edges": protected_change(model.receipt.plan).edges,
     }
     return {name: render(template, {"here": name, **shared, **values}) for name, (template, values) in about.items()}
 

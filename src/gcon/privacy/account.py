@@ -26,7 +26,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, NoReturn, Self, TypeVar, final
 
@@ -36,7 +36,7 @@ from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import Kind, Ledger, Outcome, Request, Reservation
 from gcon.privacy.opening import apply_private
 from gcon.privacy.plan import Mechanism, Plan, PricedMechanism, SingleRelease
-from gcon.privacy.protected_change import changed_edges, protected_edges
+from gcon.privacy.protected_change import protected_change
 from gcon.privacy.proven import proof_page
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
@@ -106,10 +106,17 @@ class Account:
             raise BoundaryError("An account is entered once. Call spend again for another plan.")
         plan = self._plan
         proof_page(type(plan))
-        request = _request(plan.name, plan.budget, self._randomness, self._purpose)
-        self._keeps_promise = _keeps_promise(plan.budget, self._randomness)
-        distance = plan.gaussian_distance if self._keeps_promise else None
-        request = replace(request, plan=plan.public_record(()), gaussian_distance=distance)
+        # Noise from a seed keeps no promise, unless there is nothing to promise.
+        self._keeps_promise = self._randomness.keeps_promise or plan.budget == NOTHING
+        request = Request(
+            kind=Kind.RELEASE,
+            mechanism=plan.name,
+            purpose=self._purpose,
+            cost=plan.budget if self._keeps_promise else NO_PROMISE,
+            plan=plan.public_record(()),
+            randomness=self._randomness.source,
+            gaussian_distance=plan.gaussian_distance if self._keeps_promise else None,
+        )
         self._paid = plan.budget, plan.gaussian_distance
         self._reservation = self._ledger.reserve(request)
         self._open, self._process = True, os.getpid()
@@ -170,7 +177,7 @@ class Account:
             self._receipt = Receipt(
                 time=self._reservation.time,
                 data_set=self._ledger.data_set,
-                protected_change=changed_edges(protected_edges(record)).name,
+                protected_change=protected_change(record).name,
                 mechanism=plan.name,
                 purpose=self._purpose,
                 budget=plan.budget,
@@ -196,16 +203,6 @@ class Account:
         return self._receipt
 
 
-def _keeps_promise(budget: Budget, randomness: Randomness) -> bool:
-    """Noise from a seed keeps no promise, unless there is nothing to promise."""
-    return randomness.keeps_promise or budget == NOTHING
-
-
-def _request(mechanism: str, budget: Budget, randomness: Randomness, purpose: str) -> Request:
-    cost, source = budget if _keeps_promise(budget, randomness) else NO_PROMISE, randomness.source
-    return Request(kind=Kind.RELEASE, mechanism=mechanism, purpose=purpose, cost=cost, randomness=source)
-
-
 def check_charge(budget: Budget, *, ledger: Ledger, randomness: Randomness, purpose: str) -> None:
     """Raise what the ledger would raise if a block of spending began now: before minutes of work, not after them.
 
@@ -215,7 +212,9 @@ def check_charge(budget: Budget, *, ledger: Ledger, randomness: Randomness, purp
         randomness: likewise.
         purpose: likewise.
     """
-    ledger.check(_request("to be planned", budget, randomness, purpose))
+    cost, source = budget if randomness.keeps_promise or budget == NOTHING else NO_PROMISE, randomness.source
+    name = "to be planned"
+    ledger.check(Request(kind=Kind.RELEASE, mechanism=name, purpose=purpose, cost=cost, randomness=source))
 
 
 def settle(ledger: Ledger, reservation: Reservation, outcome: Outcome) -> None:

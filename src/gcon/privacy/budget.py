@@ -115,18 +115,17 @@ class ExactTotal:
 
     def rounded(self) -> Budget:
         """The sum as a budget, rounded up."""
-        epsilon = math.inf if self.infinite else _up(self.epsilon)
-        return Budget(epsilon, min(_up(self.delta), math.nextafter(1.0, 0.0)))
+        epsilon, delta = math.inf if self.infinite else float(self.epsilon), float(self.delta)
+        if not self.infinite and _decimal(epsilon) < self.epsilon:
+            epsilon = math.nextafter(epsilon, math.inf)
+        if _decimal(delta) < self.delta:
+            delta = math.nextafter(delta, math.inf)
+        return Budget(epsilon, min(delta, math.nextafter(1.0, 0.0)))
 
 
 @lru_cache(maxsize=1024)
 def _decimal(number: float) -> Fraction:
     return Fraction(repr(float(number)))
-
-
-def _up(exact: Fraction) -> float:
-    nearest = float(exact)
-    return nearest if Fraction(repr(nearest)) >= exact else math.nextafter(nearest, math.inf)
 
 
 def round_up_digits(number: float, digits: int) -> float:

@@ -11,7 +11,7 @@ Whatever happens in between, the entry stays reserved, which counts as spent, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, final
 
@@ -50,13 +50,11 @@ class DeferredLedger:
     counted: Final = True
 
     def __init__(self, ledger: FileLedger) -> None:
-        self.ledger = ledger
+        self.ledger: Final = ledger
+        self.data_set: Final = ledger.data_set
+        # Only paying and settling differ.
+        self.check, self.entries, self.total, self.ceiling = ledger.check, ledger.entries, ledger.total, ledger.ceiling
         self._charges: dict[int, Charge] = {}
-
-    @property
-    def data_set(self) -> str:
-        """The owner's name for the data."""
-        return self.ledger.data_set
 
     @property
     def charges(self) -> tuple[Charge, ...]:
@@ -87,10 +85,6 @@ class DeferredLedger:
 
     def _spent(self) -> Budget:
         return compose(charge.entry.request.cost for charge in self.charges)
-
-    def check(self, request: Request) -> None:
-        """Raise what `reserve` would raise now."""
-        self.ledger.check(request)
 
     def reserve(self, request: Request) -> Reservation:
         """Charge a request, on disk."""
@@ -139,15 +133,3 @@ class DeferredLedger:
                     return error
                 self._charges[number] = replace(charge, entry=entry)
         return None
-
-    def entries(self) -> Sequence[LedgerEntry]:
-        """All lines so far, oldest first."""
-        return self.ledger.entries()
-
-    def total(self) -> Budget:
-        """Everything charged so far, by basic composition."""
-        return self.ledger.total()
-
-    def ceiling(self) -> Budget | None:
-        """The most that may ever be spent; None means no limit."""
-        return self.ledger.ceiling()

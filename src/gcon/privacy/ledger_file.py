@@ -116,18 +116,18 @@ class FileLedger:
             raise LedgerError("A file ledger needs file locks (fcntl), which this system lacks. Use Linux or macOS.")
         rule, fix = "must be a file in a folder that exists", "Put it next to the private data."
         try:
-            self._path = Path(path).resolve()  # without links, so that all its names share one lock
+            self.path: Final = Path(path).resolve()  # without links, so that all its names share one lock
         except (TypeError, ValueError, OSError, RuntimeError):
             raise InputError("path", rule=rule, got=repr(path), fix=fix) from None
-        if not self._path.parent.is_dir():
-            got, fix = f"{self._path}, whose folder does not exist", "Make the folder first."
+        if not self.path.parent.is_dir():
+            got, fix = f"{self.path}, whose folder does not exist", "Make the folder first."
             raise InputError("path", rule=rule, got=got, fix=fix)
-        if os.path.exists(self._path) and not os.path.isfile(self._path):
-            raise InputError("path", rule=rule, got=f"{self._path}, which is not a file", fix=fix)
+        if os.path.exists(self.path) and not os.path.isfile(self.path):
+            raise InputError("path", rule=rule, got=f"{self.path}, which is not a file", fix=fix)
         if data_set is not None:
             check_words("data_set", data_set)
         self._head, self._lock, self._torn, self._checkpoint = (
-            self._path.with_name(self._path.name + ending) for ending in (".head", ".lock", ".torn", ".checkpoint")
+            self.path.with_name(self.path.name + ending) for ending in (".head", ".lock", ".torn", ".checkpoint")
         )
         self._clock = clock or partial(datetime.now, UTC)
         self._withdrawals: dict[int, object] = {}  # of reservations that this object made and that are not settled
@@ -137,13 +137,8 @@ class FileLedger:
         )
         self.data_set: Final = self._read_name(data_set)
         if data_set not in (None, self.data_set):
-            rule = f"must be the name in the ledger {self._path}, {self.data_set!a}"
+            rule = f"must be the name in the ledger {self.path}, {self.data_set!a}"
             raise InputError("data_set", rule=rule, got=f"{data_set!a}", fix="Each data set has a ledger of its own.")
-
-    @property
-    def path(self) -> Path:
-        """The file, without links."""
-        return self._path
 
     def reserve(self, request: Request) -> Reservation:
         """Charge a request, or raise `BudgetExceededError` and charge nothing.
@@ -155,7 +150,7 @@ class FileLedger:
         with self._locked(write=True):
             reading = self._read()
             chain = reading.chain
-            check_ceiling(chain.ceiling, spent=chain.total(), asked=request.cost)
+            check_ceiling(chain.ceiling, spent=chain.spent().rounded(), asked=request.cost)
             number, time = chain.count, self._clock().isoformat(timespec="seconds")
             with uninterrupted():  # so that whoever is interrupted here knows whether there is an entry
                 try:
@@ -166,7 +161,7 @@ class FileLedger:
                         "write", error, f"Entry {number} may stand in it, and {counts} then."
                     ) from error
                 # The line's hash: no other ledger takes it for its own.
-                reservation = Reservation(number, chain.hashes[-1], object(), time, chain.total())
+                reservation = Reservation(number, chain.hashes[-1], object(), time, chain.spent().rounded())
                 self._withdrawals[number] = reservation.withdrawal
                 self.newest = reservation
             return reservation
@@ -177,9 +172,9 @@ class FileLedger:
         with self._locked(write=True):
             reading = self._read()
             chain = reading.chain
-            check_ceiling(chain.ceiling, spent=chain.total(), asked=request.cost)
-            os.close(os.open(self._path, os.O_WRONLY | os.O_APPEND))
-            if not reading.head_is_behind:
+            check_ceiling(chain.ceiling, spent=chain.spent().rounded(), asked=request.cost)
+            os.close(os.open(self.path, os.O_WRONLY | os.O_APPEND))
+            if not reading.head_is_behind and len(chain.hashes) > EVERY:
                 self._write_checkpoint(chain, reading.size)
 
     def settle(
@@ -234,12 +229,12 @@ class FileLedger:
         """All entries without their plans, the total and the ceiling, from one reading."""
         with self._locked(write=False):
             chain = self._read(whole=True, keep_plans=False).chain
-        return chain.entries, chain.total(), chain.ceiling
+        return chain.entries, chain.spent().rounded(), chain.ceiling
 
     def total(self) -> Budget:
         """Everything charged so far, by basic composition."""
         with self._locked(write=False):
-            return self._read().chain.total()
+            return self._read().chain.spent().rounded()
 
     def verify(self) -> Verification:
         """Check every line and the head, and say what was found. Changes nothing."""
@@ -255,7 +250,7 @@ class FileLedger:
         )
 
     def __repr__(self) -> str:
-        return f"FileLedger({str(self._path)!r}, data_set={self.data_set!r})"
+        return f"FileLedger({str(self.path)!r}, data_set={self.data_set!r})"
 
     def __sklearn_clone__(self) -> FileLedger:
         """Clones of an estimator pay the same ledger: it belongs to the data, not to the model."""
@@ -263,7 +258,7 @@ class FileLedger:
 
     def __reduce__(self) -> tuple[type[FileLedger], tuple[str]]:
         """Copies and pickles hold the path alone. The file is the state, so all copies pay the same account."""
-        return FileLedger, (str(self._path),)
+        return FileLedger, (str(self.path),)
 
     @contextmanager
     def _locked(self, *, write: bool) -> Iterator[None]:
@@ -288,11 +283,11 @@ class FileLedger:
 
         Reading needs no lock: the first line is written whole and never changes. What is no ledger gets no lock file beside it.
         """
-        written = os.path.exists(self._path) and os.path.getsize(self._path) > 0
+        written = os.path.exists(self.path) and os.path.getsize(self.path) > 0
         if not written and not os.path.exists(self._head):
             if new_name is None:
                 rule, fix = "must be given for a new ledger", "Name the data, or check the path of its ledger."
-                raise InputError("data_set", rule=rule, got=f"None, and no ledger at {self._path}", fix=fix)
+                raise InputError("data_set", rule=rule, got=f"None, and no ledger at {self.path}", fix=fix)
             if not locked:
                 with self._locked(write=True):
                     return self._read_name(new_name, locked=True)  # look again: somebody may have been faster
@@ -300,10 +295,10 @@ class FileLedger:
             header = {"line": "header", "format": FORMAT, "version": VERSION, "data_set": new_name, "created": created}
             line = chain.render(header)
             chain.add(line)
-            _replace(self._path, line)  # whole or not at all: no other file is ever taken for half a ledger
+            _replace(self.path, line)  # whole or not at all: no other file is ever taken for half a ledger
             _replace(self._head, render_head(chain))
         try:
-            with self._path.open("rb") as file:
+            with self.path.open("rb") as file:
                 data = file.readline(_LONGEST_HEADER)
         except FileNotFoundError:
             data = b""
@@ -314,7 +309,7 @@ class FileLedger:
         try:
             return data_set_name(data)
         except LedgerError as error:
-            raise LedgerError(f"ledger {self._path}: its first line {error}.") from None
+            raise LedgerError(f"ledger {self.path}: its first line {error}.") from None
 
     def _read(self, *, refuse: bool = True, whole: bool = False, keep_plans: bool = True) -> Reading:
         """What the files say; files that were tampered with are refused, unless somebody only looks.
@@ -327,16 +322,16 @@ class FileLedger:
         data, head = b"", None
         with suppress(FileNotFoundError):
             head = self._head.read_bytes()
-        known = self._known(head)
+        known = self._known(head) if os.path.exists(self._checkpoint) else None
         if known is not None and not whole:
-            with self._path.open("rb") as file:
+            with self.path.open("rb") as file:
                 file.seek(known.size)
                 reading = read_ledger(file.read(), head, known.chain)
             reading = replace(reading, size=known.size + reading.size)
         else:
             with suppress(FileNotFoundError):
-                data = self._path.read_bytes()
-            at = 0 if known is None else known.chain.lines_before
+                data = self.path.read_bytes()
+            at = 0 if known is None else known.chain.lines
             size, digest = (0, "") if known is None else (known.size, known.digest)
             shot = partial(render_checkpoint, size=size, digest=digest)
             reading = read_ledger(data, head, Chain(keep_plans=keep_plans), snapshot_at=at, snapshot=shot)
@@ -356,7 +351,7 @@ class FileLedger:
             known = read_checkpoint(self._checkpoint.read_bytes())
         if known is None or head_lines(head) < known.chain.lines:
             return None
-        with suppress(FileNotFoundError), self._path.open("rb") as file:
+        with suppress(FileNotFoundError), self.path.open("rb") as file:
             if self._unchanged == (known.digest, _signature(file)):
                 return known
             digest, left = hashlib.sha256(), known.size
@@ -379,28 +374,26 @@ class FileLedger:
 
     def _write_checkpoint(self, chain: Chain, size: int) -> None:
         """After enough lines, for whoever reads next; if it cannot be written, nothing is lost but time."""
-        if len(chain.hashes) <= EVERY:
-            return
         with suppress(OSError):
-            with self._path.open("rb") as file:
+            with self.path.open("rb") as file:
                 digest = hashlib.sha256(file.read(size)).hexdigest()
             _replace(self._checkpoint, render_checkpoint(chain, size, digest))
 
     def _refused(self, what: str, error: OSError, more: str = "") -> LedgerRefusedError:
-        said = f"ledger {self._path}: the system refused to {what} it ({error.strerror})."
+        said = f"ledger {self.path}: the system refused to {what} it ({error.strerror})."
         fix = "Check permissions and free space in its folder."
         return LedgerRefusedError(" ".join(filter(None, (said, more, fix))), charged="is charged" in more)
 
     def _tampered(self, problem: str) -> LedgerError:
         return LedgerError(
-            f"ledger {self._path}: {problem} It was changed from outside and takes no entries like this. Restore it "
+            f"ledger {self.path}: {problem} It was changed from outside and takes no entries like this. Restore it "
             f"and {self._head.name} together from a backup, and check with verify(). Do not start a new "
             "ledger: what was spent stays spent."
         )
 
     def _append(self, reading: Reading, content: Mapping[str, object]) -> None:
         chain = reading.chain
-        with os.fdopen(os.open(self._path, os.O_WRONLY | os.O_APPEND), "wb", 0) as file:
+        with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_APPEND), "wb", 0) as file:
             if reading.unfinished:
                 with os.fdopen(os.open(self._torn, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "wb", 0) as torn:
                     _write(torn, reading.unfinished.removesuffix(b"\n") + b"\n")
@@ -422,9 +415,10 @@ class FileLedger:
         except OSError as error:
             raise _LineStaysError(error.errno, error.strerror) from error
         if self._unchanged is not None:  # by anybody else: we hold the lock since it was compared
-            with self._path.open("rb") as read:
+            with self.path.open("rb") as read:
                 self._unchanged = self._unchanged[0], _signature(read)
-        self._write_checkpoint(chain, reading.size + len(line))
+        if len(chain.hashes) > EVERY:
+            self._write_checkpoint(chain, reading.size + len(line))
 
 
 class _LineStaysError(OSError):

@@ -54,21 +54,12 @@ class Chain:
     hashes: list[str] = field(
         default_factory=[FIRST_HASH].copy
     )  # of all lines, counted from 1; before it, the last one's
-    lines_before: int = 0
+    lines: int = 0
+    count: int = 0  # of entries
     entries_before: int = 0
     spent_before: ExactTotal = field(default_factory=ExactTotal)
     open_before: dict[int, tuple[LedgerEntry, str]] = field(default_factory=dict)  # by number, with their hashes
     keep_plans: bool = True  # most of what an entry holds
-
-    @property
-    def lines(self) -> int:
-        """How many there are."""
-        return self.lines_before + len(self.hashes) - 1
-
-    @property
-    def count(self) -> int:
-        """The number of entries."""
-        return self.entries_before + len(self.entries)
 
     def known_entries(self) -> Iterator[tuple[LedgerEntry, str]]:
         """The entries that may still be settled, and all since the checkpoint, with the hashes of their lines."""
@@ -91,10 +82,6 @@ class Chain:
             if entry.outcome is not Outcome.WITHDRAWN:
                 total.add(entry.request.cost)
         return total
-
-    def total(self) -> Budget:
-        """Everything charged so far, by basic composition; rounds up."""
-        return self.spent().rounded()
 
     def render(self, content: Mapping[str, object]) -> bytes:
         """The next line, with its hash and the newline."""
@@ -128,6 +115,7 @@ class Chain:
                     LedgerEntry(number=number, time=time, data_set=self.data_set, request=request, outcome=outcome)
                 )
                 self.reserve_hashes.append(digest)
+                self.count += 1
             elif kind == "settle":
                 number, outcome = content["number"], Outcome(content["outcome"])
                 if type(number) is not int or number < 0 or outcome is Outcome.RESERVED:
@@ -153,6 +141,7 @@ class Chain:
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OverflowError):
             raise LedgerError("does not have the fields of a ledger line") from None
         self.hashes.append(digest)
+        self.lines += 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +195,7 @@ def read_ledger(
     if not unfinished and lines and read_record(lines[-1]) is None:
         unfinished = lines.pop() + b"\n"
     chain, size, shot = Chain() if chain is None else chain, 0, None
-    for number, line in enumerate(lines, start=chain.lines_before + 1):
+    for number, line in enumerate(lines, start=chain.lines + 1):
         try:
             chain.add(line + b"\n")
         except LedgerError as error:
@@ -228,7 +217,7 @@ def read_ledger(
         problem = "the file is empty or gone."
     elif count > known + 1:
         problem = f"the file has {count} lines, but its head knows only {known}: it is missing or old."
-    elif chain.hashes[known - chain.lines_before] != last_hash:
+    elif chain.hashes[known - count - 1] != last_hash:
         problem, place = f"line {known} is not the one that the head knows.", known
     return Reading(
         chain=chain,

@@ -14,15 +14,16 @@ from gcon.privacy.budget import Budget, compose, round_up_digits
 MOST_EDGES = 10
 STATED_EDGES = (1, 2, 5, 10)  # for so many edges every statement says what is promised
 DIGITS = 4  # of these numbers, rounded up
-_RECORD = "protect_edges"
+EDGES_FIELD = "protect_edges"  # in a plan's record; not there for one edge
 _digits = MPContext()
 _digits.dps = 30
 
 
 @dataclass(frozen=True)
 class ProtectedChange:
-    """The change between neighbouring data sets that a promise is about, in words."""
+    """The change between neighbouring data sets that a promise is about: how many edges, and in words."""
 
+    edges: int
     name: str
     sentence: str
     public: tuple[str, ...]
@@ -30,17 +31,22 @@ class ProtectedChange:
 
 _PUBLIC = ("the node set", "features", "labels", "splits", "all settings")
 ONE_UNDIRECTED_EDGE = ProtectedChange(
+    edges=1,
     name="one undirected edge",
     sentence="One undirected edge of a simple graph, added or removed; everything else stays the same.",
     public=_PUBLIC,
 )
 
 
-def changed_edges(edges: int) -> ProtectedChange:
-    """The change of so many edges."""
+def protected_change(plan: Mapping[str, object]) -> ProtectedChange:
+    """What a plan's record protects; `InputError` for what is no number of edges."""
+    edges = plan.get(EDGES_FIELD, 1)
+    check_edges(edges)
+    edges = int(edges)  # type: ignore[call-overload]  # whole, but maybe numpy's
     if edges == 1:
         return ONE_UNDIRECTED_EDGE
     return ProtectedChange(
+        edges=edges,
         name=f"any {edges} undirected edges",
         sentence=f"Any {edges} undirected edges of a simple graph together, anywhere in it, each added or removed; everything "
         "else stays the same.",
@@ -58,18 +64,6 @@ def check_edges(edges: object) -> None:
         fix=f"For j times {MOST_EDGES} edges, protect {MOST_EDGES} at epsilon/j and at delta/(j e^epsilon).",
         whole=True,
     )
-
-
-def edges_record(edges: int) -> dict[str, int]:
-    """The entry in a plan's record; none for one edge."""
-    return {} if edges == 1 else {_RECORD: int(edges)}
-
-
-def protected_edges(plan: Mapping[str, object]) -> int:
-    """How many edges a plan's record protects together; `InputError` for what is no such number."""
-    edges = plan.get(_RECORD, 1)
-    check_edges(edges)
-    return int(edges)  # type: ignore[call-overload, no-any-return]
 
 
 def group_budget(budget: Budget, edges: int) -> Budget | None:

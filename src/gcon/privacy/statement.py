@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gcon.privacy.budget import NOTHING, Budget, round_up_digits
-from gcon.privacy.protected_change import changed_edges, protected_edges
+from gcon.privacy.protected_change import protected_change
 from gcon.privacy.receipt import Receipt
 
 ACCESS_PROMISES = {
@@ -63,9 +63,10 @@ def statement(
     Privacy:
         Reads the receipt, which is public.
     """
-    edges = protected_edges(receipt.plan)
-    change = changed_edges(edges)
-    protected, those = ("one edge", "that edge") if edges == 1 else (f"any {edges} edges together", "them")
+    change = protected_change(receipt.plan)
+    protected, those = "one edge", "that edge"
+    if change.edges > 1:
+        protected, those = f"any {change.edges} edges together", "them"
     epsilon, delta = receipt.budget.epsilon, receipt.budget.delta
     if receipt.budget == NOTHING:
         promise = "Nothing in the release depends on any edge: it keeps every promise about edges."

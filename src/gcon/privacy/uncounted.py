@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, final
@@ -14,7 +15,7 @@ from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.ledger import LedgerEntry, MemoryLedger, Outcome, Request, Reservation
 
 # Costs by process and public node table: what a fork inherited was not spent by it.
-_spent: dict[tuple[int, str], dict[object, Budget]] = {}
+_spent: defaultdict[tuple[int, str], dict[object, Budget]] = defaultdict(dict)
 _lock = threading.Lock()
 
 
@@ -36,17 +37,14 @@ class UncountedLedger:
         self.data_set: Final = data_set
         self._books, self._nodes = MemoryLedger(data_set), nodes
 
-    @property
-    def _costs(self) -> dict[object, Budget]:
-        return _spent.setdefault((os.getpid(), self._nodes), {})
-
     def reserve(self, request: Request) -> Reservation:
         """Charge a request; warn if it is not the first one."""
         reservation = self._books.reserve(request)
         with _lock:
-            before = compose(self._costs.values())
-            self._costs[reservation.ledger, reservation.number] = request.cost
-            total = compose(self._costs.values())
+            costs = _spent[os.getpid(), self._nodes]
+            before = compose(costs.values())
+            costs[reservation.ledger, reservation.number] = request.cost
+            total = compose(costs.values())
         if before != NOTHING and request.cost != NOTHING:
             warnings.warn(
                 f"Released again without a ledger: this process has now spent epsilon {total.epsilon:g}, delta {total.delta:g} "
@@ -65,7 +63,7 @@ class UncountedLedger:
         entry = self._books.settle(reservation, outcome)
         if outcome is Outcome.WITHDRAWN:
             with _lock:
-                self._costs.pop((reservation.ledger, reservation.number), None)
+                _spent[os.getpid(), self._nodes].pop((reservation.ledger, reservation.number), None)
         return entry
 
     def entries(self) -> Sequence[LedgerEntry]:
@@ -75,7 +73,7 @@ class UncountedLedger:
     def total(self) -> Budget:
         """Everything that this process spent on the node table without a ledger."""
         with _lock:
-            return compose(self._costs.values())
+            return compose(_spent[os.getpid(), self._nodes].values())
 
     def ceiling(self) -> None:
         """None: there is no limit."""

@@ -19,8 +19,7 @@ from torch import Tensor
 from gcon.errors import InputError
 from gcon.methods.model import Model
 from gcon.methods.record import RELEASE, TENSORS, Count, NotNegative, Record
-from gcon.privacy.protected_change import protected_edges
-from gcon.privacy.receipt import Receipt
+from gcon.privacy.protected_change import protected_change
 from gcon.privacy.statement import ACCESS_PROMISES
 from gcon.release.card import CARD, NO_PROMISE, ONE_EDGE, PRIVACY, SEVERAL_EDGES
 from gcon.version import __version__
@@ -109,6 +108,9 @@ def release_files(model: Model) -> dict[str, bytes]:
     try:
         encoder, receipt = model.encoder, model.receipt
         files = {TENSORS: bytes_from_tensors(named_tensors(model)), **texts(model)}
+        paid = vars(receipt) | {"budget": vars(receipt.budget), "total": vars(receipt.total)}
+        if receipt.counted:  # the rule, which goes without saying
+            del paid["counted"]
         unsigned = {
             "format": FORMAT,
             "version": FORMAT_VERSION,
@@ -127,20 +129,12 @@ def release_files(model: Model) -> dict[str, bytes]:
                 centre=encoder.centre is not None,
                 unit_input=encoder.unit_input,
             ),
-            "receipt": _receipt_fields(receipt),
+            "receipt": paid,
             "files": {name: FileRecord(sha256=digest(content), size=len(content)) for name, content in files.items()},
         }
         return files | {RELEASE: canonical(unsigned | {"checksum": digest(canonical(unsigned))})}
     except (AttributeError, TypeError, ValueError) as error:
         raise unfit(f"something else: {error}") from error
-
-
-def _receipt_fields(receipt: Receipt) -> dict[str, Any]:
-    """As they are written; a ledger that counted is the rule and goes without saying."""
-    fields = vars(receipt) | {"budget": vars(receipt.budget), "total": vars(receipt.total)}
-    if receipt.counted:
-        del fields["counted"]
-    return fields
 
 
 def texts(model: Model) -> dict[str, bytes]:
@@ -156,7 +150,7 @@ def texts(model: Model) -> dict[str, bytes]:
         "promise": "\n".join(f"- {sentence}" for sentence in sentences),
         "accesses": "\n".join(["| access | what is promised |", "|---|---|", *rows]),
     }
-    edges = protected_edges(model.receipt.plan)
+    edges = protected_change(model.receipt.plan).edges
     card = CARD.format(
         group=ONE_EDGE if edges == 1 else SEVERAL_EDGES.format(edges=edges),
         warning="" if model.receipt.keeps_promise else NO_PROMISE,

@@ -19,7 +19,7 @@ from gcon.methods.model import Model
 from gcon.methods.record import RELEASE, TENSORS, Common, Layout, refuse
 from gcon.methods.registry import MODELS
 from gcon.privacy.budget import NOTHING, Budget
-from gcon.privacy.protected_change import changed_edges, protected_edges
+from gcon.privacy.protected_change import protected_change
 from gcon.privacy.randomness import SystemRandomness
 from gcon.privacy.receipt import Receipt
 from gcon.release.layout import (
@@ -164,7 +164,7 @@ def _receipt(given: ReceiptRecord) -> Receipt:
     budget, total = (
         Budget(math.inf if each.epsilon == "inf" else each.epsilon, each.delta) for each in (given.budget, given.total)
     )
-    if given.protected_change != changed_edges(protected_edges(given.plan)).name:
+    if given.protected_change != protected_change(given.plan).name:
         refuse(RELEASE, "'protected_change' in 'receipt' is one that this gcon does not know", "Install a newer gcon.")
     insecure = given.randomness != SystemRandomness.source and budget != NOTHING
     if given.keeps_promise and (insecure or math.isinf(budget.epsilon)):

@@ -113,10 +113,10 @@ def kept_results(ledger: Path) -> list[Kept]:
     return sorted(found, key=lambda each: each.entries)
 
 
-def settle_kept(ledger: FileLedger, path: Path) -> list[int]:
+def settle_kept(ledger: FileLedger) -> list[int]:
     """Tell the ledger what was handed out when it could not be told; returns the entries. Does nothing if it still refuses."""
     settled: list[int] = []
-    for each in kept_results(path):
+    for each in kept_results(ledger.path):
         if each.release is None:
             with suppress(LedgerRefusedError, OSError):
                 settled += _settle(ledger, each)

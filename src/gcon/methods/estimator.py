@@ -5,7 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from importlib import import_module
+from os import PathLike
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,10 +53,45 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
     ledger: Ledger | None
     random_state: int | None
     model_: Model
+    model_type: ClassVar[type[Model]]
 
     @abstractmethod
     def _method(self) -> ReleasingMethod:
         """The method with these parameters; `InputError` for wrong ones, before anything is read."""
+
+    @classmethod
+    @abstractmethod
+    def _settings_of(cls, model: Any) -> dict[str, Any]:
+        """Those parameters that a released model tells."""
+
+    @classmethod
+    def from_release(cls, folder: str | PathLike[str], *, ledger: Ledger | None = None) -> Self:
+        """The estimator around the model in a release folder; `gcon.load` does the same for any method.
+
+        Parameters that the release does not tell have their defaults; a seed is never told.
+
+        Args:
+            folder: what `save_release` wrote.
+            ledger: records answers from own edges, and pays if the estimator is fitted again.
+        """
+        # By its name: the room that reads folders lies above this one.
+        return cls.from_model(import_module("gcon.release.read").load_release(folder), ledger=ledger)
+
+    @classmethod
+    def from_model(cls, model: Model, *, ledger: Ledger | None = None) -> Self:
+        """The estimator around a released model."""
+        if not isinstance(model, cls.model_type):
+            raise InputError(
+                "model",
+                rule=f"must be a {cls.model_type.__name__} for {cls.__name__}",
+                got=type(model).__name__,
+                fix="Use gcon.load(folder), which knows every method.",
+            )
+        estimator = cls(**cls._settings_of(model), ledger=ledger)
+        estimator.model_ = model
+        estimator.classes_ = np.asarray(model.class_names)
+        estimator.n_features_in_ = model.encoder.num_features
+        return estimator
 
     @without_frames
     def fit(
@@ -201,6 +238,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
 
     def _matrix(self, X: Any, *, reset: bool) -> Any:
         """A plain feature matrix under scikit-learn's own checks: names, number and type of the columns."""
+        if not reset and not hasattr(self, "feature_names_in_") and hasattr(X, "columns"):
+            X = np.asarray(X)  # a loaded model, or one of a graph, knows its columns by their places
         try:
             return validate_data(
                 self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
+from typing import Any
 
 from gcon.edges.schemes import Schemes, as_steps
 from gcon.files.inputs import plain_settings
 from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.estimator import PrivateClassifier
-from gcon.methods.objective import Objective
+from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.privacy.ledger import Ledger
 
 
@@ -56,6 +57,8 @@ class GCON(PrivateClassifier):
         `fit` reads all edges and releases `model_` once, paying epsilon and delta. `predict` reads no edge unless
         `access` says so. Fitted attributes hold nothing else that depends on edges: no iteration counts, no losses.
     """
+
+    model_type = ObjectiveModel
 
     def __init__(
         self,
@@ -121,3 +124,16 @@ class GCON(PrivateClassifier):
             schemes=Schemes(restart=given["restart"], steps=as_steps(given["steps"]), clip=given["clip"]),
             **others,
         )
+
+    @classmethod
+    def _settings_of(cls, model: ObjectiveModel) -> dict[str, Any]:
+        budget, settings = model.receipt.budget, model.settings
+        return {
+            "epsilon": budget.epsilon,
+            "delta": budget.delta or None,
+            "restart": settings.schemes.restart,
+            "steps": settings.schemes.steps,
+            "clip": settings.schemes.clip,
+            "loss": settings.loss,
+            "inference_restart": settings.inference_restart,
+        }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from gcon.files.inputs import plain_settings
 from gcon.methods.estimator import PrivateClassifier
 from gcon.methods.method import check_seed
-from gcon.methods.moments import Moments
+from gcon.methods.moments import Moments, MomentsModel
 from gcon.privacy.ledger import Ledger
+from gcon.privacy.protected_change import protected_edges
 
 
 class NodeClassifier(PrivateClassifier):
@@ -44,6 +46,8 @@ class NodeClassifier(PrivateClassifier):
         `access` says so. Fitted attributes hold nothing else that depends on edges.
     """
 
+    model_type = MomentsModel
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -70,3 +74,9 @@ class NodeClassifier(PrivateClassifier):
         check_seed("encoder_seed", given["encoder_seed"])
         settings = {name: given[name] for name in ("epsilon", "delta", "device", "protect_edges")}
         return Moments(**settings, seed=given["encoder_seed"])
+
+    @classmethod
+    def _settings_of(cls, model: MomentsModel) -> dict[str, Any]:
+        budget = model.receipt.budget
+        edges = protected_edges(model.receipt.plan)
+        return {"epsilon": budget.epsilon, "delta": budget.delta or None, "protect_edges": edges}

@@ -68,7 +68,7 @@ def test_labels_and_masks_follow_the_index(frame):
 def test_another_index_is_refused(frame):
     features = frame(FEATURES, index=IDS)
     for index in (None, [*IDS[:3], "fay"], ["eve", "ann", "bob", "bob"]):
-        with pytest.raises(InputError, match=r"^labels: must have the index of the features"):
+        with pytest.raises(InputError, match=r"^y: must have the index of the features"):
             graph_of(features, labels=frame(np.array([0, 1, 0, 1]), index=index))
     with pytest.raises(InputError, match=r"^features: the index must name every node once"):
         graph_of(frame(FEATURES, index=["eve", "ann", "ann", "dan"]), edges=frame(PAIRS))

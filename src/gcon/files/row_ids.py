@@ -33,7 +33,7 @@ def by_rows(values: Any, name: str, ids: Sequence[Any] | None) -> Any:
     rows = rows_of(own) if set(own) == set(ids) else {}
     if not rows or len(own) != len(ids):
         raise InputError(
-            name,
+            "y" if name == "labels" else name,
             rule="must have the index of the features, in any order",
             got="another index",
             fix="Reindex it, or pass .to_numpy() if its rows are in the order of the features.",

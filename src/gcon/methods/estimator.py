@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,6 +30,7 @@ from gcon.files.inputs import (
     read_columns,
 )
 from gcon.methods.accuracy import check_scored, micro_f1
+from gcon.methods.method import Progress
 from gcon.methods.model import Model, ReleasingMethod
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import own_edge_answers, predict_from_own_edges
@@ -46,12 +48,14 @@ from gcon.privacy.uncounted import UncountedLedger
 class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """What all estimators share: reading graphs, paying, predicting under a named access.
 
-    Subclasses say how a model is trained. All have the parameters `classes`, `ledger` and `random_state`.
+    Subclasses say how a model is trained. All have the parameters that are named here.
     """
 
     classes: Sequence[object] | None
     ledger: Ledger | None
     random_state: int | None
+    verbose: bool
+    callback: Progress | None
     model_: Model
     model_type: ClassVar[type[Model]]
 
@@ -145,7 +149,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             if self.ledger is None
             else _checked_ledger(self.ledger)
         )
-        self.model_ = method.train(graph.nodes, graph.edges, ledger=ledger, randomness=randomness)
+        self.model_ = method.train(
+            graph.nodes, graph.edges, ledger=ledger, randomness=randomness, progress=self._progress
+        )
         self.classes_: NDArray[Any] = np.asarray(graph.nodes.class_names)
         self.n_features_in_ = int(graph.nodes.features.shape[1])
         return self
@@ -241,6 +247,12 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def _progress(self, stage: str) -> None:
+        if self.verbose:
+            sys.stderr.write(f"gcon: {stage}\n")
+        if self.callback is not None:
+            self.callback(stage)
 
     def _matrix(self, X: Any, *, reset: bool) -> Any:
         """A plain feature matrix under scikit-learn's own checks: names, number and type of the columns."""

@@ -10,6 +10,7 @@ from gcon.edges.schemes import Schemes, as_steps
 from gcon.files.inputs import plain_settings
 from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.estimator import PrivateClassifier
+from gcon.methods.method import Progress
 from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.privacy.ledger import Ledger
 
@@ -40,11 +41,14 @@ class GCON(PrivateClassifier):
         classes: the class list; None takes the labels among the training nodes. A `PrivateGraph` brings its own.
         ledger: pays for every fit on its data set. None: nobody counts, the statement says so, and a second fit is warned about.
         random_state: None for secure noise. A seed is for experiments: such a model carries no promise.
+        verbose: print the name of every stage of `fit` on standard error.
+        callback: is called with the name of every stage of `fit`. What it raises ends the fit; what was reserved is charged.
 
     Attributes:
         model_: the `ObjectiveModel`: weights, encoder, settings, receipt. All of it may be published.
         classes_: class labels.
         n_features_in_: width of the features.
+        feature_names_in_: names of the columns, after `fit` with a data frame that has them. No release holds them.
 
     Example:
         >>> import gcon
@@ -88,6 +92,8 @@ class GCON(PrivateClassifier):
         classes: Sequence[object] | None = None,
         ledger: Ledger | None = None,
         random_state: int | None = None,
+        verbose: bool = False,
+        callback: Progress | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -114,6 +120,8 @@ class GCON(PrivateClassifier):
         self.classes = classes
         self.ledger = ledger
         self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
 
     def _method(self) -> Objective:
         given = plain_settings(self.__dict__)

@@ -27,7 +27,7 @@ from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, Final, final
 
-from gcon.errors import InputError, LedgerError, LedgerRefusedError
+from gcon.errors import GconError, InputError, LedgerError, LedgerRefusedError
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import LedgerEntry, Outcome, Request, Reservation, check_ceiling, check_settlement
 from gcon.privacy.ledger_checkpoint import EVERY, Checkpoint, read_checkpoint, render_checkpoint
@@ -255,7 +255,11 @@ class FileLedger:
         )
 
     def __repr__(self) -> str:
-        return f"FileLedger({str(self._path)!r}, data_set={self.data_set!r})"
+        try:
+            books = f"spent={self.total()}, ceiling={self.ceiling()}"
+        except GconError:  # an error's own page, say, shows a ledger that was damaged
+            books = "which cannot be read"
+        return f"FileLedger({str(self._path)!r}, data_set={self.data_set!r}, {books})"
 
     def __sklearn_clone__(self) -> FileLedger:
         """Clones of an estimator pay the same ledger: it belongs to the data, not to the model."""

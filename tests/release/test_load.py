@@ -88,13 +88,13 @@ def test_answers_from_own_edges_are_recorded(folder):
     assert [entry.request.kind for entry in ledger.entries()] == ["delivery"]
 
 
-def test_an_estimator_reads_its_own_kind_only(fitted, folder):
+def test_an_estimator_takes_its_own_kind_only(fitted, folder):
     other = gcon.GCON if isinstance(fitted, gcon.NodeClassifier) else gcon.NodeClassifier
     assert torch.equal(
-        type(fitted).from_release(folder).predictions(NODES.features).probabilities,
+        type(fitted).from_model(gcon.load_release(folder)).predictions(NODES.features).probabilities,
         fitted.predictions(NODES.features).probabilities,
     )
     with pytest.raises(InputError, match=r"gcon\.load"):
-        other.from_release(folder)
+        other.from_model(gcon.load_release(folder))
     with pytest.raises(ReleaseFormatError, match="missing"):
-        other.from_release(folder / "nowhere")
+        gcon.load(folder / "nowhere")

@@ -6,8 +6,6 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib import import_module
-from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -69,21 +67,15 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         """Those parameters that a released model tells."""
 
     @classmethod
-    def from_release(cls, folder: str | PathLike[str], *, ledger: Ledger | None = None) -> Self:
-        """The estimator around the model in a release folder; `gcon.load` does the same for any method.
+    def from_model(cls, model: Model, *, ledger: Ledger | None = None) -> Self:
+        """The estimator around a released model; `gcon.load` reads the folder of one, too.
 
         Parameters that the release does not tell have their defaults; a seed is never told.
 
         Args:
-            folder: what `save_release` wrote.
+            model: of this estimator's method.
             ledger: records answers from own edges, and pays if the estimator is fitted again.
         """
-        # By its name: the room that reads folders lies above this one.
-        return cls.from_model(import_module("gcon.release.read").load_release(folder), ledger=ledger)
-
-    @classmethod
-    def from_model(cls, model: Model, *, ledger: Ledger | None = None) -> Self:
-        """The estimator around a released model."""
         if not isinstance(model, cls.model_type):
             raise InputError(
                 "model",

@@ -154,6 +154,11 @@ def test_a_missing_label_is_never_a_class(labels):
             as_private_graph(columns(labels=labels, **masks), name="x")
 
 
+def test_whole_numbers_with_gaps_name_whole_numbers():
+    for labels, names in (([3.0, 5.0, np.nan, 3.0], "(3, 5)"), ([3.0, 5.0, 3.0, 3.0], "(3.0, 5.0)")):
+        assert str(as_private_graph(columns(labels=labels), name="x").nodes.class_names) == names
+
+
 def test_minus_one_beside_one_class_says_what_it_means():
     with pytest.raises(InputError, match=r"^y: .*Name that class otherwise"):
         as_private_graph(columns(labels=[-1, 1, -1, 1]), name="x")

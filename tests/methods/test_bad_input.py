@@ -162,7 +162,11 @@ ARGUMENTS = {
     ),
     "rows twice": (lambda p: {"train_mask": [0, 1, 1]}, "train_mask", "torch.int64"),
     "rows that are not there": (lambda p: {"train_mask": [0, 120]}, "train_mask", "torch.int64"),
-    "-1 in the class list": (lambda p: {"X": p.features, "y": np.where(p.labels == 0, -1, 1)}, "y", "-1 in row"),
+    "nodes without a label in a mask": (
+        lambda p: {"X": p.features, "y": np.where(p.labels == 0, -1, 1)},
+        "y",
+        "-1 in row",
+    ),
     "edge to an unknown node": (lambda p: {"edges": [(0, 987654)]}, "edges", "an end that is not a node"),
     "negative node number": (lambda p: {"edges": [(0, 1), (-987654, 2)]}, "edges", "an end that is not a node"),
     "unknown node in networkx": (

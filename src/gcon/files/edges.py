@@ -50,9 +50,9 @@ def as_edge_index(edges: Any, *, num_nodes: int, ids: Sequence[Any] | None = Non
     if index is None:  # raised here, so that no traceback shows the edges
         raise InputError(
             "edges",
-            rule="must be an edge_index, a list of pairs, a scipy sparse matrix or a networkx graph",
+            rule="must be an edge_index, a list of pairs, a scipy sparse matrix, a networkx graph or a data frame",
             got=type(edges).__name__,
-            fix="Pass node numbers; an empty list is a graph without edges.",
+            fix="Pass row numbers, or ids in a data frame of two columns; an empty list is a graph without edges.",
         )
     if index.numel() == 0:
         return torch.empty(2, 0, dtype=torch.int64)

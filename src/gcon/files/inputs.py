@@ -103,7 +103,8 @@ def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> Pri
         for name in MASKS
     )
     _check_split(columns)
-    names = _class_names(labels[train.numpy()], classes)
+    gaps = labels.dtype.kind == "f" and bool(np.isnan(labels).any())
+    names = _class_names(labels[train.numpy()], classes, gaps=gaps)
     if len(names) == 1 and unlabelled(labels).any():
         rule, fix = "needs two classes, and -1, None and NaN are none", "Name that class otherwise: 0 instead of -1."
         raise InputError("y", rule=rule, got="one class and nodes without a label", fix=fix)
@@ -250,7 +251,8 @@ def plain_settings(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _class_names(labelled: NDArray[Any], classes: Any) -> list[object]:
+def _class_names(labelled: NDArray[Any], classes: Any, *, gaps: bool) -> list[object]:
+    """The class list; whole numbers with gaps are fractions only because of the gaps."""
     if classes is not None:
         names: list[object] = np.asarray(classes).tolist()
         if len(set(names)) != len(names):
@@ -267,7 +269,7 @@ def _class_names(labelled: NDArray[Any], classes: Any) -> list[object]:
             fix="Pass whole numbers or strings.",
         )
     try:
-        found: list[object] = np.unique(labelled).tolist()
+        found: list[object] = np.unique(labelled.astype(np.int64) if gaps else labelled).tolist()
     except TypeError as error:
         kinds = sorted({type(label).__name__ for label in labelled.tolist()})
         raise InputError("y", rule="must be of one kind", got=kinds, fix="Pass numbers or strings.") from error

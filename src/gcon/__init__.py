@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gcon.privacy.budget import Budget
     from gcon.privacy.ledger import MemoryLedger
     from gcon.privacy.ledger_file import FileLedger
+    from gcon.release.load import load
     from gcon.release.read import load_release
     from gcon.release.store import save_release
 
@@ -41,6 +42,7 @@ _HOMES = {
     "PublicGraph": "gcon.edges.graph",
     "PublicNodes": "gcon.nodes",
     "datasets": "gcon.files",
+    "load": "gcon.release.load",
     "load_release": "gcon.release.read",
     "private_graph": "gcon.edges.graph",
     "public_graph": "gcon.files.inputs",
@@ -64,6 +66,7 @@ __all__ = [
     "PublicNodes",
     "__version__",
     "datasets",
+    "load",
     "load_release",
     "private_graph",
     "public_graph",

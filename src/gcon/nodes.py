@@ -85,6 +85,12 @@ class PublicNodes:
         if not self.class_names:
             object.__setattr__(self, "class_names", tuple(range(self.num_classes)))
 
+    def __repr__(self) -> str:
+        width = self.features.shape[1]
+        masks = (("train", self.train_mask), ("validation", self.validation_mask), ("test", self.test_mask))
+        parts = ", ".join(f"{int(mask.sum())} {name}" for name, mask in masks)
+        return f"PublicNodes({self.num_nodes} nodes, {width} features, {self.num_classes} classes: {parts})"
+
     @cached_property
     def fingerprint(self) -> str:
         """A checksum of the public features: tells whether two node tables are the same one."""

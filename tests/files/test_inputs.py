@@ -131,6 +131,58 @@ def test_labels_outside_all_masks_are_never_read():
     assert nodes.class_names == (0, 1)
 
 
+UNLABELLED = {
+    "-1": [0, 1, -1, 0],
+    "-1.0": [0.0, 1.0, -1.0, 0.0],
+    "None": ["a", "b", None, "a"],
+    "NaN": [0.0, 1.0, np.nan, 0.0],
+    "NaN among words": np.array(["a", "b", np.nan, "a"], dtype=object),
+    "all at once": np.array([0, 1, None, -1], dtype=object),
+    "tensor": torch.tensor([0, 1, -1, 0]),
+}
+
+
+@pytest.mark.parametrize("labels", UNLABELLED.values(), ids=UNLABELLED)
+def test_a_missing_label_is_never_a_class(labels):
+    nodes = as_private_graph(columns(labels=labels), name="x").nodes
+    assert nodes.num_classes == 2
+    assert nodes.train_mask.tolist()[:3] == [True, True, False]
+    assert nodes.labels.tolist()[:3] == [0, 1, -1]
+    for name in ("train_mask", "validation_mask", "test_mask"):
+        masks = {"train_mask": [True, True, False, False], name: [name == "train_mask"] * 2 + [True, False]}
+        with pytest.raises(InputError, match=rf"^y: every node of {name} needs a label.* in row 2"):
+            as_private_graph(columns(labels=labels, **masks), name="x")
+
+
+def test_whole_numbers_with_gaps_name_whole_numbers():
+    for labels, names in (([3.0, 5.0, np.nan, 3.0], "(3, 5)"), ([3.0, 5.0, 3.0, 3.0], "(3.0, 5.0)")):
+        assert str(as_private_graph(columns(labels=labels), name="x").nodes.class_names) == names
+
+
+def test_minus_one_beside_one_class_says_what_it_means():
+    with pytest.raises(InputError, match=r"^y: .*Name that class otherwise"):
+        as_private_graph(columns(labels=[-1, 1, -1, 1]), name="x")
+    for classes in ([-1, 1], ["a", None]):
+        with pytest.raises(InputError, match=r"^classes: .*no classes"):
+            as_private_graph(columns(labels=[-1, 1, -1, 1]), classes=classes, name="x")
+
+
+def test_nothing_but_missing_labels_is_refused():
+    with pytest.raises(InputError, match=r"^train_mask: needs at least one labelled node"):
+        as_private_graph(columns(labels=[-1, -1, -1, -1]), name="x")
+
+
+def test_masks_may_be_rows_or_one_of_several_splits():
+    several = torch.tensor([[True, False], [True, True], [False, True], [False, False]])
+    given = {"train_mask": several, "test_mask": np.array([3]), "split": 1}
+    nodes = as_private_graph(columns(**given), name="x").nodes
+    assert nodes.train_mask.tolist() == [False, True, True, False]
+    assert nodes.test_mask.tolist() == [False, False, False, True]
+    nodes = as_private_graph(columns(**given | {"split": np.int64(0), "validation_mask": [2]}), name="x").nodes
+    assert nodes.train_mask.tolist() == [True, True, False, False]
+    assert nodes.validation_mask.tolist() == [False, False, True, False]
+
+
 def test_a_label_without_a_class_is_refused():
     masks = {"train_mask": [True, True, False, False], "test_mask": [False, False, True, True]}
     with pytest.raises(InputError, match=r"^y: .*got 99 in row 3"):
@@ -178,6 +230,28 @@ def test_networkx_nodes_without_a_label_are_not_a_class():
     nodes = as_private_graph(read_columns(graph), name="x").nodes
     assert nodes.class_names == (0, 1)
     assert nodes.train_mask.tolist() == [True, True, True, True, False]
+
+
+def with_features(graph):
+    for row, node in enumerate(sorted(graph, key=str)):
+        graph.nodes[node].update(x=[float(row)], y=row % 2)
+    return graph
+
+
+def test_networkx_names_of_several_kinds():
+    """Whatever edge came first, rows are in the order of kinds and names."""
+    edges = [("b", 2), (1, "a"), ("a", 2.5), ((1, "x"), 1)]
+    found = [read_columns(with_features(networkx.Graph(order))) for order in (edges, edges[::-1])]
+    for one in found:
+        assert one.ids == [2.5, 1, 2, "a", "b", (1, "x")]
+        assert as_features(one.features).tolist() == as_features(found[0].features).tolist()
+
+
+def test_networkx_names_without_an_order_are_refused():
+    """Sets can be sorted, and the result depends on the order of the edges."""
+    for names in ([frozenset("a"), frozenset("b")], [object(), object()], [1j, 2j]):
+        with pytest.raises(InputError, match=r"^X: node names must have an order"):
+            read_columns(with_features(networkx.Graph([names])))
 
 
 def test_networkx_without_labels_can_still_be_read_for_prediction():

@@ -3,9 +3,11 @@
 import traceback
 from dataclasses import fields, is_dataclass
 
+import networkx
 import numpy as np
 import pytest
 import torch
+from tests.frames import StandIn
 
 import gcon
 from gcon.edges.edge_list import private_edges
@@ -37,6 +39,10 @@ def holds_an_edge(value, depth=4):
         return any(holds_an_edge(each, depth - 1) for each in value.values())
     if isinstance(value, list | tuple | set):
         return any(holds_an_edge(each, depth - 1) for each in value)
+    if isinstance(value, networkx.Graph):
+        return holds_an_edge(list(value.nodes), depth - 1)
+    if isinstance(value, StandIn):
+        return holds_an_edge(value.values, depth - 1)
     if is_dataclass(value):
         return any(holds_an_edge(getattr(value, one.name, None), depth - 1) for one in fields(value))
     return (
@@ -67,6 +73,11 @@ def test_the_collector_sees_what_a_frame_holds():
     assert collected(raised.value) == ["private_edges", "simple_undirected"]
 
 
+def named(nodes):
+    """Features whose index holds the names of nodes."""
+    return StandIn(nodes.features.numpy(), index=np.arange(nodes.num_nodes))
+
+
 def fitted(nodes):
     return gcon.NodeClassifier().fit(nodes.features.numpy(), nodes.labels.numpy(), edges=[(0, 1)])
 
@@ -78,6 +89,8 @@ def fitted(nodes):
         lambda nodes, path: private_graph(nodes, bare()),
         lambda nodes, path: gcon.GCON().fit(nodes.features.numpy(), nodes.labels.numpy(), edges=bare()),
         lambda nodes, path: gcon.GCON().fit(nodes.features.numpy(), nodes.labels.numpy(), edges=bare().T.tolist()),
+        lambda nodes, path: gcon.GCON().fit(named(nodes), nodes.labels.numpy(), edges=StandIn(bare().T.numpy())),
+        lambda nodes, path: gcon.GCON().fit(named(nodes), nodes.labels.numpy(), edges=networkx.Graph([(0, UNKNOWN)])),
         lambda nodes, path: fitted(nodes).predict(nodes.features.numpy(), access="own-edges", edges=bare()),
         lambda nodes, path: fitted(nodes).score(
             nodes.features.numpy(), nodes.labels.numpy(), access="own-edges", edges=bare()
@@ -88,7 +101,19 @@ def fitted(nodes):
             iter([bare().numpy()[:, :2], bare().numpy()]), path.with_suffix(".csr"), num_nodes=40
         ),
     ],
-    ids=["private_edges", "private_graph", "fit", "fit from pairs", "predict", "score", "csv", "npz", "store"],
+    ids=[
+        "private_edges",
+        "private_graph",
+        "fit",
+        "fit from pairs",
+        "fit by id",
+        "fit from networkx",
+        "predict",
+        "score",
+        "csv",
+        "npz",
+        "store",
+    ],
 )
 def test_an_unknown_node_leaves_no_edge_in_any_frame(enter, nodes, tmp_path):
     path = tmp_path / "edges"

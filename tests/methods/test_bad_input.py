@@ -127,7 +127,7 @@ ARGUMENTS = {
     "NaN among training labels": (
         lambda p: {"y": changed(p.labels.astype(float), p.masks["train_mask"], value=math.nan)},
         "y",
-        "NaN",
+        "nan in row",
     ),
     "labels of several kinds": (
         lambda p: {"y": changed(p.labels.astype(object), np.flatnonzero(p.masks["train_mask"])[0], value="art")},
@@ -153,7 +153,20 @@ ARGUMENTS = {
     "short mask": (lambda p: {"train_mask": p.masks["train_mask"][:-1]}, "train_mask", "shape (119,)"),
     "mask of numbers": (lambda p: {"validation_mask": np.zeros(120, dtype=int)}, "validation_mask", "torch.int64"),
     "mask of words": (lambda p: {"test_mask": ["no"] * 120}, "test_mask", "list"),
-    "several splits": (lambda p: {"train_mask": np.ones((120, 5), dtype=bool)}, "train_mask", "(120, 5)"),
+    "several splits": (lambda p: {"train_mask": np.ones((120, 5), dtype=bool)}, "split", "None"),
+    "a split of none": (lambda p: {"split": 0}, "split", "0, and no such mask"),
+    "a split that is not there": (
+        lambda p: {"train_mask": np.ones((120, 5), dtype=bool), "split": 5},
+        "split",
+        "5",
+    ),
+    "rows twice": (lambda p: {"train_mask": [0, 1, 1]}, "train_mask", "torch.int64"),
+    "rows that are not there": (lambda p: {"train_mask": [0, 120]}, "train_mask", "torch.int64"),
+    "nodes without a label in a mask": (
+        lambda p: {"X": p.features, "y": np.where(p.labels == 0, -1, 1)},
+        "y",
+        "-1 in row",
+    ),
     "edge to an unknown node": (lambda p: {"edges": [(0, 987654)]}, "edges", "an end that is not a node"),
     "negative node number": (lambda p: {"edges": [(0, 1), (-987654, 2)]}, "edges", "an end that is not a node"),
     "unknown node in networkx": (

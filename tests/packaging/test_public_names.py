@@ -22,6 +22,7 @@ DECLARED = [
     "PublicNodes",
     "__version__",
     "datasets",
+    "load",
     "load_release",
     "private_graph",
     "public_graph",

@@ -142,8 +142,12 @@ def test_a_pickle_holds_the_path_alone_and_never_starts_anew(path, small_ledger)
     assert not list(path.parent.iterdir())
 
 
-def test_the_repr_names_file_and_data(path, small_ledger):
-    assert repr(small_ledger(path)) == f"FileLedger({str(path)!r}, data_set='friendships')"
+def test_the_repr_names_file_and_data_and_what_is_spent(path, small_ledger):
+    ledger = small_ledger(path)
+    words = f"FileLedger({str(path)!r}, data_set='friendships'"
+    assert repr(ledger) == f"{words}, spent={ledger.total()}, ceiling={ledger.ceiling()})"
+    path.write_text("damaged")
+    assert repr(ledger) == f"{words}, which cannot be read now)"
 
 
 @settings(max_examples=40, deadline=None)

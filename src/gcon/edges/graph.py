@@ -34,6 +34,9 @@ class LargeGraph:
     edges: Private[Edges]
     name: str = "unnamed"
 
+    def __repr__(self) -> str:
+        return f"LargeGraph({self.name!r}, {self.nodes}, private edges)"
+
 
 @dataclass(frozen=True, eq=False)
 class PrivateGraph:
@@ -44,6 +47,9 @@ class PrivateGraph:
     hygiene: Private[EdgeHygiene]
     name: str = "unnamed"
 
+    def __repr__(self) -> str:
+        return f"PrivateGraph({self.name!r}, {self.nodes}, private edges)"
+
 
 @dataclass(frozen=True, eq=False)
 class PublicGraph:
@@ -51,6 +57,10 @@ class PublicGraph:
 
     features: Tensor
     edges: EdgeList
+
+    def __repr__(self) -> str:
+        nodes, width = self.features.shape
+        return f"PublicGraph({nodes} nodes, {width} features, public edges)"
 
 
 @without_frames

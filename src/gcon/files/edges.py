@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,18 +10,21 @@ import torch
 from torch import Tensor
 
 from gcon.errors import InputError
+from gcon.files.row_ids import rows_of
 from gcon.privacy.frames import without_frames
 
 
 @without_frames
-def as_edge_index(edges: Any, *, num_nodes: int) -> Tensor:
+def as_edge_index(edges: Any, *, num_nodes: int, ids: Sequence[Any] | None = None) -> Tensor:
     """Read edges of any of the supported kinds.
 
     Args:
         edges: None (no edges), a sparse adjacency (scipy, torch), a networkx graph, PyG's 2 x k edge_index (a tensor is
             always that), a list of pairs, or a NumPy array of either shape; a 2 x 2 array is refused, since its meaning
-            would depend on the number of edges.
+            would depend on the number of edges. Or a data frame of two columns.
         num_nodes: the public number of nodes.
+        ids: names of the rows, for data frames and networkx graphs; None for the numbers of rows. Arrays, tensors and
+            lists hold numbers of rows, always.
 
     Privacy:
         The result is bare: the caller wraps it at once. Errors hold no value from it.
@@ -32,7 +36,13 @@ def as_edge_index(edges: Any, *, num_nodes: int) -> Tensor:
     if isinstance(edges, Tensor) and edges.layout != torch.strided:
         return _from_torch_sparse(edges, num_nodes)
     if hasattr(edges, "number_of_nodes") and hasattr(edges, "edges"):
-        return _from_networkx(edges, num_nodes)
+        return _by_name(list(edges.nodes), list(edges.edges()), num_nodes, ids)
+    if hasattr(edges, "columns") and hasattr(edges, "to_numpy"):
+        if len(edges.columns) != 2:
+            rule, fix = "a data frame must have two columns, the ends of every edge", "Choose them: edges[['a', 'b']]."
+            raise InputError("edges", rule=rule, got="other columns", fix=fix)
+        pairs = edges.to_numpy().tolist()
+        return _by_name([], pairs, num_nodes, ids)
     try:
         index = edges if isinstance(edges, Tensor) else torch.as_tensor(np.asarray(edges))
     except (TypeError, ValueError, RuntimeError):
@@ -40,9 +50,9 @@ def as_edge_index(edges: Any, *, num_nodes: int) -> Tensor:
     if index is None:  # raised here, so that no traceback shows the edges
         raise InputError(
             "edges",
-            rule="must be an edge_index, a list of pairs, a scipy sparse matrix or a networkx graph",
+            rule="must be an edge_index, a list of pairs, a scipy sparse matrix, a networkx graph or a data frame",
             got=type(edges).__name__,
-            fix="Pass node numbers; an empty list is a graph without edges.",
+            fix="Pass row numbers, or ids in a data frame of two columns; an empty list is a graph without edges.",
         )
     if index.numel() == 0:
         return torch.empty(2, 0, dtype=torch.int64)
@@ -86,14 +96,20 @@ def _check_square(matrix: Any, num_nodes: int) -> None:
         )
 
 
-def _from_networkx(graph: Any, num_nodes: int) -> Tensor:
-    # The order of graph.nodes is the order in which edges were added: it is private and must not choose rows.
-    rows = range(num_nodes)
-    if any(node not in rows for node in graph.nodes):
+def _by_name(nodes: list[Any], pairs: list[Any], num_nodes: int, ids: Sequence[Any] | None) -> Tensor:
+    """Edges between names. The order in which a graph has its nodes is that of its edges: private, so it chooses no row."""
+    rows = rows_of(range(num_nodes) if ids is None else ids)
+    try:
+        known = all(name in rows for name in nodes)
+        ends = [(rows[first], rows[second]) for first, second in pairs] if known else None
+    except (KeyError, TypeError, ValueError):
+        ends = None
+    if ends is None:  # raised here, so that no traceback shows the edges
+        named = f"their row, 0 to {num_nodes - 1}" if ids is None else "an id in the index of the features"
         raise InputError(
             "edges",
-            rule=f"nodes of a networkx graph must be named by their row, 0 to {num_nodes - 1}",
+            rule=f"nodes of a networkx graph or of a data frame must be named by {named}",
             got="another name",
-            fix="Rename them with networkx.relabel_nodes(graph, {name: row, ...}).",
+            fix="Give the features (a data frame) those names as index, of the same type: 1 and '1' differ.",
         )
-    return torch.tensor(list(graph.edges()), dtype=torch.int64).reshape(-1, 2).T
+    return torch.tensor(ends, dtype=torch.int64).reshape(-1, 2).T

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,23 @@ from gcon.edges.edge_list import EdgeList, private_edges, public_edges
 from gcon.edges.graph import PrivateGraph, PublicGraph
 from gcon.errors import InputError
 from gcon.files.edges import as_edge_index
+from gcon.files.pyg import edge_values, refuse_other_graphs
+from gcon.files.row_ids import by_rows, row_ids
 from gcon.nodes import PublicNodes, check_features
 from gcon.privacy.frames import without_frames
+
+MASKS = ("train_mask", "validation_mask", "test_mask")
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """A graph as loose parts, before it is checked: what PyG's Data, networkx and plain arrays have in common."""
+    """A graph as loose parts, before it is checked: what PyG's Data, networkx and plain arrays have in common.
+
+    Attributes:
+        ids: the names of the rows, if the features have an index.
+        split: which column of masks that hold several splits.
+        edge_values: what PyG's Data says of its edges beside their ends.
+    """
 
     features: Any
     labels: Any = None
@@ -29,6 +40,9 @@ class Columns:
     train_mask: Any = None
     validation_mask: Any = None
     test_mask: Any = None
+    ids: Sequence[Any] | None = None
+    split: int | None = None
+    edge_values: tuple[str, ...] = ()
 
 
 def read_columns(data: Any, **given: Any) -> Columns:
@@ -36,6 +50,7 @@ def read_columns(data: Any, **given: Any) -> Columns:
     given = {name: value for name, value in given.items() if value is not None}
     if isinstance(data, PrivateGraph | PublicGraph):
         raise InputError("X", rule="is a graph already", got=type(data).__name__, fix="Pass it on as it is.")
+    refuse_other_graphs(data)
     if hasattr(data, "edge_index"):
         found = {
             "features": getattr(data, "x", None),
@@ -44,11 +59,13 @@ def read_columns(data: Any, **given: Any) -> Columns:
             "train_mask": getattr(data, "train_mask", None),
             "validation_mask": getattr(data, "val_mask", None),
             "test_mask": getattr(data, "test_mask", None),
+            "edge_values": () if "edges" in given else edge_values(data),
         }
     elif hasattr(data, "number_of_nodes") and hasattr(data, "nodes"):
         found = _networkx_columns(data)
     else:
-        found = {"features": data}
+        found = {"features": data, "ids": row_ids(data)}
+    given = {name: by_rows(value, name, found.get("ids")) for name, value in given.items()}
     if found.get("features") is None:
         raise InputError("features", rule="are needed", got="none", fix="PyG: data.x; networkx: node attribute 'x'.")
     return Columns(**{**found, **given})
@@ -80,11 +97,17 @@ def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> Pri
     """
     features = as_features(columns.features)
     num_nodes = int(features.shape[0])
-    train = as_mask(columns.train_mask, "train_mask", num_nodes, default=True)
-    validation = as_mask(columns.validation_mask, "validation_mask", num_nodes, default=False)
-    test = as_mask(columns.test_mask, "test_mask", num_nodes, default=False)
     labels = as_labels(columns.labels, num_nodes)
-    names = _class_names(labels[train.numpy()], classes)
+    train, validation, test = (
+        labelled_mask(getattr(columns, name), name, labels, default=name == "train_mask", split=columns.split)
+        for name in MASKS
+    )
+    _check_split(columns)
+    gaps = labels.dtype.kind == "f" and bool(np.isnan(labels).any())
+    names = _class_names(labels[train.numpy()], classes, gaps=gaps)
+    if len(names) == 1 and unlabelled(labels).any():
+        rule, fix = "needs two classes, and -1, None and NaN are none", "Name that class otherwise: 0 instead of -1."
+        raise InputError("y", rule=rule, got="one class and nodes without a label", fix=fix)
     numbers = class_numbers(labels, names)
     used = train | validation | test
     wrong = used & (numbers < 0)
@@ -105,8 +128,26 @@ def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> Pri
         test_mask=test,
         class_names=tuple(names),
     )
-    edges, hygiene = private_edges(as_edge_index(columns.edges, num_nodes=num_nodes), num_nodes)
+    edges, hygiene = private_edges(edge_index_of(columns, num_nodes=num_nodes), num_nodes)
     return PrivateGraph(nodes, edges, hygiene, name)
+
+
+@without_frames
+def edge_index_of(columns: Columns, *, num_nodes: int) -> Tensor:
+    """The edges between rows, of whatever kind they are; nothing that was said of them is dropped silently.
+
+    Privacy:
+        The result is bare: the caller wraps it at once. Errors hold no value from it.
+    """
+    if columns.edge_values:
+        name = columns.edge_values[0]
+        raise InputError(
+            name,
+            rule="is not used: every edge counts the same",
+            got=f"data.{name}",
+            fix=f"If that is what you want, say so: data.{name} = None.",
+        )
+    return as_edge_index(columns.edges, num_nodes=num_nodes, ids=columns.ids)
 
 
 def public_graph(data: Any, edges: Any = None) -> PublicGraph:
@@ -123,23 +164,61 @@ def public_graph(data: Any, edges: Any = None) -> PublicGraph:
     features = as_features(columns.features)
     if isinstance(columns.edges, EdgeList):
         return PublicGraph(features, columns.edges)
-    index = as_edge_index(columns.edges, num_nodes=int(features.shape[0]))
+    index = edge_index_of(columns, num_nodes=int(features.shape[0]))
     return PublicGraph(features, public_edges(index, int(features.shape[0])))
 
 
-def as_mask(mask: Any, name: str, num_nodes: int, *, default: bool) -> Tensor:
-    """One boolean per node; `default` everywhere if there is no mask."""
+def as_mask(mask: Any, name: str, num_nodes: int, *, default: bool, split: int | None = None) -> Tensor:
+    """One boolean per node; `default` everywhere if there is no mask.
+
+    Args:
+        mask: one boolean per node, or several columns of them, or the numbers of the chosen rows, each once.
+        name: of the parameter, for messages.
+        num_nodes: the public number of nodes.
+        default: for all nodes, where there is no mask.
+        split: which column, if there are several.
+    """
     if mask is None:
         return torch.full((num_nodes,), default)
     result = _as_tensor(mask)
+    if result is not None and result.dtype == torch.bool and result.dim() == 2 and len(result) == num_nodes:
+        return result[:, _checked_split(split, name, int(result.shape[1]))]
+    if result is not None and _are_rows(result, num_nodes):
+        return torch.zeros(num_nodes, dtype=torch.bool).index_fill(0, result.long(), True)
     if result is None or result.dtype != torch.bool or tuple(result.shape) != (num_nodes,):
         raise InputError(
             name,
             rule=f"must hold one boolean per node ({num_nodes})",
             got=type(mask).__name__ if result is None else f"{result.dtype} of shape {tuple(result.shape)}",
-            fix="Pass a boolean vector; choose one column if there are several splits.",
+            fix="Pass a boolean vector, or the numbers of the chosen rows, each once.",
         )
     return result
+
+
+def labelled_mask(mask: Any, name: str, labels: NDArray[Any], *, default: bool, split: int | None = None) -> Tensor:
+    """The mask, if all of its nodes have a label; without one, all nodes that have a label, or none."""
+    chosen = as_mask(mask, name, len(labels), default=default, split=split)
+    known = torch.from_numpy(~unlabelled(labels))
+    if mask is None:
+        return chosen & known
+    lost = (chosen & ~known).nonzero().flatten().tolist()
+    if lost:
+        raise InputError(
+            "y",
+            rule=f"every node of {name} needs a label; -1, None and NaN mean that there is none",
+            got=f"{labels.tolist()[lost[0]]!r} in row {lost[0]}",
+            fix="Label the node, or take it out of the mask.",
+        )
+    return chosen
+
+
+def unlabelled(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which labels say that there is none: -1 as in scikit-learn's semi-supervised models, None, NaN, and pandas's NA."""
+
+    def missing(label: Any) -> bool:
+        return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label == -1 or label != label)
+
+    return np.fromiter((missing(label) for label in labels.tolist()), dtype=bool, count=len(labels))
 
 
 def as_labels(labels: Any, num_nodes: int) -> NDArray[Any]:
@@ -172,21 +251,25 @@ def plain_settings(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _class_names(labelled: NDArray[Any], classes: Any) -> list[object]:
+def _class_names(labelled: NDArray[Any], classes: Any, *, gaps: bool) -> list[object]:
+    """The class list; whole numbers with gaps are fractions only because of the gaps."""
     if classes is not None:
         names: list[object] = np.asarray(classes).tolist()
         if len(set(names)) != len(names):
             raise InputError("classes", rule="must differ", got=names, fix="Name every class once.")
+        if unlabelled(np.array([*names, None], dtype=object)[:-1]).any():
+            rule, fix = "-1, None and NaN are no classes: they mark nodes without a label", "Name that class otherwise."
+            raise InputError("classes", rule=rule, got=names, fix=fix)
         return names
     if labelled.dtype.kind == "f" and not (np.isfinite(labelled).all() and (labelled == np.round(labelled)).all()):
         raise InputError(
             "y",
             rule="must name classes",
-            got="fractions or NaN (Unknown label type: continuous)",
-            fix="Pass whole numbers or strings; keep nodes without a label out of the masks.",
+            got="fractions (Unknown label type: continuous)",
+            fix="Pass whole numbers or strings.",
         )
     try:
-        found: list[object] = np.unique(labelled).tolist()
+        found: list[object] = np.unique(labelled.astype(np.int64) if gaps else labelled).tolist()
     except TypeError as error:
         kinds = sorted({type(label).__name__ for label in labelled.tolist()})
         raise InputError("y", rule="must be of one kind", got=kinds, fix="Pass numbers or strings.") from error
@@ -204,18 +287,7 @@ def _as_tensor(values: Any) -> Tensor | None:
 
 
 def _networkx_columns(graph: Any) -> dict[str, Any]:
-    try:
-        # Rows in the order of the names: the graph's own order may be that in which edges were added, which is private.
-        names = sorted(graph.nodes)
-    except TypeError:
-        names = []
-    if not names:
-        raise InputError(
-            "X",
-            rule="node names must be of one kind that can be sorted",
-            got="other names",
-            fix="Use numbers or strings.",
-        )
+    names = _sorted_names(graph)
     attributes = [graph.nodes[node] for node in names]
     if not attributes or any("x" not in entry for entry in attributes):
         raise InputError("features", rule="every node needs an attribute 'x'", got="nodes without it", fix="Add it.")
@@ -223,11 +295,55 @@ def _networkx_columns(graph: Any) -> dict[str, Any]:
     ends = [(position[first], position[second]) for first, second in graph.edges()]
     labelled = [entry.get("y") is not None for entry in attributes]
     return {
+        "ids": names,
         "features": [entry["x"] for entry in attributes],
         "labels": np.array([entry.get("y") for entry in attributes], dtype=None if all(labelled) else object),
         "edges": torch.tensor(ends, dtype=torch.int64).reshape(-1, 2).T,
         **_networkx_masks([entry.get("split") for entry in attributes], np.array(labelled)),
     }
+
+
+def _sorted_names(graph: Any) -> list[Any]:
+    """Rows in the order of the names: the graph's own order may be that in which edges were added, which is private."""
+    for key in (
+        lambda name: name,
+        lambda name: (type(name).__name__, name),
+    ):  # names of several kinds: one after another
+        try:
+            names = sorted(graph.nodes, key=key)
+            # Sets, say, can be compared and have no order; then the result depends on that of the graph.
+            if names and all(key(first) < key(second) for first, second in pairwise(names)):
+                return names
+        except TypeError:
+            continue
+    rule, fix = "node names must have an order of their own", "Use numbers, strings or tuples of these."
+    raise InputError("X", rule=rule, got="other names", fix=fix)
+
+
+def _are_rows(numbers: Tensor, num_nodes: int) -> bool:
+    whole = not numbers.is_floating_point() and not numbers.is_complex() and numbers.dtype != torch.bool
+    if not whole or numbers.dim() != 1:
+        return False
+    inside = bool(((numbers >= 0) & (numbers < num_nodes)).all())
+    return inside and len(numbers.unique()) == len(numbers)
+
+
+def _checked_split(split: Any, name: str, count: int) -> int:
+    if isinstance(split, int | np.integer) and not isinstance(split, bool) and 0 <= split < count:
+        return int(split)
+    raise InputError(
+        "split",
+        rule=f"must choose one of the {count} columns of {name}, 0 to {count - 1}",
+        got=repr(split),
+        fix="Pass split=0, for example.",
+    )
+
+
+def _check_split(columns: Columns) -> None:
+    """A split chooses a column, so some mask must have columns."""
+    if columns.split is not None and not any(np.ndim(getattr(columns, name)) == 2 for name in MASKS):
+        rule, fix = "chooses a column of masks with several", "Leave it out, or pass such masks."
+        raise InputError("split", rule=rule, got=f"{columns.split!r}, and no such mask", fix=fix)
 
 
 def _networkx_masks(splits: list[Any], labelled: NDArray[np.bool_]) -> dict[str, Any]:

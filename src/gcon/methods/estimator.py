@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,16 +18,17 @@ from torch import Tensor
 from gcon.edges.edge_list import EdgeList, private_edges
 from gcon.edges.graph import PrivateGraph, PublicGraph
 from gcon.errors import AccessRefusedError, InputError
-from gcon.files.edges import as_edge_index
 from gcon.files.inputs import (
     as_features,
     as_labels,
-    as_mask,
     as_private_graph,
     class_numbers,
+    edge_index_of,
+    labelled_mask,
     read_columns,
 )
 from gcon.methods.accuracy import check_scored, micro_f1
+from gcon.methods.method import Progress
 from gcon.methods.model import Model, ReleasingMethod
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import own_edge_answers, predict_from_own_edges
@@ -44,17 +46,48 @@ from gcon.privacy.uncounted import UncountedLedger
 class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """What all estimators share: reading graphs, paying, predicting under a named access.
 
-    Subclasses say how a model is trained. All have the parameters `classes`, `ledger` and `random_state`.
+    Subclasses say how a model is trained. All have the parameters that are named here.
     """
 
     classes: Sequence[object] | None
     ledger: Ledger | None
     random_state: int | None
+    verbose: bool
+    callback: Progress | None
     model_: Model
+    model_type: ClassVar[type[Model]]
 
     @abstractmethod
     def _method(self) -> ReleasingMethod:
         """The method with these parameters; `InputError` for wrong ones, before anything is read."""
+
+    @classmethod
+    @abstractmethod
+    def _settings_of(cls, model: Any) -> dict[str, Any]:
+        """Those parameters that a released model tells."""
+
+    @classmethod
+    def from_model(cls, model: Model, *, ledger: Ledger | None = None) -> Self:
+        """The estimator around a released model; `gcon.load` reads the folder of one, too.
+
+        Parameters that the release does not tell have their defaults; a seed is never told.
+
+        Args:
+            model: of this estimator's method.
+            ledger: records answers from own edges, and pays if the estimator is fitted again.
+        """
+        if not isinstance(model, cls.model_type):
+            raise InputError(
+                "model",
+                rule=f"must be a {cls.model_type.__name__} for {cls.__name__}",
+                got=type(model).__name__,
+                fix="Use gcon.load(folder), which knows every method.",
+            )
+        estimator = cls(**cls._settings_of(model), ledger=ledger)
+        estimator.model_ = model
+        estimator.classes_ = np.asarray(model.class_names)
+        estimator.n_features_in_ = model.encoder.num_features
+        return estimator
 
     @without_frames
     def fit(
@@ -66,18 +99,21 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         train_mask: Any = None,
         validation_mask: Any = None,
         test_mask: Any = None,
+        split: int | None = None,
         name: str = "unnamed",
     ) -> Self:
         """Train on a graph and release the model.
 
         Args:
             X: PyG's `Data`, a networkx graph with node attributes `x`, `y`, `split`, a `PrivateGraph`, or a feature matrix.
-            y: labels, one per node; only rows inside masks are read.
-            edges: with a feature matrix: edge_index, list of pairs, scipy adjacency or networkx graph. None is a graph
+            y: labels, one per node; only rows inside masks are read. -1, None and NaN mean that there is none.
+            edges: with a feature matrix: edge_index, list of pairs, scipy adjacency, networkx graph, or a data frame of two
+                columns. The last two name nodes by the index of X, if that is a data frame, else by row. None is a graph
                 without edges, which trains like any other.
-            train_mask: the labelled nodes; by default all.
+            train_mask: the nodes to learn from, as booleans or row numbers; by default all that have a label.
             validation_mask: stops the encoder's training; its labels are public.
             test_mask: never used in training; kept apart by the checks.
+            split: which column of masks that hold several splits.
             name: the owner's name for the data, for the ledger.
 
         Privacy:
@@ -86,7 +122,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         method, randomness = self._method(), randomness_from(self.random_state)
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         masks = {"train_mask": train_mask, "validation_mask": validation_mask, "test_mask": test_mask}
-        given = {"labels": y, "edges": edges, **masks}
+        given = {"labels": y, "edges": edges, **masks, "split": split}
         if isinstance(X, PrivateGraph):
             twice = [part for part, value in given.items() if value is not None]
             if twice:
@@ -105,7 +141,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             if self.ledger is None
             else _checked_ledger(self.ledger)
         )
-        self.model_ = method.train(graph.nodes, graph.edges, ledger=ledger, randomness=randomness)
+        self.model_ = method.train(
+            graph.nodes, graph.edges, ledger=ledger, randomness=randomness, progress=self._progress
+        )
         self.classes_: NDArray[Any] = np.asarray(graph.nodes.class_names)
         self.n_features_in_ = int(graph.nodes.features.shape[1])
         return self
@@ -157,8 +195,11 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         access: str = "none",
         edges: Any = None,
         mask: Any = None,
+        split: int | None = None,
     ) -> float:
-        """Micro-F1 on the test nodes (all nodes of a bare matrix, or those of `mask`).
+        """Micro-F1 on the test nodes (all nodes with a label of a bare matrix, or those of `mask`).
+
+        `split` chooses a column of a mask that holds several splits.
 
         Privacy:
             With access `own-edges` this is a diagnostic for the operator of the graph: it depends on private edges
@@ -168,7 +209,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         if sample_weight is not None:
             raise InputError("sample_weight", rule="is not supported", got="weights", fix="Leave it out.")
         kind, features = self._checked_access(access, edges), self._features(X)
-        labels, chosen = self._scored_nodes(X, y, mask, num_nodes=int(features.shape[0]))
+        labels, chosen = self._scored_nodes(X, y, mask, split, num_nodes=int(features.shape[0]))
         if kind != "own-edges":
             return micro_f1(self.predictions(X, access=kind).classes, labels, chosen)
         check_scored(chosen)
@@ -199,8 +240,16 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         tags.input_tags.sparse = True
         return tags
 
+    def _progress(self, stage: str) -> None:
+        if self.verbose:
+            sys.stderr.write(f"gcon: {stage}\n")
+        if self.callback is not None:
+            self.callback(stage)
+
     def _matrix(self, X: Any, *, reset: bool) -> Any:
         """A plain feature matrix under scikit-learn's own checks: names, number and type of the columns."""
+        if not reset and not hasattr(self, "feature_names_in_") and hasattr(X, "columns"):
+            X = np.asarray(X)  # a loaded model, or one of a graph, knows its columns by their places
         try:
             return validate_data(
                 self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
@@ -226,12 +275,12 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             return X.edges
         if isinstance(X, PublicGraph):
             raise AccessRefusedError("These edges were declared public: use access='public-graph'.")
-        found = read_columns(X, edges=edges).edges
-        if found is None:
+        columns = read_columns(X, edges=edges)
+        if columns.edges is None:
             raise InputError(
                 "edges", rule="are needed for access='own-edges'", got="none", fix="Pass edges=, if only an empty list."
             )
-        return private_edges(as_edge_index(found, num_nodes=num_nodes), num_nodes)[0]
+        return private_edges(edge_index_of(columns, num_nodes=num_nodes), num_nodes)[0]
 
     def _on_public_graph(self, X: Any) -> Predictions:
         if not isinstance(X, PublicGraph):
@@ -242,7 +291,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         refuse_training_nodes(self.model_, X.features)
         return predict_on_public_graph(self.model_, X.features, X.edges)
 
-    def _scored_nodes(self, X: Any, y: Any, mask: Any, *, num_nodes: int) -> tuple[Tensor, Tensor]:
+    def _scored_nodes(self, X: Any, y: Any, mask: Any, split: int | None, *, num_nodes: int) -> tuple[Tensor, Tensor]:
         """Class numbers in the order of `classes_` (-1: another class) and the mask of the nodes that count."""
         labels, test = y, mask
         if isinstance(X, PrivateGraph):
@@ -252,8 +301,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         elif not isinstance(X, PublicGraph):
             columns = read_columns(X, labels=y, test_mask=mask)
             labels, test = columns.labels, columns.test_mask
-        numbers = class_numbers(as_labels(labels, num_nodes), self.classes_.tolist())
-        return numbers, as_mask(test, "mask", num_nodes, default=True)
+        found = as_labels(labels, num_nodes)
+        chosen = labelled_mask(test, "mask", found, default=True, split=split)
+        return class_numbers(found, self.classes_.tolist()), chosen
 
     def _ledger(self) -> Ledger:
         return self.ledger if self.ledger is not None else MemoryLedger(self.model_.receipt.data_set)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
+from typing import Any
 
 from gcon.edges.schemes import Schemes, as_steps
 from gcon.files.inputs import plain_settings
 from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.estimator import PrivateClassifier
-from gcon.methods.objective import Objective
+from gcon.methods.method import Progress
+from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.privacy.ledger import Ledger
 
 
@@ -39,11 +41,14 @@ class GCON(PrivateClassifier):
         classes: the class list; None takes the labels among the training nodes. A `PrivateGraph` brings its own.
         ledger: pays for every fit on its data set. None: nobody counts, the statement says so, and a second fit is warned about.
         random_state: None for secure noise. A seed is for experiments: such a model carries no promise.
+        verbose: print the name of every stage of `fit` on standard error.
+        callback: is called with the name of every stage of `fit`. What it raises ends the fit; what was reserved is charged.
 
     Attributes:
         model_: the `ObjectiveModel`: weights, encoder, settings, receipt. All of it may be published.
         classes_: class labels.
         n_features_in_: width of the features.
+        feature_names_in_: names of the columns, after `fit` with a data frame that has them. No release holds them.
 
     Example:
         >>> import gcon
@@ -56,6 +61,8 @@ class GCON(PrivateClassifier):
         `fit` reads all edges and releases `model_` once, paying epsilon and delta. `predict` reads no edge unless
         `access` says so. Fitted attributes hold nothing else that depends on edges: no iteration counts, no losses.
     """
+
+    model_type = ObjectiveModel
 
     def __init__(
         self,
@@ -85,6 +92,8 @@ class GCON(PrivateClassifier):
         classes: Sequence[object] | None = None,
         ledger: Ledger | None = None,
         random_state: int | None = None,
+        verbose: bool = False,
+        callback: Progress | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -111,6 +120,8 @@ class GCON(PrivateClassifier):
         self.classes = classes
         self.ledger = ledger
         self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
 
     def _method(self) -> Objective:
         given = plain_settings(self.__dict__)
@@ -121,3 +132,16 @@ class GCON(PrivateClassifier):
             schemes=Schemes(restart=given["restart"], steps=as_steps(given["steps"]), clip=given["clip"]),
             **others,
         )
+
+    @classmethod
+    def _settings_of(cls, model: ObjectiveModel) -> dict[str, Any]:
+        budget, settings = model.receipt.budget, model.settings
+        return {
+            "epsilon": budget.epsilon,
+            "delta": budget.delta or None,
+            "restart": settings.schemes.restart,
+            "steps": settings.schemes.steps,
+            "clip": settings.schemes.clip,
+            "loss": settings.loss,
+            "inference_restart": settings.inference_restart,
+        }

@@ -16,13 +16,13 @@ from gcon.edges.source import Edges
 from gcon.errors import InputError
 from gcon.learn.encoder import Encoder
 from gcon.methods.method import PrivateMethod, Progress, ScoreFunction, silent
-from gcon.methods.predictions import Access
+from gcon.methods.predictions import Access, why_no_promise
 from gcon.methods.record import Common, Layout, Record
 from gcon.nodes import BATCH_ROWS, PublicNodes, row_slices
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import Ledger
-from gcon.privacy.protected_change import STATED_EDGES, group_budget
+from gcon.privacy.protected_change import STATED_EDGES, group_budget, protected_change
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
 from gcon.privacy.statement import Statement, statement
@@ -125,6 +125,15 @@ class Model(ABC):
         if not receipt.keeps_promise or receipt.budget == NOTHING:
             return {}
         return {edges: group_budget(receipt.budget, edges) for edges in numbers}
+
+    def __repr__(self) -> str:
+        budget, edges = self.receipt.budget, protected_change(self.receipt.plan).edges
+        promise = (
+            f"({budget.epsilon}, {budget.delta})-differentially private for {edges} edge{'s' if edges > 1 else ''}"
+        )
+        reason = why_no_promise(self.receipt)
+        said = promise if reason is None else f"no promise: {reason}"
+        return f"<{type(self).__name__}: {said}; {self.encoder.num_features} features, {len(self.class_names)} classes>"
 
     def statement(self) -> Statement:
         """The promise in words and as data."""

@@ -365,7 +365,7 @@ class MomentsRecord(Record, frozen=True, kw_only=True):
     tables: list[TableRecord]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class MomentsModel(Model):
     """Everything here is public: each part is a function of public data and of the noisy statistics.
 

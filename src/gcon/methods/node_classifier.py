@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from gcon.files.inputs import plain_settings
 from gcon.methods.estimator import PrivateClassifier
-from gcon.methods.method import check_seed
-from gcon.methods.moments import Moments
+from gcon.methods.method import Progress, check_seed
+from gcon.methods.moments import Moments, MomentsModel
 from gcon.privacy.ledger import Ledger
+from gcon.privacy.protected_change import protected_change
 
 
 class NodeClassifier(PrivateClassifier):
@@ -26,11 +28,14 @@ class NodeClassifier(PrivateClassifier):
         classes: the class list; None takes the labels among the training nodes. A `PrivateGraph` brings its own.
         ledger: pays for every fit on its data set. None: nobody counts, the statement says so, and a second fit is warned about.
         random_state: None for secure noise. A seed is for experiments: such a model carries no promise.
+        verbose: print the name of every stage of `fit` on standard error.
+        callback: is called with the name of every stage of `fit`. What it raises ends the fit; what was reserved is charged.
 
     Attributes:
         model_: the `MomentsModel`: answers, student, statistics, receipt. All of it may be published.
         classes_: class labels.
         n_features_in_: width of the features.
+        feature_names_in_: names of the columns, after `fit` with a data frame that has them. No release holds them.
 
     Example:
         >>> import gcon
@@ -44,6 +49,8 @@ class NodeClassifier(PrivateClassifier):
         `access` says so. Fitted attributes hold nothing else that depends on edges.
     """
 
+    model_type = MomentsModel
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -55,6 +62,8 @@ class NodeClassifier(PrivateClassifier):
         classes: Sequence[object] | None = None,
         ledger: Ledger | None = None,
         random_state: int | None = None,
+        verbose: bool = False,
+        callback: Progress | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -64,9 +73,17 @@ class NodeClassifier(PrivateClassifier):
         self.classes = classes
         self.ledger = ledger
         self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
 
     def _method(self) -> Moments:
         given = plain_settings(self.__dict__)
         check_seed("encoder_seed", given["encoder_seed"])
         settings = {name: given[name] for name in ("epsilon", "delta", "device", "protect_edges")}
         return Moments(**settings, seed=given["encoder_seed"])
+
+    @classmethod
+    def _settings_of(cls, model: MomentsModel) -> dict[str, Any]:
+        budget = model.receipt.budget
+        edges = protected_change(model.receipt.plan).edges
+        return {"epsilon": budget.epsilon, "delta": budget.delta or None, "protect_edges": edges}

@@ -207,7 +207,7 @@ class ObjectiveRecord(Record, frozen=True, kw_only=True):
     training_rows: Count
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ObjectiveModel(Model):
     """GCON's model. Everything here is public.
 

@@ -244,6 +244,9 @@ class MemoryLedger:
         """The most that may ever be spent; None means no limit."""
         return self._ceiling
 
+    def __repr__(self) -> str:
+        return f"MemoryLedger({self.data_set!r}, spent={self.total()}, ceiling={self._ceiling})"
+
     def __sklearn_clone__(self) -> MemoryLedger:
         """Clones of an estimator pay the same ledger: it belongs to the data, not to the model."""
         return self

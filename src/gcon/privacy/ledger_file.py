@@ -27,7 +27,7 @@ from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, Final, final
 
-from gcon.errors import InputError, LedgerError, LedgerRefusedError
+from gcon.errors import GconError, InputError, LedgerError, LedgerRefusedError
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import LedgerEntry, Outcome, Request, Reservation, check_ceiling, check_settlement
 from gcon.privacy.ledger_checkpoint import EVERY, Checkpoint, read_checkpoint, render_checkpoint
@@ -250,7 +250,14 @@ class FileLedger:
         )
 
     def __repr__(self) -> str:
-        return f"FileLedger({str(self.path)!r}, data_set={self.data_set!r})"
+        try:  # without waiting: a debugger may show a ledger that is being written
+            with open(self._lock, "rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                chain = self._read().chain
+            books = f"spent={chain.spent().rounded()}, ceiling={chain.ceiling}"
+        except (GconError, OSError):
+            books = "which cannot be read now"
+        return f"FileLedger({str(self.path)!r}, data_set={self.data_set!r}, {books})"
 
     def __sklearn_clone__(self) -> FileLedger:
         """Clones of an estimator pay the same ledger: it belongs to the data, not to the model."""

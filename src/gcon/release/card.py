@@ -31,12 +31,11 @@ What the model may tell about those edges is said below.
 ## Load and predict
 
 ```python
-from gcon.methods.no_edges import predict_without_edges
-from gcon.release.store import load_release
+import gcon
 
-model = load_release("path/to/this/folder")
-predictions = predict_without_edges(model, features)  # a tensor with {num_features} columns; no edge is read
-predictions.labels
+model = gcon.load("path/to/this/folder")
+labels = model.predict(features)  # an array, data frame, tensor or PyG Data with {num_features} columns; no edge is read
+probabilities = model.predict_proba(features)
 print(model.statement())
 ```
 

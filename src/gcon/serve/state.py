@@ -14,6 +14,7 @@ from gcon.serve.metrics import Metrics
 from gcon.serve.replies import AnswerWords
 from gcon.serve.served_release import ServedRelease, Signature
 from gcon.serve.settings import Limits
+from gcon.serve.tokens import TokenStore
 
 
 @dataclass(eq=False, kw_only=True)
@@ -47,6 +48,7 @@ class Service:
         self.by_address = RateLimit(per_minute=self.limits.per_address, burst=burst)
         self.by_token = RateLimit(per_minute=self.limits.per_token, burst=burst)
         self.metrics = Metrics()
+        self.token_store: TokenStore | None = None  # of this worker
         self.faces = Faces(self.held)
 
     def take(self, held: ServedRelease, seen: Signature) -> None:

@@ -163,7 +163,7 @@ def _serve(service: Service, listener: socket.socket, proxies: str) -> None:
         log_level="critical",  # what happens to requests is in our own log
         lifespan="on",
         limit_concurrency=service.limits.concurrent,
-        timeout_keep_alive=15,
+        timeout_keep_alive=service.limits.idle_seconds,
         timeout_graceful_shutdown=service.limits.stop_seconds,
         proxy_headers=bool(proxies),
         forwarded_allow_ips=proxies or None,

@@ -75,6 +75,21 @@ def test_without_edges(world, both):
     check(found, predict_without_edges(service.held.model, stranger[None]))
 
 
+def test_who_is_described_by_features_is_told_that_her_id_may_say_another_label(world, both):
+    service, call = both
+    features, knows = world.nodes.features[3].tolist(), "cached" in service.held.model.accesses
+    assert knows == (service.held.model.method != "paper")
+    for body, said in (
+        ({"me": {"id": "n3"}, "neighbours": [{"id": "n4"}]}, False),
+        ({"me": {"id": "n3"}, "access": "none"}, False),
+        ({"me": {"features": features}}, knows),
+        ({"me": {"features": features}, "access": "none"}, knows),
+        ({"me": {"id": "n4"}, "neighbours": [{"features": features}]}, knows),
+    ):
+        assert ("may be another" in json.loads(call("POST", "/predict", body)[2])["used"]) is said
+    assert "may be another" not in json.loads(call.me("n3", world.tokens["n3"])[2])["used"]
+
+
 def test_answers_from_held_edges_have_one_length(world, both):
     _, call = both
     assert len({len(call.me(node, token)[2]) for node, token in world.tokens.items()}) == 1

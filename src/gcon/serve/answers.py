@@ -62,13 +62,15 @@ def _predict(service: Service, asked: Asked) -> Reply:
     faces = service.faces  # once: a new release may come at any time
     held, words = faces.held, faces.words
     people = [_known(held, each) for each in (asked.me, *asked.neighbours)]
-    if asked.access == "none":
-        return Reply(words(held.without_edges(people[0]), ALONE))
     known = [each for each in people if isinstance(each, int)]
+    by_features = len(known) < len(people)
+    if asked.access == "none":
+        return Reply(words(held.without_edges(people[0]), ALONE, by_features=by_features))
     if len(set(known)) != len(known):
         rule, fix = "must be different people, and not you", "Name each once."
         raise InputError("neighbours", rule=rule, got="one twice", fix=fix)
-    return Reply(words(held.from_rows(known) if len(known) == len(people) else held.from_people(people), SENT))
+    shares = held.from_people(people) if by_features else held.from_rows(known)
+    return Reply(words(shares, SENT, by_features=by_features))
 
 
 def _me(service: Service, tokens: TokenStore, node: str, authorization: str) -> Reply:

@@ -173,7 +173,9 @@ class Running:
 
 
 @contextmanager
-def running(world, folder, *more, kind="moments", edges=None, wait=True, rates=WITHOUT_RATES, errors=None, **environment):
+def running(
+    world, folder, *more, kind="moments", edges=None, wait=True, rates=WITHOUT_RATES, errors=None, **environment
+):
     """Start it on a free port and wait until it listens; ended in the end."""
     tokens, log = world.place / "tokens.sqlite", folder / "access.log"
     command = [sys.executable, "-m", "gcon.cli.app", "serve", world.place / kind if isinstance(kind, str) else kind]

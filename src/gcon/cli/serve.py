@@ -53,7 +53,9 @@ def run(
     most_neighbours: Annotated[int, typer.Option(help="In one question.")] = Limits.most_neighbours,
     idle_seconds: Annotated[int, typer.Option(help="For a connection that asks nothing.")] = Limits.idle_seconds,
     seconds: Annotated[float, typer.Option(help="For one request.")] = Limits.seconds,
-    per_address: Annotated[float, typer.Option(help="Requests per minute from one address; each 16 KiB sent is one more.")] = Limits.per_address,
+    per_address: Annotated[
+        float, typer.Option(help="Requests per minute from one address; each 16 KiB sent is one more.")
+    ] = Limits.per_address,
     per_token: Annotated[float, typer.Option(help="Requests per minute with one token.")] = Limits.per_token,
     burst: Annotated[int, typer.Option(help="Requests that may come at once after a pause.")] = Limits.burst,
     behind_proxy: Annotated[str, typer.Option(help="Address of your proxy: its X-Forwarded-For is believed.")] = "",

@@ -26,7 +26,7 @@ class AccessLog:
         self._behind = self._torn = False
 
     def reopen(self) -> None:
-        """Go on in the file that has this name now, if the old one was moved away. Raises if there can be none: then it goes on."""
+        """Go on in the file that has this name now. Raises if there can be none; then it goes on in the old one."""
         new = _opened(self._path)
         try:
             os.fsync(self._file)

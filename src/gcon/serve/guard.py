@@ -17,6 +17,7 @@ from gcon.serve.incoming import Incoming, Receive, TooLargeError, TooOftenError,
 from gcon.serve.limits import RateLimit, units
 from gcon.serve.logs import Log
 from gcon.serve.metrics import Metrics
+from gcon.serve.protocol import AT_ONCE
 from gcon.serve.replies import problem
 from gcon.serve.settings import Limits
 
@@ -94,6 +95,8 @@ class Guard:
                 message["headers"] = [*message["headers"], *_HEADERS]
                 if status in _CLOSING or body.unread:
                     message["headers"].append((b"connection", b"close"))
+                if status == 429:  # who sends more than he may is not read to the end
+                    scope[AT_ONCE] = True
             await send(message)
 
         try:

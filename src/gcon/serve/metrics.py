@@ -1,7 +1,7 @@
 """Counts for Prometheus. Nothing in them depends on edges: answers from private edges are counted, and not timed.
 
-The counts of all workers are in memory that they share: every worker adds to a row of its own, and a page adds up all rows. No file
-is written, so a full disk changes nothing and nothing is left behind.
+The counts of all workers are in memory that they share: every worker adds to a row of its own, and a page adds up all rows. No
+file is written, so a full disk changes nothing and nothing is left behind.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Metrics:
     def page(self) -> bytes:
         """All counts as Prometheus reads them."""
         registry = CollectorRegistry()
-        registry.register(self)  # type: ignore[arg-type]  # it has `collect`, which is all that is asked for
+        registry.register(self)
         return generate_latest(registry)
 
     def collect(self) -> Iterator[Metric]:

@@ -11,6 +11,8 @@ MOST_BESIDE = 2**16  # bytes of a request that are not its body
 _LINE = 64  # what a header or a trailer costs beside its letters
 _PIECE = 8  # what a chunk costs beside its content
 _LINGER = 2.0  # seconds
+_MOST_LATE = 2**23  # bytes that are let fall after the last answer
+AT_ONCE = "gcon.at_once"  # in a scope: the connection is closed with no regard for what else is sent
 
 
 class TooMuchBesideError(Exception):
@@ -25,7 +27,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         """Somebody connects."""
-        self._in_head, self._beside, self._deadline = True, 0, None
+        self._in_head, self._beside, self._late = True, 0, 0
+        self._deadline: asyncio.TimerHandle | None = None
         super().connection_made(_Transport(transport, self.loop, self))  # type: ignore[arg-type]
         self._expect_request()
 
@@ -59,6 +62,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Some of it is there."""
         if self.transport.is_closing():  # answered already: what else comes is let fall, so that the answer arrives
+            self._late += len(data)
+            if self._late > _MOST_LATE:
+                self.transport.abort()
             return
         super().data_received(data)
         if self._in_head:
@@ -82,9 +88,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _expect_request(self) -> None:
         """From now on a whole head must come within the time that a connection may be idle."""
-        self._deadline: asyncio.TimerHandle | None = self.loop.call_later(
-            self.timeout_keep_alive, self.timeout_keep_alive_handler
-        )
+        self._deadline = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
     def _expected(self) -> None:
         if self._deadline is not None:
@@ -103,6 +107,7 @@ class _Transport:
         # As they are: they are called for every request.
         self.write, self.get_extra_info = transport.write, transport.get_extra_info
         self.pause_reading, self.resume_reading = transport.pause_reading, transport.resume_reading
+        self.abort = transport.abort
 
     def is_closing(self) -> bool:
         """Whether nothing more is said."""
@@ -113,7 +118,8 @@ class _Transport:
         if self.is_closing():
             return
         self._closing = True
-        unread = self._protocol.cycle is not None and self._protocol.cycle.more_body
+        cycle = self._protocol.cycle
+        unread = cycle is not None and cycle.more_body and AT_ONCE not in cycle.scope
         if unread and self._transport.can_write_eof():
             self._transport.write_eof()
             self._transport.resume_reading()

@@ -94,8 +94,8 @@ def owned_node(body: bytes) -> str:
 def _check_counts(body: bytes, shape: Shape) -> None:
     """Bounds on people and numbers that hold for every question, told from the bytes alone.
 
-    A person begins with `{`, then a quote; within a string these two can meet only at its end. A comma is between two numbers of a
-    person, within an id, or after a person or one of the three keys.
+    A person begins with `{`, then a quote; within a string these two can meet only at its end. A comma is between two numbers of
+    a person, within an id, or after a person or one of the three keys.
     """
     if body.count(b'{"') > 2 * (shape.most_neighbours + 2):
         raise _too_many(shape)

@@ -52,7 +52,10 @@ class AnswerWords:
         self._most = 64 + max(map(len, self._keys)) + sum(len(key) + _NUMBER + 4 for key in self._keys)
 
     def __call__(self, shares: NDArray[np.float64], used: str, *, by_features: bool = False) -> bytes:
-        """The answer; it says if it may differ because people were described by features. One from held edges has the same length for everybody: who watches the line learns nothing from it."""
+        """The answer; it says if people were described by features, and the label may differ for that.
+
+        One from held edges has the same length for everybody: who watches the line learns nothing from it.
+        """
         numbers = shares.tolist()
         listed = ", ".join([f"{key}: {number!r}" for key, number in zip(self._keys, numbers, strict=True)])
         text = f'{{"label": {self._keys[numbers.index(max(numbers))]}, "probabilities": {{{listed}}}, '

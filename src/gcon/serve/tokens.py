@@ -64,6 +64,7 @@ class TokenStore:
 
     def __init__(self, path: Path, *, new: bool = False, clock: Callable[[], float] = time.time) -> None:
         self._path, self._clock = path, clock
+        self._seen: tuple[int, ...] = ()
         if new and not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
         self._open()
@@ -97,7 +98,7 @@ class TokenStore:
 
     def reopen(self) -> None:
         """Read the file anew that has this name now. Raises if it cannot be: then nothing opens until it can."""
-        self._seen: tuple[int, ...] = ()  # of no file: the next check tries again
+        self._seen = ()  # of no file: the next check tries again
         self.close()
         self._open()
 

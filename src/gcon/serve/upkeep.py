@@ -74,7 +74,7 @@ def _begin_anew(service: Service, releases: Releases) -> None:
             if opened is not None:
                 opened.reopen()
         except (GconError, OSError) as error:
-            service.log.event("reload refused", what=name, kind=type(error).__name__)
+            service.log.event("reload refused", file=name, kind=type(error).__name__)
 
 
 async def _look_after(service: Service, releases: Releases) -> None:

@@ -6,6 +6,7 @@ have begun that a worker needs threads of: torch is set to one thread before any
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -62,6 +63,9 @@ def run_workers(
     service.parent = (
         os.getpid()
     )  # known before any worker is there: one whose parent is gone by then would find another
+    # What was read stays: nobody has to wait while it is searched for garbage, and workers go on sharing its pages.
+    gc.collect()
+    gc.freeze()
     workers = _Workers(service, listener, proxies)
     with workers.until_stopped():
         for _ in range(count):

@@ -63,6 +63,8 @@ def owners(port: int, requests: list[bytes], seconds: float, each: float = 0.02)
     start = time.perf_counter()
     for turn in range(int(seconds / each)):
         meant = start + turn * each
+        if time.perf_counter() > start + 3 * seconds:  # so far behind that the rest says nothing new
+            break
         time.sleep(max(0.0, meant - time.perf_counter()))
         head, _, body = requests[turn % len(requests)].partition(b"\r\n\r\n")
         address = b"x-forwarded-for: 10.%d.%d.%d" % (turn >> 16 & 255, turn >> 8 & 255, turn & 255)
@@ -146,7 +148,7 @@ class Attack:
 
 
 def _slowest(waits: list[float]) -> float:
-    return statistics.quantiles(waits, n=100)[98]
+    return statistics.quantiles(waits, n=100, method="inclusive")[98]
 
 
 def _posted(body: bytes) -> bytes:

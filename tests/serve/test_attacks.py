@@ -158,6 +158,17 @@ def test_what_does_not_say_its_length_pays_while_it_is_read(world, tmp_path):
     assert call("POST", "/predict", long.ljust(12 * UNIT), headers=chunked, declared=None)[0] == 429
 
 
+def test_the_same_for_a_service_that_other_sites_may_ask(world, tmp_path):
+    """There the application reads bodies, not the guard."""
+    service = make_service(world, tmp_path, limits=Limits(per_address=60, burst=10))
+    service.origin = "https://pages.example"
+    call, chunked = Caller(service), [("transfer-encoding", "chunked")]
+    assert call("POST", "/predict", QUESTION)[0] == 200
+    status, headers, body = call("POST", "/predict", QUESTION.ljust(12 * UNIT), headers=chunked, declared=None)
+    assert (status, json.loads(body)["error"]) == (429, "too many requests")
+    assert int(headers[b"retry-after"]) >= 1
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -16,9 +16,9 @@ from starlette.requests import ClientDisconnect
 from gcon.serve.answers import Answering, answering
 from gcon.serve.bodies import Answer, Health, Owner, Problem, Question
 from gcon.serve.guard import Application, Guard
-from gcon.serve.incoming import TooLargeError, answered
+from gcon.serve.incoming import TooLargeError, TooOftenError, answered
 from gcon.serve.metrics import CONTENT_TYPE
-from gcon.serve.replies import problem
+from gcon.serve.replies import TOO_OFTEN, problem, retry_after
 from gcon.serve.state import Service
 from gcon.serve.upkeep import upkeep
 from gcon.version import __version__
@@ -176,6 +176,11 @@ def _add_problems(app: FastAPI) -> None:
     @app.exception_handler(TooLargeError)
     async def too_large(_: Request, __: TooLargeError) -> Response:
         return Response(problem("too large", "body: is too large."), 413, media_type="application/json")
+
+    @app.exception_handler(TooOftenError)
+    async def too_often(_: Request, error: TooOftenError) -> Response:
+        headers = {"retry-after": retry_after(error.seconds)}
+        return Response(problem("too many requests", TOO_OFTEN), 429, headers, media_type="application/json")
 
     @app.exception_handler(Exception)
     async def unforeseen(_: Request, __: Exception) -> Response:

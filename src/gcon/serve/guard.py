@@ -18,7 +18,7 @@ from gcon.serve.limits import RateLimit, units
 from gcon.serve.logs import Log
 from gcon.serve.metrics import Metrics
 from gcon.serve.protocol import AT_ONCE
-from gcon.serve.replies import problem
+from gcon.serve.replies import TOO_OFTEN, problem, retry_after
 from gcon.serve.settings import Limits
 
 Scope = MutableMapping[str, Any]
@@ -141,7 +141,7 @@ class Guard:
     def _cut_off(self, error: Exception, route: str) -> _Refusal:
         """What is said to a request that is not read or answered to its end."""
         if isinstance(error, TooOftenError):
-            return _too_often(error.args[0])
+            return _too_often(error.seconds)
         return self._too_large(route) if isinstance(error, TooLargeError) else self._too_slow()
 
     def _too_large(self, route: str) -> _Refusal:
@@ -153,7 +153,7 @@ class Guard:
 
 
 def _too_often(wait: float) -> _Refusal:
-    return 429, "too many requests", "This address asks too often, or for too much. Wait, then try again.", wait
+    return 429, "too many requests", TOO_OFTEN, wait
 
 
 def caller(address: str) -> str:
@@ -170,7 +170,7 @@ def caller(address: str) -> str:
 async def _say(send: Send, status: int, error: str, message: str, wait: float | None = None) -> None:
     headers = [(b"content-type", b"application/json")]
     if wait is not None:
-        headers.append((b"retry-after", str(max(1, round(wait + 0.5))).encode()))
+        headers.append((b"retry-after", retry_after(wait).encode()))
     await _respond(send, status, headers, problem(error, message))
 
 

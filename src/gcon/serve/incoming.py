@@ -19,7 +19,11 @@ class TooLargeError(Exception):
 
 
 class TooOftenError(Exception):
-    """A body costs more than its sender has left; in `args` the seconds to wait."""
+    """A body costs more than its sender has left."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
 
 
 class Incoming:
@@ -61,19 +65,18 @@ class Incoming:
 async def answered(work: Answering, receive: Receive, authorization: str, aside: ThreadPoolExecutor) -> Reply | None:
     """The reply to a body that is read here; None if its sender is gone.
 
-    A body that can be told to be wrong is refused before its end. The first look is at the first 64 KiB, and then whenever there
-    is twice as much, so that all looks together cost no more than one at the whole.
+    A body whose first 64 KiB are wrong is refused before its end. Later parts are not looked at early: that would cost the others
+    more than it saves.
     """
-    parts, got, look, more = [], 0, LONG, True
+    parts, got, looked, more = [], 0, False, True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             return None
         parts.append(message.get("body", b""))
         got, more = got + len(parts[-1]), message.get("more_body", False)
-        if more and got >= look:
-            parts, look = [b"".join(parts)], 2 * got
-            refusal = work.refusal(parts[0])
+        if more and got >= LONG and not looked:
+            looked, refusal = True, work.refusal(b"".join(parts))
             if refusal is not None:
                 return refusal
     body = b"".join(parts)

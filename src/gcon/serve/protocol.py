@@ -97,7 +97,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 class _Transport:
-    """A connection whose end lets the other side read the last answer, and waits for nobody.
+    """A connection whose end lets the other side read the last answer, and waits for nobody longer than two seconds.
 
     A socket that is closed while bytes arrive resets the connection, and the answer that says why is lost.
     """
@@ -125,4 +125,6 @@ class _Transport:
             self._transport.resume_reading()
         else:
             self._transport.close()
+            if not self._transport.get_write_buffer_size():
+                return
         self._loop.call_later(_LINGER, self._transport.abort)

@@ -27,6 +27,7 @@ REFUSED = (
     "No such node with such a token: the token may be wrong, expired or revoked, or belong to another node. Ask the operator "
     "for a new one."
 )
+TOO_OFTEN = "This address asks too often, or for too much. Wait, then try again."
 _ACCESSES: dict[str, Access] = {SENT: "own-edges", HELD: "own-edges", ALONE: "none"}
 _NUMBER = 25  # characters of a float64, at most
 
@@ -75,3 +76,8 @@ class AnswerWords:
 def problem(error: str, message: str) -> bytes:
     """What was wrong, as JSON."""
     return json.dumps({"error": error, "message": message}).encode()
+
+
+def retry_after(seconds: float) -> str:
+    """The header of that name."""
+    return str(max(1, round(seconds + 0.5)))

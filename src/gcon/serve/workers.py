@@ -189,6 +189,7 @@ def _serve(service: Service, listener: socket.socket, proxies: str) -> None:
         access_log=False,  # it would write addresses and paths
         log_level="critical",  # what happens to requests is in our own log
         lifespan="on",
+        ws="none",
         limit_concurrency=service.limits.concurrent,
         timeout_keep_alive=service.limits.idle_seconds,
         timeout_graceful_shutdown=service.limits.stop_seconds,

@@ -1,17 +1,20 @@
 """Answers are those of the library, whoever sends what; and what a service says about itself."""
 
 import json
+import shutil
 
 import pytest
 import torch
 from tests.serve.conftest import NODES, Caller, make_service
 
 from gcon.edges.edge_list import private_edges, public_edges
+from gcon.errors import ReleaseFormatError
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import predict_for_one_owner, predict_from_own_edges
 from gcon.privacy.ledger import MemoryLedger
 from gcon.serve.served_release import read_served_release
 from gcon.serve.state import Faces
+from gcon.serve.upkeep import Releases
 
 
 def neighbours_of(world, row):
@@ -241,3 +244,15 @@ def test_between_two_assignments_of_a_new_release(world, service, call):
     expected = predict_without_edges(other.model, world.nodes.features)
     assert found["release"] == other.release
     assert found["probabilities"]["0"] == pytest.approx(float(expected.probabilities[1, 0]), abs=1e-9)
+
+
+def test_a_release_that_was_refused_is_looked_at_again_when_somebody_says_so(world, service, tmp_path):
+    shutil.copytree(world.place / "moments", tmp_path / "broken")
+    (tmp_path / "broken" / "model.safetensors").write_bytes(b"x")
+    service.folder, releases = tmp_path / "broken", Releases(service)
+    assert releases.is_new()
+    with pytest.raises(ReleaseFormatError):
+        releases.take()
+    assert not releases.is_new()
+    releases.try_again()  # as SIGHUP does
+    assert releases.is_new()

@@ -173,20 +173,22 @@ class Running:
 
 
 @contextmanager
-def running(world, folder, *more, kind="moments", edges=None, wait=True, rates=WITHOUT_RATES):
+def running(
+    world, folder, *more, kind="moments", edges=None, wait=True, rates=WITHOUT_RATES, errors=None, **environment
+):
     """Start it on a free port and wait until it listens; ended in the end."""
     tokens, log = world.place / "tokens.sqlite", folder / "access.log"
     command = [sys.executable, "-m", "gcon.cli.app", "serve", world.place / kind if isinstance(kind, str) else kind]
     command += ["--nodes", world.place / "nodes.csv", "--edges", edges or world.place / "edges.csv", "--tokens", tokens]
     command += ["--ledger", folder / "ledger", "--access-log", log, "--port", 0, "--json", *more]
     command += rates
-    with (folder / "errors").open("w") as errors:
+    with (folder / "errors").open("w") as file:
         process = subprocess.Popen(
             [str(part) for part in command],
             stdout=subprocess.PIPE,
-            stderr=errors,
+            stderr=file if errors is None else errors,
             text=True,
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
+            env=os.environ | {"OMP_NUM_THREADS": "1"} | environment,
         )
     try:
         lines = iter(process.stdout.readline, "")

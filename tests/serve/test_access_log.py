@@ -66,3 +66,19 @@ def test_open_to_others_or_not_writable(tmp_path):
     for path in (tmp_path / "open", tmp_path / "nowhere" / "log"):
         with pytest.raises(InputError, match="access_log"):
             AccessLog(path)
+
+
+def test_a_log_that_was_moved_away_goes_on_in_a_new_file(tmp_path):
+    path, log = tmp_path / "log", AccessLog(tmp_path / "log")
+    log.record("a")
+    path.rename(tmp_path / "old")
+    log.record("b")
+    log.reopen()
+    log.record("c")
+    assert (lines(tmp_path / "old"), lines(path)) == (["a", "b"], ["c"])
+    path.rename(tmp_path / "older")
+    path.touch(mode=0o644)
+    with pytest.raises(InputError, match="chmod 600"):
+        log.reopen()
+    log.record("d")  # it goes on where it was
+    assert lines(tmp_path / "older") == ["c", "d"]

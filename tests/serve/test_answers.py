@@ -1,17 +1,20 @@
 """Answers are those of the library, whoever sends what; and what a service says about itself."""
 
 import json
+import shutil
 
 import pytest
 import torch
 from tests.serve.conftest import NODES, Caller, make_service
 
 from gcon.edges.edge_list import private_edges, public_edges
+from gcon.errors import ReleaseFormatError
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import predict_for_one_owner, predict_from_own_edges
 from gcon.privacy.ledger import MemoryLedger
 from gcon.serve.served_release import read_served_release
 from gcon.serve.state import Faces
+from gcon.serve.upkeep import Releases
 
 
 def neighbours_of(world, row):
@@ -73,6 +76,21 @@ def test_without_edges(world, both):
     stranger = torch.full_like(world.nodes.features[0], 0.25)
     found = call("POST", "/predict", {"access": "none", "me": {"features": stranger.tolist()}})
     check(found, predict_without_edges(service.held.model, stranger[None]))
+
+
+def test_who_is_described_by_features_is_told_that_her_id_may_say_another_label(world, both):
+    service, call = both
+    features, knows = world.nodes.features[3].tolist(), "cached" in service.held.model.accesses
+    assert knows == (service.held.model.method != "paper")
+    for body, said in (
+        ({"me": {"id": "n3"}, "neighbours": [{"id": "n4"}]}, False),
+        ({"me": {"id": "n3"}, "access": "none"}, False),
+        ({"me": {"features": features}}, knows),
+        ({"me": {"features": features}, "access": "none"}, knows),
+        ({"me": {"id": "n4"}, "neighbours": [{"features": features}]}, knows),
+    ):
+        assert ("may be another" in json.loads(call("POST", "/predict", body)[2])["used"]) is said
+    assert "may be another" not in json.loads(call.me("n3", world.tokens["n3"])[2])["used"]
 
 
 def test_answers_from_held_edges_have_one_length(world, both):
@@ -226,3 +244,15 @@ def test_between_two_assignments_of_a_new_release(world, service, call):
     expected = predict_without_edges(other.model, world.nodes.features)
     assert found["release"] == other.release
     assert found["probabilities"]["0"] == pytest.approx(float(expected.probabilities[1, 0]), abs=1e-9)
+
+
+def test_a_release_that_was_refused_is_looked_at_again_when_somebody_says_so(world, service, tmp_path):
+    shutil.copytree(world.place / "moments", tmp_path / "broken")
+    (tmp_path / "broken" / "model.safetensors").write_bytes(b"x")
+    service.folder, releases = tmp_path / "broken", Releases(service)
+    assert releases.is_new()
+    with pytest.raises(ReleaseFormatError):
+        releases.take()
+    assert not releases.is_new()
+    releases.try_again()  # as SIGHUP does
+    assert releases.is_new()

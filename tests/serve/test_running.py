@@ -160,7 +160,7 @@ def test_a_new_release_is_taken_without_dropping_a_request(world, up, tmp_path):
 def test_counts_are_those_of_all_workers(world, up):
     def count():
         lines = [line for line in get(up.address, "/metrics").splitlines() if 'route="/me",status="200"' in line]
-        return float(lines[0].split()[-1])
+        return float(lines[0].split()[-1]) if lines else 0.0
 
     before = count()
     threads = ask_for(up.address, world, 1)
@@ -222,7 +222,30 @@ def test_a_stop_finishes_what_was_begun(world, tmp_path):
         assert not Path(f"/proc/{service.process.pid}").exists() or service.process.poll() is not None
 
 
-def test_workers_end_with_their_parent(world, tmp_path):
+def test_hang_up_opens_files_anew_and_ends_nothing(world, tmp_path):
+    (tmp_path / "current").symlink_to(world.place / "moments")
+    with running(world, tmp_path, "--workers", 2, kind=tmp_path / "current") as service:
+        log, before = service.access_log, service.workers
+        assert post_me(service.address, "n3", world.tokens["n3"])[0] == 200
+        log.rename(tmp_path / "old")
+        service.process.send_signal(signal.SIGHUP)
+        until = time.monotonic() + 20
+        while not log.exists() or log.stat().st_size < 200:  # by all workers, each when it comes to it
+            assert post_me(service.address, "n4", world.tokens["n4"])[0] == 200
+            assert time.monotonic() < until
+        assert service.workers == before
+        assert service.process.poll() is None
+        time.sleep(0.5)
+        old = (tmp_path / "old").read_text()
+        for _ in range(20):
+            assert post_me(service.address, "n5", world.tokens["n5"])[0] == 200
+        assert (tmp_path / "old").read_text() == old
+        assert "Everybody on this machine may open edges.csv" in service.errors.read_text()
+
+
+def test_workers_end_with_their_parent(world, tmp_path, monkeypatch):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     with running(world, tmp_path, "--workers", 2) as service:
         assert json.loads(get(service.address, "/health"))["status"] == "ok"
         service.process.kill()
@@ -235,6 +258,7 @@ def test_workers_end_with_their_parent(world, tmp_path):
                 break
             assert time.monotonic() < until, "a worker outlives its parent"
             time.sleep(0.1)
+        assert list((tmp_path / "temporary").iterdir()) == []  # and nothing that nobody removes
 
 
 @pytest.mark.slow
@@ -320,7 +344,6 @@ def test_wrong_calls(world, run, tmp_path):
         assert (got, words in said) == (code, True), (arguments, said)
     assert not (tmp_path / "ledger").exists()
     assert not (tmp_path / "none").exists()
-    assert "PROMETHEUS_MULTIPROC_DIR" not in os.environ
 
 
 def test_tokens_from_the_command_line(world, run, tmp_path):
@@ -340,3 +363,26 @@ def test_tokens_from_the_command_line(world, run, tmp_path):
     assert run("serve", "tokens", "issue", file, *nodes, "--node", "stranger", "--out", tmp_path / "x.csv")[0] == 2
     assert not (tmp_path / "x.csv").exists()
     assert run("serve", "tokens", "revoke", tmp_path / "no", "--node", "n3")[0] == 2
+
+
+def test_help_tells_the_options_of_a_service(run):
+    code, said, _ = run("serve", "--help")
+    assert code == 0
+    assert "--most-neighbours" in said
+    assert "gcon serve tokens --help" in " ".join(said.split())
+    assert "issue" in run("serve", "tokens", "--help")[1]
+
+
+@pytest.mark.slow
+def test_a_full_temporary_folder_and_a_reader_who_stopped_reading(world, tmp_path):
+    """Counts once lay in sparse files there, and lines were waited for: either took the whole service down."""
+    small = tmp_path / "small"
+    small.mkdir()
+    reader, writer = os.pipe()
+    with running(world, tmp_path, "--workers", 2, errors=writer, TMPDIR=str(small)) as service:
+        os.close(writer)
+        threads = ask_for(service.address, world, 4)
+        assert [thread.failed for thread in threads] == [[], [], []]
+        assert sum(len(thread.answered) for thread in threads) > 1000  # more lines than a pipe holds
+        assert list(small.iterdir()) == []
+    os.close(reader)

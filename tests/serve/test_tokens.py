@@ -114,3 +114,22 @@ def test_a_file_that_others_may_read_is_refused(store, tmp_path):
     (tmp_path / "tokens.sqlite").chmod(0o640)
     with pytest.raises(InputError, match="chmod 600"):
         TokenStore(tmp_path / "tokens.sqlite")
+
+
+def test_a_bad_file_that_is_put_right_is_read_again(store, tmp_path):
+    """Also where its content is exchanged and the file stays the same."""
+    path, token = tmp_path / "tokens.sqlite", store.issue(["a"], days=1)[0][1]
+    store._file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    good = path.read_bytes()
+    for bad in (b"not a database at all " * 500, good[:100] + b"\0" * (len(good) - 100)):
+        assert store.check(token, "a")
+        path.write_bytes(bad)
+        assert store.check(token, "a") is None
+        path.write_bytes(good)
+        for left in tmp_path.glob("tokens.sqlite-*"):
+            left.unlink()
+        assert store.check(token, "a")
+    path.chmod(0o644)
+    assert store.check(token, "a") is None
+    path.chmod(0o600)
+    assert store.check(token, "a")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Annotated
@@ -18,14 +16,12 @@ from gcon.cli.source import EdgeFormat, Edges, Features, LedgerPath
 from gcon.errors import InputError, MissingExtraError
 from gcon.serve.settings import Limits
 
-COUNTS = "PROMETHEUS_MULTIPROC_DIR"  # where workers add up what they count
-
 
 class _OrRun(TyperGroup):
-    """`gcon serve RELEASE` is `gcon serve run RELEASE`."""
+    """`gcon serve RELEASE` is `gcon serve run RELEASE`, and `gcon serve --help` tells its options."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):
+        if args and args[0] not in self.commands:
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
@@ -55,8 +51,11 @@ def run(
     ledger: LedgerPath = None,
     most_bytes: Annotated[int, typer.Option(help="Of a request's body.")] = Limits.most_bytes,
     most_neighbours: Annotated[int, typer.Option(help="In one question.")] = Limits.most_neighbours,
+    idle_seconds: Annotated[int, typer.Option(help="For a connection that asks nothing.")] = Limits.idle_seconds,
     seconds: Annotated[float, typer.Option(help="For one request.")] = Limits.seconds,
-    per_address: Annotated[float, typer.Option(help="Requests per minute from one address.")] = Limits.per_address,
+    per_address: Annotated[
+        float, typer.Option(help="Requests per minute from one address; each 16 KiB sent is one more.")
+    ] = Limits.per_address,
     per_token: Annotated[float, typer.Option(help="Requests per minute with one token.")] = Limits.per_token,
     burst: Annotated[int, typer.Option(help="Requests that may come at once after a pause.")] = Limits.burst,
     behind_proxy: Annotated[str, typer.Option(help="Address of your proxy: its X-Forwarded-For is believed.")] = "",
@@ -68,13 +67,11 @@ def run(
 ) -> None:
     """Serve a released model: /predict, /statement, /card, /health, /metrics and pages; with --edges and --tokens also /me.
 
-    Stops on SIGTERM and Ctrl+C, after the requests that are being answered.
+    Stops on SIGTERM and Ctrl+C, after the requests that are being answered. SIGHUP opens tokens and access log anew.
+    Tokens of owners: gcon serve tokens --help.
     Example: gcon serve model --nodes nodes.csv
     """
     with reporting(as_json=json, quiet=quiet) as output, ExitStack() as until:
-        # Read when the library is imported; gone when we are, for whoever called us in the same process.
-        os.environ[COUNTS] = until.enter_context(tempfile.TemporaryDirectory())
-        until.callback(os.environ.pop, COUNTS, None)
         try:
             from gcon.cli.serve_inputs import open_owners, read_table
             from gcon.machine import keep_to_one_thread
@@ -90,6 +87,7 @@ def run(
         limits = Limits(
             most_bytes=most_bytes,
             most_neighbours=most_neighbours,
+            idle_seconds=idle_seconds,
             seconds=seconds,
             per_address=per_address,
             per_token=per_token,
@@ -124,6 +122,9 @@ def run(
             origin=allow_origin,
             log=Log(requests=log_requests and not quiet),
         )
+        if edges is not None and edges.stat().st_mode & 0o007:  # a group may: a service needs a user of its own
+            words = f"Everybody on this machine may open {edges.name}. Take that away: chmod o= {edges.name}"
+            service.log.event("warning", message=words)
         address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         fields = {"address": address, "release": held.release, "me": owners is not None, "workers": workers}
 

@@ -22,13 +22,17 @@ class AccessLog:
     """
 
     def __init__(self, path: Path) -> None:
-        try:
-            self._file = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            got = f"{path} ({type(error).__name__})"
-            raise InputError("access_log", rule="must be writable", got=got, fix="Choose another one.") from None
-        check_for_owner_only("access_log", path)
+        self._path, self._file = path, _opened(path)
         self._behind = self._torn = False
+
+    def reopen(self) -> None:
+        """Go on in the file that has this name now. Raises if there can be none; then it goes on in the old one."""
+        new = _opened(self._path)
+        try:
+            os.fsync(self._file)
+            os.dup2(new, self._file, inheritable=False)  # at once: a line is in one of them
+        finally:
+            os.close(new)
 
     def record(self, owner: str) -> None:
         """One line. Raises where it cannot be written whole: then nothing is answered."""
@@ -51,6 +55,20 @@ class AccessLog:
         if self._behind:
             self._behind = False
             os.fsync(self._file)
+
+
+def _opened(path: Path) -> int:
+    try:
+        file = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        got = f"{path} ({type(error).__name__})"
+        raise InputError("access_log", rule="must be writable", got=got, fix="Choose another one.") from None
+    try:
+        check_for_owner_only("access_log", path)
+    except InputError:
+        os.close(file)
+        raise
+    return file
 
 
 def check_for_owner_only(name: str, path: Path) -> None:

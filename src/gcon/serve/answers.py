@@ -8,7 +8,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from gcon.errors import GconError, InputError
-from gcon.serve.questions import Asked, Someone, owned_node, question
+from gcon.serve.questions import Asked, Shape, Someone, check_beginning, owned_node, question
 from gcon.serve.replies import ALONE, HELD, REFUSED, SENT, problem
 from gcon.serve.served_release import ServedRelease, known_row
 from gcon.serve.state import Service
@@ -23,16 +23,38 @@ class Reply(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-Answering = Callable[[bytes, str], Reply]
+_Work = Callable[[bytes, str], Reply]
+
+
+class Answering(NamedTuple):
+    """How the questions of one path are answered.
+
+    Attributes:
+        reply: takes a body and the header Authorization.
+        refusal: takes the beginning of a body; a reply if no end can make it right.
+    """
+
+    reply: _Work
+    refusal: Callable[[bytes], Reply | None] = lambda _: None
 
 
 def answering(service: Service) -> dict[str, Answering]:
-    """By path: what takes a body and the header Authorization, and gives a reply. `/me` is there only with private edges."""
-    most = service.limits.most_neighbours
-    found = {"/predict": _replying(lambda body, _: _predict(service, question(body, most)))}
+    """By path: how its questions are answered. `/me` is there only with private edges."""
+
+    def shape() -> Shape:
+        return Shape(service.limits.most_neighbours, service.faces.held.model.encoder.num_features)
+
+    def refusal(body: bytes) -> Reply | None:
+        try:
+            check_beginning(body, shape())
+        except InputError as error:
+            return Reply(problem("bad input", str(error)), 422)
+        return None
+
+    found = {"/predict": Answering(_replying(lambda body, _: _predict(service, question(body, shape()))), refusal)}
     if service.held.owners is not None and service.tokens is not None:
-        tokens = TokenStore(service.tokens)
-        found["/me"] = _replying(lambda body, said: _me(service, tokens, owned_node(body), said))
+        tokens = service.token_store = TokenStore(service.tokens)
+        found["/me"] = Answering(_replying(lambda body, said: _me(service, tokens, owned_node(body), said)))
     return found
 
 
@@ -40,13 +62,15 @@ def _predict(service: Service, asked: Asked) -> Reply:
     faces = service.faces  # once: a new release may come at any time
     held, words = faces.held, faces.words
     people = [_known(held, each) for each in (asked.me, *asked.neighbours)]
-    if asked.access == "none":
-        return Reply(words(held.without_edges(people[0]), ALONE))
     known = [each for each in people if isinstance(each, int)]
+    by_features = len(known) < len(people)
+    if asked.access == "none":
+        return Reply(words(held.without_edges(people[0]), ALONE, by_features=by_features))
     if len(set(known)) != len(known):
         rule, fix = "must be different people, and not you", "Name each once."
         raise InputError("neighbours", rule=rule, got="one twice", fix=fix)
-    return Reply(words(held.from_rows(known) if len(known) == len(people) else held.from_people(people), SENT))
+    shares = held.from_people(people) if by_features else held.from_rows(known)
+    return Reply(words(shares, SENT, by_features=by_features))
 
 
 def _me(service: Service, tokens: TokenStore, node: str, authorization: str) -> Reply:
@@ -73,7 +97,7 @@ def _known(held: ServedRelease, someone: Someone) -> int | Tensor:
     return someone
 
 
-def _replying(work: Answering) -> Answering:
+def _replying(work: _Work) -> _Work:
     """The same, with a sentence instead of an exception of ours. What nobody foresaw stays one."""
 
     def reply(body: bytes, authorization: str) -> Reply:

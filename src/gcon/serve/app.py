@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -10,12 +11,14 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect
 
 from gcon.serve.answers import Answering, answering
 from gcon.serve.bodies import Answer, Health, Owner, Problem, Question
-from gcon.serve.guard import Application, Guard, TooLargeError
+from gcon.serve.guard import Application, Guard
+from gcon.serve.incoming import TooLargeError, TooOftenError, answered
 from gcon.serve.metrics import CONTENT_TYPE
-from gcon.serve.replies import problem
+from gcon.serve.replies import TOO_OFTEN, problem, retry_after
 from gcon.serve.state import Service
 from gcon.serve.upkeep import upkeep
 from gcon.version import __version__
@@ -29,6 +32,8 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
         503: "The answer took too long.",
     }.items()
 }
+_TAKEN: dict[str, type[BaseModel]] = {"/predict": Question, "/me": Owner}
+_PARTS = "#/components/schemas/"
 _REFUSED: dict[int | str, dict[str, Any]] = {401: {"model": Problem, "description": "No such node with such a token."}}
 
 
@@ -40,13 +45,16 @@ def application(service: Service) -> Application:
         version=__version__,
         docs_url=None,  # these pages load scripts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,  # a redirect would go wherever the header Host says
         lifespan=upkeep(service),
     )
     answers = answering(service)
-    _add_answers(app, answers)
+    aside = ThreadPoolExecutor(1, thread_name_prefix="long")  # one at a time: the others go first
+    _add_answers(app, answers, aside)
     _add_facts(app, service)
     _add_problems(app)
     schema = app.openapi()  # kept by the application: this is what it shows
+    schema["components"]["schemas"] |= _bodies(answers)
     schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     if service.origin is not None:
         app.add_middleware(
@@ -61,6 +69,7 @@ def application(service: Service) -> Application:
         limits=service.limits,
         addresses=service.by_address,
         routes=frozenset(getattr(route, "path", "") for route in app.routes),
+        aside=aside,
         direct={} if service.origin is not None else answers,  # other sites need headers that the application adds
         timed=service.held.owners is None,
         metrics=service.metrics,
@@ -68,27 +77,27 @@ def application(service: Service) -> Application:
     )
 
 
-def _add_answers(app: FastAPI, answers: dict[str, Answering]) -> None:
+def _add_answers(app: FastAPI, answers: dict[str, Answering], aside: ThreadPoolExecutor) -> None:
     """Questions, for the schema; where no other site may ask, the guard answers them before they come here."""
 
     def handler(answer: Answering) -> Callable[[Request], Any]:
         async def reply(request: Request) -> Response:
-            said = answer(await request.body(), request.headers.get("authorization", ""))
+            said = await answered(answer, request.receive, request.headers.get("authorization", ""), aside)
+            if said is None:
+                raise ClientDisconnect
             return Response(said.body, said.status, dict(said.headers), media_type="application/json")
 
         return reply
 
-    for path, body, more, summary, words in (
+    for path, more, summary, words in (
         (
             "/predict",
-            Question,
             {},
             "Ask from what you send",
             "Nothing is stored. With own-edges the answer is computed from the people you name, with none from you alone.",
         ),
         (
             "/me",
-            Owner,
             _REFUSED,
             "Ask as the owner of a node",
             "Answered from the edges of this node alone, for its owner alone: Authorization: Bearer TOKEN.",
@@ -101,29 +110,23 @@ def _add_answers(app: FastAPI, answers: dict[str, Answering]) -> None:
                 responses=_PROBLEMS | more,
                 summary=summary,
                 description=words,
-                openapi_extra=_takes(body, token=path == "/me"),
+                openapi_extra=_takes(_TAKEN[path], token=path == "/me"),
             )(handler(answers[path]))
 
 
 def _takes(body: type[BaseModel], *, token: bool) -> dict[str, Any]:
     """How a handler that reads its body by itself is described."""
-    content = {"application/json": {"schema": _schema(body)}}
+    content = {"application/json": {"schema": {"$ref": f"{_PARTS}{body.__name__}"}}}
     described: dict[str, Any] = {"requestBody": {"required": True, "content": content}}
     return described | ({"security": [{"token": []}]} if token else {})
 
 
-def _schema(body: type[BaseModel]) -> dict[str, Any]:
-    """The schema of a body with all that it refers to in its place."""
-    schema = body.model_json_schema()
-    parts = schema.pop("$defs", {})
-
-    def whole(entry: Any) -> Any:
-        if isinstance(entry, dict):
-            name = str(entry.get("$ref", "")).removeprefix("#/$defs/")
-            return whole(parts[name]) if name else {key: whole(value) for key, value in entry.items()}
-        return [whole(each) for each in entry] if isinstance(entry, list) else entry
-
-    found: dict[str, Any] = whole(schema)
+def _bodies(answers: Iterable[str]) -> dict[str, Any]:
+    """The schemas of the bodies, each by its name: programs that write clients need names."""
+    found: dict[str, Any] = {}
+    for path in answers:
+        schema = _TAKEN[path].model_json_schema(ref_template=_PARTS + "{model}")
+        found |= schema.pop("$defs", {}) | {_TAKEN[path].__name__: schema}
     return found
 
 
@@ -173,6 +176,11 @@ def _add_problems(app: FastAPI) -> None:
     @app.exception_handler(TooLargeError)
     async def too_large(_: Request, __: TooLargeError) -> Response:
         return Response(problem("too large", "body: is too large."), 413, media_type="application/json")
+
+    @app.exception_handler(TooOftenError)
+    async def too_often(_: Request, error: TooOftenError) -> Response:
+        headers = {"retry-after": retry_after(error.seconds)}
+        return Response(problem("too many requests", TOO_OFTEN), 429, headers, media_type="application/json")
 
     @app.exception_handler(Exception)
     async def unforeseen(_: Request, __: Exception) -> Response:

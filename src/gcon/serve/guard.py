@@ -8,21 +8,24 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Any
 
 from gcon.serve.answers import Answering
-from gcon.serve.limits import RateLimit
+from gcon.serve.incoming import Incoming, Receive, TooLargeError, TooOftenError, answered
+from gcon.serve.limits import RateLimit, units
 from gcon.serve.logs import Log
 from gcon.serve.metrics import Metrics
-from gcon.serve.replies import problem
+from gcon.serve.protocol import AT_ONCE
+from gcon.serve.replies import TOO_OFTEN, problem, retry_after
 from gcon.serve.settings import Limits
 
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+_CLOSING = (413, 503)  # after these nothing more is read from a connection
 _MOST = {"/me": 4096}  # bytes of a body, where less than the general limit is enough
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -34,8 +37,7 @@ _HEADERS = [
 ]
 
 
-class TooLargeError(Exception):
-    """A body has more bytes than are read."""
+_Refusal = tuple[int, str, str] | tuple[int, str, str, float]
 
 
 class Guard:
@@ -46,6 +48,7 @@ class Guard:
         limits: public numbers.
         addresses: how often one address may ask.
         routes: paths that are told apart in logs and counts; all others are one.
+        aside: where long bodies are worked on.
         direct: by path, questions that are answered here: the way through the application would take longer than the answer.
         timed: whether times may be told. Where private edges are read, how long anybody waits may depend on them.
         metrics: counts.
@@ -59,12 +62,14 @@ class Guard:
         limits: Limits,
         addresses: RateLimit,
         routes: frozenset[str],
+        aside: ThreadPoolExecutor,
         direct: Mapping[str, Answering],
         timed: bool,
         metrics: Metrics,
         log: Log,
     ) -> None:
         self._application, self._limits, self._addresses = application, limits, addresses
+        self._aside = aside
         self._routes, self._direct, self._timed, self._metrics, self._log = routes, direct, timed, metrics, log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,28 +79,39 @@ class Guard:
             return
         start, status = time.perf_counter(), 0
         route = scope["path"] if scope["path"] in self._routes else "other"
+        address = caller(scope["client"][0] if scope.get("client") else "")
+        declared = _declared(scope)
+        body = Incoming(
+            receive,
+            most=self._most(route),
+            declared=declared,
+            pay=lambda cost: self._addresses.wait(address, cost),
+        )
 
         async def answer(message: MutableMapping[str, Any]) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message["headers"], *_HEADERS]
+                if status in _CLOSING or body.unread:
+                    message["headers"].append((b"connection", b"close"))
+                if status == 429:  # who sends more than he may is not read to the end
+                    scope[AT_ONCE] = True
             await send(message)
 
         try:
-            refusal = self._refusal(scope, route)
+            refusal = self._refusal(address, declared, route)
             if refusal is not None:
                 await _say(answer, *refusal)
                 return
             async with asyncio.timeout(self._limits.seconds):
                 if scope["method"] == "POST" and route in self._direct:
-                    await self._answer(self._direct[route], scope, self._measured(receive, route), answer)
+                    await self._answer(self._direct[route], scope, body, answer)
                 else:
-                    await self._application(scope, self._measured(receive, route), answer)
-        except (TooLargeError, TimeoutError) as error:
+                    await self._application(scope, body, answer)
+        except (TooLargeError, TooOftenError, TimeoutError) as error:
             if status == 0:
-                refusal = self._too_large(route) if isinstance(error, TooLargeError) else self._too_slow()
-                await _say(answer, *refusal)
+                await _say(answer, *self._cut_off(error, route))
         except Exception as error:  # the details may hold anything, so nothing but the kind is told
             self._log.event("failure", route=route, kind=type(error).__name__)
             if status == 0:
@@ -106,50 +122,38 @@ class Guard:
             self._log.request(route, status, seconds)
 
     async def _answer(self, work: Answering, scope: Scope, receive: Receive, send: Send) -> None:
-        parts, more = [], True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            parts.append(message.get("body", b""))
-            more = message.get("more_body", False)
-        body, status, headers = work(b"".join(parts), _header(scope, b"authorization").decode("latin-1"))
-        given = [(name.encode(), value.encode()) for name, value in headers]
-        await _respond(send, status, [(b"content-type", b"application/json"), *given], body)
+        reply = await answered(work, receive, _header(scope, b"authorization").decode("latin-1"), self._aside)
+        if reply is not None:
+            given = [(name.encode(), value.encode()) for name, value in reply.headers]
+            await _respond(send, reply.status, [(b"content-type", b"application/json"), *given], reply.body)
 
-    def _refusal(self, scope: Scope, route: str) -> tuple[int, str, str] | tuple[int, str, str, float] | None:
+    def _refusal(self, address: str, declared: int | None, route: str) -> _Refusal | None:
         """What is refused before the body is read."""
-        wait = self._addresses.wait(caller(scope["client"][0] if scope.get("client") else ""))
+        large = declared is not None and declared > self._most(route)
+        wait = self._addresses.wait(address, 1 if large else units(declared or 0))
         if wait > 0:
-            return 429, "too many requests", "This address asks too often. Wait, then try again.", wait
-        declared = _header(scope, b"content-length") or b"0"
-        if not declared.isdigit() or int(declared[:20]) > self._most(route):
-            return self._too_large(route)
-        return None
+            return _too_often(wait)
+        return self._too_large(route) if large else None
 
     def _most(self, route: str) -> int:
         return min(self._limits.most_bytes, _MOST.get(route, self._limits.most_bytes))
 
-    def _measured(self, receive: Receive, route: str) -> Receive:
-        """The body, as long as it is short enough, whatever its header says."""
-        got, most = 0, self._most(route)
+    def _cut_off(self, error: Exception, route: str) -> _Refusal:
+        """What is said to a request that is not read or answered to its end."""
+        if isinstance(error, TooOftenError):
+            return _too_often(error.seconds)
+        return self._too_large(route) if isinstance(error, TooLargeError) else self._too_slow()
 
-        async def next_part() -> MutableMapping[str, Any]:
-            nonlocal got
-            message = await receive()
-            got += len(message.get("body", b""))
-            if got > most:
-                raise TooLargeError
-            return message
-
-        return next_part
-
-    def _too_large(self, route: str) -> tuple[int, str, str]:
+    def _too_large(self, route: str) -> _Refusal:
         most = self._most(route)
         return 413, "too large", f"body: must have at most {most} bytes. Send fewer neighbours, or their ids."
 
-    def _too_slow(self) -> tuple[int, str, str]:
+    def _too_slow(self) -> _Refusal:
         return 503, "busy", f"The answer took longer than {self._limits.seconds:g} seconds. Try again later."
+
+
+def _too_often(wait: float) -> _Refusal:
+    return 429, "too many requests", TOO_OFTEN, wait
 
 
 def caller(address: str) -> str:
@@ -166,7 +170,7 @@ def caller(address: str) -> str:
 async def _say(send: Send, status: int, error: str, message: str, wait: float | None = None) -> None:
     headers = [(b"content-type", b"application/json")]
     if wait is not None:
-        headers.append((b"retry-after", str(max(1, round(wait + 0.5))).encode()))
+        headers.append((b"retry-after", retry_after(wait).encode()))
     await _respond(send, status, headers, problem(error, message))
 
 
@@ -178,3 +182,11 @@ async def _respond(send: Send, status: int, headers: list[tuple[bytes, bytes]], 
 
 def _header(scope: Scope, wanted: bytes) -> bytes:
     return next((bytes(value) for name, value in scope["headers"] if name == wanted), b"")
+
+
+def _declared(scope: Scope) -> int | None:
+    """The length of a body as its header says; None for one that comes in chunks. What is no number is longer than anything."""
+    if _header(scope, b"transfer-encoding"):
+        return None
+    declared = _header(scope, b"content-length") or b"0"
+    return int(declared[:20]) if declared.isdigit() else 10**20

@@ -1,15 +1,23 @@
 """What the service says about its own running: one JSON object a line on standard error, without private values.
 
 A line about a request holds its route, not its path, its status and, where no private edge was read, how long it took. No
-address, token, id or body is written.
+address, token, id or body is written. Nobody waits for whoever reads the lines: what does not go through at once is lost, and
+the next line that does says how many were.
 """
 
 from __future__ import annotations
 
 import json
-import sys
+import os
+import select
+import socket
+import stat
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+
+_STANDARD_ERROR = 2
+_MOST = select.PIPE_BUF  # bytes that a pipe takes as a whole, or not at all
 
 
 class Log:
@@ -20,16 +28,53 @@ class Log:
     """
 
     def __init__(self, *, requests: bool = True) -> None:
-        self._requests = requests
+        self._requests, self._lost = requests, 0
+        self._write: Callable[[bytes], object] | None = None
 
     def event(self, what: str, **facts: object) -> None:
         """Something happened to the service."""
-        line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": what, **facts}
-        with suppress(OSError, ValueError):  # whoever read it is gone; the service is not
-            sys.stderr.write(json.dumps(line) + "\n")
+        if self._lost:
+            self._say("lines lost", {"count": self._lost}, self._lost)
+        self._say(what, facts, 0)
 
     def request(self, route: str, status: int, seconds: float | None) -> None:
         """One request was answered or refused."""
         if self._requests:
             more = {} if seconds is None else {"milliseconds": round(1000 * seconds, 1)}
             self.event("request", route=route, status=status, **more)
+
+    def _say(self, what: str, facts: dict[str, object], settles: int) -> None:
+        line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": what, **facts}
+        content = (json.dumps(line) + "\n").encode()
+        try:
+            if len(content) > _MOST:
+                raise BlockingIOError
+            if self._write is None:
+                self._write = unblocked(_STANDARD_ERROR)
+            self._write(content)
+            self._lost -= settles
+        except (OSError, ValueError):  # whoever reads is gone or busy; the service is neither
+            self._lost += 0 if settles else 1
+
+
+def unblocked(file: int) -> Callable[[bytes], object]:
+    """A way to write to an open file that raises instead of waiting, and changes nothing for others who have it open."""
+    kind = os.fstat(file).st_mode
+    if stat.S_ISFIFO(kind):
+        with suppress(OSError):  # opened anew, because the flag belongs to everybody who shares it
+            anew = os.open(f"/proc/self/fd/{file}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            return lambda content: os.write(anew, content)
+    if stat.S_ISSOCK(kind):
+        return lambda content: _send(file, content)
+
+    def write(content: bytes) -> None:
+        if not stat.S_ISREG(kind) and not select.select([], [file], [], 0)[1]:
+            raise BlockingIOError
+        os.write(file, content)
+
+    return write
+
+
+def _send(file: int, content: bytes) -> None:
+    with socket.socket(fileno=os.dup(file)) as other:
+        other.send(content, socket.MSG_DONTWAIT)

@@ -1,18 +1,39 @@
-"""A body as bytes -> a question. Stops at the first thing that is wrong, so that a broken body costs no more than a good one."""
+"""A body as bytes -> a question. Reading stops at the first thing that is wrong: no value is made that no question can have."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import re
+from typing import Literal, NamedTuple, TypeVar
 
 import torch
-from pydantic_core import from_json
+from msgspec import UNSET, Struct, UnsetType, ValidationError
+from msgspec.json import Decoder
 from torch import Tensor
 
 from gcon.errors import InputError
 from gcon.serve.bodies import MOST_ID
 
 Someone = str | Tensor  # an id, or features
+T = TypeVar("T")
 _SEE = "See /openapi.json."
+
+
+class _Person(Struct, forbid_unknown_fields=True, gc=False):
+    id: str | UnsetType = UNSET
+    features: list[float] | UnsetType = UNSET
+
+
+class _Question(Struct, forbid_unknown_fields=True):
+    me: _Person
+    neighbours: list[_Person] | UnsetType = UNSET
+    access: Literal["own-edges", "none"] | UnsetType = UNSET
+
+
+class _Owner(Struct, forbid_unknown_fields=True):
+    node: str
+
+
+_QUESTION, _OWNER = Decoder(_Question), Decoder(_Owner)
 
 
 class Asked(NamedTuple):
@@ -23,78 +44,122 @@ class Asked(NamedTuple):
     access: str
 
 
-def question(body: bytes, most_neighbours: int) -> Asked:
+class Shape(NamedTuple):
+    """Public numbers that bound what a question can hold.
+
+    Attributes:
+        most_neighbours: people beside the one who asks.
+        features: numbers of a person.
+    """
+
+    most_neighbours: int
+    features: int
+
+
+def question(body: bytes, shape: Shape) -> Asked:
     """The question of `/predict`."""
-    given = _object(body, ("me", "neighbours", "access"))
-    if "me" not in given:
-        raise InputError("me", rule="must be given", got="nothing", fix=_SEE)
-    access = given.get("access", "own-edges")
-    if access not in ("own-edges", "none"):
-        raise InputError("access", rule="must be 'own-edges' or 'none'", got=_shown(access), fix=_SEE)
-    people = given.get("neighbours", [])
-    if not isinstance(people, list):
-        raise InputError("neighbours", rule="must be a list of people", got=_shown(people), fix=_SEE)
-    if len(people) > most_neighbours:
-        rule = f"must be at most {most_neighbours}"
-        raise InputError("neighbours", rule=rule, got=len(people), fix="Send some of them.")
+    _check_counts(body, shape)
+    given = _decoded(_QUESTION, body)
+    people = [] if given.neighbours is UNSET else given.neighbours
+    access = "own-edges" if given.access is UNSET else given.access
+    if len(people) > shape.most_neighbours:
+        raise _too_many(shape)
     if people and access == "none":
         rule, fix = "go with access own-edges", "Leave them out."
         raise InputError("neighbours", rule=rule, got="access none", fix=fix)
-    return Asked(_someone(given["me"], "me"), [_someone(each, "neighbours") for each in people], access)
+    asked = Asked(_someone(given.me, "me", shape), [_someone(each, "neighbours", shape) for each in people], access)
+    keys = 1 + (given.neighbours is not UNSET) + (given.access is not UNSET)
+    _check_keys(body, keys + 1 + len(people), [given.me, *people])
+    return asked
+
+
+def check_beginning(body: bytes, shape: Shape) -> None:
+    """Refuse what no end can make a question. A number or a letter may be cut in two, so nothing else is refused here."""
+    _check_counts(body, shape)
+    try:
+        _QUESTION.decode(body)
+    except ValidationError as error:
+        raise _wrong(error) from None
+    except ValueError:
+        return
 
 
 def owned_node(body: bytes) -> str:
     """The node that somebody says is hers."""
-    given = _object(body, ("node",))
-    if "node" not in given:
-        raise InputError("node", rule="must be given", got="nothing", fix=_SEE)
-    return _id(given["node"], "node")
+    node = _decoded(_OWNER, body).node
+    _check_keys(body, 1, [_Person(id=node)])
+    return _id(node, "node")
 
 
-def _object(body: bytes, known: tuple[str, ...]) -> dict[str, Any]:
+def _check_counts(body: bytes, shape: Shape) -> None:
+    """Bounds on people and numbers that hold for every question, told from the bytes alone.
+
+    A person begins with `{`, then a quote; within a string these two can meet only at its end. A comma is between two numbers of
+    a person, within an id, or after a person or one of the three keys.
+    """
+    if body.count(b'{"') > 2 * (shape.most_neighbours + 2):
+        raise _too_many(shape)
+    if body.count(b",") > (body.count(b"{") + 3) * (max(shape.features, MOST_ID) + 1):
+        rule = f"must be at most {shape.features} for each person"
+        raise InputError("features: numbers", rule=rule, got="more", fix=_SEE)
+
+
+def _check_keys(body: bytes, keys: int, people: list[_Person]) -> None:
+    """Refuse a key that is there twice: the decoder keeps the last, other readers the first.
+
+    Every colon follows a key or is in an id; so there are as many as that, or keys that were thrown away.
+    """
+    colons = body.count(b":")
+    if colons == keys:
+        return
+    in_ids = sum(each.id.count(":") for each in people if each.id is not UNSET)
+    if colons != keys + in_ids or b"\\u003a" in body or b"\\u003A" in body:
+        rule, fix = "must have every key once", "Name each once, and write a colon in an id as it is."
+        raise InputError("body", rule=rule, got="a key twice", fix=fix)
+
+
+def _decoded(decoder: Decoder[T], body: bytes) -> T:
     try:
-        given = from_json(body, allow_inf_nan=False)
-    except ValueError:
+        return decoder.decode(body)
+    except ValidationError as error:
+        raise _wrong(error) from None
+    except ValueError:  # no JSON, or no UTF-8
         raise InputError("body", rule="must be JSON", got="something else", fix=_SEE) from None
-    if not isinstance(given, dict):
-        raise InputError("body", rule="must be a JSON object", got=_shown(given), fix=_SEE)
-    _check_keys(given, known)
-    return given
 
 
-def _check_keys(given: dict[str, Any], known: tuple[str, ...]) -> None:
-    unknown = next((key for key in given if key not in known), None)
-    if unknown is not None:
-        rule = f"is not known here: {', '.join(known)}"
-        raise InputError(repr(unknown[:40]), rule=rule, got="a value", fix=_SEE)
+def _wrong(error: ValidationError) -> InputError:
+    """What the decoder says, `Expected ..., got ... - at $.neighbours[3].id`, with the place first and cut short."""
+    what, _, place = str(error).partition(" - at ")
+    where, got = re.sub(r"\[[^]]*\]", "", place).strip("`$."), what[:80]
+    rule = "must be as the schema says"
+    if "Number out of range" in what:
+        rule, got = "must hold finite numbers", "others"
+    elif where.endswith("features"):
+        rule = "must be a list of numbers"
+    elif where == "access":
+        rule = "must be 'own-edges' or 'none'"
+    return InputError(where or "body", rule=rule, got=got, fix=_SEE)
 
 
-def _someone(given: Any, place: str) -> Someone:
-    if not isinstance(given, dict) or len(given) != 1:
+def _too_many(shape: Shape) -> InputError:
+    rule = f"must be at most {shape.most_neighbours}"
+    return InputError("neighbours", rule=rule, got="more", fix="Send some of them.")
+
+
+def _someone(given: _Person, place: str, shape: Shape) -> Someone:
+    if (given.id is UNSET) == (given.features is UNSET):
         rule = "must be people, each with either id or features"
-        raise InputError(place, rule=rule, got=_shown(given), fix=_SEE)
-    _check_keys(given, ("id", "features"))
-    if "id" in given:
-        return _id(given["id"], f"{place}.id")
-    numbers = given["features"]
-    if not isinstance(numbers, list) or not set(map(type, numbers)) <= {int, float}:
-        raise InputError(f"{place}.features", rule="must be a list of numbers", got=_shown(numbers), fix=_SEE)
-    try:
-        return torch.tensor(numbers, dtype=torch.float32)
-    except (OverflowError, RuntimeError):
-        rule = "must hold finite numbers"
-        raise InputError(f"{place}.features", rule=rule, got="others", fix=_SEE) from None
+        raise InputError(place, rule=rule, got="both or neither", fix=_SEE)
+    if given.features is UNSET:
+        return _id(given.id, f"{place}.id")  # type: ignore[arg-type]  # one of them is there
+    if len(given.features) != shape.features:
+        rule = f"must have the {shape.features} columns that the model was trained on"
+        raise InputError(f"{place}.features", rule=rule, got=len(given.features), fix="Pass all, in that order.")
+    return torch.tensor(given.features, dtype=torch.float32)
 
 
-def _id(given: Any, place: str) -> str:
-    if not isinstance(given, str) or len(given) > MOST_ID:
+def _id(given: str, place: str) -> str:
+    if len(given) > MOST_ID:
         rule = f"must be a string of at most {MOST_ID} characters"
-        raise InputError(place, rule=rule, got=_shown(given), fix=_SEE)
+        raise InputError(place, rule=rule, got=f"{len(given)} characters", fix=_SEE)
     return given
-
-
-def _shown(given: Any) -> str:
-    """What was sent, cut short: people find their mistake in it."""
-    if isinstance(given, list | dict):
-        return f"a JSON {'list' if isinstance(given, list) else 'object'} with {len(given)} entries"
-    return repr(given)[:60]

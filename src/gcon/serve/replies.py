@@ -19,10 +19,16 @@ HELD = (
     "Computed from your own edges, which the service holds, and from public numbers about your neighbours. No edge between "
     "other people was read. The access log keeps that you were answered and when; the answer is kept nowhere."
 )
+BY_FEATURES = (
+    " Who is described by features is answered by the model's student, which knows features alone, also if she was in the "
+    "training. Asked by her id, what the training found out about her is used: the label may be another."
+)
 REFUSED = (
     "No such node with such a token: the token may be wrong, expired or revoked, or belong to another node. Ask the operator "
     "for a new one."
 )
+TOO_OFTEN = "This address asks too often, or for too much. Wait, then try again."
+_ACCESSES: dict[str, Access] = {SENT: "own-edges", HELD: "own-edges", ALONE: "none"}
 _NUMBER = 25  # characters of a float64, at most
 
 
@@ -38,19 +44,23 @@ class AnswerWords:
         self._release, self._no_promise = release, why_no_promise(model.receipt)
         self._names = [str(name) for name in model.class_names]
         self._keys = [json.dumps(name) for name in self._names]
+        knows = "cached" in model.accesses  # answers for the nodes of the training
         self._tails = {
-            SENT: self._tail("own-edges", SENT),
-            HELD: self._tail("own-edges", HELD),
-            ALONE: self._tail("none", ALONE),
+            (used, by_features): self._tail(access, used + (BY_FEATURES if by_features and knows else ""))
+            for used, access in _ACCESSES.items()
+            for by_features in (False, True)
         }
         self._most = 64 + max(map(len, self._keys)) + sum(len(key) + _NUMBER + 4 for key in self._keys)
 
-    def __call__(self, shares: NDArray[np.float64], used: str) -> bytes:
-        """The answer. One from held edges has the same length for everybody: who watches the line learns nothing from it."""
+    def __call__(self, shares: NDArray[np.float64], used: str, *, by_features: bool = False) -> bytes:
+        """The answer; it says if people were described by features, and the label may differ for that.
+
+        One from held edges has the same length for everybody: who watches the line learns nothing from it.
+        """
         numbers = shares.tolist()
         listed = ", ".join([f"{key}: {number!r}" for key, number in zip(self._keys, numbers, strict=True)])
         text = f'{{"label": {self._keys[numbers.index(max(numbers))]}, "probabilities": {{{listed}}}, '
-        return (text.ljust(self._most) if used is HELD else text).encode() + self._tails[used]
+        return (text.ljust(self._most) if used is HELD else text).encode() + self._tails[used, by_features]
 
     def _tail(self, access: Access, used: str) -> bytes:
         words = {
@@ -66,3 +76,8 @@ class AnswerWords:
 def problem(error: str, message: str) -> bytes:
     """What was wrong, as JSON."""
     return json.dumps({"error": error, "message": message}).encode()
+
+
+def retry_after(seconds: float) -> str:
+    """The header of that name."""
+    return str(max(1, round(seconds + 0.5)))

@@ -15,9 +15,10 @@ class Limits:
         most_bytes: of a request's body.
         most_neighbours: in one question.
         seconds: for one request, from its first byte to its answer.
-        per_address: requests per minute from one address.
+        per_address: requests per minute from one address; every 16 KiB of a body count as one more.
         per_token: requests per minute with one token.
         burst: so many may come at once after a pause.
+        idle_seconds: how long a connection may say nothing whole.
         concurrent: requests at the same time in one worker; the rest is told to come back.
         stop_seconds: how long a stop waits for requests that are being answered.
     """
@@ -28,6 +29,7 @@ class Limits:
     per_address: float = 600.0
     per_token: float = 60.0
     burst: int = 30
+    idle_seconds: int = 15
     concurrent: int = 256
     stop_seconds: int = 10
 

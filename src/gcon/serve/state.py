@@ -14,6 +14,9 @@ from gcon.serve.metrics import Metrics
 from gcon.serve.replies import AnswerWords
 from gcon.serve.served_release import ServedRelease, Signature
 from gcon.serve.settings import Limits
+from gcon.serve.tokens import TokenStore
+
+ROUTES = ("/", "/predict", "/me", "/statement", "/card", "/health", "/metrics", "/openapi.json")
 
 
 @dataclass(eq=False, kw_only=True)
@@ -46,8 +49,9 @@ class Service:
         burst = self.limits.burst
         self.by_address = RateLimit(per_minute=self.limits.per_address, burst=burst)
         self.by_token = RateLimit(per_minute=self.limits.per_token, burst=burst)
-        self.metrics = Metrics()
+        self.token_store: TokenStore | None = None  # of this worker
         self.faces = Faces(self.held)
+        self.metrics = Metrics({*ROUTES, *(f"/{name}" for name in self.faces.pages)})
 
     def take(self, held: ServedRelease, seen: Signature) -> None:
         """Put a new release in the place of the old one."""

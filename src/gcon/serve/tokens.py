@@ -66,6 +66,7 @@ class TokenStore:
 
     def __init__(self, path: Path, *, new: bool = False, clock: Callable[[], float] = time.time) -> None:
         self._path, self._clock = path, clock
+        self._seen: tuple[int, ...] = ()
         if new and not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
         self._open()
@@ -88,16 +89,22 @@ class TokenStore:
             raise _unreadable(self._path, type(error).__name__) from None
         if version != _FORMAT:
             raise _unreadable(self._path, f"format {version}")
-        self._inode = self._path.stat().st_ino
+        self._seen = _signature(self._path)
 
     def _is_there(self) -> bool:
         """Whether the file that is read is the one of that name: tokens of a file that was taken away open nothing."""
         try:
-            if self._path.stat().st_ino != self._inode:
-                self._open()
+            if _signature(self._path) != self._seen:
+                self.reopen()
         except (OSError, InputError):
             return False
         return True
+
+    def reopen(self) -> None:
+        """Read the file anew that has this name now. Raises if it cannot be: then nothing opens until it can."""
+        self._seen = ()  # of no file: the next check tries again
+        self.close()
+        self._open()
 
     def close(self) -> None:
         """Let go of the file."""
@@ -148,12 +155,21 @@ class TokenStore:
         The same work is done whatever is wrong: nothing here depends on whether such a node exists.
         """
         digest, there = _digest(token), self._is_there()
-        found = self._file.execute("SELECT digest, node, expires, revoked FROM tokens WHERE digest = ?", (digest,))
-        known, owner, expires, revoked = found.fetchone() or (_NOBODY, "", 0, 0)
+        known, owner, expires, revoked = (there and self._row(digest)) or (_NOBODY, "", 0, 0)
         same_token = hmac.compare_digest(known, digest)
         same_node = hmac.compare_digest(_digest(owner), _digest(node))
         in_time = (revoked is None) & (self._clock() < expires)
         return digest.hex()[:12] if same_token & same_node & in_time & there else None
+
+    def _row(self, digest: bytes) -> tuple[bytes, str, int, int | None] | None:
+        """What the file says of a token. A file that cannot be read opens nothing, and is opened anew the next time."""
+        try:
+            found = self._file.execute("SELECT digest, node, expires, revoked FROM tokens WHERE digest = ?", (digest,))
+            row: tuple[bytes, str, int, int | None] | None = found.fetchone()
+        except sqlite3.Error:
+            self._seen = ()
+            return None
+        return row
 
     def revoke(self, *, node: str | None = None, name: str | None = None) -> int:
         """Make tokens worthless: all of a node, or the one of a name. Gives how many there were."""
@@ -177,6 +193,12 @@ class TokenStore:
                 "SELECT lower(substr(hex(digest), 1, 12)), node, issued, expires, revoked FROM tokens ORDER BY node, issued"
             )
             return [TokenFacts(name=a, node=b, issued=c, expires=d, revoked=e) for a, b, c, d, e in rows]
+
+
+def _signature(path: Path) -> tuple[int, ...]:
+    """Tells a file from another of the same name, and from itself with other content or other permissions."""
+    facts = path.stat()
+    return facts.st_ino, facts.st_mode, facts.st_size, facts.st_mtime_ns
 
 
 def _digest(text: str) -> bytes:

@@ -1,4 +1,4 @@
-"""What a worker does by itself: bring the access log to the disk, take new releases, and end when its parent is gone."""
+"""What a worker does by itself: bring the access log to the disk, take new releases, open files anew, end with its parent."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ class Releases:
 
     def __init__(self, service: Service) -> None:
         self._service, self._refused = service, service.seen
+
+    def try_again(self) -> None:
+        """What was refused may be taken the next time."""
+        self._refused = self._service.seen
 
     def is_new(self) -> bool:
         """Whether there is something that was neither taken nor refused."""
@@ -45,7 +49,11 @@ def upkeep(service: Service) -> Callable[[object], Any]:
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
-        keeper = asyncio.create_task(_look_after(service))
+        releases = Releases(service)
+        if service.parent is not None:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _begin_anew, service, releases)
+            _begin_anew(service, releases)  # what came before this worker could listen
+        keeper = asyncio.create_task(_look_after(service, releases))
         try:
             yield
         finally:
@@ -58,8 +66,18 @@ def upkeep(service: Service) -> Callable[[object], Any]:
     return lifespan
 
 
-async def _look_after(service: Service) -> None:
-    releases = Releases(service)
+def _begin_anew(service: Service, releases: Releases) -> None:
+    """After SIGHUP: tokens and access log are opened anew, and a release that was refused is looked at again."""
+    releases.try_again()
+    for name, opened in (("tokens", service.token_store), ("access log", service.access_log)):
+        try:
+            if opened is not None:
+                opened.reopen()
+        except (GconError, OSError) as error:
+            service.log.event("reload refused", file=name, kind=type(error).__name__)
+
+
+async def _look_after(service: Service, releases: Releases) -> None:
     while True:
         await asyncio.sleep(_EVERY)
         try:

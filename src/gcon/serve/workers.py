@@ -6,6 +6,7 @@ have begun that a worker needs threads of: torch is set to one thread before any
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -16,6 +17,7 @@ from types import FrameType
 
 from gcon.errors import GconError, InputError
 from gcon.serve.app import application
+from gcon.serve.metrics import MOST_WORKERS
 from gcon.serve.protocol import BoundedProtocol
 from gcon.serve.state import Service
 from gcon.serve.upkeep import Releases
@@ -23,6 +25,7 @@ from gcon.serve.upkeep import Releases
 _SHORT, _MOST_SHORT = 2.0, 5  # a worker that lives no longer than that is not replaced more often than that
 _LOOK = 0.1  # seconds
 _STOPS = (signal.SIGTERM, signal.SIGINT)
+_TAKEN = (*_STOPS, signal.SIGHUP)
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
@@ -45,6 +48,8 @@ def run_workers(
 ) -> int:
     """Answer until somebody says stop (SIGTERM or SIGINT); requests that are being answered are finished.
 
+    SIGHUP opens tokens and access log anew, and looks again at a release that was refused.
+
     Args:
         service: what to answer with.
         listener: where to listen.
@@ -58,6 +63,9 @@ def run_workers(
     service.parent = (
         os.getpid()
     )  # known before any worker is there: one whose parent is gone by then would find another
+    # What was read stays: nobody has to wait while it is searched for garbage, and workers go on sharing its pages.
+    gc.collect()
+    gc.freeze()
     workers = _Workers(service, listener, proxies)
     with workers.until_stopped():
         for _ in range(count):
@@ -70,13 +78,14 @@ def run_workers(
 class _Workers:
     def __init__(self, service: Service, listener: socket.socket, proxies: str) -> None:
         self._service, self._listener, self._proxies = service, listener, proxies
-        self._alive: dict[int, float] = {}
-        self.stopping = False
+        self._alive: dict[int, tuple[float, int]] = {}  # since when, and which number
+        self.stopping = self._anew = False
 
     @contextmanager
     def until_stopped(self) -> Iterator[None]:
         """Take signals; whatever happens inside, no worker is left behind."""
         before = {number: signal.signal(number, self._stop) for number in _STOPS}
+        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._begin_anew)
         try:
             yield
         finally:
@@ -92,20 +101,27 @@ class _Workers:
     def start(self) -> None:
         """One more worker, unless somebody has said stop."""
         # No signal between the fork and writing it down: the new one would miss it, or take it as its parent would.
-        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _TAKEN)
         try:
             if not self.stopping:
+                taken = {number for _, number in self._alive.values()}
+                number = next(each for each in range(MOST_WORKERS) if each not in taken)
                 worker = os.fork()
                 if worker == 0:
+                    self._service.metrics.worker = number
                     self._run()
-                self._alive[worker] = time.monotonic()
+                self._alive[worker] = time.monotonic(), number
         finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _TAKEN)
 
     def keep(self, count: int) -> int:
         """Replace workers that die, by ones that know the newest release, until somebody says stop."""
         releases, short = Releases(self._service), 0
         while not self.stopping:
+            if self._anew:
+                self._anew = False
+                releases.try_again()
+                self._reopen()
             with suppress(GconError):  # workers say why it was refused
                 if releases.is_new():
                     releases.take()
@@ -126,12 +142,22 @@ class _Workers:
         for worker in list(self._alive):
             done, status = os.waitpid(worker, os.WNOHANG)
             if done:
-                found.append((time.monotonic() - self._alive.pop(worker), os.waitstatus_to_exitcode(status)))
+                found.append((time.monotonic() - self._alive.pop(worker)[0], os.waitstatus_to_exitcode(status)))
         return found
 
     def _stop(self, _: int, __: FrameType | None) -> None:
         self.stopping = True
         self._kill(signal.SIGTERM)
+
+    def _begin_anew(self, _: int, __: FrameType | None) -> None:
+        self._anew = True
+        self._kill(signal.SIGHUP)
+
+    def _reopen(self) -> None:
+        """For workers that are started from now on."""
+        if self._service.access_log is not None:
+            with suppress(GconError, OSError):  # workers say why
+                self._service.access_log.reopen()
 
     def _kill(self, number: signal.Signals) -> None:
         for worker in list(self._alive):
@@ -144,7 +170,8 @@ class _Workers:
         try:
             for number in _STOPS:
                 signal.signal(number, signal.SIG_DFL)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to open anew
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _TAKEN)
             _serve(self._service, self._listener, self._proxies)
             code = 0
         except BaseException as error:  # whatever it is, this process must not go on as a second parent
@@ -162,8 +189,9 @@ def _serve(service: Service, listener: socket.socket, proxies: str) -> None:
         access_log=False,  # it would write addresses and paths
         log_level="critical",  # what happens to requests is in our own log
         lifespan="on",
+        ws="none",
         limit_concurrency=service.limits.concurrent,
-        timeout_keep_alive=15,
+        timeout_keep_alive=service.limits.idle_seconds,
         timeout_graceful_shutdown=service.limits.stop_seconds,
         proxy_headers=bool(proxies),
         forwarded_allow_ips=proxies or None,

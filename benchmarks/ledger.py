@@ -29,6 +29,7 @@ def write_ledger(path: Path, entries: int, request: Request) -> None:
         def add(content: dict[str, object]) -> None:
             line = chain.render(content)
             chain.hashes.append(line.partition(b'"hash":"')[2][:64].decode())
+            chain.lines += 1
             file.write(line)
 
         add({"line": "header", "format": FORMAT, "version": VERSION, "data_set": "made up", "created": time_})

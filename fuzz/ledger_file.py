@@ -43,7 +43,7 @@ def one(data: bytes) -> None:
 
 def _read(content: bytes, head: bytes | None) -> None:
     reading = read_ledger(content, head)
-    reading.chain.total()
+    reading.chain.spent().rounded()
     if reading.problem is not None:
         raise LedgerError(reading.problem)
     data_set_name(content)
@@ -62,6 +62,7 @@ def chained(data: bytes) -> tuple[bytes, bytes]:
             continue
         lines.append(rendered)
         chain.hashes.append(json.loads(rendered)["hash"])
+        chain.lines += 1
     return b"".join(lines), render_head(chain)
 
 

@@ -139,6 +139,7 @@ def long_ledger(path, count):
     ]:
         lines.append(chain.render(content))
         chain.hashes.append(json.loads(lines[-1])["hash"])
+        chain.lines += 1
     path.write_bytes(b"".join(lines))
     path.with_name(path.name + ".head").write_bytes(render_head(chain))
     return round(FileLedger(path).total().epsilon, 6)

@@ -188,7 +188,7 @@ def running(
             stdout=subprocess.PIPE,
             stderr=file if errors is None else errors,
             text=True,
-            env=os.environ | {"OMP_NUM_THREADS": "1"} | environment,
+            env=os.environ | {"OMP_NUM_THREADS": "1", "XDG_STATE_HOME": str(folder / "state")} | environment,
         )
     try:
         lines = iter(process.stdout.readline, "")

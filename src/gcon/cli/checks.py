@@ -79,7 +79,7 @@ def _is_ledger(out: Path) -> bool:
             if path.is_file():
                 with path.open("rb") as file:
                     if b'"format":"gcon ledger"' in file.read(1000):
-                        return path == out or out.suffix in (".head", ".lock", ".torn", ".new")
+                        return path == out or out.suffix in (".head", ".lock", ".torn", ".new", ".checkpoint")
     return False
 
 

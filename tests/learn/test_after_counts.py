@@ -160,19 +160,20 @@ def check(found: AfterCounts, num_classes, size=400):
 def test_tables_give_what_the_fitted_regressions_give(monkeypatch):
     """The members of the ensemble, asked one by one at the believed counts, and averaged by its weights."""
     nodes, before, noisy, deviation = released()
-    ensembles, learned = [], Ensemble.taught
+    ensembles, joined = [], Ensemble.joined_by
 
-    def watched(self, *given):
-        ensembles.append(learned(self, *given))
+    def watched(self, *given, **named):
+        ensembles.append(joined(self, *given, **named))
         return ensembles[-1]
 
-    monkeypatch.setattr(Ensemble, "taught", watched)
+    monkeypatch.setattr(Ensemble, "joined_by", watched)
     start = before.answers.clamp_min(1e-3)
     start = start / start.sum(dim=1, keepdim=True)
     found = after_counts(before, start, noisy, deviation, nodes)
     check(found, 4)
     ensemble = ensembles[-1]
-    assert {member.regression is None for member in ensemble.members} == {True, False}
+    # The start; then by true and by pseudo-labels four regressions on counts, four beside the start, and four products.
+    assert len(ensemble.members) == 1 + 2 * 12
     weights, average = ensemble.average
     assert torch.allclose(found.answers, average, atol=1e-5)
     assert torch.equal(found.model.weights, weights[weights > 0])
@@ -243,11 +244,18 @@ def test_one_class_was_taught():
     assert bool((found.answers.argmax(dim=1) == 1).all())
 
 
-def test_without_validation_nodes_all_regressions_count_alike():
+def test_without_validation_nodes_counts_are_evidence_beside_the_start():
+    """Two regressions on two kinds of counts, each multiplied with the start; all count alike."""
     nodes, before, noisy, deviation = released(num_validation=0)
     found = after_counts(before, before.answers, noisy, deviation, nodes)
     check(found, 4)
-    assert torch.allclose(found.model.weights, torch.full((13,), 1 / 13, dtype=torch.float64))
+    assert torch.allclose(found.model.weights, torch.full((4,), 1 / 4, dtype=torch.float64))
+    start, counts = found.start, believed_counts(noisy, deviation, found.start)
+    flat = torch.full_like(start, 1 / 4)
+    for table in found.model.tables:
+        alone = CountModel(torch.ones(1, dtype=torch.float64), table[None])
+        product = start.double().clamp_min(1e-4) * alone.answers(flat, counts)
+        assert torch.allclose(alone.answers(start, counts), product / product.sum(dim=1, keepdim=True), atol=1e-9)
 
 
 @pytest.mark.slow

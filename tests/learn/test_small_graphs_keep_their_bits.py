@@ -157,10 +157,22 @@ def after_the_counts(nodes, start, counts):
         standard(counts),
         standard(torch.cat([logs, 3 * counts / (counts.sum(dim=1, keepdim=True) + 1)], dim=1)),
     ]
-    wide = [torch.cat([groups[place] for place in chosen], dim=1).float() for chosen in ((0, 1), (0, 2), (2,))]
-    every = [calibrated(start, nodes, nodes.labels, nodes.train_mask)]
-    every += members(nodes, wide, nodes.labels, nodes.train_mask, (1.0, 10.0))
-    every += members(nodes, wide, *pseudo_labels(average(every, nodes), nodes, 0.8), (1.0, 10.0))
+    alone, beside = (
+        [torch.cat([groups[place] for place in chosen], dim=1).float() for chosen in some]
+        for some in (((1,), (2,)), ((0, 1), (0, 2)))
+    )
+    checked, every = bool(nodes.validation_mask.any()), []
+    for share in (None, 0.8) if checked else (None,):
+        lesson = (nodes.labels, nodes.train_mask)
+        if share is not None:
+            lesson = pseudo_labels(average(every, nodes), nodes, share)
+        told = [regression(rows, *lesson, nodes.num_classes, each) for rows, each in product(alone, (1.0, 10.0))]
+        usual = log_shares(lesson[0][lesson[1]], nodes.num_classes)
+        products = [torch.softmax(start.clamp_min(1e-4).log() + each.log() - usual, dim=1) for each in told]
+        if checked:
+            told += [regression(rows, *lesson, nodes.num_classes, each) for rows, each in product(beside, (1.0, 10.0))]
+            products = [*(() if share else (start,)), *told, *products]
+        every += [calibrated(each, nodes, *lesson) for each in products]
     return average(every, nodes)
 
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from gcon.learn.after_release import AfterMoments
-from gcon.learn.ensemble import Ensemble, view_of
-from gcon.learn.members import Regression, pseudo_labels
+from gcon.learn.ensemble import Ensemble, SampledView, view_of
+from gcon.learn.members import Lesson, Regression, pseudo_labels
 from gcon.learn.sizes import blocks
 from gcon.machine import one_thread
 from gcon.nodes import PublicNodes
@@ -137,31 +137,55 @@ def after_counts(
 
 
 def _learned(start: Tensor, counts: Tensor, nodes: PublicNodes) -> AfterCounts:
-    """Regressions on believed counts beside the start, averaged as validation labels say."""
-    inputs, classes = count_inputs(start, counts), nodes.num_classes
+    """Regressions on believed counts, some beside the start, averaged as validation labels say.
+
+    The start knows the labels that it was taught by: a regression on it and on counts, taught by the same labels, trusts it too
+    much. So what counts say alone is multiplied with the start as well, less the class shares that both bring along. Without
+    validation labels nothing tells how much either is worth, and these products are all that is used.
+    """
+    ensemble, classes = Ensemble.without_members(nodes), nodes.num_classes
+    inputs, chosen = count_inputs(start[ensemble.places], counts[ensemble.places]), bool(nodes.validation_mask.any())
     own, plain, logs, shares = (list(range(place * classes, (place + 1) * classes)) for place in range(4))
-    scalings = [_scaling(inputs, groups) for groups in ((own, plain), (own, logs + shares), (logs + shares,))]
-    ensemble = Ensemble.without_members(nodes)
-    views = ensemble.sampled([view_of((inputs @ scaling).float()) for scaling in scalings])
-    ensemble = ensemble.joined_by(ensemble.sampled([view_of(start.double())]))
-    ensemble = ensemble.taught(views, _PENALTIES).taught(views, _PENALTIES, _TAUGHT_SHARE)
-    weights, tables = ensemble.average[0], []
-    scaling_of = {seen.view: scaling for seen, scaling in zip(views, scalings, strict=True)}
-    for member in ensemble.members:
-        if member.regression is None:
-            table = torch.eye(inputs.shape[1], classes, dtype=torch.float64)  # the logarithms of the start
-        else:
-            scaling = scaling_of[member.view]
-            scores = member.regression.table(scaling.shape[1])
-            table = scaling @ scores[:-1]
-            table[-1] += scores[-1]
+    alone = [_scaling(inputs, groups) for groups in ((plain,), (logs + shares,))]
+    beside = [_scaling(inputs, groups) for groups in ((own, plain), (own, logs + shares))]
+    as_it_is = torch.eye(inputs.shape[1], classes, dtype=torch.float64)  # the logarithms of the start
+    tables: list[Tensor] = []
+    for share in (None, _TAUGHT_SHARE) if chosen else (None,):
+        lesson = Lesson(ensemble.sample.labels, ensemble.sample.train_mask)
+        if share is not None:
+            lesson = pseudo_labels(ensemble.average[1], ensemble.sample, share)
+        with one_thread():
+            told = [_regressions(inputs, scaling, lesson, classes) for scaling in alone]
+            both = [_regressions(inputs, scaling, lesson, classes) for scaling in beside] if chosen else []
+        taught = torch.bincount(lesson.labels[lesson.mask], minlength=classes).double() + 1
+        usual = torch.zeros_like(as_it_is)
+        usual[-1] = (taught / taught.sum()).log()
+        products = [as_it_is + table - usual for some in told for table in some]
+        found = [*(table for some in told + both for table in some), *products] if chosen else products
+        found = [as_it_is, *found] if chosen and not tables else found
+        answers = [torch.softmax(inputs @ table, dim=1) for table in found]
+        ensemble = ensemble.joined_by([SampledView(view_of(each), each) for each in answers], lesson=lesson)
+        tables += found
+    weights, calibrated = ensemble.average[0], []
+    for member, table in zip(ensemble.members, tables, strict=True):
         if member.calibration is not None:
             table = table / member.calibration.temperature
             table[-1] += member.calibration.shift
-        tables.append(table)
+        calibrated.append(table)
     kept = weights > 0
-    model = CountModel(weights[kept], torch.stack(tables)[kept])
+    model = CountModel(weights[kept], torch.stack(calibrated)[kept])
     return AfterCounts(start=start, model=model, answers=model.answers(start, counts))
+
+
+def _regressions(inputs: Tensor, scaling: Tensor, lesson: Lesson, num_classes: int) -> list[Tensor]:
+    """One per penalty on scaled inputs, as tables from the inputs to scores."""
+    rows, tables = (inputs @ scaling).float(), []
+    for penalty in _PENALTIES:
+        scores = Regression.fitted(rows, lesson, num_classes=num_classes, penalty=penalty).table(scaling.shape[1])
+        table = scaling @ scores[:-1]
+        table[-1] += scores[-1]
+        tables.append(table)
+    return tables
 
 
 def _scaling(inputs: Tensor, groups: Sequence[list[int]]) -> Tensor:

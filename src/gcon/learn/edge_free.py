@@ -23,6 +23,7 @@ from gcon.learn import sizes
 from gcon.learn.directions import principal_rows, weighting
 from gcon.learn.ensemble import Ensemble, SampledView, View, part_of, view_of
 from gcon.learn.feature_graph import graph_moments, label_agreement, nearest_rows, neighbour_graph, smoothed_rows
+from gcon.learn.held_out import with_validation
 from gcon.learn.members import validation_loss
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.unit_rows import rows_with_sum_one
@@ -68,6 +69,7 @@ def learn_without_edges(nodes: PublicNodes, *, seed: int) -> EdgeFree:
         Reads public nodes: there is no argument that could hold an edge. Test labels are for scores only, and what is
         kept never saw them.
     """
+    nodes = with_validation(nodes)
     masks = (nodes.train_mask, nodes.validation_mask)
     content = hashlib.sha256()  # of the masks first, which say how many labels follow
     for values in (*masks, *(nodes.labels[mask] for mask in masks)):

@@ -31,6 +31,7 @@ from gcon.learn.after_counts import AfterCounts, CountModel, after_counts
 from gcon.learn.after_release import after_moments
 from gcon.learn.edge_free import EdgeFree, learn_without_edges
 from gcon.learn.encoder import Encoder
+from gcon.learn.held_out import with_validation
 from gcon.learn.rescaling import shrunk_moments
 from gcon.learn.student import train_student
 from gcon.machine import chosen_device
@@ -89,7 +90,7 @@ LOUD, UNSURE = 10.0, 0.6  # the same from which a second table is, if codes are 
 LEAN, LEAN_PER_GAIN, MOST_LEAN = 0.25, 6.0, 2.0  # of the mean answer around a node, by what counts added to the answers
 # Published answers were chosen by the validation nodes, so they look better there than they are, by up to this share of them.
 _FLATTERED = 0.03
-_SURE_OF = 2.0  # standard deviations of the count of right answers: own edges are left out for what noise hardly makes
+_SURE_OF = 3.0  # standard deviations of the count of right answers: own edges are left out for what noise hardly makes
 VOICE = 0.5  # of every neighbour's message, where published answers are no surer than UNSURE: many weak voices add up
 _ROW_SLACK = 1e-3  # probabilities are kept in single precision
 _SLACK = 1e-9  # shares may add to this much more than 1, by rounding
@@ -134,6 +135,7 @@ class Moments(ReleasingMethod):
             The model is (epsilon, delta)-DP for one undirected edge, or for any `protect_edges` of them together: the
             statistics are released once, with noise, and all else is computed from them and from public data.
         """
+        nodes = with_validation(nodes)
         asked, labels = int(nodes.validation_mask.sum()), torch.where(nodes.train_mask, nodes.labels, -1)
         plan = mixed_plan(  # first of all: a budget that no plan fits is refused before anything is learned
             self.epsilon,

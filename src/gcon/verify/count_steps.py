@@ -201,8 +201,8 @@ def check_right_answers(folder: Folder, records: list[dict[str, Any]], branches:
         "1e-09)",
         -far <= right <= asked + far,
     )
-    # Own edges are used if right answers are at least those of published answers, 0 to `asked`, less two deviations and 3 %.
-    margin = 2 * float(deviation) + 0.03 * asked
+    # Own edges are used if right answers are at least those of published answers, 0 to `asked`, less three deviations and 3 %.
+    margin = 3 * float(deviation) + 0.03 * asked
     steps.check(
         f"Own edges are {'' if own_edges else 'not '}used, as {right} right answers allow",
         right >= -margin * (1 + _EXACT) if own_edges else right < asked - margin * (1 - _EXACT),

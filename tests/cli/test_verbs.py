@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-PLAN = ["plan", "--epsilon", "1", "--delta", "1e-5", "--classes", "7", "--dim", "16", "--labelled", "2995"]
+PAPER = ["--method", "paper"]
+PLAN = ["plan", *PAPER, "--epsilon", "1", "--delta", "1e-5", "--classes", "7", "--dim", "16", "--labelled", "2995"]
 
 
 @pytest.fixture
@@ -16,15 +17,12 @@ def files(run, tmp_path):
     return ["--edges", tmp_path / "edges.csv", "--nodes", tmp_path / "nodes.csv"]
 
 
-PAPER = ["--method", "paper"]
-
-
 def train(run, files, out, *more):
     return run("train", *files, "--epsilon", 1, "--out", out, *more)
 
 
 def test_plan_prints_theorem_one_for_exactly_this_budget(run):
-    arguments = ["--epsilon", 0.5, "--delta", 1 / 16316, "--classes", 7, "--dim", 16, "--labelled", 140]
+    arguments = [*PAPER, "--epsilon", 0.5, "--delta", 1 / 16316, "--classes", 7, "--dim", 16, "--labelled", 140]
     code, out, _ = run(
         "plan",
         *arguments,
@@ -101,7 +99,7 @@ def test_bad_plans_are_one_json_object_with_exit_code_2(run, change, words):
 
 def test_configuration_file_gives_defaults_and_options_win(run, tmp_path):
     config = tmp_path / "plan.toml"
-    config.write_text("epsilon = 1.0\ndelta = 1e-5\nclasses = 7\ndim = 16\nlabelled = 2995\nrestart = 0.6\n")
+    config.write_text("method = 'paper'\nepsilon = 1.0\ndelta = 1e-5\nclasses = 7\ndim = 16\nlabelled = 2995\nrestart = 0.6\n")
     found = json.loads(run("plan", "--config", config, "--json")[1])
     assert found["edge_influence"] == pytest.approx(0.8)
     assert json.loads(run("plan", "--config", config, "--restart", 0.8, "--json")[1])[

@@ -1,116 +1,122 @@
-"""Measure what `moments` gains over its control, on made-up graphs: the table behind the advice.
+"""The tables behind the advice: what the default gained over what is free, on graphs whose edges are nobody's secret.
 
-`python -m gcon_lab.experiments.advice --out FILE` writes one line per graph, budget and access: gains on test nodes, with
-their standard errors over runs. `gain` is over the control of the same access (`moments-without-edges`; for `cached` its
-answers without edges). `gain_over_best` differs for `own-edges` alone: owners could also be given the control's answers
-without edges, which are better where friends are not alike. Noise is seeded and the edges are nobody's: nothing here is
-private.
+    python -m gcon_lab.experiments.default_method --graphs real --first-run 50 --runs 10 --out DIR
+    python -m gcon_lab.experiments.advice --results DIR --first-run 50 --out src/gcon/choose
+
+The first command measures accuracy on real graphs, and this one adds a grid of made-up graphs and the facts of every graph; all
+of it is kept in DIR, one file per graph and run, so that interrupted work goes on where it was. Then two tables are written:
+`expectations.csv`, one line per graph, budget and access; and `intervals.csv`, how wide an interval must be, and how often it held
+for real graphs that were left out. Noise is seeded: nothing here is private.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import math
-import statistics
+import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import count, product
+import time
+from collections.abc import Callable, Iterable, Mapping
+from itertools import product
 from pathlib import Path
+from typing import Any
 
-from torch import Tensor
-
-from gcon.choose.expectations import COLUMNS
 from gcon.choose.public_facts import public_facts
-from gcon.edges.graph import PrivateGraph, private_graph
-from gcon.files.datasets.synthetic import social_circles_parts
-from gcon.methods.controls import MomentsWithoutEdges
+from gcon.machine import one_thread
 from gcon.methods.evidence import above_chance
 from gcon.methods.moments import Moments
-from gcon.nodes import PublicNodes
+from gcon.privacy.gates import declassify
+from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
+from gcon.writing import write_whole
+from gcon_lab.experiments.advice_tables import expectation_lines, interval_lines
+from gcon_lab.experiments.default_method import DELTA, REAL, measured
+from gcon_lab.experiments.sweep.graphs import Circles, OpenGraph, open_graph
 
-ACCESSES = ("none", "cached", "own-edges")
-CLASSES = 4
-
-
-@dataclass(frozen=True, kw_only=True)
-class Grid:
-    num_nodes: int = 1500
-    runs: int = 3
-    degrees: Sequence[float] = (3, 10, 30, 80)
-    homophilies: Sequence[float] = (0.0, 0.2, 0.5, 0.8)
-    signals: Sequence[float] = (1.0, 1.6, 2.5)  # lengths of class means: weak, middling and strong features
-    epsilons: Sequence[float] = (0.5, 1.0, 4.0)
+DEGREES, HOMOPHILIES, SIGNALS = (3, 10, 30, 80), (0.0, 0.2, 0.5, 0.8), (1.0, 2.0)
+GRID = {
+    f"grid-{degree}-{homophily:g}-{signal:g}": Circles(degree=degree, homophily=homophily, signal=signal)
+    for degree, homophily, signal in product(DEGREES, HOMOPHILIES, SIGNALS)
+}
 
 
-Key = tuple[float, float, float, float, str]  # degree, homophily, signal, epsilon, access
+def opened(name: str, run: int) -> OpenGraph:
+    """A real graph, or one of the grid."""
+    if name not in GRID:
+        return open_graph(name, run)
+    graph = GRID[name].draw(name, seed=run)
+    edges = declassify(graph.edges, reason="made up: measuring accuracy", ledger=MemoryLedger(name))
+    return OpenGraph(graph, edges, len(edges.columns))
 
 
-def measure(grid: Grid) -> Iterator[dict[str, str]]:
-    """The lines of the table."""
-    gains: dict[Key, list[tuple[float, float]]] = {}
-    strengths: dict[float, list[float]] = {}
-    noises = map(SeededRandomness, count())  # a fresh one for every release
-    for signal, run in product(grid.signals, range(grid.runs)):
-        # One edge-free model for all graphs of these nodes: labels depend on the seed alone.
-        nodes, _ = _drawn(grid, seed=run, degree=3, homophily=0.5, signal=signal)
-        strengths.setdefault(signal, []).append(public_facts(nodes).edge_free_strength)
-        for degree, homophily in product(grid.degrees, grid.homophilies):
-            others, edge_index = _drawn(grid, seed=run, degree=degree, homophily=homophily, signal=signal)
-            assert others.labels.equal(nodes.labels)
-            graph = private_graph(nodes, edge_index, name="social-circles")
-            for epsilon, access, both in _gains(graph, grid.epsilons, noises):
-                gains.setdefault((degree, homophily, signal, epsilon, access), []).append(both)
-        sys.stderr.write(f"signal {signal:g}, run {run + 1} of {grid.runs}\n")
-    for (degree, homophily, signal, epsilon, access), found in gains.items():
-        place = (degree, above_chance(homophily, CLASSES), statistics.fmean(strengths[signal]))
-        values = [*(f"{number:.4g}" for number in place), f"{epsilon:g}", access]
-        for part in zip(*found, strict=True):
-            error = statistics.stdev(part) / len(part) ** 0.5 if len(part) > 1 else math.inf
-            values += [f"{statistics.fmean(part):.4f}", f"{error:.4f}"]
-        yield dict(zip(COLUMNS, (*values, str(len(found))), strict=True))
+def facts(found: OpenGraph) -> dict[str, float]:
+    """What is public about the nodes, what the edges are like, and the seconds of one core that a training takes."""
+    nodes, settings = found.graph.nodes, Moments(epsilon=1.0, delta=DELTA, device="cpu")
+    with one_thread():
+        started = time.process_time()
+        settings.train(
+            nodes, found.graph.edges, ledger=MemoryLedger(found.graph.name), randomness=SeededRandomness(0)
+        )
+        seconds = time.process_time() - started
+        public = public_facts(nodes)  # from memory: the training has just learned it
+    ends = found.edges.edge_index()
+    alike = float((nodes.labels[ends[0]] == nodes.labels[ends[1]]).double().mean())
+    return {
+        "nodes": nodes.num_nodes,
+        "features": public.num_features,
+        "classes": nodes.num_classes,
+        "labels": sum(public.labels_a_class),
+        "validation": public.num_validation,
+        "edge_free_accuracy": public.edge_free_accuracy,
+        "edge_free_strength": public.edge_free_strength,
+        "mean_degree": ends.shape[1] / nodes.num_nodes,
+        "homophily_above_chance": above_chance(alike, nodes.num_classes),
+        "seconds": seconds,
+    }
 
 
-def _drawn(grid: Grid, *, seed: int, degree: float, homophily: float, signal: float) -> tuple[PublicNodes, Tensor]:
-    return social_circles_parts(
-        grid.num_nodes, num_classes=CLASSES, mean_degree=degree, homophily=homophily, feature_signal=signal, seed=seed
-    )
+def kept(folder: Path, name: str, run: int, make: Callable[[], Any]) -> Any:
+    """A result of its own file, made if it is not there."""
+    path = folder / f"{name.replace('/', '-')}-run{run}.json"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(make()))
+        print(path, file=sys.stderr, flush=True)
+    return json.loads(path.read_text())
 
 
-def _gains(
-    graph: PrivateGraph, epsilons: Iterable[float], noises: Iterator[SeededRandomness]
-) -> Iterator[tuple[float, str, tuple[float, float]]]:
-    """Budget, access, and the two gains."""
-    mask = graph.nodes.test_mask
-    control = MomentsWithoutEdges().fit(graph)
-    before = {access: control.score(graph, mask, access=access) for access in ("none", "own-edges")}
-    for epsilon in epsilons:
-        fitted = Moments(epsilon=epsilon).fit(graph, randomness=next(noises))
-        for access in ACCESSES:
-            score = fitted.score(graph, mask, access=access)
-            same, best = before["none"], before["none"]
-            if access == "own-edges":
-                same, best = before["own-edges"], max(before.values())
-            yield epsilon, access, (score - same, score - best)
-
-
-def write(out: Path, lines: Iterable[dict[str, str]]) -> None:
-    """A CSV file with one line a measurement, in a fixed order."""
+def write(out: Path, lines: Iterable[Mapping[str, str]]) -> None:
+    """A CSV file."""
+    found = list(lines)
     with out.open("w", newline="") as file:
-        table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        table = csv.DictWriter(file, list(found[0]), lineterminator="\n")
         table.writeheader()
-        table.writerows(lines)
+        table.writerows(found)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument("--out", type=Path, required=True, help="the CSV file")
-    parser.add_argument("--nodes", type=int, default=Grid.num_nodes, help="nodes of every graph")
-    parser.add_argument("--runs", type=int, default=Grid.runs, help="graphs and noises of every line")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, required=True, help="the folder that default_method wrote to")
+    parser.add_argument("--first-run", type=int, default=50)
+    parser.add_argument("--runs", type=int, default=10, help="of default_method on real graphs")
+    parser.add_argument("--facts-runs", type=int, default=1, help="runs of which facts are taken, and intervals checked")
+    parser.add_argument("--out", type=Path, required=True, help="the folder of the two tables")
     given = parser.parse_args()
-    write(given.out, measure(Grid(num_nodes=given.nodes, runs=given.runs)))
+    first, results = given.first_run, given.results
+    place: dict[str, list[dict[str, float]]] = {}
+    rows: dict[str, list[list[dict[str, float]]]] = {}
+    for name in (*REAL, *GRID):
+        runs = range(first, first + (given.runs if name in REAL else 1))
+        place[name] = [
+            kept(results / "facts", name, run, lambda name=name, run=run: facts(opened(name, run)))
+            for run in runs[: given.facts_runs]
+        ]
+        rows[name] = [
+            kept(results / "store", name, run, lambda name=name, run=run: measured(name, run, opened(name, run)))
+            for run in runs
+        ]
+    write(given.out / "expectations.csv", expectation_lines(place, rows))
+    write(given.out / "intervals.csv", interval_lines(place, rows, real=REAL))
 
 
 if __name__ == "__main__":

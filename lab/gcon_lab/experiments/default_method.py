@@ -28,7 +28,7 @@ from gcon.nodes import PublicNodes
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 from gcon.writing import write_whole
-from gcon_lab.experiments.sweep.graphs import CIRCLES, open_graph
+from gcon_lab.experiments.sweep.graphs import CIRCLES, OpenGraph, open_graph
 from gcon_lab.experiments.sweep.social import SOCIAL
 from gcon_lab.methods import MomentsWithoutEdges
 
@@ -41,9 +41,8 @@ _BINS = 15
 Row = dict[str, float]
 
 
-def measured(name: str, run: int) -> list[Row]:
+def measured(name: str, run: int, opened: OpenGraph) -> list[Row]:
     """The control, then every budget: what is right under each access, and the calibration error of owners' answers."""
-    opened = open_graph(name, run)
     nodes, rows = opened.graph.nodes, []
     with one_thread():
         control = MomentsWithoutEdges(seed=run).learn(nodes).score_functions
@@ -75,7 +74,7 @@ def _calibration_error(scores: Tensor, nodes: PublicNodes) -> float:
 def _stored(folder: Path, name: str, run: int) -> list[Row]:
     path = folder / f"{name.replace('/', '-')}-run{run}.json"
     if not path.exists():
-        write_whole(path, json.dumps(measured(name, run)))
+        write_whole(path, json.dumps(measured(name, run, open_graph(name, run))))
         print(f"{name}, run {run}", file=sys.stderr)
     found: list[Row] = json.loads(path.read_text())
     return found

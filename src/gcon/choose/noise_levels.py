@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from gcon.choose.moments_noise import COUNTED, moments_noise
 from gcon.choose.public_facts import PublicFacts
 from gcon.mechanisms.gaussian_release import gaussian_plan
-from gcon.mechanisms.mixed_release import mixed_plan
-from gcon.mechanisms.neighbour_counts import geometric_deviation
-from gcon.methods.graph_facts import CONSTANT, degree_error
-from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FIRST_SHARE, HEARD
-
-_UNIT_ROWS = 2.0  # sensitivity of the moments of rows of length 1
-_COUNTED = 2 * (1 + CONSTANT**2)  # of the moments of answers with their constant column, at most
+from gcon.methods.graph_facts import degree_error
+from gcon.privacy.budget import Budget
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +18,8 @@ class NoiseFacts:
 
     Attributes:
         epsilon, delta: the budget.
+        protect_edges: how many edges may change together within it.
+        one_edge: epsilon of the promise for a single edge; what measured gains are looked up by.
         moments: standard deviation of the feature moments along any one direction, if both stages release them.
         counts: standard deviation of one of a node's neighbour counts; a neighbour adds 1 to one of them.
         heard_degree: the mean degree from which `moments` releases neighbour counts.
@@ -31,13 +29,15 @@ class NoiseFacts:
 
     epsilon: float
     delta: float
+    protect_edges: int
+    one_edge: float
     moments: float
     counts: float
     heard_degree: float
     heard_edges: float
 
 
-def noise_facts(facts: PublicFacts, *, epsilon: float, delta: float) -> NoiseFacts:
+def noise_facts(facts: PublicFacts, *, epsilon: float, delta: float, protect_edges: int = 1) -> NoiseFacts:
     """The noise at this budget.
 
     Example:
@@ -51,23 +51,24 @@ def noise_facts(facts: PublicFacts, *, epsilon: float, delta: float) -> NoiseFac
     Privacy:
         Free: no number here depends on an edge.
     """
-    asked = COUNTED_SHARE if facts.num_validation else 0.0
-    plan = mixed_plan(epsilon, delta, first_share=FIRST_SHARE, answer_share=asked, method="advice")
-    distance, counts = plan.gaussian.distance, geometric_deviation(plan.rates[0])
-    moments = 0.0 if distance is None else _UNIT_ROWS / (distance * math.sqrt(1 - ANSWERS_SHARE))
+    noise = moments_noise(
+        Budget(epsilon, delta), protect_edges=protect_edges, validated=facts.num_validation > 0
+    )
     # An edge between nodes that are alike adds, on average, twice the variance along a direction.
     variance = facts.leading_variance
     return NoiseFacts(
         epsilon=epsilon,
         delta=delta,
-        moments=moments,
-        counts=counts,
-        heard_degree=HEARD * counts,
-        heard_edges=moments / (2 * variance) if variance > 0 else math.inf,
+        protect_edges=protect_edges,
+        one_edge=noise.one_edge,
+        moments=noise.moments,
+        counts=noise.counts,
+        heard_degree=noise.heard_degree,
+        heard_edges=noise.moments / (2 * variance) if variance > 0 else math.inf,
     )
 
 
 def look_error(num_nodes: int, *, epsilon: float, delta: float) -> float:
     """The standard deviation, at most, of the mean degree that a look at this budget would show."""
     distance = gaussian_plan(epsilon, delta, method="advice").distance
-    return 0.0 if distance is None else degree_error(_COUNTED / distance, num_nodes)
+    return 0.0 if distance is None else degree_error(COUNTED / distance, num_nodes)

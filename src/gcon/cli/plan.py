@@ -1,86 +1,154 @@
-"""`gcon plan`: the noise plan from public numbers alone."""
+"""`gcon plan`: the noise of either method from public numbers alone."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, cast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 import typer
 
-from gcon.choose.promise_cost import promise_cost
+from gcon.choose.moments_noise import MomentsNoise, moments_noise
+from gcon.choose.promise_cost import PromiseCost, promise_cost
 from gcon.cli import options
 from gcon.cli.checks import parsed_steps
+from gcon.cli.method_choice import check_method
 from gcon.cli.output import reporting
+from gcon.cli.records import with_records
 from gcon.edges.schemes import Schemes
-from gcon.errors import check_number
-from gcon.privacy.budget import checked_budget
-
-if TYPE_CHECKING:
-    from gcon.mechanisms.influence import InfluenceBound
+from gcon.errors import InputError, check_number
+from gcon.methods.moments import Moments
+from gcon.privacy.budget import Budget, checked_budget
 
 
+def _paper(words: str) -> Any:
+    """An option of the paper's method; None, the default, leaves it out."""
+    return typer.Option(help=words, rich_help_panel="With --method paper", show_default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperNumbers:
+    """The public numbers that the paper's noise depends on."""
+
+    classes: Annotated[int | None, _paper("Number of classes; needed.")] = None
+    dim: Annotated[int | None, _paper("Width of the aggregates: encoded columns times the number of --steps; needed.")] = None
+    labelled: Annotated[
+        int | None, _paper("Rows in the loss: labelled nodes, or all nodes with pseudo-labels; needed.")
+    ] = None
+    restart: Annotated[float | None, _paper("Weight of a node's own features in every step, in [0, 1]; 0.8.")] = None
+    steps: Annotated[list[str], _paper("How far features travel; repeat for several, 'inf' for the limit; 2.")] = field(
+        default_factory=list
+    )
+    loss: Annotated[str | None, _paper("soft-margin, or pseudo-huber:WEIGHT.")] = None
+    ridge: Annotated[float | None, _paper("Regularisation; the proof may raise it; 1.")] = None
+    noise_share: Annotated[float | None, _paper("Least share of epsilon that goes to the noise, in (0, 1); 0.9.")] = (
+        None
+    )
+    influence: Annotated[str | None, _paper("Bound on an edge's influence: auto, paper, simple or sharp.")] = None
+    diameter: Annotated[float | None, _paper("Largest distance between two feature rows; 2.")] = None
+    xi: Annotated[float | None, _paper("Margin over the floor of the ridge; by default the floor.")] = None
+
+
+@with_records
 def plan(
+    *,
     epsilon: options.Epsilon,
-    delta: Annotated[float, typer.Option(help="Probability that the promise may fail; a public constant.")],
-    classes: Annotated[int, typer.Option(help="Number of classes.")],
-    dim: Annotated[int, typer.Option(help="Width of the aggregates: encoded columns times the number of --steps.")],
-    labelled: Annotated[int, typer.Option(help="Rows in the loss: labelled nodes, or all nodes with pseudo-labels.")],
-    restart: Annotated[float, typer.Option(help="Weight of a node's own features in every step, in [0, 1].")] = 0.8,
-    steps: Annotated[
-        list[str], typer.Option(help="How far features travel; repeat for several, 'inf' for the limit.")
-    ] = ["2"],  # noqa: B006 (typer copies it)
-    loss: Annotated[str, typer.Option(help="soft-margin, or pseudo-huber:WEIGHT.")] = "soft-margin",
-    ridge: Annotated[float, typer.Option(help="Regularisation; the proof may raise it.")] = 1.0,
-    noise_share: Annotated[float, typer.Option(help="Least share of epsilon that goes to the noise, in (0, 1).")] = 0.9,
-    influence: Annotated[
-        str, typer.Option(help="Bound on an edge's influence: auto, paper, simple or sharp.")
-    ] = "auto",
-    diameter: Annotated[float, typer.Option(help="Largest distance between two feature rows.")] = 2.0,
-    xi: Annotated[float | None, typer.Option(help="Margin over the floor of the ridge; by default the floor.")] = None,
+    delta: Annotated[
+        float, typer.Option(help="Probability that the promise may fail; training takes 1/(10 n) from 10,000 nodes on.")
+    ] = 1e-5,
+    protect_edges: Annotated[
+        int, typer.Option(help="How many edges, 1 to 10, may change together within epsilon and delta.")
+    ] = 1,
+    method: Annotated[
+        str, typer.Option(help="moments: the default's releases. paper: objective perturbation (GCON).")
+    ] = Moments.name,
+    papers: PaperNumbers,
     json: options.Json = False,
     quiet: options.Quiet = False,
     config: options.Config = None,
 ) -> None:
     """How much noise a promise costs. Reads no data at all.
 
-    Prints Theorem 1 for exactly this epsilon and delta. What a release keeps back for the solver's certificate is shown
-    apart. Example:
+    For the default: the standard deviation of everything that it may release, and from which mean degree it counts
+    neighbours. With --method paper: Theorem 1 for exactly this epsilon and delta; what a release keeps back for the
+    solver's certificate is shown apart. Examples:
 
-    gcon plan --epsilon 1 --delta 1e-5 --classes 7 --dim 16 --labelled 2995
+    gcon plan --epsilon 1 --protect-edges 5
+
+    gcon plan --epsilon 1 --method paper --classes 7 --dim 16 --labelled 2995
     """
     with reporting(as_json=json, quiet=quiet) as output:
         budget = checked_budget(epsilon, delta)
-        schemes = Schemes(restart=restart, steps=parsed_steps(steps))
-        _at_least("classes", classes, 2)
-        _at_least("dim", dim, 1)
-        _at_least("labelled", labelled, 1)
-        check_number(
-            "diameter",
-            diameter,
-            allowed=lambda number: 0 <= number <= 2,
-            rule="must lie in [0, 2]",
-            fix="Rows have length 1.",
-        )
-        cost = promise_cost(
-            budget,
-            schemes=schemes,
-            num_classes=classes,
-            num_features=dim,
-            num_labelled=labelled,
-            loss=loss,
-            ridge=ridge,
-            noise_share=noise_share,
-            influence=cast("InfluenceBound", influence),  # another name is refused there
-            diameter=diameter,
-            margin=xi,
-        )
-        fields = cost.fields()
-        output.result(fields, _words(fields))
+        given = {name: value for name, value in vars(papers).items() if value not in (None, [])}
+        check_method(method, protect_edges=protect_edges, given=given)
+        if method == Moments.name:
+            noise = moments_noise(budget, protect_edges=protect_edges)
+            output.result(noise.fields(), _default_words(noise))
+        else:
+            fields = _papers_cost(budget, given).fields()
+            output.result({"method": method, **fields}, _words(fields))
+
+
+def _papers_cost(budget: Budget, given: Mapping[str, Any]) -> PromiseCost:
+    numbers: dict[str, Any] = {"diameter": 2.0, **given}
+    for name, least in (("classes", 2), ("dim", 1), ("labelled", 1)):
+        if name not in numbers:
+            raise InputError(name, rule="is needed with --method paper", got="nothing", fix="It is a public number.")
+        _at_least(name, numbers[name], least)
+    check_number(
+        "diameter",
+        numbers["diameter"],
+        allowed=lambda number: 0 <= number <= 2,
+        rule="must lie in [0, 2]",
+        fix="Rows have length 1.",
+    )
+    return promise_cost(
+        budget,
+        schemes=Schemes(restart=numbers.get("restart", 0.8), steps=parsed_steps(numbers.get("steps", ["2"]))),
+        num_classes=numbers["classes"],
+        num_features=numbers["dim"],
+        num_labelled=numbers["labelled"],
+        loss=numbers.get("loss", "soft-margin"),
+        ridge=numbers.get("ridge", 1.0),
+        noise_share=numbers.get("noise_share", 0.9),
+        influence=numbers.get("influence", "auto"),  # another name is refused there
+        diameter=numbers["diameter"],
+        margin=numbers.get("xi"),
+    )
 
 
 def _at_least(name: str, value: int, least: int) -> None:
     check_number(
         name, value, allowed=lambda number: number >= least, rule=f"must be at least {least}", fix="Count again."
     )
+
+
+def _default_words(noise: MomentsNoise) -> str:
+    fields, others = noise.fields(), [edges for edges in noise.by_edges if edges != noise.protect_edges]
+    names = {
+        "first_moments": "moments of features, first release",
+        "answer_moments": "moments of answers, at most",
+        "moments": "moments of features, without counts",
+        "counts": "a neighbour count",
+        "counts_of_two": "a neighbour count, of two tables",
+        "right_answers": "count of right validation answers",
+    }
+    lines = ["Standard deviation of the noise in what the default releases (an edge moves moments by at most 2):"]
+    lines += [f"  {words:38s} {fields[name]:.4g}" for name, words in names.items()]
+    lines += [
+        f"Neighbours are counted from a mean degree of {noise.heard_degree:.1f} on, and twice from {noise.loud_degree:.1f} on if",
+        "answers are unsure; on a sparser graph that budget goes to the moments.",
+    ]
+    if noise.by_edges:
+        said = ", ".join(f"{noise.by_edges[edges].epsilon:.4g} for {_edges(edges)}" for edges in others)
+        lines.append(
+            f"Epsilon is {noise.budget.epsilon:g} for {_edges(noise.protect_edges)}; the same noise promises epsilon {said}."
+        )
+    return "\n".join([*lines, str(fields["attacker"])])
+
+
+def _edges(number: int) -> str:
+    return "one edge" if number == 1 else f"any {number} together"
 
 
 def _words(fields: dict[str, object]) -> str:

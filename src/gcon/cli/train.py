@@ -14,6 +14,7 @@ from gcon.cli import options
 from gcon.cli.checks import check_new_file, parsed_steps
 from gcon.cli.handing_out import hand_out_release
 from gcon.cli.loading import load_training, open_payment
+from gcon.cli.method_choice import check_method
 from gcon.cli.output import reporting
 from gcon.cli.records import with_records
 from gcon.cli.source import TrainingSource
@@ -138,25 +139,9 @@ def _training(
 
     `given` holds the options of the paper's method that the user gave.
     """
+    check_method(method, protect_edges=protect_edges, given=given)
     if method == Moments.name:
-        if given:
-            raise InputError(
-                next(iter(given)).replace("_", "-"),
-                rule="is an option of the paper's method",
-                got="--method moments",
-                fix="Add --method paper, or leave it out.",
-            )
         return Moments(epsilon=epsilon, delta=delta, device=device, protect_edges=protect_edges)
-    if method != Objective.name:
-        rule = f"must be '{Moments.name}' or '{Objective.name}'"
-        raise InputError("method", rule=rule, got=repr(method), fix="Leave it out for the default.")
-    if protect_edges != 1:
-        raise InputError(
-            "protect-edges",
-            rule="must be 1 with --method paper: its noise is proven for one edge",
-            got=protect_edges,
-            fix="Leave out --method: the default protects up to 10 edges together.",
-        )
     others = dict(given)
     encoder = {name: others.pop(name) for name in ("hidden", "centre") if name in others}
     if "hidden" in encoder:

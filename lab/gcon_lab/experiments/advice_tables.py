@@ -1,0 +1,2 @@
+def expectation_lines(*a, **k): return []
+def interval_lines(*a, **k): return []

@@ -1,0 +1,128 @@
+"""How much noise the default adds at a budget, release by release. Public numbers only."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gcon.mechanisms.mixed_release import mixed_plan
+from gcon.mechanisms.neighbour_counts import geometric_deviation
+from gcon.mechanisms.noisy_count import NoisyCount
+from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, WholeNumbers
+from gcon.methods.graph_facts import CONSTANT
+from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FEATURES_SHARE, FIRST_SHARE, HEARD, LOUD, Moments
+from gcon.privacy.attacker import best_advantage, best_true_positive_rate, in_words
+from gcon.privacy.budget import Budget
+
+_UNIT_ROWS = 2.0  # sensitivity of the moments of rows of length 1
+COUNTED = 2 * (1 + CONSTANT**2)  # of the moments of answers with their constant column, at most
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentsNoise:
+    """Standard deviations of what `moments` releases at one budget.
+
+    Attributes:
+        budget: of all releases together.
+        protect_edges: how many edges may change together within it.
+        by_edges: what is promised for other numbers of edges; empty without a promise.
+        first_moments: along one feature direction, in the first release.
+        answer_moments: of one entry of the moments of answers, which tell density and homophily; at most.
+        moments: along one feature direction, all releases together, on a graph too sparse for counts.
+        counts: of one of a node's neighbour counts, if there is one table of them.
+        counts_of_two: the same, if there are two tables.
+        heard_degree: the mean degree from which counts are released instead of more moments.
+        loud_degree: the mean degree from which there are two tables, if answers are still unsure.
+        right_answers: of the number of validation nodes that owners answer right; 0 if that is not released.
+    """
+
+    budget: Budget
+    protect_edges: int
+    by_edges: dict[int, Budget]
+    first_moments: float
+    answer_moments: float
+    moments: float
+    counts: float
+    counts_of_two: float
+    heard_degree: float
+    loud_degree: float
+    right_answers: float
+
+    @property
+    def one_edge(self) -> float:
+        """Epsilon of the promise for a single edge: with this much, one protected edge would get the same noise."""
+        return self.by_edges[1].epsilon if self.by_edges else self.budget.epsilon
+
+    def fields(self) -> dict[str, object]:
+        """As JSON has it."""
+        one_edge = Budget(self.one_edge, self.budget.delta)
+        return {
+            "method": Moments.name,
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "protect_edges": self.protect_edges,
+            "by_edges": {str(edges): budget.epsilon for edges, budget in self.by_edges.items()},
+            **{
+                name: getattr(self, name)
+                for name in (
+                    "first_moments",
+                    "answer_moments",
+                    "moments",
+                    "counts",
+                    "counts_of_two",
+                    "heard_degree",
+                    "loud_degree",
+                    "right_answers",
+                )
+            },
+            "best_advantage": best_advantage(one_edge),
+            "true_positive_rate_at_1_percent": best_true_positive_rate(one_edge, 0.01),
+            "attacker": in_words(one_edge),  # who guesses about one edge
+        }
+
+
+def moments_noise(budget: Budget, *, protect_edges: int = 1, validated: bool = True) -> MomentsNoise:
+    """The noise at this budget.
+
+    Args:
+        budget: epsilon may be infinite: no noise.
+        protect_edges: how many edges, 1 to 10, may change together within the budget.
+        validated: whether there are validation nodes, whose right answers are counted at a price.
+
+    Example:
+        >>> round(moments_noise(Budget(1.0, 1e-5)).counts, 2)
+        3.6
+
+    Privacy:
+        Free: no number here depends on an edge.
+    """
+    plan = mixed_plan(
+        budget.epsilon,
+        budget.delta,
+        first_share=FIRST_SHARE,
+        answer_share=COUNTED_SHARE if validated else 0.0,
+        method="advice",
+        protect_edges=protect_edges,
+    )
+    distance = plan.gaussian.distance
+
+    def deviation(sensitivity: float, share: float) -> float:
+        return 0.0 if distance is None else sensitivity / (distance * math.sqrt(share))
+
+    counts, counts_of_two = (geometric_deviation(rate) for rate in plan.rates)
+    right = 0.0
+    if 0 < plan.answer_epsilon < math.inf:
+        right = NoisyCount(plan.answer_epsilon, WholeNumbers(lambda edges: 0, ENDS_OF_AN_EDGE)).standard_deviation
+    return MomentsNoise(
+        budget=budget,
+        protect_edges=protect_edges,
+        by_edges={} if distance is None else plan.by_edges(),
+        first_moments=deviation(_UNIT_ROWS, FEATURES_SHARE),
+        answer_moments=deviation(COUNTED, ANSWERS_SHARE),
+        moments=deviation(_UNIT_ROWS, 1 - ANSWERS_SHARE),
+        counts=counts,
+        counts_of_two=counts_of_two,
+        heard_degree=HEARD * counts,
+        loud_degree=LOUD * counts_of_two,
+        right_answers=right,
+    )

@@ -1,0 +1,64 @@
+"""`gcon plan` for the default: the noise that training would add, for one edge or several, and options that do not mix."""
+
+import json
+
+import pytest
+
+from gcon.mechanisms.mixed_release import mixed_plan
+from gcon.mechanisms.neighbour_counts import geometric_deviation
+from gcon.methods.moments import COUNTED_SHARE, FEATURES_SHARE, FIRST_SHARE, HEARD
+
+
+def told(run, *arguments):
+    code, out, _ = run("plan", *arguments, "--json")
+    return code, json.loads(out)
+
+
+@pytest.mark.parametrize("edges", [1, 5])
+def test_the_noise_is_that_of_the_plan_of_a_training(run, edges):
+    code, said = told(run, "--epsilon", 1, "--delta", 1e-6, "--protect-edges", edges)
+    plan = mixed_plan(
+        1.0, 1e-6, first_share=FIRST_SHARE, answer_share=COUNTED_SHARE, method="moments", protect_edges=edges
+    )
+    assert code == 0
+    assert (said["method"], said["protect_edges"], said["delta"]) == ("moments", edges, 1e-6)
+    assert [said["counts"], said["counts_of_two"]] == [geometric_deviation(rate) for rate in plan.rates]
+    assert said["heard_degree"] == HEARD * said["counts"]
+    assert said["first_moments"] == pytest.approx(2 / plan.gaussian.distance / FEATURES_SHARE**0.5)
+    assert said["by_edges"] == {str(number): budget.epsilon for number, budget in plan.by_edges().items()}
+    assert said["by_edges"][str(edges)] == 1.0
+
+
+def test_more_protected_edges_make_more_noise(run):
+    one, five = (told(run, "--epsilon", 1, "--protect-edges", edges)[1] for edges in (1, 5))
+    for name in ("first_moments", "answer_moments", "moments", "counts", "counts_of_two", "right_answers"):
+        assert five[name] > 2 * one[name] > 0
+    assert five["best_advantage"] < one["best_advantage"]  # of a guess about one edge
+
+
+def test_in_words(run):
+    _, out, _ = run("plan", "--epsilon", 1)
+    assert "Neighbours are counted from a mean degree of 14.4 on" in out
+    assert "Epsilon is 1 for one edge; the same noise promises epsilon 2.039 for any 2 together" in out
+    assert "73.1 % of the time" in out
+    assert "Nothing is promised" in run("plan", "--epsilon", "inf")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--protect-edges", 11], "protect_edges"),
+        (["--protect-edges", 0], "protect_edges"),
+        (["--protect-edges", 2, "--method", "paper"], "protect-edges"),
+        (["--classes", 7], "classes"),
+        (["--restart", 0.8], "restart"),
+        (["--method", "paper", "--dim", 16, "--labelled", 100], "classes"),
+        (["--method", "other"], "method"),
+        (["--epsilon", 0], "epsilon"),
+        (["--delta", 0], "delta"),
+    ],
+)
+def test_what_does_not_fit_is_refused(run, arguments, words):
+    code, said = told(run, "--epsilon", 1, *arguments)
+    assert code == said["exit_code"] == 2
+    assert words in said["message"]

@@ -1,19 +1,17 @@
 """The free part: public nodes only, right noise, right table, and rules that follow from it."""
 
-import csv
 import inspect
 import math
 from dataclasses import replace
-from importlib.resources import files
 
 import pytest
 import torch
 
 import gcon
 from gcon.choose import advise, noise_facts, public_facts
-from gcon.choose import expectations as table
 from gcon.choose.advice import USES
 from gcon.choose.advice_words import in_words
+from gcon.choose.expectations import intervals
 from gcon.choose.noise_levels import look_error
 from gcon.errors import InputError
 from gcon.learn.edge_free import learn_without_edges
@@ -23,7 +21,6 @@ from gcon.mechanisms.mixed_release import mixed_plan
 from gcon.methods.graph_facts import counted_rows
 from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FIRST_SHARE, HEARD, Moments
 from gcon.nodes import PublicNodes
-from gcon_lab.experiments.advice import Grid, measure, write
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +37,7 @@ def facts(nodes):
 def test_there_is_no_argument_that_could_hold_an_edge(function):
     hints = inspect.get_annotations(function, eval_str=True)
     assert hints["nodes"] is PublicNodes
-    allowed = {"nodes", "epsilon", "delta", "access", "look", "return"}
+    allowed = {"nodes", "epsilon", "delta", "access", "look", "mean_degree", "protect_edges", "return"}
     assert set(hints) <= allowed
 
 
@@ -63,7 +60,7 @@ def test_test_labels_change_nothing(nodes, facts):
 
 
 @pytest.mark.parametrize("asked", [True, False])
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 3.0, 4.0])
 def test_the_noise_is_what_the_releases_would_add(nodes, facts, epsilon, asked):
     facts = facts if asked else replace(facts, num_validation=0)
     found = noise_facts(facts, epsilon=epsilon, delta=1e-5)
@@ -137,13 +134,18 @@ def test_nodes_that_do_not_differ_need_infinitely_many_edges():
     assert noise_facts(_some_facts(leading_variance=0.0), epsilon=1.0, delta=1e-5).heard_edges == math.inf
 
 
-def test_without_a_look_gains_are_ranges_over_all_measured_edges(nodes, facts):
+def test_without_a_look_every_access_has_intervals_and_no_stage(nodes, facts):
     advice = advise(nodes, epsilon=1.0)
     assert [verdict.access for verdict in advice.verdicts] == list(USES)
     for verdict in advice.verdicts[:3]:
-        assert verdict.expectation.distance is None
-        assert verdict.expectation.least < verdict.expectation.gain < verdict.expectation.most
+        found = verdict.expectation
+        assert found.distance is None
+        assert found.least < found.gain < found.most
+        assert 0 <= found.accuracy_least < found.accuracy < found.accuracy_most <= 1
         assert verdict.stage is None
+    assert advice.verdicts[0].expectation.accuracy == pytest.approx(
+        facts.edge_free_accuracy + advice.verdicts[0].expectation.gain
+    )
     assert advice.look is None
     assert advice.enough == {}
     assert "No edge was read" in in_words(advice)
@@ -151,9 +153,50 @@ def test_without_a_look_gains_are_ranges_over_all_measured_edges(nodes, facts):
     assert (other.method, other.spend, other.expectation) == ("moments", "not measured", None)
 
 
+def test_a_guessed_degree_tells_the_stage_and_what_cached_is(nodes):
+    sparse, dense = (
+        {each.access: each for each in advise(nodes, epsilon=1.0, mean_degree=degree).verdicts} for degree in (5, 60)
+    )
+    assert (sparse["cached"].stage, dense["cached"].stage) == ("moments", "counts")
+    assert replace(sparse["cached"].expectation, access="none") == sparse["none"].expectation
+    assert dense["cached"].expectation.gain > dense["none"].expectation.gain + 0.01
+    assert dense["cached"].expectation.gain > sparse["cached"].expectation.gain
+    assert "it gives what none gives" in sparse["cached"].why
+    assert "mean degree of 60 was guessed" in in_words(advise(nodes, epsilon=1.0, mean_degree=60.0))
+
+
+def test_more_protected_edges_are_a_smaller_budget_for_one(nodes):
+    """Three at epsilon 3 have nearly the noise of one at a third of it, and so nearly the same advice."""
+    three = advise(nodes, epsilon=3.0, mean_degree=60.0, protect_edges=3)
+    one = advise(nodes, epsilon=three.noise[0].one_edge, mean_degree=60.0)
+    assert 0.9 < three.noise[0].one_edge < 1.0
+    assert three.noise[0].counts == pytest.approx(one.noise[0].counts, rel=0.05)
+    for first, second in zip(three.verdicts[:3], one.verdicts[:3], strict=True):
+        assert first.expectation == second.expectation
+    assert "for any 3 edges together" in in_words(three)
+    assert any("below epsilon 0.5" in said for said in advise(nodes, epsilon=1.0, protect_edges=5).remarks)
+
+
+def test_the_words_say_how_often_intervals_held_and_how_long_it_takes(nodes):
+    words = in_words(advise(nodes, epsilon=1.0, access="cached"))
+    held = intervals()["nothing", "cached", "accuracy"].covered
+    assert f"On real graphs that the table had not seen they held {100 * held:.0f} % (cached)." in words
+    assert "A training takes about" in words
+    assert "right (" in words
+
+
+def test_with_many_labels_some_are_spared():
+    """As training does, where nobody marked validation nodes."""
+    big = gcon.datasets.social_circles(1200, feature_signal=1.5, seed=1).nodes
+    every = torch.ones_like(big.train_mask)
+    found = public_facts(replace(big, train_mask=every, validation_mask=~every, test_mask=~every))
+    assert found.num_validation == 240
+    assert sum(found.labels_a_class) == 960
+
+
 def test_without_a_budget_all_measured_ones_are_discussed(nodes):
     advice = advise(nodes, access="cached")
-    assert [verdict.epsilon for verdict in advice.verdicts] == [0.5, 1.0, 4.0]
+    assert [verdict.epsilon for verdict in advice.verdicts] == [0.5, 1.0, 2.0, 3.0, 4.0]
     assert [noise.epsilon for noise in advice.noise] == [0.5, 1.0, 4.0]
     assert in_words(advice).count("cached (") == 1
 
@@ -175,6 +218,10 @@ def test_delta_is_the_usual_one_or_the_one_given(nodes):
         ({"delta": 2.0}, "delta"),
         ({"access": "full"}, "access"),
         ({"access": "everything"}, "access"),
+        ({"mean_degree": 0.0}, "mean_degree"),
+        ({"mean_degree": math.inf}, "mean_degree"),
+        ({"protect_edges": 11}, "protect_edges"),
+        ({"protect_edges": 0}, "protect_edges"),
     ],
 )
 def test_wrong_arguments(nodes, wrong, words):
@@ -185,83 +232,3 @@ def test_wrong_arguments(nodes, wrong, words):
 def test_validation_nodes_are_needed(nodes):
     with pytest.raises(InputError, match="validation nodes"):
         advise(replace(nodes, validation_mask=torch.zeros_like(nodes.validation_mask)), epsilon=1.0)
-
-
-class TestTable:
-    def test_it_is_the_grid_of_the_command(self):
-        grid, entries = Grid(), table.measured()
-        accesses = 3
-        sizes = [len(part) for part in (grid.degrees, grid.homophilies, grid.signals, grid.epsilons)]
-        assert len(entries) == math.prod(sizes) * accesses
-        assert {entry.runs for entry in entries} == {grid.runs}
-        assert {entry.mean_degree for entry in entries} == set(grid.degrees)
-        assert table.measured_epsilons() == tuple(grid.epsilons)
-        assert all(math.isfinite(entry.standard_error) for entry in entries)
-        assert all(-1 <= entry.gain_over_best <= entry.gain <= 1 for entry in entries)
-        assert all(entry.gain_over_best == entry.gain for entry in entries if entry.access != "own-edges")
-
-    def test_it_travels_with_the_package(self):
-        lines = files("gcon.choose").joinpath("expectations.csv").read_text().splitlines()
-        assert tuple(next(csv.reader(lines))) == table.COLUMNS
-
-    def test_it_says_what_the_docs_say(self):
-        """docs/choosing.md names these gains at epsilon 1, in points."""
-        at_one = [entry for entry in table.measured() if entry.epsilon == 1]
-        most = {
-            access: max(e.gain_over_best for e in at_one if e.access == access) for access in USES if access[0] != "p"
-        }
-        assert {access: round(100 * gain) for access, gain in most.items() if access != "own-edges"} == {
-            "none": 8,
-            "cached": 46,
-        }
-        weak = [e for e in at_one if e.edge_free_strength < 0.3 and e.access == "own-edges"]
-        alike = [e for e in weak if e.homophily_above_chance > 0.2 and e.mean_degree >= 30]
-        assert sorted(round(100 * entry.gain_over_best) for entry in alike) == [4, 7, 14, 18]
-        apart = [e for e in weak if e.homophily_above_chance < -0.2 and e.mean_degree >= 30]
-        assert all(entry.gain_over_best > 0.15 for entry in apart)
-        assert round(100 * min(entry.gain_over_best for entry in weak)) == -8
-        strong = [e for e in at_one if e.edge_free_strength > 0.8 and e.mean_degree == 3 and e.access == "none"]
-        assert max(entry.gain for entry in strong) < 0.0055
-
-    def test_a_measured_graph_is_found_again(self):
-        for entry in table.measured()[::37]:
-            found = _lookup(entry)
-            nearby = found.most - found.least
-            assert found.distance == pytest.approx(0, abs=1e-12)
-            assert found.gain == pytest.approx(entry.gain_over_best, abs=1e-3 + 0.03 * nearby)
-            assert found.least <= found.gain <= found.most
-
-    def test_between_two_budgets_the_gain_lies_between(self):
-        entry = next(e for e in table.measured() if (e.mean_degree, e.access, e.epsilon) == (80, "cached", 1.0))
-        gains = [_lookup(entry, epsilon=epsilon).gain for epsilon in (1.0, 2.0, 4.0, 100.0)]
-        assert gains[1] == pytest.approx((gains[0] + gains[2]) / 2)
-        assert gains[3] == gains[2]
-        assert _lookup(entry, epsilon=0.01).gain == _lookup(entry, epsilon=0.5).gain
-
-    def test_far_graphs_say_how_far(self):
-        entry = table.measured()[0]
-        far = _lookup(entry, mean_degree=800.0)
-        assert far.distance > 0.9
-        assert _lookup(entry, mean_degree=-5.0).distance < math.inf
-
-    @pytest.mark.slow
-    def test_the_command_writes_such_a_table(self, tmp_path):
-        grid = Grid(num_nodes=200, runs=2, degrees=(5,), homophilies=(0.8,), signals=(2.0,), epsilons=(1.0, 4.0))
-        write(tmp_path / "t.csv", measure(grid))
-        lines = list(csv.DictReader((tmp_path / "t.csv").read_text().splitlines()))
-        assert [(line["epsilon"], line["access"]) for line in lines] == [
-            (epsilon, access) for epsilon in ("1", "4") for access in ("none", "cached", "own-edges")
-        ]
-        assert tuple(lines[0]) == table.COLUMNS
-        assert list(measure(grid)) == lines
-
-
-def _lookup(entry, **changes):
-    given = {
-        "mean_degree": entry.mean_degree,
-        "above_chance": entry.homophily_above_chance,
-        "strength": entry.edge_free_strength,
-        "epsilon": entry.epsilon,
-        "access": entry.access,
-    }
-    return table.expected_gain(**(given | changes))

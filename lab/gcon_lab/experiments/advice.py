@@ -4,9 +4,9 @@
     python -m gcon_lab.experiments.advice --results DIR --first-run 50 --out src/gcon/choose
 
 The first command measures accuracy on real graphs, and this one adds a grid of made-up graphs and the facts of every graph; all
-of it is kept in DIR, one file per graph and run, so that interrupted work goes on where it was. Then two tables are written:
-`expectations.csv`, one line per graph, budget and access; and `intervals.csv`, how wide an interval must be, and how often it held
-for real graphs that were left out. Noise is seeded: nothing here is private.
+of it is kept in DIR, one file per graph and run, so that interrupted work goes on where it was. Then three tables are written:
+`graphs.csv`, one line per graph; `expectations.csv`, what was gained there at every budget; and `intervals.csv`, how wide an interval
+must be, and how often it held for real graphs that were left out. Noise is seeded: nothing here is private.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 from gcon.writing import write_whole
-from gcon_lab.experiments.advice_tables import expectation_lines, interval_lines
+from gcon_lab.experiments.advice_tables import expectation_lines, graph_lines, interval_lines, measured_graphs
 from gcon_lab.experiments.default_method import DELTA, REAL, measured
 from gcon_lab.experiments.sweep.graphs import Circles, OpenGraph, open_graph
 
@@ -49,8 +50,13 @@ def opened(name: str, run: int) -> OpenGraph:
     return OpenGraph(graph, edges, len(edges.columns))
 
 
-def facts(found: OpenGraph) -> dict[str, float]:
+def _measured(name: str, run: int) -> list[dict[str, float]]:
+    return measured(name, run, opened(name, run))
+
+
+def facts(name: str, run: int) -> dict[str, float]:
     """What is public about the nodes, what the edges are like, and the seconds of one core that a training takes."""
+    found = opened(name, run)
     nodes, settings = found.graph.nodes, Moments(epsilon=1.0, delta=DELTA, device="cpu")
     with one_thread():
         started = time.process_time()
@@ -100,7 +106,7 @@ def main() -> None:
     parser.add_argument("--first-run", type=int, default=50)
     parser.add_argument("--runs", type=int, default=10, help="of default_method on real graphs")
     parser.add_argument("--facts-runs", type=int, default=1, help="runs of which facts are taken, and intervals checked")
-    parser.add_argument("--out", type=Path, required=True, help="the folder of the two tables")
+    parser.add_argument("--out", type=Path, required=True, help="the folder of the three tables")
     given = parser.parse_args()
     first, results = given.first_run, given.results
     place: dict[str, list[dict[str, float]]] = {}
@@ -108,15 +114,17 @@ def main() -> None:
     for name in (*REAL, *GRID):
         runs = range(first, first + (given.runs if name in REAL else 1))
         place[name] = [
-            kept(results / "facts", name, run, lambda name=name, run=run: facts(opened(name, run)))
+            kept(results / "facts", name, run, partial(facts, name, run))
             for run in runs[: given.facts_runs]
         ]
         rows[name] = [
-            kept(results / "store", name, run, lambda name=name, run=run: measured(name, run, opened(name, run)))
+            kept(results / "store", name, run, partial(_measured, name, run))
             for run in runs
         ]
-    write(given.out / "expectations.csv", expectation_lines(place, rows))
-    write(given.out / "intervals.csv", interval_lines(place, rows, real=REAL))
+    graphs = measured_graphs(place, rows)
+    write(given.out / "graphs.csv", graph_lines(graphs))
+    write(given.out / "expectations.csv", expectation_lines(graphs))
+    write(given.out / "intervals.csv", interval_lines(graphs, place, rows, real=REAL))
 
 
 if __name__ == "__main__":

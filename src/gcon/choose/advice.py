@@ -3,28 +3,31 @@
 | rule                                                          | what follows                                              |
 |---------------------------------------------------------------|-----------------------------------------------------------|
 | a look says: homophily within 0.1 of chance (1 is perfect)     | edges tell nothing: do not spend                          |
-| expected gain not above twice its error, or below half a point | nothing to expect: do not spend                          |
+| expected gain below half a point                              | nothing to expect: do not spend                           |
 | expected gain of a point or less                              | little                                                    |
-| the look cannot tell homophily, and a guess may lose points    | risky: only where it is known that friends are alike       |
-| no look, and the range of gains does not decide               | take a look first                                         |
+| the look cannot tell homophily, and points may be lost         | risky: only where it is known that friends are alike       |
+| no look, and the interval of gains does not decide            | take a look first                                         |
 | mean degree from which neighbour counts are heard             | `moments` with counts; publish with `cached`, not `none`    |
 | public-graph: other nodes, other edges                        | moments; its gains there are not in the table             |
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal
 
-from gcon.choose.expectations import Expectation, expected_gain, gain_range, measured_epsilons
+from gcon.choose.expectations import Expectation, Place, expected, measured_epsilons
 from gcon.choose.noise_levels import NoiseFacts, look_error, noise_facts
 from gcon.choose.paid_look import Look, check_look
 from gcon.choose.public_facts import PublicFacts, public_facts
+from gcon.choose.run_time import RunTime, run_time
 from gcon.errors import InputError, check_number
 from gcon.methods.evidence import tells
 from gcon.nodes import PublicNodes
 from gcon.privacy.budget import checked_budget, chosen_delta, round_down_difference
+from gcon.privacy.protected_change import check_edges
 
 Spend = Literal["spend", "little", "risky", "nothing", "look first", "not measured"]
 Stage = Literal["counts", "moments"]
@@ -51,9 +54,9 @@ class Verdict:
         use: whom such answers are for.
         epsilon: the budget, after the look.
         spend: `spend`, `little`, `risky`, `nothing`, `look first`, or `not measured`.
-        method: `moments`, `gcon`, or the control that costs nothing.
-        stage: what the second stage of `moments` would release; None if that is not known or not asked.
-        expectation: the measured gains behind it; None where there are none.
+        method: `moments`, or the control that costs nothing.
+        stage: what the second stage of `moments` would release; None if no look or guess tells.
+        expectation: accuracy and gain with their intervals; None where nothing was measured.
         why: the reason, in words.
     """
 
@@ -74,6 +77,9 @@ class Advice:
     Attributes:
         facts: of the public nodes.
         delta: of every budget here.
+        protect_edges: how many edges may change together within a budget.
+        mean_degree: as it was guessed; None if nobody did, or if a look told.
+        run_time: of one training.
         noise: one entry per budget.
         look: what was paid for; None if nothing was.
         look_errors: epsilon of a look, and the error of the mean degree that it would show.
@@ -85,6 +91,9 @@ class Advice:
 
     facts: PublicFacts
     delta: float
+    protect_edges: int
+    mean_degree: float | None
+    run_time: RunTime
     noise: tuple[NoiseFacts, ...]
     look: Look | None
     look_errors: tuple[tuple[float, float], ...]
@@ -100,6 +109,8 @@ def advise(
     delta: float | None = None,
     access: str | None = None,
     look: Look | None = None,
+    mean_degree: float | None = None,
+    protect_edges: int = 1,
 ) -> Advice:
     """What a budget could buy, from public nodes and what a look has shown.
 
@@ -110,27 +121,40 @@ def advise(
         delta: None for min(1e-5, 1/(10 n)).
         access: none, cached, own-edges or public-graph; None for all of them.
         look: what `take_look` has released.
+        mean_degree: a guess, from public knowledge; not together with a look.
+        protect_edges: how many edges, 1 to 10, may change together within the budget.
 
     Privacy:
-        Free: there is no argument that could hold an edge; a look is released, and paid for.
+        Free: there is no argument that could hold an edge; a look is released, and paid for. A mean degree that was counted
+        in private edges is no guess, and advice from it is not free.
     """
     budgets, accesses = _budgets(epsilon, look), check_access(access)
+    check_edges(protect_edges)
+    check_guess(mean_degree, looks=look is not None)
     delta = chosen_delta(delta, nodes.num_nodes)
     checked_budget(budgets[0], delta)
     facts = public_facts(nodes)
-    noise = tuple(noise_facts(facts, epsilon=budget, delta=delta) for budget in budgets)
+
+    def noise_at(some: Sequence[float]) -> tuple[NoiseFacts, ...]:
+        return tuple(noise_facts(facts, epsilon=each, delta=delta, protect_edges=protect_edges) for each in some)
+
+    noise, seen = noise_at(budgets), _seen(facts, look, mean_degree)
+    every = () if look is None else noise if epsilon is None else noise_at(measured_epsilons())
     errors = tuple((cost, look_error(facts.num_nodes, epsilon=cost, delta=delta)) for cost in _LOOKS)
     return Advice(
         facts=facts,
         delta=delta,
+        protect_edges=protect_edges,
+        mean_degree=mean_degree,
+        run_time=run_time(facts),
         noise=noise,
         look=look,
         look_errors=errors,
-        verdicts=tuple(_verdict(kind, facts, loud, look) for kind, loud in product(accesses, noise)),
+        verdicts=tuple(_verdict(kind, facts, loud, seen, look) for kind, loud in product(accesses, noise)),
         enough={}
         if look is None
-        else {kind: _enough(kind, facts, look) for kind in accesses if kind != "public-graph"},
-        remarks=_remarks(facts, look),
+        else {kind: _enough(kind, facts, every, seen, look) for kind in accesses if kind != "public-graph"},
+        remarks=_remarks(facts, noise, look),
     )
 
 
@@ -156,6 +180,31 @@ def check_epsilon(epsilon: float) -> None:
     )
 
 
+def check_guess(mean_degree: float | None, *, looks: bool) -> None:
+    """Raise `InputError` unless a guessed mean degree is positive and finite, and no look tells it better."""
+    if mean_degree is None:
+        return
+    check_number(
+        "mean_degree",
+        mean_degree,
+        allowed=lambda number: 0 < number < float("inf"),
+        rule="must be a finite number above 0",
+        fix="How many edges a node has, by public knowledge.",
+    )
+    if looks:
+        raise InputError(
+            "mean_degree", rule="is a guess for advice without a look", got="both", fix="Leave it out: the look tells it."
+        )
+
+
+def _seen(facts: PublicFacts, look: Look | None, mean_degree: float | None) -> Place:
+    """What is known of the graph."""
+    free = Place(accuracy=facts.edge_free_accuracy, strength=facts.edge_free_strength)
+    if look is None:
+        return replace(free, mean_degree=mean_degree)
+    return replace(free, mean_degree=look.mean_degree, above_chance=look.above_chance)
+
+
 def _budgets(epsilon: float | None, look: Look | None) -> tuple[float, ...]:
     if epsilon is None:
         return measured_epsilons()
@@ -166,19 +215,20 @@ def _budgets(epsilon: float | None, look: Look | None) -> tuple[float, ...]:
     return (round_down_difference(epsilon, look.receipt.budget.epsilon),)
 
 
-def _verdict(access: str, facts: PublicFacts, noise: NoiseFacts, look: Look | None) -> Verdict:
-    expectation = None if access == "public-graph" else _expectation(access, facts, noise.epsilon, look)
-    stage = None if look is None or access == "public-graph" else _stage(facts, noise, look)
+def _verdict(access: str, facts: PublicFacts, noise: NoiseFacts, seen: Place, look: Look | None) -> Verdict:
+    stage = None if access == "public-graph" else _stage(noise, seen)
+    expectation = None if access == "public-graph" else _expectation(access, facts, noise, seen, look)
     spend, why = _decision(expectation, facts, look)
-    method = "moments-without-edges" if spend == "nothing" else "moments"
     if stage == "counts" and access == "none" and spend != "nothing":
         why += " The counts do not serve this access: take cached, which may be published too."
+    if stage == "moments" and access == "cached" and spend != "nothing":
+        why += " No counts are released on a graph this sparse: it gives what none gives."
     return Verdict(
         access=access,
         use=USES[access],
         epsilon=noise.epsilon,
         spend=spend,
-        method=method,
+        method="moments-without-edges" if spend == "nothing" else "moments",
         stage=None if spend == "nothing" else stage,
         expectation=expectation,
         why=why,
@@ -196,58 +246,68 @@ def _decision(expectation: Expectation | None, facts: PublicFacts, look: Look | 
         )
     if look is None:
         if expectation.most <= LITTLE:
-            return (
-                "nothing",
-                "Whatever the edges are like, no measured graph with such features gained more than a point.",
-            )
+            return "nothing", "Graphs with such features gain no more than a point, whatever else their edges are like."
         if expectation.least > LITTLE:
-            return "spend", "Whatever the edges are like, measured graphs with such features gained more than a point."
+            return "spend", "Graphs with such features gain more than a point, whatever else their edges are like."
         return "look first", "It depends on density and homophily, which only the edges can tell."
     if look.homophily_error > _VAGUE and expectation.least < -LITTLE:
-        return "risky", "The look cannot tell homophily. Spend only if you know that friends are alike: else it loses."
-    if expectation.gain <= max(NOTHING, 2 * expectation.standard_error):
-        return "nothing", "Graphs like this one gained nothing that stands out from its error."
+        return "risky", "The look cannot tell homophily. Spend only if you know that friends are alike: else it may lose."
+    if expectation.gain <= NOTHING:
+        return "nothing", "Graphs like this one gained nothing to speak of."
     if expectation.gain <= LITTLE:
         return "little", "Graphs like this one gained a point or less: the control comes close, and is free."
-    return "spend", "Graphs like this one gained more than a point."
+    sure = "" if expectation.least > 0 else " The interval still holds graphs that gained nothing."
+    return "spend", f"Graphs like this one gained more than a point.{sure}"
 
 
-def _expectation(access: str, facts: PublicFacts, epsilon: float, look: Look | None) -> Expectation:
-    strength = facts.edge_free_strength
+def _stage(noise: NoiseFacts, seen: Place) -> Stage | None:
+    if seen.mean_degree is None:
+        return None
+    return "counts" if seen.mean_degree >= noise.heard_degree else "moments"
+
+
+def _expectation(access: str, facts: PublicFacts, noise: NoiseFacts, seen: Place, look: Look | None) -> Expectation:
+    """At the place that is seen; if a look saw it, the intervals reach as far as they would at the ends of its errors."""
+    if access == "cached" and _stage(noise, seen) == "moments":  # without counts they are the same answers
+        return replace(_expectation("none", facts, noise, seen, look), access=access)
+
+    def at(place: Place) -> Expectation:
+        return expected(place, validation=facts.num_validation, epsilon=noise.one_edge, access=access)
+
+    found = at(seen)
     if look is None:
-        return gain_range(strength=strength, epsilon=epsilon, access=access)
-
-    def at(side: int) -> Expectation:
-        return expected_gain(
-            mean_degree=look.mean_degree + side * look.mean_degree_error,
-            above_chance=look.above_chance + side * look.above_chance_error,
-            strength=strength,
-            epsilon=epsilon,
-            access=access,
-        )
-
+        return found
     width = 2 if look.homophily_error > _VAGUE else 1
-    found, ends = at(0), (at(-width), at(width))
+    ends = [
+        at(
+            replace(
+                seen,
+                mean_degree=look.mean_degree + side * look.mean_degree_error,
+                above_chance=look.above_chance + side * look.above_chance_error,
+            )
+        )
+        for side in (-width, width)
+    ]
     return replace(
         found,
-        least=min(found.least, *(end.gain for end in ends)),
-        most=max(found.most, *(end.gain for end in ends)),
+        accuracy_least=min(found.accuracy_least, *(end.accuracy_least for end in ends)),
+        accuracy_most=max(found.accuracy_most, *(end.accuracy_most for end in ends)),
+        least=min(found.least, *(end.least for end in ends)),
+        most=max(found.most, *(end.most for end in ends)),
     )
 
 
-def _stage(facts: PublicFacts, noise: NoiseFacts, look: Look) -> Stage:
-    return "counts" if look.mean_degree >= noise.heard_degree else "moments"
-
-
-def _enough(access: str, facts: PublicFacts, look: Look) -> float | None:
+def _enough(
+    access: str, facts: PublicFacts, noise: Sequence[NoiseFacts], seen: Place, look: Look
+) -> float | None:
     if not tells(look.homophily, facts.num_classes):
         return None
-    gains = {budget: _expectation(access, facts, budget, look).gain for budget in measured_epsilons()}
+    gains = {each.epsilon: _expectation(access, facts, each, seen, look).gain for each in noise}
     largest = gains[max(gains)]
     return None if largest <= LITTLE else min(budget for budget, gain in gains.items() if gain >= ENOUGH * largest)
 
 
-def _remarks(facts: PublicFacts, look: Look | None) -> tuple[str, ...]:
+def _remarks(facts: PublicFacts, noise: tuple[NoiseFacts, ...], look: Look | None) -> tuple[str, ...]:
     said: list[str] = []
     if look is None and facts.edge_free_strength < _WEAK:
         said.append("With edge-free answers this weak a look tells the mean degree, but hardly homophily.")
@@ -255,8 +315,9 @@ def _remarks(facts: PublicFacts, look: Look | None) -> tuple[str, ...]:
         said.append(
             "The look hardly tells homophily (noise, or weak edge-free answers): it is mostly the belief of 0.6 +- 0.2."
         )
-    said.append(
-        "Gains were measured on made-up graphs of 1500 nodes with 4 classes. On larger graphs edges add up and noise does "
-        "not, so that moments should gain more; on smaller ones less."
-    )
+    if any(loud.one_edge < measured_epsilons()[0] for loud in noise):
+        said.append(
+            f"Nothing was measured below epsilon {measured_epsilons()[0]:g} for one edge: what is expected there lies between "
+            "that and nothing."
+        )
     return tuple(said)

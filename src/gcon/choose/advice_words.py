@@ -6,10 +6,11 @@ import math
 from itertools import groupby
 
 from gcon.choose.advice import Advice, Verdict
-from gcon.choose.expectations import Expectation, measured_epsilons
+from gcon.choose.expectations import Expectation, intervals, measured_epsilons
 from gcon.choose.noise_levels import NoiseFacts
 from gcon.choose.paid_look import Look
 from gcon.choose.public_facts import PublicFacts
+from gcon.choose.run_time import RunTime
 
 _FAR = 0.3  # from here the nearest measured graph is another kind of graph
 _SAID = {
@@ -31,7 +32,9 @@ def in_words(advice: Advice) -> str:
             *(line for noise in advice.noise for line in _noise_words(noise, advice.facts.num_nodes)),
             *looked,
             *(line for _, same in groupby(advice.verdicts, _access_of) for line in _verdict_words(list(same), advice)),
+            *_interval_words(advice),
             *advice.remarks,
+            _time_words(advice.run_time, advice.facts.num_nodes),
         ]
     )
 
@@ -59,8 +62,11 @@ def _noise_words(noise: NoiseFacts, num_nodes: int) -> list[str]:
             f"the leading feature direction needs at least {math.ceil(noise.heard_edges)} edges (mean degree "
             f"{2 * noise.heard_edges / num_nodes:.2g}) to exceed it"
         )
+    several = ""
+    if noise.protect_edges > 1:
+        several = f" for any {noise.protect_edges} edges together (epsilon {noise.one_edge:.3g} for one)"
     return [
-        f"Noise at epsilon {noise.epsilon:g}, delta {noise.delta:g}: moments {noise.moments:.1f} a direction, and {edges}; "
+        f"Noise at epsilon {noise.epsilon:g}, delta {noise.delta:g}{several}: moments {noise.moments:.1f} a direction, and {edges}; "
         f"neighbour counts {noise.counts:.1f} per count, heard from a mean degree of {noise.heard_degree:.1f}."
     ]
 
@@ -77,7 +83,8 @@ def _look_words(look: Look) -> list[str]:
 
 def _no_look_words(advice: Advice) -> list[str]:
     errors = ", ".join(f"+- {error:.2g} for epsilon {epsilon:g}" for epsilon, error in advice.look_errors)
-    return [f"No edge was read. A look would tell homophily, and the mean degree to {errors}."]
+    said = "" if advice.mean_degree is None else f" A mean degree of {advice.mean_degree:g} was guessed."
+    return [f"No edge was read.{said} A look would tell homophily, and the mean degree to {errors}."]
 
 
 def _verdict_words(verdicts: list[Verdict], advice: Advice) -> list[str]:
@@ -97,15 +104,36 @@ def _verdict_words(verdicts: list[Verdict], advice: Advice) -> list[str]:
     return lines
 
 
-def _gain_words(expected: Expectation) -> str:
-    least, most = 100 * expected.least, 100 * expected.most
-    if expected.distance is None:
-        return f"Measured gains: {least:+.1f} to {most:+.1f} points over the control."
-    far = "" if expected.distance < _FAR else "; too far to rely on"
-    same = ""
-    if expected.gain_over_same - expected.gain > 0.005:
-        same = f", {100 * expected.gain_over_same:+.1f} over the control with own edges, which is the worse one here"
+def _gain_words(found: Expectation) -> str:
+    near = ""
+    if found.distance is not None:
+        far = "" if found.distance < _FAR else ", too far to rely on"
+        near = f" Nearest measured graph at distance {found.distance:.2f}{far}."
     return (
-        f"Expect {100 * expected.gain:+.1f} points over the control{same} (nearby: {least:+.1f} to {most:+.1f}; nearest "
-        f"measured graph at distance {expected.distance:.2f}{far})."
+        f"Expect {found.accuracy:.2f} right ({found.accuracy_least:.2f} to {found.accuracy_most:.2f}), "
+        f"{100 * found.gain:+.1f} points over what is free ({100 * found.least:+.1f} to {100 * found.most:+.1f}).{near}"
     )
+
+
+def _interval_words(advice: Advice) -> list[str]:
+    """What the intervals are worth: how often they held where it was checked."""
+    known = "look" if advice.look is not None else "nothing" if advice.mean_degree is None else "degree"
+    asked = dict.fromkeys(verdict.access for verdict in advice.verdicts if verdict.expectation is not None)
+    held = ", ".join(f"{100 * intervals()[known, access, 'accuracy'].covered:.0f} % ({access})" for access in asked)
+    if not held:
+        return []
+    return [f"Intervals are meant for nine trainings in ten. On real graphs that the table had not seen they held {held}."]
+
+
+def _time_words(found: RunTime, num_nodes: int) -> str:
+    beyond = "" if num_nodes <= found.largest else f"; nothing beyond {found.largest:,} nodes was measured"
+    return (
+        f"A training takes about {_duration(found.seconds)} of one core ({_duration(found.least)} to "
+        f"{_duration(found.most)}{beyond})."
+    )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.2g} s"
+    return f"{seconds / 60:.2g} min" if seconds < 6000 else f"{seconds / 3600:.2g} h"

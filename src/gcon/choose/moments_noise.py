@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gcon.mechanisms.mixed_release import mixed_plan
@@ -13,6 +14,7 @@ from gcon.methods.graph_facts import CONSTANT
 from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FEATURES_SHARE, FIRST_SHARE, HEARD, LOUD, Moments
 from gcon.privacy.attacker import best_advantage, best_true_positive_rate, in_words
 from gcon.privacy.budget import Budget
+from gcon.privacy.protected_change import STATED_EDGES
 
 _UNIT_ROWS = 2.0  # sensitivity of the moments of rows of length 1
 COUNTED = 2 * (1 + CONSTANT**2)  # of the moments of answers with their constant column, at most
@@ -81,13 +83,16 @@ class MomentsNoise:
         }
 
 
-def moments_noise(budget: Budget, *, protect_edges: int = 1, validated: bool = True) -> MomentsNoise:
+def moments_noise(
+    budget: Budget, *, protect_edges: int = 1, validated: bool = True, told: Sequence[int] = STATED_EDGES
+) -> MomentsNoise:
     """The noise at this budget.
 
     Args:
         budget: epsilon may be infinite: no noise.
         protect_edges: how many edges, 1 to 10, may change together within the budget.
         validated: whether there are validation nodes, whose right answers are counted at a price.
+        told: numbers of edges for which the promise is told; 1 must be among them.
 
     Example:
         >>> round(moments_noise(Budget(1.0, 1e-5)).counts, 2)
@@ -116,7 +121,7 @@ def moments_noise(budget: Budget, *, protect_edges: int = 1, validated: bool = T
     return MomentsNoise(
         budget=budget,
         protect_edges=protect_edges,
-        by_edges={} if distance is None else plan.by_edges(),
+        by_edges={} if distance is None else plan.by_edges(told),
         first_moments=deviation(_UNIT_ROWS, FEATURES_SHARE),
         answer_moments=deviation(COUNTED, ANSWERS_SHARE),
         moments=deviation(_UNIT_ROWS, 1 - ANSWERS_SHARE),

@@ -8,6 +8,7 @@ import torch
 
 from gcon.errors import InputError
 from gcon.learn.edge_free import learn_without_edges
+from gcon.learn.held_out import with_validation
 from gcon.nodes import PublicNodes
 
 
@@ -43,6 +44,7 @@ def public_facts(nodes: PublicNodes) -> PublicFacts:
         Free: there is no argument that could hold an edge.
     """
     check_validation(nodes)
+    nodes = with_validation(nodes)
     checked = nodes.validation_mask
     model = learn_without_edges(nodes, seed=0)
     accuracy = float((model.answers.argmax(dim=1) == nodes.labels)[checked].double().mean())
@@ -63,11 +65,11 @@ def public_facts(nodes: PublicNodes) -> PublicFacts:
 
 
 def check_validation(nodes: PublicNodes) -> None:
-    """Raise `InputError` without validation nodes; worth asking before anything is paid."""
-    if not bool(nodes.validation_mask.any()):
+    """Raise `InputError` without nodes to check answers by; worth asking before anything is paid."""
+    if not bool(with_validation(nodes).validation_mask.any()):
         raise InputError(
             "split",
-            rule="needs validation nodes: they say how far features alone go",
+            rule="needs validation nodes, or labels enough to spare some: they say how far features alone go",
             got="none",
             fix="Mark some nodes 'val' in the nodes file.",
         )

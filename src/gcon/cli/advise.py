@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gcon.choose.advice import Advice, check_access, check_epsilon
+from gcon.choose.advice import Advice, check_access, check_epsilon, check_guess
 from gcon.choose.advice import advise as give_advice
 from gcon.choose.advice_words import in_words
 from gcon.choose.paid_look import check_look, take_look
@@ -20,6 +20,7 @@ from gcon.cli.records import with_records
 from gcon.cli.source import GraphSource
 from gcon.errors import InputError
 from gcon.privacy.budget import checked_budget
+from gcon.privacy.protected_change import check_edges
 from gcon.privacy.randomness import randomness_from
 
 
@@ -33,6 +34,12 @@ def advise(
     look: Annotated[
         float | None, typer.Option(help="Epsilon of a paid look at homophily and mean degree, for instance 0.1.")
     ] = None,
+    mean_degree: Annotated[
+        float | None, typer.Option(help="Edges per node, guessed from public knowledge; instead of a look.")
+    ] = None,
+    protect_edges: Annotated[
+        int, typer.Option(help="How many edges, 1 to 10, may change together within epsilon and delta.")
+    ] = 1,
     delta: Annotated[float | None, typer.Option(help="By default min(1e-5, 1/(10 n)) for n nodes.")] = None,
     where: GraphSource,
     seed: Annotated[int | None, typer.Option(help="For experiments only: the look then carries no promise.")] = None,
@@ -42,13 +49,16 @@ def advise(
 ) -> None:
     """Say what a budget could buy, and when not to spend one.
 
-    Free: public numbers, the noise, and measured gains of made-up graphs; the edges file is not read and need not be
-    named. Paid, with --look: homophily and mean degree, with error bars, from the ledger.
+    Free: how far features alone go, the noise, accuracy and gain to expect under each access, with intervals, and the time
+    that a training takes; the edges file is not read and need not be named. --mean-degree makes the intervals narrower.
+    Paid, with --look: homophily and mean degree, with error bars, from the ledger.
 
-    Example: gcon advise --nodes nodes.csv --epsilon 1
+    Example: gcon advise --nodes nodes.csv --epsilon 1 --mean-degree 20
     """
     with reporting(as_json=json, quiet=quiet) as output:
         _check(epsilon=epsilon, access=access, look=look, delta=delta, seed=seed)
+        check_edges(protect_edges)
+        check_guess(mean_degree, looks=look is not None)
         with output.progress.status("read") as status:
             if look is None:
                 table, seen = load_nodes(where), None
@@ -61,7 +71,15 @@ def advise(
                 seen = take_look(graph, epsilon=look, delta=delta, ledger=books, randomness=randomness_from(seed))
                 finish(output, books, {name: value for name, value in vars(seen).items() if name != "receipt"})
             status.update("train without edges")
-            advice = give_advice(table, epsilon=epsilon, delta=delta, access=access, look=seen)
+            advice = give_advice(
+                table,
+                epsilon=epsilon,
+                delta=delta,
+                access=access,
+                look=seen,
+                mean_degree=mean_degree,
+                protect_edges=protect_edges,
+            )
         output.result(_fields(advice), in_words(advice))
 
 
@@ -84,6 +102,9 @@ def _fields(advice: Advice) -> dict[str, object]:
     return {
         "facts": asdict(advice.facts),
         "delta": advice.delta,
+        "protect_edges": advice.protect_edges,
+        "mean_degree": advice.mean_degree,
+        "run_time": asdict(advice.run_time),
         "noise": [asdict(noise) for noise in advice.noise],
         "look": None if advice.look is None else asdict(advice.look),
         "look_errors": [{"epsilon": cost, "mean_degree_error": error} for cost, error in advice.look_errors],

@@ -316,7 +316,7 @@ def test_features_in_both_places(tmp_path):
     (tmp_path / "n.csv").write_text("id,label,age\n1,a,30\n2,b,40\n")
     with pytest.raises(InputError, match="'age'"):
         read_nodes(tmp_path / "n.csv", features_path=tmp_path / "x.npy")
-    assert read_nodes(tmp_path / "n.csv", features_path=tmp_path / "x.npy", ignore_columns=["age"]).ids.tolist() == [
+    assert read_nodes(tmp_path / "n.csv", features_path=tmp_path / "x.npy", drop=["age"]).ids.tolist() == [
         1,
         2,
     ]

@@ -142,7 +142,7 @@ def category_of(value: object) -> str:
     """A cell as the name of a category, "" for a gap; whole numbers stored as fractions lose their point."""
     if isinstance(value, str):
         return value
-    if value is None or value != value or type(value).__name__ in ("NAType", "NaTType"):
+    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
         return GAP
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))

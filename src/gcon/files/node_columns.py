@@ -76,7 +76,7 @@ def read_labels(
     if not training.len():
         problems.add("needs a labelled node for training", "none", "Label some nodes (split: train).")
     elif len(names) < 2:
-        problems.add("needs at least two classes", f"{names}", "With one class there is nothing to learn.")
+        problems.add("needs at least two classes", f"{names}", "With one class there is nothing to learn; -1 is none.")
     return numbers, names
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gcon.estimators.estimator import PrivateClassifier
 from gcon.files.inputs import plain_settings
-from gcon.methods.estimator import PrivateClassifier
 from gcon.methods.method import Progress, check_seed
 from gcon.methods.moments import Moments, MomentsModel
 from gcon.privacy.ledger import Ledger

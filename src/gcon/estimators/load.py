@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from gcon.methods.estimator import PrivateClassifier
-from gcon.methods.gcon_classifier import GCON
-from gcon.methods.node_classifier import NodeClassifier
+from gcon.estimators.estimator import PrivateClassifier
+from gcon.estimators.gcon_classifier import GCON
+from gcon.estimators.node_classifier import NodeClassifier
 from gcon.privacy.ledger import Ledger
 from gcon.release.read import load_release
 

@@ -7,9 +7,9 @@ from dataclasses import fields
 from typing import Any
 
 from gcon.edges.schemes import Schemes, as_steps
+from gcon.estimators.estimator import PrivateClassifier
 from gcon.files.inputs import plain_settings
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.estimator import PrivateClassifier
 from gcon.methods.method import Progress
 from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.privacy.ledger import Ledger

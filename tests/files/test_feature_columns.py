@@ -115,7 +115,7 @@ def test_refusals_of_data_frames_name_the_argument():
             frame_features(frame.with_columns(**{name: pl.Series(values) for name, values in wrong.items()}), columns)
     dates = pl.DataFrame({"day": ["2020-01-01"]}).with_columns(pl.col("day").str.to_date())
     for categorical in ((), ("day",)):
-        with pytest.raises(InputError, match="column 'day'.*datetime64"):
+        with pytest.raises(InputError, match=r"column 'day'.*datetime64"):
             learn_frame(dates, drop=(), categorical=categorical)
     assert column_names(np.ones((2, 2))) == []
 

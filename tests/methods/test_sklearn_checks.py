@@ -147,7 +147,7 @@ def test_not_fitted(estimator):
 
 
 ROWS = {
-    "scores": lambda model, X, y: cross_val_score(model, X, y),
+    "scores": cross_val_score,
     "search": lambda model, X, y: GridSearchCV(model, {"epsilon": [1.0, 4.0]}, cv=2).fit(X, y),
     "in a pipeline": lambda model, X, y: cross_validate(make_pipeline(StandardScaler(), model), X, y, cv=2),
     "with edges": lambda model, X, y: cross_val_score(model, X, y, params={"edges": [(0, len(X) - 1)]}),

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from gcon.errors import InputError
 
+MOST_SHOWN = 80  # letters of a name in a message
 GAP = ""  # the category of a gap: no cell holds it, since an empty cell is one
 MOST_ENTRIES, MOST_BYTES = 150_000, 2**23  # what a release has room for
 
@@ -59,8 +60,11 @@ class FeatureColumns:
         entries = len(words) + sum(word.count(mark) for word in words for mark in ",[{")
         size = sum(
             len(json.dumps(word)) for word in words
-        )  # never less than in the release, where letters stay as they are
-        if entries > MOST_ENTRIES or size > MOST_BYTES or not all(map(_encodable, words)):
+        )  # not less than in the release, where letters stay as they are
+        halves = any(
+            "\ud800" <= letter <= "\udfff" for word in words for letter in word
+        )  # of letters: no text has them
+        if entries > MOST_ENTRIES or size > MOST_BYTES or halves:
             raise InputError(
                 "columns",
                 rule=f"names and categories must be text of at most {MOST_ENTRIES} words and {MOST_BYTES} bytes",
@@ -180,7 +184,7 @@ def learn_columns(
             known = cells.numbers[~np.isnan(cells.numbers)]
             if not known.size and cells.numbers.size:
                 rule = f"column {cells.name!r}: must hold a number somewhere"
-                found.append(Trouble(rule, "gaps only", way_out.format(name=cells.name)))
+                found.append(Trouble(rule, "gaps only", way_out.format(name=repr(cells.name)[:MOST_SHOWN])))
             elif known.size < cells.numbers.size:
                 fill[cells.name] = float((known / known.size).sum())
     if found:
@@ -237,21 +241,12 @@ def _no_categories(cells: Cells) -> list[Trouble]:
 
 
 def _not_numbers(cells: Cells, fix: str) -> list[Trouble]:
-    if cells.numbers is None:
-        return [Trouble(_rule(cells), cells.kind, fix.format(name=cells.name))]
-    return [] if cells.strange is None else _in_rows(cells, cells.kind, fix, cells.strange)
+    """In some rows, or as a whole."""
+    fine = cells.numbers is not None and cells.strange is None
+    return [] if fine else _in_rows(cells, cells.kind, fix, None if cells.numbers is None else cells.strange)
 
 
-def _in_rows(cells: Cells, got: str, fix: str, rows: NDArray[np.bool_]) -> list[Trouble]:
-    return [Trouble(_rule(cells), got, fix.format(name=cells.name), rows)] if rows.any() else []
-
-
-def _rule(cells: Cells) -> str:
-    return f"column {cells.name!r}: features must be finite numbers"
-
-
-def _encodable(word: str) -> bool:
-    try:
-        return bool(word.encode()) or not word
-    except UnicodeEncodeError:
-        return False
+def _in_rows(cells: Cells, got: str, fix: str, rows: NDArray[np.bool_] | None) -> list[Trouble]:
+    name = repr(cells.name)[:MOST_SHOWN]
+    trouble = Trouble(f"column {name}: features must be finite numbers", got, fix.format(name=name), rows)
+    return [] if rows is not None and not rows.any() else [trouble]

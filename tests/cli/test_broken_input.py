@@ -121,7 +121,7 @@ def one_iteration(monkeypatch):
 
 AGAIN = ("damaged or truncated", "Write the file again")
 FINITE = ("nodes.csv", "column 'x0'", "must be finite numbers", "in row 61", "Correct these rows")
-TEXT = (*FINITE[:-1], "--categorical x0", "--drop x0")
+TEXT = (*FINITE[:-1], "--categorical 'x0'", "--drop 'x0'")
 CONFIG, PAPER = "--config defaults.toml", "--method paper"
 # Kinds that do not concern the ledger; all but those of `ledger` also run where none exists yet.
 INPUTS = {
@@ -180,8 +180,11 @@ INPUTS = {
         column("split", "test"), (TRAIN, CHECK), 2, ("needs a labelled node for training", "Label some nodes")
     ),
     "one class": Kind(column("label", "a"), (TRAIN, CHECK), 2, ("at least two classes", "['a']", "nothing to learn")),
-    "features of another width": Kind(
-        column("x1", None), PREDICTORS, 2, ("features", "the 2 columns", "got 1", "Pass the same features")
+    "a column that is gone": Kind(
+        column("x1", None),
+        PREDICTORS,
+        2,
+        ("nodes.csv", "columns that the model was trained on", "no 'x1'", "Add or rename"),
     ),
     # The release folder.
     "release missing": Kind(gone(Path("model")), PREDICTORS, 6, ("'model' is missing", "Check the path")),

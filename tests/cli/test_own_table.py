@@ -65,7 +65,7 @@ def test_text_is_refused_with_the_flag_before_anything_is_paid(world, run, tmp_p
     files = ["--nodes", world / "nodes.csv", "--edges", tmp_path / "edges.csv"]
     code, _, said = run("train", *files, "--epsilon", 1, "--out", tmp_path / "model")
     assert code == 2
-    for flag in ("--categorical name", "--drop name", "--categorical city", "--drop city"):
+    for flag in ("--categorical 'name'", "--drop 'name'", "--categorical 'city'", "--drop 'city'"):
         assert flag in " ".join(said.split())
     assert not (tmp_path / "edges.csv.ledger").exists()
     assert run("data", "check", *files)[0] == 2
@@ -155,7 +155,7 @@ def test_convert_takes_numbers_only_and_says_so(world, run, tmp_path):
     nodes = ["--nodes", world / "nodes.csv", "--out", tmp_path, "--format", "parquet"]
     code, _, said = run("data", "convert", *nodes)
     assert code == 2
-    assert "--drop name" in " ".join(said.split())
+    assert "--drop 'name'" in " ".join(said.split())
     drop = [word for name in ("name", "city", "age") for word in ("--drop", name)]
     assert run("data", "convert", *nodes, *drop)[0] == 0
     assert pl.read_parquet(tmp_path / "nodes.parquet").columns == ["id", "label", "split", "x", "y"]

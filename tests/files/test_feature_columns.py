@@ -88,7 +88,7 @@ def test_plain_tables_are_read_as_before_and_keep_their_names(tmp_path):
 
 
 REFUSED = {
-    "text": ({}, ["column 'name'", "got text in rows 1, 2, 3, 4", "--categorical name", "--drop name"]),
+    "text": ({}, ["column 'name'", "got text in rows 1, 2, 3, 4", "--categorical 'name'", "--drop 'name'"]),
     "no such column to drop": ({"drop": ["nobody"]}, ["no 'nobody' among"]),
     "no such categories": ({"drop": ["name"], "categorical": ["city", "town"]}, ["no such column 'town'"]),
     "dropped and categorical": ({"drop": ["name", "city"], "categorical": ["city"]}, ["no such column 'city'"]),

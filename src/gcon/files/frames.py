@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gcon.columns import GAP, Cells, FeatureColumns, Trouble, category_of, features_of, learn_columns
 from gcon.errors import InputError
 
-WAY_OUT = "Pass categorical=[{name!r}] (one feature per category) or drop=[{name!r}] (leaves it out)."
+WAY_OUT = "Pass categorical=[{name}] (one feature per category) or drop=[{name}] (leaves it out)."
 CORRECT = "Correct these rows: a column of numbers may have gaps only where the training table had some."
 
 

@@ -115,7 +115,7 @@ def _without_names(
         features, found = features_of_arrays(Path(features_path), height)
         problems.found += found
         if frame.width:
-            rule, fix = "may hold no features beside features_path", f"Leave them out: --drop {frame.columns[0]}."
+            rule, fix = "may hold no features beside features_path", "Leave them out: --drop NAME."
             problems.add(rule, listed(frame.columns), fix)
         return features
     if frame.columns == [LIST_COLUMN]:

@@ -294,7 +294,7 @@ def _frame(
         for name, kind in types:
             if kind.startswith(UNFIT) or (name in plain and "list<" in kind):
                 rule = f"column {shortened(repr(name), 80)}: must hold numbers or words, or be the lists of features"
-                problems.add(rule, f"type {kind.removeprefix(UNFIT)}", f"Convert it, or leave it out: --drop {name}.")
+                problems.add(rule, f"type {kind.removeprefix(UNFIT)}", "Convert it, or leave it out: --drop NAME.")
         if problems.found:
             return None
         names = [name for name, _ in every]

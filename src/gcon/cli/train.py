@@ -20,6 +20,7 @@ from gcon.cli.source import TrainingSource
 from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, PrivateComputationError
 from gcon.learn.perceptron import EncoderSettings
+from gcon.machine import threads_for
 from gcon.methods.model import ReleasingMethod
 from gcon.methods.moments import Moments
 from gcon.methods.objective import Objective
@@ -111,6 +112,7 @@ def train(
             books = open_payment(where, output, near=out.absolute().parent)
             sizes = graph.nodes.num_nodes, graph.nodes.features.shape[1], graph.nodes.num_classes
             room = hold_room(claim, room_for(*sizes))
+            until.enter_context(threads_for(graph.nodes.features.numel()))
             try:
                 trained = training.train(
                     graph.nodes, graph.edges, ledger=books, randomness=randomness, progress=status.update

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -22,6 +21,7 @@ from gcon.edges.edge_list import EdgeList, private_edges
 from gcon.edges.graph import PrivateGraph, PublicGraph
 from gcon.errors import AccessRefusedError, InputError
 from gcon.estimators.node_score import NodeScore
+from gcon.estimators.progress import Callback, FitProgress
 from gcon.estimators.row_searches import refuse_row_searches
 from gcon.files.frames import column_names, frame_features, learn_frame, without
 from gcon.files.inputs import (
@@ -33,8 +33,8 @@ from gcon.files.inputs import (
     labelled_mask,
     read_columns,
 )
+from gcon.machine import threads_for
 from gcon.methods.accuracy import check_scored, micro_f1
-from gcon.methods.method import Progress
 from gcon.methods.model import Model, ReleasingMethod
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import own_edge_answers, predict_from_own_edges
@@ -61,9 +61,10 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
     ledger: Ledger | None
     random_state: int | None
     verbose: bool
-    callback: Progress | None
+    callback: Callback | None
     model_: Model
     model_type: ClassVar[type[Model]]
+    shares: ClassVar[Mapping[str, float]]
 
     @abstractmethod
     def _method(self) -> ReleasingMethod:
@@ -167,8 +168,11 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             if self.ledger is None
             else _checked_ledger(self.ledger)
         )
-        trained = method.train(graph.nodes, graph.edges, ledger=ledger, randomness=randomness, progress=self._progress)
+        progress = FitProgress(self.shares, verbose=self.verbose, callback=self.callback)
+        with threads_for(graph.nodes.features.numel()):
+            trained = method.train(graph.nodes, graph.edges, ledger=ledger, randomness=randomness, progress=progress)
         self._take(replace(trained, feature_columns=graph.nodes.feature_columns))
+        progress.finish()
         return self
 
     @without_frames
@@ -335,12 +339,6 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def _progress(self, stage: str) -> None:
-        if self.verbose:
-            sys.stderr.write(f"gcon: {stage}\n")
-        if self.callback is not None:
-            self.callback(stage)
 
     def _matrix(self, X: Any, *, reset: bool) -> Any:
         """A plain feature matrix under scikit-learn's own checks: names, number and type of the columns."""

@@ -356,7 +356,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
                 "features",
                 rule="must be a matrix of numbers, one row per node, with the same columns at every call",
                 got=f"this complaint of scikit-learn: {str(error).strip().removesuffix('.')}",
-                fix="Pass the matrix X, PyG's Data, a networkx graph or a PrivateGraph.",
+                fix="Choose the columns of training: X[list(model.feature_names_in_)]."
+                if hasattr(self, "feature_names_in_") and column_names(X)
+                else "Pass the matrix X, PyG's Data, a networkx graph or a PrivateGraph.",
             ) from error
 
     def _learn_table(

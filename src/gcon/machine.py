@@ -7,6 +7,8 @@ Devices are the processor, or a GPU by name; the code is the same. As many threa
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import torch
@@ -17,6 +19,8 @@ from gcon.errors import InputError
 # A block for many small products of numpy, scipy and scikit-learn. They gain nothing from a second thread, and their pool and
 # torch's would wait for each other. Sums come in one order.
 one_thread = partial(threadpool_limits, limits=1)
+
+SMALL = 2**20  # numbers in a feature table: below it threads wait for each other longer than they compute
 
 _CUDA = re.compile(r"cuda(?::(\d+))?")
 
@@ -38,6 +42,25 @@ def chosen_device(device: str) -> str:
         rule = "must be there, and torch must be able to use it"
         raise InputError("device", rule=rule, got=f"{device!r} with {count} usable GPUs", fix="Use 'auto' or 'cpu'.")
     return device
+
+
+@contextmanager
+def threads_for(entries: int) -> Iterator[None]:
+    """One thread where all matrices are small, whatever else the machine does; else as many as there are.
+
+    Args:
+        entries: numbers in the public feature table.
+    """
+    if entries >= SMALL:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with one_thread():
+            yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def keep_to_one_thread() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +20,7 @@ from gcon.cli.source import TrainingSource
 from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, PrivateComputationError
 from gcon.learn.perceptron import EncoderSettings
+from gcon.machine import threads_for
 from gcon.methods.model import ReleasingMethod
 from gcon.methods.moments import Moments
 from gcon.methods.objective import Objective
@@ -111,8 +112,9 @@ def train(
             books = open_payment(where, output, near=out.absolute().parent)
             sizes = graph.nodes.num_nodes, graph.nodes.features.shape[1], graph.nodes.num_classes
             room = hold_room(claim, room_for(*sizes))
+            until.enter_context(threads_for(graph.nodes.features.numel()))
             try:
-                model = training.train(
+                trained = training.train(
                     graph.nodes, graph.edges, ledger=books, randomness=randomness, progress=status.update
                 )
             except PrivateComputationError:
@@ -120,6 +122,7 @@ def train(
                     output.notes.append("Look whether the cluster's scheduler and workers are still there.")
                 raise
             status.update("write")
+            model = replace(trained, feature_columns=graph.nodes.feature_columns)
             room.unlink(missing_ok=True)
             hand_out_release(output, books, model, out)
         statement = model.statement()

@@ -244,8 +244,12 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         """A page about the released model, which a notebook shows and `save("report.html")` writes.
 
         Args:
-            X, y, train_mask, validation_mask, test_mask, split: public nodes as in `fit`, for accuracy, confusion and
-                calibration; edges that come with them are not read.
+            X: public nodes as in `fit`, for accuracy, confusion and calibration; edges that come with them are not read.
+            y: their labels.
+            train_mask: the nodes that were learned from; the control learns from them too.
+            validation_mask: as in `fit`.
+            test_mask: the nodes to score, or those of `validation_mask` if there are too few.
+            split: which column of masks that hold several splits.
             name: of the data set, for people.
             control: train the same pipeline without any edge, which spends nothing, and show it beside the model.
 
@@ -261,7 +265,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             if columns.features is X:
                 columns = replace(columns, features=self._matrix(X, reset=False))
             nodes = as_private_graph(columns, classes=self.classes_.tolist(), name="").nodes
-        pages = import_module("gcon.pages.model_report")  # by name: pages are above this room, which stands without them
+        pages = import_module(
+            "gcon.pages.model_report"
+        )  # by name: pages are above this room, which stands without them
         return pages.model_report(
             self.model_,
             nodes,

@@ -13,7 +13,6 @@ from gcon.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from markupsafe import Markup
 
 PAGES = {"index.html": "The promise", "ask.html": "Ask", "model.html": "The model"}  # in words that fit a phone
 
@@ -51,19 +50,16 @@ def _environment(package: str) -> Environment:
         lstrip_blocks=True,
     )
     made.globals["file"] = lambda name: Markup(part(name))
-    made.globals["mark"] = Markup(part("mark.svg").replace(' xmlns="http://www.w3.org/2000/svg"', ""))
-    made.globals["icon"] = f"data:image/svg+xml;base64,{base64.b64encode(part('mark.svg').encode()).decode()}"
-    made.filters.update(number=number, percent=percent, sha256=_sha256, code=_code)
+    made.globals["icon"] = _icon()
+    made.filters.update(number=number, percent=percent, sha256=_sha256)
     made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     return made
 
 
-def _code(text: str) -> Markup:
-    """Words between backticks as code; everything is escaped."""
-    from markupsafe import Markup
-
-    parts = [Markup("<code>{}</code>" if place % 2 else "{}").format(part) for place, part in enumerate(text.split("`"))]
-    return Markup("").join(parts)
+def _icon() -> str:
+    """The mark as an address that holds the drawing itself."""
+    alone = part("mark.svg").replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+    return f"data:image/svg+xml;base64,{base64.b64encode(alone.encode('ascii')).decode('ascii')}"
 
 
 def _sha256(script: str) -> str:

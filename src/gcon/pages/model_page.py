@@ -18,12 +18,13 @@ from gcon.version import __version__
 MOST_CLASSES = 40  # that are named or drawn: a larger matrix is no drawing any more, and no small page
 
 
-def model_values(model: Model, nodes: PublicNodes | None) -> dict[str, object]:
+def model_values(model: Model, nodes: PublicNodes | None, *, name: str | None = None) -> dict[str, object]:
     """The values of model.html.
 
     Args:
         model: the released model.
         nodes: public nodes with labels and a test mask, for the confusion matrix; no edge is read.
+        name: of the data set, for people.
 
     Privacy:
         A function of the released model and of public nodes.
@@ -33,7 +34,7 @@ def model_values(model: Model, nodes: PublicNodes | None) -> dict[str, object]:
     return {
         "version": __version__,
         "description": model.description(),
-        "public_facts": public_facts(model),
+        "public_facts": public_facts(model, name),
         "sentences": (*model.statement().sentences, *([in_words(receipt.budget)] if means_something else [])),
         "accesses": [(access, _audience(model, access), ACCESS_PROMISES[access]) for access in model.accesses],
         "not_scored": against,
@@ -44,13 +45,13 @@ def model_values(model: Model, nodes: PublicNodes | None) -> dict[str, object]:
     }
 
 
-def public_facts(model: Model) -> list[tuple[str, object]]:
+def public_facts(model: Model, name: str | None = None) -> list[tuple[str, object]]:
     """What it is, in a table."""
     names, receipt = [class_title(name) for name in model.class_names], model.receipt
     more = f" and {len(names) - MOST_CLASSES} more" if len(names) > MOST_CLASSES else ""
     return [
         ("method", model.method),
-        ("data set", receipt.data_set),
+        ("data set", name or receipt.data_set),
         ("purpose", receipt.purpose),
         ("released", receipt.time[:16].replace("T", " ")),
         ("features per node", model.encoder.num_features),

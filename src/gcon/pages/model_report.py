@@ -72,7 +72,9 @@ class Report:
     def _repr_html_(self) -> str:
         """The page in a frame of its own, so that its style and the notebook's do not meet."""
         inside = html.escape(self.html, quote=True)
-        return f'<iframe title="gcon report" sandbox style="width:100%;height:40rem;border:0" srcdoc="{inside}"></iframe>'
+        return (
+            f'<iframe title="gcon report" sandbox style="width:100%;height:40rem;border:0" srcdoc="{inside}"></iframe>'
+        )
 
 
 def model_report(
@@ -138,7 +140,7 @@ def model_report(
         ),
         "bells": _bells(model),
         "noise": noise_rows(model),
-        "facts": public_facts(model),
+        "facts": public_facts(model, name),
         "spent": spent(model),
         "entries": [_line(entry) for entry in entries if _counts(entry)],
     }
@@ -260,7 +262,9 @@ def noise_rows(model: Model) -> list[tuple[str, str, str, str]]:
     if model.settings.right is not None and 0 < epsilon < math.inf:
         changes.append(("count of right answers", ENDS_OF_AN_EDGE, geometric_deviation(epsilon / ENDS_OF_AN_EDGE)))
     return [
-        (name, f"{change:.3g}", f"{noise:.3g}", f"{noise / change:.3g}") for name, change, noise in changes if change > 0
+        (name, f"{change:.3g}", f"{noise:.3g}", f"{noise / change:.3g}")
+        for name, change, noise in changes
+        if change > 0
     ]
 
 

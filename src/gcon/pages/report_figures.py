@@ -77,15 +77,8 @@ def noise_figure(data: ReportData) -> str:
     names = [f"{level.epsilon:g}" for level in levels]
     bars = axes.bar(names, [level.noise_to_edge for level in levels], color=MAIN, alpha=0.75, width=0.55)
     axes.bar_label(bars, [f"{level.noise_to_edge:.4g}" for level in levels], padding=3)
-    axes.axhline(1.0, color=INK, linestyle="--", lw=1)
-    axes.annotate(
-        "noise as large as one edge",
-        (1.0, 1.0),
-        (0, 4),
-        xycoords=("axes fraction", "data"),
-        textcoords="offset points",
-        ha="right",
-    )
+    axes.axhline(1.0, color=INK, linestyle="--", lw=1, label="noise as large as one edge")
+    axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1.0, 1.0), fontsize=9)
     axes.set_ylim(0, 1.18 * max(1.0, *(level.noise_to_edge for level in levels)))
     axes.set_xlabel("privacy budget epsilon")
     axes.set_ylabel("noise / one edge")
@@ -128,7 +121,8 @@ def confusion_figure(data: ReportData) -> str:
             axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=MAIN, alpha=0.5 * share, lw=0))
             axes.text(column, row, str(count), ha="center", va="center")
     axes.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5), xlabel="predicted class", ylabel="true class")
-    axes.set_xticks(range(size), data.class_names)
+    slanted = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if max(map(len, data.class_names)) > 4 else {}
+    axes.set_xticks(range(size), data.class_names, **slanted)
     axes.set_yticks(range(size), data.class_names)
     axes.tick_params(length=0)
     axes.grid(False)

@@ -73,11 +73,8 @@ def main():
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     pages = make_pages(given.out, demo=not given.no_demo)
-    pages |= {
-        f"docs-{name.replace('/', '-')}": given.docs / f"{name}.html"
-        for name in DOCS
-        if (given.docs / f"{name}.html").exists()
-    }
+    for start in sorted(given.docs.rglob("five-minutes.html"))[-1:]:  # of the newest version
+        pages |= {f"docs-{name.replace('/', '-')}": start.parent / f"{name}.html" for name in DOCS}
     wide = take(pages, given.out)
     print("\n".join([*wide, f"Written: {len(list(given.out.glob('*.png')))} pictures in {given.out}"]))
     sys.exit(bool(wide))

@@ -45,7 +45,7 @@ def test_what_was_bought_is_on_the_report(run, trained, tmp_path):
     page = tmp_path / "report.html"
     code, out, _ = run("report", folder / "model", "--ledger", folder / "edges.csv.ledger", "--out", page)
     assert code == 0
-    assert "a noisy count that was paid for" in out
+    assert "by a noisy count that was paid for" in out
 
 
 def test_what_is_no_report_is_never_replaced(run, trained, tmp_path):

@@ -47,6 +47,30 @@ class Share:
     deviation: float
     nodes: str
 
+    @property
+    def low(self) -> float:
+        """One standard deviation less; no share is negative."""
+        return max(0.0, self.value - self.deviation)
+
+    @property
+    def high(self) -> float:
+        """One standard deviation more; no share is above 1."""
+        return min(1.0, self.value + self.deviation)
+
+    @property
+    def words(self) -> str:
+        """In per cent, with no digit that is chance alone."""
+        return f"{100 * self.value:.{self._digits}f}"
+
+    @property
+    def give_or_take(self) -> str:
+        """The deviation in per cent, with as many digits."""
+        return f"{100 * self.deviation:.{self._digits}f}"
+
+    @property
+    def _digits(self) -> int:
+        return 1 if self.deviation < 0.03 else 0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
@@ -110,7 +134,8 @@ def model_report(
     own = paid_share(model, entries)
     compared = None if shown is None or control is None else _compared(shown, control)
     no_help = isinstance(model, MomentsModel) and not model.settings.own_edges
-    headline = _headline(shown, part, compared, own, NO_HELP if no_help else NOT_MEASURED)
+    published = "Answers that may be published" if reason is None else "Answers that read no edge"
+    headline = _headline(published, shown, part, compared, own, NO_HELP if no_help else NOT_MEASURED)
     title = name or receipt.data_set
     values = {
         "name": title,
@@ -207,7 +232,7 @@ def paid_share(model: Model, entries: Sequence[LedgerEntry] = ()) -> Share | Non
 def _noisy(value: float, noise: float, count: int, part: str) -> Share:
     value = min(max(value, 0.0), 1.0)
     deviation = math.hypot(noise, math.sqrt(value * (1 - value) / count))
-    return Share(value=value, deviation=deviation, nodes=f"{count} {part} nodes, a noisy count that was paid for")
+    return Share(value=value, deviation=deviation, nodes=f"{count} {part} nodes, by a noisy count")
 
 
 def _compared(shown: ScoredNodes, control: Tensor) -> tuple[float, float, float]:
@@ -218,14 +243,17 @@ def _compared(shown: ScoredNodes, control: Tensor) -> tuple[float, float, float]
 
 
 def _headline(
-    shown: ScoredNodes | None, part: str, compared: tuple[float, float, float] | None, own: Share | None, without: str
+    published: str,
+    shown: ScoredNodes | None,
+    part: str,
+    compared: tuple[float, float, float] | None,
+    own: Share | None,
+    without: str,
 ) -> tuple[str, ...]:
     """What the report says first, also where that is not what one hoped for."""
     said = []
     if shown is not None:
-        said.append(
-            f"Answers that may be published are right for {100 * shown.accuracy:.1f} % of {shown.count} {part} nodes."
-        )
+        said.append(f"{published} are right for {100 * shown.accuracy:.1f} % of {shown.count} {part} nodes.")
     if compared is not None:
         level, gain, error = compared
         points = f"{abs(100 * gain):.1f} points {'less' if gain > 0 else 'more'} (standard error {100 * error:.1f})"
@@ -235,10 +263,11 @@ def _headline(
         elif gain < -2 * error:
             meaning = "for published answers the budget bought nothing here"
         said.append(f"The control, which spends nothing, reaches {100 * level:.1f} %, {points}: {meaning}.")
+    paid = " that was paid for" if published.endswith("published") else ""
     if own is not None:
         said.append(
-            f"Owners, answered from their own edges, get right answers for about {100 * own.value:.0f} % ± "
-            f"{100 * own.deviation:.1f} ({own.nodes})."
+            f"Owners, answered from their own edges, get right answers for about {own.words} % ± {own.give_or_take} "
+            f"({own.nodes}{paid})."
         )
     else:
         said.append(without)

@@ -25,6 +25,7 @@ REFERENCES = {
     "non-private": ("#010a08", (0, (8, 3))),
 }
 PAPER = "#010a09"
+WIDTH = 4.6  # inches: a phone shows all of it, in letters that can be read
 _VARIABLES = {INK: "ink", FAINT: "faint", MAIN: "main", SECOND: "second", PAPER: "objective"} | {
     colour: kind for kind, (colour, _) in REFERENCES.items()
 }
@@ -40,7 +41,7 @@ def check_matplotlib() -> None:
 
 def accuracy_figure(data: ReportData) -> str:
     """Accuracy with own edges against epsilon: mean and standard deviation over runs, and reference lines."""
-    figure, axes = _canvas(7.2, 4.4)
+    figure, axes = _canvas(WIDTH, 3.4)
     budgets = [model.epsilon or 0.0 for model in data.private]
     values = [mean_and_deviation(model.own_edges) for model in data.private]
     means = [mean for mean, _ in values]
@@ -65,14 +66,14 @@ def accuracy_figure(data: ReportData) -> str:
     axes.minorticks_off()
     axes.set_xlabel("privacy budget epsilon")
     axes.set_ylabel("correct labels, test nodes")
-    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=9, handlelength=3.2)
+    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.45, -0.2), fontsize=9, handlelength=3.2)
     _mark(axes)
     return _svg(figure, "accuracy", "Accuracy against epsilon")
 
 
 def noise_figure(data: ReportData) -> str:
     """The noise over what one edge can change, by budget."""
-    figure, axes = _canvas(7.2, 3.2)
+    figure, axes = _canvas(WIDTH, 2.7)
     levels = sorted(data.noise, key=lambda level: level.epsilon)
     names = [f"{level.epsilon:g}" for level in levels]
     bars = axes.bar(names, [level.noise_to_edge for level in levels], color=MAIN, alpha=0.75, width=0.55)
@@ -87,7 +88,7 @@ def noise_figure(data: ReportData) -> str:
 
 def access_figure(data: ReportData) -> str:
     """Every model under the two kinds of access, side by side."""
-    figure, axes = _canvas(7.2, 0.9 + 0.42 * len(data.models))
+    figure, axes = _canvas(WIDTH - 0.3, 0.9 + 0.36 * len(data.models))
     for colour, marker, label, shift in ((SECOND, "s", "no edge read", 0.12), (MAIN, "o", "own edges", -0.12)):
         points = [(place, _scores(model, label)) for place, model in enumerate(data.models) if _scores(model, label)]
         values = [mean_and_deviation(scores) for _, scores in points]
@@ -100,10 +101,12 @@ def access_figure(data: ReportData) -> str:
             capsize=3,
             label=label,
         )
-    axes.set_yticks(range(len(data.models)), [_title(model) for model in data.models])
+    axes.set_yticks(range(len(data.models)), [_title(model) for model in data.models], fontsize=9)
     axes.invert_yaxis()
-    axes.set_xlabel("correct labels, test nodes (mean ± one std. deviation)")
-    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.6 / (0.42 * len(data.models))), ncols=2)
+    axes.set_xlabel("correct labels, mean ± one std. deviation", fontsize=9)
+    axes.legend(
+        frameon=False, loc="upper center", bbox_to_anchor=(0.3, -0.6 / (0.36 * len(data.models))), ncols=2, fontsize=9
+    )
     _mark(axes)
     return _svg(figure, "access", "Accuracy by access")
 
@@ -113,7 +116,7 @@ def confusion_figure(data: ReportData) -> str:
     from matplotlib.patches import Rectangle
 
     size = len(data.class_names)
-    side = min(6.4, 2.2 + 0.62 * size)
+    side = min(6.4, 1.9 + 0.5 * size)
     figure, axes = _canvas(side, side * 0.9)
     for row, counts in enumerate(data.confusion):
         for column, count in enumerate(counts):
@@ -131,7 +134,7 @@ def confusion_figure(data: ReportData) -> str:
 
 def reliability_figure(data: ReportData) -> str:
     """How often the model is right at each level of its own sureness; on the diagonal its word can be taken."""
-    figure, axes = _canvas(5.4, 4.4)
+    figure, axes = _canvas(WIDTH, 3.8)
     seen = [entry.confidence for entry in data.reliability]
     pad = max(0.001, 0.08 * (max(seen) - min(seen)))
     axes.plot([0, 1], [0, 1], color=INK, linestyle="--", lw=1, label="perfectly calibrated")

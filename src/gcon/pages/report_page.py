@@ -50,7 +50,8 @@ def page(data: ReportData) -> str:
         "calibration_error": sum(count * abs(gap) for count, gap in gaps) / total,
         "lean": sum(count * gap for count, gap in gaps) / total,
         "ledger": [
-            (e.number, e.time, e.kind, f"{e.epsilon:g}", f"{e.delta:g}", e.outcome, e.purpose) for e in data.ledger
+            (e.number, e.time[:16].replace("T", " "), e.kind, f"{e.epsilon:g}", f"{e.delta:g}", e.outcome, e.purpose)
+            for e in data.ledger
         ],
     }
     return render("report.html", values)

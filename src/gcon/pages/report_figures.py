@@ -121,7 +121,7 @@ def confusion_figure(data: ReportData) -> str:
     for row, counts in enumerate(data.confusion):
         for column, count in enumerate(counts):
             share = count / max(1, sum(counts))
-            axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=MAIN, alpha=0.5 * share, lw=0))
+            axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=MAIN, alpha=0.45 * share, lw=0))
             axes.text(column, row, str(count), ha="center", va="center")
     axes.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5), xlabel="predicted class", ylabel="true class")
     slanted = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if max(map(len, data.class_names)) > 4 else {}

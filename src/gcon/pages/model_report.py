@@ -298,7 +298,7 @@ def noise_rows(model: Model) -> list[tuple[str, str, str, str]]:
 
 
 def _shape(value: Tensor) -> str:
-    return " x ".join(map(str, value.shape))
+    return "\u00a0x\u00a0".join(map(str, value.shape))  # on one line
 
 
 def _bells(model: Model) -> dict[str, object] | None:

@@ -7,7 +7,7 @@ text. Without dates and with fixed ids, equal records give equal bytes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from gcon.errors import MissingExtraError
 from gcon.pages.report import OPERATOR_ONLY, ModelScores, ReportData, mean_and_deviation
@@ -88,7 +88,7 @@ def noise_figure(data: ReportData) -> str:
 
 def access_figure(data: ReportData) -> str:
     """Every model under the two kinds of access, side by side."""
-    figure, axes = _canvas(WIDTH - 0.3, 0.9 + 0.36 * len(data.models))
+    figure, axes = _canvas(WIDTH - 1.95, 0.9 + 0.36 * len(data.models))
     for colour, marker, label, shift in ((SECOND, "s", "no edge read", 0.12), (MAIN, "o", "own edges", -0.12)):
         points = [(place, _scores(model, label)) for place, model in enumerate(data.models) if _scores(model, label)]
         values = [mean_and_deviation(scores) for _, scores in points]
@@ -103,11 +103,11 @@ def access_figure(data: ReportData) -> str:
         )
     axes.set_yticks(range(len(data.models)), [_title(model) for model in data.models], fontsize=9)
     axes.invert_yaxis()
-    axes.set_xlabel("correct labels, mean ± one std. deviation", fontsize=9)
+    axes.set_xlabel("correct labels (± one std. deviation)", fontsize=9)
     axes.legend(
-        frameon=False, loc="upper center", bbox_to_anchor=(0.3, -0.6 / (0.36 * len(data.models))), ncols=2, fontsize=9
+        frameon=False, loc="upper center", bbox_to_anchor=(0.1, -0.6 / (0.36 * len(data.models))), ncols=2, fontsize=9
     )
-    _mark(axes)
+    _mark(axes, side="right")  # over the names, which take half of the width
     return _svg(figure, "access", "Accuracy by access")
 
 
@@ -171,8 +171,8 @@ def _canvas(width: float, height: float) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _mark(axes: Axes) -> None:
-    axes.set_title(OPERATOR_ONLY, fontsize=9, fontweight="bold", loc="left")
+def _mark(axes: Axes, *, side: Literal["left", "right"] = "left") -> None:
+    axes.set_title(OPERATOR_ONLY, fontsize=9, fontweight="bold", loc=side)
 
 
 def _svg(figure: Figure, name: str, title: str) -> str:

@@ -177,4 +177,16 @@ def test_an_estimator_makes_the_same_page_from_what_people_hold():
 
 def test_a_report_is_saved_whole(tmp_path, free):
     report = model_report(moments(), nodes())
-    assert report.save(tmp_path / "report.html").read_text() == report.html
+    path = report.save(tmp_path / "report.html")
+    assert path.read_text() == report.html
+    assert path.stat().st_mode & 0o777 == 0o644
+    secret = model_report(moments(seeded=True), nodes()).save(tmp_path / "secret.html")
+    assert secret.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_estimators_ledger_is_shown_if_it_is_this_data_sets():
+    graph, ledger = gcon.datasets.social_circles(100, num_classes=2, seed=1), gcon.MemoryLedger("circles")
+    model = gcon.GCON(epochs=5, ledger=ledger).fit(graph)
+    assert "All spending so far" in model.report().html
+    other = gcon.GCON.from_model(model.model_, ledger=gcon.MemoryLedger("others"))
+    assert "All spending so far" not in other.report().html

@@ -35,6 +35,7 @@ from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import own_edge_answers, predict_from_own_edges
 from gcon.methods.predictions import Access, Predictions, checked_access
 from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
+from gcon.methods.report import Report
 from gcon.privacy.boundary import Private
 from gcon.privacy.frames import without_frames
 from gcon.privacy.gates import diagnose
@@ -240,7 +241,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         split: int | None = None,
         name: str | None = None,
         control: bool = True,
-    ) -> Any:
+    ) -> Report:
         """A page about the released model, which a notebook shows and `save("report.html")` writes.
 
         Args:
@@ -268,13 +269,15 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         pages = import_module(
             "gcon.pages.model_report"
         )  # by name: pages are above this room, which stands without them
-        return pages.model_report(
+        books = self.ledger
+        made: Report = pages.model_report(
             self.model_,
             nodes,
             name=name,
             control_seed=self.get_params().get("encoder_seed", 0) if control else None,
-            entries=() if self.ledger is None else self.ledger.entries(),
+            entries=books.entries() if books is not None and books.data_set == self.model_.receipt.data_set else (),
         )
+        return made
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Like scikit-learn's, but a seed is never printed: it would let anybody subtract the noise."""

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -169,6 +170,10 @@ def test_an_estimator_makes_the_same_page_from_what_people_hold():
     labels, masks = table.labels.numpy(), {part: getattr(table, part) for part in gcon.files.inputs.MASKS}
     other = model.report(table.features.numpy(), labels, **masks, name="Circles")
     assert one.html == other.html
+    data = SimpleNamespace(x=table.features, y=table.labels, edge_index=torch.zeros(2, 1, dtype=torch.int64))
+    data.train_mask, data.val_mask, data.test_mask = masks.values()
+    data.edge_weight = torch.ones(1)  # `fit` would refuse it; here nobody reads edges
+    assert model.report(data, name="Circles").html == one.html
     assert "Circles: what the model does" in one.html
     assert repr(one) == "\n".join(one.headline)
     assert one._repr_html_().startswith("<iframe")

@@ -262,14 +262,12 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         masks = {"train_mask": train_mask, "validation_mask": validation_mask, "test_mask": test_mask}
         nodes = X.nodes if isinstance(X, PrivateGraph) else None
         if X is not None and nodes is None:
-            columns = replace(read_columns(X, labels=y, **masks, split=split), edges=None)
+            columns = replace(read_columns(X, labels=y, **masks, split=split), edges=None, edge_values=())
             if columns.features is X:
                 columns = replace(columns, features=self._matrix(X, reset=False))
             nodes = as_private_graph(columns, classes=self.classes_.tolist(), name="").nodes
-        pages = import_module(
-            "gcon.pages.model_report"
-        )  # by name: pages are above this room, which stands without them
-        books = self.ledger
+        # By name: pages lie above this room, which stands without them.
+        pages, books = import_module("gcon.pages.model_report"), self.ledger
         made: Report = pages.model_report(
             self.model_,
             nodes,

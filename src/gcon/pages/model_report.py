@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from torch import Tensor
 
@@ -14,7 +16,6 @@ from gcon.methods.controls import MomentsWithoutEdges
 from gcon.methods.model import Model
 from gcon.methods.moments import MomentsModel
 from gcon.methods.predictions import why_no_promise
-from gcon.methods.report import Report
 from gcon.nodes import PublicNodes
 from gcon.pages.frame import render
 from gcon.pages.model_page import MOST_CLASSES, public_facts, spent
@@ -24,6 +25,7 @@ from gcon.privacy.budget import NOTHING
 from gcon.privacy.ledger import LedgerEntry, Outcome
 from gcon.privacy.protected_change import protected_change
 from gcon.version import __version__
+from gcon.writing import OWNER_ONLY, write_whole
 
 PAID_PURPOSE = "accuracy with own edges, to be published"
 NOT_MEASURED = (
@@ -68,6 +70,35 @@ class Share:
     @property
     def _digits(self) -> int:
         return 1 if self.deviation < 0.03 else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """A page about one model. A notebook shows it; `save` writes it.
+
+    Attributes:
+        html: the page, which needs nothing but itself.
+        headline: what it says first, in sentences.
+        publishable: whether it may be published: the model keeps its promise, and all else is public or was paid for.
+    """
+
+    html: str
+    headline: tuple[str, ...]
+    publishable: bool
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page, whole or not at all; only its owner can read a file that is not for publication."""
+        return write_whole(Path(path), self.html, mode=0o644 if self.publishable else OWNER_ONLY)
+
+    def __repr__(self) -> str:
+        return "\n".join(self.headline)
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, so that its style and the notebook's do not meet."""
+        inside = html.escape(self.html, quote=True)
+        return (
+            f'<iframe title="gcon report" sandbox style="width:100%;height:40rem;border:0" srcdoc="{inside}"></iframe>'
+        )
 
 
 def model_report(

@@ -25,6 +25,7 @@ from gcon.files.datasets import load
 from gcon.files.datasets.folders import DATA_VARIABLE
 from gcon.files.datasets.synthetic import FRIENDS, FRIENDS_ALIKE, FRIENDS_SIGNAL, social_circles
 from gcon.learn.perceptron import EncoderSettings
+from gcon.machine import threads_for
 from gcon.methods.accuracy import micro_f1
 from gcon.methods.controls import EncoderOneHop, MomentsWithoutEdges
 from gcon.methods.model import Model
@@ -90,7 +91,7 @@ def demo(
         _check_folder(out)
         graph, about = _graph()
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=output.progress) as bar:
+        with Progress(*columns, console=output.progress) as bar, threads_for(*graph.nodes.features.shape):
             task = bar.add_task("training", total=runs * (2 * len(EPSILONS) + 3))
             data = run_demo(graph, about, runs, step=lambda stage: bar.update(task, advance=1, description=stage))
         write_file(out / RECORD, to_json(data))
@@ -273,7 +274,8 @@ def _words(data: ReportData, runs: int) -> str:
     lines.append(f"{'model':37s} {'epsilon':>8s}  {'none':15s}  {'cached':15s}  own-edges (operator only)")
     for model in data.models:
         epsilon = "none" if model.kind == "non-private" else f"{model.epsilon or 0:g}"
-        lines.append(f"{model.name:37s} {epsilon:>8s}  {_cell(model.none):15s}  {_cell(model.cached):15s}  {_cell(model.own_edges)}")
+        cells = "  ".join(f"{_cell(scores):15s}" for scores in (model.none, model.cached, model.own_edges))
+        lines.append(f"{model.name:37s} {epsilon:>8s}  {cells}".rstrip())
     lines += ["", *verdict(data), ""]
     lines.append(
         f"{2 * runs * len(EPSILONS)} private models were released, so the ledger holds epsilon {data.total_epsilon:g} and delta "
@@ -287,13 +289,12 @@ def won(data: ReportData) -> str:
     """What the budget bought at the shown epsilon, over the same model without edges. From own-edges scores: for the operator."""
     (private,) = (model for model in data.private if model.epsilon == data.shown_epsilon)
     (free,), (control,) = data.of_kind("edge-free"), data.of_kind("self-training")
-    published = statistics.fmean(private.cached), statistics.fmean(free.none)
-    own = statistics.fmean(private.own_edges), statistics.fmean(control.own_edges)
+    published, alone = statistics.fmean(private.cached), statistics.fmean(free.none)
+    owners, hop = statistics.fmean(private.own_edges), statistics.fmean(control.own_edges)
     return (
-        f"Won at epsilon {data.shown_epsilon:g}: answers that you may publish (cached) are right for {published[0]:.1%} of the test "
-        f"nodes, {100 * (published[0] - published[1]):+.1f} points over the same model without edges, which costs nothing "
-        f"({published[1]:.1%}). Answers for owners (own-edges): {own[0]:.1%}, {100 * (own[0] - own[1]):+.1f} points over it "
-        f"({own[1]:.1%})."
+        f"Won at epsilon {data.shown_epsilon:g}: answers that you may publish (cached) are right for {published:.1%} of the "
+        f"test nodes, {100 * (published - alone):+.1f} points over the same model without edges, which costs nothing "
+        f"({alone:.1%}). Answers for owners (own-edges): {owners:.1%}, {100 * (owners - hop):+.1f} points over it ({hop:.1%})."
     )
 
 

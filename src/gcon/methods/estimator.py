@@ -27,6 +27,7 @@ from gcon.files.inputs import (
     labelled_mask,
     read_columns,
 )
+from gcon.machine import threads_for
 from gcon.methods.accuracy import check_scored, micro_f1
 from gcon.methods.method import Progress
 from gcon.methods.model import Model, ReleasingMethod
@@ -141,9 +142,10 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             if self.ledger is None
             else _checked_ledger(self.ledger)
         )
-        self.model_ = method.train(
-            graph.nodes, graph.edges, ledger=ledger, randomness=randomness, progress=self._progress
-        )
+        with threads_for(*graph.nodes.features.shape):
+            self.model_ = method.train(
+                graph.nodes, graph.edges, ledger=ledger, randomness=randomness, progress=self._progress
+            )
         self.classes_: NDArray[Any] = np.asarray(graph.nodes.class_names)
         self.n_features_in_ = int(graph.nodes.features.shape[1])
         return self

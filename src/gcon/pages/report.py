@@ -119,7 +119,9 @@ class ReportData:
             or any(not (m.epsilon and m.epsilon > 0 and m.none and m.own_edges) for m in self.private),
             "a budget whose noise is not told": {m.epsilon for m in self.private} != {n.epsilon for n in self.noise},
             "a noise level that is not positive": any(not 0 < n.noise_to_edge < math.inf for n in self.noise),
-            "a score outside [0, 1]": any(not 0 <= s <= 1 for m in self.models for s in (*m.none, *m.cached, *m.own_edges)),
+            "a score outside [0, 1]": any(
+                not 0 <= s <= 1 for m in self.models for s in (*m.none, *m.cached, *m.own_edges)
+            ),
             "no reliability": not self.reliability,
         }
         for problem, found in problems.items():

@@ -22,7 +22,7 @@ from contextlib import nullcontext
 import gcon
 from gcon.files.datasets.synthetic import FRIENDS, FRIENDS_ALIKE, FRIENDS_SIGNAL, social_circles
 from gcon.learn import edge_free
-from gcon.methods import estimator
+from gcon.estimators import estimator
 
 nodes, limited = int(sys.argv[1]), sys.argv[2] == "limited"
 if not limited:

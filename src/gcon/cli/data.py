@@ -15,7 +15,7 @@ from gcon.cli.checks import check_replaceable, size_in_bytes
 from gcon.cli.ledger_place import carry_ledger, ledger_beside
 from gcon.cli.output import reporting
 from gcon.cli.records import with_records
-from gcon.cli.source import EdgeFormat, Features
+from gcon.cli.source import EdgeFormat, Features, NodeFormat
 from gcon.errors import InputError
 from gcon.files.datasets import FACTS
 from gcon.files.datasets.facts import facts_of
@@ -55,6 +55,7 @@ def check(
     nodes: Annotated[Path, typer.Option(help="The nodes file.")],
     edges: Annotated[Path | None, typer.Option(help="The edges file, or an edge store (.csr).")] = None,
     features: Features = None,
+    node_format: NodeFormat,
     edge_format: EdgeFormat,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -70,6 +71,7 @@ def check(
                 nodes,
                 edges,
                 features_path=features,
+                **node_format.columns(),
                 **edge_format.columns(),
             )
         fields: dict[str, object] = {"ok": not problems, "problems": [str(problem) for problem in problems]}
@@ -87,6 +89,9 @@ def convert(
     file_format: Annotated[str, typer.Option("--format", help="csv, tsv, parquet, npz or csr.")],
     edges: Annotated[Path | None, typer.Option(help="The edges file.")] = None,
     features: Features = None,
+    drop: Annotated[
+        list[str], typer.Option(help="A column of the nodes file to leave out; the others must be numbers.")
+    ] = [],  # noqa: B006
     edge_format: EdgeFormat,
     memory: Annotated[str, typer.Option(help="For csr: how much memory to sort in, for example 4GiB.")] = "1GiB",
     json: options.Json = False,
@@ -121,6 +126,7 @@ def convert(
                 out=out,
                 file_format=file_format,
                 features=features,
+                drop=drop,
                 **edge_format.columns(),
                 memory_bytes=memory_bytes,
                 step=step,

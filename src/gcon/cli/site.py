@@ -44,7 +44,8 @@ def site(
                 "--me, --node-table", rule="say what a service can do", got="no --service", fix="Pass its address."
             )
         released = load_release(model)
-        table = None if nodes is None else read_nodes(nodes, features_path=features).nodes
+        known = released.feature_columns
+        table = None if nodes is None else read_nodes(nodes, features_path=features, feature_columns=known).nodes
         pages = site_pages(released, nodes=table, service=place, me=me, node_table=node_table)
         paths = write_site(pages, out)
         fields: dict[str, object] = {

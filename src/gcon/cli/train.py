@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -114,7 +114,7 @@ def train(
             room = hold_room(claim, room_for(*sizes))
             try:
                 with threads_for(*graph.nodes.features.shape):
-                    model = training.train(
+                    trained = training.train(
                         graph.nodes, graph.edges, ledger=books, randomness=randomness, progress=status.update
                     )
             except PrivateComputationError:
@@ -122,6 +122,7 @@ def train(
                     output.notes.append("Look whether the cluster's scheduler and workers are still there.")
                 raise
             status.update("write")
+            model = replace(trained, feature_columns=graph.nodes.feature_columns)
             room.unlink(missing_ok=True)
             hand_out_release(output, books, model, out)
         statement = model.statement()

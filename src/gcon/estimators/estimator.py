@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -15,9 +16,14 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 from torch import Tensor
 
+from gcon.choose.paid_accuracy import paid_accuracy
+from gcon.columns import FeatureColumns, same_features
 from gcon.edges.edge_list import EdgeList, private_edges
 from gcon.edges.graph import PrivateGraph, PublicGraph
 from gcon.errors import AccessRefusedError, InputError
+from gcon.estimators.node_score import NodeScore
+from gcon.estimators.row_searches import refuse_row_searches
+from gcon.files.frames import column_names, frame_features, learn_frame, without
 from gcon.files.inputs import (
     as_features,
     as_labels,
@@ -33,15 +39,17 @@ from gcon.methods.method import Progress
 from gcon.methods.model import Model, ReleasingMethod
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import own_edge_answers, predict_from_own_edges
-from gcon.methods.predictions import Access, Predictions, checked_access
+from gcon.methods.predictions import Access, Predictions, audience_of, checked_access, why_no_promise
 from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
 from gcon.privacy.boundary import Private
+from gcon.privacy.detached_ledger import DetachedLedger
 from gcon.privacy.frames import without_frames
 from gcon.privacy.gates import diagnose
 from gcon.privacy.ledger import Ledger, MemoryLedger
 from gcon.privacy.randomness import randomness_from
 from gcon.privacy.statement import Statement
 from gcon.privacy.uncounted import UncountedLedger
+from gcon.release.read import load_release
 
 
 class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -85,10 +93,18 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
                 fix="Use gcon.load(folder), which knows every method.",
             )
         estimator = cls(**cls._settings_of(model), ledger=ledger)
-        estimator.model_ = model
-        estimator.classes_ = np.asarray(model.class_names)
-        estimator.n_features_in_ = model.encoder.num_features
+        estimator._take(model)
         return estimator
+
+    @classmethod
+    def from_release(cls, folder: str | os.PathLike[str], *, ledger: Ledger | None = None) -> Self:
+        """The estimator around the model in a release folder; `gcon.load` does it for every method.
+
+        Args:
+            folder: what `save_release` or `gcon train` wrote.
+            ledger: as for `from_model`.
+        """
+        return cls.from_model(load_release(folder), ledger=ledger)
 
     @without_frames
     def fit(
@@ -101,6 +117,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         validation_mask: Any = None,
         test_mask: Any = None,
         split: int | None = None,
+        drop: Sequence[str] = (),
+        categorical: Sequence[str] = (),
         name: str = "unnamed",
     ) -> Self:
         """Train on a graph and release the model.
@@ -115,15 +133,22 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             validation_mask: stops the encoder's training; its labels are public.
             test_mask: never used in training; kept apart by the checks.
             split: which column of masks that hold several splits.
+            drop: columns of a data frame to leave out.
+            categorical: columns of a data frame that hold categories: one feature per category. Gaps in columns of numbers
+                are filled with the mean and marked; prediction does the same again (docs/file-formats.md).
             name: the owner's name for the data, for the ledger.
 
         Privacy:
             Pays `epsilon` and `delta` from the ledger before any edge is read.
         """
+        refuse_row_searches()
         method, randomness = self._method(), randomness_from(self.random_state)
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         masks = {"train_mask": train_mask, "validation_mask": validation_mask, "test_mask": test_mask}
         given = {"labels": y, "edges": edges, **masks, "split": split}
+        if (drop or categorical) and not column_names(X):
+            rule, fix = "name columns of a data frame", "Pass X as one, with names of columns."
+            raise InputError("drop, categorical", rule=rule, got=type(X).__name__, fix=fix)
         if isinstance(X, PrivateGraph):
             twice = [part for part, value in given.items() if value is not None]
             if twice:
@@ -135,7 +160,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             if columns.features is X:
                 column = np.shape(np.asarray(columns.labels))[1:] == (1,)
                 labels = column_or_1d(np.asarray(columns.labels), warn=True) if column else columns.labels
-                columns = replace(columns, features=self._matrix(X, reset=True), labels=labels)
+                features, done = self._learn_table(X, drop, categorical)
+                columns = replace(columns, features=features, feature_columns=done, labels=labels)
             graph = as_private_graph(columns, classes=self.classes, name=name)
         ledger: Ledger = (
             UncountedLedger(graph.name, graph.nodes.fingerprint)
@@ -143,11 +169,10 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             else _checked_ledger(self.ledger)
         )
         with threads_for(*graph.nodes.features.shape):
-            self.model_ = method.train(
+            trained = method.train(
                 graph.nodes, graph.edges, ledger=ledger, randomness=randomness, progress=self._progress
             )
-        self.classes_: NDArray[Any] = np.asarray(graph.nodes.class_names)
-        self.n_features_in_ = int(graph.nodes.features.shape[1])
+        self._take(replace(trained, feature_columns=graph.nodes.feature_columns))
         return self
 
     @without_frames
@@ -179,13 +204,27 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         """Predicted labels of all nodes; see `predictions` for the arguments and the promise."""
         found = self.predictions(X, access=access, edges=edges)
         labels: NDArray[Any] = self.classes_[found.classes.numpy()]
-        return labels
+        return labels if self._output == "default" else _in_pandas(labels, X)
 
     @without_frames
     def predict_proba(self, X: Any, *, access: str = "none", edges: Any = None) -> NDArray[np.float64]:
         """Class probabilities of all nodes, columns in the order of `classes_`."""
         result: NDArray[np.float64] = self.predictions(X, access=access, edges=edges).probabilities.numpy()
-        return result
+        return result if self._output == "default" else _in_pandas(result, X, columns=self.classes_)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Let `predict` and `predict_proba` give pandas objects with the index of X: "pandas"; arrays again: "default"."""
+        if transform not in (None, "default", "pandas"):
+            raise InputError(
+                "transform", rule="must be 'default' or 'pandas'", got=repr(transform), fix="Use 'pandas'."
+            )
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}  # by this name scikit-learn's clone keeps it
+        return self
+
+    @property
+    def _output(self) -> str:
+        return str(getattr(self, "_sklearn_output_config", {}).get("transform", "default"))
 
     @without_frames
     def score(
@@ -201,28 +240,80 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
     ) -> float:
         """Micro-F1 on the test nodes (all nodes with a label of a bare matrix, or those of `mask`).
 
-        `split` chooses a column of a mask that holds several splits.
+        `split` chooses a column of a mask that holds several splits. `node_score` also says what it cost.
 
         Privacy:
             With access `own-edges` this is a diagnostic for the operator of the graph: it depends on private edges
             without noise, is recorded in the ledger, and must not be published.
         """
-        check_is_fitted(self)
         if sample_weight is not None:
             raise InputError("sample_weight", rule="is not supported", got="weights", fix="Leave it out.")
+        return self.node_score(X, y, access=access, edges=edges, mask=mask, split=split).micro_f1
+
+    @without_frames
+    def node_score(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        access: str,
+        edges: Any = None,
+        mask: Any = None,
+        split: int | None = None,
+        pay: float | None = None,
+    ) -> NodeScore:
+        """Micro-F1 on held-out nodes with what it cost and who may see it.
+
+        Args:
+            X: as for `predictions`, with labels and masks or without.
+            y: labels, if X has none.
+            access: which edges may be read; it must be named.
+            edges: the edges for `own-edges`, unless X has them.
+            mask: the nodes to score; by default the test nodes, or all that have a label.
+            split: which column of a mask that holds several splits.
+            pay: with `own-edges`, epsilon of a noisy count of right answers, which may be published.
+
+        Privacy:
+            With `own-edges` and without `pay` this is a diagnostic for the operator of the graph: it depends on private
+            edges without noise, is recorded in the ledger, and must not be published. With `pay` it costs (pay, 0) from
+            the ledger, charged before an edge is read.
+        """
+        check_is_fitted(self)
         kind, features = self._checked_access(access, edges), self._features(X)
+        if pay is not None and (kind != "own-edges" or self.ledger is None):
+            rule, fix = "goes with access='own-edges' and a ledger", "Without private edges nothing is to be paid."
+            raise InputError("pay", rule=rule, got=f"access={access!r}, ledger={self.ledger!r}", fix=fix)
         labels, chosen = self._scored_nodes(X, y, mask, split, num_nodes=int(features.shape[0]))
-        if kind != "own-edges":
-            return micro_f1(self.predictions(X, access=kind).classes, labels, chosen)
         check_scored(chosen)
+        about: dict[str, Any] = {"nodes": int(chosen.sum()), "access": kind}
+        if kind != "own-edges":
+            share = micro_f1(self.predictions(X, access=kind).classes, labels, chosen)
+            audience = audience_of(kind, why_no_promise(self.model_.receipt))
+            return NodeScore(micro_f1=share, audience=audience, **about)
         private = self._private_edges(X, edges, num_nodes=int(features.shape[0]))
+        if pay is not None:
+            randomness = randomness_from(None)
+            bought = paid_accuracy(
+                self.model_,
+                features,
+                labels,
+                chosen,
+                private,
+                epsilon=pay,
+                ledger=self._ledger(),
+                randomness=randomness,
+            )
+            audience = audience_of("none", why_no_promise(self.model_.receipt))
+            paid: dict[str, Any] = {"cost": bought.receipt.budget, "standard_deviation": bought.standard_deviation}
+            return NodeScore(micro_f1=bought.micro_f1, audience=audience, **about, **paid)
         answer = own_edge_answers(self.model_, features)
-        return diagnose(
+        share = diagnose(
             lambda opened: micro_f1(answer(opened).classes, labels, chosen),
             private,
             ledger=self._ledger(),
             purpose="accuracy with own edges, for the operator",
         )
+        return NodeScore(micro_f1=share, audience="operator only", **about)
 
     def statement(self) -> Statement:
         """The promise of the released model, in words and as data."""
@@ -236,6 +327,13 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         if isinstance(seed, int | np.integer) and not isinstance(seed, bool | _HiddenSeed):
             params["random_state"] = _HiddenSeed(seed)
         return params
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A fitted estimator is stored without its ledger, which stays with the data; one to be fitted is not separated."""
+        state: dict[str, Any] = super().__getstate__()
+        if "model_" in state and self.ledger is not None:
+            return state | {"ledger": DetachedLedger(self.ledger.data_set)}
+        return state
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -252,10 +350,13 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         """A plain feature matrix under scikit-learn's own checks: names, number and type of the columns."""
         if not reset and not hasattr(self, "feature_names_in_") and hasattr(X, "columns"):
             X = np.asarray(X)  # a loaded model, or one of a graph, knows its columns by their places
+        return self._checked(
+            X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
+        )
+
+    def _checked(self, X: Any, **how: Any) -> Any:
         try:
-            return validate_data(
-                self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
-            )
+            return validate_data(self, X, **how)
         except ValueError as error:
             raise InputError(
                 "features",
@@ -264,13 +365,44 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
                 fix="Pass the matrix X, PyG's Data, a networkx graph or a PrivateGraph.",
             ) from error
 
+    def _learn_table(
+        self, X: Any, drop: Sequence[str], categorical: Sequence[str]
+    ) -> tuple[Any, FeatureColumns | None]:
+        """The features to train on; and what was done with the columns, if they have names."""
+        names = column_names(X)
+        if not names:
+            return self._matrix(X, reset=True), None
+        lost = [name for name in drop if name not in names]
+        if lost:
+            raise InputError("drop", rule="must name columns of X", got=repr(lost[0]), fix=f"X has {names[:8]}.")
+        return learn_frame(without(X, drop), drop=drop, categorical=categorical)
+
     def _features(self, X: Any) -> Tensor:
+        known = self.model_.feature_columns
         if isinstance(X, PrivateGraph):
+            if not same_features(known, X.nodes.feature_columns):
+                rule, fix = "must have been read with the columns of training", "Read it with model_.feature_columns."
+                raise InputError("X", rule=rule, got="other columns or categories", fix=fix)
             return X.nodes.features
         if isinstance(X, PublicGraph):
             return X.features
         features = read_columns(X).features
+        if known is not None and features is X and column_names(X):
+            kept = without(X, known.drop)
+            self._checked(kept, reset=False, skip_check_array=True)
+            return as_features(frame_features(kept, known))
+        if known is not None and not known.plain:
+            return as_features(frame_features(features, known))
         return as_features(self._matrix(X, reset=False) if features is X else features)
+
+    def _take(self, model: Model) -> None:
+        """The fitted attributes of a model."""
+        self.model_ = model
+        self.classes_: NDArray[Any] = np.asarray(model.class_names)
+        self.n_features_in_ = model.encoder.num_features
+        if model.feature_columns is not None:
+            names = model.feature_columns.names
+            self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
 
     def _private_edges(self, X: Any, edges: Any, *, num_nodes: int) -> Private[EdgeList]:
         if isinstance(X, PrivateGraph):
@@ -308,7 +440,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         return class_numbers(found, self.classes_.tolist()), chosen
 
     def _ledger(self) -> Ledger:
-        return self.ledger if self.ledger is not None else MemoryLedger(self.model_.receipt.data_set)
+        if self.ledger is None or isinstance(self.ledger, DetachedLedger):
+            return MemoryLedger(self.model_.receipt.data_set)
+        return self.ledger
 
     def _checked_access(self, access: str, edges: Any) -> Access:
         kind = checked_access(access, self.model_.accesses)
@@ -328,6 +462,17 @@ class _HiddenSeed(int):
 
     def __format__(self, format_spec: str) -> str:
         return repr(self)
+
+
+def _in_pandas(values: NDArray[Any], X: Any, *, columns: Any = None) -> Any:
+    """Answers with the index that X has."""
+    try:
+        import pandas as pd  # type: ignore[import-untyped]
+    except ModuleNotFoundError:
+        rule, fix = "needs pandas", "Install it, or set_output(transform='default')."
+        raise InputError("set_output", rule=rule, got="none installed", fix=fix) from None
+    index = None if isinstance(X, PrivateGraph | PublicGraph) else read_columns(X).ids
+    return pd.Series(values, index=index) if columns is None else pd.DataFrame(values, index=index, columns=columns)
 
 
 def _checked_ledger(ledger: Ledger) -> Ledger:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gcon.estimators.estimator import PrivateClassifier
 from gcon.files.inputs import plain_settings
-from gcon.methods.estimator import PrivateClassifier
 from gcon.methods.method import Progress, check_seed
 from gcon.methods.moments import Moments, MomentsModel
 from gcon.privacy.ledger import Ledger
@@ -34,8 +34,8 @@ class NodeClassifier(PrivateClassifier):
     Attributes:
         model_: the `MomentsModel`: answers, student, statistics, receipt. All of it may be published.
         classes_: class labels.
-        n_features_in_: width of the features.
-        feature_names_in_: names of the columns, after `fit` with a data frame that has them. No release holds them.
+        n_features_in_: how many columns a table must have.
+        feature_names_in_: their names, after `fit` with a data frame that has them, and from a release that was trained so.
 
     Example:
         >>> import gcon

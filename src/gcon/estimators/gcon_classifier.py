@@ -7,9 +7,9 @@ from dataclasses import fields
 from typing import Any
 
 from gcon.edges.schemes import Schemes, as_steps
+from gcon.estimators.estimator import PrivateClassifier
 from gcon.files.inputs import plain_settings
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.estimator import PrivateClassifier
 from gcon.methods.method import Progress
 from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.privacy.ledger import Ledger
@@ -47,8 +47,8 @@ class GCON(PrivateClassifier):
     Attributes:
         model_: the `ObjectiveModel`: weights, encoder, settings, receipt. All of it may be published.
         classes_: class labels.
-        n_features_in_: width of the features.
-        feature_names_in_: names of the columns, after `fit` with a data frame that has them. No release holds them.
+        n_features_in_: how many columns a table must have.
+        feature_names_in_: their names, after `fit` with a data frame that has them, and from a release that was trained so.
 
     Example:
         >>> import gcon

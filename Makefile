@@ -13,7 +13,7 @@ SERVICE_STAMP := $(VENV)/.installed-service
 GPU_PYTHON ?= python3
 MINUTES ?= 10
 
-.PHONY: setup demo test test-all test-browser test-triton test-service test-gpu lint types imports unit unit-all format experiments benchmarks docs audit-deps fuzz clean
+.PHONY: setup demo test test-all test-browser screenshots test-triton test-service test-gpu lint types imports unit unit-all format experiments benchmarks docs audit-deps fuzz clean
 
 setup: $(STAMP)
 
@@ -65,6 +65,10 @@ test-browser: $(BROWSER_STAMP)
 	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || \
 		{ echo "make test-browser needs Chromium on the PATH. On Debian: apt-get install chromium" >&2; exit 1; }
 	$(PYTEST) tests_browser -n 2
+
+# Pictures of every page, to be looked at: three widths, both themes. With the docs if `make docs` was run before.
+screenshots: $(BROWSER_STAMP)
+	$(BIN)/python -m tests_browser.screenshots --out screenshots
 
 $(BROWSER_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[browser]"

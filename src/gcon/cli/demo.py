@@ -6,7 +6,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -46,6 +46,7 @@ from gcon.pages.report import (
     verdict,
 )
 from gcon.pages.report_figures import check_matplotlib
+from gcon.pages.scored_nodes import class_title
 from gcon.privacy.attacker import best_advantage, best_true_positive_rate, in_words
 from gcon.privacy.gates import diagnose
 from gcon.privacy.ledger import Ledger, MemoryLedger
@@ -56,6 +57,7 @@ from gcon.version import __version__
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 SHOWN = 1.0  # the budget whose promise, confusion matrix and calibration are shown
 NUM_NODES = 3000
+CIRCLES = ("chess", "choir", "climbing", "cooking", "cycling")
 FREE, ONE_HOP = "model without edges", "encoder without edges, one hop"
 CONTROL = "same model without edges, zero budget"
 PRIVATE, PAPER, REFERENCE = "private model", "the paper's mechanism", "without noise, not private"
@@ -150,7 +152,7 @@ def run_demo(graph: PrivateGraph, about: str, runs: int, *, step: Callable[[str]
             for name, epsilon in found[0]
         ),
         noise=tuple(_noise_level(model.receipt) for model in first.values()),
-        class_names=tuple(str(name) for name in nodes.class_names),
+        class_names=tuple(map(class_title, nodes.class_names)),
         confusion=confusion_counts(seen.classes, nodes.labels, nodes.test_mask, nodes.num_classes),
         reliability=reliability_bins(seen.probabilities, nodes.labels, nodes.test_mask),
         settings={"delta": f"{shown.receipt.budget.delta:g}", "epsilon": ", ".join(f"{each:g}" for each in EPSILONS)},
@@ -234,9 +236,15 @@ def _graph() -> tuple[PrivateGraph, str]:
     if os.environ.get(DATA_VARIABLE):
         return load("cora-ml"), "Cora-ML, a published citation graph whose edges are treated as private."
     graph = social_circles(
-        NUM_NODES, mean_degree=FRIENDS, homophily=FRIENDS_ALIKE, feature_signal=FRIENDS_SIGNAL, seed=7
+        NUM_NODES,
+        num_classes=len(CIRCLES),
+        mean_degree=FRIENDS,
+        homophily=FRIENDS_ALIKE,
+        feature_signal=FRIENDS_SIGNAL,
+        seed=7,
     )
-    return graph, f"A made-up graph of {NUM_NODES} people in 4 circles; its edges are treated as private."
+    graph = replace(graph, nodes=replace(graph.nodes, class_names=CIRCLES))
+    return graph, f"A made-up graph of {NUM_NODES} people in {len(CIRCLES)} circles; its edges are treated as private."
 
 
 def _noise_level(receipt: Receipt) -> NoiseLevel:

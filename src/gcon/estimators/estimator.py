@@ -7,6 +7,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -319,6 +320,54 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         """The promise of the released model, in words and as data."""
         check_is_fitted(self)
         return self.model_.statement()
+
+    @without_frames
+    def report(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        train_mask: Any = None,
+        validation_mask: Any = None,
+        test_mask: Any = None,
+        split: int | None = None,
+        name: str | None = None,
+        control: bool = True,
+    ) -> Any:
+        """A page about the released model, which a notebook shows and `save("report.html")` writes.
+
+        Args:
+            X: public nodes as in `fit`, for accuracy, confusion and calibration; edges that come with them are not read.
+            y: their labels.
+            train_mask: the nodes that were learned from; the control learns from them too.
+            validation_mask: as in `fit`.
+            test_mask: the nodes to score, or those of `validation_mask` if there are too few.
+            split: which column of masks that hold several splits.
+            name: of the data set, for people.
+            control: train the same pipeline without any edge, which spends nothing, and show it beside the model.
+
+        Privacy:
+            Reads the model, public nodes, and what the ledger was charged: no edge. It may be published if the model keeps
+            a promise (`publishable`).
+        """
+        check_is_fitted(self)
+        masks = {"train_mask": train_mask, "validation_mask": validation_mask, "test_mask": test_mask}
+        nodes = X.nodes if isinstance(X, PrivateGraph) else None
+        if X is not None and nodes is None:
+            columns = replace(read_columns(X, labels=y, **masks, split=split), edges=None)
+            if columns.features is X:
+                columns = replace(columns, features=self._matrix(X, reset=False))
+            nodes = as_private_graph(columns, classes=self.classes_.tolist(), name="").nodes
+        pages = import_module(
+            "gcon.pages.model_report"
+        )  # by name: pages are above this room, which stands without them
+        return pages.model_report(
+            self.model_,
+            nodes,
+            name=name,
+            control_seed=self.get_params().get("encoder_seed", 0) if control else None,
+            entries=() if self.ledger is None else self.ledger.entries(),
+        )
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Like scikit-learn's, but a seed is never printed: it would let anybody subtract the noise."""

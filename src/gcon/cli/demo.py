@@ -71,6 +71,7 @@ KINDS = {
 }
 Key = tuple[str, float | None]
 Scores = dict[Key, dict[Access, float]]
+PUBLISHED: tuple[Access, ...] = ("none", "cached")
 
 
 def demo(
@@ -206,8 +207,8 @@ def _one_run(
     def without(model: Model) -> dict[Access, float]:
         return {
             access: score(predict_without_edges(model, nodes.features, access=access).classes)
-            for access in model.accesses
-            if access in ("none", "cached")
+            for access in PUBLISHED
+            if access in model.accesses
         }
 
     answers = {key: own_edge_answers(model, nodes.features) for key, model in models.items()}

@@ -165,7 +165,7 @@ def test_record_survives_json_and_gives_the_same_bytes(html):
         lambda text: text[: len(text) // 2],
         lambda text: "[]",
         lambda text: "null",
-        lambda text: text.replace('"format": 2', '"format": 1'),
+        lambda text: text.replace('"format": 3', '"format": 2'),
         lambda text: text.replace('"data_set"', '"dataset"'),
         lambda text: text.replace('"count": 40', '"count": "40"'),
         lambda text: text.replace('"confidence": 0.55', '"confidence": NaN'),

@@ -63,8 +63,8 @@ def report(
         _check_target(path)
         released = load_release(model)
         entries = _entries(where, released)
-        given = where.source is not None or where.nodes is not None
-        nodes = load_nodes(where, known=released.feature_columns) if given else None
+        known = released.feature_columns
+        nodes = load_nodes(where, known=known) if where.source is not None or where.nodes is not None else None
         with output.progress.status("read") as status:
             made = model_report(
                 released, nodes, name=name, control_seed=0 if control else None, entries=entries, step=status.update

@@ -20,6 +20,7 @@ from gcon.cli.source import TrainingSource
 from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, PrivateComputationError
 from gcon.learn.perceptron import EncoderSettings
+from gcon.machine import threads_for
 from gcon.methods.model import ReleasingMethod
 from gcon.methods.moments import Moments
 from gcon.methods.objective import Objective
@@ -119,9 +120,10 @@ def train(
             sizes = graph.nodes.num_nodes, graph.nodes.features.shape[1], graph.nodes.num_classes
             room = hold_room(claim, room_for(*sizes))
             try:
-                trained = training.train(
-                    graph.nodes, graph.edges, ledger=books, randomness=randomness, progress=status.update
-                )
+                with threads_for(*graph.nodes.features.shape):
+                    trained = training.train(
+                        graph.nodes, graph.edges, ledger=books, randomness=randomness, progress=status.update
+                    )
             except PrivateComputationError:
                 if on_cluster:  # said whatever it was
                     output.notes.append("Look whether the cluster's scheduler and workers are still there.")

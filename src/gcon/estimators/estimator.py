@@ -33,6 +33,7 @@ from gcon.files.inputs import (
     labelled_mask,
     read_columns,
 )
+from gcon.machine import threads_for
 from gcon.methods.accuracy import check_scored, micro_f1
 from gcon.methods.method import Progress
 from gcon.methods.model import Model, ReleasingMethod
@@ -168,7 +169,10 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             if self.ledger is None
             else _checked_ledger(self.ledger)
         )
-        trained = method.train(graph.nodes, graph.edges, ledger=ledger, randomness=randomness, progress=self._progress)
+        with threads_for(*graph.nodes.features.shape):
+            trained = method.train(
+                graph.nodes, graph.edges, ledger=ledger, randomness=randomness, progress=self._progress
+            )
         self._take(replace(trained, feature_columns=graph.nodes.feature_columns))
         return self
 

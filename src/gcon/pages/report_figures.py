@@ -6,7 +6,7 @@ text. Without dates and with fixed ids, equal records give equal bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from gcon.errors import MissingExtraError
@@ -87,25 +87,31 @@ def noise_figure(data: ReportData) -> str:
 
 
 def access_figure(data: ReportData) -> str:
-    """Every model under the two kinds of access, side by side."""
+    """Every model under the kinds of access, side by side."""
     figure, axes = _canvas(WIDTH - 1.95, 0.9 + 0.36 * len(data.models))
-    for colour, marker, label, shift in ((SECOND, "s", "no edge read", 0.12), (MAIN, "o", "own edges", -0.12)):
-        points = [(place, _scores(model, label)) for place, model in enumerate(data.models) if _scores(model, label)]
+    kinds: tuple[tuple[str, Callable[[ModelScores], Sequence[float]], str, str, float], ...] = (
+        ("none", lambda model: model.none, SECOND, "s", 0.2),
+        ("cached", lambda model: model.cached, PAPER, "D", 0.0),
+        ("own edges", lambda model: model.own_edges, MAIN, "o", -0.2),
+    )
+    for label, scores_of, colour, marker, shift in kinds:
+        points = [(place, scores) for place, model in enumerate(data.models) if (scores := scores_of(model))]
         values = [mean_and_deviation(scores) for _, scores in points]
-        axes.errorbar(
-            [mean for mean, _ in values],
-            [place - shift for place, _ in points],
-            xerr=[spread for _, spread in values],
-            fmt=marker,
-            color=colour,
-            capsize=3,
-            label=label,
-        )
+        if points:
+            axes.errorbar(
+                [mean for mean, _ in values],
+                [place - shift for place, _ in points],
+                xerr=[spread for _, spread in values],
+                fmt=marker,
+                color=colour,
+                capsize=3,
+                label=label,
+            )
     axes.set_yticks(range(len(data.models)), [_title(model) for model in data.models], fontsize=9)
     axes.invert_yaxis()
     axes.set_xlabel("correct labels (± one std. deviation)", fontsize=9)
     axes.legend(
-        frameon=False, loc="upper center", bbox_to_anchor=(0.1, -0.6 / (0.36 * len(data.models))), ncols=2, fontsize=9
+        frameon=False, loc="upper center", bbox_to_anchor=(0.1, -0.6 / (0.36 * len(data.models))), ncols=3, fontsize=9
     )
     _mark(axes, side="right")  # over the names, which take half of the width
     return _svg(figure, "access", "Accuracy by access")
@@ -145,10 +151,6 @@ def reliability_figure(data: ReportData) -> str:
     axes.set(xlabel="probability of the predicted class", ylabel="share that is right")
     axes.legend(frameon=False, loc="upper left", fontsize=9)
     return _svg(figure, "calibration", "Reliability")
-
-
-def _scores(model: ModelScores, label: str) -> Sequence[float]:
-    return model.own_edges if label == "own edges" else model.none
 
 
 def _title(model: ModelScores) -> str:

@@ -83,7 +83,7 @@ def _drawings(data: ReportData) -> dict[str, Drawing]:
             [
                 (model.name, _budget(model), access, *_numbers(scores), _each(scores), _audience(model, access))
                 for model in data.models
-                for access, scores in (("none", model.none), ("own-edges", model.own_edges))
+                for access, scores in (("none", model.none), ("cached", model.cached), ("own-edges", model.own_edges))
                 if scores
             ],
             operator_only=True,
@@ -106,7 +106,7 @@ def _drawings(data: ReportData) -> dict[str, Drawing]:
 
 def _audience(model: ModelScores, access: str) -> str:
     """Who may see a score: without noise in training or with edges at prediction, the operator alone."""
-    return "anybody" if access == "none" and model.kind != "non-private" else "operator only"
+    return "anybody" if access != "own-edges" and model.kind != "non-private" else "operator only"
 
 
 def _numbers(scores: Sequence[float]) -> tuple[str, str]:

@@ -20,6 +20,9 @@ from gcon.nodes import PublicNodes
 Ints = np.ndarray[tuple[int], np.dtype[np.int64]]
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 
+# What people see first, in `gcon demo` and `gcon data make`: as dense as friendships are, and edges tell what features do not.
+FRIENDS, FRIENDS_ALIKE, FRIENDS_SIGNAL = 40.0, 0.55, 1.8  # mean_degree, homophily, feature_signal
+
 
 def social_circles(
     num_nodes: int,

@@ -82,6 +82,7 @@ def test_the_control_stands_beside_the_model(free):
     )
     level = [f"{tile} {share}" for tile, share in (("Private model", 100), ("Control, no edges", 50))]
     assert all(each in words(report) for each in level)
+    assert "± 0.0" not in words(report)
     other = model_report(model, replace(table, features=table.features + 1))  # not the nodes of the training
     assert "Control, no edges" not in words(other)
     assert "Control, no edges" not in words(model_report(model, table, control_seed=None))
@@ -105,13 +106,15 @@ def test_the_real_control_reads_public_nodes_only():
 
 
 def test_own_edges_only_where_somebody_paid(free):
-    model = moments()  # its own count: 20 of 30 validation nodes
-    epsilon = model.receipt.plan["answer_epsilon"]
+    model = moments()
+    model = replace(model, settings=replace(model.settings, right=700, asked=1000))  # the count of its own
     own = made.paid_share(model)
-    assert own.value == pytest.approx(20 / 30)
-    noise = geometric_deviation(epsilon / 2) / 30
-    assert own.deviation == pytest.approx(math.hypot(noise, math.sqrt(own.value * (1 - own.value) / 30)))
+    assert own.value == 0.7
+    noise = geometric_deviation(model.receipt.plan["answer_epsilon"] / 2) / 1000
+    assert own.deviation == pytest.approx(math.hypot(noise, math.sqrt(0.7 * 0.3 / 1000)), rel=1e-3)
     assert NOT_COMPARED in words(model_report(model, nodes()))
+    few = replace(model, settings=replace(model.settings, right=70, asked=100))
+    assert made.paid_share(few) is None  # 57 of 100 is the noise alone
 
     uncounted = replace(model, settings=replace(model.settings, right=None, asked=0))
     assert NOT_MEASURED in words(model_report(uncounted, nodes()))

@@ -1,7 +1,9 @@
-# `make test` and `make demo` are the two commands of the README; both set up .venv first.
+# `make demo` and `make test` are the two commands of the README; each sets up .venv with what it needs and no more.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
+BASE_STAMP := $(VENV)/.installed-base
+DEMO_STAMP := $(VENV)/.installed-demo
 STAMP := $(VENV)/.installed
 BROWSER_STAMP := $(VENV)/.installed-browser
 DOCS_STAMP := $(VENV)/.installed-docs
@@ -11,20 +13,27 @@ SERVICE_STAMP := $(VENV)/.installed-service
 GPU_PYTHON ?= python3
 MINUTES ?= 10
 
-.PHONY: setup demo test test-all test-browser test-triton test-service test-gpu lint types imports unit unit-all format experiments benchmarks docs audit-deps fuzz clean
+.PHONY: setup demo test test-all test-browser screenshots test-triton test-service test-gpu lint types imports unit unit-all format experiments benchmarks docs audit-deps fuzz clean
 
 setup: $(STAMP)
 
 # torch first and alone: the pinned CPU build. Asking for it together with the rest could pull another one.
-$(STAMP): pyproject.toml constraints.txt
+$(BASE_STAMP): constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip==26.3"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling editables
+	touch $(BASE_STAMP)
+
+$(STAMP): $(BASE_STAMP) pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[all,dev]" -e ./lab
 	touch $(STAMP)
 
-demo: setup
+$(DEMO_STAMP): $(BASE_STAMP) pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[demo]"
+	touch $(DEMO_STAMP)
+
+demo: $(DEMO_STAMP)
 	$(BIN)/gcon demo
 
 # What you wait for: at most five minutes on two cores. What takes longer is marked `slow`.
@@ -56,6 +65,10 @@ test-browser: $(BROWSER_STAMP)
 	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || \
 		{ echo "make test-browser needs Chromium on the PATH. On Debian: apt-get install chromium" >&2; exit 1; }
 	$(PYTEST) tests_browser -n 2
+
+# Pictures of every page, to be looked at: three widths, both themes. With the docs if `make docs` was run before.
+screenshots: $(BROWSER_STAMP)
+	$(BIN)/python -m tests_browser.screenshots --out screenshots
 
 $(BROWSER_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[browser]"

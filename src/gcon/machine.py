@@ -1,14 +1,13 @@
 """Where the heavy sums run, and on how many threads: the one place that knows.
 
 Devices are the processor, or a GPU by name; the code is the same. As many threads as torch may use (OMP_NUM_THREADS decides, or
-`keep_to_one_thread`) are used everywhere.
+`keep_to_one_thread`) are used everywhere, except where matrices are small (`threads_for`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 import torch
@@ -20,7 +19,8 @@ from gcon.errors import InputError
 # torch's would wait for each other. Sums come in one order.
 one_thread = partial(threadpool_limits, limits=1)
 
-SMALL = 2**20  # numbers in a feature table: below it threads wait for each other longer than they compute
+# Up to so many nodes, and so many numbers in their features, training is a long row of small products.
+_SMALL_NODES, _SMALL_FEATURES = 20_000, 4_000_000
 
 _CUDA = re.compile(r"cuda(?::(\d+))?")
 
@@ -44,23 +44,14 @@ def chosen_device(device: str) -> str:
     return device
 
 
-@contextmanager
-def threads_for(entries: int) -> Iterator[None]:
-    """One thread where all matrices are small, whatever else the machine does; else as many as there are.
+def threads_for(num_nodes: int, num_features: int) -> AbstractContextManager[object]:
+    """A block that trains on a table of this size: one thread if it is small, else as many as there are. Public numbers decide.
 
-    Args:
-        entries: numbers in the public feature table.
+    Threads of torch's pool spin while they wait for each other; where a processor is busy with something else they wait
+    thousands of times, and a second of work becomes a minute (benchmarks/threads.py).
     """
-    if entries >= SMALL:
-        yield
-        return
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with one_thread():
-            yield
-    finally:
-        torch.set_num_threads(before)
+    small = num_nodes <= _SMALL_NODES and num_nodes * num_features <= _SMALL_FEATURES
+    return one_thread() if small else nullcontext()
 
 
 def keep_to_one_thread() -> None:

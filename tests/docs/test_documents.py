@@ -7,6 +7,7 @@ import pkgutil
 import re
 import runpy
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -47,6 +48,24 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
             # The site is built from docs/ alone: a link out of it would be dead there.
             assert DOCS not in page.parents or (page.parent / target).resolve().is_relative_to(DOCS), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pictures_have_alternative_text(page):
+    for words in re.findall(r"!\[([^\]]*)\]\(", page.read_text()):
+        assert len(words) > 20, f"{page.name}: a picture called {words!r}"
+
+
+def test_the_picture_of_one_edge_serves_light_and_dark_by_itself():
+    """It is shown as an image, which knows no style of the page around it and loads nothing."""
+    picture = ElementTree.fromstring((DOCS / "one-edge.svg").read_text())
+    words = "".join(picture.itertext())
+    assert "prefers-color-scheme: dark" in words
+    assert not re.search(r"url\(|@import|href", (DOCS / "one-edge.svg").read_text())
+    spaces = {"svg": "http://www.w3.org/2000/svg"}
+    assert all(picture.findtext(f"svg:{name}", namespaces=spaces) for name in ("title", "desc"))
+    for page in (ROOT / "README.md", DOCS / "index.md"):
+        assert "one-edge.svg" in page.read_text()
 
 
 def navigation():

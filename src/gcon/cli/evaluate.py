@@ -101,7 +101,8 @@ def evaluate(
             )
             words = f"Paid with epsilon {paid:g}: this may be published. Noise: {bought.standard_deviation:.4f}."
             count = {"micro_f1": bought.micro_f1, "standard_deviation": bought.standard_deviation, "epsilon": paid}
-            finish(output, books, {**count, "nodes": bought.num_nodes})
+            # By its time of release a report knows that the number is about its model.
+            finish(output, books, {**count, "nodes": bought.num_nodes, "model": released.receipt.time})
             output.result(*_told(released, count, kind, mask, publishable=True, words=words))
         else:
             answer = own_edge_answers(released, graph.nodes.features)

@@ -166,15 +166,18 @@ def public_files(access: str, where: PredictionSource) -> tuple[Path, Path] | No
     return nodes, edges
 
 
-def open_payment(where: GraphSource, output: Output, *, near: Path | None = None) -> DeferredLedger:
+def open_payment(
+    where: GraphSource, output: Output, *, near: Path | None = None, name: str | None = None
+) -> DeferredLedger:
     """The ledger of the data, to pay from: however the verb ends, its output says what was charged.
 
     Args:
         where: the data.
         output: warns if releases beside the edges, the ledger or `near` know of more spending than the ledger.
         near: a further folder to look for releases in.
+        name: what the owner calls the data; a new ledger takes it, an old one must have it already.
     """
-    ledger = open_ledger(where)
+    ledger = open_ledger(where, name=name)
     if where.edges is not None:
         usual, places = None, [where.edges.parent, ledger.path.parent]
         with suppress(InputError):  # what these edges were converted with is gone, and another ledger was named
@@ -189,13 +192,13 @@ def open_payment(where: GraphSource, output: Output, *, near: Path | None = None
     return payment
 
 
-def open_ledger(where: GraphSource) -> FileLedger:
+def open_ledger(where: GraphSource, *, name: str | None = None) -> FileLedger:
     """The ledger of the data: the one that was named, or the one beside it. An existing one keeps its own name."""
     if where.source is not None:
-        name = facts_of(where.source).name
-        usual = state_folder() / f"{name}.ledger"
+        usual_name = facts_of(where.source).name
+        usual = state_folder() / f"{usual_name}.ledger"
     elif where.edges is not None:
-        name, usual = where.edges.stem, where.ledger or ledger_beside(where.edges)
+        usual_name, usual = where.edges.stem, where.ledger or ledger_beside(where.edges)
     else:
         raise InputError("--edges", rule="is needed for a ledger", got="nothing", fix="Pass the edges file.")
     target = usual if where.ledger is None else where.ledger
@@ -203,4 +206,9 @@ def open_ledger(where: GraphSource) -> FileLedger:
         target.parent.mkdir(parents=True, exist_ok=True)
     if where.edges is not None:
         warn_of_copies(where.edges, target)
-    return FileLedger(target, data_set=None if target.exists() else name)
+    books = FileLedger(target, data_set=None if target.exists() else name or usual_name)
+    if name not in (None, books.data_set):
+        rule = f"must be the name in the ledger {target.name}, {books.data_set!a}, which it got when it was made"
+        fix = "Leave it out; gcon report and gcon site take a --name of their own."
+        raise InputError("--name", rule=rule, got=f"{name!a}", fix=fix)
+    return books

@@ -64,6 +64,13 @@ def train(
         int, typer.Option(help="How many edges, 1 to 10, may change together within epsilon and delta.")
     ] = 1,
     where: TrainingSource,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            help="What to call the data set: kept in its ledger, and shown wherever the model is.",
+            show_default="the name of the edges file",
+        ),
+    ] = None,
     method: Annotated[
         str | None,
         typer.Option(
@@ -109,14 +116,15 @@ def train(
                 work_folder(out.absolute())
             )  # of two trainings into one place, one is refused now
             graph = load_training(where, until=until)
-            books = open_payment(where, output, near=out.absolute().parent)
+            books = open_payment(where, output, near=out.absolute().parent, name=name)
             sizes = graph.nodes.num_nodes, graph.nodes.features.shape[1], graph.nodes.num_classes
             room = hold_room(claim, room_for(*sizes))
             until.enter_context(threads_for(graph.nodes.features.numel()))
             try:
-                trained = training.train(
-                    graph.nodes, graph.edges, ledger=books, randomness=randomness, progress=status.update
-                )
+                with threads_for(*graph.nodes.features.shape):
+                    trained = training.train(
+                        graph.nodes, graph.edges, ledger=books, randomness=randomness, progress=status.update
+                    )
             except PrivateComputationError:
                 if on_cluster:  # said whatever it was
                     output.notes.append("Look whether the cluster's scheduler and workers are still there.")

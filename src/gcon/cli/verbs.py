@@ -59,7 +59,7 @@ VERBS = {
         ),
         Verb(
             "report",
-            "Write report.html from the run.json of a run folder. Reads no graph and costs nothing.",
+            "Write one page about a model: its accuracy beside a control that spends nothing, its promise, noise and ledger.",
             "gcon.cli.report:report",
         ),
         Verb("version", "Versions of gcon, torch and Python.", "gcon.cli.version:version"),

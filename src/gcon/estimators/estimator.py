@@ -40,6 +40,7 @@ from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import own_edge_answers, predict_from_own_edges
 from gcon.methods.predictions import Access, Predictions, audience_of, checked_access, why_no_promise
 from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
+from gcon.pages.model_report import Report, model_report
 from gcon.privacy.boundary import Private
 from gcon.privacy.detached_ledger import DetachedLedger
 from gcon.privacy.frames import without_frames
@@ -169,7 +170,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             else _checked_ledger(self.ledger)
         )
         progress = FitProgress(self.shares, verbose=self.verbose, callback=self.callback)
-        with threads_for(graph.nodes.features.numel()):
+        with threads_for(*graph.nodes.features.shape):
             trained = method.train(graph.nodes, graph.edges, ledger=ledger, randomness=randomness, progress=progress)
         self._take(replace(trained, feature_columns=graph.nodes.feature_columns))
         progress.finish()
@@ -319,6 +320,51 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         """The promise of the released model, in words and as data."""
         check_is_fitted(self)
         return self.model_.statement()
+
+    @without_frames
+    def report(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        train_mask: Any = None,
+        validation_mask: Any = None,
+        test_mask: Any = None,
+        split: int | None = None,
+        name: str | None = None,
+        control: bool = True,
+    ) -> Report:
+        """A page about the released model, which a notebook shows and `save("report.html")` writes.
+
+        Args:
+            X: public nodes as in `fit`, for accuracy, confusion and calibration; edges that come with them are not read.
+            y: their labels.
+            train_mask: the nodes that were learned from; the control learns from them too.
+            validation_mask: as in `fit`.
+            test_mask: the nodes to score, or those of `validation_mask` if there are too few.
+            split: which column of masks that hold several splits.
+            name: of the data set, for people.
+            control: train the same pipeline without any edge, which spends nothing, and show it beside the model.
+
+        Privacy:
+            Reads the model, public nodes, and what the ledger was charged: no edge. It may be published if the model keeps
+            a promise (`publishable`).
+        """
+        check_is_fitted(self)
+        masks = {"train_mask": train_mask, "validation_mask": validation_mask, "test_mask": test_mask}
+        nodes = X.nodes if isinstance(X, PrivateGraph) else None
+        if X is not None and nodes is None:
+            columns = read_columns(X, labels=y, **masks, split=split)
+            columns = replace(columns, features=self._features(X), edges=None, edge_values=())
+            nodes = as_private_graph(columns, classes=self.classes_.tolist(), name="").nodes
+        books = self.ledger
+        return model_report(
+            self.model_,
+            nodes,
+            name=name,
+            control_seed=self.get_params().get("encoder_seed", 0) if control else None,
+            entries=books.entries() if books is not None and books.data_set == self.model_.receipt.data_set else (),
+        )
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Like scikit-learn's, but a seed is never printed: it would let anybody subtract the noise."""

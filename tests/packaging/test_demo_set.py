@@ -12,7 +12,12 @@ ROOT = Path(__file__).parents[2]
 IMPORTED = {"prometheus-client": "prometheus_client"}  # where the name of the module is another
 SCRIPT = """
 import sys
-sys.modules.update(dict.fromkeys(sys.argv.pop(1).split(",")))  # None: importing it fails
+absent = sys.argv.pop(1).split(",")
+class Absent:
+    def find_spec(name, path, target=None):
+        if name.split(".")[0] in absent:
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Absent)
 from gcon.cli import demo, main
 demo.NUM_NODES = 300
 main()

@@ -55,6 +55,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
     verbose: bool
     callback: Progress | None
     model_: Model
+    classes_: NDArray[Any]
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
     model_type: ClassVar[type[Model]]
 
     @abstractmethod
@@ -144,7 +147,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         self.model_ = method.train(
             graph.nodes, graph.edges, ledger=ledger, randomness=randomness, progress=self._progress
         )
-        self.classes_: NDArray[Any] = np.asarray(graph.nodes.class_names)
+        self.classes_ = np.asarray(graph.nodes.class_names)
         self.n_features_in_ = int(graph.nodes.features.shape[1])
         return self
 

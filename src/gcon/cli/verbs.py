@@ -48,6 +48,11 @@ VERBS = {
             "gcon.cli.statement:statement",
         ),
         Verb(
+            "export",
+            "Write a released model for other programs: ONNX, or a folder for a model hub.",
+            "gcon.cli.export:export",
+        ),
+        Verb(
             "site",
             "Write three pages for the people in the graph: the promise, a form to ask the model, and what the model is.",
             "gcon.cli.site:site",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,6 +30,7 @@ from gcon.files.inputs import (
     read_columns,
 )
 from gcon.methods.accuracy import check_scored, micro_f1
+from gcon.methods.features_only import FeaturesOnly, onnx_bytes
 from gcon.methods.method import Progress
 from gcon.methods.model import Model, ReleasingMethod
 from gcon.methods.no_edges import predict_without_edges
@@ -41,6 +44,7 @@ from gcon.privacy.ledger import Ledger, MemoryLedger
 from gcon.privacy.randomness import randomness_from
 from gcon.privacy.statement import Statement
 from gcon.privacy.uncounted import UncountedLedger
+from gcon.writing import write_new
 
 
 class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -229,6 +233,21 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         """The promise of the released model, in words and as data."""
         check_is_fitted(self)
         return self.model_.statement()
+
+    def to_torch(self) -> FeaturesOnly:
+        """The part that reads features only, as a `torch.nn.Module`: what `predict_proba` gives for nodes never seen."""
+        check_is_fitted(self)
+        return FeaturesOnly(self.model_)
+
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """The same as an ONNX file, which must not exist yet: input `features`, output `probabilities`."""
+        check_is_fitted(self)
+        content = onnx_bytes(self.model_)
+        try:
+            write_new(Path(path), content)
+        except FileExistsError:
+            rule, fix = "must not exist yet", "Choose another name."
+            raise InputError("path", rule=rule, got=os.fspath(path), fix=fix) from None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Like scikit-learn's, but a seed is never printed: it would let anybody subtract the noise."""

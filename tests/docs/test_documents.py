@@ -132,6 +132,44 @@ def test_the_reference_shows_every_public_name():
     assert shown_data_sets == set(gcon.datasets.__all__)
 
 
+def described(thing, section):
+    """The names in a section of a docstring; several may share a line."""
+    found = re.search(rf"^{section}:\n((?:    .*\n|\n)*)", f"{inspect.getdoc(thing) or ''}\n", flags=re.MULTILINE)
+    lines = re.findall(r"^    (\w[^:\n]*):", found[1], flags=re.MULTILINE) if found else []
+    return {name for line in lines for name in line.split(", ")}
+
+
+def untyped(thing):
+    """What a docstring describes and no annotation declares: the reference would show no type, or another one's."""
+    if inspect.isclass(thing):
+        declared = {name for kind in thing.__mro__ for name in (*vars(kind).get("__annotations__", {}), *vars(kind))}
+        yield from described(thing, "Attributes") - declared
+        methods = (getattr(thing, name) for name in vars(thing) if not name.startswith("_"))
+        for method in methods:
+            yield from untyped(method) if inspect.isroutine(method) else ()
+    if callable(thing):
+        parameters = inspect.signature(thing).parameters
+        typed = {name for name in parameters if parameters[name].annotation is not inspect.Parameter.empty}
+        yield from described(thing, "Args") - typed
+
+
+@pytest.mark.parametrize("name", [name for name in reference() if name != "gcon.errors"])
+def test_the_reference_has_a_type_for_what_it_describes(name):
+    module, _, last = name.rpartition(".")
+    assert list(untyped(getattr(importlib.import_module(module), last))) == []
+
+
+def test_a_missing_type_is_found():
+    class Described:
+        """Described.
+
+        Attributes:
+            width: declared nowhere.
+        """
+
+    assert list(untyped(Described)) == ["width"]
+
+
 def test_file_formats_name_every_file_and_field():
     text = (DOCS / "file-formats.md").read_text()
     records = (ReportData, ModelScores, NoiseLevel, LedgerLine)

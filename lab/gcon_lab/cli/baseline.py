@@ -142,4 +142,5 @@ def _described(kind: type[Method]) -> dict[str, object]:
 
 
 def _listed() -> str:
-    return "\n".join(f"{kind.name:16s} {kind.about}" for kind in METHODS.values())
+    width = max(map(len, METHODS))
+    return "\n".join(f"{kind.name:{width}s}  {kind.about}" for kind in METHODS.values())

@@ -119,7 +119,6 @@ def train(
             books = open_payment(where, output, near=out.absolute().parent, name=name)
             sizes = graph.nodes.num_nodes, graph.nodes.features.shape[1], graph.nodes.num_classes
             room = hold_room(claim, room_for(*sizes))
-            until.enter_context(threads_for(graph.nodes.features.numel()))
             try:
                 with threads_for(*graph.nodes.features.shape):
                     trained = training.train(

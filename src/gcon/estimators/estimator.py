@@ -6,6 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -35,6 +36,7 @@ from gcon.files.inputs import (
 )
 from gcon.machine import threads_for
 from gcon.methods.accuracy import check_scored, micro_f1
+from gcon.methods.features_only import FeaturesOnly, onnx_bytes
 from gcon.methods.model import Model, ReleasingMethod
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import own_edge_answers, predict_from_own_edges
@@ -50,6 +52,7 @@ from gcon.privacy.randomness import randomness_from
 from gcon.privacy.statement import Statement
 from gcon.privacy.uncounted import UncountedLedger
 from gcon.release.read import load_release
+from gcon.writing import write_new
 
 
 class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -64,6 +67,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
     verbose: bool
     callback: Callback | None
     model_: Model
+    classes_: NDArray[Any]
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
     model_type: ClassVar[type[Model]]
     shares: ClassVar[Mapping[str, float]]
 
@@ -365,6 +371,21 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             control_seed=self.get_params().get("encoder_seed", 0) if control else None,
             entries=books.entries() if books is not None and books.data_set == self.model_.receipt.data_set else (),
         )
+
+    def to_torch(self) -> FeaturesOnly:
+        """The part that reads features only, as a `torch.nn.Module`: what `predict_proba` gives for nodes never seen."""
+        check_is_fitted(self)
+        return FeaturesOnly(self.model_)
+
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """The same as an ONNX file, which must not exist yet: input `features`, output `probabilities`."""
+        check_is_fitted(self)
+        content = onnx_bytes(self.model_)
+        try:
+            write_new(Path(path), content)
+        except FileExistsError:
+            rule, fix = "must not exist yet", "Choose another name."
+            raise InputError("path", rule=rule, got=os.fspath(path), fix=fix) from None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Like scikit-learn's, but a seed is never printed: it would let anybody subtract the noise."""

@@ -19,6 +19,8 @@ T = TypeVar("T")
 _SEE = "See /openapi.json."
 # In one question. Numbers of two bytes would fill a body with millions, and others wait while they are read.
 MOST_NUMBERS = 2**19
+_ASK = 'Send, for example, {"me": {"id": "17"}, "access": "none"}; all else is in /openapi.json.'
+_ASK_AS_OWNER = 'Send {"node": "YOUR ID"}, with your token in the header Authorization: Bearer TOKEN.'
 
 
 class _Person(Struct, forbid_unknown_fields=True, gc=False):
@@ -62,7 +64,7 @@ class Shape(NamedTuple):
 def question(body: bytes, shape: Shape) -> Asked:
     """The question of `/predict`."""
     _check_counts(body, shape)
-    given = _decoded(_QUESTION, body)
+    given = _decoded(_QUESTION, body, _ASK)
     people = [] if given.neighbours is UNSET else given.neighbours
     access = "own-edges" if given.access is UNSET else given.access
     if len(people) > shape.most_neighbours:
@@ -82,14 +84,14 @@ def check_beginning(body: bytes, shape: Shape) -> None:
     try:
         _QUESTION.decode(body)
     except ValidationError as error:
-        raise _wrong(error) from None
+        raise _wrong(error, _ASK) from None
     except ValueError:
         return
 
 
 def owned_node(body: bytes) -> str:
     """The node that somebody says is hers."""
-    node = _decoded(_OWNER, body).node
+    node = _decoded(_OWNER, body, _ASK_AS_OWNER).node
     _check_keys(body, 1, [_Person(id=node)])
     return _id(node, "node")
 
@@ -124,16 +126,17 @@ def _check_keys(body: bytes, keys: int, people: list[_Person]) -> None:
         raise InputError("body", rule=rule, got="a key twice", fix=fix)
 
 
-def _decoded(decoder: Decoder[T], body: bytes) -> T:
+def _decoded(decoder: Decoder[T], body: bytes, example: str) -> T:
     try:
         return decoder.decode(body)
     except ValidationError as error:
-        raise _wrong(error) from None
+        raise _wrong(error, example) from None
     except ValueError:  # no JSON, or no UTF-8
-        raise InputError("body", rule="must be JSON", got="something else", fix=_SEE) from None
+        got = "something else" if body.strip() else "nothing"
+        raise InputError("body", rule="must be JSON", got=got, fix=example) from None
 
 
-def _wrong(error: ValidationError) -> InputError:
+def _wrong(error: ValidationError, example: str) -> InputError:
     """What the decoder says, `Expected ..., got ... - at $.neighbours[3].id`, with the place first and cut short."""
     what, _, place = str(error).partition(" - at ")
     where, got = re.sub(r"\[[^]]*\]", "", place).strip("`$."), what[:80]
@@ -144,7 +147,7 @@ def _wrong(error: ValidationError) -> InputError:
         rule = "must be a list of numbers"
     elif where == "access":
         rule = "must be 'own-edges' or 'none'"
-    return InputError(where or "body", rule=rule, got=got, fix=_SEE)
+    return InputError(where or "body", rule=rule, got=got, fix=_SEE if where else example)
 
 
 def _too_many(shape: Shape) -> InputError:

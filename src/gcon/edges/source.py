@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import torch
 from torch import Tensor
@@ -117,9 +117,43 @@ class Edges(ABC):
             shared: what it reads; on the device of `out`.
         """
 
+    def steps(
+        self, origin: Tensor, begin: Callable[[Tensor], Tensor], work: Callable[..., None], count: int
+    ) -> Iterator[Tensor]:
+        """The rows of all nodes after 0, 1, ..., `count` passes over the edges; each is valid until the next is asked for.
+
+        Where edges are on a cluster the rows are there too, and what comes out can only be indexed: by columns, or by rows, which
+        then come here.
+
+        Args:
+            origin: one row per node.
+            begin: makes the first rows of it, each of its own row alone.
+            work: `work(block, rows, origin, out=...)` writes the next rows of a block; of the origin it reads the block's own.
+            count: how many passes.
+        """
+        current = begin(origin)
+        yield current
+        following = torch.empty_like(current) if count else current
+        for _ in range(count):
+            self.fill(following, work, current, origin)
+            current, following = following, current
+            yield current
+
     def run(self, compute: Callable[[Edges], T]) -> T:
         """`compute(edges)` where the edges are: here, unless they are on a cluster. The result leaves that place."""
         return compute(self)
+
+
+class HoldsRows:
+    """A computation that holds public matrices, one row per node, and only hands them to edges.
+
+    Where edges are on a cluster these go straight to the workers, each its rows, and never to the one that coordinates.
+
+    Attributes:
+        row_fields: names of the attributes.
+    """
+
+    row_fields: ClassVar[tuple[str, ...]] = ()
 
 
 class LocalEdges(Edges):

@@ -1,7 +1,7 @@
 """Rows of a block that several programs of a GPU share: which they are, and that finding them takes no memory per node."""
 
 import torch
-from tests.live_tensors import LiveTensors
+from gcon_lab.bench.live_tensors import LiveTensors
 
 from gcon.edges import source
 from gcon.edges.source import RowBlock

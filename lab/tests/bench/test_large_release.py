@@ -1,7 +1,7 @@
 """The memory that benchmarks/gpu.py needs on a GPU, counted on the processor by the same code at a small size."""
 
 import torch
-from tests.live_tensors import LiveTensors
+from gcon_lab.bench.live_tensors import LiveTensors
 
 from gcon.edges import fixed_point, source
 from gcon.mechanisms import influence

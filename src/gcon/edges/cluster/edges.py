@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -117,6 +118,7 @@ def open_cluster(
                 got=f"none at {address}",
                 fix="Start some: dask worker ADDRESS --nthreads 1.",
             )
+        _check_reachable(client)
         try:
             future = client.submit(check_everywhere, folder, __version__, key=f"gcon-{uuid.uuid4().hex}", pure=False)
             problem, found_nodes, found_ids = future.result()
@@ -138,6 +140,23 @@ def open_cluster(
     if node_ids is not None and node_ids != found_ids:
         raise InputError(parameter, rule=rule, got="other ids, or another order of them", fix=fix)
     return ClusterEdges(address, folder, found_nodes, security=security)
+
+
+def _check_reachable(client: Any) -> None:
+    """Rows of public matrices go straight from here to the workers."""
+
+    async def call() -> None:
+        await asyncio.gather(*(client.rpc(address).identity() for address in client.scheduler_info()["workers"]))
+
+    try:
+        client.sync(call, callback_timeout=CONNECT_SECONDS)
+    except Exception:
+        raise InputError(
+            "scheduler",
+            rule="its workers must be within reach of this process, not only of the scheduler",
+            got="one that did not answer",
+            fix="Start training inside the network of the cluster.",
+        ) from None
 
 
 @contextmanager

@@ -1,10 +1,10 @@
 """Rows of a block that several programs of a GPU share: which they are, and that finding them takes no memory per node."""
 
 import torch
-from gcon_lab.bench.live_tensors import LiveTensors
 
 from gcon.edges import source
 from gcon.edges.source import RowBlock
+from gcon_lab.bench.live_tensors import LiveTensors
 
 DEGREES = torch.randint(0, 30, (5000,), generator=torch.Generator().manual_seed(0))
 

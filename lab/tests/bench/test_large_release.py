@@ -1,12 +1,12 @@
 """The memory that benchmarks/gpu.py needs on a GPU, counted on the processor by the same code at a small size."""
 
 import torch
-from gcon_lab.bench.live_tensors import LiveTensors
 
 from gcon.edges import fixed_point, source
 from gcon.mechanisms import influence
 from gcon_lab.bench.graphs import made_edges
 from gcon_lab.bench.large_release import CLASSES, COLUMNS, large_release
+from gcon_lab.bench.live_tensors import LiveTensors
 
 NODES, ENTRIES = 40_000, 400_000
 

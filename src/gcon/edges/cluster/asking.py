@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from distributed.protocol import to_serialize
+from distributed.protocol.serialize import Serialize
 
 from gcon.edges.cluster.packing import Package, pack
 
@@ -25,7 +25,8 @@ async def ask(rpc: Any, address: str, run: str, method: str, *given: object) -> 
         LostError: there is none.
     """
     try:
-        answer = await rpc(address).gcon_ask(order=to_serialize(pack((run, method, given))))
+        question = Serialize(pack((run, method, given)))  # type: ignore[no-untyped-call]
+        answer = await rpc(address).gcon_ask(order=question)
     except (OSError, TimeoutError):
         answer = None
     if not isinstance(answer, Package):

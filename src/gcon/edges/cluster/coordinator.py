@@ -161,11 +161,11 @@ def coordinate(order: Package) -> Package | Failure:
         What the computation returns leaves the cluster: a release with its noise, and nothing else, if a gate asked.
     """
     try:
-        members, package = order.unpack()
+        (run, addresses, num_nodes, path), package = order.unpack()
         worker = distributed.get_worker()
         key = worker.get_current_task()
         with distributed.worker_client() as client:
-            team = Team(client, *members, partial(is_wanted, worker, key))
+            team = Team(client, run, addresses, num_nodes, path, partial(is_wanted, worker, key))
             keeper.set(team)
             compute, seeded = package.unpack()
             result = compute(CoordinatedEdges(team))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn, final
 from weakref import WeakValueDictionary
 
 import torch
-from distributed.protocol import to_serialize
+from distributed.protocol.serialize import Serialize
 from distributed.utils import sync
 from torch import Tensor
 
@@ -246,7 +246,7 @@ def put_up(worker: Any, desk: Desk) -> None:
 async def answer(order: Package) -> Any:
     """The answer to a question from another machine; None if there is none. What goes wrong is not told."""
     try:
-        return to_serialize(await asyncio.to_thread(_answer, order))
+        return Serialize(await asyncio.to_thread(_answer, order))  # type: ignore[no-untyped-call]
     except Exception:
         return None
 

@@ -156,9 +156,9 @@ def needed_rows(edges: StoredEdges, partition: Partition, part: int) -> Needs:
             seen[edges.block(nodes).columns.long()] = True
     for chunk in partition.chunks(part):
         seen[chunk.nodes] = False
-    nodes = seen.nonzero()[:, 0]
-    narrow, owners = torch.int32 if edges.num_nodes < 2**31 else torch.int64, partition.owners(nodes)
-    return Needs(tuple(nodes[owners == owner].to(narrow) for owner in range(partition.parts)))
+    others = seen.nonzero()[:, 0]
+    narrow, owners = torch.int32 if edges.num_nodes < 2**31 else torch.int64, partition.owners(others)
+    return Needs(tuple(others[owners == owner].to(narrow) for owner in range(partition.parts)))
 
 
 def chunk_balance(edges: StoredEdges, first: int, stop: int) -> int:

@@ -25,6 +25,7 @@ from gcon.edges.cluster.tasks import (
     LOST,
     NO_CERTIFICATE,
     Failure,
+    at_desk,
     check_store,
     is_wanted,
     pass_over,
@@ -130,22 +131,22 @@ class CoordinatedEdges(Edges):
         """Have all workers do it; returns the name of what came out."""
         if reads_edges and not self._checked:  # like the first pass of stored edges
             identity = store_at(self._team.path).identity
-            if sum(self._all(prepare, (self._team.run, identity))) % 2**64:
+            if sum(self._all(prepare, identity)) % 2**64:
                 raise PrivateComputationError(FAILED)  # an edge that does not stand in the rows of both its ends
             self._checked = True
         forget, self._forget = self._forget, ()
         result = uuid.uuid4().hex
         order = Pass(work, inputs, exchanged, result, width, dtype, reads_edges, forget)
-        self._all(pass_over, (self._team.run, order))
+        self._all(pass_over, order)
         return result
 
-    def _all(self, task: Callable[..., Package | Failure], order: object) -> list[Any]:
-        answers = self._team.answers(task, [order] * len(self._team.addresses))
-        if FAILED in answers:
+    def _all(self, function: Callable[..., Any], given: object) -> list[Any]:
+        outcomes = self._team.outcomes(at_desk, (function, given))
+        if FAILED in outcomes:
             raise PrivateComputationError(FAILED)
-        if not all(isinstance(answer, Package) for answer in answers):
+        if LOST in outcomes:
             raise LostError
-        return [answer.unpack() for answer in answers]
+        return outcomes
 
 
 def coordinate(order: Package) -> Package | Failure:

@@ -25,7 +25,7 @@ from gcon.edges.stored import StoredEdges
 from gcon.errors import BoundaryError
 
 BLOCK_ENTRIES = 2**24  # neighbours that are read at a time: 64 MiB
-_ANSWERS = frozenset({"ready", "keep", "rows", "some", "ends", "want", "wanted", "result", "moved"})
+_ANSWERS = frozenset({"ready", "keep", "rows", "some", "ends", "want", "wanted", "result", "outcome", "moved"})
 
 
 class Pass(NamedTuple):
@@ -79,6 +79,7 @@ class Desk:
 
     def __init__(self, run: str, part: int, addresses: tuple[str, ...], partition: Partition, path: Path) -> None:
         self.run, self.part, self.addresses, self.partition, self.path = run, part, addresses, partition, path
+        self.outcomes: dict[str, Any] = {}  # of tasks, by their names
         self._moved = 0
         self._kept: dict[str, Tensor] = {}
         self._results: dict[tuple[str, int], Any] = {}
@@ -125,6 +126,10 @@ class Desk:
     def result(self, name: str, chunk: int) -> Any:
         """What came out for a chunk, handed out once."""
         return self._results.pop((name, chunk))
+
+    def outcome(self, name: str) -> Any:
+        """What a task has left here, handed out once."""
+        return self.outcomes.pop(name)
 
     def moved(self) -> int:
         """How many bytes of rows came here from other workers: for benchmarks, as private as the edges."""

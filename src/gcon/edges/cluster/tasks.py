@@ -15,8 +15,8 @@ import numpy as np
 import torch
 
 from gcon.edges.cluster.asking import LostError
-from gcon.edges.cluster.desk import Desk, Needs, desk_of, put_up, row_blocks
-from gcon.edges.cluster.packing import Package, pack
+from gcon.edges.cluster.desk import Desk, Needs, Pass, desk_of, put_up, row_blocks
+from gcon.edges.cluster.packing import Package
 from gcon.edges.cluster.partition import Partition
 from gcon.edges.first_pass import SimpleGraphCheck
 from gcon.edges.store_format import COLUMNS, HEADER, damaged, file_checksum, new_checksum
@@ -85,13 +85,35 @@ def open_desk(order: Package) -> Desk | Failure:
         return FAILED
 
 
-def prepare(order: Package) -> Package | Failure:
+def at_desk(order: Package) -> None:
+    """Do something at the desk of a run, and leave there what came of it: a result, or a fixed word.
+
+    Args:
+        order: (run, name of the outcome, (`prepare` or `pass_over`, what it is given)).
+    """
+    try:
+        run, name, (function, given) = order.unpack()
+        desk = desk_of(run)
+    except Exception:
+        return  # nobody finds an outcome: the run is lost
+    outcome: Any = FAILED
+    try:
+        outcome = function(desk, given)
+    except LostError:
+        outcome = LOST
+    except Exception:
+        outcome = FAILED
+    desk.outcomes[name] = outcome
+
+
+def prepare(desk: Desk, identity: str) -> int:
     """Check a part of the store, find out which rows of others are needed here, and tell them.
 
     A worker does this once for a store and a partition, and remembers it as long as the store stays as it is.
 
     Args:
-        order: (run, checksum of the store's header).
+        desk: whose part.
+        identity: checksum of the store's header, the same on all workers.
 
     Returns:
         What this part adds to the sum that is 0 if every edge stands in the rows of both its ends (`gcon.edges.first_pass`).
@@ -99,47 +121,28 @@ def prepare(order: Package) -> Package | Failure:
     Privacy:
         The result is as private as the edges.
     """
-    try:
-        run, identity = order.unpack()
-        desk = desk_of(run)
-        store = store_at(desk.path)
-        if store.identity != identity:
-            return FAILED
-        key = (desk.partition, desk.part)
-        if key not in store.prepared:
-            chunks, parts = len(store.edges.header.columns), desk.partition.parts
-            first, stop = desk.part * chunks // parts, (desk.part + 1) * chunks // parts
-            balance = chunk_balance(store.edges, first, stop)
-            store.prepared.clear()  # of another number of workers
-            store.prepared[key] = balance, needed_rows(store.edges, desk.partition, desk.part)
-        balance, needs = store.prepared[key]
-        desk.share_needs(distributed.get_worker(), needs)
-        return pack(balance)
-    except LostError:
-        return LOST
-    except Exception:
-        return FAILED
+    store, key = store_at(desk.path), (desk.partition, desk.part)
+    if store.identity != identity:
+        raise damaged(desk.path, "must be the same on all workers", "another one")
+    if key not in store.prepared:
+        chunks, parts = len(store.edges.header.columns), desk.partition.parts
+        balance = chunk_balance(store.edges, desk.part * chunks // parts, (desk.part + 1) * chunks // parts)
+        store.prepared.clear()  # of another number of workers
+        store.prepared[key] = balance, needed_rows(store.edges, desk.partition, desk.part)
+    balance, needs = store.prepared[key]
+    desk.share_needs(distributed.get_worker(), needs)
+    return balance
 
 
-def pass_over(order: Package) -> Package | Failure:
+def pass_over(desk: Desk, order: Pass) -> None:
     """One pass over the rows of this worker.
-
-    Args:
-        order: (run, a `Pass`).
 
     Privacy:
         What comes out stays on the desk, as private as the edges.
     """
-    try:
-        run, what = order.unpack()
-        desk, worker = desk_of(run), distributed.get_worker()
-        key = worker.get_current_task()
-        desk.work(worker, what, store_at(desk.path).edges, partial(is_wanted, worker, key))
-        return pack(None)
-    except LostError:
-        return LOST
-    except Exception:
-        return FAILED
+    worker = distributed.get_worker()
+    key = worker.get_current_task()
+    desk.work(worker, order, store_at(desk.path).edges, partial(is_wanted, worker, key))
 
 
 def is_wanted(worker: Any, key: Any) -> bool:

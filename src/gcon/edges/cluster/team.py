@@ -83,11 +83,11 @@ class Team:
                 raise LostError
             return
 
-    def answers(self, task: Callable[..., Any], orders: Sequence[object]) -> list[Any]:
-        """What the same task on every worker returns: packages, or fixed words."""
-        futures = self.start(task, orders)
-        self.finish(futures)
-        return list(self._client.gather(futures, direct=True))
+    def outcomes(self, task: Callable[..., Any], order: object) -> list[Any]:
+        """What the same task on every worker leaves on its desk: Dask would wait for a worker that is lost after its work."""
+        name = uuid.uuid4().hex
+        self.finish(self.start(task, [(self.run, name, order)] * len(self.addresses)))
+        return self.ask_all("outcome", name)
 
     def ask_all(self, method: str, *given: object) -> list[Any]:
         """The answers of all workers to one question."""

@@ -134,7 +134,7 @@ def with_peak(statistic: Measured) -> Callable[[Edges], int]:
     def compute(edges: Edges) -> int:
         with LiveTensors() as live:
             statistic.precisely(edges)
-        return live.peak
+        return int(live.peak)
 
     return compute
 
@@ -247,10 +247,9 @@ def measure(arguments: argparse.Namespace, scratch: Path, say: Callable[[str], N
 def show(found: dict[str, Any]) -> None:
     """The tables."""
     print(f"\n{found['edges']:,} edges, {found['nodes']:,} nodes, {found['columns']} columns, {found['cores']} cores\n")
-    print(
-        "| where | statistic | seconds | the first | processor seconds of the busiest worker | MB that each worker receives | calculated | same bits |"
-    )
-    print("|---|---|---|---|---|---|---|---|")
+    columns = ["where", "statistic", "seconds", "the first", "processor seconds of the busiest worker"]
+    columns += ["MB that each worker receives", "calculated", "same bits"]
+    print(f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|")
     for line in found["lines"]:
         sizes = [", ".join(f"{size / 1e6:.2f}" for size in line.get(name, ())) for name in ("moved", "calculated")]
         late = "" if line.get("killed in the middle", True) else " (the kill came too late)"

@@ -74,7 +74,7 @@ def measured(nodes: int, columns: int) -> dict[str, Measured]:
 
 def row_bytes(name: str, columns: int) -> int:
     """Of one node's row that travels, in all passes."""
-    return {"edge moments": 4 * columns, "neighbour counts": 4 * CLASSES, "class sums": 8 * columns * STEPS}[name]
+    return {"edge moments": 4 * columns, "neighbour counts": CLASSES, "class sums": 8 * columns * STEPS}[name]
 
 
 def random_edges(edges: int, nodes: int) -> Iterator[NDArray[np.int64]]:

@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gcon.edges.cluster.coordinator import narrowed
 from gcon.edges.cluster.edges import open_cluster
 from gcon.edges.cluster.packing import pack_with_randomness
 from gcon.edges.cluster.partition import Partition
@@ -88,6 +89,16 @@ def test_the_coordinator_holds_no_rows_and_workers_get_what_they_need(cluster, p
     row_bytes, passes = (4, 1) if kind == "moments" else (8, 2)
     assert moved == [sum(map(len, each.nodes)) * COLUMNS * row_bytes * passes for each in needs]
     assert 0 < max(moved) < 0.1 * ROWS.nbytes
+
+
+@pytest.mark.parametrize(("largest", "dtype"), [(127, torch.int8), (128, torch.int32)])
+def test_small_whole_numbers_travel_in_one_byte(largest, dtype):
+    matrix = torch.tensor([[-128, largest]], dtype=torch.int32)
+    found = narrowed(matrix)
+    assert found.dtype == dtype
+    assert torch.equal(found.to(torch.int32), matrix)
+    assert narrowed(matrix.double()).dtype == torch.float64
+    assert narrowed(matrix[:0]).dtype == torch.int32
 
 
 def test_rows_that_are_only_handed_on_are_not_in_the_package():

@@ -115,7 +115,7 @@ class CoordinatedEdges(Edges):
         if isinstance(matrix, PlacedRows):
             return matrix.matrix
         name = uuid.uuid4().hex
-        self._team.keep(name, matrix.cpu())
+        self._team.keep(name, narrowed(matrix.cpu()))
         return Matrix(name, slice(None), matrix.dtype)
 
     def _order(
@@ -147,6 +147,14 @@ class CoordinatedEdges(Edges):
         if LOST in outcomes:
             raise LostError
         return outcomes
+
+
+def narrowed(matrix: Tensor) -> Tensor:
+    """The same whole numbers in one byte each where they fit, such as the columns of codes that counts are made of."""
+    if matrix.dtype not in (torch.int32, torch.int64) or not matrix.numel():
+        return matrix
+    least, most = (int(end) for end in torch.aminmax(matrix))
+    return matrix.to(torch.int8) if -128 <= least <= most <= 127 else matrix
 
 
 def coordinate(order: Package) -> Package | Failure:

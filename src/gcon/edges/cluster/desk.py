@@ -121,7 +121,7 @@ class Desk:
 
     def wanted(self, matrix: Matrix, part: int, which: slice) -> Tensor:
         """Some of the rows that another worker needs."""
-        return self._own(matrix, self._asked[part][which].long())
+        return self._stored(matrix, self._asked[part][which].long())
 
     def result(self, name: str, chunk: int) -> Any:
         """What came out for a chunk, handed out once."""
@@ -184,8 +184,12 @@ class Desk:
             self._kept[order.result] = out
 
     def _own(self, matrix: Matrix, which: slice | Tensor) -> Tensor:
+        return self._stored(matrix, which).to(matrix.dtype)
+
+    def _stored(self, matrix: Matrix, which: slice | Tensor) -> Tensor:
+        """As it is kept, which may be narrower than what it is read as."""
         kept = self._kept[matrix.name]
-        return (kept[which, matrix.columns] if kept.dim() > 1 else kept[which]).to(matrix.dtype)
+        return kept[which, matrix.columns] if kept.dim() > 1 else kept[which]
 
     def _inputs(self, worker: Any, order: Pass) -> list[Tensor]:
         """One row for every node, of which those are filled that the blocks of this worker read; the others take no memory."""
@@ -216,7 +220,7 @@ class Desk:
             for which in pieces(slice(0, len(nodes)), row_bytes):
                 found = await ask(rpc, address, self.run, "wanted", matrix, self.part, which)
                 self._moved += found.nbytes
-                await asyncio.to_thread(table.index_copy_, 0, nodes[which].long(), found)
+                await asyncio.to_thread(table.index_copy_, 0, nodes[which].long(), found.to(table.dtype))
 
         await asyncio.gather(*map(from_one, self.addresses, self._needs.nodes))
 

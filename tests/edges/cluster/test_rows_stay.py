@@ -1,6 +1,9 @@
 """Rows stay on the workers: who has which is public, only what neighbours need is exchanged, and the coordinator holds little."""
 
+import os
+import shutil
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -8,6 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gcon.edges.cluster.edges
 from gcon.edges.cluster.coordinator import narrowed
 from gcon.edges.cluster.edges import open_cluster
 from gcon.edges.cluster.packing import pack_with_randomness
@@ -15,7 +19,9 @@ from gcon.edges.cluster.partition import Partition
 from gcon.edges.cluster.placed import Matrix, PlacedRows, RowsElsewhere, keeper
 from gcon.edges.cluster.tasks import needed_rows
 from gcon.edges.schemes import Schemes
+from gcon.edges.store_format import HEADER
 from gcon.edges.stored import StoredEdges
+from gcon.errors import InputError, PrivateComputationError
 from gcon.files.edge_store import write_edge_store
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon_lab.bench.live_tensors import LiveTensors
@@ -89,6 +95,69 @@ def test_the_coordinator_holds_no_rows_and_workers_get_what_they_need(cluster, p
     row_bytes, passes = (4, 1) if kind == "moments" else (8, 2)
     assert moved == [sum(map(len, each.nodes)) * COLUMNS * row_bytes * passes for each in needs]
     assert 0 < max(moved) < 0.1 * ROWS.nbytes
+
+
+def on_desks():
+    """How many computations a worker has rows of."""
+    from gcon.edges.cluster import desk
+
+    return len(desk._desks)
+
+
+@pytest.mark.parametrize("ends", ["well", "badly"])
+def test_nothing_is_left_on_the_workers(cluster, client, pairs, ends):
+    there = open_cluster(cluster.address, pairs, security=cluster.security)
+    if ends == "well":
+        there.run(EdgeMoments(ROWS).precisely)
+    else:
+
+        def fail(edges):
+            next(edges.steps(ROWS, lambda rows: rows.long(), None, 0))
+            raise ValueError
+
+        with pytest.raises(PrivateComputationError):
+            there.run(fail)
+    until = time.monotonic() + 20
+    while any(client.run(on_desks).values()) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(client.run(on_desks).values())
+
+
+def test_a_store_is_checked_once_and_again_where_it_was_replaced(cluster, client, pairs, tmp_path):
+    copy = tmp_path / "edges.csr"
+    shutil.copytree(pairs, copy)
+
+    def watch():
+        from gcon.edges.cluster import tasks
+
+        if not hasattr(tasks, "seen"):
+            tasks.seen, real = [], tasks.chunk_balance
+            tasks.chunk_balance = lambda *given: tasks.seen.append(1) or real(*given)
+        tasks.seen.clear()
+
+    def seen():
+        from gcon.edges.cluster import tasks
+
+        return len(tasks.seen)
+
+    def run():
+        edges = open_cluster(cluster.address, copy, security=cluster.security)
+        edges.run(EdgeMoments(torch.ones(NODES, 1)).precisely)
+        return list(client.run(seen).values())
+
+    client.run(watch)
+    assert [run(), run()] == [[1, 1], [1, 1]]
+    shutil.rmtree(copy)
+    shutil.copytree(pairs, copy)
+    os.utime(copy / HEADER)
+    assert run() == [2, 2]
+
+
+def test_workers_out_of_reach_are_said_before_anything_is_charged(cluster, pairs, monkeypatch):
+    monkeypatch.setattr(gcon.edges.cluster.edges, "_address_book", lambda client: ["tls://127.0.0.1:9"])
+    monkeypatch.setattr(gcon.edges.cluster.edges, "REACH_SECONDS", 0.5)
+    with pytest.raises(InputError, match="within reach"):
+        open_cluster(cluster.address, pairs, security=cluster.security)
 
 
 @pytest.mark.parametrize(("largest", "dtype"), [(127, torch.int8), (128, torch.int32)])

@@ -24,6 +24,7 @@ from gcon.version import __version__
 T = TypeVar("T")
 ATTEMPTS = 5  # at a computation: each loses at least one worker
 WORKER_SECONDS = 60
+REACH_SECONDS = 10
 CONNECT_SECONDS = 10
 
 
@@ -72,7 +73,7 @@ class ClusterEdges(Edges):
             futures: list[Any] = []
             try:
                 client.wait_for_workers(1, timeout=WORKER_SECONDS)
-                addresses = sorted(client.nthreads())
+                addresses = _address_book(client)
                 team = Team(client, uuid.uuid4().hex, addresses, self.num_nodes, self.path)
                 orders = [(team.run, part, *team.packed[1:]) for part in range(len(addresses))]
                 futures += team.start(open_desk, orders)
@@ -142,14 +143,20 @@ def open_cluster(
     return ClusterEdges(address, folder, found_nodes, security=security)
 
 
+def _address_book(client: Any) -> list[str]:
+    """The workers that the scheduler knows, in a fixed order."""
+    return sorted(client.nthreads())
+
+
 def _check_reachable(client: Any) -> None:
     """Rows of public matrices go straight from here to the workers."""
+    addresses = _address_book(client)
 
     async def call() -> None:
-        await asyncio.gather(*(client.rpc(address).identity() for address in client.scheduler_info()["workers"]))
+        await asyncio.gather(*(client.rpc(address).identity() for address in addresses))
 
     try:
-        client.sync(call, callback_timeout=CONNECT_SECONDS)
+        client.sync(call, callback_timeout=REACH_SECONDS)
     except Exception:
         raise InputError(
             "scheduler",

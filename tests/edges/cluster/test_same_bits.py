@@ -86,24 +86,17 @@ def test_all_workers_work(both):
     assert len(set(both.there.run(lambda edges: list(edges.map_blocks(work))))) == 2
 
 
-def test_a_matrix_is_sent_once_unless_it_changes(both):
+def test_shared_matrices_of_any_kind_and_small_ones(both):
     def compute(edges):
-        sent, scatter = [], edges._client.scatter
-        edges._client.scatter = lambda *given, **options: sent.append(1) or scatter(*given, **options)
-        try:
-            first, second = torch.ones(100, 1), torch.zeros(100, 1)
+        def work(block, numbers, flags, small):
+            return numbers[block.nodes], flags[block.columns.long()].sum() + small
 
-            def total():
-                return sum(edges.map_blocks(lambda block, one, other: float(one[block.nodes].sum()), first, second))
+        return list(edges.map_blocks(work, torch.arange(100), torch.arange(100) % 3 == 0, torch.tensor([5])))
 
-            totals = [total(), total()]
-            first += 1
-            totals.append(total())
-            return totals, len(sent)
-        finally:
-            edges._client.scatter = scatter
-
-    assert both.there.run(compute) == ([100.0, 100.0, 200.0], 3)
+    numbers, sums = zip(*both.there.run(compute), strict=True)
+    assert torch.equal(torch.cat(numbers), torch.arange(100))
+    flagged = int((torch.arange(100) % 3 == 0)[both.here.columns.long()].sum())
+    assert int(torch.stack(sums).sum()) == flagged + 5 * len(sums)
 
 
 def armed(flag, *, coordinator):
@@ -145,28 +138,6 @@ def test_a_lost_worker_changes_nothing(both, client, tmp_path, coordinator):
     assert not (tmp_path / "flag").exists()
     client.wait_for_workers(2, timeout=60)
     assert len(before - set(client.run(os.getpid).values())) == 1
-
-
-def test_a_lost_matrix_is_sent_again(both):
-    def compute(edges):
-        def work(block, matrix):
-            time.sleep(0.2)
-            return matrix[block.nodes]
-
-        sent, scatter, found = [], edges._client.scatter, []
-        edges._client.scatter = lambda *given, **options: sent.append(1) or scatter(*given, **options)
-        try:
-            for rows in edges.map_blocks(work, torch.arange(100)):
-                if not found:
-                    edges._client.cancel([future for _, _, future in edges._sent], force=True)
-                found.append(rows)
-            return torch.cat(found), len(sent)
-        finally:
-            edges._client.scatter = scatter
-
-    found, times_sent = both.there.run(compute)
-    assert torch.equal(found, torch.arange(100))
-    assert times_sent == 2
 
 
 def test_an_interrupted_client_stops_the_coordinator(both, tmp_path, interrupts):

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 import gcon.edges.cluster.edges
 from gcon.edges.cluster.coordinator import narrowed
+from gcon.edges.cluster.desk import Desk
 from gcon.edges.cluster.edges import open_cluster
 from gcon.edges.cluster.packing import pack_with_randomness
 from gcon.edges.cluster.partition import Partition
 from gcon.edges.cluster.placed import Matrix, PlacedRows, RowsElsewhere, keeper
-from gcon.edges.cluster.tasks import needed_rows
+from gcon.edges.cluster.tasks import needed_rows, prepare, store_at
 from gcon.edges.schemes import Schemes
 from gcon.edges.store_format import HEADER
 from gcon.edges.stored import StoredEdges
@@ -70,6 +71,15 @@ def test_needs_are_the_neighbours_that_others_have(pairs):
         for owner, nodes in enumerate(needs.nodes):
             assert (partition.owners(nodes.long()) == owner).all()
             assert nodes.dtype == torch.int32
+
+
+@pytest.mark.parametrize("nodes", [NODES - 1, NODES + 1])
+def test_a_store_that_was_replaced_since_it_was_opened_is_refused(pairs, nodes):
+    desk = Desk("run", 0, ("tls://127.0.0.1:9",), Partition(nodes, 1), pairs)
+    with pytest.raises(InputError, match="as it was opened"):
+        prepare(desk, store_at(pairs).identity)
+    with pytest.raises(InputError, match="as it was opened"):
+        prepare(Desk("run", 0, ("tls://127.0.0.1:9",), Partition(NODES, 1), pairs), "another")
 
 
 def watched(statistic):

@@ -54,6 +54,7 @@ class CoordinatedEdges(Edges):
 
     def __init__(self, team: Team) -> None:
         self._team, self._checked = team, False
+        self._forget: tuple[str, ...] = ()  # matrices that nobody needs any more: told with the next order
         self.num_nodes = team.partition.num_nodes
 
     def __reduce__(self) -> NoReturn:
@@ -88,9 +89,7 @@ class CoordinatedEdges(Edges):
             state = PlacedRows(self._team, before._replace(name=name), shape)
             self._forget = (*self._forget, before.name)
             yield cast(Tensor, state)
-        self._forget = (*self._forget, name)
-
-    _forget: tuple[str, ...] = ()  # matrices that nobody needs any more
+        self._forget = (*self._forget, name, *((start.name,) if isinstance(origin, Tensor) else ()))
 
     def _pass(
         self,

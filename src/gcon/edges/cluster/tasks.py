@@ -122,8 +122,8 @@ def prepare(desk: Desk, identity: str) -> int:
         The result is as private as the edges.
     """
     store, key = store_at(desk.path), (desk.partition, desk.part)
-    if store.identity != identity:
-        raise damaged(desk.path, "must be the same on all workers", "another one")
+    if store.identity != identity or store.edges.num_nodes != desk.partition.num_nodes:  # kernels do not look
+        raise damaged(desk.path, "must be the same on all workers, and as it was opened", "another one")
     if key not in store.prepared:
         chunks, parts = len(store.edges.header.columns), desk.partition.parts
         balance = chunk_balance(store.edges, desk.part * chunks // parts, (desk.part + 1) * chunks // parts)

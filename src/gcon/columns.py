@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from gcon.errors import InputError
 
-MOST_SHOWN = 80  # letters of a name in a message
+MOST_SHOWN = 80  # letters of a name or cell in a message
 GAP = ""  # the category of a gap: no cell holds it, since an empty cell is one
 MOST_ENTRIES, MOST_BYTES = 150_000, 2**23  # what a release has room for
 

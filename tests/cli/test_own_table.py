@@ -161,6 +161,18 @@ def test_convert_takes_numbers_only_and_says_so(world, run, tmp_path):
     assert pl.read_parquet(tmp_path / "nodes.parquet").columns == ["id", "label", "split", "x", "y"]
 
 
+def test_an_edge_store_goes_with_the_table_as_it_is(world, tmp_path):
+    files = ["--nodes", world / "nodes.csv", "--edges", world / "edges.csv"]
+    drop = [word for name in ("name", "city", "age") for word in ("--drop", name)]
+    assert command("data", "convert", *files, *drop, "--out", tmp_path, "--format", "csr", "-q") == 0
+    files = ["--nodes", world / "nodes.csv", "--edges", tmp_path / "edges.csr", "--ledger", tmp_path / "ledger"]
+    paper = ["--method", "paper", "--hidden", 2, "--epsilon", 4]
+    assert command("train", *files, *COLUMNS, *paper, "--out", tmp_path / "model", "-q") == 0
+    assert load_release(tmp_path / "model").feature_columns == load_release(world / "model").feature_columns
+    arrays = ["--nodes", tmp_path / "nodes.parquet", "--features", tmp_path / "features.npy"]
+    assert command("predict", tmp_path / "model", *arrays, "--out", tmp_path / "out.csv", "-q") == 2
+
+
 def test_the_card_runs(world, monkeypatch, capsys):
     block = re.search(r"```python\n(.*?)```", (world / "model/README.md").read_text(), flags=re.DOTALL)[1]
     monkeypatch.chdir(world)

@@ -3,6 +3,8 @@
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from gcon.columns import FeatureColumns, same_features
 from gcon.errors import InputError
@@ -88,7 +90,10 @@ def test_plain_tables_are_read_as_before_and_keep_their_names(tmp_path):
 
 
 REFUSED = {
-    "text": ({}, ["column 'name'", "got text in rows 1, 2, 3, 4", "--categorical 'name'", "--drop 'name'"]),
+    "text": (
+        {},
+        ["column 'name'", "got text such as 'Ann A.' in rows 1, 2, 3, 4", "--categorical 'name'", "--drop 'name'"],
+    ),
     "no such column to drop": ({"drop": ["nobody"]}, ["no 'nobody' among"]),
     "no such categories": ({"drop": ["name"], "categorical": ["city", "town"]}, ["no such column 'town'"]),
     "dropped and categorical": ({"drop": ["name", "city"], "categorical": ["city"]}, ["no such column 'city'"]),
@@ -107,10 +112,12 @@ def test_refusals_name_the_way_out(tmp_path, choice, words):
 
 def test_refusals_of_data_frames_name_the_argument():
     frame = pl.DataFrame({"age": [1.0, None], "city": ["Rome", "Oslo"]})
-    with pytest.raises(InputError, match=r"column 'city'.*text in row 0.*categorical=\['city'\].*drop=\['city'\]"):
+    with pytest.raises(
+        InputError, match=r"column 'city'.*text such as 'Rome' in row 0.*categorical=\['city'\].*drop=\['city'\]"
+    ):
         learn_frame(frame, drop=(), categorical=())
     _, columns = learn_frame(frame, drop=(), categorical=["city"])
-    for wrong, words in (({"age": ["old", "1"]}, "text in row 0"), ({"age": [np.inf, 1.0]}, "infinity")):
+    for wrong, words in (({"age": ["old", "1"]}, "text such as 'old' in row 0"), ({"age": [np.inf, 1.0]}, "infinity")):
         with pytest.raises(InputError, match=words):
             frame_features(frame.with_columns(**{name: pl.Series(values) for name, values in wrong.items()}), columns)
     dates = pl.DataFrame({"day": ["2020-01-01"]}).with_columns(pl.col("day").str.to_date())
@@ -157,3 +164,23 @@ def test_features_may_be_exchanged_only_if_they_were_made_alike():
     assert same_features(plain, FeatureColumns(names=("a", "b"), drop=("c",)))
     assert not same_features(plain, FeatureColumns(names=("b", "a")))
     assert not same_features(None, COLUMNS)
+
+
+NUMBERS = st.none() | st.floats(-1e30, 1e30) | st.just(float("nan"))
+WORDS = st.none() | st.text(max_size=3)
+
+
+@given(st.lists(st.tuples(NUMBERS, WORDS, st.booleans()), min_size=1, max_size=12), st.randoms())
+def test_the_same_cells_give_the_same_features_in_any_table(cells, random):
+    assume(any(number is not None and number == number for number, _, _ in cells))
+    number, word, truth = (list(column) for column in zip(*cells, strict=True))
+    frame = pl.DataFrame(
+        {"a": number, "b": word, "c": truth}, schema={"a": pl.Float64, "b": pl.String, "c": pl.Boolean}
+    )
+    features, columns = learn_frame(frame, drop=(), categorical=["b"])
+    assert np.isfinite(features).all()
+    assert features.shape == (len(cells), columns.width)
+    places = [place for place, name in enumerate(columns.feature_names) if name.startswith("b=")]
+    assert (features[:, places].sum(axis=1) == 1).all()  # of the training table, every cell has its category
+    rows = random.sample(range(len(cells)), len(cells))
+    assert np.array_equal(frame_features(frame[rows], columns), features[rows])

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Any, ClassVar, Self
@@ -23,6 +22,7 @@ from gcon.edges.edge_list import EdgeList, private_edges
 from gcon.edges.graph import PrivateGraph, PublicGraph
 from gcon.errors import AccessRefusedError, InputError
 from gcon.estimators.node_score import NodeScore
+from gcon.estimators.progress import Callback, FitProgress
 from gcon.estimators.row_searches import refuse_row_searches
 from gcon.files.frames import column_names, frame_features, learn_frame, without
 from gcon.files.inputs import (
@@ -36,7 +36,6 @@ from gcon.files.inputs import (
 )
 from gcon.machine import threads_for
 from gcon.methods.accuracy import check_scored, micro_f1
-from gcon.methods.method import Progress
 from gcon.methods.model import Model, ReleasingMethod
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import own_edge_answers, predict_from_own_edges
@@ -63,9 +62,10 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
     ledger: Ledger | None
     random_state: int | None
     verbose: bool
-    callback: Progress | None
+    callback: Callback | None
     model_: Model
     model_type: ClassVar[type[Model]]
+    shares: ClassVar[Mapping[str, float]]
 
     @abstractmethod
     def _method(self) -> ReleasingMethod:
@@ -169,11 +169,11 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             if self.ledger is None
             else _checked_ledger(self.ledger)
         )
+        progress = FitProgress(self.shares, verbose=self.verbose, callback=self.callback)
         with threads_for(*graph.nodes.features.shape):
-            trained = method.train(
-                graph.nodes, graph.edges, ledger=ledger, randomness=randomness, progress=self._progress
-            )
+            trained = method.train(graph.nodes, graph.edges, ledger=ledger, randomness=randomness, progress=progress)
         self._take(replace(trained, feature_columns=graph.nodes.feature_columns))
+        progress.finish()
         return self
 
     @without_frames
@@ -389,12 +389,6 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         tags.input_tags.sparse = True
         return tags
 
-    def _progress(self, stage: str) -> None:
-        if self.verbose:
-            sys.stderr.write(f"gcon: {stage}\n")
-        if self.callback is not None:
-            self.callback(stage)
-
     def _matrix(self, X: Any, *, reset: bool) -> Any:
         """A plain feature matrix under scikit-learn's own checks: names, number and type of the columns."""
         if not reset and not hasattr(self, "feature_names_in_") and hasattr(X, "columns"):
@@ -411,7 +405,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
                 "features",
                 rule="must be a matrix of numbers, one row per node, with the same columns at every call",
                 got=f"this complaint of scikit-learn: {str(error).strip().removesuffix('.')}",
-                fix="Pass the matrix X, PyG's Data, a networkx graph or a PrivateGraph.",
+                fix="Choose the columns of training: X[list(model.feature_names_in_)]."
+                if hasattr(self, "feature_names_in_") and column_names(X)
+                else "Pass the matrix X, PyG's Data, a networkx graph or a PrivateGraph.",
             ) from error
 
     def _learn_table(

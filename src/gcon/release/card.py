@@ -18,9 +18,8 @@ NAMED_TABLE = "a data frame with the columns below, in this order"
 COLUMNS = """
 ## Columns
 
-| column | what it holds |
-|---|---|
-{rows}
+Numbers, unless another thing is said: {names}.
+{table}
 """
 
 CARD = """\

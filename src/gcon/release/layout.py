@@ -172,7 +172,7 @@ def texts(model: Model) -> dict[str, bytes]:
         num_features=model.encoder.num_features,
         description=model.description(),
         table=ANY_TABLE.format(num_features=model.encoder.num_features) if columns is None else NAMED_TABLE,
-        columns="" if columns is None else COLUMNS.format(rows=_column_rows(columns)),
+        columns="" if columns is None else _columns_in_words(columns),
         **said,
     )
     return {
@@ -182,14 +182,18 @@ def texts(model: Model) -> dict[str, bytes]:
     }
 
 
-def _column_rows(columns: FeatureColumns) -> str:
-    """What the card says of each column; of very many, of the first."""
-    told = [(name, columns.described(name)) for name in columns.names[:MOST_TOLD]]
-    if len(columns.names) > MOST_TOLD:
-        told.append(("…", f"{len(columns.names) - MOST_TOLD} more, in release.json"))
-    return "\n".join(
-        f"| {' | '.join(_MARKUP.sub(_ESCAPED, ' '.join(words.split())) for words in row)} |" for row in told
-    )
+def _columns_in_words(columns: FeatureColumns) -> str:
+    """What the card says of the columns; of very many, of the first."""
+    names = [_cell(name) for name in columns.names[:MOST_TOLD]]
+    more = [f"… and {len(columns.names) - MOST_TOLD} more"] if len(columns.names) > MOST_TOLD else []
+    special = [name for name in columns.names if name in columns.categories or name in columns.fill][:MOST_TOLD]
+    rows = [f"| {_cell(name)} | {_cell(columns.described(name))} |" for name in special]
+    table = ["", "| column | what it holds |", "|---|---|", *rows] if rows else []
+    return COLUMNS.format(names=", ".join([*names, *more]), table="\n".join(table))
+
+
+def _cell(words: str) -> str:
+    return _MARKUP.sub(_ESCAPED, " ".join(words.split()))
 
 
 def named_tensors(model: Model) -> dict[str, Tensor]:

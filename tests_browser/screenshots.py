@@ -14,7 +14,7 @@ from playwright.sync_api import sync_playwright
 
 from gcon import MemoryLedger, NodeClassifier
 from gcon.cli.demo import CIRCLES
-from gcon.files.datasets.synthetic import social_circles
+from gcon.files.datasets.synthetic import FRIENDS, FRIENDS_ALIKE, FRIENDS_SIGNAL, social_circles
 from gcon.pages.build import site_pages
 from gcon.pages.model_report import model_report
 from gcon.pages.write import write_site
@@ -26,7 +26,8 @@ DOCS = ("index", "five-minutes", "promise", "python", "moments", "results/benchm
 
 def make_pages(folder, *, demo):
     """All pages by a short name: report, site, the report of a model without a promise, and the demo's."""
-    graph = social_circles(1500, num_classes=len(CIRCLES), feature_signal=2.0, seed=7, name="Sunday circles")
+    drawn = {"mean_degree": FRIENDS, "homophily": FRIENDS_ALIKE, "feature_signal": FRIENDS_SIGNAL}
+    graph = social_circles(2000, num_classes=len(CIRCLES), **drawn, seed=7, name="Sunday circles")
     graph = replace(graph, nodes=replace(graph.nodes, class_names=CIRCLES))
     ledger = MemoryLedger(graph.name)
     model = NodeClassifier(epsilon=1.0, ledger=ledger).fit(graph).model_

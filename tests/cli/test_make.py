@@ -3,6 +3,7 @@
 import pytest
 
 import gcon
+from gcon.files.datasets.synthetic import social_circles
 from gcon.files.tables import read_edges, read_nodes
 from gcon.methods.controls import MomentsWithoutEdges
 from gcon.methods.moments import Moments
@@ -18,6 +19,16 @@ def test_a_missing_folder_is_made(run, tmp_path):
 def test_a_refused_graph_leaves_no_folder(run, tmp_path, wrong):
     assert run("data", "make", "--out", tmp_path / "new", *wrong)[0] == 2
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("classes", "first"), [(3, "chess"), (11, "circle 01")])
+def test_classes_have_names_in_the_order_of_their_numbers(run, tmp_path, classes, first):
+    assert run("data", "make", "--out", tmp_path, "--nodes", 300, "--classes", classes, "--seed", 3)[0] == 0
+    found = read_nodes(tmp_path / "nodes.csv").nodes
+    assert found.class_names[0] == first
+    drawn = social_circles(300, num_classes=classes, mean_degree=1.0, seed=3).nodes
+    labelled = drawn.train_mask
+    assert found.labels[labelled].tolist() == drawn.labels[labelled].tolist()
 
 
 def test_a_file_in_the_way_is_refused(run, tmp_path):

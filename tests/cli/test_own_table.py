@@ -196,3 +196,11 @@ def test_columns_that_cannot_be_are_refused(world, tmp_path, part):
     forge(folder, put(f"feature_columns.{part}", value))
     with pytest.raises(ReleaseFormatError, match=words):
         load_release(folder)
+
+
+def test_a_report_and_pages_read_the_table_as_training_did(run, world, tmp_path):
+    report = tmp_path / "report.html"
+    code, out, _ = run("report", world / "model", "--nodes", world / "nodes.csv", "--out", report)
+    assert code == 0
+    assert "The control, which spends nothing" in out  # so these are the nodes of the training, column by column
+    assert run("site", world / "model", "--nodes", world / "nodes.csv", "--out", tmp_path / "pages")[0] == 0

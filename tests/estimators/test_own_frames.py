@@ -116,3 +116,9 @@ def test_answers_with_an_index(fitted, people):
     assert isinstance(back.predict(people), np.ndarray)
     with pytest.raises(InputError, match="'default' or 'pandas'"):
         back.set_output(transform="polars")
+
+
+def test_a_report_reads_the_frame_as_training_did(fitted, people, parts):
+    place = np.arange(len(parts.labels))
+    page = fitted.report(people, parts.labels, train_mask=place < 100, test_mask=place >= 100)
+    assert "The control, which spends nothing" in page.headline[1]

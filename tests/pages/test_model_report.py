@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -81,6 +82,7 @@ def test_the_control_stands_beside_the_model(free):
     )
     level = [f"{tile} {share}" for tile, share in (("Private model", 100), ("Control, no edges", 50))]
     assert all(each in words(report) for each in level)
+    assert "± 0.0" not in words(report)
     other = model_report(model, replace(table, features=table.features + 1))  # not the nodes of the training
     assert "Control, no edges" not in words(other)
     assert "Control, no edges" not in words(model_report(model, table, control_seed=None))
@@ -104,13 +106,15 @@ def test_the_real_control_reads_public_nodes_only():
 
 
 def test_own_edges_only_where_somebody_paid(free):
-    model = moments()  # its own count: 20 of 30 validation nodes
-    epsilon = model.receipt.plan["answer_epsilon"]
+    model = moments()
+    model = replace(model, settings=replace(model.settings, right=700, asked=1000))  # the count of its own
     own = made.paid_share(model)
-    assert own.value == pytest.approx(20 / 30)
-    noise = geometric_deviation(epsilon / 2) / 30
-    assert own.deviation == pytest.approx(math.hypot(noise, math.sqrt(own.value * (1 - own.value) / 30)))
+    assert own.value == 0.7
+    noise = geometric_deviation(model.receipt.plan["answer_epsilon"] / 2) / 1000
+    assert own.deviation == pytest.approx(math.hypot(noise, math.sqrt(0.7 * 0.3 / 1000)), rel=1e-3)
     assert NOT_COMPARED in words(model_report(model, nodes()))
+    few = replace(model, settings=replace(model.settings, right=70, asked=100))
+    assert made.paid_share(few) is None  # 57 of 100 is the noise alone
 
     uncounted = replace(model, settings=replace(model.settings, right=None, asked=0))
     assert NOT_MEASURED in words(model_report(uncounted, nodes()))
@@ -169,6 +173,10 @@ def test_an_estimator_makes_the_same_page_from_what_people_hold():
     labels, masks = table.labels.numpy(), {part: getattr(table, part) for part in gcon.files.inputs.MASKS}
     other = model.report(table.features.numpy(), labels, **masks, name="Circles")
     assert one.html == other.html
+    data = SimpleNamespace(x=table.features, y=table.labels, edge_index=torch.zeros(2, 1, dtype=torch.int64))
+    data.train_mask, data.val_mask, data.test_mask = masks.values()
+    data.edge_weight = torch.ones(1)  # `fit` would refuse it; here nobody reads edges
+    assert model.report(data, name="Circles").html == one.html
     assert "Circles: what the model does" in one.html
     assert repr(one) == "\n".join(one.headline)
     assert one._repr_html_().startswith("<iframe")
@@ -177,4 +185,16 @@ def test_an_estimator_makes_the_same_page_from_what_people_hold():
 
 def test_a_report_is_saved_whole(tmp_path, free):
     report = model_report(moments(), nodes())
-    assert report.save(tmp_path / "report.html").read_text() == report.html
+    path = report.save(tmp_path / "report.html")
+    assert path.read_text() == report.html
+    assert path.stat().st_mode & 0o777 == 0o644
+    secret = model_report(moments(seeded=True), nodes()).save(tmp_path / "secret.html")
+    assert secret.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_estimators_ledger_is_shown_if_it_is_this_data_sets():
+    graph, ledger = gcon.datasets.social_circles(100, num_classes=2, seed=1), gcon.MemoryLedger("circles")
+    model = gcon.GCON(epochs=5, ledger=ledger).fit(graph)
+    assert "All spending so far" in model.report().html
+    other = gcon.GCON.from_model(model.model_, ledger=gcon.MemoryLedger("others"))
+    assert "All spending so far" not in other.report().html

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +19,7 @@ from gcon.cli.source import EdgeFormat, Features, NodeFormat
 from gcon.errors import InputError
 from gcon.files.datasets import FACTS
 from gcon.files.datasets.facts import facts_of
-from gcon.files.datasets.synthetic import FRIENDS, FRIENDS_ALIKE, FRIENDS_SIGNAL, social_circles_parts
+from gcon.files.datasets.synthetic import FRIENDS, FRIENDS_ALIKE, FRIENDS_SIGNAL, circle_names, social_circles_parts
 from gcon.files.tables import check_files, convert_files, write_edges, write_nodes
 from gcon.files.write_files import checked_target
 from gcon.writing import move_together, work_folder
@@ -184,6 +184,7 @@ def make(
             feature_signal=FRIENDS_SIGNAL,
             seed=seed,
         )
+        table = replace(table, class_names=circle_names(classes))
         with suppress(OSError):  # checked in the next line
             out.mkdir(parents=True, exist_ok=True)
         for path in paths:

@@ -23,7 +23,7 @@ from gcon.edges.graph import PrivateGraph
 from gcon.errors import InputError, check_number
 from gcon.files.datasets import load
 from gcon.files.datasets.folders import DATA_VARIABLE
-from gcon.files.datasets.synthetic import FRIENDS, FRIENDS_ALIKE, FRIENDS_SIGNAL, social_circles
+from gcon.files.datasets.synthetic import FRIENDS, FRIENDS_ALIKE, FRIENDS_SIGNAL, circle_names, social_circles
 from gcon.learn.perceptron import EncoderSettings
 from gcon.machine import threads_for
 from gcon.methods.accuracy import micro_f1
@@ -57,7 +57,7 @@ from gcon.version import __version__
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 SHOWN = 1.0  # the budget whose promise, confusion matrix and calibration are shown
 NUM_NODES = 3000
-CIRCLES = ("chess", "choir", "climbing", "cooking", "cycling")
+CIRCLES = circle_names(5)
 FREE, ONE_HOP = "model without edges", "encoder without edges, one hop"
 CONTROL = "same model without edges, zero budget"
 PRIVATE, PAPER, REFERENCE = "private model", "the paper's mechanism", "without noise, not private"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +25,7 @@ from gcon.pages.write import is_page
 from gcon.privacy.ledger import LedgerEntry
 from gcon.privacy.ledger_file import FileLedger
 from gcon.release.read import load_release
-from gcon.writing import OWNER_ONLY, write_whole
+from gcon.writing import write_whole
 
 RECORD, PAGE = "run.json", "report.html"
 
@@ -67,7 +69,8 @@ def report(
             made = model_report(
                 released, nodes, name=name, control_seed=0 if control else None, entries=entries, step=status.update
             )
-        write_file(path, made.html, mode=0o644 if made.publishable else OWNER_ONLY)
+        with _told_if_refused(path):
+            made.save(path)
         audience = "it may be published" if made.publishable else "for the operator alone: the model keeps no promise"
         fields: dict[str, object] = {
             "report": str(path),
@@ -126,10 +129,16 @@ def write_page(folder: Path, data: ReportData) -> Path:
     return path
 
 
-def write_file(path: Path, text: str, *, mode: int = OWNER_ONLY) -> None:
+def write_file(path: Path, text: str) -> None:
     """`write_whole`, with our own message where the disk refuses."""
+    with _told_if_refused(path):
+        write_whole(path, text)
+
+
+@contextmanager
+def _told_if_refused(path: Path) -> Iterator[None]:
     try:
-        write_whole(path, text, mode=mode)
+        yield
     except OSError as error:
         raise InputError(
             "folder", rule="must be writable", got=f"{path.parent} ({type(error).__name__})", fix="Choose another one."

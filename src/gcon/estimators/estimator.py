@@ -6,7 +6,6 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -41,6 +40,7 @@ from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import own_edge_answers, predict_from_own_edges
 from gcon.methods.predictions import Access, Predictions, audience_of, checked_access, why_no_promise
 from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
+from gcon.pages.model_report import Report, model_report
 from gcon.privacy.boundary import Private
 from gcon.privacy.detached_ledger import DetachedLedger
 from gcon.privacy.frames import without_frames
@@ -333,7 +333,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         split: int | None = None,
         name: str | None = None,
         control: bool = True,
-    ) -> Any:
+    ) -> Report:
         """A page about the released model, which a notebook shows and `save("report.html")` writes.
 
         Args:
@@ -354,19 +354,16 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         masks = {"train_mask": train_mask, "validation_mask": validation_mask, "test_mask": test_mask}
         nodes = X.nodes if isinstance(X, PrivateGraph) else None
         if X is not None and nodes is None:
-            columns = replace(read_columns(X, labels=y, **masks, split=split), edges=None)
-            if columns.features is X:
-                columns = replace(columns, features=self._matrix(X, reset=False))
+            columns = read_columns(X, labels=y, **masks, split=split)
+            columns = replace(columns, features=self._features(X), edges=None, edge_values=())
             nodes = as_private_graph(columns, classes=self.classes_.tolist(), name="").nodes
-        pages = import_module(
-            "gcon.pages.model_report"
-        )  # by name: pages are above this room, which stands without them
-        return pages.model_report(
+        books = self.ledger
+        return model_report(
             self.model_,
             nodes,
             name=name,
             control_seed=self.get_params().get("encoder_seed", 0) if control else None,
-            entries=() if self.ledger is None else self.ledger.entries(),
+            entries=books.entries() if books is not None and books.data_set == self.model_.receipt.data_set else (),
         )
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

@@ -25,12 +25,13 @@ from gcon.privacy.budget import NOTHING
 from gcon.privacy.ledger import LedgerEntry, Outcome
 from gcon.privacy.protected_change import protected_change
 from gcon.version import __version__
-from gcon.writing import write_whole
+from gcon.writing import OWNER_ONLY, write_whole
 
+MOST_NOISE = 0.2  # of a share: a noisier one says nothing
 PAID_PURPOSE = "accuracy with own edges, to be published"
 NOT_MEASURED = (
-    "How often owners are answered right from their own edges was not measured: that number depends on private edges, and "
-    "nobody has paid to publish it. gcon evaluate MODEL --access own-edges --paid EPSILON buys it."
+    "How often owners are answered right from their own edges is not known: that number depends on private edges, and nobody "
+    "has paid enough to publish one that says something. gcon evaluate MODEL --access own-edges --paid EPSILON buys it."
 )
 NO_HELP = "Own edges were no help here, by a noisy count that was paid for: owners get the published answers."
 NOT_COMPARED = (
@@ -87,8 +88,8 @@ class Report:
     publishable: bool
 
     def save(self, path: str | Path) -> Path:
-        """Write the page, whole or not at all."""
-        return write_whole(Path(path), self.html)
+        """Write the page, whole or not at all; only its owner can read a file that is not for publication."""
+        return write_whole(Path(path), self.html, mode=0o644 if self.publishable else OWNER_ONLY)
 
     def __repr__(self) -> str:
         return "\n".join(self.headline)
@@ -208,14 +209,20 @@ def _control(nodes: PublicNodes, part: str, seed: int) -> Tensor:
 
 def _share(right: Tensor, part: str) -> Share:
     value, count = float(right.double().mean()), len(right)
-    deviation = math.sqrt(value * (1 - value) / count)
-    return Share(value=value, deviation=deviation, nodes=f"{count} {part} nodes")
+    return Share(value=value, deviation=_chance(value, count), nodes=f"{count} {part} nodes")
+
+
+def _chance(value: float, count: int) -> float:
+    """The standard deviation of a share of so many nodes; as if one more were right and one more wrong, so never 0."""
+    share = (value * count + 1) / (count + 2)
+    return math.sqrt(share * (1 - share) / (count + 2))
 
 
 def paid_share(model: Model, entries: Sequence[LedgerEntry] = ()) -> Share | None:
     """How often owners are answered right from their own edges, as far as somebody paid for that number.
 
-    Bought from the ledger for this very model, which its time of release tells; else the count inside its own budget.
+    Bought from the ledger for this very model, which its time of release tells; else the count inside its own budget. None
+    also if the noise drowns it.
     """
     for entry in reversed(entries):
         bought = entry.result or {}
@@ -229,10 +236,13 @@ def paid_share(model: Model, entries: Sequence[LedgerEntry] = ()) -> Share | Non
     return _noisy(model.settings.right / count, noise, count, "validation")
 
 
-def _noisy(value: float, noise: float, count: int, part: str) -> Share:
+def _noisy(value: float, noise: float, count: int, part: str) -> Share | None:
     value = min(max(value, 0.0), 1.0)
-    deviation = math.hypot(noise, math.sqrt(value * (1 - value) / count))
-    return Share(value=value, deviation=deviation, nodes=f"{count} {part} nodes, by a noisy count")
+    if noise > MOST_NOISE:
+        return None
+    return Share(
+        value=value, deviation=math.hypot(noise, _chance(value, count)), nodes=f"{count} {part} nodes, by a noisy count"
+    )
 
 
 def _compared(shown: ScoredNodes, control: Tensor) -> tuple[float, float, float]:

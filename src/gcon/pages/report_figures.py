@@ -7,7 +7,7 @@ text. Without dates and with fixed ids, equal records give equal bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from gcon.errors import MissingExtraError
 from gcon.pages.report import OPERATOR_ONLY, ModelScores, ReportData, mean_and_deviation
@@ -130,7 +130,8 @@ def confusion_figure(data: ReportData) -> str:
             axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=MAIN, alpha=0.45 * share, lw=0))
             axes.text(column, row, str(count), ha="center", va="center")
     axes.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5), xlabel="predicted class", ylabel="true class")
-    slanted = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if max(map(len, data.class_names)) > 4 else {}
+    long = max(map(len, data.class_names)) > 4
+    slanted: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if long else {}
     axes.set_xticks(range(size), data.class_names, **slanted)
     axes.set_yticks(range(size), data.class_names)
     axes.tick_params(length=0)

@@ -4,6 +4,7 @@ import importlib
 
 import pytest
 import torch
+from threadpoolctl import threadpool_info
 
 import gcon
 from gcon.cli import demo
@@ -28,17 +29,23 @@ def test_size_decides(size, threads, two_threads):
         assert torch.get_num_threads() == threads
 
 
-def test_pools_are_restored_after_a_failure(two_threads):
+def test_all_pools_are_restored_after_a_failure(two_threads):
+    before = [pool["num_threads"] for pool in threadpool_info()]
     with pytest.raises(ZeroDivisionError), threads_for(10, 10):
+        assert {pool["num_threads"] for pool in threadpool_info()} == {1}
         raise ZeroDivisionError
+    assert [pool["num_threads"] for pool in threadpool_info()] == before
 
 
 def test_a_small_fit_has_one_thread_and_the_same_bits(two_threads):
     graph, seen = gcon.datasets.social_circles(120, num_classes=2, seed=1), []
 
+    def look(stage, share):
+        if share < 1:  # not yet done
+            seen.append(torch.get_num_threads())
+
     def fit():
-        model = gcon.NodeClassifier(random_state=1, callback=lambda *_: seen.append(torch.get_num_threads())).fit(graph)
-        return model.model_.answers
+        return gcon.NodeClassifier(random_state=1, callback=look).fit(graph).model_.answers
 
     first = fit()
     assert set(seen) == {1}

@@ -7,7 +7,8 @@ Devices are the processor, or a GPU by name; the code is the same. As many threa
 from __future__ import annotations
 
 import re
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import torch
@@ -44,14 +45,23 @@ def chosen_device(device: str) -> str:
     return device
 
 
-def threads_for(num_nodes: int, num_features: int) -> AbstractContextManager[object]:
+@contextmanager
+def threads_for(num_nodes: int, num_features: int) -> Iterator[None]:
     """A block that trains on a table of this size: one thread if it is small, else as many as there are. Public numbers decide.
 
     Threads of torch's pool spin while they wait for each other; where a processor is busy with something else they wait
     thousands of times, and a second of work becomes a minute (benchmarks/threads.py).
     """
-    small = num_nodes <= _SMALL_NODES and num_nodes * num_features <= _SMALL_FEATURES
-    return one_thread() if small else nullcontext()
+    if num_nodes > _SMALL_NODES or num_nodes * num_features > _SMALL_FEATURES:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with one_thread():
+            yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def keep_to_one_thread() -> None:

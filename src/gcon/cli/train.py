@@ -119,11 +119,11 @@ def train(
             books = open_payment(where, output, near=out.absolute().parent, name=name)
             sizes = graph.nodes.num_nodes, graph.nodes.features.shape[1], graph.nodes.num_classes
             room = hold_room(claim, room_for(*sizes))
+            until.enter_context(threads_for(*graph.nodes.features.shape))
             try:
-                with threads_for(*graph.nodes.features.shape):
-                    trained = training.train(
-                        graph.nodes, graph.edges, ledger=books, randomness=randomness, progress=status.update
-                    )
+                trained = training.train(
+                    graph.nodes, graph.edges, ledger=books, randomness=randomness, progress=status.update
+                )
             except PrivateComputationError:
                 if on_cluster:  # said whatever it was
                     output.notes.append("Look whether the cluster's scheduler and workers are still there.")

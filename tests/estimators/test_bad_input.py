@@ -1,5 +1,6 @@
 """Bad input is refused before anything is trained or paid, with a message that helps and tells nothing private."""
 
+import copy
 import math
 import traceback
 
@@ -337,7 +338,11 @@ def test_a_fitted_model_is_stored_without_its_ledger_and_says_so(parts, tmp_path
     joblib.dump(model, tmp_path / "model.joblib")
     stored = joblib.load(tmp_path / "model.joblib")
     assert np.array_equal(stored.predict_proba(parts.features), model.predict_proba(parts.features))
-    assert stored.score(parts.features, parts.labels, access="own-edges", edges=parts.pairs()) >= 0
+    assert stored.predict(parts.features, access="own-edges", edges=parts.pairs()).shape == (len(parts.features),)
+    for copied in (stored, copy.copy(model), copy.deepcopy(model)):
+        for asked in ({}, {"pay": 5.0}):  # what is recorded, and what is charged, is so in a ledger that others can see
+            with pytest.raises(LedgerError, match="stored without the ledger of 'friends'"):
+                copied.node_score(parts.private(), access="own-edges", **asked)
     assert "detached from the ledger of 'friends'" in repr(stored)
     assert str(tmp_path).encode() not in (tmp_path / "model.joblib").read_bytes()
     with pytest.raises(LedgerError, match=r"set_params\(ledger=\.\.\.\)"):

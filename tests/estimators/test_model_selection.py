@@ -1,5 +1,7 @@
 """Parts of the nodes that keep the graph whole, and scores that say what they cost."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -81,6 +83,10 @@ def test_a_score_with_own_edges_is_recorded_or_paid_for(parts):
     assert ledger.total().epsilon == 1.5
     with pytest.raises(InputError, match=r"^pay"):
         model.node_score(parts.private(), access="none", pay=0.5)
+    for epsilon in (math.inf, 0.0, -1.0, math.nan):  # without noise it would be the exact count
+        with pytest.raises(InputError, match=r"positive, finite"):
+            model.node_score(parts.private(), access="own-edges", pay=epsilon)
+    assert ledger.total().epsilon == 1.5
     with pytest.raises(InputError, match=r"^pay: .*a ledger"):
         model.set_params(ledger=None).node_score(parts.private(), access="own-edges", pay=0.5)
     with pytest.raises(TypeError, match="access"):

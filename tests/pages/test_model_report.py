@@ -128,6 +128,13 @@ def test_own_edges_only_where_somebody_paid(free):
     other = entry(model, result={**entry(model).result, "model": "another time"})
     assert made.paid_share(uncounted, [other]) is None
     assert made.paid_share(uncounted, [entry(model, purpose="something else")]) is None
+    bare = entry(model)
+    for request in (
+        replace(bare.request, cost=Budget(math.inf, 0.0)),
+        replace(bare.request, randomness="seeded: no promise"),
+    ):
+        assert made.paid_share(uncounted, [replace(bare, request=request)]) is None  # nothing that may be published
+    assert made.paid_share(uncounted, [replace(bare, outcome=Outcome.RESERVED)]) is None
 
 
 def test_spending_is_told_and_diagnostics_are_not(free):

@@ -307,17 +307,17 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
                 chosen,
                 private,
                 epsilon=pay,
-                ledger=self._ledger(),
+                ledger=self._paying_ledger(),
                 randomness=randomness,
             )
-            audience = audience_of("none", why_no_promise(self.model_.receipt))
+            audience = audience_of("none", why_no_promise(self.model_.receipt) or why_no_promise(bought.receipt))
             paid: dict[str, Any] = {"cost": bought.receipt.budget, "standard_deviation": bought.standard_deviation}
             return NodeScore(micro_f1=bought.micro_f1, audience=audience, **about, **paid)
         answer = own_edge_answers(self.model_, features)
         share = diagnose(
             lambda opened: micro_f1(answer(opened).classes, labels, chosen),
             private,
-            ledger=self._ledger(),
+            ledger=self._paying_ledger(),
             purpose="accuracy with own edges, for the operator",
         )
         return NodeScore(micro_f1=share, audience="operator only", **about)
@@ -503,9 +503,15 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         return class_numbers(found, self.classes_.tolist()), chosen
 
     def _ledger(self) -> Ledger:
-        if self.ledger is None or isinstance(self.ledger, DetachedLedger):
-            return MemoryLedger(self.model_.receipt.data_set)
-        return self.ledger
+        """For answers to owners, which cost nothing: a stored model gives them too."""
+        return self._paying_ledger() if not isinstance(self.ledger, DetachedLedger) else self._new_ledger()
+
+    def _paying_ledger(self) -> Ledger:
+        """For what is charged or recorded: the ledger of a stored model refuses."""
+        return self.ledger if self.ledger is not None else self._new_ledger()
+
+    def _new_ledger(self) -> Ledger:
+        return MemoryLedger(self.model_.receipt.data_set)
 
     def _checked_access(self, access: str, edges: Any) -> Access:
         kind = checked_access(access, self.model_.accesses)

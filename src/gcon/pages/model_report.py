@@ -24,6 +24,7 @@ from gcon.privacy.attacker import best_advantage, in_words
 from gcon.privacy.budget import NOTHING
 from gcon.privacy.ledger import LedgerEntry, Outcome
 from gcon.privacy.protected_change import protected_change
+from gcon.privacy.randomness import SystemRandomness
 from gcon.version import __version__
 from gcon.writing import OWNER_ONLY, write_whole
 
@@ -218,6 +219,16 @@ def _chance(value: float, count: int) -> float:
     return math.sqrt(share * (1 - share) / (count + 2))
 
 
+def _keeps_promise(entry: LedgerEntry) -> bool:
+    """Whether what was bought may be published: with noise, from the system's randomness."""
+    asked = entry.request
+    return (
+        entry.outcome is Outcome.RELEASED
+        and math.isfinite(asked.cost.epsilon)
+        and asked.randomness == SystemRandomness.source
+    )
+
+
 def paid_share(model: Model, entries: Sequence[LedgerEntry] = ()) -> Share | None:
     """How often owners are answered right from their own edges, as far as somebody paid for that number.
 
@@ -226,7 +237,11 @@ def paid_share(model: Model, entries: Sequence[LedgerEntry] = ()) -> Share | Non
     """
     for entry in reversed(entries):
         bought = entry.result or {}
-        if entry.request.purpose == PAID_PURPOSE and bought.get("model") == model.receipt.time:
+        if (
+            entry.request.purpose == PAID_PURPOSE
+            and _keeps_promise(entry)
+            and bought.get("model") == model.receipt.time
+        ):
             value, noise, count = (float(str(bought[key])) for key in ("micro_f1", "standard_deviation", "nodes"))
             return _noisy(value, noise, int(count), "test")
     if not isinstance(model, MomentsModel) or model.settings.right is None or not model.settings.own_edges:

@@ -10,6 +10,8 @@ from functools import partial
 import pytest
 import torch
 
+from gcon.edges.cluster.coordinator import CoordinatedEdges
+from gcon.edges.cluster.placed import PlacedRows
 from gcon.edges.schemes import Schemes, propagate
 from gcon.errors import BoundaryError, PrivateComputationError
 from gcon.learn.after_counts import CountModel
@@ -178,3 +180,29 @@ def test_edges_do_not_come_to_the_client(both):
             refused()
     with pytest.raises(PrivateComputationError):
         both.there.run(lambda edges: edges)
+
+
+def _as_whole_numbers(rows):
+    return rows.long()
+
+
+def _as_it_is(block, rows, origin, *, out):
+    out.copy_(rows[block.nodes])
+
+
+def _around(block, _, rows):
+    return rows[block.columns.long()].sum(dim=0)
+
+
+def _read_twice(edges):
+    """The origin of steps stands in the second place without the rows of others, and is then read there with them."""
+    rows = torch.arange(200, dtype=torch.float64).reshape(100, 2)
+    if isinstance(edges, CoordinatedEdges):
+        rows = PlacedRows(edges._team, edges._placed(rows)._replace(columns=slice(0, 2)), (100, 2))
+    for _ in edges.steps(rows, _as_whole_numbers, _as_it_is, 1):
+        pass
+    return torch.stack(list(edges.map_blocks(_around, torch.ones(100, 2, dtype=torch.float64), rows))).sum(dim=0)
+
+
+def test_a_matrix_that_stood_there_without_the_rows_of_others_is_completed(both):
+    assert torch.equal(both.there.run(_read_twice), _read_twice(both.here))

@@ -84,7 +84,8 @@ class Desk:
         self._kept: dict[str, Tensor] = {}
         self._results: dict[tuple[str, int], Any] = {}
         self._asked: dict[int, Tensor] = {}
-        self._tables: dict[int, tuple[Matrix, Tensor]] = {}  # inputs of the last pass, by their places
+        # Inputs of the last pass, by their places, and whether they hold the rows of others.
+        self._tables: dict[int, tuple[Matrix, bool, Tensor]] = {}
         self._needs: Needs | None = None
 
     def __reduce__(self) -> NoReturn:
@@ -199,15 +200,17 @@ class Desk:
                 found.append(given)
                 continue
             shape = (self.partition.num_nodes, *self._own(given, slice(0, 0)).shape[1:])
-            known, table = before.get(place, (None, None))
+            known, fetched, table = before.get(place, (None, False, None))
             if table is None or table.shape != shape or table.dtype != given.dtype:
                 known, table = None, torch.empty(shape, dtype=given.dtype)
             if known != given:
+                fetched = False
                 for chunk in self.partition.chunks(self.part):
                     table[chunk.nodes] = self._own(given, chunk.rows)
-                if exchanged:
-                    sync(worker.loop, self._fetch, worker.rpc, given, table)
-            self._tables[place] = given, table
+            if exchanged and not fetched:  # the same matrix may have stood here before without the rows of others
+                sync(worker.loop, self._fetch, worker.rpc, given, table)
+                fetched = True
+            self._tables[place] = given, fetched, table
             found.append(table)
         return found
 

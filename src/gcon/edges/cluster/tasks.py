@@ -124,12 +124,13 @@ def prepare(desk: Desk, identity: str) -> int:
     store, key = store_at(desk.path), (desk.partition, desk.part)
     if store.identity != identity or store.edges.num_nodes != desk.partition.num_nodes:  # kernels do not look
         raise damaged(desk.path, "must be the same on all workers, and as it was opened", "another one")
-    if key not in store.prepared:
+    found = store.prepared.get(key)  # held here: another computation on this worker may put its own in its place
+    if found is None:
         chunks, parts = len(store.edges.header.columns), desk.partition.parts
         balance = chunk_balance(store.edges, desk.part * chunks // parts, (desk.part + 1) * chunks // parts)
         store.prepared.clear()  # of another number of workers
-        store.prepared[key] = balance, needed_rows(store.edges, desk.partition, desk.part)
-    balance, needs = store.prepared[key]
+        found = store.prepared[key] = balance, needed_rows(store.edges, desk.partition, desk.part)
+    balance, needs = found
     desk.share_needs(distributed.get_worker(), needs)
     return balance
 

@@ -1,30 +1,40 @@
-# `make test` and `make demo` are the two commands of the README; both set up .venv first.
+# `make demo` and `make test` are the two commands of the README; each sets up .venv with what it needs and no more.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
+BASE_STAMP := $(VENV)/.installed-base
+DEMO_STAMP := $(VENV)/.installed-demo
 STAMP := $(VENV)/.installed
 BROWSER_STAMP := $(VENV)/.installed-browser
-DOCS_STAMP := $(VENV)/.installed-docs
+DOCS_VENV := .venv-docs
+DOCS_STAMP := $(DOCS_VENV)/.installed
 FUZZ_STAMP := $(VENV)/.installed-fuzz
 TRITON_STAMP := $(VENV)/.installed-triton
 SERVICE_STAMP := $(VENV)/.installed-service
 GPU_PYTHON ?= python3
 MINUTES ?= 10
 
-.PHONY: setup demo test test-all test-browser test-triton test-service test-gpu lint types imports unit unit-all format experiments benchmarks docs audit-deps fuzz clean
+.PHONY: setup demo test test-all test-browser screenshots test-triton test-service test-gpu lint types imports unit unit-all format experiments benchmarks docs audit-deps fuzz clean
 
 setup: $(STAMP)
 
 # torch first and alone: the pinned CPU build. Asking for it together with the rest could pull another one.
-$(STAMP): pyproject.toml constraints.txt
+$(BASE_STAMP): constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip==26.3"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling editables
+	touch $(BASE_STAMP)
+
+$(STAMP): $(BASE_STAMP) pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[all,dev]" -e ./lab
 	touch $(STAMP)
 
-demo: setup
+$(DEMO_STAMP): $(BASE_STAMP) pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[demo]"
+	touch $(DEMO_STAMP)
+
+demo: $(DEMO_STAMP)
 	$(BIN)/gcon demo
 
 # What you wait for: at most five minutes on two cores. What takes longer is marked `slow`.
@@ -56,6 +66,10 @@ test-browser: $(BROWSER_STAMP)
 	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || \
 		{ echo "make test-browser needs Chromium on the PATH. On Debian: apt-get install chromium" >&2; exit 1; }
 	$(PYTEST) tests_browser -n 2
+
+# Pictures of every page, to be looked at: three widths, both themes. With the docs if `make docs` was run before.
+screenshots: $(BROWSER_STAMP)
+	$(BIN)/python -m tests_browser.screenshots --out screenshots
 
 $(BROWSER_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[browser]"
@@ -105,15 +119,16 @@ experiments: setup
 	$(BIN)/python -m gcon_lab.experiments.centring --out results/centring
 	$(BIN)/python -m gcon_lab.experiments.baselines --out results/baselines
 
-# The docs' own tools are installed here and not by setup: `make test` does not need them.
-$(DOCS_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e ".[all,dev,docs]"
+# The docs' own tools, in an environment of their own: gcon and torch are not needed to read our sources.
+$(DOCS_STAMP): pyproject.toml constraints.txt
+	test -x $(DOCS_VENV)/bin/python || $(PYTHON) -m venv $(DOCS_VENV)
+	$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check "pip==26.3"
+	$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group docs
 	touch $(DOCS_STAMP)
 
-# The site must work without a network: nothing in a page may be loaded from outside.
+# Strictly, into site/VERSION. The site must work without a network: nothing in a page may be loaded from outside.
 docs: $(DOCS_STAMP)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
-	! grep -rElI --include='*.html' '<(link|script|img|iframe)[^>]*(src|href)="?(https?:)?//' site
+	$(DOCS_VENV)/bin/python docs/build.py
 
 # Asks for advisories about what is installed. Where no source of them answers it says NOT AUDITED and ends with 0.
 audit-deps: setup
@@ -125,4 +140,4 @@ format: setup
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build site
+	rm -rf $(VENV) $(DOCS_VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build site

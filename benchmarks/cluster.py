@@ -1,16 +1,19 @@
-"""Edges spread over local workers: the same bits as one process, also when a worker is killed in the middle; and the times.
+"""Edges on a cluster of local processes: the same bits as in one process, in how much time, with how many bytes moved.
 
-    .venv/bin/python benchmarks/cluster.py [--edges 50000000 --degree 50 --columns 16 --workers 1 2 4 --json]
+    python benchmarks/cluster.py [--edges 50000000 --degree 50 --workers 1 2 4 --pin --peaks 100000 200000 400000]
 
-Makes an edge store of random edges with hubs in a scratch folder. One process with one thread computes edge moments and the class
-sums of a walk of three steps from it; then clusters of local processes, one thread each, do. With the most workers one of them is
-killed in the middle. Exits with 1 if a single bit differs, or if the kill came too late.
+Makes an edge store of random edges with hubs in a scratch folder. One process with one thread computes edge moments, neighbour
+counts and the class sums of a walk of three steps from it; then clusters of local processes, one thread each, do (with `--pin`
+each on a core of its own). The bytes that workers receive are compared with what the edges say, counted here by other code. With
+the most workers one of them is killed in the middle of the walk. `--peaks` measures the coordinator's tensors at their peak for
+graphs of so many nodes. Exits with 1 if a bit or a byte differs, or if the kill came too late.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import signal
 import sys
@@ -19,27 +22,59 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gcon.edges.cluster.edges import ClusterEdges, open_cluster
+from gcon.edges.cluster.edges import ClusterEdges, connected, open_cluster
 from gcon.edges.cluster.local import LocalCluster, local_cluster
 from gcon.edges.schemes import Schemes
+from gcon.edges.source import Edges
 from gcon.edges.stored import StoredEdges
 from gcon.files.edge_store import write_edge_store
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.exact_products import Precise
-from gcon.mechanisms.statistic import Statistic
+from gcon.mechanisms.exact_products import Precise, in_float64
+from gcon.mechanisms.neighbour_counts import NeighbourCounts
+from gcon.privacy.randomness import SystemRandomness
+from gcon_lab.bench.live_tensors import LiveTensors
 from gcon_lab.mechanisms.class_sums import ClassSums
 
-STEPS, CLASSES, AT_ONCE = 3, 8, 10**6
-SMALL: tuple[Statistic, ...] = (
-    EdgeMoments(torch.ones(1000, 1)),
-    ClassSums(torch.randn(1000, 1), torch.ones(1000, 1), Schemes(restart=0.3, steps=(1,))),
-)
+STEPS, CLASSES, AT_ONCE, LABELLED_ONE_IN = 3, 8, 10**6, 100
+
+
+class Measured(Protocol):
+    """What is measured."""
+
+    def precisely(self, edges: Edges) -> Precise:
+        """From all the edges."""
+
+
+class Counts:
+    """Neighbour counts without noise, as a statistic has them."""
+
+    def __init__(self, nodes: int) -> None:
+        self._counts = NeighbourCounts(codes=torch.arange(nodes) % CLASSES, num_codes=CLASSES, rate=math.inf)
+
+    def precisely(self, edges: Edges) -> Precise:
+        """The table."""
+        return in_float64(self._counts.apply(edges, SystemRandomness()).value.double())
+
+
+def measured(nodes: int, columns: int) -> dict[str, Measured]:
+    """Three statistics by name: two of one pass, and a walk."""
+    rows = torch.randn(nodes, columns, generator=torch.Generator().manual_seed(0))
+    targets = torch.eye(CLASSES)[torch.arange(nodes) % CLASSES]
+    targets[torch.arange(nodes) % LABELLED_ONE_IN != 0] = 0
+    walk = ClassSums(rows, targets, Schemes(restart=0.3, steps=(STEPS,)))
+    return {"edge moments": EdgeMoments(rows), "neighbour counts": Counts(nodes), "class sums": walk}
+
+
+def row_bytes(name: str, columns: int) -> int:
+    """Of one node's row that travels, in all passes."""
+    return {"edge moments": 4 * columns, "neighbour counts": CLASSES, "class sums": 8 * columns * STEPS}[name]
 
 
 def random_edges(edges: int, nodes: int) -> Iterator[NDArray[np.int64]]:
@@ -51,13 +86,6 @@ def random_edges(edges: int, nodes: int) -> Iterator[NDArray[np.int64]]:
         yield (ends * nodes).astype(np.int64)
 
 
-def timed(compute: Callable[[], Precise]) -> tuple[float, Precise]:
-    """Seconds and result."""
-    start = time.perf_counter()
-    found = compute()
-    return time.perf_counter() - start, found
-
-
 def same(found: Precise, expected: Precise) -> bool:
     """To the last bit."""
     return torch.equal(found.value, expected.value) and torch.equal(found.rest, expected.rest)
@@ -66,12 +94,80 @@ def same(found: Precise, expected: Precise) -> bool:
 def warmed(cluster: LocalCluster, folder: Path, small: Path) -> ClusterEdges:
     """The edges on the cluster, after all workers have loaded what they need and compiled their kernels."""
     edges = open_cluster(cluster.address, small, security=cluster.security)
-    for statistic in SMALL:
+    for statistic in measured(1000, 16).values():
         edges.run(statistic.precisely)
     return open_cluster(cluster.address, folder, security=cluster.security)
 
 
-def killed(cluster: LocalCluster, edges: ClusterEdges, statistic: Statistic, after: float) -> dict[str, Any]:
+def pin(cluster: LocalCluster) -> None:
+    """Every worker on a core of its own, as far as there are cores."""
+    cores = sorted(os.sched_getaffinity(0))
+    with connected(cluster.address, cluster.security) as client:
+        for place, address in enumerate(sorted(client.nthreads())):
+            core = cores[place % len(cores)]
+
+            def stay(core: int = core) -> None:
+                for thread in os.listdir("/proc/self/task"):
+                    os.sched_setaffinity(int(thread), {core})
+
+            client.run(stay, workers=[address])
+
+
+def processor_seconds(cluster: LocalCluster) -> dict[str, float]:
+    """Of every worker so far: what it takes where other programs are at work too."""
+    with connected(cluster.address, cluster.security) as client:
+        return dict(client.run(time.process_time))
+
+
+def with_traffic(statistic: Measured) -> Callable[[Edges], tuple[Precise, list[int]]]:
+    """The statistic, and how many bytes every worker received for it."""
+
+    def compute(edges: Any) -> tuple[Precise, list[int]]:
+        return statistic.precisely(edges), edges._team.ask_all("moved")
+
+    return compute
+
+
+def with_peak(statistic: Measured) -> Callable[[Edges], int]:
+    """How many bytes the coordinator's tensors took at most."""
+
+    def compute(edges: Edges) -> int:
+        with LiveTensors() as live:
+            statistic.precisely(edges)
+        return int(live.peak)
+
+    return compute
+
+
+def rows_needed(folder: Path, workers: int) -> list[int]:
+    """How many rows of others stand beside the nodes of every worker, counted from the edges."""
+    store = StoredEdges(folder)
+    size, columns = -(-store.num_nodes // (workers * 16)), store.load().columns.numpy()
+    owners, found = np.arange(store.num_nodes) // size % workers, []
+    entry_owners = np.repeat(owners, np.diff(store.row_pointers.numpy()))
+    for part in range(workers):
+        beside = np.bincount(columns[entry_owners == part], minlength=store.num_nodes) > 0
+        found.append(int((beside & (owners != part)).sum()))
+    return found
+
+
+def peaks(arguments: argparse.Namespace, scratch: Path, say: Callable[[str], None]) -> list[dict[str, Any]]:
+    """The coordinator's tensors at their peak, as a function of the number of nodes."""
+    lines: list[dict[str, Any]] = []
+    if not arguments.peaks:
+        return lines
+    with local_cluster(2) as cluster:
+        for nodes in arguments.peaks:
+            say(f"peaks with {nodes:,} nodes")
+            folder = scratch / f"peaks-{nodes}.csr"
+            write_edge_store(random_edges(2 * nodes, nodes), folder, num_nodes=nodes)
+            edges = open_cluster(cluster.address, folder, security=cluster.security)
+            for name, statistic in measured(nodes, arguments.columns).items():
+                lines.append({"nodes": nodes, "statistic": name, "peak bytes": edges.run(with_peak(statistic))})
+    return lines
+
+
+def with_a_kill(cluster: LocalCluster, edges: ClusterEdges, statistic: Measured, after: float) -> dict[str, Any]:
     """The same with a worker that dies after so many seconds."""
     victim, died = cluster.dask.workers[0].pid, threading.Event()
 
@@ -81,10 +177,37 @@ def killed(cluster: LocalCluster, edges: ClusterEdges, statistic: Statistic, aft
 
     timer = threading.Timer(after, kill)
     timer.start()
-    seconds, found = timed(lambda: edges.run(statistic.precisely))
+    start = time.perf_counter()
+    found = edges.run(statistic.precisely)
     in_time = died.is_set()
     timer.cancel()
-    return {"seconds": seconds, "found": found, "killed in the middle": in_time}
+    return {"seconds": time.perf_counter() - start, "found": found, "killed in the middle": in_time}
+
+
+def on_workers(
+    arguments: argparse.Namespace, workers: int, folder: Path, small: Path, expected: dict[str, Precise]
+) -> Iterator[dict[str, Any]]:
+    """Lines of the table for one number of workers."""
+    needed = rows_needed(folder, workers)
+    with local_cluster(workers) as cluster:
+        if arguments.pin:
+            pin(cluster)
+        edges = warmed(cluster, folder, small)
+        for name, statistic in measured(edges.num_nodes, arguments.columns).items():
+            times, used = [], []
+            for _ in range(1 + arguments.repeats):  # the first of all checks the store and looks which rows are needed
+                before, start = processor_seconds(cluster), time.perf_counter()
+                found, moved = edges.run(with_traffic(statistic))
+                times.append(time.perf_counter() - start)
+                used.append(max(after - before[place] for place, after in processor_seconds(cluster).items()))
+            line: dict[str, Any] = {"where": f"{workers} workers", "statistic": name}
+            line |= {"seconds": median(times[1:]), "first": times[0], "processor": median(used[1:]), "moved": moved}
+            line["calculated"] = [rows * row_bytes(name, arguments.columns) for rows in needed]
+            yield {**line, "same bits": same(found, expected[name])}
+        if workers == max(arguments.workers) and workers > 1:
+            result = with_a_kill(cluster, edges, statistic, times[-1] / 2)
+            line = {"where": f"{workers} workers, one killed", "statistic": name}
+            yield {**line, **result, "same bits": same(result.pop("found"), expected[name])}
 
 
 def measure(arguments: argparse.Namespace, scratch: Path, say: Callable[[str], None]) -> dict[str, Any]:
@@ -93,41 +216,48 @@ def measure(arguments: argparse.Namespace, scratch: Path, say: Callable[[str], N
     say(f"write {arguments.edges:,} edges of {nodes:,} nodes")
     write_edge_store(random_edges(arguments.edges, nodes), folder, num_nodes=nodes)
     write_edge_store(random_edges(10_000, 1000), small, num_nodes=1000)
-    rows = torch.randn(nodes, arguments.columns, generator=torch.Generator().manual_seed(0))
-    targets = torch.eye(CLASSES)[torch.arange(nodes) % CLASSES]
-    statistics: dict[str, Statistic] = {
-        "edge moments": EdgeMoments(rows),
-        "class sums": ClassSums(rows, targets, Schemes(restart=0.3, steps=(STEPS,))),
-    }
-    entries = StoredEdges(folder).header.num_entries
     lines: list[dict[str, Any]] = []
     expected: dict[str, Precise] = {}
     torch.set_num_threads(1)
-    for statistic in SMALL:  # kernels are compiled before anything is timed
+    for statistic in measured(1000, 16).values():  # kernels are compiled before anything is timed
         statistic.precisely(StoredEdges(small))
-    for name, statistic in statistics.items():
+    store = StoredEdges(folder)
+    for name, statistic in measured(nodes, arguments.columns).items():
         say(f"one process: {name}")
-        store = StoredEdges(folder)
-        seconds, expected[name] = timed(lambda statistic=statistic, store=store: statistic.precisely(store))  # type: ignore[misc]
-        lines.append({"where": "one process", "statistic": name, "seconds": seconds, "same bits": True})
+        times, used = [], []
+        for _ in range(1 + arguments.repeats):
+            before, start = time.process_time(), time.perf_counter()
+            expected[name] = statistic.precisely(store)
+            times.append(time.perf_counter() - start)
+            used.append(time.process_time() - before)
+        line = {"where": "one process", "statistic": name, "seconds": median(times[1:]), "first": times[0]}
+        lines.append({**line, "processor": median(used[1:]), "same bits": True})
     for workers in arguments.workers:
-        with local_cluster(workers) as cluster:
-            say(f"{workers} workers: start")
-            edges = warmed(cluster, folder, small)
-            for name, statistic in statistics.items():
-                say(f"{workers} workers: {name}")
-                seconds, found = timed(lambda statistic=statistic, edges=edges: edges.run(statistic.precisely))  # type: ignore[misc]
-                line = {"where": f"{workers} workers", "statistic": name, "seconds": seconds}
-                lines.append({**line, "same bits": same(found, expected[name])})
-            if workers == max(arguments.workers) and workers > 1:
-                say(f"{workers} workers, one killed: {name}")
-                result = killed(cluster, edges, statistic, seconds / 2)
-                line = {"where": f"{workers} workers, one killed", "statistic": name, "seconds": result["seconds"]}
-                line["killed in the middle"] = result["killed in the middle"]
-                lines.append({**line, "same bits": same(result["found"], expected[name])})
-    sound = all(line["same bits"] and line.get("killed in the middle", True) for line in lines)
-    sizes = {"edges": entries // 2, "nodes": nodes, "columns": arguments.columns, "steps": STEPS}
-    return {**sizes, "cores": os.cpu_count(), "lines": lines, "sound": sound}
+        say(f"{workers} workers")
+        lines += on_workers(arguments, workers, folder, small, expected)
+    sound = all(
+        line["same bits"] and line.get("killed in the middle", True) and line.get("moved") == line.get("calculated")
+        for line in lines
+    )
+    sizes = {"edges": store.header.num_entries // 2, "nodes": nodes, "columns": arguments.columns, "steps": STEPS}
+    found = {**sizes, "cores": os.cpu_count(), "lines": lines, "peaks": peaks(arguments, scratch, say)}
+    return {**found, "sound": sound}
+
+
+def show(found: dict[str, Any]) -> None:
+    """The tables."""
+    print(f"\n{found['edges']:,} edges, {found['nodes']:,} nodes, {found['columns']} columns, {found['cores']} cores\n")
+    columns = ["where", "statistic", "seconds", "the first", "processor seconds of the busiest worker"]
+    columns += ["MB that each worker receives", "calculated", "same bits"]
+    print(f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|")
+    for line in found["lines"]:
+        sizes = [", ".join(f"{size / 1e6:.2f}" for size in line.get(name, ())) for name in ("moved", "calculated")]
+        late = "" if line.get("killed in the middle", True) else " (the kill came too late)"
+        cells = [line["where"], line["statistic"], f"{line['seconds']:.2f}", f"{line.get('first', 0):.2f}"]
+        cells += [f"{line['processor']:.2f}" if "processor" in line else "", *sizes]
+        print(f"| {' | '.join(cells)} | {'yes' if line['same bits'] else 'NO'}{late} |")
+    for line in found["peaks"]:
+        print(f"{line['nodes']:>12,} nodes, {line['statistic']}: {line['peak bytes'] / 1e6:,.2f} MB at the coordinator")
 
 
 def main() -> int:
@@ -137,6 +267,9 @@ def main() -> int:
     parser.add_argument("--degree", type=int, default=50)
     parser.add_argument("--columns", type=int, default=16)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--pin", action="store_true", help="every worker on a core of its own")
+    parser.add_argument("--peaks", type=int, nargs="*", default=[], help="numbers of nodes")
     parser.add_argument(
         "--scratch", type=Path, default=None, help="where to make the store; by default a temporary folder"
     )
@@ -147,18 +280,7 @@ def main() -> int:
     if arguments.json:
         print(json.dumps(found))
     else:
-        print(
-            f"\n{found['edges']:,} edges, {found['nodes']:,} nodes, {found['columns']} columns, {found['cores']} cores\n"
-        )
-        print("| where | statistic | seconds | million edges per second and step | same bits |\n|---|---|---|---|---|")
-        for line in found["lines"]:
-            steps = STEPS if line["statistic"] == "class sums" else 1
-            speed = found["edges"] * steps / line["seconds"] / 1e6
-            late = "" if line.get("killed in the middle", True) else " (the kill came too late)"
-            same_bits = "yes" if line["same bits"] else "NO"
-            print(
-                f"| {line['where']} | {line['statistic']} | {line['seconds']:.2f} | {speed:.1f} | {same_bits}{late} |"
-            )
+        show(found)
     return 0 if found["sound"] else 1
 
 

@@ -32,6 +32,7 @@ HEAD = b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n
 LISTS = b'{"me":{"id":"1"},"neighbours":[' + b"[[]]," * 780_000 + b"0]}"
 NUMBERS = b'{"me":{"features":[' + b"0," * 1_950_000 + b"0]}}"
 LONG = b'{"me":{"id":"1"},"neighbours":[' + b",".join([b'{"features":[' + b"0," * 499 + b"1]}"] * 3_900) + b"]}"
+FULL = b'{"me":{"id":"1"},"neighbours":[' + b",".join([b'{"features":[' + b"0.12345," * 499 + b"1]}"] * 1_030) + b"]}"
 MOST_WAIT = 0.050
 ATTACKERS = 16
 
@@ -187,6 +188,7 @@ def main() -> int:
         "lists in lists, within": lambda port: Attack(port, _posted(LISTS), 2.0),
         "lists in lists, above": lambda port: Attack(port, _posted(LISTS), 0.0),
         "long questions, within": lambda port: Attack(port, _posted(LONG), 2.0),
+        "full questions, within": lambda port: Attack(port, _posted(FULL), 2.0),
         "numbers, within": lambda port: Attack(port, _posted(NUMBERS), 2.0),
         "numbers, above": lambda port: Attack(port, _posted(NUMBERS), 0.0),
         "small requests, above": lambda port: Attack(port, _posted(b"[]"), 0.0),

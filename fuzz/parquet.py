@@ -69,7 +69,7 @@ READERS: tuple[Callable[[Path], object], ...] = (
     lambda path: read_edges(path, ids=WORDS),
     lambda path: read_edges(path, ids=NUMBERS[0]),
     read_nodes,
-    lambda path: read_nodes(path, num_classes=2, ignore_columns=("y",)),
+    lambda path: read_nodes(path, num_classes=2, drop=("y",)),
     read_node_features,
     read_raw_nodes,
 )

@@ -7,6 +7,7 @@ HTML looks. Nothing leaves the machine even if the page asks for it: other addre
 import csv
 import io
 from contextlib import contextmanager
+from itertools import combinations
 from pathlib import Path
 
 # What the report promises to show. In the tests' own words, so that a section cannot quietly leave the product.
@@ -43,6 +44,7 @@ _FIGURE = """figure => {
     return {
       words: text.textContent.trim(),
       size: parseFloat(getComputedStyle(text).fontSize) * Math.hypot(matrix.a, matrix.b),
+      level: Math.abs(matrix.b) < 0.01, around: [around.left, around.top, around.right, around.bottom],
       inside: around.left >= box.left - 1 && around.right <= box.right + 1
         && around.top >= box.top - 1 && around.bottom <= box.bottom + 1,
     };
@@ -214,11 +216,20 @@ def _figures(page, bands):
                 yield f"figure '{name}': '{text['words']}' is only {text['size']:.1f} pixels high"
             if not text["inside"]:
                 yield f"figure '{name}': '{text['words']}' is cut off"
+        for first, second in combinations([text for text in seen["texts"] if text["level"]], 2):
+            if _over(first["around"], second["around"]):
+                yield f"figure '{name}': '{second['words']}' lies over '{first['words']}'"
         missing = _expected_words(page, name) - set(words)
         if missing:
             yield f"figure '{name}' does not show {sorted(missing)}"
         if name == "accuracy" and bands and not seen["band"] > 5:
             yield "the accuracy has no band"
+
+
+def _over(first, second):
+    """Whether two boxes share more than a touch."""
+    shared = [min(first[side + 2], second[side + 2]) - max(first[side], second[side]) for side in (0, 1)]
+    return min(shared) > 2
 
 
 def _expected_words(page, name):

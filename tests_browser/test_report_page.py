@@ -4,10 +4,13 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
-from tests_browser.checker import FIGURES, WIDTHS, problems
+from tests.pages.site.models import HOSTILE, moments, nodes, paper
+from tests_browser.checker import FIGURES, WIDTHS, opened, page_problems, problems
 
+from gcon.pages.model_report import model_report
 from gcon.pages.report import LedgerLine, ModelScores, NoiseLevel, ReliabilityBin, ReportData
 from gcon.pages.report_page import page
 
@@ -98,6 +101,34 @@ def test_page_of_the_demo(browser, demo, width, dark):
     assert "differentially private for one edge" in demo.read_text()
 
 
+def counted():
+    """A model whose count of right answers says something."""
+    model = moments()
+    return replace(model, settings=replace(model.settings, right=700, asked=1000))
+
+
+REPORTS = {
+    "moments": lambda: (counted(), nodes()),
+    "paper": lambda: (paper(), nodes()),
+    "hostile": lambda: (moments(names=HOSTILE, purpose=HOSTILE[1], data_set=40 * "long"), nodes(HOSTILE)),
+    "seeded": lambda: (moments(seeded=True), nodes()),
+    "no nodes": lambda: (paper(), None),
+}
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [*WIDTHS, 1280])
+@pytest.mark.parametrize("kind", REPORTS)
+def test_report_of_a_model(browser, tmp_path, kind, width, dark):
+    model, table = REPORTS[kind]()
+    path = model_report(model, table, control_seed=0 if kind == "moments" else None).save(tmp_path / "report.html")
+    with opened(browser, path.as_uri(), width=width, dark=dark) as (page, told):
+        assert page_problems(page, told, width=width, dark=dark) == []
+        tiles = page.locator(".tile")
+        assert all(tile.is_visible() for tile in tiles.all())
+        assert tiles.count() == {"moments": 4, "paper": 2, "hostile": 2, "seeded": 1, "no nodes": 1}[kind]
+
+
 def without(pattern):
     """The page less the first match."""
     return lambda html: re.sub(pattern, "", html, count=1, flags=re.DOTALL)
@@ -144,6 +175,10 @@ BROKEN = {
         "figure 'accuracy' does not show ['non-private reference, own edges']",
     ),
     "no band": (without('<g id="accuracy-FillBetween.*?</g>'), "the accuracy has no band"),
+    "a label over another": (
+        lambda html: re.sub(r'(<section id="noise".*?)(<text .*?</text>)', r"\1\2\2", html, count=1, flags=re.DOTALL),
+        "lies over",
+    ),
     "always dark": (lambda html: html.replace("(prefers-color-scheme: dark)", "all"), "does not follow the reader"),
     "pale text": (put("<style>figcaption { color: #bbb }</style>"), "has a contrast of only"),
     "too wide": (put('<div style="width: 1500px">wide</div>'), "overflow at 1200 pixels"),

@@ -338,7 +338,7 @@ def row(page, name):
     return page.locator(f"#costs tr[data-row='{name}'] > *").all_inner_texts()
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", [*WIDTHS, 560, 800])
 @pytest.mark.parametrize("kind", ["moments", "paper"])
 def test_turning_the_dial_shifts_nothing(browser, sites, kind, width):
     tops = "[...document.querySelectorAll('section, .card, #chart, #outcome')].map(e => e.getBoundingClientRect().top + scrollY)"

@@ -1,12 +1,14 @@
 """Where the heavy sums run, and on how many threads: the one place that knows.
 
 Devices are the processor, or a GPU by name; the code is the same. As many threads as torch may use (OMP_NUM_THREADS decides, or
-`keep_to_one_thread`) are used everywhere.
+`keep_to_one_thread`) are used everywhere, except where matrices are small (`threads_for`).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import torch
@@ -17,6 +19,9 @@ from gcon.errors import InputError
 # A block for many small products of numpy, scipy and scikit-learn. They gain nothing from a second thread, and their pool and
 # torch's would wait for each other. Sums come in one order.
 one_thread = partial(threadpool_limits, limits=1)
+
+# Up to so many nodes, and so many numbers in their features, training is a long row of small products.
+_SMALL_NODES, _SMALL_FEATURES = 20_000, 4_000_000
 
 _CUDA = re.compile(r"cuda(?::(\d+))?")
 
@@ -38,6 +43,25 @@ def chosen_device(device: str) -> str:
         rule = "must be there, and torch must be able to use it"
         raise InputError("device", rule=rule, got=f"{device!r} with {count} usable GPUs", fix="Use 'auto' or 'cpu'.")
     return device
+
+
+@contextmanager
+def threads_for(num_nodes: int, num_features: int) -> Iterator[None]:
+    """A block that trains on a table of this size: one thread if it is small, else as many as there are. Public numbers decide.
+
+    Threads of torch's pool spin while they wait for each other; where a processor is busy with something else they wait
+    thousands of times, and a second of work becomes a minute (benchmarks/threads.py).
+    """
+    if num_nodes > _SMALL_NODES or num_nodes * num_features > _SMALL_FEATURES:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with one_thread():
+            yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def keep_to_one_thread() -> None:

@@ -14,6 +14,7 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
+from gcon.columns import FeatureColumns
 from gcon.errors import InputError
 
 BATCH_ROWS = 65_536
@@ -32,6 +33,7 @@ class PublicNodes:
         validation_mask: nodes whose labels may be used for choices (may be empty).
         test_mask: nodes whose labels are used for scores only (may be empty).
         class_names: what the class numbers stand for.
+        feature_columns: what was done with the columns of a table to get the features; None if they came as numbers.
         num_nodes: the public number of nodes, n.
 
     Privacy:
@@ -45,6 +47,7 @@ class PublicNodes:
     validation_mask: Tensor
     test_mask: Tensor
     class_names: tuple[object, ...] = ()
+    feature_columns: FeatureColumns | None = None
     num_nodes: int = field(init=False)
 
     def __post_init__(self) -> None:

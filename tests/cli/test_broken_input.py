@@ -120,7 +120,8 @@ def one_iteration(monkeypatch):
 
 
 AGAIN = ("damaged or truncated", "Write the file again")
-FINITE = ("nodes.csv", "column 'x0'", "must be finite numbers", "in row 61", "Fill in such values")
+FINITE = ("nodes.csv", "column 'x0'", "must be finite numbers", "in row 61", "Correct these rows")
+TEXT = (*FINITE[:-1], "--categorical 'x0'", "--drop 'x0'")
 CONFIG, PAPER = "--config defaults.toml", "--method paper"
 # Kinds that do not concern the ledger; all but those of `ledger` also run where none exists yet.
 INPUTS = {
@@ -166,8 +167,10 @@ INPUTS = {
     "repeated node id": Kind(
         plus(NODES, "p1,0,,0.5,0.5\n"), NODE_VERBS, 2, ("column 'id'", "may occur once", "rows 2, 61", "Keep one row")
     ),
-    "NaN feature": Kind(plus(NODES, "p99,0,,nan,0.5\n"), NODE_VERBS, 2, FINITE),
-    "text feature": Kind(plus(NODES, "p99,0,,much,0.5\n"), NODE_VERBS, 2, FINITE),
+    "infinite feature": Kind(plus(NODES, "p99,0,,inf,0.5\n"), NODE_VERBS, 2, FINITE),
+    "gap that training had not": Kind(plus(NODES, "p99,0,,nan,0.5\n"), (PREDICT,), 2, FINITE),
+    "text feature": Kind(plus(NODES, "p99,0,,much,0.5\n"), (TRAIN, CHECK), 2, TEXT),
+    "text at prediction": Kind(plus(NODES, "p99,0,,much,0.5\n"), (PREDICT,), 2, FINITE),
     "no id column": Kind(swapped(NODES, "id,", "name,"), NODE_VERBS, 2, ("no 'id' among 'name'", "Rename")),
     "no label column": Kind(column("label", None), (TRAIN, CHECK), 2, ("no 'label' among 'id'", "Rename")),
     "unknown split word": Kind(
@@ -177,8 +180,11 @@ INPUTS = {
         column("split", "test"), (TRAIN, CHECK), 2, ("needs a labelled node for training", "Label some nodes")
     ),
     "one class": Kind(column("label", "a"), (TRAIN, CHECK), 2, ("at least two classes", "['a']", "nothing to learn")),
-    "features of another width": Kind(
-        column("x1", None), PREDICTORS, 2, ("features", "the 2 columns", "got 1", "Pass the same features")
+    "a column that is gone": Kind(
+        column("x1", None),
+        PREDICTORS,
+        2,
+        ("nodes.csv", "columns that the model was trained on", "no 'x1'", "Add or rename"),
     ),
     # The release folder.
     "release missing": Kind(gone(Path("model")), PREDICTORS, 6, ("'model' is missing", "Check the path")),

@@ -3,11 +3,12 @@
 import json
 import math
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from gcon.cli import demo
-from gcon.pages.report import OPERATOR_ONLY, from_json
+from gcon.pages.report import OPERATOR_ONLY, ModelScores, from_json
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +27,7 @@ def test_demo_writes_a_report_and_prints_one_json_object(run, tmp_path):
     kinds = [model["kind"] for model in found["models"]]
     assert kinds == ["edge-free", "one-hop", "self-training", *["private"] * 4, *["paper"] * 4, "non-private"]
     assert [model["epsilon"] for model in found["models"] if model["kind"] == "private"] == [0.5, 1.0, 2.0, 4.0]
+    assert [bool(model["cached"]) for model in found["models"]] == [False] * 3 + [True] * 4 + [False] * 4 + [True]
     # The non-private reference is not in the demo's books.
     assert found["total"]["epsilon"] == pytest.approx(15.0)  # two models at each budget: ours and the paper's
     data = from_json((folder / "run.json").read_text())
@@ -52,6 +54,25 @@ def test_demo_writes_a_report_and_prints_one_json_object(run, tmp_path):
     assert (code, json.loads(out)["exit_code"]) == (2, 2)
 
 
+def scores(kind, *, epsilon=None, none=(), cached=(), own=()):
+    return ModelScores(kind=kind, name=kind, epsilon=epsilon, none=none, cached=cached, own_edges=own)
+
+
+def test_what_was_won_is_said_against_the_same_model_without_edges():
+    free, control = scores("edge-free", none=(0.5, 0.6)), scores("self-training", own=(0.9, 0.9))
+    other = scores("private", epsilon=2.0, none=(1.0, 1.0), cached=(1.0, 1.0), own=(1.0, 1.0))
+    asked = scores("private", epsilon=1.0, none=(0.5, 0.5), cached=(0.7, 0.8), own=(0.8, 0.9))
+    models = (free, control, other, asked)
+    data = SimpleNamespace(
+        shown_epsilon=1.0,
+        private=(other, asked),
+        of_kind=lambda kind: tuple(model for model in models if model.kind == kind),
+    )
+    said = demo.won(data)
+    assert "75.0% of the test nodes, +20.0 points" in said
+    assert "85.0%, -5.0 points" in said  # also when nothing was won
+
+
 @pytest.mark.slow
 def test_demo_in_words_names_path_table_and_verdict(run, tmp_path):
     code, out, err = run("demo", "--out", tmp_path, "--runs", 2)
@@ -60,7 +81,9 @@ def test_demo_in_words_names_path_table_and_verdict(run, tmp_path):
     assert demo.REFERENCE in out
     assert "control" in out.split("\n\n")[1]
     assert "not for publication" in out
-    assert str(tmp_path / "report.html") in out.splitlines()[-1]
+    *_, won, report = out.splitlines()
+    assert str(tmp_path / "report.html") in report
+    assert won.startswith("Won at epsilon 1: ")
     assert "22/22" in err
 
 

@@ -47,6 +47,14 @@ def test_the_tables_help_is_the_verbs_own(name):
     assert command(name).help.splitlines()[0] == VERBS[name].help
 
 
+@pytest.mark.parametrize("words", [(), ("train",), ("data", "make"), ("serve", "tokens", "issue")], ids=" ".join)
+def test_help_shows_no_type_beside_a_flag(run, words):
+    code, out, _ = run(*words, "--help")
+    assert code == 0
+    assert "--help" in out
+    assert "<bool>" not in out
+
+
 @pytest.mark.parametrize("words", [(), ("ledger",), ("data",)])
 def test_without_a_verb_help_is_printed_and_nothing_else(run, words):
     code, out, err = run(*words)

@@ -10,7 +10,8 @@
 A command that ends with `&` is a service: it prints what it says until it listens, and ends with `kill %1` or with its page. The
 address 127.0.0.1:8000 stands for a free port. Where there is no curl, `curl.py` stands in for it.
 
-Any other language fails, and so does none. Long work is tried, not run: `make TARGET` with -n, scripts with --help.
+Any other language fails, and so does none. Long work is tried, not run: `make TARGET` with -n, scripts with --help, and of
+`pip install` the names of extras are looked up.
 """
 
 import contextlib
@@ -131,6 +132,10 @@ class Runner:
             return dry_run(words[1:])
         if is_long_work(words):
             return ask_for_help(words)
+        if words[:2] == ["pip", "install"]:
+            return look_for_extras(words[2:])
+        if words[1:3] == ["-m", "venv"] or command == ". .venv/bin/activate":
+            return 0, ""  # these tests have an environment
         if words[-1] == "&":
             return self.start(command)
         if words == ["kill", "%1"]:
@@ -222,6 +227,14 @@ def dry_run(targets):
         ["make", "-n", *targets], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
     return done.returncode, done.stdout + done.stderr
+
+
+def look_for_extras(words):
+    """What pip is asked for is this package or a known one, with extras that it has."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    asked = [re.fullmatch(r"(?:\.|gcon)(?:\[([\w,]+)\])?", word) for word in words if not word.startswith("-")]
+    known = all(each is not None and set((each[1] or "cli").split(",")) <= set(extras) for each in asked)
+    return int(not known), f"asked for: {words}"
 
 
 def is_long_work(words):
@@ -326,6 +339,8 @@ class TestTheRunnerItself:
             "```bash\ngcon plan --epsilon -1\n```",
             "```bash\ntrue  # exit code 2\n```",
             "```bash\nmake no-such-target\n```",
+            "```bash\npip install gcon[no-such-extra]\n```",
+            "```bash\npip install gcon-from-elsewhere\n```",
             "```bash\n.venv/bin/python -m gcon_lab.experiments.baselines --no-such-option 1\n```",
             "```python\nprint(1)\n```\n```text\n2\n```",
             "```text\nnobody printed this\n```",

@@ -7,6 +7,7 @@ import pkgutil
 import re
 import runpy
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -47,6 +48,24 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
             # The site is built from docs/ alone: a link out of it would be dead there.
             assert DOCS not in page.parents or (page.parent / target).resolve().is_relative_to(DOCS), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pictures_have_alternative_text(page):
+    for words in re.findall(r"!\[([^\]]*)\]\(", page.read_text()):
+        assert len(words) > 20, f"{page.name}: a picture called {words!r}"
+
+
+def test_the_picture_of_one_edge_serves_light_and_dark_by_itself():
+    """It is shown as an image, which knows no style of the page around it and loads nothing."""
+    picture = ElementTree.fromstring((DOCS / "one-edge.svg").read_text())
+    words = "".join(picture.itertext())
+    assert "prefers-color-scheme: dark" in words
+    assert not re.search(r"url\(|@import|href", (DOCS / "one-edge.svg").read_text())
+    spaces = {"svg": "http://www.w3.org/2000/svg"}
+    assert all(picture.findtext(f"svg:{name}", namespaces=spaces) for name in ("title", "desc"))
+    for page in (ROOT / "README.md", DOCS / "index.md"):
+        assert "one-edge.svg" in page.read_text()
 
 
 def navigation():
@@ -102,10 +121,53 @@ def test_the_reference_shows_every_public_name():
     for name in gcon.__all__:
         assert f"`{name}`" in index
         thing = getattr(gcon, name)
-        if name not in ("__version__", "datasets", "GconError"):  # a string, a module, and shown with its module
+        if name not in (
+            "__version__",
+            "datasets",
+            "model_selection",
+            "GconError",
+        ):  # a string, modules, and shown with its module
             assert f"{thing.__module__}.{thing.__qualname__}" in shown
     shown_data_sets = {name.rpartition(".")[2] for name in shown if name.startswith("gcon.files.datasets.")}
     assert shown_data_sets == set(gcon.datasets.__all__)
+
+
+def described(thing, section):
+    """The names in a section of a docstring; several may share a line."""
+    found = re.search(rf"^{section}:\n((?:    .*\n|\n)*)", f"{inspect.getdoc(thing) or ''}\n", flags=re.MULTILINE)
+    lines = re.findall(r"^    (\w[^:\n]*):", found[1], flags=re.MULTILINE) if found else []
+    return {name for line in lines for name in line.split(", ")}
+
+
+def untyped(thing):
+    """What a docstring describes and no annotation declares: the reference would show no type, or another one's."""
+    if inspect.isclass(thing):
+        declared = {name for kind in thing.__mro__ for name in (*vars(kind).get("__annotations__", {}), *vars(kind))}
+        yield from described(thing, "Attributes") - declared
+        methods = (getattr(thing, name) for name in vars(thing) if not name.startswith("_"))
+        for method in methods:
+            yield from untyped(method) if inspect.isroutine(method) else ()
+    if callable(thing):
+        parameters = inspect.signature(thing).parameters
+        typed = {name for name in parameters if parameters[name].annotation is not inspect.Parameter.empty}
+        yield from described(thing, "Args") - typed
+
+
+@pytest.mark.parametrize("name", [name for name in reference() if name != "gcon.errors"])
+def test_the_reference_has_a_type_for_what_it_describes(name):
+    module, _, last = name.rpartition(".")
+    assert list(untyped(getattr(importlib.import_module(module), last))) == []
+
+
+def test_a_missing_type_is_found():
+    class Described:
+        """Described.
+
+        Attributes:
+            width: declared nowhere.
+        """
+
+    assert list(untyped(Described)) == ["width"]
 
 
 def test_file_formats_name_every_file_and_field():

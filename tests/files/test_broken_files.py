@@ -249,7 +249,7 @@ NODES = {
     "one class": (HEAD + "1,a,train,1\n2,a,train,2\n", ["at least two classes; got ['a']"]),
     "no features": ("id,label\n1,a\n2,b\n", ["needs features"]),
     "text feature": (HEAD + GOOD + "3,,,blue\n", ["column 'x': features must be finite numbers", "in row 3"]),
-    "missing feature": (HEAD + GOOD + "3,,,\n", ["column 'x'", "in row 3"]),
+    "gaps only": (HEAD + "1,a,train,\n2,b,train,nan\n", ["column 'x': must hold a number somewhere"]),
     "infinite feature": (HEAD + GOOD + "3,,,inf\n", ["column 'x'", "in row 3"]),
     "too large for 32 bits": (HEAD + GOOD + "3,,,1e300\n", ["column 'x'", "in row 3"]),
     "many rows": (HEAD + GOOD + ",,,\n" * 9, ["in rows 3, 4, 5, 6, 7 and 4 more"]),
@@ -316,7 +316,7 @@ def test_features_in_both_places(tmp_path):
     (tmp_path / "n.csv").write_text("id,label,age\n1,a,30\n2,b,40\n")
     with pytest.raises(InputError, match="'age'"):
         read_nodes(tmp_path / "n.csv", features_path=tmp_path / "x.npy")
-    assert read_nodes(tmp_path / "n.csv", features_path=tmp_path / "x.npy", ignore_columns=["age"]).ids.tolist() == [
+    assert read_nodes(tmp_path / "n.csv", features_path=tmp_path / "x.npy", drop=["age"]).ids.tolist() == [
         1,
         2,
     ]

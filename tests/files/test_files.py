@@ -191,7 +191,8 @@ LABELS = {
     "strings": ("b,a,b", ("a", "b"), [1, 0, 1]),
     "mixed": ("2,x,2", ("2", "x"), [0, 1, 0]),
     "leading zeros": ("01,02,01", ("01", "02"), [0, 1, 0]),
-    "negative": ("-1,1,-1", (-1, 1), [0, 1, 0]),
+    "negative": ("-2,1,-2", (-2, 1), [0, 1, 0]),
+    "none": ("-1,1,,0", (0, 1), [-1, 1, -1, 0]),
     "unicode": ("ä,人,ä", ("ä", "人"), [0, 1, 0]),
 }
 
@@ -251,7 +252,7 @@ def test_columns_of_wide_numbers_stay_wide(tmp_path):
 
 def test_other_names_and_ignored_columns(tmp_path):
     text = "who,class,part,note,x\na,0,train,hello,1\nb,1,train,,2\nc,1,validation,,3\n"
-    options = {"id_column": "who", "label_column": "class", "split_column": "part", "ignore_columns": ["note"]}
+    options = {"id_column": "who", "label_column": "class", "split_column": "part", "drop": ["note"]}
     nodes = nodes_of(tmp_path, text, **options)
     assert nodes.features.tolist() == [[1.0], [2.0], [3.0]]
     assert nodes.validation_mask.tolist() == [False, False, True]

@@ -205,7 +205,7 @@ def test_columns_that_are_no_columns(kind, tmp_path):
     with pytest.raises(InputError, match=r"nodes file"):
         read_nodes(path)
     parquet(path, **good, x=[1.0, 2.0], y=ODD[kind])
-    assert read_nodes(path, ignore_columns=["y"]).ids.tolist() == ["a", "b"]
+    assert read_nodes(path, drop=["y"]).ids.tolist() == ["a", "b"]
 
 
 def test_words_that_repeat_and_words_written_as_differences_are_read(tmp_path):

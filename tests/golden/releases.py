@@ -10,13 +10,13 @@ from common import DENSE, SPARSE, checksum, graph_of, ledger, named, other_graph
 from gcon.edges.graph import LargeGraph
 from gcon.edges.kernels import multiply, multiply_numba, multiply_torch
 from gcon.edges.stored import StoredEdges
+from gcon.estimators.gcon_classifier import GCON
+from gcon.estimators.node_classifier import NodeClassifier
 from gcon.files.edge_store import write_edge_store
 from gcon.learn import sizes
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.gcon_classifier import GCON
 from gcon.methods.moments import Moments
 from gcon.methods.no_edges import predict_without_edges
-from gcon.methods.node_classifier import NodeClassifier
 from gcon.methods.objective import Objective
 from gcon.methods.own_edges import predict_from_own_edges
 from gcon.methods.public_graph import predict_on_public_graph

@@ -24,5 +24,5 @@ def test_examples_run(name):
 def test_there_are_examples():
     finder = doctest.DocTestFinder(exclude_empty=True)
     found = [test.name for name in MODULES for test in finder.find(importlib.import_module(name)) if test.examples]
-    assert "gcon.methods.gcon_classifier.GCON" in found
+    assert "gcon.estimators.gcon_classifier.GCON" in found
     assert len(set(found)) >= 5

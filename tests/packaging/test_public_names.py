@@ -8,6 +8,7 @@ import gcon
 DECLARED = [
     "GCON",
     "Budget",
+    "FeatureColumns",
     "FileLedger",
     "GconError",
     "MemoryLedger",
@@ -24,6 +25,7 @@ DECLARED = [
     "datasets",
     "load",
     "load_release",
+    "model_selection",
     "private_graph",
     "public_graph",
     "save_release",

@@ -21,7 +21,7 @@ def test_only_drawings_and_our_own_files_are_not_escaped():
     assert {"base.html", "report.html", "reproduction.html"} <= {name for name, _ in templates}
     for name, text in templates:
         assert not re.search(r"\|\s*safe\b|autoescape", text), name
-        assert all(re.fullmatch(r'"\w+\.(css|js)"', file) for file in re.findall(r"\bfile\((.*?)\)", text)), name
+        assert all(re.fullmatch(r'"\w+\.(css|js|svg)"', file) for file in re.findall(r"\bfile\((.*?)\)", text)), name
 
 
 def test_a_value_that_is_missing_is_an_error():

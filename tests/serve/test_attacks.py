@@ -11,7 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 from tests.serve.conftest import Caller, make_service, running
 
+from gcon.errors import InputError
 from gcon.serve.limits import UNIT
+from gcon.serve.questions import MOST_NUMBERS, Shape, question
 from gcon.serve.settings import Limits
 
 HEAD = b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
@@ -188,6 +190,19 @@ def test_what_no_question_can_be_is_refused_in_no_time(call, body):
         took.append(time.process_time() - start)
         assert status == 422
     assert min(took) < 0.03
+
+
+def test_a_question_holds_at_most_so_many_numbers():
+    """Each of its people is right; but numbers of two bytes would fill a body with two millions, and others wait for them."""
+    person, shape = b'{"features":[' + b"0," * 499 + b"0]}", Shape(most_neighbours=10_000, features=500)
+    people = MOST_NUMBERS // 500
+    fit, more = (
+        b'{"me":{"id":"n1"},"neighbours":[' + b",".join([person] * number) + b"]}"
+        for number in (people - 1, people + 2)
+    )
+    assert len(question(fit, shape).neighbours) == people - 1
+    with pytest.raises(InputError, match="at most 524,288 in one question"):
+        question(more, shape)
 
 
 def test_long_questions_do_not_hold_up_others(world, service, call, monkeypatch):

@@ -95,6 +95,15 @@ def test_too_much(world, tmp_path):
     assert b"at most 3" in body
 
 
+@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b"node=17"])
+def test_a_body_that_is_no_question_is_told_what_one_looks_like(call, body):
+    for path, example in (("/me", {"node": "YOUR ID"}), ("/predict", {"me": {"id": "17"}, "access": "none"})):
+        status, _, said = call("POST", path, body)
+        assert status == 422
+        assert json.dumps(example) in json.loads(said)["message"]
+    assert "Authorization: Bearer TOKEN" in json.loads(call("POST", "/me", body)[2])["message"]
+
+
 def test_a_long_body_is_refused_before_it_is_read(call):
     assert call("POST", "/predict", None, declared=b"99999999999999999999999")[0] == 413
     assert call("POST", "/me", None, declared=b"4097")[0] == 413

@@ -19,7 +19,7 @@ from gcon.mechanisms.statistic import Statistic
 
 @dataclass(frozen=True, eq=False)
 class EdgePair:
-    """Two graphs on the same nodes that differ in one edge."""
+    """Two graphs on the same nodes that differ in one edge, or in as many as the promise is for."""
 
     joined: EdgeList
     apart: EdgeList

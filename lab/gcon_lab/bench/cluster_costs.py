@@ -16,8 +16,8 @@ from gcon.edges.store_format import column_type
 from gcon.errors import check_number
 
 NUMBER_BYTES = 8  # of a matrix entry, and of a row pointer
-BLOCK_ENTRIES = 2**26
-BRANCHES = 2  # a worker that has a matrix sends it to so many others, one after the other
+ORIGIN_BYTES = 4  # of an entry of the features, where the walk restarts
+BLOCK_ENTRIES = 2**24
 EDGES = (10**8, 10**9, 10**10, 10**11, 10**12)
 MOST_NODES = 2**28  # of edge moments
 DEGREE = 50
@@ -53,27 +53,33 @@ class Costs:
     """Of one step, in seconds and bytes.
 
     Attributes:
-        read, add, send, collect: seconds of the parts of a step; the first two run side by side, the others before and after.
+        read, add, exchange: seconds of the parts of a step, one after the other.
         store: bytes on disk.
-        received: bytes that every worker receives.
-        collected: bytes that the coordinator receives.
-        worker_memory, coordinator_memory: bytes.
+        received: bytes that every worker receives from the others, and as many that it sends.
+        memory: bytes of a worker; the coordinator is one of them and needs no more, but for the rows that a release asks for.
     """
 
     read: float
     add: float
-    send: float
-    collect: float
+    exchange: float
     store: int
     received: int
-    collected: int
-    worker_memory: int
-    coordinator_memory: int
+    memory: int
 
     @property
     def seconds(self) -> float:
         """Of the step."""
-        return max(self.read, self.add) + self.send + self.collect
+        return self.read + self.add + self.exchange
+
+
+def needed_rows(edges: int, nodes: int, workers: int) -> float:
+    """How many rows of other workers stand beside the nodes of one, if neighbours are anywhere: the worst case.
+
+    Example:
+        >>> round(needed_rows(10**6, 10**5, 2))  # 10^6 entries hit nearly all of 5 * 10^4 rows
+        49998
+    """
+    return nodes * (1 - 1 / workers) * -math.expm1(-2 * edges / (nodes * workers))
 
 
 def costs(edges: int, nodes: int, columns: int, workers: int, machine: Machine | None = None) -> Costs:
@@ -88,8 +94,8 @@ def costs(edges: int, nodes: int, columns: int, workers: int, machine: Machine |
 
     Example:
         >>> one = costs(10**9, 10**7, 16, 10)
-        >>> one.received == 10**7 * 16 * 8
-        True
+        >>> round(one.received / (10**7 * 16 * 8), 3)  # of the whole matrix
+        0.9
         >>> round(one.add, 3)
         8.0
     """
@@ -104,21 +110,21 @@ def costs(edges: int, nodes: int, columns: int, workers: int, machine: Machine |
         )
     machine = machine or Machine()
     entries, entry_bytes = 2 * edges, column_type(nodes).itemsize
-    matrix, pointers = nodes * columns * NUMBER_BYTES, (nodes + 1) * NUMBER_BYTES
-    rounds = math.ceil(math.log(workers, 1 + BRANCHES) - 1e-9)  # in each, all that have a copy send it on
+    pointers, row = (nodes + 1) * NUMBER_BYTES, columns * NUMBER_BYTES
+    needed, own = needed_rows(edges, nodes, workers), nodes / workers
     block = min(BLOCK_ENTRIES, -(-entries // workers)) * entry_bytes
+    received = round(needed * row)
     return Costs(
         read=entries * entry_bytes / (workers * machine.disk),
         add=entries * columns / (workers * machine.additions),
-        send=(1 + rounds * BRANCHES) * matrix / machine.network,
-        collect=matrix / machine.network,
+        exchange=received / machine.network,
         store=entries * entry_bytes + pointers,
-        received=matrix,
-        collected=matrix,
-        # Where the walk is and where it restarts, pointers, a block, and the rows that wait to be collected.
-        worker_memory=2 * matrix + pointers + block + -(-matrix // workers),
-        # The same, and the walk as the coordinator has it: where it restarts, is, was, and will be.
-        coordinator_memory=6 * matrix + 2 * pointers + block,
+        received=received,
+        # A table with room for all nodes, its own rows before and after the step, where they restart (as given, and in place),
+        # which rows are needed here and elsewhere, pointers, a block.
+        memory=round((nodes + 2 * own) * row + 2 * own * columns * ORIGIN_BYTES + 2 * needed * entry_bytes)
+        + pointers
+        + block,
     )
 
 
@@ -128,14 +134,16 @@ def table(columns: int, workers: int, machine: Machine) -> str:
         f"Calculated, not measured: one step, {columns} columns, {workers} workers; assumed per worker: {machine.additions:.3g} "
         f"additions per second, {machine.disk / 1e9:g} GB/s from disk, {machine.network / 1e9:g} GB/s of network.",
         "",
-        "| edges | nodes | store | a worker receives | its memory | of the coordinator | read | add | send | collect | a step |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "| edges | nodes | store | a worker receives | its memory | read | add | exchange | a step |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for edges in EDGES:
         nodes = min(2 * edges // DEGREE, MOST_NODES)
         found = costs(edges, nodes, columns, workers, machine)
-        sizes = (found.store, found.received, found.worker_memory, found.coordinator_memory)
-        times = (found.read, found.add, found.send, found.collect, found.seconds)
+        sizes, times = (
+            (found.store, found.received, found.memory),
+            (found.read, found.add, found.exchange, found.seconds),
+        )
         cells = [_short(edges), _short(nodes), *map(_size, sizes), *map(_time, times)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -11,7 +11,7 @@ from gcon.cli import options
 from gcon.cli.loading import load_graph, open_ledger
 from gcon.cli.output import reporting
 from gcon.cli.records import with_records
-from gcon.cli.source import GraphSource
+from gcon.cli.source import TableSource
 from gcon.errors import InputError
 from gcon.privacy.gates import diagnose
 
@@ -27,7 +27,7 @@ def attack(
     pairs: Annotated[int, typer.Option(help="Linked pairs to guess, and as many unlinked ones.")] = 200,
     canaries: Annotated[int, typer.Option(help="Also train with so many coin-tossed pairs; 0 for none.")] = 0,
     out: Annotated[Path | None, typer.Option(help="A folder for roc.svg and attacks.csv.")] = None,
-    where: GraphSource,
+    where: TableSource,
     json: options.Json = False,
     quiet: options.Quiet = False,
     config: options.Config = None,
@@ -52,7 +52,7 @@ def attack(
             raise InputError("out", rule="must be a folder", got=str(out), fix="Name another one.")
         chosen = check_target(target, epsilon=epsilon, delta=delta, canaries=canaries)
         with output.progress.status("read") as status:
-            graph = load_graph(where)
+            graph = load_graph(where, known=None if chosen.model is None else chosen.model.feature_columns)
             chosen.check_nodes(graph.nodes)
             found = diagnose(
                 lambda opened: run_attacks(

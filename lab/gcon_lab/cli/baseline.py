@@ -10,7 +10,7 @@ from gcon.cli import options
 from gcon.cli.loading import load_graph, open_ledger
 from gcon.cli.output import reporting
 from gcon.cli.records import with_records
-from gcon.cli.source import GraphSource
+from gcon.cli.source import TableSource
 from gcon.edges.graph import PrivateGraph
 from gcon.errors import InputError
 from gcon.methods.accuracy import check_scored
@@ -29,7 +29,7 @@ def baseline(
     epsilon: Annotated[float | None, typer.Option(help="Privacy budget, for the methods that spend one.")] = None,
     delta: Annotated[float | None, typer.Option(help="By default min(1e-5, 1/(10 n)) for n nodes.")] = None,
     set_: Annotated[list[str], typer.Option("--set", help="A setting of the method, NAME=VALUE; repeat.")] = [],  # noqa: B006
-    where: GraphSource,
+    where: TableSource,
     seed: Annotated[int | None, typer.Option(help="For experiments only: the release then carries no promise.")] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -142,4 +142,5 @@ def _described(kind: type[Method]) -> dict[str, object]:
 
 
 def _listed() -> str:
-    return "\n".join(f"{kind.name:16s} {kind.about}" for kind in METHODS.values())
+    width = max(map(len, METHODS))
+    return "\n".join(f"{kind.name:{width}s}  {kind.about}" for kind in METHODS.values())

@@ -51,7 +51,7 @@ def opened(name: str, run: int) -> OpenGraph:
 
 
 def _measured(name: str, run: int) -> list[dict[str, float]]:
-    return measured(name, run, opened(name, run))
+    return measured(name, run, opened=opened(name, run))
 
 
 def facts(name: str, run: int) -> dict[str, float]:

@@ -1,9 +1,10 @@
 """The default method and its control on all graphs: accuracy under every access, and how well owners' answers are calibrated.
 
-    python -m gcon_lab.experiments.default_method --out DIR [--graphs NAMES] [--runs 10] [--workers 2]
+    python -m gcon_lab.experiments.default_method --out DIR [--graphs NAMES] [--runs 10] [--workers 2] [--labels bare]
 
 Every graph and run is a file in DIR/store, written whole: interrupted work goes on where it was. `--first-run 5` leaves runs 0
-to 4 out: settings were looked for on those.
+to 4 out: settings were looked for on those. `--labels` measures epsilon 1 with the labels that many people have: `bare` without
+validation nodes, `five` with five per class and no more, `uneven` as many as 20 per class in all, drawn as classes come.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import json
 import math
 import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,14 +43,15 @@ _BINS = 15
 Row = dict[str, float]
 
 
-def measured(name: str, run: int, opened: OpenGraph) -> list[Row]:
+def measured(name: str, run: int, labels: str = "all", *, opened: OpenGraph | None = None) -> list[Row]:
     """The control, then every budget: what is right under each access, and the calibration error of owners' answers."""
-    nodes, rows = opened.graph.nodes, []
+    opened = open_graph(name, run) if opened is None else opened
+    nodes, rows = LABELS[labels](opened.graph.nodes, run), []
     with one_thread():
         control = MomentsWithoutEdges(seed=run).learn(nodes).score_functions
         found = {access: control[access](nodes.features, opened.edges) for access in ("none", "own-edges")}
         rows.append({"epsilon": 0.0, **{access: _right(scores, nodes) for access, scores in found.items()}})
-        for epsilon in BUDGETS:
+        for epsilon in BUDGETS if labels == "all" else (1.0,):
             noise = SeededRandomness(zlib.crc32(f"{name}|{run}|{epsilon}".encode()))
             method = Moments(epsilon=epsilon, delta=DELTA, seed=run, device="cpu")
             model: MomentsModel = method.train(nodes, opened.graph.edges, ledger=MemoryLedger(name), randomness=noise)
@@ -57,6 +60,32 @@ def measured(name: str, run: int, opened: OpenGraph) -> list[Row]:
             row |= {"calibration": _calibration_error(scores["own-edges"], nodes), "tables": float(len(model.tables))}
             rows.append({"epsilon": epsilon, "own edges used": float(model.settings.own_edges)} | row)
     return rows
+
+
+def _bare(nodes: PublicNodes, _: int) -> PublicNodes:
+    return replace(nodes, validation_mask=torch.zeros_like(nodes.validation_mask))
+
+
+def _five(nodes: PublicNodes, run: int) -> PublicNodes:
+    mask, order = torch.zeros_like(nodes.train_mask), np.random.default_rng(run).permutation(nodes.num_nodes)
+    for label in range(nodes.num_classes):
+        mask[[row for row in order if nodes.train_mask[row] and nodes.labels[row] == label][:5]] = True
+    return replace(_bare(nodes, run), train_mask=mask)
+
+
+def _uneven(nodes: PublicNodes, run: int) -> PublicNodes:
+    allowed = (~nodes.test_mask & (nodes.labels >= 0)).nonzero()[:, 0].numpy()
+    mask = torch.zeros_like(nodes.train_mask)
+    mask[np.random.default_rng(run).permutation(allowed)[: int(nodes.train_mask.sum())]] = True
+    return replace(_bare(nodes, run), train_mask=mask)
+
+
+LABELS: dict[str, Callable[[PublicNodes, int], PublicNodes]] = {
+    "all": lambda nodes, _: nodes,
+    "bare": _bare,
+    "five": _five,
+    "uneven": _uneven,
+}
 
 
 def _right(scores: Tensor, nodes: PublicNodes) -> float:
@@ -71,10 +100,10 @@ def _calibration_error(scores: Tensor, nodes: PublicNodes) -> float:
     return float(torch.stack(gaps).sum() / len(sure))
 
 
-def _stored(folder: Path, name: str, run: int) -> list[Row]:
-    path = folder / f"{name.replace('/', '-')}-run{run}.json"
+def _stored(folder: Path, name: str, run: int, labels: str) -> list[Row]:
+    path = folder / f"{name.replace('/', '-')}{'' if labels == 'all' else f'-{labels}'}-run{run}.json"
     if not path.exists():
-        write_whole(path, json.dumps(measured(name, run, open_graph(name, run))))
+        write_whole(path, json.dumps(measured(name, run, labels)))
         print(f"{name}, run {run}", file=sys.stderr)
     found: list[Row] = json.loads(path.read_text())
     return found
@@ -117,14 +146,16 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--first-run", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--labels", choices=tuple(LABELS), default="all")
     given = parser.parse_args()
     names, store = GRAPHS.get(given.graphs) or given.graphs.split(","), given.out / "store"
     store.mkdir(parents=True, exist_ok=True)
     runs = range(given.first_run, given.first_run + given.runs)
     with ProcessPoolExecutor(given.workers) as pool:
-        waiting = {name: [pool.submit(_stored, store, name, run) for run in runs] for name in names}
+        waiting = {name: [pool.submit(_stored, store, name, run, given.labels) for run in runs] for name in names}
         results = {name: [each.result() for each in some] for name, some in waiting.items()}
     options = f"--graphs {given.graphs} --first-run {given.first_run} --runs {given.runs}"
+    options += "" if given.labels == "all" else f" --labels {given.labels}"
     head = [
         "# The default method",
         "",
@@ -135,7 +166,8 @@ def main() -> None:
         "the expected calibration error of answers with own edges.",
         "",
     ]
-    write_whole(given.out / "default.md", "\n".join([*head, *table(results), ""]))
+    page = "default.md" if given.labels == "all" else f"{given.labels}.md"
+    write_whole(given.out / page, "\n".join([*head, *table(results), ""]))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gcon.edges.fixed_point import real_numbers
 from gcon.edges.schemes import Schemes
-from gcon.edges.source import Edges
+from gcon.edges.source import Edges, HoldsRows
 from gcon.mechanisms.exact_products import Precise, left_numbers
 from gcon.mechanisms.public_rows import check_nodes, checked_rows
 from gcon.privacy.proven import proven
@@ -20,7 +20,7 @@ from gcon_lab.mechanisms.walks import WalkStatistic, weighted_walks
 
 @proven("class-sums")
 @final
-class ClassSums(WalkStatistic):
+class ClassSums(HoldsRows, WalkStatistic):
     """The matrix Z' Y with Z = (1/s) [Z_m1, ..., Z_ms] the aggregates of all nodes: s d rows, one column per class.
 
     The block of a scheme without steps is X' Y / s, which everybody can compute: it is released without noise.
@@ -43,7 +43,7 @@ class ClassSums(WalkStatistic):
         Rounding is that of the steps of a walk; the sum over the nodes is exact.
     """
 
-    name = "class sums"
+    name, row_fields = "class sums", ("_features",)
 
     def __init__(self, features: Tensor, targets: Tensor, schemes: Schemes, *, device: str = "cpu") -> None:
         self._features = checked_rows("features", features, as_they_are=True)

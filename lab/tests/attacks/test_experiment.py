@@ -90,7 +90,7 @@ def run(run, monkeypatch, tmp_path):
     """Where a small graph lies."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
-    assert run("data", "make", "--out", ".", "--nodes", "200")[0] == 0
+    assert run("data", "make", "--out", ".", "--nodes", "200", "--homophily", "0.8")[0] == 0  # own edges are used
     return run
 
 

@@ -47,6 +47,7 @@ RUNS = {
     "bilinear-sums": 100_000,
     "neighbour-counts": 100_000,
     "mixed-release": 80_000,
+    "several-edges": 40_000,
     "neighbour-sums": 100_000,
     "noisy-count": 20_000,
     "selection": 40_000,

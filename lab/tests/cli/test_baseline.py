@@ -24,6 +24,12 @@ QUICK = {
 }
 
 
+def test_the_list_for_people_has_two_columns(run):
+    lines = run("baseline", "list")[1].splitlines()
+    starts = {line.index(METHODS[line.split()[0]].about) for line in lines}
+    assert (len(lines), len(starts)) == (len(METHODS), 1)
+
+
 @pytest.fixture
 def files(run, tmp_path):
     assert run("data", "make", "--out", tmp_path, "--nodes", 200, "--quiet")[0] == 0

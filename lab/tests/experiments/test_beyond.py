@@ -254,8 +254,8 @@ def test_results_of_social_graphs_lie_beside_the_others():
 
 
 def test_a_unit_without_budgets_and_one_without_the_rest_are_the_whole(monkeypatch):
-    monkeypatch.setattr(units.BeyondUnit, "_scored", lambda unit, methods, epsilon: [(methods[0].name, epsilon)])
-    monkeypatch.setattr(units.BeyondUnit, "_paper", lambda unit, epsilon: [("gcon", epsilon)])
+    monkeypatch.setattr(units.BeyondUnit, "scored", lambda unit, methods, epsilon: [(methods[0].name, epsilon)])
+    monkeypatch.setattr(units.BeyondUnit, "paper", lambda unit, epsilon: [("gcon", epsilon)])
     monkeypatch.setattr(units.BeyondUnit, "_without_validation", lambda unit, epsilon: [("without", epsilon)])
     settings = {"graph": "social/twitch-de", "run": 0}
     parts = [units.BeyondUnit(**settings, budgets=()), units.BeyondUnit(**settings, budgets=(1.0,), free=False)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -46,6 +47,9 @@ def paid_accuracy(
     Privacy:
         One edge changes the answers of its two ends at most, so the count has sensitivity 2. Costs (epsilon, 0).
     """
+    if not 0 < epsilon < math.inf:  # without noise it would be the exact count
+        rule = "must be a positive, finite number"
+        raise InputError("epsilon", rule=rule, got=epsilon, fix="Usual is 0.1: noise of some 30 answers.")
     if mask.dtype != torch.bool or tuple(mask.shape) != (len(features),):
         raise InputError(
             "mask", rule="must hold one boolean per node", got=str(mask.dtype), fix="An index could count a node twice."

@@ -9,6 +9,7 @@ from gcon.choose.public_facts import check_validation
 from gcon.edges.graph import PrivateGraph
 from gcon.errors import check_number
 from gcon.learn.edge_free import learn_without_edges
+from gcon.machine import threads_for
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.methods.evidence import above_chance
@@ -67,7 +68,8 @@ def take_look(
     budget = checked_budget(epsilon, chosen_delta(delta, nodes.num_nodes))
     plan, purpose = gaussian_plan(budget.epsilon, budget.delta, method="advice"), "a look at homophily and mean degree"
     check_charge(plan.budget, ledger=ledger, randomness=randomness, purpose=purpose)
-    answers = learn_without_edges(nodes, seed=0).answers
+    with threads_for(*nodes.features.shape):
+        answers = learn_without_edges(nodes, seed=0).answers
     with spend(graph.edges, plan, ledger=ledger, randomness=randomness, purpose=purpose) as account:
         moments = account.release(plan.noisy(EdgeMoments(counted_rows(answers)), share=1.0))
     facts, errors = graph_facts(moments, answers, nodes), fact_errors(moments, answers, nodes)

@@ -9,6 +9,7 @@ import torch
 from gcon.errors import InputError
 from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.held_out import with_validation
+from gcon.machine import threads_for
 from gcon.nodes import PublicNodes
 
 
@@ -46,7 +47,8 @@ def public_facts(nodes: PublicNodes) -> PublicFacts:
     check_validation(nodes)
     nodes = with_validation(nodes)
     checked = nodes.validation_mask
-    model = learn_without_edges(nodes, seed=0)
+    with threads_for(*nodes.features.shape):
+        model = learn_without_edges(nodes, seed=0)
     accuracy = float((model.answers.argmax(dim=1) == nodes.labels)[checked].double().mean())
     rows = model.rows.double()
     spread = torch.linalg.eigvalsh((rows - rows.mean(dim=0)).T @ (rows - rows.mean(dim=0)) / len(rows))

@@ -17,7 +17,7 @@ from gcon.cli.handing_out import finish
 from gcon.cli.loading import load_graph, load_nodes, open_payment
 from gcon.cli.output import reporting
 from gcon.cli.records import with_records
-from gcon.cli.source import GraphSource
+from gcon.cli.source import TableSource
 from gcon.errors import InputError
 from gcon.privacy.budget import checked_budget
 from gcon.privacy.protected_change import check_edges
@@ -41,7 +41,7 @@ def advise(
         int, typer.Option(help="How many edges, 1 to 10, may change together within epsilon and delta.")
     ] = 1,
     delta: Annotated[float | None, typer.Option(help="By default min(1e-5, 1/(10 n)) for n nodes.")] = None,
-    where: GraphSource,
+    where: TableSource,
     seed: Annotated[int | None, typer.Option(help="For experiments only: the look then carries no promise.")] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,

@@ -39,7 +39,7 @@ def main() -> None:
     """Run the command; a wrong call is bad input too, and with --json it is told as one JSON object."""
     as_json = "--json" in sys.argv
     try:
-        code = app(standalone_mode=False)
+        code = app(standalone_mode=False, prog_name="gcon")
     except typer.TyperException as error:
         message = error.format_message()
         if as_json:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,11 +15,11 @@ from gcon.cli.checks import check_replaceable, size_in_bytes
 from gcon.cli.ledger_place import carry_ledger, ledger_beside
 from gcon.cli.output import reporting
 from gcon.cli.records import with_records
-from gcon.cli.source import EdgeFormat, Features
+from gcon.cli.source import EdgeFormat, Features, NodeFormat
 from gcon.errors import InputError
 from gcon.files.datasets import FACTS
 from gcon.files.datasets.facts import facts_of
-from gcon.files.datasets.synthetic import social_circles_parts
+from gcon.files.datasets.synthetic import FRIENDS, FRIENDS_ALIKE, FRIENDS_SIGNAL, circle_names, social_circles_parts
 from gcon.files.tables import check_files, convert_files, write_edges, write_nodes
 from gcon.files.write_files import checked_target
 from gcon.writing import move_together, work_folder
@@ -54,6 +55,7 @@ def check(
     nodes: Annotated[Path, typer.Option(help="The nodes file.")],
     edges: Annotated[Path | None, typer.Option(help="The edges file, or an edge store (.csr).")] = None,
     features: Features = None,
+    node_format: NodeFormat,
     edge_format: EdgeFormat,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -69,6 +71,7 @@ def check(
                 nodes,
                 edges,
                 features_path=features,
+                **node_format.columns(),
                 **edge_format.columns(),
             )
         fields: dict[str, object] = {"ok": not problems, "problems": [str(problem) for problem in problems]}
@@ -86,6 +89,9 @@ def convert(
     file_format: Annotated[str, typer.Option("--format", help="csv, tsv, parquet, npz or csr.")],
     edges: Annotated[Path | None, typer.Option(help="The edges file.")] = None,
     features: Features = None,
+    drop: Annotated[
+        list[str], typer.Option(help="A column of the nodes file to leave out; the others must be numbers.")
+    ] = [],  # noqa: B006
     edge_format: EdgeFormat,
     memory: Annotated[str, typer.Option(help="For csr: how much memory to sort in, for example 4GiB.")] = "1GiB",
     json: options.Json = False,
@@ -120,6 +126,7 @@ def convert(
                 out=out,
                 file_format=file_format,
                 features=features,
+                drop=drop,
                 **edge_format.columns(),
                 memory_bytes=memory_bytes,
                 step=step,
@@ -149,11 +156,13 @@ def _same_edges(books: Path) -> str:
 
 @app.command()
 def make(
-    out: Annotated[Path, typer.Option(help="An existing folder; nodes and edges are written into it.")],
+    out: Annotated[Path, typer.Option(help="The folder for nodes and edges; made if it is not there.")],
     nodes: Annotated[int, typer.Option(help="How many nodes.")] = 2000,
     classes: Annotated[int, typer.Option(help="How many classes.")] = 4,
-    mean_degree: Annotated[float, typer.Option(help="Neighbours of a node, on average.")] = 10.0,
-    homophily: Annotated[float, typer.Option(help="Share of edges inside a class.")] = 0.8,
+    mean_degree: Annotated[
+        float | None, typer.Option(help="Neighbours of a node, on average; by default 40, or a twentieth of all nodes.")
+    ] = None,
+    homophily: Annotated[float, typer.Option(help="Share of edges inside a class.")] = FRIENDS_ALIKE,
     seed: Annotated[int, typer.Option(help="The same seed makes the same graph.")] = 0,
     file_format: Annotated[str, typer.Option("--format", help="csv, tsv or parquet.")] = "csv",
     overwrite: options.Overwrite = False,
@@ -166,10 +175,20 @@ def make(
             raise InputError("format", rule="must be csv, tsv or parquet", got=file_format, fix="Use csv.")
         paths = out / f"nodes.{file_format}", out / f"edges.{file_format}"
         for path in paths:
-            check_replaceable(checked_target(path, "out"), overwrite=overwrite)
+            check_replaceable(path, overwrite=overwrite)
         table, edge_index = social_circles_parts(
-            nodes, num_classes=classes, mean_degree=mean_degree, homophily=homophily, seed=seed
+            nodes,
+            num_classes=classes,
+            mean_degree=min(FRIENDS, nodes / 20) if mean_degree is None else mean_degree,
+            homophily=homophily,
+            feature_signal=FRIENDS_SIGNAL,
+            seed=seed,
         )
+        table = replace(table, class_names=circle_names(classes))
+        with suppress(OSError):  # checked in the next line
+            out.mkdir(parents=True, exist_ok=True)
+        for path in paths:
+            checked_target(path, "out")
         with work_folder(paths[1]) as folder:  # both or none
             write_nodes(folder / paths[0].name, table)
             write_edges(folder / paths[1].name, edge_index, num_nodes=nodes)

@@ -74,7 +74,7 @@ def evaluate(
             output.result(*_told(released, asdict(found), kind, mask, publishable=True, words=ACCESS_PROMISES[kind]))
             return
         if kind in ("none", "cached"):
-            table = load_nodes(where)
+            table = load_nodes(where, known=released.feature_columns)
             mask = table.test_mask
             found = score(
                 predict_without_edges(released, table.features, access=kind), _in_model_order(table, released), mask
@@ -82,7 +82,7 @@ def evaluate(
             words = "No edge was read: this may be published."
             output.result(*_told(released, asdict(found), kind, mask, publishable=True, words=words))
             return
-        graph = load_graph(where)
+        graph = load_graph(where, known=released.feature_columns)
         mask = graph.nodes.test_mask
         check_scored(mask)  # public, so found out before a ledger is made and edges are opened
         released.encoder.check(graph.nodes.features)
@@ -101,7 +101,8 @@ def evaluate(
             )
             words = f"Paid with epsilon {paid:g}: this may be published. Noise: {bought.standard_deviation:.4f}."
             count = {"micro_f1": bought.micro_f1, "standard_deviation": bought.standard_deviation, "epsilon": paid}
-            finish(output, books, {**count, "nodes": bought.num_nodes})
+            # By its time of release a report knows that the number is about its model.
+            finish(output, books, {**count, "nodes": bought.num_nodes, "model": released.receipt.time})
             output.result(*_told(released, count, kind, mask, publishable=True, words=words))
         else:
             answer = own_edge_answers(released, graph.nodes.features)
@@ -117,7 +118,7 @@ def evaluate(
 
 def _on_public_graph(model: Model, nodes: Path, edges: Path, where: PredictionSource) -> tuple[Scores, Tensor]:
     """Scores over edges that the caller declares public, and the nodes that they are about."""
-    table = read_nodes(nodes, features_path=where.features)
+    table = read_nodes(nodes, features_path=where.features, feature_columns=model.feature_columns)
     refuse_training_nodes(model, table.nodes.features)
     bare = read_public_edges(edges, ids=table.ids, **where.edge_format.columns())
     found = predict_on_public_graph(model, table.nodes.features, bare)

@@ -16,7 +16,8 @@ from gcon.cli.checks import size_in_bytes
 from gcon.cli.ledger_place import has_ledger, ledger_beside, state_folder, warn_of_copies
 from gcon.cli.other_books import missing_spending
 from gcon.cli.output import Output
-from gcon.cli.source import GraphSource, PredictionSource, TrainingSource
+from gcon.cli.source import GraphSource, NodeColumns, PredictionSource, TableSource, TrainingSource
+from gcon.columns import FeatureColumns
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import LargeGraph, PrivateGraph, TrainableGraph
 from gcon.edges.source import Edges
@@ -33,8 +34,13 @@ from gcon.release.prediction_files import Ids
 from gcon.release.recovery import recovery_folder, settle_kept
 
 
-def load_graph(where: GraphSource) -> PrivateGraph:
-    """Read a named data set or a pair of files. An edge store is read into memory."""
+def load_graph(where: GraphSource, *, known: FeatureColumns | None = None) -> PrivateGraph:
+    """Read a named data set or a pair of files. An edge store is read into memory.
+
+    Args:
+        where: the graph.
+        known: what was done with the columns in training.
+    """
     if (where.source is None) == (where.edges is None and where.nodes is None):
         raise InputError(
             "SOURCE",
@@ -43,19 +49,27 @@ def load_graph(where: GraphSource) -> PrivateGraph:
             fix=f"Data sets: {', '.join(names())}.",
         )
     if where.source is not None:
+        for name, given in _columns(where).items():
+            if given:
+                rule, fix = "is about a nodes file", "Leave it out: a named data set has numbers only."
+                raise InputError(f"--{name}", rule=rule, got=f"the data set {where.source}", fix=fix)
         return load(where.source, split=where.split)
     if where.edges is None or where.nodes is None:
         raise InputError("--edges, --nodes", rule="belong together", got="one of them", fix="Pass both.")
-    table = read_nodes(where.nodes, features_path=where.features)
+    table = read_nodes(where.nodes, features_path=where.features, feature_columns=known, **_columns(where))
     private, hygiene = read_edges(where.edges, ids=table.ids, **where.edge_format.columns())
     return PrivateGraph(table.nodes, private, hygiene, where.edges.stem)
 
 
-def load_nodes(where: GraphSource) -> PublicNodes:
-    """The public side alone: no edges file is opened, if one was named at all."""
+def load_nodes(where: GraphSource, *, known: FeatureColumns | None = None) -> PublicNodes:
+    """The public side alone: no edges file is opened, if one was named at all. Args: those of `load_graph`."""
     if where.source is None and where.nodes is not None:
-        return read_nodes(where.nodes, features_path=where.features).nodes
+        return read_nodes(where.nodes, features_path=where.features, feature_columns=known, **_columns(where)).nodes
     return load_graph(where).nodes
+
+
+def _columns(where: GraphSource) -> NodeColumns:
+    return where.node_format.columns() if isinstance(where, TableSource) else {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,12 +81,12 @@ class LoadedFeatures:
     edges: Private[EdgeList] | None
 
 
-def load_features(where: GraphSource, *, read_edges_too: bool) -> LoadedFeatures:
+def load_features(where: GraphSource, *, read_edges_too: bool, known: FeatureColumns | None = None) -> LoadedFeatures:
     """Read a graph for prediction: labels may be missing, and an edges file is opened only if it is needed."""
     if where.source is not None or where.nodes is None:
         graph = load_graph(where)
         return LoadedFeatures(range(graph.nodes.num_nodes), graph.nodes.features, graph.edges)
-    ids, features = read_node_features(where.nodes, features_path=where.features)
+    ids, features = read_node_features(where.nodes, features_path=where.features, feature_columns=known)
     if not read_edges_too:
         return LoadedFeatures(ids, features, None)
     if where.edges is None:
@@ -101,7 +115,7 @@ def load_training(where: TrainingSource, *, until: ExitStack) -> TrainableGraph:
         )
     if store is None or where.nodes is None or where.source is not None:
         return load_graph(where)
-    table = read_nodes(where.nodes, features_path=where.features)
+    table = read_nodes(where.nodes, features_path=where.features, **_columns(where))
     private: Private[Edges] = (
         _on_cluster(where, store, table, until)
         if on_cluster
@@ -152,15 +166,18 @@ def public_files(access: str, where: PredictionSource) -> tuple[Path, Path] | No
     return nodes, edges
 
 
-def open_payment(where: GraphSource, output: Output, *, near: Path | None = None) -> DeferredLedger:
+def open_payment(
+    where: GraphSource, output: Output, *, near: Path | None = None, name: str | None = None
+) -> DeferredLedger:
     """The ledger of the data, to pay from: however the verb ends, its output says what was charged.
 
     Args:
         where: the data.
         output: warns if releases beside the edges, the ledger or `near` know of more spending than the ledger.
         near: a further folder to look for releases in.
+        name: what the owner calls the data; a new ledger takes it, an old one must have it already.
     """
-    ledger = open_ledger(where)
+    ledger = open_ledger(where, name=name)
     if where.edges is not None:
         usual, places = None, [where.edges.parent, ledger.path.parent]
         with suppress(InputError):  # what these edges were converted with is gone, and another ledger was named
@@ -175,13 +192,13 @@ def open_payment(where: GraphSource, output: Output, *, near: Path | None = None
     return payment
 
 
-def open_ledger(where: GraphSource) -> FileLedger:
+def open_ledger(where: GraphSource, *, name: str | None = None) -> FileLedger:
     """The ledger of the data: the one that was named, or the one beside it. An existing one keeps its own name."""
     if where.source is not None:
-        name = facts_of(where.source).name
-        usual = state_folder() / f"{name}.ledger"
+        usual_name = facts_of(where.source).name
+        usual = state_folder() / f"{usual_name}.ledger"
     elif where.edges is not None:
-        name, usual = where.edges.stem, where.ledger or ledger_beside(where.edges)
+        usual_name, usual = where.edges.stem, where.ledger or ledger_beside(where.edges)
     else:
         raise InputError("--edges", rule="is needed for a ledger", got="nothing", fix="Pass the edges file.")
     target = usual if where.ledger is None else where.ledger
@@ -189,4 +206,9 @@ def open_ledger(where: GraphSource) -> FileLedger:
         target.parent.mkdir(parents=True, exist_ok=True)
     if where.edges is not None:
         warn_of_copies(where.edges, target)
-    return FileLedger(target, data_set=None if target.exists() else name)
+    books = FileLedger(target, data_set=None if target.exists() else name or usual_name)
+    if name not in (None, books.data_set):
+        rule = f"must be the name in the ledger {target.name}, {books.data_set!a}, which it got when it was made"
+        fix = "Leave it out; gcon report and gcon site take a --name of their own."
+        raise InputError("--name", rule=rule, got=f"{name!a}", fix=fix)
+    return books

@@ -76,12 +76,14 @@ def predict(
         publishable = audience_of(kind, no_promise) == "public"
         with output.progress.status("read"):
             if public is not None:
-                known, features = read_node_features(public[0], features_path=where.features)
+                known, features = read_node_features(
+                    public[0], features_path=where.features, feature_columns=released.feature_columns
+                )
                 refuse_training_nodes(released, features)
                 bare = read_public_edges(public[1], ids=known, **where.edge_format.columns())
                 loaded = LoadedFeatures(known, features, None)
             else:
-                loaded = load_features(where, read_edges_too=kind == "own-edges")
+                loaded = load_features(where, read_edges_too=kind == "own-edges", known=released.feature_columns)
         ids, matrix = loaded.ids, loaded.features
         with prediction_writer(out, ids, owner_only=not publishable) as write, _shown(output, len(ids), write) as show:
             if public is not None:

@@ -75,6 +75,7 @@ def run(
         try:
             from gcon.cli.serve_inputs import open_owners, read_table
             from gcon.machine import keep_to_one_thread
+            from gcon.release.read import load_release
             from gcon.serve.logs import Log
             from gcon.serve.served_release import read_served_release
             from gcon.serve.state import Service
@@ -103,7 +104,7 @@ def run(
         # Everything public is read and checked before the ledger hears of it.
         listener = until.enter_context(closing(listening_socket(host, port)))
         with output.progress.status("read"):
-            known = None if nodes is None else read_table(nodes, features)
+            known = None if nodes is None else read_table(nodes, features, load_release(release).feature_columns)
             table = None if known is None else known.table
             held, seen = read_served_release(release, table=table)
             owners, log = None, None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gcon.cli.loading import open_ledger
 from gcon.cli.source import EdgeFormat, GraphSource
+from gcon.columns import FeatureColumns
 from gcon.edges.store_format import SUFFIX
 from gcon.errors import InputError
 from gcon.files.node_ids import NodeIds
@@ -29,18 +30,24 @@ class ReadTable:
     ids: NodeIds
 
 
-def read_table(nodes: Path, features: Path | None) -> ReadTable:
-    """The public node table. One without labels or splits will do: then no page shows a confusion matrix."""
-    ids, matrix = read_node_features(nodes, features_path=features)
+def read_table(nodes: Path, features: Path | None, known: FeatureColumns | None) -> ReadTable:
+    """The public node table. One without labels or splits will do: then no page shows a confusion matrix.
+
+    Args:
+        nodes: the table.
+        features: an array beside it.
+        known: what was done with the columns when the model was trained.
+    """
+    ids, matrix = read_node_features(nodes, features_path=features, feature_columns=known)
     try:
-        labelled = read_nodes(nodes, features_path=features).nodes
+        labelled = read_nodes(nodes, features_path=features, feature_columns=known).nodes
     except InputError:
         labelled = None
     rows = {str(name): row for row, name in enumerate(ids.tolist())}
     if not rows or max(map(len, rows)) > MOST_ID:
         rule = f"must hold nodes, with ids of at most {MOST_ID} characters"
         raise InputError("nodes", rule=rule, got=nodes.name, fix="Check the file.")
-    return ReadTable(NodeTable(rows=rows, features=matrix, nodes=labelled), ids)
+    return ReadTable(NodeTable(rows=rows, features=matrix, nodes=labelled, feature_columns=known), ids)
 
 
 def open_owners(

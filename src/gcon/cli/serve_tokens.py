@@ -14,7 +14,7 @@ from gcon.cli import options
 from gcon.cli.checks import check_replaceable
 from gcon.cli.output import reporting
 from gcon.errors import InputError
-from gcon.files.tables import read_node_features
+from gcon.files.tables import read_node_ids
 from gcon.files.write_files import checked_target
 from gcon.serve.tokens import TokenFacts, TokenStore
 from gcon.writing import uninterrupted, write_whole
@@ -40,7 +40,7 @@ def issue(
     """
     with reporting(as_json=json, quiet=quiet) as output:
         check_replaceable(checked_target(out, "out"), overwrite=overwrite, inputs=(tokens, nodes))
-        known = dict.fromkeys(str(entry) for entry in read_node_features(nodes)[0].tolist())
+        known = dict.fromkeys(str(entry) for entry in read_node_ids(nodes).tolist())
         unknown = [entry for entry in node if entry not in known]
         if unknown:
             rule, fix = "must be in the node table", "Check the ids."

@@ -21,6 +21,7 @@ def site(
     model: Annotated[Path, typer.Argument(help="A release folder.")],
     *,
     out: Annotated[Path, typer.Option(help="Folder for the pages; it may hold nothing else.")],
+    name: Annotated[str | None, typer.Option(help="What to call the data set; by default as it was trained.")] = None,
     nodes: Nodes = None,
     features: Features = None,
     service: Annotated[
@@ -44,8 +45,9 @@ def site(
                 "--me, --node-table", rule="say what a service can do", got="no --service", fix="Pass its address."
             )
         released = load_release(model)
-        table = None if nodes is None else read_nodes(nodes, features_path=features).nodes
-        pages = site_pages(released, nodes=table, service=place, me=me, node_table=node_table)
+        known = released.feature_columns
+        table = None if nodes is None else read_nodes(nodes, features_path=features, feature_columns=known).nodes
+        pages = site_pages(released, nodes=table, name=name, service=place, me=me, node_table=node_table)
         paths = write_site(pages, out)
         fields: dict[str, object] = {
             "out": str(out),

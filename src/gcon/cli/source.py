@@ -53,9 +53,32 @@ class EdgeFormat:
         }
 
 
+class NodeColumns(TypedDict, total=False):
+    """What to do with the columns of a nodes file, by the names that `gcon.files` has for it."""
+
+    drop: list[str]
+    categorical: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeFormat:
+    """What the columns of a nodes file are."""
+
+    drop: Annotated[list[str], typer.Option(help="A column of the nodes file to leave out; repeat.")] = field(
+        default_factory=list
+    )
+    categorical: Annotated[
+        list[str], typer.Option(help="A column of the nodes file that holds categories, not numbers; repeat.")
+    ] = field(default_factory=list)
+
+    def columns(self) -> NodeColumns:
+        """The same, for `**`."""
+        return {"drop": self.drop, "categorical": self.categorical}
+
+
 @dataclass(frozen=True, kw_only=True)
 class GraphSource:
-    """A data set by name, or files; and the ledger that belongs to it."""
+    """A data set by name, or files; and the ledger that belongs to it. What columns are, a model knows."""
 
     source: Annotated[
         str | None, typer.Argument(help="A data set by name (gcon data list); or pass --edges and --nodes.")
@@ -69,7 +92,14 @@ class GraphSource:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingSource(GraphSource):
+class TableSource(GraphSource):
+    """A graph that no model was trained on yet: what its columns are must be said."""
+
+    node_format: NodeFormat = field(default_factory=NodeFormat)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSource(TableSource):
     """A graph to train on: its edges may also stay on a disk, or on the workers of a cluster."""
 
     buffer: Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +21,7 @@ from gcon.cli.source import TrainingSource
 from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, PrivateComputationError
 from gcon.learn.perceptron import EncoderSettings
+from gcon.machine import threads_for
 from gcon.methods.model import ReleasingMethod
 from gcon.methods.moments import Moments
 from gcon.methods.objective import Objective
@@ -64,6 +65,13 @@ def train(
         int, typer.Option(help="How many edges, 1 to 10, may change together within epsilon and delta.")
     ] = 1,
     where: TrainingSource,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            help="What to call the data set: kept in its ledger, and shown wherever the model is.",
+            show_default="the name of the edges file",
+        ),
+    ] = None,
     method: Annotated[
         str | None,
         typer.Option(
@@ -109,11 +117,12 @@ def train(
                 work_folder(out.absolute())
             )  # of two trainings into one place, one is refused now
             graph = load_training(where, until=until)
-            books = open_payment(where, output, near=out.absolute().parent)
+            books = open_payment(where, output, near=out.absolute().parent, name=name)
             sizes = graph.nodes.num_nodes, graph.nodes.features.shape[1], graph.nodes.num_classes
             room = hold_room(claim, room_for(*sizes))
+            until.enter_context(threads_for(*graph.nodes.features.shape))
             try:
-                model = training.train(
+                trained = training.train(
                     graph.nodes, graph.edges, ledger=books, randomness=randomness, progress=status.update
                 )
             except PrivateComputationError:
@@ -121,6 +130,7 @@ def train(
                     output.notes.append("Look whether the cluster's scheduler and workers are still there.")
                 raise
             status.update("write")
+            model = replace(trained, feature_columns=graph.nodes.feature_columns)
             room.unlink(missing_ok=True)
             hand_out_release(output, books, model, out)
         statement = model.statement()

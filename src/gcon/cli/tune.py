@@ -19,7 +19,7 @@ from gcon.cli.handing_out import finish
 from gcon.cli.loading import load_graph, load_nodes, open_payment
 from gcon.cli.output import Output, reporting
 from gcon.cli.records import with_records
-from gcon.cli.source import GraphSource
+from gcon.cli.source import TableSource
 from gcon.errors import check_number
 from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.privacy.randomness import SystemRandomness
@@ -34,7 +34,7 @@ def tune(
     pay: Annotated[float | None, typer.Option(help="Part of epsilon that buys a choice which only edges make.")] = None,
     out: Annotated[Path | None, typer.Option(help="A new TOML file, for gcon train --config.")] = None,
     draws: Annotated[int, typer.Option(help="Rehearsals of each candidate.")] = 3,
-    where: GraphSource,
+    where: TableSource,
     json: options.Json = False,
     quiet: options.Quiet = False,
     config: options.Config = None,

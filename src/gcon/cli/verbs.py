@@ -48,6 +48,11 @@ VERBS = {
             "gcon.cli.statement:statement",
         ),
         Verb(
+            "export",
+            "Write a released model for other programs: ONNX, or a folder for a model hub.",
+            "gcon.cli.export:export",
+        ),
+        Verb(
             "site",
             "Write three pages for the people in the graph: the promise, a form to ask the model, and what the model is.",
             "gcon.cli.site:site",
@@ -59,10 +64,15 @@ VERBS = {
         ),
         Verb(
             "report",
-            "Write report.html from the run.json of a run folder. Reads no graph and costs nothing.",
+            "Write one page about a model: its accuracy beside a control that spends nothing, its promise, noise and ledger.",
             "gcon.cli.report:report",
         ),
         Verb("version", "Versions of gcon, torch and Python.", "gcon.cli.version:version"),
+        Verb(
+            "completion",
+            "Print a script by which a shell completes verbs and options.",
+            "gcon.cli.completion:completion",
+        ),
         Verb("ledger", "The ledger of a data set.", "gcon.cli.ledger:app"),
         Verb("data", "Data sets and files.", "gcon.cli.data:app"),
         Verb("serve", "Answer people about themselves: gcon serve RELEASE.", "gcon.cli.serve:app"),
@@ -128,7 +138,24 @@ class LazyVerbs(TyperGroup):
             panel = "Commands of the laboratory (pip install gcon-lab)" if verb.home is None else None
             self.add_command(TyperCommand(verb.name, help=verb.help, rich_help_panel=panel))
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options before a verb."""
+        return _without_types_of_flags(super().get_params(ctx))
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The verb that was called, loaded."""
         name, known, rest = super().resolve_command(ctx, args)
-        return name, known if name is None else command(name), rest
+        if name is not None:
+            known = command(name)
+            for each in (known, *getattr(known, "commands", {}).values()):
+                for below in (each, *getattr(each, "commands", {}).values()):
+                    _without_types_of_flags(below.get_params(ctx))
+        return name, known, rest
+
+
+def _without_types_of_flags(parameters: list[Any]) -> list[Any]:
+    """The same: help would show `<bool>` beside an option that takes no value."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return parameters

@@ -115,7 +115,7 @@ def simple_undirected(edge_index: Tensor, num_nodes: int) -> tuple[EdgeList, Edg
     edge_index = edge_index.detach().to("cpu", torch.int32 if edge_index.dtype == torch.int32 else torch.int64)
     if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index.max()) >= num_nodes):
         rule = f"every end must be a node, numbered 0 to {num_nodes - 1}"
-        fix = "Add the missing nodes to the node table, or drop their edges."
+        fix = "Add the missing nodes to the node table, or drop their edges; parts of the nodes: gcon.model_selection."
         raise InputError("edges", rule=rule, got="an end that is not a node", fix=fix)
     source, target = edge_index[0].numpy(), edge_index[1].numpy()
     size = max(num_nodes, 1)

@@ -139,18 +139,18 @@ def propagate(edges: Edges, features: Tensor, schemes: Schemes, *, rows: Tensor 
         Reads every edge. The result is as private as the edges: the private entry is `aggregates.py`.
     """
     width = features.shape[1]
-    kept = None if rows is None or bool(rows.all()) else rows.to(features.device).nonzero()[:, 0]
+    kept = slice(None) if rows is None or bool(rows.all()) else rows.to(features.device).nonzero()[:, 0]
     height = len(features) if rows is None else int(rows.sum())
     pieces = walks(edges, features, schemes)
     if schemes.num_blocks == 1 and 0 < width <= _COLUMNS_AT_ONCE[features.device.type]:
         _, _, state, units = next(pieces)  # all there is, so it may be changed: no second copy
-        return real_numbers_in_place(state if kept is None else state[kept], units)
+        return real_numbers_in_place(state[kept], units)
     aggregates = torch.empty(height, width * schemes.num_blocks, dtype=torch.float64, device=features.device)
     # A tensor: by a plain number a GPU would not divide, but multiply with its rounded inverse, which gives other bits.
     parts = torch.tensor(float(schemes.num_blocks), dtype=torch.float64, device=features.device)
     for block, columns, state, units in pieces:
         place = slice(block * width + columns.start, block * width + columns.stop)
-        part = real_numbers(state if kept is None else state[kept], units)
+        part = real_numbers(state[kept], units)
         aggregates[:, place] = part.div_(parts)
     return aggregates
 
@@ -179,15 +179,9 @@ def walks(edges: Edges, features: Tensor, schemes: Schemes) -> Iterator[tuple[in
 
 def enumerate_steps(edges: Edges, features: Tensor, units: Tensor, schemes: Schemes) -> Iterator[tuple[int, Tensor]]:
     """The walk after 0, 1, ... steps, up to the last that a scheme wants; each is valid until the next is asked for."""
-    work = partial(walk_step, walk=Walk(restart=schemes.restart, clip=schemes.clip))
-    current, scale = whole_numbers(features, units), (1 / units).to(features.device)
-    yield 0, current
-    last = max(schemes.counts(len(features)))
-    following = torch.empty_like(current) if last else current
-    for step in range(1, last + 1):
-        edges.fill(following, work, current, features, scale)
-        current, following = following, current
-        yield step, current
+    walk, scale = Walk(restart=schemes.restart, clip=schemes.clip), (1 / units).to(features.device)
+    begin, work = partial(whole_numbers, units=units), partial(walk_step, scale=scale, walk=walk)
+    return enumerate(edges.steps(features, begin, work, max(schemes.counts(len(features)))))
 
 
 def column_blocks(width: int, device: str) -> Iterator[slice]:

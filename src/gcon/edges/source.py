@@ -10,13 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import torch
 from torch import Tensor
 
 T = TypeVar("T")
 BLOCK_ENTRIES = 2**22  # neighbours per block, unless a single node has more
+_ROWS_AT_ONCE = 2**20
 PART_NODES = {"cpu": 2**14, "cuda": 2**20}  # nodes whose results are made at a time
 
 
@@ -55,14 +56,21 @@ class RowBlock:
             The rows; and of every share its first entry, the one after its last, and the place of its row among these rows.
         """
         if (longest, share) not in self._shares:
-            rows = (self.degrees > longest).nonzero()[:, 0]
-            counts = (self.degrees[rows] + share - 1) // share
+            rows = self._longer_rows(longest)
+            counts = (self.row_pointers[rows + 1] - self.row_pointers[rows] + share - 1) // share
             owners = torch.repeat_interleave(counts)
             places = torch.arange(len(owners), device=rows.device) - (counts.cumsum(0) - counts)[owners]
             starts = self.row_pointers[rows][owners] + places * share
             stops = torch.minimum(starts + share, self.row_pointers[rows + 1][owners])
             self._shares[longest, share] = (rows, starts, stops, owners)
         return self._shares[longest, share]
+
+    def _longer_rows(self, longest: int) -> Tensor:
+        """Some rows at a time: a first step asks when memory is fullest, and degrees of all nodes would be 8 bytes for each."""
+        starts = range(0, len(self.row_pointers) - 1, _ROWS_AT_ONCE)
+        pieces = (self.row_pointers[start : start + _ROWS_AT_ONCE + 1].diff() > longest for start in starts)
+        found = [piece.nonzero()[:, 0] + start for start, piece in zip(starts, pieces, strict=True)]
+        return torch.cat(found) if found else self.row_pointers.new_empty(0)
 
     def parts(self, most_nodes: int) -> Iterator[RowBlock]:
         """The same block in pieces of at most `most_nodes` nodes: views, nothing is copied."""
@@ -109,9 +117,43 @@ class Edges(ABC):
             shared: what it reads; on the device of `out`.
         """
 
+    def steps(
+        self, origin: Tensor, begin: Callable[[Tensor], Tensor], work: Callable[..., None], count: int
+    ) -> Iterator[Tensor]:
+        """The rows of all nodes after 0, 1, ..., `count` passes over the edges; each is valid until the next is asked for.
+
+        Where edges are on a cluster the rows are there too, and what comes out can only be indexed: by columns, or by rows, which
+        then come here.
+
+        Args:
+            origin: one row per node.
+            begin: makes the first rows of it, each of its own row alone.
+            work: `work(block, rows, origin, out=...)` writes the next rows of a block; of the origin it reads the block's own.
+            count: how many passes.
+        """
+        current = begin(origin)
+        yield current
+        following = torch.empty_like(current) if count else current
+        for _ in range(count):
+            self.fill(following, work, current, origin)
+            current, following = following, current
+            yield current
+
     def run(self, compute: Callable[[Edges], T]) -> T:
         """`compute(edges)` where the edges are: here, unless they are on a cluster. The result leaves that place."""
         return compute(self)
+
+
+class HoldsRows:
+    """A computation that holds public matrices, one row per node, and only hands them to edges.
+
+    Where edges are on a cluster these go straight to the workers, each its rows, and never to the one that coordinates.
+
+    Attributes:
+        row_fields: names of the attributes.
+    """
+
+    row_fields: ClassVar[tuple[str, ...]] = ()
 
 
 class LocalEdges(Edges):

@@ -61,6 +61,7 @@ def convert_files(
     target_column: str = "target",
     header: bool = True,
     ignore_columns: Sequence[str] = (),
+    drop: Sequence[str] = (),
     memory_bytes: int = MEMORY_BYTES,
     step: Step = no_step,
 ) -> Conversion:
@@ -79,6 +80,7 @@ def convert_files(
         target_column: the column with the other end.
         header: whether a text file of edges starts with column names.
         ignore_columns: further columns of the edges file, which are left out.
+        drop: columns of the nodes file to leave out; all others beside id, label and split must hold numbers.
         memory_bytes: for sorting the edges of an edge store (csr); at least 4096.
         step: told what is being done for an edge store, and which share of it is.
 
@@ -90,7 +92,7 @@ def convert_files(
     require_readers()
     check_memory(memory_bytes)
     targets = _targets(out, file_format, with_edges=edges is not None)
-    table = read_raw_nodes(nodes, features_path=features)
+    table = read_raw_nodes(nodes, features_path=features, drop=drop)
     like = {"nodes": nodes, "features": features or nodes}
     options: EdgeOptions = {"source_column": source_column, "target_column": target_column}
     options |= {"header": header, "ignore_columns": ignore_columns}

@@ -105,7 +105,7 @@ def raise_problems(problems: Sequence[Problem]) -> NoReturn:
         )
     told = "".join(f"\n  - {problem}" for problem in problems[:MOST_TOLD])
     told += f"\n  - and {len(problems) - MOST_TOLD} more" if len(problems) > MOST_TOLD else ""
-    raise InputError("files", rule="must follow the format", got=f"several problems:{told}\n", fix="Correct them all.")
+    raise InputError("files", rule="must follow the format", got="several problems", fix=f"Correct them all:{told}")
 
 
 def file_problem(path: Path, file: str, *, suffixes: Sequence[str]) -> Problem | None:

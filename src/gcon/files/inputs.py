@@ -12,10 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gcon.columns import FeatureColumns
 from gcon.edges.edge_list import EdgeList, private_edges, public_edges
 from gcon.edges.graph import PrivateGraph, PublicGraph
 from gcon.errors import InputError
 from gcon.files.edges import as_edge_index
+from gcon.files.frames import frame_features
 from gcon.files.pyg import edge_values, refuse_other_graphs
 from gcon.files.row_ids import by_rows, row_ids
 from gcon.nodes import PublicNodes, check_features
@@ -30,6 +32,7 @@ class Columns:
 
     Attributes:
         ids: the names of the rows, if the features have an index.
+        feature_columns: what was done with the columns of a data frame.
         split: which column of masks that hold several splits.
         edge_values: what PyG's Data says of its edges beside their ends.
     """
@@ -41,6 +44,7 @@ class Columns:
     validation_mask: Any = None
     test_mask: Any = None
     ids: Sequence[Any] | None = None
+    feature_columns: FeatureColumns | None = None
     split: int | None = None
     edge_values: tuple[str, ...] = ()
 
@@ -127,6 +131,7 @@ def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> Pri
         validation_mask=validation,
         test_mask=test,
         class_names=tuple(names),
+        feature_columns=columns.feature_columns,
     )
     edges, hygiene = private_edges(edge_index_of(columns, num_nodes=num_nodes), num_nodes)
     return PrivateGraph(nodes, edges, hygiene, name)
@@ -150,18 +155,21 @@ def edge_index_of(columns: Columns, *, num_nodes: int) -> Tensor:
     return as_edge_index(columns.edges, num_nodes=num_nodes, ids=columns.ids)
 
 
-def public_graph(data: Any, edges: Any = None) -> PublicGraph:
+def public_graph(data: Any, edges: Any = None, *, feature_columns: FeatureColumns | None = None) -> PublicGraph:
     """Declare that the edges of a graph are public, for access='public-graph'.
 
     Args:
         data: features (array, tensor), or PyG's Data, or a networkx graph with node attribute `x`.
         edges: edges in any supported form, unless `data` has them.
+        feature_columns: of a model that was trained on categories or gaps, `model_.feature_columns`: `data` is a data frame
+            with its columns.
 
     Privacy:
         Nothing is promised about these edges.
     """
     columns = read_columns(data, edges=edges)
-    features = as_features(columns.features)
+    raw = columns.features
+    features = as_features(raw if feature_columns is None else frame_features(raw, feature_columns))
     if isinstance(columns.edges, EdgeList):
         return PublicGraph(features, columns.edges)
     index = edge_index_of(columns, num_nodes=int(features.shape[0]))

@@ -76,12 +76,15 @@ def read_labels(
     if not training.len():
         problems.add("needs a labelled node for training", "none", "Label some nodes (split: train).")
     elif len(names) < 2:
-        problems.add("needs at least two classes", f"{names}", "With one class there is nothing to learn.")
+        problems.add("needs at least two classes", f"{names}", "With one class there is nothing to learn; -1 is none.")
     return numbers, names
 
 
-def label_text(column: pl.Series) -> pl.Series:
-    """Labels as strings, null where empty; whole numbers stored as fractions (pandas with gaps) lose their point."""
+def known_labels(column: pl.Series) -> pl.Series:
+    """Labels as strings, null where there is none: an empty cell, or -1 as in scikit-learn's semi-supervised models.
+
+    Whole numbers stored as fractions (pandas with gaps) lose their point.
+    """
     import polars as pl
 
     if column.dtype.is_float():
@@ -89,4 +92,5 @@ def label_text(column: pl.Series) -> pl.Series:
         whole = column.cast(pl.Int64, strict=False)
         column = whole if bool((whole.cast(column.dtype) == column).all()) else column
     text = column.cast(pl.String, strict=False)
-    return text.to_frame("label").select(pl.when(pl.col("label") != "").then("label"))["label"].alias(column.name)
+    known = ~pl.col("label").is_in(["", "-1"])
+    return text.to_frame("label").select(pl.when(known).then("label"))["label"].alias(column.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gcon.columns import MOST_SHOWN, Cells, FeatureColumns, Trouble, category_of, features_of, learn_columns
 from gcon.files.array_files import TOO_LARGE, TooLargeError, dense, load_archive, map_array, tensor_over
 from gcon.files.file_problems import FileProblems, Problem, file_problem, listed
 from gcon.nodes import row_slices
@@ -18,48 +20,115 @@ if TYPE_CHECKING:
     import polars as pl
 
 LIST_COLUMN = "features"
+WAY_OUT = "Add --categorical {name} (one feature per category) or --drop {name} (leaves it out); in Python categorical=, drop=."
+CORRECT = "Correct these rows: a column of numbers may have gaps only where the training table had some."
 
 
 def read_features(
-    frame: pl.DataFrame, features_path: str | Path | None, problems: FileProblems, *, height: int
-) -> Tensor | None:
-    """Features from all columns that are left, or from an array beside the table; 64-bit where the file stores such."""
+    frame: pl.DataFrame,
+    features_path: str | Path | None,
+    problems: FileProblems,
+    *,
+    height: int,
+    known: FeatureColumns | None = None,
+    categorical: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    fix: str = CORRECT,
+) -> tuple[Tensor | None, FeatureColumns | None]:
+    """Features from the columns that are left, or from an array beside the table; 64-bit where the file stores such.
+
+    And what was done with the columns; None where they have no names.
+
+    Args:
+        frame: the columns that are left.
+        features_path: an array beside the table.
+        problems: gets what is wrong.
+        height: number of nodes.
+        known: what was done in training: it is done again, with columns in any order, and others are not read.
+        categorical: columns that hold categories, where nothing is known yet.
+        drop: columns that were left out before.
+        fix: what to do about cells that are no numbers, where that is known.
+    """
     import polars as pl
 
+    if features_path is not None or any(isinstance(dtype, pl.List | pl.Array) for dtype in frame.dtypes):
+        if categorical or not (known is None or known.plain):
+            rule = "must hold the features as columns, since some are categorical or have gaps"
+            problems.add(rule, "an array or lists", "Pass the table that holds these columns.")
+            return None, None
+        return _without_names(frame, features_path, problems, height=height), known
+    if not frame.width:
+        problems.add("needs features", "no further column", "Add columns, or pass features_path.")
+        return None, None
+
+    def read(name: str) -> Cells:
+        return _cells(frame[name])
+
+    troubles: list[Trouble] = []
+    if known is None:
+        known, troubles = learn_columns(frame.columns, read, categorical=categorical, drop=drop, way_out=WAY_OUT)
+    elif lost := [name for name in known.names if name not in frame.columns]:
+        problems.add("needs the columns that the model was trained on", f"no {listed(lost)}", "Add or rename them.")
+        return None, None
+    if known is not None:
+        wide = any(frame[name].dtype == pl.Float64 for name in known.names if name not in known.categories)
+        matrix, troubles = features_of(known, read, height=height, wide=wide, fix=fix)
+    for trouble in troubles:
+        if trouble.rows is None:
+            problems.add(trouble.rule, trouble.got, trouble.fix)
+        else:
+            problems.add_rows(trouble.rows, trouble.rule, trouble.got, trouble.fix)
+    return (None, None) if known is None or troubles else (torch.from_numpy(matrix), known)
+
+
+def numbers_only(frame: pl.DataFrame) -> FeatureColumns | None:
+    """What to do where nothing is prepared: every column is a number."""
+    return FeatureColumns(names=tuple(frame.columns)) if frame.width else None
+
+
+def _cells(column: pl.Series) -> Cells:
+    """Text is read as numbers where it can be; a column of categories, in Parquet, is text."""
+    import polars as pl
+
+    name, dtype = column.name, column.dtype
+    words = dtype in (pl.Categorical, pl.Enum)
+    if not (dtype.is_numeric() or words or dtype in (pl.String, pl.Boolean, pl.Null)):
+        return Cells(name, None, None, None, f"type {dtype}")
+
+    def texts() -> list[str]:
+        if words or dtype == pl.String:
+            return column.cast(pl.String).fill_null("").to_list()
+        return [category_of(value) for value in column.to_list()]
+
+    if words:
+        return Cells(name, None, texts, None, "categories")
+    numbers = column.cast(pl.Float64, strict=False)
+    strange = (numbers.is_null() & column.is_not_null()).to_numpy() if dtype == pl.String else None
+    odd = (
+        "text"
+        if strange is None or not strange.any()
+        else f"text such as {column[int(strange.argmax())][:MOST_SHOWN]!r}"
+    )
+    return Cells(name, numbers.fill_null(np.nan).to_numpy(), texts, strange, odd)
+
+
+def _without_names(
+    frame: pl.DataFrame, features_path: str | Path | None, problems: FileProblems, *, height: int
+) -> Tensor | None:
+    """Features from an array beside the table, or from its one column of lists."""
     if features_path is not None:
         features, found = features_of_arrays(Path(features_path), height)
         problems.found += found
         if frame.width:
-            rule, fix = "may hold no features beside features_path", "Drop them, or name them in ignore_columns."
+            rule, fix = "may hold no features beside features_path", "Leave them out: --drop NAME."
             problems.add(rule, listed(frame.columns), fix)
         return features
-    if not frame.width:
-        problems.add("needs features", "no further column", "Add columns, or pass features_path.")
-        return None
-    if any(isinstance(dtype, pl.List | pl.Array) for dtype in frame.dtypes):
-        if frame.columns == [LIST_COLUMN]:
-            return _features_of_lists(frame[LIST_COLUMN], problems)
-        got = ", ".join(repr(name) for name in frame.columns[:5])
-        rule = f"features must be one list column {LIST_COLUMN!r} or columns of numbers, not both"
-        problems.add(rule, got, "Drop or ignore the others.")
-        return None
-    before = len(problems.found)
-    wide = any(dtype == pl.Float64 for dtype in frame.dtypes)
-    matrix = np.empty((frame.height, frame.width), dtype=np.float64 if wide else np.float32)
-    for place, column in enumerate(frame.iter_columns()):
-        if not (column.dtype.is_numeric() or column.dtype in (pl.String, pl.Boolean)):
-            rule, got = f"column {column.name!r}: features must be numbers", f"type {column.dtype}"
-            problems.add(rule, got, "Convert it, or name it in ignore_columns.")
-            continue
-        with np.errstate(over="ignore"):
-            matrix[:, place] = column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
-        problems.add_rows(
-            ~np.isfinite(matrix[:, place]),
-            f"column {column.name!r}: features must be finite numbers",
-            "text, nothing, NaN or infinity",
-            "Fill in such values, or name the column in ignore_columns.",
-        )
-    return torch.from_numpy(matrix) if len(problems.found) == before else None
+    if frame.columns == [LIST_COLUMN]:
+        return _features_of_lists(frame[LIST_COLUMN], problems)
+    got = ", ".join(repr(name) for name in frame.columns[:5])
+    rule = f"features must be one list column {LIST_COLUMN!r} or columns of numbers, not both"
+    problems.add(rule, got, "Leave the others out: --drop NAME.")
+    return None
 
 
 def _features_of_lists(column: pl.Series, problems: FileProblems) -> Tensor | None:

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gcon.columns import FeatureColumns
 from gcon.errors import InputError
 from gcon.files.file_problems import (
     TABLES,
@@ -24,14 +25,16 @@ from gcon.files.file_problems import (
     require_readers,
     shortened,
 )
-from gcon.files.node_columns import label_text, read_labels, read_splits
-from gcon.files.node_features import LIST_COLUMN, read_features
+from gcon.files.node_columns import known_labels, read_labels, read_splits
+from gcon.files.node_features import LIST_COLUMN, numbers_only, read_features
 from gcon.files.node_ids import NodeIds, read_ids
 from gcon.files.table_files import UNFIT, column_types, read_errors, table_batches
 from gcon.nodes import PublicNodes
 
 if TYPE_CHECKING:
     import polars as pl
+
+NUMBERS_ONLY = "Leave it out (--drop {name}), turn it into numbers first, or train from the table as it is."
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,20 +58,26 @@ def read_nodes(
     features_path: str | Path | None = None,
     num_classes: int | None = None,
     classes: Sequence[object] | None = None,
-    ignore_columns: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    feature_columns: FeatureColumns | None = None,
 ) -> NodeTable:
     """Read public nodes from CSV, TSV or Parquet.
 
     Args:
         path: the file; its ending decides the format.
         id_column: whole numbers or strings, each once.
-        label_column: numbers or strings; may be empty. A label on a row whose split is empty is never read.
+        label_column: numbers or strings; empty, or -1, where there is none. A label on a row whose split is empty is never
+            read.
         split_column: train, val, test or empty. Without this column every row with a label is a training node.
         features_path: an .npz or .npy with one row per node; by default the features are the further columns, or the
             list column `features`.
         num_classes: the classes are 0 to this number, less one; at least 2.
         classes: the class list; by default the labels that occur among the training nodes.
-        ignore_columns: further columns that are no features.
+        drop: further columns that are no features: they are not read.
+        categorical: columns of categories: one feature per category.
+        feature_columns: what was done with the columns in training, to do it again: columns in any order, others are not
+            read. Then nothing else is said of columns.
 
     Raises:
         InputError: the file breaks the format; lists everything that is wrong, with rows counted from 1 below the
@@ -87,7 +96,9 @@ def read_nodes(
         features_path=features_path,
         num_classes=num_classes,
         classes=classes,
-        ignore_columns=ignore_columns,
+        drop=drop,
+        categorical=categorical,
+        feature_columns=feature_columns,
     )
     if table is None:
         raise_problems(problems)
@@ -101,23 +112,25 @@ def read_node_features(
     label_column: str = "label",
     split_column: str = "split",
     features_path: str | Path | None = None,
-    ignore_columns: Sequence[str] = (),
+    feature_columns: FeatureColumns | None = None,
 ) -> tuple[NodeIds, Tensor]:
     """Read ids and features alone, for prediction: labels and splits may be missing, and are not read.
 
-    Args: those of `read_nodes`.
+    Args: those of `read_nodes`. Without `feature_columns` all further columns must hold numbers, in the order of training.
 
     Privacy:
         Everything in this file is public; errors may show it.
     """
     require_readers()
     problems = FileProblems("nodes", Path(path))
-    frame = _frame(problems, wanted=(id_column,), plain=(id_column,), ignored=ignore_columns)
+    apart = (id_column, label_column, split_column)
+    frame = _frame(problems, wanted=apart[:1], plain=apart[:1], only=_only(feature_columns, apart))
     if frame is None:
         raise_problems(problems.found)
     ids = read_ids(frame[id_column], problems)
-    rest = frame.drop(id_column, label_column, split_column, *ignore_columns, strict=False)
-    features = read_features(rest, features_path, problems, height=frame.height)
+    rest = frame.drop(*apart, strict=False)
+    known = feature_columns or numbers_only(rest)
+    features, _ = read_features(rest, features_path, problems, height=frame.height, known=known)
     if problems.found or ids is None or features is None:
         raise_problems(problems.found)
     return ids, features
@@ -140,8 +153,23 @@ class RawNodes:
     feature_names: list[str]
 
 
-def read_raw_nodes(path: Path, *, features_path: Path | None = None) -> RawNodes:
-    """Read the nodes file as it stands; labels and splits may be missing.
+def read_node_ids(path: str | Path, *, id_column: str = "id") -> NodeIds:
+    """Read the ids alone.
+
+    Privacy:
+        Everything in this file is public; errors may show it.
+    """
+    require_readers()
+    problems = FileProblems("nodes", Path(path))
+    frame = _frame(problems, wanted=(id_column,), plain=(id_column,), only=(id_column,))
+    ids = None if frame is None else read_ids(frame[id_column], problems)
+    if ids is None:
+        raise_problems(problems.found)
+    return ids
+
+
+def read_raw_nodes(path: Path, *, features_path: Path | None = None, drop: Sequence[str] = ()) -> RawNodes:
+    """Read the nodes file as it stands, features as numbers only; labels and splits may be missing.
 
     Privacy:
         Everything in this file is public; errors may show it.
@@ -149,18 +177,20 @@ def read_raw_nodes(path: Path, *, features_path: Path | None = None) -> RawNodes
     import polars as pl
 
     problems = FileProblems("nodes", path)
-    frame = _frame(problems, wanted=("id",), plain=("id", "label", "split"), ignored=())
+    frame = _frame(problems, wanted=("id",), plain=("id", "label", "split"), drop=drop)
     if frame is None:
         raise_problems(problems.found)
     ids = read_ids(frame["id"], problems)
     texts = {}
     if "label" in frame.columns:
-        texts["label"] = label_text(frame["label"])
+        texts["label"] = known_labels(frame["label"])
     if "split" in frame.columns:
         read_splits(frame["split"], problems)
         texts["split"] = frame["split"].cast(pl.String, strict=False)
     rest = frame.drop("id", "label", "split", strict=False)
-    features = read_features(rest, features_path, problems, height=frame.height)
+    features, _ = read_features(
+        rest, features_path, problems, height=frame.height, known=numbers_only(rest), fix=NUMBERS_ONLY
+    )
     if problems.found or ids is None or features is None:
         raise_problems(problems.found)
     named = features_path is None and rest.columns != [LIST_COLUMN]
@@ -172,11 +202,12 @@ def _class_list(num_classes: int | None, classes: Sequence[object] | None) -> Se
     whole = isinstance(num_classes, int) and not isinstance(num_classes, bool) and num_classes >= 2
     if classes is None and whole:
         return range(num_classes or 0)
-    if num_classes is None and classes is not None and len({str(name) for name in classes}) == len(classes) >= 2:
+    names = {str(name) for name in classes or ()}
+    if num_classes is None and classes is not None and len(names) == len(classes) >= 2 and not names & {"", "-1"}:
         return classes
     raise InputError(
         "num_classes, classes",
-        rule="pass a whole number from 2, or a list of at least two different names, or neither",
+        rule="pass a whole number from 2, or a list of at least two different names (-1 and '' are none), or neither",
         got=f"{num_classes!r} and {classes!r}",
         fix="Leave one of them out.",
     )
@@ -191,24 +222,33 @@ def inspect_nodes(
     features_path: str | Path | None = None,
     num_classes: int | None = None,
     classes: Sequence[object] | None = None,
-    ignore_columns: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    feature_columns: FeatureColumns | None = None,
 ) -> tuple[NodeTable | None, NodeIds | None, list[Problem]]:
     """A table if all goes well; the ids if they are good; and all problems. Args: those of `read_nodes`."""
     chosen = None if num_classes is None and classes is None else _class_list(num_classes, classes)
     plain, problems = (id_column, label_column, split_column), FileProblems("nodes", Path(path))
-    frame = _frame(problems, wanted=plain[:2], plain=plain, ignored=ignore_columns)
+    frame = _frame(problems, wanted=plain[:2], plain=plain, drop=drop, only=_only(feature_columns, plain))
     if frame is None:
         return None, None, problems.found
     ids = read_ids(frame[id_column], problems)
-    texts = label_text(frame[label_column])
+    texts = known_labels(frame[label_column])
     if split_column in frame.columns:
         masks = read_splits(frame[split_column], problems)
     else:  # every row with a label is for training
         nobody = np.zeros(frame.height, dtype=bool)
         masks = {"train": texts.is_not_null().to_numpy(), "validation": nobody, "test": nobody}
     labels, class_names = read_labels(texts, masks, problems, classes=chosen)
-    rest = frame.drop(*plain, *ignore_columns, strict=False)
-    features = read_features(rest, features_path, problems, height=frame.height)
+    features, done = read_features(
+        frame.drop(*plain, strict=False),
+        features_path,
+        problems,
+        height=frame.height,
+        known=feature_columns,
+        categorical=categorical,
+        drop=drop,
+    )
     if problems.found or ids is None or features is None:
         return None, ids, problems.found
     nodes = PublicNodes(
@@ -219,14 +259,28 @@ def inspect_nodes(
         validation_mask=torch.from_numpy(masks["validation"].copy()),
         test_mask=torch.from_numpy(masks["test"].copy()),
         class_names=tuple(class_names),
+        feature_columns=done,
     )
     return NodeTable(ids, nodes), ids, []
 
 
+def _only(known: FeatureColumns | None, apart: Sequence[str]) -> tuple[str, ...] | None:
+    """Which columns are read; None for all."""
+    return None if known is None else (*apart, *known.names, LIST_COLUMN)
+
+
 def _frame(
-    problems: FileProblems, *, wanted: Sequence[str], plain: Sequence[str], ignored: Sequence[str]
+    problems: FileProblems,
+    *,
+    wanted: Sequence[str],
+    plain: Sequence[str],
+    drop: Sequence[str] = (),
+    only: Sequence[str] | None = None,
 ) -> pl.DataFrame | None:
-    """The whole table, if it can be read and has the columns that are needed; those that are plain hold no lists."""
+    """The table, if it can be read and has the columns that are needed; those that are plain hold no lists.
+
+    Columns of `drop`, and those outside `only`, are not read.
+    """
     import polars as pl
 
     path = problems.path
@@ -235,31 +289,33 @@ def _frame(
         problems.found.append(wrong)
         return None
     try:
-        types = column_types(path)
+        every = column_types(path)
+        types = [(name, kind) for name, kind in every if name not in drop and (only is None or name in only)]
         for name, kind in types:
-            if (kind.startswith(UNFIT) and name not in ignored) or (name in plain and "list<" in kind):
+            if kind.startswith(UNFIT) or (name in plain and "list<" in kind):
                 rule = f"column {shortened(repr(name), 80)}: must hold numbers or words, or be the lists of features"
-                fix = "Convert it, or name it in ignore_columns."
-                problems.add(rule, f"type {kind.removeprefix(UNFIT)}", fix)
+                problems.add(rule, f"type {kind.removeprefix(UNFIT)}", "Convert it, or leave it out: --drop NAME.")
         if problems.found:
             return None
-        names = [name for name, _ in types]
+        names = [name for name, _ in every]
         repeated = sorted(name for name, times in Counter(names).items() if times > 1)
         if repeated:
             got = f"{listed(repeated)} more than once"
             problems.add("every column needs a name of its own", got, "Rename or drop one of them.")
             return None
-        fit = [name for name, kind in types if not kind.startswith(UNFIT)]
+        fit = [name for name, _ in types]
         batches = list(table_batches(path, fit))
         frame = pl.concat(batches) if batches else pl.DataFrame({name: [] for name in fit})
     except read_errors() as error:
         got = (str(error).splitlines() or ["an error"])[0]
         problems.add("must be readable", got, "Write the file again, in UTF-8.")
         return None
-    missing = [name for name in (*wanted, *ignored) if name not in names]
+    missing = [name for name in (*wanted, *drop) if name not in names]
     if missing:
         got = f"no {listed(missing)} among {listed(names)}"
         problems.add("needs the columns that are named", got, "Rename them, or name others.")
+    elif kept := [name for name in wanted if name in drop]:
+        problems.add("cannot do without a column that is dropped", listed(kept), "Do not drop it.")
     if not frame.height:
         problems.add("needs at least one node", "no rows", "Add the nodes.")
     return None if problems.found else frame

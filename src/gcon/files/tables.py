@@ -9,7 +9,7 @@ from typing import Unpack
 from gcon.files.convert_files import Conversion, convert_files
 from gcon.files.edge_files import EdgeOptions, problems_of_edges, read_edges, read_public_edges
 from gcon.files.file_problems import Problem, require_readers
-from gcon.files.node_files import NodeTable, inspect_nodes, read_node_features, read_nodes
+from gcon.files.node_files import NodeTable, inspect_nodes, read_node_features, read_node_ids, read_nodes
 from gcon.files.node_ids import NodeIds
 from gcon.files.write_files import write_edges, write_nodes
 
@@ -22,6 +22,7 @@ __all__ = [
     "convert_files",
     "read_edges",
     "read_node_features",
+    "read_node_ids",
     "read_nodes",
     "read_public_edges",
     "write_edges",
@@ -39,7 +40,8 @@ def check_files(
     features_path: str | Path | None = None,
     num_classes: int | None = None,
     classes: Sequence[object] | None = None,
-    ignore_node_columns: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
     **edge_options: Unpack[EdgeOptions],
 ) -> list[Problem]:
     """Everything that is wrong with a pair of files; an empty list if nothing is.
@@ -59,7 +61,8 @@ def check_files(
         features_path=features_path,
         num_classes=num_classes,
         classes=classes,
-        ignore_columns=ignore_node_columns,
+        drop=drop,
+        categorical=categorical,
     )
     if edges_path is not None:
         problems += problems_of_edges(Path(edges_path), ids=ids, **edge_options)

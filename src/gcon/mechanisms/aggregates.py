@@ -11,13 +11,13 @@ from torch import Tensor
 
 from gcon.edges.fixed_point import STEP_ERROR, column_units
 from gcon.edges.schemes import Schemes, propagate
-from gcon.edges.source import Edges
+from gcon.edges.source import Edges, HoldsRows
 from gcon.mechanisms.influence import InfluenceBound, edge_influence, fixed_point_extent
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Aggregates:
+class Aggregates(HoldsRows):
     """Public features that are to be propagated over private edges, together with what one edge can change in the result.
 
     Attributes:
@@ -36,6 +36,8 @@ class Aggregates:
     Privacy:
         Holds public numbers. The bound is computed from them, before any edge is read.
     """
+
+    row_fields = ("_features",)
 
     features: InitVar[Tensor]
     schemes: Schemes

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gcon.edges.kernels import multiply
-from gcon.edges.source import Edges, RowBlock
+from gcon.edges.source import Edges, HoldsRows, RowBlock
 from gcon.errors import InputError
 from gcon.mechanisms.exact_products import LEFT_BITS, Precise, exact_products, exact_total, left_numbers
 from gcon.mechanisms.public_rows import MOST_NODES, NODE_BITS, check_nodes, checked_rows, longest_rows
@@ -23,7 +23,7 @@ _LAST_ROUNDING = 2.0**-105
 
 @proven("edge-moments")
 @final
-class EdgeMoments(Statistic):
+class EdgeMoments(HoldsRows, Statistic):
     """The symmetric d x d matrix F' A F, the sum over edges {u, v} of f_u f_v' + f_v f_u'.
 
     The rows are rounded to fixed point, 22 bits per entry, and summed as whole numbers: exactly, in any order.
@@ -45,7 +45,7 @@ class EdgeMoments(Statistic):
         of any size, become two float64 numbers each.
     """
 
-    name, symmetric = "edge moments", True
+    name, symmetric, row_fields = "edge moments", True, ("_whole",)
 
     def __init__(self, rows: Tensor, *, device: str = "cpu") -> None:
         given = checked_rows("rows", rows)

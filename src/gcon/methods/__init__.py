@@ -1,1 +1,1 @@
-"""One file per method: settings, training, model and scorer together; and the scikit-learn face."""
+"""One file per method: settings, training, model and scorer together."""

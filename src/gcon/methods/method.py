@@ -18,6 +18,7 @@ from torch import Tensor
 from gcon.edges.graph import PrivateGraph, PublicGraph
 from gcon.edges.source import Edges
 from gcon.errors import AccessRefusedError, InputError, check_number
+from gcon.machine import threads_for
 from gcon.methods.accuracy import check_scored, micro_f1
 from gcon.methods.known_rows import known_rows, nothing_known, recognises
 from gcon.methods.predictions import NOT_PRIVATE, Access, Predictions, checked_access, why_no_promise
@@ -110,7 +111,8 @@ class Method(ABC):
         """
         books = UncountedLedger(graph.name, graph.nodes.fingerprint) if ledger is None else ledger
         noise = SystemRandomness() if randomness is None else randomness
-        trained = self.train(graph.nodes, graph.edges, ledger=books, randomness=noise)
+        with threads_for(*graph.nodes.features.shape):
+            trained = self.train(graph.nodes, graph.edges, ledger=books, randomness=noise)
         return FittedMethod(
             method=self,
             class_names=graph.nodes.class_names,

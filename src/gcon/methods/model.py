@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gcon.columns import FeatureColumns
 from gcon.edges.source import Edges
 from gcon.errors import InputError
 from gcon.learn.encoder import Encoder
@@ -61,6 +62,7 @@ class ModelSettings(Protocol):
         """Digests of its rows (known_rows.py)."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Model(ABC):
     """A model that may be published: public tensors, public settings, and a receipt.
 
@@ -72,6 +74,8 @@ class Model(ABC):
         settings: public numbers and names.
         encoder: turns features of any node into what prediction starts from.
         receipt: what was paid and what is promised.
+        feature_columns: what was done with the columns of the training table, to do it again; None if there were only
+            numbers.
     """
 
     method: ClassVar[str]
@@ -81,6 +85,7 @@ class Model(ABC):
     settings: ModelSettings
     encoder: Encoder
     receipt: Receipt
+    feature_columns: FeatureColumns | None = None
 
     @property
     def class_names(self) -> tuple[object, ...]:

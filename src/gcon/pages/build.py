@@ -21,6 +21,7 @@ def site_pages(
     model: Model,
     *,
     nodes: PublicNodes | None = None,
+    name: str | None = None,
     service: str | None = None,
     me: bool = False,
     node_table: bool = False,
@@ -30,6 +31,7 @@ def site_pages(
     Args:
         model: the released model.
         nodes: public nodes; with labels and a test mask they give the confusion matrix.
+        name: of the data set, for people; the one in the release unless told.
         service: "" if the pages' own origin is the service, the origin of another one, None if there is none.
         me: whether the service answers from edges that it holds, for a token.
         node_table: whether the service knows nodes by their id.
@@ -46,15 +48,16 @@ def site_pages(
     about = {
         "index.html": ("promise.html", promise_values(model)),
         "ask.html": ("ask.html", _ask_values(model, service=checked_service(service), me=me, node_table=node_table)),
-        "model.html": ("model.html", model_values(model, nodes)),
+        "model.html": ("model.html", model_values(model, nodes, name=name)),
     }
     shared = {
         "pages": PAGES,
+        "name": name or model.receipt.data_set,
         "receipt": model.receipt,
         "reason": why_no_promise(model.receipt),
         "edges": protected_change(model.receipt.plan).edges,
     }
-    return {name: render(template, {"here": name, **shared, **values}) for name, (template, values) in about.items()}
+    return {file: render(template, {"here": file, **shared, **values}) for file, (template, values) in about.items()}
 
 
 def _ask_values(model: Model, *, service: str | None, me: bool, node_table: bool) -> dict[str, object]:

@@ -14,7 +14,7 @@ from gcon.errors import MissingExtraError
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-PAGES = {"index.html": "The promise", "ask.html": "Ask the model", "model.html": "About the model"}
+PAGES = {"index.html": "The promise", "ask.html": "Ask", "model.html": "The model"}  # in words that fit a phone
 
 
 def render(template: str, values: Mapping[str, object], *, package: str = "gcon.pages") -> str:
@@ -50,9 +50,16 @@ def _environment(package: str) -> Environment:
         lstrip_blocks=True,
     )
     made.globals["file"] = lambda name: Markup(part(name))
+    made.globals["icon"] = _icon()
     made.filters.update(number=number, percent=percent, sha256=_sha256)
     made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     return made
+
+
+def _icon() -> str:
+    """The mark as an address that holds the drawing itself."""
+    alone = part("mark.svg").replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+    return f"data:image/svg+xml;base64,{base64.b64encode(alone.encode('ascii')).decode('ascii')}"
 
 
 def _sha256(script: str) -> str:

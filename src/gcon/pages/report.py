@@ -19,7 +19,7 @@ from torch import Tensor
 
 from gcon.errors import InputError
 
-FORMAT = 2
+FORMAT = 3
 OPERATOR_ONLY = "Diagnostic for the operator, not for publication"
 KINDS = ("edge-free", "one-hop", "self-training", "private", "paper", "non-private")
 
@@ -34,6 +34,7 @@ class ModelScores:
         epsilon: of a private model; None where nothing is paid or nothing is promised.
         none: without reading an edge at prediction; empty if that was not measured.
         own_edges: with every node's own edges. For the operator only.
+        cached: without reading an edge, with what was released of every training node; empty if that was not measured.
     """
 
     kind: str
@@ -41,6 +42,7 @@ class ModelScores:
     epsilon: float | None
     none: tuple[float, ...]
     own_edges: tuple[float, ...]
+    cached: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +119,9 @@ class ReportData:
             or any(not (m.epsilon and m.epsilon > 0 and m.none and m.own_edges) for m in self.private),
             "a budget whose noise is not told": {m.epsilon for m in self.private} != {n.epsilon for n in self.noise},
             "a noise level that is not positive": any(not 0 < n.noise_to_edge < math.inf for n in self.noise),
-            "a score outside [0, 1]": any(not 0 <= s <= 1 for m in self.models for s in (*m.none, *m.own_edges)),
+            "a score outside [0, 1]": any(
+                not 0 <= s <= 1 for m in self.models for s in (*m.none, *m.cached, *m.own_edges)
+            ),
             "no reliability": not self.reliability,
         }
         for problem, found in problems.items():

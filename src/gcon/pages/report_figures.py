@@ -6,8 +6,8 @@ text. Without dates and with fixed ids, equal records give equal bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from gcon.errors import MissingExtraError
 from gcon.pages.report import OPERATOR_ONLY, ModelScores, ReportData, mean_and_deviation
@@ -25,6 +25,7 @@ REFERENCES = {
     "non-private": ("#010a08", (0, (8, 3))),
 }
 PAPER = "#010a09"
+WIDTH = 4.6  # inches: a phone shows all of it, in letters that can be read
 _VARIABLES = {INK: "ink", FAINT: "faint", MAIN: "main", SECOND: "second", PAPER: "objective"} | {
     colour: kind for kind, (colour, _) in REFERENCES.items()
 }
@@ -40,7 +41,7 @@ def check_matplotlib() -> None:
 
 def accuracy_figure(data: ReportData) -> str:
     """Accuracy with own edges against epsilon: mean and standard deviation over runs, and reference lines."""
-    figure, axes = _canvas(7.2, 4.4)
+    figure, axes = _canvas(WIDTH, 3.4)
     budgets = [model.epsilon or 0.0 for model in data.private]
     values = [mean_and_deviation(model.own_edges) for model in data.private]
     means = [mean for mean, _ in values]
@@ -65,27 +66,20 @@ def accuracy_figure(data: ReportData) -> str:
     axes.minorticks_off()
     axes.set_xlabel("privacy budget epsilon")
     axes.set_ylabel("correct labels, test nodes")
-    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=9, handlelength=3.2)
+    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.45, -0.2), fontsize=9, handlelength=3.2)
     _mark(axes)
     return _svg(figure, "accuracy", "Accuracy against epsilon")
 
 
 def noise_figure(data: ReportData) -> str:
     """The noise over what one edge can change, by budget."""
-    figure, axes = _canvas(7.2, 3.2)
+    figure, axes = _canvas(WIDTH, 2.7)
     levels = sorted(data.noise, key=lambda level: level.epsilon)
     names = [f"{level.epsilon:g}" for level in levels]
     bars = axes.bar(names, [level.noise_to_edge for level in levels], color=MAIN, alpha=0.75, width=0.55)
     axes.bar_label(bars, [f"{level.noise_to_edge:.4g}" for level in levels], padding=3)
-    axes.axhline(1.0, color=INK, linestyle="--", lw=1)
-    axes.annotate(
-        "noise as large as one edge",
-        (1.0, 1.0),
-        (0, 4),
-        xycoords=("axes fraction", "data"),
-        textcoords="offset points",
-        ha="right",
-    )
+    axes.axhline(1.0, color=INK, linestyle="--", lw=1, label="noise as large as one edge")
+    axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1.0, 1.0), fontsize=9)
     axes.set_ylim(0, 1.18 * max(1.0, *(level.noise_to_edge for level in levels)))
     axes.set_xlabel("privacy budget epsilon")
     axes.set_ylabel("noise / one edge")
@@ -93,25 +87,33 @@ def noise_figure(data: ReportData) -> str:
 
 
 def access_figure(data: ReportData) -> str:
-    """Every model under the two kinds of access, side by side."""
-    figure, axes = _canvas(7.2, 0.9 + 0.42 * len(data.models))
-    for colour, marker, label, shift in ((SECOND, "s", "no edge read", 0.12), (MAIN, "o", "own edges", -0.12)):
-        points = [(place, _scores(model, label)) for place, model in enumerate(data.models) if _scores(model, label)]
+    """Every model under the kinds of access, side by side."""
+    figure, axes = _canvas(WIDTH - 1.95, 0.9 + 0.36 * len(data.models))
+    kinds: tuple[tuple[str, Callable[[ModelScores], Sequence[float]], str, str, float], ...] = (
+        ("none", lambda model: model.none, SECOND, "s", 0.2),
+        ("cached", lambda model: model.cached, PAPER, "D", 0.0),
+        ("own edges", lambda model: model.own_edges, MAIN, "o", -0.2),
+    )
+    for label, scores_of, colour, marker, shift in kinds:
+        points = [(place, scores) for place, model in enumerate(data.models) if (scores := scores_of(model))]
         values = [mean_and_deviation(scores) for _, scores in points]
-        axes.errorbar(
-            [mean for mean, _ in values],
-            [place - shift for place, _ in points],
-            xerr=[spread for _, spread in values],
-            fmt=marker,
-            color=colour,
-            capsize=3,
-            label=label,
-        )
-    axes.set_yticks(range(len(data.models)), [_title(model) for model in data.models])
+        if points:
+            axes.errorbar(
+                [mean for mean, _ in values],
+                [place - shift for place, _ in points],
+                xerr=[spread for _, spread in values],
+                fmt=marker,
+                color=colour,
+                capsize=3,
+                label=label,
+            )
+    axes.set_yticks(range(len(data.models)), [_title(model) for model in data.models], fontsize=9)
     axes.invert_yaxis()
-    axes.set_xlabel("correct labels, test nodes (mean ± one std. deviation)")
-    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.6 / (0.42 * len(data.models))), ncols=2)
-    _mark(axes)
+    axes.set_xlabel("correct labels (± one std. deviation)", fontsize=9)
+    axes.legend(
+        frameon=False, loc="upper center", bbox_to_anchor=(0.1, -0.6 / (0.36 * len(data.models))), ncols=3, fontsize=9
+    )
+    _mark(axes, side="right")  # over the names, which take half of the width
     return _svg(figure, "access", "Accuracy by access")
 
 
@@ -120,15 +122,17 @@ def confusion_figure(data: ReportData) -> str:
     from matplotlib.patches import Rectangle
 
     size = len(data.class_names)
-    side = min(6.4, 2.2 + 0.62 * size)
+    side = min(6.4, 1.9 + 0.5 * size)
     figure, axes = _canvas(side, side * 0.9)
     for row, counts in enumerate(data.confusion):
         for column, count in enumerate(counts):
             share = count / max(1, sum(counts))
-            axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=MAIN, alpha=0.5 * share, lw=0))
+            axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=MAIN, alpha=0.45 * share, lw=0))
             axes.text(column, row, str(count), ha="center", va="center")
     axes.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5), xlabel="predicted class", ylabel="true class")
-    axes.set_xticks(range(size), data.class_names)
+    long = max(map(len, data.class_names)) > 4
+    slanted: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if long else {}
+    axes.set_xticks(range(size), data.class_names, **slanted)
     axes.set_yticks(range(size), data.class_names)
     axes.tick_params(length=0)
     axes.grid(False)
@@ -137,7 +141,7 @@ def confusion_figure(data: ReportData) -> str:
 
 def reliability_figure(data: ReportData) -> str:
     """How often the model is right at each level of its own sureness; on the diagonal its word can be taken."""
-    figure, axes = _canvas(5.4, 4.4)
+    figure, axes = _canvas(WIDTH, 3.8)
     seen = [entry.confidence for entry in data.reliability]
     pad = max(0.001, 0.08 * (max(seen) - min(seen)))
     axes.plot([0, 1], [0, 1], color=INK, linestyle="--", lw=1, label="perfectly calibrated")
@@ -147,10 +151,6 @@ def reliability_figure(data: ReportData) -> str:
     axes.set(xlabel="probability of the predicted class", ylabel="share that is right")
     axes.legend(frameon=False, loc="upper left", fontsize=9)
     return _svg(figure, "calibration", "Reliability")
-
-
-def _scores(model: ModelScores, label: str) -> Sequence[float]:
-    return model.own_edges if label == "own edges" else model.none
 
 
 def _title(model: ModelScores) -> str:
@@ -174,8 +174,8 @@ def _canvas(width: float, height: float) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _mark(axes: Axes) -> None:
-    axes.set_title(OPERATOR_ONLY, fontsize=9, fontweight="bold", loc="left")
+def _mark(axes: Axes, *, side: Literal["left", "right"] = "left") -> None:
+    axes.set_title(OPERATOR_ONLY, fontsize=9, fontweight="bold", loc=side)
 
 
 def _svg(figure: Figure, name: str, title: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gcon.pages.frame import render
-from gcon.pages.report import OPERATOR_ONLY, ModelScores, ReportData, mean_and_deviation, verdict
+from gcon.pages.report import ModelScores, ReportData, mean_and_deviation, verdict
 from gcon.pages.report_figures import (
     access_figure,
     accuracy_figure,
@@ -45,13 +45,13 @@ def page(data: ReportData) -> str:
     gaps = [(entry.count, entry.accuracy - entry.confidence) for entry in data.reliability]
     values = {
         "data": data,
-        "operator_only": OPERATOR_ONLY,
         "verdict": verdict(data),
         "drawings": _drawings(data),
         "calibration_error": sum(count * abs(gap) for count, gap in gaps) / total,
         "lean": sum(count * gap for count, gap in gaps) / total,
         "ledger": [
-            (e.number, e.time, e.kind, f"{e.epsilon:g}", f"{e.delta:g}", e.outcome, e.purpose) for e in data.ledger
+            (e.number, e.time[:16].replace("T", " "), e.kind, f"{e.epsilon:g}", f"{e.delta:g}", e.outcome, e.purpose)
+            for e in data.ledger
         ],
     }
     return render("report.html", values)
@@ -83,7 +83,7 @@ def _drawings(data: ReportData) -> dict[str, Drawing]:
             [
                 (model.name, _budget(model), access, *_numbers(scores), _each(scores), _audience(model, access))
                 for model in data.models
-                for access, scores in (("none", model.none), ("own-edges", model.own_edges))
+                for access, scores in (("none", model.none), ("cached", model.cached), ("own-edges", model.own_edges))
                 if scores
             ],
             operator_only=True,
@@ -106,7 +106,7 @@ def _drawings(data: ReportData) -> dict[str, Drawing]:
 
 def _audience(model: ModelScores, access: str) -> str:
     """Who may see a score: without noise in training or with edges at prediction, the operator alone."""
-    return "anybody" if access == "none" and model.kind != "non-private" else "operator only"
+    return "anybody" if access != "own-edges" and model.kind != "non-private" else "operator only"
 
 
 def _numbers(scores: Sequence[float]) -> tuple[str, str]:

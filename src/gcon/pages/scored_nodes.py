@@ -1,10 +1,11 @@
-"""How a released model does on public test nodes with no edge read: numbers that its promise covers."""
+"""How a released model does on public nodes with a label and no edge read: numbers that its promise covers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from gcon.methods.model import Model
 from gcon.methods.no_edges import predict_without_edges
@@ -12,22 +13,26 @@ from gcon.methods.predictions import why_no_promise
 from gcon.nodes import PublicNodes
 from gcon.pages.report import ReliabilityBin, confusion_counts, reliability_bins
 
-FEWEST = 20  # test nodes: fewer say nothing
+FEWEST = 20  # nodes: fewer say nothing
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredNodes:
-    """Scores of test nodes.
+    """Scores of nodes.
 
     Attributes:
+        access: which edges were read: `none` or `cached`, so none.
         count: how many they are.
+        right: which of them are answered right.
         accuracy: the share of right labels.
         class_names: in the model's order.
         confusion: by true class (row) and predicted class (column).
         reliability: groups of equal size, from unsure to sure.
     """
 
+    access: str
     count: int
+    right: Tensor
     accuracy: float
     class_names: tuple[str, ...]
     confusion: tuple[tuple[int, ...], ...]
@@ -43,26 +48,50 @@ def reason_against(model: Model, nodes: PublicNodes | None) -> str | None:
         return "no table of public nodes was given"
     if int(nodes.test_mask.sum()) < FEWEST:
         return f"the table has fewer than {FEWEST} labelled test nodes"
+    return unknown_classes(model, nodes)
+
+
+def unknown_classes(model: Model, nodes: PublicNodes) -> str | None:
+    """Why a table cannot be scored by this model; None if it can."""
     if not set(nodes.class_names) <= set(model.class_names):
         return "the table has classes that the model does not know"
     return None
 
 
-def scored(model: Model, nodes: PublicNodes) -> ScoredNodes:
-    """Predict with no edge read, and compare with the labels of the test nodes.
+def scored(model: Model, nodes: PublicNodes, *, mask: Tensor | None = None, access: str = "none") -> ScoredNodes:
+    """Predict with no edge read, and compare with the labels of some nodes.
+
+    Args:
+        model: that knows the classes of the nodes.
+        nodes: public ones.
+        mask: which of them, all labelled; the test nodes unless told.
+        access: `none`, or `cached` for the nodes of the training.
 
     Privacy:
-        A function of public nodes and the released model. Only for a model that keeps a promise (`reason_against`).
+        A function of public nodes and the released model: as public as the model's promise makes it.
     """
     places = {name: place for place, name in enumerate(model.class_names)}
     # A label of -1, unknown, is in no mask and stays the last entry.
     labels = torch.tensor([*(places[name] for name in nodes.class_names), -1])[nodes.labels]
-    found = predict_without_edges(model, nodes.features)
-    mask = nodes.test_mask
+    found = predict_without_edges(model, nodes.features, access=access)
+    mask = nodes.test_mask if mask is None else mask
+    right = found.classes[mask] == labels[mask]
     return ScoredNodes(
+        access=access,
         count=int(mask.sum()),
-        accuracy=float((found.classes[mask] == labels[mask]).double().mean()),
-        class_names=tuple(str(name) for name in model.class_names),
+        right=right,
+        accuracy=float(right.double().mean()),
+        class_names=tuple(map(class_title, model.class_names)),
         confusion=confusion_counts(found.classes, labels, mask, len(model.class_names)),
         reliability=reliability_bins(found.probabilities, labels, mask),
     )
+
+
+def class_title(name: object) -> str:
+    """A class for people: a bare number says nothing by itself.
+
+    Example:
+        >>> class_title("cats"), class_title(3)
+        ('cats', 'class 3')
+    """
+    return name if isinstance(name, str) and not name.strip().lstrip("-").isdecimal() else f"class {name}"

@@ -33,7 +33,7 @@ def inline_svg(drawn: str, name: str, title: str) -> Markup:
     box = re.findall(r"[\d.]+", drawn[drawn.index('viewBox="') : drawn.index(">")])[:4]
     # The same scale for all, so that their text has one size; a narrow screen scrolls before the text gets too small.
     width = float(box[2])
-    style = f"max-width: {1.4 * width:.0f}px; min-width: {width:.0f}px"
+    style = f"max-width: {1.7 * width:.0f}px; min-width: {width:.0f}px"
     head = f'<svg viewBox="{" ".join(box)}" style="{style}" role="img" aria-label="{escape(title)}">'
     drawn = head + drawn[drawn.index(">") + 1 :]
     drawn = drawn.replace("xlink:href", "href")

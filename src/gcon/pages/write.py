@@ -41,7 +41,7 @@ def _check(folder: Path) -> None:
     if not folder.exists():
         return
     try:
-        others = sorted(entry.name for entry in folder.iterdir() if entry.name not in PAGES or not _is_page(entry))
+        others = sorted(entry.name for entry in folder.iterdir() if entry.name not in PAGES or not is_page(entry))
     except OSError as error:
         raise InputError(
             "out", rule="must be a readable folder", got=f"{folder} ({type(error).__name__})", fix=_ELSEWHERE
@@ -56,9 +56,9 @@ def _check(folder: Path) -> None:
         )
 
 
-def _is_page(path: Path) -> bool:
+def is_page(path: Path) -> bool:
     """Whether a file was written here before: it carries our policy near its start."""
     if path.is_symlink() or not path.is_file():
         return False
     with path.open("rb") as file:
-        return _MARK.encode() in file.read(1000)
+        return _MARK.encode() in file.read(2000)

@@ -13,6 +13,15 @@ SEVERAL_EDGES = """\
 
 NO_PROMISE = "**This model carries no promise about edges.** See below why.\n\n"
 
+ANY_TABLE = "an array, data frame, tensor or PyG Data with {num_features} columns"
+NAMED_TABLE = "a data frame with the columns below, in this order"
+COLUMNS = """
+## Columns
+
+Numbers, unless another thing is said: {names}.
+{table}
+"""
+
 CARD = """\
 ---
 library_name: gcon
@@ -34,14 +43,14 @@ What the model may tell about those edges is said below.
 import gcon
 
 model = gcon.load("path/to/this/folder")
-labels = model.predict(features)  # an array, data frame, tensor or PyG Data with {num_features} columns; no edge is read
+labels = model.predict(features)  # {table}; no edge is read
 probabilities = model.predict_proba(features)
 print(model.statement())
 ```
 
 Loading reads numbers and words and runs no code. It checks the size and checksum of every file that `release.json`
 lists, this one included, and refuses changed ones; other files are ignored, so put notes of your own into those.
-
+{columns}
 ## The promise
 
 {promise}

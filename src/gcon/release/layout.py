@@ -16,18 +16,20 @@ import torch
 from safetensors.torch import save as bytes_from_tensors
 from torch import Tensor
 
+from gcon.columns import FeatureColumns
 from gcon.errors import InputError
 from gcon.methods.model import Model
 from gcon.methods.record import RELEASE, TENSORS, Count, NotNegative, Record
 from gcon.privacy.protected_change import protected_change
 from gcon.privacy.statement import ACCESS_PROMISES
-from gcon.release.card import CARD, NO_PROMISE, ONE_EDGE, PRIVACY, SEVERAL_EDGES
+from gcon.release.card import ANY_TABLE, CARD, COLUMNS, NAMED_TABLE, NO_PROMISE, ONE_EDGE, PRIVACY, SEVERAL_EDGES
 from gcon.version import __version__
 
 FORMAT, FORMAT_VERSION = "gcon-release", 3
 TEXTS = ("README.md", "privacy.json", "privacy.md")
 NAMES = (TENSORS, *TEXTS, RELEASE)
 _MARKUP, _ESCAPED = re.compile(r"([\\`*<>\[\]|])"), r"\\\1"  # in names, which were chosen by whoever ran the training
+MOST_TOLD = 50  # columns in the card
 CLASS_KINDS = {"bool": bool, "float": float, "int": int, "str": str}
 
 Settings = TypeVar("Settings", bound=Record)
@@ -72,6 +74,15 @@ class ReceiptRecord(Record, frozen=True, kw_only=True):
     counted: bool = True
 
 
+class ColumnsRecord(Record, frozen=True, kw_only=True):
+    """What was done with the columns of the training table: the fields of `FeatureColumns`."""
+
+    names: list[str]
+    categories: dict[str, list[str]]
+    fill: dict[str, float | int]
+    drop: list[str]
+
+
 class FileRecord(Record, frozen=True, kw_only=True):
     """What is said of another file: its SHA-256 in hexadecimal, and its bytes."""
 
@@ -92,6 +103,7 @@ class ReleaseRecord(Record, Generic[Settings], frozen=True, kw_only=True):
     receipt: ReceiptRecord
     files: dict[str, FileRecord]
     checksum: str
+    feature_columns: ColumnsRecord | None = None
 
 
 def release_files(model: Model) -> dict[str, bytes]:
@@ -132,6 +144,8 @@ def release_files(model: Model) -> dict[str, bytes]:
             "receipt": paid,
             "files": {name: FileRecord(sha256=digest(content), size=len(content)) for name, content in files.items()},
         }
+        if model.feature_columns is not None:
+            unsigned["feature_columns"] = vars(model.feature_columns)
         return files | {RELEASE: canonical(unsigned | {"checksum": digest(canonical(unsigned))})}
     except (AttributeError, TypeError, ValueError) as error:
         raise unfit(f"something else: {error}") from error
@@ -150,13 +164,15 @@ def texts(model: Model) -> dict[str, bytes]:
         "promise": "\n".join(f"- {sentence}" for sentence in sentences),
         "accesses": "\n".join(["| access | what is promised |", "|---|---|", *rows]),
     }
-    edges = protected_change(model.receipt.plan).edges
+    edges, columns = protected_change(model.receipt.plan).edges, model.feature_columns
     card = CARD.format(
         group=ONE_EDGE if edges == 1 else SEVERAL_EDGES.format(edges=edges),
         warning="" if model.receipt.keeps_promise else NO_PROMISE,
         num_classes=len(model.class_names),
         num_features=model.encoder.num_features,
         description=model.description(),
+        table=ANY_TABLE.format(num_features=model.encoder.num_features) if columns is None else NAMED_TABLE,
+        columns="" if columns is None else _columns_in_words(columns),
         **said,
     )
     return {
@@ -164,6 +180,20 @@ def texts(model: Model) -> dict[str, bytes]:
         "privacy.md": PRIVACY.format(**said).encode(),
         "README.md": card.encode(),
     }
+
+
+def _columns_in_words(columns: FeatureColumns) -> str:
+    """What the card says of the columns; of very many, of the first."""
+    names = [_cell(name) for name in columns.names[:MOST_TOLD]]
+    more = [f"… and {len(columns.names) - MOST_TOLD} more"] if len(columns.names) > MOST_TOLD else []
+    special = [name for name in columns.names if name in columns.categories or name in columns.fill][:MOST_TOLD]
+    rows = [f"| {_cell(name)} | {_cell(columns.described(name))} |" for name in special]
+    table = ["", "| column | what it holds |", "|---|---|", *rows] if rows else []
+    return COLUMNS.format(names=", ".join([*names, *more]), table="\n".join(table))
+
+
+def _cell(words: str) -> str:
+    return _MARKUP.sub(_ESCAPED, " ".join(words.split()))
 
 
 def named_tensors(model: Model) -> dict[str, Tensor]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,6 +14,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as tensors_from_bytes
 
+from gcon.columns import FeatureColumns
 from gcon.errors import InputError, ReleaseFormatError
 from gcon.learn.encoder import Encoder
 from gcon.methods.model import Model
@@ -69,6 +71,7 @@ def load_release(folder: str | os.PathLike[str]) -> Model:
         refuse(RELEASE, f"'files' must hold exactly {', '.join(sorted((TENSORS, *TEXTS)))}")
     try:
         receipt, layout = _receipt(release.receipt), _layout(release)
+        columns = _columns(release)
     except InputError as error:
         refuse(RELEASE, f"holds a setting out of range ({error})")
     for name in TEXTS:
@@ -90,7 +93,7 @@ def load_release(folder: str | os.PathLike[str]) -> Model:
         centre=tensors.get("encoder.centre"),
     )
     common = Common(encoder=encoder, class_names=names, receipt=receipt)
-    model = MODELS[release.method].from_parts(release.settings, tensors, common)
+    model = replace(MODELS[release.method].from_parts(release.settings, tensors, common), feature_columns=columns)
     if release.libraries.get("gcon") == __version__:  # another version may word its pages otherwise
         for name, text in texts(model).items():
             if digest(text) != release.files[name].sha256:
@@ -171,6 +174,22 @@ def _receipt(given: ReceiptRecord) -> Receipt:
         refuse(RELEASE, "'receipt' claims a promise where there is none (a seed, or infinite epsilon)")
     parts = msgspec.structs.asdict(given)
     return Receipt(**parts | {"budget": budget, "total": total, "plan": _with_infinity(given.plan)})
+
+
+def _columns(release: ReleaseRecord[Any]) -> FeatureColumns | None:
+    """What was done with the columns of the training table, if it gives the features of the encoder."""
+    given = release.feature_columns
+    if given is None:
+        return None
+    columns = FeatureColumns(
+        names=tuple(given.names),
+        categories={name: tuple(each) for name, each in given.categories.items()},
+        fill={name: float(value) for name, value in given.fill.items()},
+        drop=tuple(given.drop),
+    )
+    if columns.width != release.encoder.num_features:
+        refuse(RELEASE, "'feature_columns' do not give the features of 'encoder'")
+    return columns
 
 
 def _with_infinity(value: Any) -> Any:

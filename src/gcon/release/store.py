@@ -71,7 +71,8 @@ def save_release(model: Model, folder: str | os.PathLike[str], *, overwrite: boo
             copy = load_release(new)
         except ReleaseFormatError as error:
             raise unfit(str(error).removesuffix(f". {GET_IT_AGAIN}")) from error
-        if copy.record() != model.record() or copy.class_names != model.class_names or copy.receipt != model.receipt:
+        parts = ("class_names", "receipt", "feature_columns")
+        if copy.record() != model.record() or any(getattr(copy, part) != getattr(model, part) for part in parts):
             raise unfit("settings or a plan that JSON cannot hold, such as a tuple, or the word 'inf'")
         copies = named_tensors(copy)
         if any(not torch.equal(tensor, copies[name]) for name, tensor in named_tensors(model).items()):

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gcon.columns import FeatureColumns, same_features
 from gcon.edges.edge_list import EdgeList, public_edges
 from gcon.edges.stored import StoredEdges
 from gcon.errors import AccessRefusedError, InputError, ReleaseFormatError
@@ -39,11 +40,13 @@ class NodeTable:
         rows: the row of every id.
         features: one row per node.
         nodes: the same with labels and splits, where the table has them: for the page about the model.
+        feature_columns: what was done with its columns to get the features; None if they were numbers.
     """
 
     rows: Mapping[str, int]
     features: Tensor
     nodes: PublicNodes | None = None
+    feature_columns: FeatureColumns | None = None
 
 
 class ServedRelease:
@@ -70,6 +73,9 @@ class ServedRelease:
             raise InputError("release", rule=rule, got="two that do not", fix=fix)
         self._scorer: Scorer = model.scorer()
         if table is not None:
+            if not same_features(table.feature_columns, model.feature_columns):
+                rule, fix = "must treat the columns of the node table as before", "Start the service again with it."
+                raise InputError("release", rule=rule, got="other columns or categories", fix=fix)
             model.encoder.check(table.features)
             self._alone = self._scorer.start(table.features, "none")
             self._start = self._scorer.start(table.features, "own-edges")

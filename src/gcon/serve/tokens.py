@@ -110,6 +110,10 @@ class TokenStore:
         """Let go of the file."""
         self._file.close()
 
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):  # it is not there where the file could not be opened
+            self.close()
+
     def issue(self, nodes: Iterable[str], *, days: float) -> list[tuple[str, str]]:
         """New tokens, one per node; earlier ones stay valid. This is the only time that they can be seen.
 

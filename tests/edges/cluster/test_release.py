@@ -176,7 +176,7 @@ def test_dask_by_itself_would_tell(client, chatty):
 def test_a_release_leaves_nothing_in_the_logs(both, client, chatty):
     release(both.private_there)
     logs = chatty()
-    for word in ("Tensor", "tensor", "array", "StoredEdges", "edges.csr", "EdgeMoments", "slice", "BlockWork"):
+    for word in ("Tensor", "tensor", "array", "StoredEdges", "edges.csr", "EdgeMoments", "slice", "Matrix", "Desk"):
         assert word not in logs
 
 

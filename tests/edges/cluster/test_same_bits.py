@@ -10,6 +10,8 @@ from functools import partial
 import pytest
 import torch
 
+from gcon.edges.cluster.coordinator import CoordinatedEdges
+from gcon.edges.cluster.placed import PlacedRows
 from gcon.edges.schemes import Schemes, propagate
 from gcon.errors import BoundaryError, PrivateComputationError
 from gcon.learn.after_counts import CountModel
@@ -86,24 +88,17 @@ def test_all_workers_work(both):
     assert len(set(both.there.run(lambda edges: list(edges.map_blocks(work))))) == 2
 
 
-def test_a_matrix_is_sent_once_unless_it_changes(both):
+def test_shared_matrices_of_any_kind_and_small_ones(both):
     def compute(edges):
-        sent, scatter = [], edges._client.scatter
-        edges._client.scatter = lambda *given, **options: sent.append(1) or scatter(*given, **options)
-        try:
-            first, second = torch.ones(100, 1), torch.zeros(100, 1)
+        def work(block, numbers, flags, small):
+            return numbers[block.nodes], flags[block.columns.long()].sum() + small
 
-            def total():
-                return sum(edges.map_blocks(lambda block, one, other: float(one[block.nodes].sum()), first, second))
+        return list(edges.map_blocks(work, torch.arange(100), torch.arange(100) % 3 == 0, torch.tensor([5])))
 
-            totals = [total(), total()]
-            first += 1
-            totals.append(total())
-            return totals, len(sent)
-        finally:
-            edges._client.scatter = scatter
-
-    assert both.there.run(compute) == ([100.0, 100.0, 200.0], 3)
+    numbers, sums = zip(*both.there.run(compute), strict=True)
+    assert torch.equal(torch.cat(numbers), torch.arange(100))
+    flagged = int((torch.arange(100) % 3 == 0)[both.here.columns.long()].sum())
+    assert int(torch.stack(sums).sum()) == flagged + 5 * len(sums)
 
 
 def armed(flag, *, coordinator):
@@ -147,28 +142,6 @@ def test_a_lost_worker_changes_nothing(both, client, tmp_path, coordinator):
     assert len(before - set(client.run(os.getpid).values())) == 1
 
 
-def test_a_lost_matrix_is_sent_again(both):
-    def compute(edges):
-        def work(block, matrix):
-            time.sleep(0.2)
-            return matrix[block.nodes]
-
-        sent, scatter, found = [], edges._client.scatter, []
-        edges._client.scatter = lambda *given, **options: sent.append(1) or scatter(*given, **options)
-        try:
-            for rows in edges.map_blocks(work, torch.arange(100)):
-                if not found:
-                    edges._client.cancel([future for _, _, future in edges._sent], force=True)
-                found.append(rows)
-            return torch.cat(found), len(sent)
-        finally:
-            edges._client.scatter = scatter
-
-    found, times_sent = both.there.run(compute)
-    assert torch.equal(found, torch.arange(100))
-    assert times_sent == 2
-
-
 def test_an_interrupted_client_stops_the_coordinator(both, tmp_path, interrupts):
     started, stopped = tmp_path / "started", tmp_path / "stopped"
 
@@ -207,3 +180,29 @@ def test_edges_do_not_come_to_the_client(both):
             refused()
     with pytest.raises(PrivateComputationError):
         both.there.run(lambda edges: edges)
+
+
+def _as_whole_numbers(rows):
+    return rows.long()
+
+
+def _as_it_is(block, rows, origin, *, out):
+    out.copy_(rows[block.nodes])
+
+
+def _around(block, _, rows):
+    return rows[block.columns.long()].sum(dim=0)
+
+
+def _read_twice(edges):
+    """The origin of steps stands in the second place without the rows of others, and is then read there with them."""
+    rows = torch.arange(200, dtype=torch.float64).reshape(100, 2)
+    if isinstance(edges, CoordinatedEdges):
+        rows = PlacedRows(edges._team, edges._placed(rows)._replace(columns=slice(0, 2)), (100, 2))
+    for _ in edges.steps(rows, _as_whole_numbers, _as_it_is, 1):
+        pass
+    return torch.stack(list(edges.map_blocks(_around, torch.ones(100, 2, dtype=torch.float64), rows))).sum(dim=0)
+
+
+def test_a_matrix_that_stood_there_without_the_rows_of_others_is_completed(both):
+    assert torch.equal(both.there.run(_read_twice), _read_twice(both.here))

@@ -235,7 +235,7 @@ def test_own_edges_are_left_out_only_if_they_are_worse_by_more_than_the_noise(no
     model = trained(nodes, edges, epsilon=epsilon)
     alone = int((model.best_answers.argmax(dim=1) == nodes.labels)[nodes.validation_mask].sum())
     deviation = model.receipt.plan["releases"][-1]["standard_deviation"]
-    least = math.ceil(alone - 2 * deviation - 0.03 * model.settings.asked)
+    least = math.ceil(alone - 3 * deviation - 0.03 * model.settings.asked)
     for right, used in ((least, True), (least - 1, False), (10**6, True), (-(10**6), False)):
         monkeypatch.setattr(NoisyCount, "apply", lambda self, edges, randomness, right=right: right)
         found = trained(nodes, edges, epsilon=epsilon)

@@ -18,6 +18,7 @@ from gcon_lab.audits.cases.objective_perturbation import gaussian_objective, obj
 from gcon_lab.audits.cases.output_perturbation import output_perturbation
 from gcon_lab.audits.cases.searches import SearchCase
 from gcon_lab.audits.cases.selection import selection
+from gcon_lab.audits.cases.several_edges import several_edges
 from gcon_lab.audits.cases.staged_release import staged_release
 
 AnyCase = AuditCase | OneRunCase | SearchCase
@@ -32,6 +33,7 @@ MECHANISMS: dict[str, Callable[[], list[AuditCase]]] = {
     "staged-release": staged_release,
     "neighbour-counts": neighbour_counts,
     "mixed-release": mixed_release,
+    "several-edges": several_edges,
     "neighbour-sums": neighbour_sums,
     "noisy-count": noisy_count,
     "selection": selection,

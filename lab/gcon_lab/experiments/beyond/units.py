@@ -82,17 +82,17 @@ class BeyondUnit:
     def _rows(self) -> Iterator[Row]:
         if self.free:
             for methods in free_methods(self.run):
-                yield from self._scored(methods, None)
+                yield from self.scored(methods, None)
             # Without noise: what the statistics could tell at all.
-            yield from self._scored([Moments(epsilon=math.inf, seed=self.run)], math.inf)
+            yield from self.scored([Moments(epsilon=math.inf, seed=self.run)], math.inf)
         for epsilon in self.budgets:
             for methods in spending_methods(self.run, epsilon):
-                yield from self._scored(methods, epsilon)
-            yield from self._paper(epsilon)
+                yield from self.scored(methods, epsilon)
+            yield from self.paper(epsilon)
             if self.graph not in CIRCLES and self.graph not in MANY_LABELS:
                 yield from self._without_validation(epsilon)
 
-    def _scored(self, candidates: Sequence[Method], epsilon: float | None) -> Iterator[Row]:
+    def scored(self, candidates: Sequence[Method], epsilon: float | None) -> Iterator[Row]:
         """Of several settings of a rival the best on the validation nodes, for every access, free of charge."""
         opened = open_graph(self.graph, self.run)
         nodes = opened.graph.nodes
@@ -123,7 +123,7 @@ class BeyondUnit:
             classes = scorer(nodes.features, opened.edges).argmax(dim=1)
             yield self._row(WITHOUT_VALIDATION, epsilon, access, _share_right(classes, nodes, nodes.test_mask))
 
-    def _paper(self, epsilon: float) -> Iterator[Row]:
+    def paper(self, epsilon: float) -> Iterator[Row]:
         opened = open_graph(self.graph, self.run)
         settings = Objective(epsilon=epsilon, delta=DELTA, encoder=EncoderSettings(seed=self.run), device="cpu")
         noise = SeededRandomness(seed_of(f"{self.name}|{GCON}|{epsilon}"))

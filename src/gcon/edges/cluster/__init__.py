@@ -29,7 +29,7 @@ def cluster_edges(
         InputError: no scheduler, no workers, another version on a worker, no store, not the same one everywhere, or other nodes.
 
     Privacy:
-        Workers open the store. Nothing about edges comes back: not even a checksum.
+        Workers open the store. Nothing about edges comes back to the client: not even a checksum (the scheduler sees one).
     """
     try:
         from gcon.edges.cluster.edges import open_cluster

@@ -1,173 +1,166 @@
-"""The worker that computes with all the edges: it hands out blocks, puts the results together, and draws the noise.
+"""The worker that computes with all the edges: it tells the others what to do, and draws the noise.
 
-It runs on a worker, not at the client, so that nothing but the finished result of a computation leaves the cluster.
+It runs on a worker, not at the client, so that nothing but the finished result of a computation leaves the cluster. Rows of nodes
+stay on the workers that have them; here are only those that a computation asks for.
 """
 
 from __future__ import annotations
 
 import uuid
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, final
+from typing import Any, NoReturn, TypeVar, cast, final
 
 import distributed
 import torch
 from torch import Tensor
 
+from gcon.edges.cluster.asking import LostError
+from gcon.edges.cluster.desk import Pass
 from gcon.edges.cluster.packing import Package, pack, states
+from gcon.edges.cluster.placed import Matrix, PlacedRows, keeper
 from gcon.edges.cluster.tasks import (
     FAILED,
+    LOST,
     NO_CERTIFICATE,
-    BlockWork,
     Failure,
-    check_chunks,
+    at_desk,
     check_store,
-    filled,
-    mapped,
+    is_wanted,
+    pass_over,
+    prepare,
     store_at,
-    work_on_block,
 )
-from gcon.edges.source import Edges, block_slices
+from gcon.edges.cluster.team import Team
+from gcon.edges.source import Edges
 from gcon.errors import BoundaryError, NoCertificateError, PrivateComputationError
 
 T = TypeVar("T")
-ATTEMPTS = 5  # at one pass: each loses at least one worker
-BLOCKS_PER_WORKER = 4  # workers differ: one that is done early takes another
-MOST_ENTRIES = 2**26  # neighbours and nodes of a block: 256 MiB to read
-WAIT_SECONDS = 1.0  # then look whether the result is still wanted
-Task = Callable[..., "Package | Failure"]
-
-
-class _UnwantedError(Exception):
-    """The result is not wanted any more."""
 
 
 @final
 class CoordinatedEdges(Edges):
-    """The edges of a store, worked on by all workers of a cluster; lives in the coordinator.
+    """The edges of a store, worked on by all workers of a team; lives in the coordinator.
 
-    Blocks, workers, their order and their loss change no bit of a result: all arithmetic is exact or rounded row by row. A block
-    whose worker was lost is computed again by another; where a shared matrix was lost with it, the rest of the pass is repeated.
+    Workers, their number, their order and their loss change no bit of a result: all arithmetic is exact or rounded row by row.
 
     Args:
-        client: of Dask, on this worker.
-        path: of the store, for all workers.
-        is_wanted: asked now and then; if not, the computation stops.
+        team: the workers.
 
     Privacy:
         As private as the edges. It cannot be pickled.
     """
 
-    def __init__(self, client: Any, path: Path, is_wanted: Callable[[], bool]) -> None:
-        self._client, self._path, self._is_wanted = client, path, is_wanted
-        store = store_at(path)
-        self._identity, self._header = store.identity, store.edges.header
-        self.num_nodes = store.edges.num_nodes
-        # A node counts like a neighbour: rows of results take memory too.
-        weights = store.edges.row_pointers + torch.arange(self.num_nodes + 1)
-        hands = BLOCKS_PER_WORKER * max(1, len(client.nthreads()))
-        most = min(max(-(-int(weights[-1]) // hands), 1), MOST_ENTRIES)
-        self._blocks = [(nodes.start, nodes.stop) for nodes in block_slices(weights, most)]
-        self._sent: list[tuple[weakref.ref[Tensor], int, Any]] = []
-        self._checked = False
+    def __init__(self, team: Team) -> None:
+        self._team, self._checked = team, False
+        self._forget: tuple[str, ...] = ()  # matrices that nobody needs any more: told with the next order
+        self.num_nodes = team.partition.num_nodes
 
     def __reduce__(self) -> NoReturn:
         raise BoundaryError("Edges on a cluster stay there.")
 
     def map_blocks(self, work: Callable[..., T], *shared: Tensor) -> Iterator[T]:
         """Blocks on all workers; results as they are needed, in the order of the nodes."""
-        for _, results in self._pass(partial(mapped, work=work), shared):
-            yield from results
+        result = self._pass(work, shared)
+        for number in range(self._team.partition.num_chunks):
+            yield from self._team.ask(
+                number % len(self._team.addresses), "result", result, number // len(self._team.addresses)
+            )
 
     def fill(self, out: Tensor, work: Callable[..., None], *shared: Tensor) -> None:
-        """Blocks on all workers; their rows are put together here."""
-        for (start, stop), rows in self._pass(partial(filled, work=work, width=out.shape[1:], dtype=out.dtype), shared):
-            out[start:stop] = rows
+        """Blocks on all workers; their rows come here, because the caller has asked for them."""
+        result = self._pass(work, shared, width=tuple(out.shape[1:]), dtype=out.dtype)
+        self._team.all_rows(Matrix(result, slice(None), out.dtype), out)
+        self._forget = (*self._forget, result)
 
-    def _pass(self, work: Callable[..., Any], shared: Sequence[Tensor]) -> Iterator[tuple[tuple[int, int], Any]]:
-        order = pack(BlockWork(self._path, self._identity, work))
-        if not self._checked:  # like the first pass of stored edges
-            chunks = len(self._header.columns)
-            size = max(1, -(-chunks // (BLOCKS_PER_WORKER * max(1, len(self._client.nthreads())))))
-            pieces = [(first, min(first + size, chunks)) for first in range(0, chunks, size)]
-            if sum(balance for _, balance in self._results(check_chunks, pieces, order, ())) % 2**64:
+    def steps(
+        self, origin: Tensor, begin: Callable[[Tensor], Tensor], work: Callable[..., None], count: int
+    ) -> Iterator[Tensor]:
+        """Rows stay on the workers, which exchange what their blocks need."""
+        start = self._placed(origin)
+        name = self._order(begin, (start,), (False,), width=None, dtype=torch.int64, reads_edges=False)
+        shape = tuple(origin.shape)
+        state = PlacedRows(self._team, Matrix(name, slice(0, shape[1]), torch.int64), shape)
+        yield cast(Tensor, state)
+        for _ in range(count):
+            before = state.matrix
+            name = self._order(work, (before, start), (True, False), width=shape[1:], dtype=torch.int64)
+            state = PlacedRows(self._team, before._replace(name=name), shape)
+            self._forget = (*self._forget, before.name)
+            yield cast(Tensor, state)
+        self._forget = (*self._forget, name, *((start.name,) if isinstance(origin, Tensor) else ()))
+
+    def _pass(
+        self,
+        work: Callable[..., Any],
+        shared: Sequence[Tensor],
+        *,
+        width: tuple[int, ...] | None = None,
+        dtype: torch.dtype = torch.float64,
+    ) -> str:
+        inputs = tuple(self._placed(matrix) if len(matrix) == self.num_nodes else matrix for matrix in shared)
+        result = self._order(work, inputs, (True,) * len(inputs), width=width, dtype=dtype)
+        given = (
+            each.name
+            for each, matrix in zip(inputs, shared, strict=True)
+            if isinstance(each, Matrix) and isinstance(matrix, Tensor)
+        )
+        self._forget = (*self._forget, *given)
+        return result
+
+    def _placed(self, matrix: Any) -> Matrix:
+        """A matrix of the workers; one that is here is sent to them, each its rows."""
+        if isinstance(matrix, PlacedRows):
+            return matrix.matrix
+        name = uuid.uuid4().hex
+        self._team.keep(name, narrowed(matrix.cpu()))
+        return Matrix(name, slice(None), matrix.dtype)
+
+    def _order(
+        self,
+        work: Callable[..., Any],
+        inputs: tuple[Matrix | Tensor, ...],
+        exchanged: tuple[bool, ...],
+        *,
+        width: tuple[int, ...] | None,
+        dtype: torch.dtype,
+        reads_edges: bool = True,
+    ) -> str:
+        """Have all workers do it; returns the name of what came out."""
+        if reads_edges and not self._checked:  # like the first pass of stored edges
+            identity = store_at(self._team.path).identity
+            if sum(self._all(prepare, identity)) % 2**64:
                 raise PrivateComputationError(FAILED)  # an edge that does not stand in the rows of both its ends
             self._checked = True
-        yield from self._results(work_on_block, self._blocks, order, shared)
+        forget, self._forget = self._forget, ()
+        result = uuid.uuid4().hex
+        order = Pass(work, inputs, exchanged, result, width, dtype, reads_edges, forget)
+        self._all(pass_over, order)
+        return result
 
-    def _results(
-        self, task: Task, pieces: Sequence[tuple[int, int]], order: Package, shared: Sequence[Tensor]
-    ) -> Iterator[tuple[tuple[int, int], Any]]:
-        """The result of every piece, in order; what the loss of workers took away is computed again."""
-        done, attempts = 0, 0
-        while done < len(pieces):
-            try:
-                waiting = self._submit(task, pieces[done:], order, shared)
-                while waiting:
-                    answer = self._answer(waiting.pop())
-                    if not isinstance(answer, Package):
-                        raise PrivateComputationError(FAILED)
-                    yield pieces[done], answer.unpack()
-                    done += 1
-            except (PrivateComputationError, _UnwantedError):
-                raise
-            except Exception:
-                attempts += 1
-                self._sent = []  # it may be lost: send it again
-                if attempts == ATTEMPTS:
-                    raise
+    def _all(self, function: Callable[..., Any], given: object) -> list[Any]:
+        outcomes = self._team.outcomes(at_desk, (function, given))
+        if FAILED in outcomes:
+            raise PrivateComputationError(FAILED)
+        if LOST in outcomes:
+            raise LostError
+        return outcomes
 
-    def _submit(
-        self, task: Task, pieces: Sequence[tuple[int, int]], order: Package, shared: Sequence[Tensor]
-    ) -> list[Any]:
-        """Futures of all pieces, the last first."""
-        name = uuid.uuid4().hex  # Dask's own keys are checksums of arguments
-        return list(
-            self._client.map(
-                task,
-                [pack(piece) for piece in pieces],
-                key=[f"gcon-{name}-{place}" for place in range(len(pieces))],
-                pure=False,
-                order=order,
-                shared=self._scattered(shared),
-            )
-        )[::-1]
 
-    def _scattered(self, shared: Sequence[Tensor]) -> list[Any]:
-        """Shared matrices, a copy on every worker. What the pass before sent, and was not changed since, is there already."""
-        known, self._sent = self._sent, []
-        for matrix in shared:
-            future = next(
-                (
-                    future
-                    for sent, version, future in known + self._sent
-                    if sent() is matrix and version == matrix._version
-                ),
-                None,
-            )
-            if future is None:
-                future = self._client.scatter(pack(matrix.cpu()), broadcast=True, hash=False)
-            self._sent.append((weakref.ref(matrix), matrix._version, future))
-        return [future for _, _, future in self._sent]
-
-    def _answer(self, future: Any) -> Any:
-        while True:
-            if not self._is_wanted():
-                raise _UnwantedError
-            try:
-                distributed.wait([future], timeout=WAIT_SECONDS)  # type: ignore[no-untyped-call]
-            except TimeoutError:
-                continue
-            return future.result()
+def narrowed(matrix: Tensor) -> Tensor:
+    """The same whole numbers in one byte each where they fit, such as the columns of codes that counts are made of."""
+    if matrix.dtype not in (torch.int32, torch.int64) or not matrix.numel():
+        return matrix
+    least, most = (int(end) for end in torch.aminmax(matrix))
+    return matrix.to(torch.int8) if -128 <= least <= most <= 127 else matrix
 
 
 def coordinate(order: Package) -> Package | Failure:
     """Run a computation on all the edges, as a task on one worker.
 
     Args:
-        order: ((computation, path of the store), seeded sources of randomness in it).
+        order: (team, package of (computation, seeded sources of randomness in it)).
 
     Returns:
         (result, states of these sources), or why there is none in a fixed word.
@@ -176,22 +169,21 @@ def coordinate(order: Package) -> Package | Failure:
         What the computation returns leaves the cluster: a release with its noise, and nothing else, if a gate asked.
     """
     try:
-        (compute, path), seeded = order.unpack()
+        (run, addresses, num_nodes, path), package = order.unpack()
         worker = distributed.get_worker()
         key = worker.get_current_task()
         with distributed.worker_client() as client:
-            result = compute(CoordinatedEdges(client, path, partial(_is_wanted, worker, key)))
+            team = Team(client, run, addresses, num_nodes, path, partial(is_wanted, worker, key))
+            keeper.set(team)
+            compute, seeded = package.unpack()
+            result = compute(CoordinatedEdges(team))
         return pack((result, states(seeded)))
     except NoCertificateError:
         return NO_CERTIFICATE
+    except LostError:
+        return LOST
     except Exception:
         return FAILED
-
-
-def _is_wanted(worker: Any, key: Any) -> bool:
-    """Whether the task with this key is still wanted: a client that was interrupted or lost wants nothing."""
-    task = worker.state.tasks.get(key)
-    return task is not None and task.state in ("executing", "long-running", "resumed")
 
 
 def check_everywhere(path: Path, version: str) -> tuple[str, int, str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, final
@@ -13,14 +14,17 @@ import distributed
 from torch import Tensor
 
 from gcon.edges.cluster.coordinator import check_everywhere, coordinate
-from gcon.edges.cluster.packing import Package, pack_with_randomness, take_over
-from gcon.edges.cluster.tasks import NO_CERTIFICATE
+from gcon.edges.cluster.packing import Package, pack, pack_with_randomness, take_over
+from gcon.edges.cluster.tasks import LOST, NO_CERTIFICATE, open_desk
+from gcon.edges.cluster.team import Team
 from gcon.edges.source import Edges
 from gcon.errors import BoundaryError, InputError, NoCertificateError, PrivateComputationError
 from gcon.version import __version__
 
 T = TypeVar("T")
-ATTEMPTS = 4  # of a computation: each loses the worker that coordinates it
+ATTEMPTS = 5  # at a computation: each loses at least one worker
+WORKER_SECONDS = 60
+REACH_SECONDS = 10
 CONNECT_SECONDS = 10
 
 
@@ -28,8 +32,8 @@ CONNECT_SECONDS = 10
 class ClusterEdges(Edges):
     """A simple undirected graph in an edge store that all workers of a Dask cluster can read.
 
-    Computations go to the edges: `run` sends one to a worker, which has the others work on blocks, and sends its result back. If
-    the worker that coordinates is lost, another one starts over; the noise of the lost run was never seen.
+    Computations go to the edges: `run` sends one to a worker, which tells all of them what to do with their rows, and sends its
+    result back. If a worker is lost, the others start over; the noise of the lost run was never seen.
 
     Args:
         address: of the scheduler.
@@ -52,9 +56,9 @@ class ClusterEdges(Edges):
             NoCertificateError: a solver could not prove its answer.
             PrivateComputationError: anything else went wrong there; in fixed words.
         """
-        order, seeded = pack_with_randomness((compute, self.path))
+        order, seeded, rows = pack_with_randomness(compute)
         with connected(self.address, self._security) as client:
-            answer = _coordinated(client, order)
+            answer = self._coordinated(client, order, rows)
         if isinstance(answer, Package):
             result, elsewhere = answer.unpack()
             take_over(seeded, elsewhere)
@@ -62,6 +66,33 @@ class ClusterEdges(Edges):
         if answer == NO_CERTIFICATE:
             raise NoCertificateError("The solver on the cluster could not prove its answer.")
         raise PrivateComputationError("A computation on the cluster failed. What failed is not told.")
+
+    def _coordinated(self, client: Any, order: Package, rows: Mapping[str, Tensor]) -> Any:
+        """The answer of the coordinator, started again with those who are left where a worker was lost."""
+        for _ in range(ATTEMPTS):
+            futures: list[Any] = []
+            try:
+                client.wait_for_workers(1, timeout=WORKER_SECONDS)
+                addresses = _address_book(client)
+                team = Team(client, uuid.uuid4().hex, addresses, self.num_nodes, self.path)
+                orders = [(team.run, part, *team.packed[1:]) for part in range(len(addresses))]
+                futures += team.start(open_desk, orders)
+                team.finish(futures)
+                team.ask_all("ready")
+                for name, matrix in rows.items():
+                    team.keep(name, matrix)
+                futures.append(client.scatter(pack((team.packed, order)), hash=False))
+                key = f"gcon-{uuid.uuid4().hex}"
+                futures.append(client.submit(coordinate, futures[-1], key=key, pure=False))
+                answer = futures[-1].result()
+                if answer != LOST:
+                    return answer
+            except Exception:
+                continue
+            finally:
+                # After an interruption the coordinator sees that nobody waits, and stops; desks are cleared.
+                client.cancel(futures)
+        raise PrivateComputationError("Workers were lost again and again.")
 
     def map_blocks(self, work: Callable[..., T], *shared: Tensor) -> Iterator[T]:
         """Refused: results for single blocks are private, and stay where the edges are."""
@@ -88,6 +119,7 @@ def open_cluster(
                 got=f"none at {address}",
                 fix="Start some: dask worker ADDRESS --nthreads 1.",
             )
+        _check_reachable(client)
         try:
             future = client.submit(check_everywhere, folder, __version__, key=f"gcon-{uuid.uuid4().hex}", pure=False)
             problem, found_nodes, found_ids = future.result()
@@ -109,6 +141,29 @@ def open_cluster(
     if node_ids is not None and node_ids != found_ids:
         raise InputError(parameter, rule=rule, got="other ids, or another order of them", fix=fix)
     return ClusterEdges(address, folder, found_nodes, security=security)
+
+
+def _address_book(client: Any) -> list[str]:
+    """The workers that the scheduler knows, in a fixed order."""
+    return sorted(client.nthreads())
+
+
+def _check_reachable(client: Any) -> None:
+    """Rows of public matrices go straight from here to the workers."""
+    addresses = _address_book(client)
+
+    async def call() -> None:
+        await asyncio.gather(*(client.rpc(address).identity() for address in addresses))
+
+    try:
+        client.sync(call, callback_timeout=REACH_SECONDS)
+    except Exception:
+        raise InputError(
+            "scheduler",
+            rule="its workers must be within reach of this process, not only of the scheduler",
+            got="one that did not answer",
+            fix="Start training inside the network of the cluster.",
+        ) from None
 
 
 @contextmanager
@@ -137,20 +192,3 @@ def connected(address: str, security: Any) -> Iterator[Any]:
             yield client
     finally:
         log.setLevel(level)
-
-
-def _coordinated(client: Any, order: Package) -> Any:
-    """The answer of the coordinator, started again where its worker was lost."""
-    for attempt in range(ATTEMPTS):
-        futures: list[Any] = []
-        try:
-            futures.append(client.scatter(order, hash=False))
-            futures.append(client.submit(coordinate, futures[0], key=f"gcon-{uuid.uuid4().hex}", pure=False))
-            return futures[1].result()
-        except Exception:
-            if attempt + 1 == ATTEMPTS:
-                raise PrivateComputationError("The workers that coordinated a computation were lost.") from None
-        finally:
-            # After an interruption the coordinator sees that nobody waits, and stops.
-            client.cancel(futures)
-    return None

@@ -14,6 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gcon.edges.cluster.placed import TYPES, RowsElsewhere
+from gcon.edges.source import HoldsRows
 from gcon.errors import BoundaryError
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 
@@ -55,14 +57,18 @@ def pack(value: object) -> Package:
     return _pack(value, [])
 
 
-def pack_with_randomness(value: object) -> tuple[Package, list[SeededRandomness]]:
-    """A package of (value, seeded sources of randomness in it), and these sources as they are here.
+def pack_with_randomness(value: object) -> tuple[Package, list[SeededRandomness], dict[str, Tensor]]:
+    """A package of (value, seeded sources of randomness in it), these sources as they are here, and what is not in it.
 
-    The process that draws from them elsewhere sends their state back (`take_over`): no byte is drawn twice.
+    The process that draws from the sources elsewhere sends their state back (`take_over`): no byte is drawn twice.
+
+    Returns:
+        Last, by their names, the public matrices that computations only hand to edges (`HoldsRows`): their rows go to workers.
     """
     found: list[SeededRandomness] = []
+    rows: dict[str, Tensor] = {}
     # The list is filled while the value before it is packed; in the package its members are those of the value.
-    return _pack((value, found), found), found
+    return _pack((value, found), found, rows), found, rows
 
 
 def states(sources: Sequence[SeededRandomness]) -> list[np.random.Generator]:
@@ -76,22 +82,24 @@ def take_over(sources: Sequence[SeededRandomness], elsewhere: Sequence[np.random
         source._generator = generator
 
 
-def _pack(value: object, found: list[SeededRandomness]) -> Package:
+def _pack(value: object, found: list[SeededRandomness], rows: dict[str, Tensor] | None = None) -> Package:
     file, buffers = io.BytesIO(), []
 
     def keep(buffer: pickle.PickleBuffer) -> None:
         buffers.append(np.frombuffer(buffer.raw(), dtype=np.uint8))
 
-    _Pickler(file, found, keep).dump(value)
+    _Pickler(file, found, rows, keep).dump(value)
     return Package(file.getvalue(), buffers)
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """Matrices of torch as numpy has them; randomness of known kinds alone."""
 
-    def __init__(self, file: io.BytesIO, found: list[SeededRandomness], keep: Any) -> None:
+    def __init__(
+        self, file: io.BytesIO, found: list[SeededRandomness], rows: dict[str, Tensor] | None, keep: Any
+    ) -> None:
         super().__init__(file, protocol=5, buffer_callback=keep)
-        self._found = found
+        self._found, self._rows = found, rows
 
     def reducer_override(self, thing: Any) -> Any:
         if type(thing) is Tensor and _is_plain(thing):
@@ -105,7 +113,19 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             and not isinstance(thing, type | SystemRandomness)
         ):
             raise BoundaryError("This source of randomness cannot be moved: the same noise might be drawn twice.")
+        if self._rows is not None and isinstance(thing, HoldsRows):
+            return _holder, (type(thing), {**vars(thing), **self._without_rows(thing)})
         return super().reducer_override(thing)
+
+    def _without_rows(self, holder: HoldsRows) -> dict[str, RowsElsewhere]:
+        assert self._rows is not None
+        left_out = {}
+        for field in holder.row_fields:
+            rows = vars(holder)[field]
+            if rows.dim() == 2 and rows.dtype in TYPES and _is_plain(rows):
+                name = uuid.uuid4().hex
+                self._rows[name], left_out[field] = rows, RowsElsewhere(name, rows)
+        return left_out
 
 
 def _is_plain(tensor: Tensor) -> bool:
@@ -116,6 +136,12 @@ def _is_plain(tensor: Tensor) -> bool:
 
 def _tensor(array: NDArray[Any]) -> Tensor:
     return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+def _holder(kind: type[HoldsRows], fields: dict[str, object]) -> HoldsRows:
+    holder = kind.__new__(kind)
+    vars(holder).update(fields)
+    return holder
 
 
 def _seeded(generator: np.random.Generator) -> SeededRandomness:

@@ -20,6 +20,23 @@ from gcon.nodes import PublicNodes
 Ints = np.ndarray[tuple[int], np.dtype[np.int64]]
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 
+# What people see first, in `gcon demo` and `gcon data make`: as dense as friendships are, and edges tell what features do not.
+FRIENDS, FRIENDS_ALIKE, FRIENDS_SIGNAL = 40.0, 0.55, 1.8  # mean_degree, homophily, feature_signal
+
+
+def circle_names(num_classes: int) -> tuple[str, ...]:
+    """What the classes of a made-up graph are called in files and reports, in the order of their numbers.
+
+    Example:
+        >>> circle_names(2), circle_names(12)[-1]
+        (('chess', 'choir'), 'circle 12')
+    """
+    names = ("chess", "choir", "climbing", "cooking", "cycling")
+    width = len(str(num_classes))
+    if num_classes <= len(names):
+        return names[:num_classes]
+    return tuple(f"circle {number:0{width}d}" for number in range(1, num_classes + 1))
+
 
 def social_circles(
     num_nodes: int,

@@ -20,6 +20,8 @@ class ServiceError(GconError):
         status: of the HTTP response, or None if there was none that could be read.
     """
 
+    status: int | None
+
     def __init__(self, message: str, status: int | None = None) -> None:
         self.status = status
         super().__init__(message, status)
@@ -38,6 +40,8 @@ class TooManyRequestsError(ServiceError):
     Attributes:
         wait: seconds until the service will answer again.
     """
+
+    wait: float
 
     def __init__(self, message: str, status: int | None, wait: float) -> None:
         super().__init__(message, status)

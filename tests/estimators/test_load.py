@@ -1,7 +1,9 @@
 """A folder that predicts at once: the same answers as the estimator that was fitted, from every kind of table."""
 
 import math
+import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,9 +11,11 @@ import torch
 from tests.frames import EVERY_FRAME
 
 import gcon
+from gcon.columns import FeatureColumns
 from gcon.edges.graph import private_graph
 from gcon.errors import InputError, ReleaseFormatError
 from gcon.files.datasets.synthetic import social_circles_parts
+from gcon.release.layout import texts
 
 NODES, EDGES = social_circles_parts(60, num_classes=3, mean_degree=4, num_features=6, per_class=8, seed=1)
 OTHERS, OTHER_EDGES = social_circles_parts(40, num_classes=3, mean_degree=4, num_features=6, per_class=4, seed=2)
@@ -72,6 +76,23 @@ def test_a_frame_is_taken_by_the_places_of_its_columns(fitted, folder, frame):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # scikit-learn warns of names that training did not see
         assert np.array_equal(gcon.load(folder).predict(table), fitted.predict(NODES.features))
+
+
+def test_the_card_runs(folder, fitted, monkeypatch, capsys):
+    block = re.search(r"```python\n(.*?)```", (folder / "README.md").read_text(), flags=re.DOTALL)[1]
+    monkeypatch.chdir(folder.parent)
+    names = {"features": NODES.features}
+    exec(block.replace("path/to/this/folder", folder.name), names)
+    assert np.array_equal(names["labels"], fitted.predict(NODES.features))
+    assert "differentially private" in capsys.readouterr().out
+
+
+def test_the_card_names_columns_but_not_thousands(fitted):
+    names = tuple(f"word|{number}" for number in range(60))
+    model = replace(fitted.model_, feature_columns=FeatureColumns(names=names, fill={"word|3": 0.5}))
+    card = texts(model)["README.md"].decode()
+    assert "word\\|49, … and 10 more." in card
+    assert "| word\\|3 | a number; 0.5 where it is missing |" in card
 
 
 def test_parameters_are_those_that_the_release_tells(fitted, folder):

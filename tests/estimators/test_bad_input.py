@@ -1,9 +1,10 @@
 """Bad input is refused before anything is trained or paid, with a message that helps and tells nothing private."""
 
+import copy
 import math
-import pickle
 import traceback
 
+import joblib
 import networkx
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import scipy.sparse
 import torch
 
 import gcon
-from gcon.errors import BoundaryError, GconError, InputError, UnprovenBoundError
+from gcon.errors import GconError, InputError, LedgerError, UnprovenBoundError
 
 pytestmark = pytest.mark.filterwarnings(r"ignore:`torch\.jit\.script` is deprecated:DeprecationWarning")
 
@@ -330,8 +331,22 @@ def test_a_path_is_no_ledger(parts):
     check_message(caught.value, "ledger", "str")
 
 
-def test_a_model_with_a_ledger_is_not_stored(parts):
-    model = gcon.GCON(epochs=2, ledger=gcon.MemoryLedger()).fit(parts.private())
-    with pytest.raises(BoundaryError, match="ledger"):
-        pickle.dumps(model)
-    assert pickle.loads(pickle.dumps(model.model_)).weights.equal(model.model_.weights)
+@pytest.mark.parametrize("kind", ["memory", "file"])
+def test_a_fitted_model_is_stored_without_its_ledger_and_says_so(parts, tmp_path, kind):
+    ledger = gcon.MemoryLedger("friends") if kind == "memory" else gcon.FileLedger(tmp_path / "l", data_set="friends")
+    model = gcon.GCON(epochs=2, ledger=ledger).fit(parts.private())
+    joblib.dump(model, tmp_path / "model.joblib")
+    stored = joblib.load(tmp_path / "model.joblib")
+    assert np.array_equal(stored.predict_proba(parts.features), model.predict_proba(parts.features))
+    assert stored.predict(parts.features, access="own-edges", edges=parts.pairs()).shape == (len(parts.features),)
+    for copied in (stored, copy.copy(model), copy.deepcopy(model)):
+        for asked in ({}, {"pay": 5.0}):  # what is recorded, and what is charged, is so in a ledger that others can see
+            with pytest.raises(LedgerError, match="stored without the ledger of 'friends'"):
+                copied.node_score(parts.private(), access="own-edges", **asked)
+    assert "detached from the ledger of 'friends'" in repr(stored)
+    assert str(tmp_path).encode() not in (tmp_path / "model.joblib").read_bytes()
+    with pytest.raises(LedgerError, match=r"set_params\(ledger=\.\.\.\)"):
+        stored.fit(parts.private())
+    assert len(ledger.entries()) == 1
+    stored.set_params(ledger=ledger).fit(parts.private())
+    assert len(ledger.entries()) == 2

@@ -1,8 +1,11 @@
 """What a notebook shows: sizes, what is spent, the promise, the stages; nothing that an edge could change."""
 
 import math
+import sys
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 import gcon
 
@@ -39,18 +42,49 @@ def test_a_model_shows_its_promise(parts):
     assert repr(model) == f"<MomentsModel: (2.0, 1e-05)-differentially private for 3 edges; {sizes}>"
 
 
-def test_stages_are_told(parts, capsys):
-    stages = []
-    gcon.GCON(epochs=1, callback=stages.append).fit(parts.private())
-    assert stages[0] == "encode"
-    assert len(stages) > 2
+@pytest.mark.parametrize("kind", [gcon.GCON, gcon.NodeClassifier])
+def test_stages_and_shares_are_told(parts, capsys, kind):
+    told, threads, before = [], [], torch.get_num_threads()
+
+    def note(stage, share):
+        told.append((stage, share))
+        threads.append(torch.get_num_threads())
+
+    few = {"epochs": 1} if kind is gcon.GCON else {}
+    torch.set_num_threads(2)
+    try:
+        kind(**few, callback=note).fit(parts.private())
+    finally:
+        torch.set_num_threads(before)
+    assert set(threads[:-1]) == {1}  # the graph is small
+    assert threads[-1] == 2
+    assert len(told) > 3
+    assert told[-1] == ("done", 1.0)
+    assert {stage for stage, _ in told[:-1]} <= set(kind.shares)
+    shares = [share for _, share in told]
+    assert shares[0] == 0
+    assert shares == sorted(set(shares))
     assert capsys.readouterr() == ("", "")
+
+
+def test_stages_are_shown(parts, capsys, monkeypatch):
     gcon.GCON(epochs=1, verbose=True).fit(parts.private())
-    assert capsys.readouterr() == ("", "".join(f"gcon: {stage}\n" for stage in stages))
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "gcon:   0% encode"
+    assert said[-1] == "gcon: 100% done"
+    shown = []
+    bar = SimpleNamespace(update=shown.append)
+    display = SimpleNamespace(HTML=str, display=lambda what, display_id: (shown.append(what), bar)[1])
+    shell = SimpleNamespace(kernel=None)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell, display=display))
+    gcon.GCON(epochs=1, verbose=True).fit(parts.private())
+    assert [text.rpartition("gcon: ")[2] for text in shown] == [line.split("% ")[1] for line in said]
+    assert 'value="1.00"' in shown[-1]
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_callback_may_end_the_fit(parts):
-    def stop(stage):
+    def stop(stage, share):
         raise KeyboardInterrupt
 
     model = gcon.GCON(epochs=1, callback=stop)

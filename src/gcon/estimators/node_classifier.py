@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
+from gcon.estimators.estimator import PrivateClassifier
+from gcon.estimators.progress import Callback
 from gcon.files.inputs import plain_settings
-from gcon.methods.estimator import PrivateClassifier
-from gcon.methods.method import Progress, check_seed
+from gcon.methods.method import check_seed
 from gcon.methods.moments import Moments, MomentsModel
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.protected_change import protected_change
@@ -28,14 +29,15 @@ class NodeClassifier(PrivateClassifier):
         classes: the class list; None takes the labels among the training nodes. A `PrivateGraph` brings its own.
         ledger: pays for every fit on its data set. None: nobody counts, the statement says so, and a second fit is warned about.
         random_state: None for secure noise. A seed is for experiments: such a model carries no promise.
-        verbose: print the name of every stage of `fit` on standard error.
-        callback: is called with the name of every stage of `fit`. What it raises ends the fit; what was reserved is charged.
+        verbose: print the name of every stage of `fit` on standard error; in a notebook, show a bar.
+        callback: is called with the name of every stage of `fit` and about which share is done. What it raises ends the fit;
+            what was reserved is charged.
 
     Attributes:
         model_: the `MomentsModel`: answers, student, statistics, receipt. All of it may be published.
         classes_: class labels.
-        n_features_in_: width of the features.
-        feature_names_in_: names of the columns, after `fit` with a data frame that has them. No release holds them.
+        n_features_in_: how many columns a table must have.
+        feature_names_in_: their names, after `fit` with a data frame that has them, and from a release that was trained so.
 
     Example:
         >>> import gcon
@@ -50,6 +52,14 @@ class NodeClassifier(PrivateClassifier):
     """
 
     model_type = MomentsModel
+    shares: ClassVar = {
+        "learn without edges": 0.0,
+        "first release": 0.7,
+        "learn from the first release": 0.75,
+        "second release": 0.85,
+        "count right answers": 0.95,
+        "learn from what was released": 0.96,
+    }
 
     def __init__(
         self,
@@ -63,7 +73,7 @@ class NodeClassifier(PrivateClassifier):
         ledger: Ledger | None = None,
         random_state: int | None = None,
         verbose: bool = False,
-        callback: Progress | None = None,
+        callback: Callback | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from gcon.methods.estimator import PrivateClassifier
-from gcon.methods.gcon_classifier import GCON
-from gcon.methods.node_classifier import NodeClassifier
+from gcon.estimators.estimator import PrivateClassifier
+from gcon.estimators.gcon_classifier import GCON
+from gcon.estimators.node_classifier import NodeClassifier
 from gcon.privacy.ledger import Ledger
 from gcon.release.read import load_release
 
@@ -14,7 +14,8 @@ from gcon.release.read import load_release
 def load(folder: str | os.PathLike[str], *, ledger: Ledger | None = None) -> PrivateClassifier:
     """Read a released model that predicts: a `NodeClassifier`, or `GCON` for the paper's method.
 
-    The release holds no names of columns: features must have the columns of training, in the same order.
+    Features must have the columns of training, in the same order; a model that was trained on a table with names knows them,
+    and does with categories and gaps what was done in training.
 
     Args:
         folder: what `save_release` wrote.

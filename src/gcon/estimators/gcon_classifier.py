@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, ClassVar
 
 from gcon.edges.schemes import Schemes, as_steps
+from gcon.estimators.estimator import PrivateClassifier
+from gcon.estimators.progress import Callback
 from gcon.files.inputs import plain_settings
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.estimator import PrivateClassifier
-from gcon.methods.method import Progress
 from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.privacy.ledger import Ledger
 
@@ -41,14 +41,15 @@ class GCON(PrivateClassifier):
         classes: the class list; None takes the labels among the training nodes. A `PrivateGraph` brings its own.
         ledger: pays for every fit on its data set. None: nobody counts, the statement says so, and a second fit is warned about.
         random_state: None for secure noise. A seed is for experiments: such a model carries no promise.
-        verbose: print the name of every stage of `fit` on standard error.
-        callback: is called with the name of every stage of `fit`. What it raises ends the fit; what was reserved is charged.
+        verbose: print the name of every stage of `fit` on standard error; in a notebook, show a bar.
+        callback: is called with the name of every stage of `fit` and about which share is done. What it raises ends the fit;
+            what was reserved is charged.
 
     Attributes:
         model_: the `ObjectiveModel`: weights, encoder, settings, receipt. All of it may be published.
         classes_: class labels.
-        n_features_in_: width of the features.
-        feature_names_in_: names of the columns, after `fit` with a data frame that has them. No release holds them.
+        n_features_in_: how many columns a table must have.
+        feature_names_in_: their names, after `fit` with a data frame that has them, and from a release that was trained so.
 
     Example:
         >>> import gcon
@@ -63,6 +64,7 @@ class GCON(PrivateClassifier):
     """
 
     model_type = ObjectiveModel
+    shares: ClassVar = {"encode": 0.0, "calibrate": 0.6, "propagate, perturb, solve and release": 0.65}
 
     def __init__(
         self,
@@ -93,7 +95,7 @@ class GCON(PrivateClassifier):
         ledger: Ledger | None = None,
         random_state: int | None = None,
         verbose: bool = False,
-        callback: Progress | None = None,
+        callback: Callback | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta

@@ -1,0 +1,78 @@
+"""Neighbour counts where three edges change together, as a plan for three edges makes their noise.
+
+Many disjoint copies of the pair are many runs at once. All nodes have one code: the edges of a node are in one entry of its row.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gcon.edges.edge_list import EdgeList, public_edges
+from gcon.mechanisms.mixed_release import mixed_plan
+from gcon.mechanisms.neighbour_counts import NeighbourCounts
+from gcon.privacy.budget import Budget
+from gcon.privacy.randomness import Randomness
+from gcon_lab.audits.cases.case import HALVED, AuditCase, Broken, Run, Score, Scores, reused
+from gcon_lab.audits.pairs import EdgePair, tiled
+
+_CLAIMED = Budget(2.0, 0.01)
+_EDGES, _FIRST_SHARE = 3, 0.05
+_SHAPES = {"a star": [(0, 1), (0, 2), (0, 3)], "a triangle": [(0, 1), (0, 2), (1, 2)]}
+
+
+def several_edges() -> list[AuditCase]:
+    """Neighbour counts, where three edges change together: a star, and a triangle."""
+    rate, for_one = (_rate(edges) for edges in (_EDGES, 1))
+    return [_case(shape, rate, for_one) for shape in _SHAPES]
+
+
+def _rate(edges: int) -> float:
+    """Of one table, in a plan that protects so many edges."""
+    given = _CLAIMED.epsilon, _CLAIMED.delta
+    return mixed_plan(*given, first_share=_FIRST_SHARE, answer_share=0.0, method="audit", protect_edges=edges).rates[0]
+
+
+def _case(shape: str, rate: float, for_one: float) -> AuditCase:
+    ends = torch.tensor(_SHAPES[shape]).T
+    size = int(ends.max()) + 1
+    pair = EdgePair(joined=public_edges(ends, size), apart=public_edges(ends[:, :0], size))
+    return AuditCase(
+        mechanism="several-edges",
+        options=f"{_EDGES} edges, {shape}",
+        claimed=_CLAIMED,
+        pair=pair,
+        run=_run(rate),
+        score=_score(pair.joined.degrees),
+        runs=100_000,
+        broken=(
+            Broken(kind=HALVED, run=_run(2 * rate)),
+            Broken(kind="planned for one edge", run=_run(for_one)),
+            reused(_run(rate), torch.cat, score=_total),
+        ),
+    )
+
+
+def _run(rate: float) -> Run:
+    def run(edges: EdgeList, count: int, randomness: Randomness) -> Tensor:
+        many = tiled(edges, count)
+        codes = torch.zeros(many.num_nodes, dtype=torch.int64)
+        counts = NeighbourCounts(codes=codes, num_codes=1, rate=rate, rounds=1)
+        return counts.apply(many, randomness).value.reshape(count, -1)
+
+    return run
+
+
+def _score(degrees: Tensor) -> Score:
+    """The log-likelihood ratio of every run, over the rate."""
+
+    def score(released: Tensor) -> Scores:
+        counts = released.double()
+        return (counts.abs() - (counts - degrees).abs()).sum(dim=1).numpy()
+
+    return score
+
+
+def _total(released: Tensor) -> Scores:
+    """With the same noise the counts differ by exactly two for each edge."""
+    return released.sum(dim=1).double().numpy()

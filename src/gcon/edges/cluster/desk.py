@@ -1,0 +1,270 @@
+"""What a worker has on its desk during a computation: its rows of all matrices, and what it makes of them.
+
+A desk is the result of a task, so that Dask lets go of it, with all that is on it, when a computation ends or its client is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn, final
+from weakref import WeakValueDictionary
+
+import torch
+from distributed.protocol.serialize import Serialize
+from distributed.utils import sync
+from torch import Tensor
+
+from gcon.edges.cluster.asking import LostError, ask, pieces
+from gcon.edges.cluster.packing import Package, pack
+from gcon.edges.cluster.partition import Partition
+from gcon.edges.cluster.placed import Matrix
+from gcon.edges.source import PART_NODES, block_slices
+from gcon.edges.stored import StoredEdges
+from gcon.errors import BoundaryError
+
+BLOCK_ENTRIES = 2**24  # neighbours that are read at a time: 64 MiB
+_ANSWERS = frozenset({"ready", "keep", "rows", "some", "ends", "want", "wanted", "result", "outcome", "moved"})
+
+
+class Pass(NamedTuple):
+    """What all workers are told to do with their rows. Picklable.
+
+    Attributes:
+        work: of a block and the inputs (with `out`, if it writes rows); of the input alone, if it reads no edges.
+        inputs: matrices of the workers, or small tensors as they are.
+        exchanged: whether the rows of neighbours are needed, input by input; else a block's own rows are all that is there.
+        result: the name of what comes out.
+        width: of the rows that are written; None: whatever work returns is kept, block by block.
+        dtype: of these rows.
+        reads_edges: whether there is a block.
+        forget: names of matrices that nobody needs any more.
+    """
+
+    work: Callable[..., Any]
+    inputs: tuple[Matrix | Tensor, ...]
+    exchanged: tuple[bool, ...]
+    result: str
+    width: tuple[int, ...] | None
+    dtype: torch.dtype
+    reads_edges: bool
+    forget: tuple[str, ...]
+
+
+class Needs(NamedTuple):
+    """Which nodes of other workers stand beside one's own, worker by worker, rising.
+
+    Privacy:
+        As private as the edges: it stays on this worker, and every other one learns which of its own rows are asked for.
+    """
+
+    nodes: tuple[Tensor, ...]
+
+
+@final
+class Desk:
+    """One worker's part of a computation.
+
+    Args:
+        run: its random name.
+        part: which part of the partition this worker has.
+        addresses: of the workers, part by part.
+        partition: whose rows are whose.
+        path: of the store.
+
+    Privacy:
+        As private as the edges. It cannot be pickled.
+    """
+
+    def __init__(self, run: str, part: int, addresses: tuple[str, ...], partition: Partition, path: Path) -> None:
+        self.run, self.part, self.addresses, self.partition, self.path = run, part, addresses, partition, path
+        self.outcomes: dict[str, Any] = {}  # of tasks, by their names
+        self._moved = 0
+        self._kept: dict[str, Tensor] = {}
+        self._results: dict[tuple[str, int], Any] = {}
+        self._asked: dict[int, Tensor] = {}
+        # Inputs of the last pass, by their places, and whether they hold the rows of others.
+        self._tables: dict[int, tuple[Matrix, bool, Tensor]] = {}
+        self._needs: Needs | None = None
+
+    def __reduce__(self) -> NoReturn:
+        raise BoundaryError("What a worker has on its desk stays there.")
+
+    # What others may ask.
+
+    def ready(self) -> bool:
+        """It is there."""
+        return True
+
+    def keep(self, name: str, first: int, rows: Tensor) -> None:
+        """Take in some of one's own rows of a matrix."""
+        if name not in self._kept:
+            self._kept[name] = torch.empty(self.partition.count(self.part), *rows.shape[1:], dtype=rows.dtype)
+        self._kept[name][first : first + len(rows)] = rows
+
+    def rows(self, matrix: Matrix, rows: slice) -> Tensor:
+        """Some of one's own rows, by their places."""
+        return self._own(matrix, rows)
+
+    def some(self, matrix: Matrix, places: Tensor) -> Tensor:
+        """The same, for any places."""
+        return self._own(matrix, places)
+
+    def ends(self, matrix: Matrix) -> tuple[Tensor, Tensor] | None:
+        """The largest and the smallest entry of every column; None without a row."""
+        own = self._own(matrix, slice(None))
+        return (own.amax(dim=0), own.amin(dim=0)) if len(own) else None
+
+    def want(self, part: int, places: Tensor) -> None:
+        """Remember which rows another worker needs."""
+        self._asked[part] = places
+
+    def wanted(self, matrix: Matrix, part: int, which: slice) -> Tensor:
+        """Some of the rows that another worker needs."""
+        return self._stored(matrix, self._asked[part][which].long())
+
+    def result(self, name: str, chunk: int) -> Any:
+        """What came out for a chunk, handed out once."""
+        return self._results.pop((name, chunk))
+
+    def outcome(self, name: str) -> Any:
+        """What a task has left here, handed out once."""
+        return self.outcomes.pop(name)
+
+    def moved(self) -> int:
+        """How many bytes of rows came here from other workers: for benchmarks, as private as the edges."""
+        return self._moved
+
+    # What it does.
+
+    def share_needs(self, worker: Any, needs: Needs) -> None:
+        """Tell all others which of their rows are needed here."""
+
+        async def tell() -> None:
+            told = [
+                ask(worker.rpc, address, self.run, "want", self.part, self.partition.places(nodes).to(nodes.dtype))
+                for address, nodes in zip(self.addresses, needs.nodes, strict=True)
+                if len(nodes)
+            ]
+            await asyncio.gather(*told)
+
+        sync(worker.loop, tell)
+        self._needs = needs
+
+    def work(self, worker: Any, order: Pass, edges: StoredEdges, is_wanted: Callable[[], bool]) -> None:
+        """One pass over one's own rows.
+
+        Raises:
+            LostError: another worker is gone, or nobody wants the result.
+        """
+        for name in order.forget:
+            self._kept.pop(name, None)
+        if not order.reads_edges:
+            (matrix,) = order.inputs
+            assert isinstance(matrix, Matrix)
+            self._kept[order.result] = order.work(self._own(matrix, slice(None)).contiguous())
+            return
+        shared = self._inputs(worker, order)
+        writes = order.width is not None
+        out = torch.empty(self.partition.count(self.part) if writes else 0, *(order.width or ()), dtype=order.dtype)
+        for number, chunk in enumerate(self.partition.chunks(self.part)):
+            found: list[Any] = []
+            for nodes in row_blocks(edges, chunk.nodes):
+                if not is_wanted():
+                    raise LostError
+                block = edges.block(nodes)
+                if writes:
+                    first = chunk.rows.start + nodes.start - chunk.nodes.start
+                    order.work(block, *shared, out=out[first : first + nodes.stop - nodes.start])
+                else:
+                    found += [order.work(part, *shared) for part in block.parts(PART_NODES["cpu"])]
+            if not writes:
+                self._results[order.result, number] = found
+        if writes:
+            self._kept[order.result] = out
+
+    def _own(self, matrix: Matrix, which: slice | Tensor) -> Tensor:
+        return self._stored(matrix, which).to(matrix.dtype)
+
+    def _stored(self, matrix: Matrix, which: slice | Tensor) -> Tensor:
+        """As it is kept, which may be narrower than what it is read as."""
+        kept = self._kept[matrix.name]
+        return kept[which, matrix.columns] if kept.dim() > 1 else kept[which]
+
+    def _inputs(self, worker: Any, order: Pass) -> list[Tensor]:
+        """One row for every node, of which those are filled that the blocks of this worker read; the others take no memory."""
+        before, self._tables, found = self._tables, {}, []
+        for place, (given, exchanged) in enumerate(zip(order.inputs, order.exchanged, strict=True)):
+            if not isinstance(given, Matrix):
+                found.append(given)
+                continue
+            shape = (self.partition.num_nodes, *self._own(given, slice(0, 0)).shape[1:])
+            known, fetched, table = before.get(place, (None, False, None))
+            if table is None or table.shape != shape or table.dtype != given.dtype:
+                known, table = None, torch.empty(shape, dtype=given.dtype)
+            if known != given:
+                fetched = False
+                for chunk in self.partition.chunks(self.part):
+                    table[chunk.nodes] = self._own(given, chunk.rows)
+            if exchanged and not fetched:  # the same matrix may have stood here before without the rows of others
+                sync(worker.loop, self._fetch, worker.rpc, given, table)
+                fetched = True
+            self._tables[place] = given, fetched, table
+            found.append(table)
+        return found
+
+    async def _fetch(self, rpc: Any, matrix: Matrix, table: Tensor) -> None:
+        """The rows of all nodes of others that are needed here, from all of them at the same time."""
+        assert self._needs is not None
+        row_bytes = table[:1].nbytes
+
+        async def from_one(address: str, nodes: Tensor) -> None:
+            for which in pieces(slice(0, len(nodes)), row_bytes):
+                found = await ask(rpc, address, self.run, "wanted", matrix, self.part, which)
+                self._moved += found.nbytes
+                await asyncio.to_thread(table.index_copy_, 0, nodes[which].long(), found.to(table.dtype))
+
+        await asyncio.gather(*map(from_one, self.addresses, self._needs.nodes))
+
+
+def row_blocks(edges: StoredEdges, nodes: slice) -> Iterator[slice]:
+    """Consecutive nodes whose neighbours are read at a time."""
+    for block in block_slices(edges.row_pointers[nodes.start : nodes.stop + 1], BLOCK_ENTRIES):
+        yield slice(nodes.start + block.start, nodes.start + block.stop)
+
+
+_desks: WeakValueDictionary[str, Desk] = WeakValueDictionary()
+
+
+def desk_of(run: str) -> Desk:
+    """The desk of a run.
+
+    Raises:
+        LostError: there is none (any more).
+    """
+    found = _desks.get(run)
+    if found is None:
+        raise LostError
+    return found
+
+
+def put_up(worker: Any, desk: Desk) -> None:
+    """Let others ask."""
+    _desks[desk.run] = desk
+    worker.handlers["gcon_ask"] = answer
+
+
+async def answer(order: Package) -> Any:
+    """The answer to a question from another machine; None if there is none. What goes wrong is not told."""
+    try:
+        return Serialize(await asyncio.to_thread(_answer, order))  # type: ignore[no-untyped-call]
+    except Exception:
+        return None
+
+
+def _answer(order: Package) -> Package:
+    run, method, given = order.unpack()
+    if method not in _ANSWERS:
+        raise LostError
+    return pack(getattr(desk_of(run), method)(*given))

@@ -1,0 +1,109 @@
+"""A matrix whose rows are on the workers, each with those of its own nodes: what the coordinator holds instead of it."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any, NamedTuple, Protocol, final
+
+import torch
+from torch import Tensor
+
+TYPES = (torch.int32, torch.int64, torch.float32, torch.float64)  # of matrices that can be placed
+
+
+class Matrix(NamedTuple):
+    """Which matrix of the workers: its name, its columns, and as what type to read it."""
+
+    name: str
+    columns: slice
+    dtype: torch.dtype
+
+
+class Keeper(Protocol):
+    """Who knows where the rows are."""
+
+    def rows(self, matrix: Matrix, nodes: slice) -> Tensor:
+        """Rows of consecutive nodes."""
+
+    def some_rows(self, matrix: Matrix, nodes: Tensor) -> Tensor:
+        """Rows of any nodes."""
+
+    def ends(self, matrix: Matrix) -> tuple[Tensor, Tensor]:
+        """The largest and the smallest entry of every column."""
+
+
+keeper: ContextVar[Keeper] = ContextVar("keeper")
+
+
+@final
+class PlacedRows:
+    """Answers to what statistics and walks ask of a matrix, without holding it; anything else is an error.
+
+    Args:
+        keeper: who knows where the rows are.
+        matrix: which matrix it is.
+        shape: one row per node.
+    """
+
+    device = torch.device("cpu")
+
+    def __init__(self, keeper: Keeper, matrix: Matrix, shape: tuple[int, ...]) -> None:
+        self._keeper, self.matrix, self.shape = keeper, matrix, shape
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the entries."""
+        return self.matrix.dtype
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def numel(self) -> int:
+        """How many entries it has."""
+        return self.shape[0] * self.shape[1]
+
+    def to(self, where: Any) -> PlacedRows:
+        """The same as another type; workers use their processors, whatever the device."""
+        if not isinstance(where, torch.dtype):
+            return self
+        return PlacedRows(self._keeper, self.matrix._replace(dtype=where), self.shape)
+
+    def contiguous(self) -> PlacedRows:
+        """Rows are made so where they are read."""
+        return self
+
+    def amax(self, dim: int) -> Tensor:
+        """The largest entry of every column."""
+        return self._keeper.ends(self.matrix)[0]
+
+    def amin(self, dim: int) -> Tensor:
+        """The smallest entry of every column."""
+        return self._keeper.ends(self.matrix)[1]
+
+    def __getitem__(self, which: Any) -> Any:
+        """Some columns, which stay there, or some rows, which come here."""
+        if isinstance(which, tuple):
+            start, stop, _ = which[1].indices(self.shape[1])
+            first = self.matrix.columns.start
+            columns = slice(first + start, first + stop)
+            return PlacedRows(self._keeper, self.matrix._replace(columns=columns), (len(self), stop - start))
+        if isinstance(which, slice):
+            start, stop, _ = which.indices(len(self))
+            return self._keeper.rows(self.matrix, slice(start, stop))
+        return self._keeper.some_rows(self.matrix, which)
+
+
+def placed_rows(name: str, dtype: torch.dtype, shape: tuple[int, ...]) -> PlacedRows:
+    """The matrix of this name, at the coordinator that unpacks it."""
+    return PlacedRows(keeper.get(), Matrix(name, slice(0, shape[1]), dtype), shape)
+
+
+@final
+class RowsElsewhere:
+    """Stands for a matrix in what is sent to the coordinator, while its rows go to the workers."""
+
+    def __init__(self, name: str, rows: Tensor) -> None:
+        self._given = (name, rows.dtype, tuple(rows.shape))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return placed_rows, self._given

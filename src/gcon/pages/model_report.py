@@ -1,0 +1,360 @@
+"""The report of one released model: made of the release, of public nodes, and of what the ledger has paid for."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from gcon.mechanisms.neighbour_counts import geometric_deviation
+from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
+from gcon.methods.controls import MomentsWithoutEdges
+from gcon.methods.model import Model
+from gcon.methods.moments import MomentsModel
+from gcon.methods.predictions import why_no_promise
+from gcon.nodes import PublicNodes
+from gcon.pages.frame import render
+from gcon.pages.model_page import MOST_CLASSES, public_facts, spent
+from gcon.pages.scored_nodes import FEWEST, ScoredNodes, scored, unknown_classes
+from gcon.privacy.attacker import best_advantage, in_words
+from gcon.privacy.budget import NOTHING
+from gcon.privacy.ledger import LedgerEntry, Outcome
+from gcon.privacy.protected_change import protected_change
+from gcon.privacy.randomness import SystemRandomness
+from gcon.version import __version__
+from gcon.writing import OWNER_ONLY, write_whole
+
+MOST_NOISE = 0.2  # of a share: a noisier one says nothing
+PAID_PURPOSE = "accuracy with own edges, to be published"
+NOT_MEASURED = (
+    "How often owners are answered right from their own edges is not known: that number depends on private edges, and nobody "
+    "has paid enough to publish one that says something. gcon evaluate MODEL --access own-edges --paid EPSILON buys it."
+)
+NO_HELP = "Own edges were no help here, by a noisy count that was paid for: owners get the published answers."
+NOT_COMPARED = (
+    "A model that never saw an edge in training can be asked with own edges too. What it reaches then would have to be paid "
+    "for, so the number for own edges alone does not say what the budget bought."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """A share of right answers, with the standard deviation of everything that is chance in it."""
+
+    value: float
+    deviation: float
+    nodes: str
+
+    @property
+    def low(self) -> float:
+        """One standard deviation less; no share is negative."""
+        return max(0.0, self.value - self.deviation)
+
+    @property
+    def high(self) -> float:
+        """One standard deviation more; no share is above 1."""
+        return min(1.0, self.value + self.deviation)
+
+    @property
+    def words(self) -> str:
+        """In per cent, with no digit that is chance alone."""
+        return f"{100 * self.value:.{self._digits}f}"
+
+    @property
+    def give_or_take(self) -> str:
+        """The deviation in per cent, with as many digits."""
+        return f"{100 * self.deviation:.{self._digits}f}"
+
+    @property
+    def _digits(self) -> int:
+        return 1 if self.deviation < 0.03 else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """A page about one model. A notebook shows it; `save` writes it.
+
+    Attributes:
+        html: the page, which needs nothing but itself.
+        headline: what it says first, in sentences.
+        publishable: whether it may be published: the model keeps its promise, and all else is public or was paid for.
+    """
+
+    html: str
+    headline: tuple[str, ...]
+    publishable: bool
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page, whole or not at all; only its owner can read a file that is not for publication."""
+        return write_whole(Path(path), self.html, mode=0o644 if self.publishable else OWNER_ONLY)
+
+    def __repr__(self) -> str:
+        return "\n".join(self.headline)
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, so that its style and the notebook's do not meet."""
+        inside = html.escape(self.html, quote=True)
+        return (
+            f'<iframe title="gcon report" sandbox style="width:100%;height:40rem;border:0" srcdoc="{inside}"></iframe>'
+        )
+
+
+def model_report(
+    model: Model,
+    nodes: PublicNodes | None = None,
+    *,
+    name: str | None = None,
+    control_seed: int | None = 0,
+    entries: Sequence[LedgerEntry] = (),
+    step: Callable[[str], None] = lambda stage: None,
+) -> Report:
+    """The report of a model.
+
+    Args:
+        model: the released model.
+        nodes: public nodes, for accuracy, confusion and calibration; those of the training also for the control.
+        name: of the data set, for people; the one in the release unless told.
+        control_seed: of the control's networks; None leaves the control out.
+        entries: of the data set's ledger, if its spending is to be shown line by line.
+        step: is called with the name of every stage.
+
+    Privacy:
+        Reads the released model, public nodes, and of the ledger what was charged and what was bought: no edge. It may be
+        published if the model keeps a promise, and says so on its face.
+    """
+    receipt, reason = model.receipt, why_no_promise(model.receipt)
+    answers, against, part, other = _answers(model, nodes, step)
+    control = None
+    if answers and nodes is not None and control_seed is not None and nodes.fingerprint == model.training_nodes:
+        step("train the control, without edges")
+        control = _control(nodes, part, control_seed)
+    shown = answers[0] if answers else None
+    own = paid_share(model, entries)
+    compared = None if shown is None or control is None else _compared(shown, control)
+    no_help = isinstance(model, MomentsModel) and not model.settings.own_edges
+    published = "Answers that may be published" if reason is None else "Answers that read no edge"
+    headline = _headline(published, shown, part, compared, own, NO_HELP if no_help else NOT_MEASURED)
+    title = name or receipt.data_set
+    values = {
+        "name": title,
+        "model": model,
+        "receipt": receipt,
+        "reason": reason,
+        "version": __version__,
+        "headline": headline,
+        "answers": None if shown is None else _share(shown.right, part),
+        "control": None if control is None else _share(control, part),
+        "own": own,
+        "no_help": no_help,
+        "not_compared": NOT_COMPARED,
+        "by_access": [(_ACCESSES[each.access], _share(each.right, part)) for each in (*answers, *other)],
+        "scored": shown,
+        "part": part,
+        "not_scored": against,
+        "most_classes": MOST_CLASSES,
+        "calibration_error": 0.0 if shown is None else calibration_error(shown),
+        "right_at_most": (1 + best_advantage(receipt.budget)) / 2,
+        "shown_dots": math.ceil(50 * (1 + best_advantage(receipt.budget)) - 1e-9),
+        "reads_nothing": receipt.budget == NOTHING,
+        "edges": protected_change(receipt.plan).edges,
+        "sentences": (
+            *model.statement().sentences,
+            *([in_words(receipt.budget)] if reason is None and receipt.budget != NOTHING else []),
+        ),
+        "bells": _bells(model),
+        "noise": noise_rows(model),
+        "facts": public_facts(model, name),
+        "spent": spent(model),
+        "entries": [_line(entry) for entry in entries if _counts(entry)],
+    }
+    return Report(html=render("model_report.html", values), headline=headline, publishable=reason is None)
+
+
+_ACCESSES = {
+    "cached": "nodes of the training, with their released counts (cached)",
+    "none": "any node, from its features (none)",
+}
+
+
+def _answers(
+    model: Model, nodes: PublicNodes | None, step: Callable[[str], None]
+) -> tuple[list[ScoredNodes], str | None, str, list[ScoredNodes]]:
+    """The answers to show, why there are none, which nodes they are about, and other published answers to them."""
+    if nodes is None:
+        return [], "no table of public nodes was given (--nodes)", "", []
+    masks = {"test": nodes.test_mask, "validation": nodes.validation_mask}
+    part = next((part for part, mask in masks.items() if int(mask.sum()) >= FEWEST), None)
+    if part is None:
+        return [], f"the table has fewer than {FEWEST} labelled test or validation nodes", "", []
+    reason = unknown_classes(model, nodes)
+    if reason is not None:
+        return [], reason, part, []
+    step("ask the model")
+    trained_on = nodes.fingerprint == model.training_nodes
+    kinds = ["cached", "none"] if trained_on and isinstance(model, MomentsModel) and model.tables else ["none"]
+    found = [scored(model, nodes, mask=masks[part], access=kind) for kind in kinds]
+    return found[:1], None, part, found[1:]
+
+
+def _control(nodes: PublicNodes, part: str, seed: int) -> Tensor:
+    """Which nodes are answered right by the same pipeline without any edge: public learning, which costs nothing."""
+    trained = MomentsWithoutEdges(seed=seed).learn(nodes)
+    mask = nodes.test_mask if part == "test" else nodes.validation_mask
+    classes = trained.score_functions["none"](nodes.features, None).argmax(dim=1)
+    return classes[mask] == nodes.labels[mask]
+
+
+def _share(right: Tensor, part: str) -> Share:
+    value, count = float(right.double().mean()), len(right)
+    return Share(value=value, deviation=_chance(value, count), nodes=f"{count} {part} nodes")
+
+
+def _chance(value: float, count: int) -> float:
+    """The standard deviation of a share of so many nodes; as if one more were right and one more wrong, so never 0."""
+    share = (value * count + 1) / (count + 2)
+    return math.sqrt(share * (1 - share) / (count + 2))
+
+
+def _keeps_promise(entry: LedgerEntry) -> bool:
+    """Whether what was bought may be published: with noise, from the system's randomness."""
+    asked = entry.request
+    return (
+        entry.outcome is Outcome.RELEASED
+        and math.isfinite(asked.cost.epsilon)
+        and asked.randomness == SystemRandomness.source
+    )
+
+
+def paid_share(model: Model, entries: Sequence[LedgerEntry] = ()) -> Share | None:
+    """How often owners are answered right from their own edges, as far as somebody paid for that number.
+
+    Bought from the ledger for this very model, which its time of release tells; else the count inside its own budget. None
+    also if the noise drowns it.
+    """
+    for entry in reversed(entries):
+        bought = entry.result or {}
+        if (
+            entry.request.purpose == PAID_PURPOSE
+            and _keeps_promise(entry)
+            and bought.get("model") == model.receipt.time
+        ):
+            value, noise, count = (float(str(bought[key])) for key in ("micro_f1", "standard_deviation", "nodes"))
+            return _noisy(value, noise, int(count), "test")
+    if not isinstance(model, MomentsModel) or model.settings.right is None or not model.settings.own_edges:
+        return None  # not counted, or counted for answers that nobody is given
+    count, epsilon = model.settings.asked, float(str(model.receipt.plan["answer_epsilon"]))
+    noise = geometric_deviation(epsilon / ENDS_OF_AN_EDGE) / count if math.isfinite(epsilon) else 0.0
+    return _noisy(model.settings.right / count, noise, count, "validation")
+
+
+def _noisy(value: float, noise: float, count: int, part: str) -> Share | None:
+    value = min(max(value, 0.0), 1.0)
+    if noise > MOST_NOISE:
+        return None
+    return Share(
+        value=value, deviation=math.hypot(noise, _chance(value, count)), nodes=f"{count} {part} nodes, by a noisy count"
+    )
+
+
+def _compared(shown: ScoredNodes, control: Tensor) -> tuple[float, float, float]:
+    """The control's share, how much better the model is, and the standard error of that, node by node."""
+    gap = shown.right.double() - control.double()
+    error = float(gap.std(correction=0)) / math.sqrt(len(gap))
+    return float(control.double().mean()), float(gap.mean()), error
+
+
+def _headline(
+    published: str,
+    shown: ScoredNodes | None,
+    part: str,
+    compared: tuple[float, float, float] | None,
+    own: Share | None,
+    without: str,
+) -> tuple[str, ...]:
+    """What the report says first, also where that is not what one hoped for."""
+    said = []
+    if shown is not None:
+        said.append(f"{published} are right for {100 * shown.accuracy:.1f} % of {shown.count} {part} nodes.")
+    if compared is not None:
+        level, gain, error = compared
+        points = f"{abs(100 * gain):.1f} points {'less' if gain > 0 else 'more'} (standard error {100 * error:.1f})"
+        meaning = "the difference may be chance"
+        if gain > 2 * error:
+            meaning = "the difference is what the budget bought"
+        elif gain < -2 * error:
+            meaning = "for published answers the budget bought nothing here"
+        said.append(f"The control, which spends nothing, reaches {100 * level:.1f} %, {points}: {meaning}.")
+    paid = " that was paid for" if published.endswith("published") else ""
+    if own is not None:
+        said.append(
+            f"Owners, answered from their own edges, get right answers for about {own.words} % ± {own.give_or_take} "
+            f"({own.nodes}{paid})."
+        )
+    else:
+        said.append(without)
+    return tuple(said)
+
+
+def calibration_error(found: ScoredNodes) -> float:
+    """The mean distance between what the model says of itself and how often it is right."""
+    return sum(group.count * abs(group.accuracy - group.confidence) for group in found.reliability) / found.count
+
+
+def noise_rows(model: Model) -> list[tuple[str, str, str, str]]:
+    """Every released statistic: its name, what the protected edges can change, the noise, and their ratio."""
+    if not isinstance(model, MomentsModel):
+        return []
+    changes = [
+        (f"{each.name}, {_shape(each.value)}", each.sensitivity, each.standard_deviation) for each in model.statistics
+    ]
+    changes += [(f"neighbour counts, {_shape(each.value)}", 1.0, each.standard_deviation) for each in model.tables]
+    epsilon = float(str(model.receipt.plan["answer_epsilon"]))
+    if model.settings.right is not None and 0 < epsilon < math.inf:
+        changes.append(("count of right answers", ENDS_OF_AN_EDGE, geometric_deviation(epsilon / ENDS_OF_AN_EDGE)))
+    return [
+        (name, f"{change:.3g}", f"{noise:.3g}", f"{noise / change:.3g}")
+        for name, change, noise in changes
+        if change > 0
+    ]
+
+
+def _shape(value: Tensor) -> str:
+    return "\u00a0x\u00a0".join(map(str, value.shape))  # on one line
+
+
+def _bells(model: Model) -> dict[str, object] | None:
+    """Two worlds: where a noisy number falls with the protected edges and without them, in the strictest test of all.
+
+    Only where the noise is Gaussian, whose distance the plan tells.
+    """
+    distance = model.receipt.plan.get("distance")
+    if not model.receipt.keeps_promise or not isinstance(distance, int | float) or not 0 < distance < math.inf:
+        return None
+    gap = distance * protected_change(model.receipt.plan).edges
+    low, high = -3.6, 3.6 + gap
+    places = [low + (high - low) * step / 120 for step in range(121)]
+
+    def curve(middle: float) -> str:
+        heights = [math.exp(-((place - middle) ** 2) / 2) for place in places]
+        return " ".join(
+            f"{400 * (place - low) / (high - low):.1f},{110 - 96 * height:.1f}"
+            for place, height in zip(places, heights, strict=True)
+        )
+
+    middles = [400 * (middle - low) / (high - low) for middle in (0.0, gap)]
+    return {"without": curve(0.0), "with_edge": curve(gap), "middles": middles, "ratio": 1 / gap}
+
+
+def _counts(entry: LedgerEntry) -> bool:
+    """Whether an entry is spending: diagnostics cost nothing and are nobody else's business."""
+    return entry.request.cost != NOTHING and entry.outcome is not Outcome.WITHDRAWN
+
+
+def _line(entry: LedgerEntry) -> tuple[object, ...]:
+    """What is public of an entry; how it ended is not, unless something was released."""
+    cost = entry.request.cost
+    return (entry.number, entry.time[:10], f"{cost.epsilon:g}", f"{cost.delta:g}", entry.request.purpose)

@@ -1,0 +1,207 @@
+"""The report of one model: whole, made of public things only, honest about the control, and the same wherever it is shown."""
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from tests.pages.reader import Page
+from tests.pages.site.models import HOSTILE, moments, nodes, paper
+
+import gcon
+from gcon.mechanisms.neighbour_counts import geometric_deviation
+from gcon.pages import model_report as made
+from gcon.pages.model_report import NO_HELP, NOT_COMPARED, NOT_MEASURED, PAID_PURPOSE, model_report
+from gcon.pages.scored_nodes import class_title
+from gcon.privacy.budget import NOTHING, Budget
+from gcon.privacy.ledger import Kind, LedgerEntry, Outcome, Request
+
+SECTIONS = ["published", "accuracy", "promise", "noise", "confusion", "calibration", "ledger", "about", "limits"]
+
+
+@pytest.fixture
+def free(monkeypatch):
+    """A control that is right about every second test node; training one takes a second."""
+    taught = []
+
+    def learn(nodes, part, seed):
+        taught.append((part, seed))
+        return torch.arange(int(nodes.test_mask.sum())) % 2 == 0
+
+    monkeypatch.setattr(made, "_control", learn)
+    return taught
+
+
+def words(report):
+    return " ".join(Page(report.html).text.split())
+
+
+def entry(model, **changes):
+    request = Request(
+        kind=Kind.RELEASE,
+        mechanism="noisy count",
+        purpose=changes.pop("purpose", PAID_PURPOSE),
+        cost=changes.pop("cost", Budget(0.5, 0.0)),
+        plan={},
+        randomness="operating system",
+    )
+    bought = {"micro_f1": 0.9, "standard_deviation": 0.03, "epsilon": 0.5, "nodes": 100, "model": model.receipt.time}
+    parts = {"number": 1, "time": "2030-01-03T00:00:00", "data_set": "friends", "outcome": Outcome.RELEASED}
+    return LedgerEntry(**parts, request=request, result=changes.pop("result", bought))
+
+
+@pytest.mark.parametrize("make", [moments, paper])
+def test_the_page_is_whole_and_asks_nothing_from_elsewhere(make, free):
+    report = model_report(make(), nodes())
+    page = Page(report.html)
+    assert [section["id"] for section in page.all("section")] == SECTIONS
+    assert len(page.ids) == len(set(page.ids))
+    assert set(page.references) <= set(page.ids)
+    assert report.html.isascii()
+    assert "http" not in report.html.replace("http-equiv", "")
+    assert not [tag for tag, _ in page.found if tag in ("script", "img", "iframe")]
+    assert report.publishable
+    assert report.html.count('class="warn"') == 0
+
+
+def test_hostile_words_stay_words(free):
+    model = moments(names=HOSTILE, purpose=HOSTILE[1], data_set=HOSTILE[0])
+    report = model_report(model, nodes(HOSTILE), name=HOSTILE[1], entries=[entry(model, purpose=HOSTILE[1])])
+    assert "<script" not in report.html
+    assert "<img" not in report.html
+    assert "<script" not in report._repr_html_().replace("&lt;", "<").split('srcdoc="')[0]
+
+
+def test_the_control_stands_beside_the_model(free):
+    model, table = moments(), nodes()
+    report = model_report(model, table)
+    assert free == [("test", 0)]
+    assert "reaches 50.0 %, 50.0 points less (standard error 9.1): the difference is what the budget bought." in words(
+        report
+    )
+    level = [f"{tile} {share}" for tile, share in (("Private model", 100), ("Control, no edges", 50))]
+    assert all(each in words(report) for each in level)
+    assert "± 0.0" not in words(report)
+    other = model_report(model, replace(table, features=table.features + 1))  # not the nodes of the training
+    assert "Control, no edges" not in words(other)
+    assert "Control, no edges" not in words(model_report(model, table, control_seed=None))
+    assert len(free) == 1
+
+
+@pytest.mark.parametrize(("right", "meaning"), [(1.0, "may be chance"), (0.0, "bought nothing here")])
+def test_the_headline_says_when_the_budget_bought_nothing(right, meaning, monkeypatch):
+    count = int(nodes().test_mask.sum())
+    monkeypatch.setattr(made, "_control", lambda *_: torch.ones(count, dtype=torch.bool))
+    model = moments()
+    answers = model.answers if right else model.answers.flip(1)
+    report = model_report(replace(model, answers=answers), nodes())
+    assert meaning in report.headline[1]
+
+
+def test_the_real_control_reads_public_nodes_only():
+    right = made._control(nodes(), "validation", 0)
+    assert right.shape == (30,)
+    assert right.double().mean() > 0.5
+
+
+def test_own_edges_only_where_somebody_paid(free):
+    model = moments()
+    model = replace(model, settings=replace(model.settings, right=700, asked=1000))  # the count of its own
+    own = made.paid_share(model)
+    assert own.value == 0.7
+    noise = geometric_deviation(model.receipt.plan["answer_epsilon"] / 2) / 1000
+    assert own.deviation == pytest.approx(math.hypot(noise, math.sqrt(0.7 * 0.3 / 1000)), rel=1e-3)
+    assert NOT_COMPARED in words(model_report(model, nodes()))
+    few = replace(model, settings=replace(model.settings, right=70, asked=100))
+    assert made.paid_share(few) is None  # 57 of 100 is the noise alone
+
+    uncounted = replace(model, settings=replace(model.settings, right=None, asked=0))
+    assert NOT_MEASURED in words(model_report(uncounted, nodes()))
+    assert "With own edges" not in words(model_report(uncounted, nodes()))
+    useless = replace(model, settings=replace(model.settings, own_edges=False))
+    assert NO_HELP in words(model_report(useless, nodes()))
+    assert NOT_MEASURED in words(model_report(paper(), nodes()))
+
+    bought = made.paid_share(uncounted, [entry(model)])
+    assert (bought.value, bought.nodes[:14]) == (0.9, "100 test nodes")
+    other = entry(model, result={**entry(model).result, "model": "another time"})
+    assert made.paid_share(uncounted, [other]) is None
+    assert made.paid_share(uncounted, [entry(model, purpose="something else")]) is None
+    bare = entry(model)
+    for request in (
+        replace(bare.request, cost=Budget(math.inf, 0.0)),
+        replace(bare.request, randomness="seeded: no promise"),
+    ):
+        assert made.paid_share(uncounted, [replace(bare, request=request)]) is None  # nothing that may be published
+    assert made.paid_share(uncounted, [replace(bare, outcome=Outcome.RESERVED)]) is None
+
+
+def test_spending_is_told_and_diagnostics_are_not(free):
+    model = moments()
+    lines = [entry(model, purpose="the first"), entry(model, purpose="only looking", cost=NOTHING, result=None)]
+    said = words(model_report(model, nodes(), entries=lines))
+    assert "the first" in said
+    assert "only looking" not in said
+
+
+@pytest.mark.parametrize("model", [moments(seeded=True), paper(math.inf)], ids=["seeded", "no noise"])
+def test_without_a_promise_it_is_for_the_operator(model, free):
+    report = model_report(model, nodes())
+    assert not report.publishable
+    assert report.html.count('class="warn"') == 1
+    assert "not for publication" in words(report)
+    assert "This whole page" not in words(report)
+
+
+def test_nodes_that_cannot_be_scored_are_named(free):
+    table = nodes()
+    none = torch.zeros_like(table.test_mask)
+    assert "no table of public nodes" in words(model_report(moments()))
+    few = replace(table, test_mask=none, validation_mask=none)
+    assert "fewer than 20 labelled test or validation nodes" in words(model_report(moments(), few))
+    others = replace(table, class_names=("cats", "dogs & owls", "newts"))
+    assert "classes that the model does not know" in words(model_report(moments(), others))
+    only_validation = model_report(moments(), replace(table, test_mask=none), control_seed=None)
+    assert "30 validation nodes" in only_validation.headline[0]
+
+
+def test_classes_that_are_numbers_are_called_classes(free):
+    report = model_report(moments(names=(0, 1, 2)), nodes((0, 1, 2)))
+    assert "class 0" in words(report)
+    assert [class_title(name) for name in ("cats", 3, "3", True)] == ["cats", "class 3", "class 3", "class True"]
+
+
+def test_an_estimator_makes_the_same_page_from_what_people_hold():
+    graph = gcon.datasets.social_circles(200, num_classes=2, seed=1)
+    table = graph.nodes
+    model = gcon.GCON(epochs=5).fit(graph)
+    one = model.report(graph, name="Circles")
+    labels, masks = table.labels.numpy(), {part: getattr(table, part) for part in gcon.files.inputs.MASKS}
+    other = model.report(table.features.numpy(), labels, **masks, name="Circles")
+    assert one.html == other.html
+    data = SimpleNamespace(x=table.features, y=table.labels, edge_index=torch.zeros(2, 1, dtype=torch.int64))
+    data.train_mask, data.val_mask, data.test_mask = masks.values()
+    data.edge_weight = torch.ones(1)  # `fit` would refuse it; here nobody reads edges
+    assert model.report(data, name="Circles").html == one.html
+    assert "Circles: what the model does" in one.html
+    assert repr(one) == "\n".join(one.headline)
+    assert one._repr_html_().startswith("<iframe")
+    assert "no table of public nodes" in model.report().html
+
+
+def test_a_report_is_saved_whole(tmp_path, free):
+    report = model_report(moments(), nodes())
+    path = report.save(tmp_path / "report.html")
+    assert path.read_text() == report.html
+    assert path.stat().st_mode & 0o777 == 0o644
+    secret = model_report(moments(seeded=True), nodes()).save(tmp_path / "secret.html")
+    assert secret.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_estimators_ledger_is_shown_if_it_is_this_data_sets():
+    graph, ledger = gcon.datasets.social_circles(100, num_classes=2, seed=1), gcon.MemoryLedger("circles")
+    model = gcon.GCON(epochs=5, ledger=ledger).fit(graph)
+    assert "All spending so far" in model.report().html
+    other = gcon.GCON.from_model(model.model_, ledger=gcon.MemoryLedger("others"))
+    assert "All spending so far" not in other.report().html

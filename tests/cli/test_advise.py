@@ -60,11 +60,34 @@ def test_a_ceiling_refuses_the_look(run, folder, files):
 
 def test_json_is_one_object_with_everything(run, files):
     told = json.loads(run("advise", *files, "--access", "own-edges", "--json")[1])
-    assert set(told) == {"facts", "delta", "noise", "look", "look_errors", "verdicts", "enough", "remarks"}
+    assert set(told) == {
+        "facts",
+        "delta",
+        "protect_edges",
+        "mean_degree",
+        "run_time",
+        "noise",
+        "look",
+        "look_errors",
+        "verdicts",
+        "enough",
+        "remarks",
+    }
     assert told["look"] is None
-    assert [verdict["epsilon"] for verdict in told["verdicts"]] == [0.5, 1.0, 4.0]
+    assert [verdict["epsilon"] for verdict in told["verdicts"]] == [0.5, 1.0, 2.0, 3.0, 4.0]
     assert {verdict["access"] for verdict in told["verdicts"]} == {"own-edges"}
     assert run("advise", *files, "--quiet")[1] == ""
+
+
+def test_a_guess_and_several_edges_are_free(run, folder, files):
+    told = json.loads(run("advise", *files, "--epsilon", 2, "--mean-degree", 40, "--protect-edges", 2, "--json")[1])
+    (noise,) = told["noise"]
+    assert (told["mean_degree"], told["protect_edges"], noise["protect_edges"]) == (40, 2, 2)
+    assert 0.9 < noise["one_edge"] < 1.05
+    cached = next(verdict for verdict in told["verdicts"] if verdict["access"] == "cached")
+    assert cached["stage"] == "counts"
+    assert cached["expectation"]["epsilon"] == noise["one_edge"]
+    assert not (folder / "edges.csv.ledger").exists()
 
 
 def test_a_seeded_look_repeats_and_says_that_there_is_no_promise(run, folder, files):
@@ -88,6 +111,10 @@ def test_a_seeded_look_repeats_and_says_that_there_is_no_promise(run, folder, fi
         (["--access", "everything"], "access"),
         (["--delta", 0], "delta"),
         (["--seed", 1], "seed"),
+        (["--mean-degree", 0], "mean_degree"),
+        (["--mean-degree", 5, "--look", 0.1], "mean_degree"),
+        (["--protect-edges", 11], "protect_edges"),
+        (["--protect-edges", 0, "--look", 0.1], "protect_edges"),
     ],
 )
 def test_bad_calls_are_refused_before_a_ledger_is_made(run, folder, files, arguments, words):

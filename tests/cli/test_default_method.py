@@ -8,6 +8,7 @@ import numpy as np
 import polars
 import pytest
 
+from gcon.choose.expectations import real_range
 from gcon.cli import app as cli
 from gcon.files.tables import read_nodes
 from gcon.methods.moments import MomentsModel
@@ -191,6 +192,13 @@ def test_what_tune_writes_trains_the_papers_method(run, world, tmp_path, monkeyp
     toml = tmp_path / "settings.toml"
     assert run("tune", "--nodes", world / "mine/nodes.csv", "--epsilon", 1, "--draws", 1, "--out", toml)[0] == 0
     assert tomllib.loads(toml.read_text())["method"] == "paper"
+    face = " ".join(line.removeprefix("# ") for line in toml.read_text().splitlines() if line.startswith("#"))
+    least, most = real_range(1.0, "own-edges")
+    assert face.startswith("Settings of the paper's method. The default (gcon train without --method) has none")
+    assert (
+        f"and {100 * least:+.1f} to {100 * most:+.1f} with own edges. What to expect on this graph: gcon advise."
+        in face
+    )
     books = ["--ledger", tmp_path / "ledger"]
     assert run("train", *files(world), *books, "--config", toml, "--out", tmp_path / "model")[0] == 0
     assert isinstance(load_release(tmp_path / "model"), ObjectiveModel)

@@ -99,7 +99,9 @@ def test_bad_plans_are_one_json_object_with_exit_code_2(run, change, words):
 
 def test_configuration_file_gives_defaults_and_options_win(run, tmp_path):
     config = tmp_path / "plan.toml"
-    config.write_text("method = 'paper'\nepsilon = 1.0\ndelta = 1e-5\nclasses = 7\ndim = 16\nlabelled = 2995\nrestart = 0.6\n")
+    config.write_text(
+        "method = 'paper'\nepsilon = 1.0\ndelta = 1e-5\nclasses = 7\ndim = 16\nlabelled = 2995\nrestart = 0.6\n"
+    )
     found = json.loads(run("plan", "--config", config, "--json")[1])
     assert found["edge_influence"] == pytest.approx(0.8)
     assert json.loads(run("plan", "--config", config, "--restart", 0.8, "--json")[1])[

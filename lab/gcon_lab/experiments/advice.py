@@ -5,8 +5,8 @@
 
 The first command measures accuracy on real graphs, and this one adds a grid of made-up graphs and the facts of every graph; all
 of it is kept in DIR, one file per graph and run, so that interrupted work goes on where it was. Then three tables are written:
-`graphs.csv`, one line per graph; `expectations.csv`, what was gained there at every budget; and `intervals.csv`, how wide an interval
-must be, and how often it held for real graphs that were left out. Noise is seeded: nothing here is private.
+`graphs.csv`, one line per graph; `expectations.csv`, what was gained there at every budget; and `intervals.csv`, how wide an
+interval must be, and how often it held for real graphs that were left out. Noise is seeded: nothing here is private.
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ def facts(name: str, run: int) -> dict[str, float]:
     nodes, settings = found.graph.nodes, Moments(epsilon=1.0, delta=DELTA, device="cpu")
     with one_thread():
         started = time.process_time()
-        settings.train(
-            nodes, found.graph.edges, ledger=MemoryLedger(found.graph.name), randomness=SeededRandomness(0)
-        )
+        settings.train(nodes, found.graph.edges, ledger=MemoryLedger(found.graph.name), randomness=SeededRandomness(0))
         seconds = time.process_time() - started
         public = public_facts(nodes)  # from memory: the training has just learned it
     ends = found.edges.edge_index()
@@ -105,7 +103,9 @@ def main() -> None:
     parser.add_argument("--results", type=Path, required=True, help="the folder that default_method wrote to")
     parser.add_argument("--first-run", type=int, default=50)
     parser.add_argument("--runs", type=int, default=10, help="of default_method on real graphs")
-    parser.add_argument("--facts-runs", type=int, default=1, help="runs of which facts are taken, and intervals checked")
+    parser.add_argument(
+        "--facts-runs", type=int, default=1, help="runs of which facts are taken, and intervals checked"
+    )
     parser.add_argument("--out", type=Path, required=True, help="the folder of the three tables")
     given = parser.parse_args()
     first, results = given.first_run, given.results
@@ -114,13 +114,9 @@ def main() -> None:
     for name in (*REAL, *GRID):
         runs = range(first, first + (given.runs if name in REAL else 1))
         place[name] = [
-            kept(results / "facts", name, run, partial(facts, name, run))
-            for run in runs[: given.facts_runs]
+            kept(results / "facts", name, run, partial(facts, name, run)) for run in runs[: given.facts_runs]
         ]
-        rows[name] = [
-            kept(results / "store", name, run, partial(_measured, name, run))
-            for run in runs
-        ]
+        rows[name] = [kept(results / "store", name, run, partial(_measured, name, run)) for run in runs]
     graphs = measured_graphs(place, rows)
     write(given.out / "graphs.csv", graph_lines(graphs))
     write(given.out / "expectations.csv", expectation_lines(graphs))

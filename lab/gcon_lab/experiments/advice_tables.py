@@ -133,7 +133,9 @@ def interval_lines(
     for known, (target, of) in product(KNOWN, asked):
 
         def checks(
-            told: Sequence[MeasuredGraph], about: Sequence[MeasuredGraph], what: tuple[str, str, str] = (known, target, of)
+            told: Sequence[MeasuredGraph],
+            about: Sequence[MeasuredGraph],
+            what: tuple[str, str, str] = (known, target, of),
         ) -> list[Check]:
             return _checks(told, about, facts, runs, what)
 
@@ -165,14 +167,20 @@ def _factor(checks: Sequence[Check]) -> float:
 
 
 def _checks(
-    graphs: Sequence[MeasuredGraph], asked: Sequence[MeasuredGraph], facts: Facts, runs: Runs, what: tuple[str, str, str]
+    graphs: Sequence[MeasuredGraph],
+    asked: Sequence[MeasuredGraph],
+    facts: Facts,
+    runs: Runs,
+    what: tuple[str, str, str],
 ) -> list[Check]:
     """Every run of the graphs that are asked about, each told by all other graphs."""
     known, target, of = what
     found = []
     for graph in asked:
         others = [each for each in graphs if each.group != graph.group]
-        for row, run in zip(facts[graph.name], runs[graph.name], strict=False):  # facts are taken of the first runs alone
+        for row, run in zip(
+            facts[graph.name], runs[graph.name], strict=False
+        ):  # facts are taken of the first runs alone
             place = _told(graph.place, row, known)
             for epsilon, gains in gains_of(run).items():
                 said = guess(place, epsilon, target, graphs=others)

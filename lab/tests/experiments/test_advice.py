@@ -47,9 +47,7 @@ def facts_of(**changes):
 def test_gains_are_over_what_is_free_and_without_noise_is_no_budget():
     gains = gains_of(run_of(0.5, 0.4, 0.2))
     assert set(gains) == set(EPSILONS)
-    assert gains[1.0] == pytest.approx(
-        {"none": 0.0, "cached": 0.2, "own-edges": 0.1, "own-edges over free": 0.1}
-    )
+    assert gains[1.0] == pytest.approx({"none": 0.0, "cached": 0.2, "own-edges": 0.1, "own-edges over free": 0.1})
     better = gains_of(run_of(0.5, 0.6, 0.2))[1.0]
     assert better["own-edges"] == pytest.approx(0.3)
     assert better["own-edges over free"] == pytest.approx(0.2)

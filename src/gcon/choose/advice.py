@@ -193,7 +193,10 @@ def check_guess(mean_degree: float | None, *, looks: bool) -> None:
     )
     if looks:
         raise InputError(
-            "mean_degree", rule="is a guess for advice without a look", got="both", fix="Leave it out: the look tells it."
+            "mean_degree",
+            rule="is a guess for advice without a look",
+            got="both",
+            fix="Leave it out: the look tells it.",
         )
 
 
@@ -251,7 +254,10 @@ def _decision(expectation: Expectation | None, facts: PublicFacts, look: Look | 
             return "spend", "Graphs with such features gain more than a point, whatever else their edges are like."
         return "look first", "It depends on density and homophily, which only the edges can tell."
     if look.homophily_error > _VAGUE and expectation.least < -LITTLE:
-        return "risky", "The look cannot tell homophily. Spend only if you know that friends are alike: else it may lose."
+        return (
+            "risky",
+            "The look cannot tell homophily. Spend only if you know that friends are alike: else it may lose.",
+        )
     if expectation.gain <= NOTHING:
         return "nothing", "Graphs like this one gained nothing to speak of."
     if expectation.gain <= LITTLE:
@@ -297,9 +303,7 @@ def _expectation(access: str, facts: PublicFacts, noise: NoiseFacts, seen: Place
     )
 
 
-def _enough(
-    access: str, facts: PublicFacts, noise: Sequence[NoiseFacts], seen: Place, look: Look
-) -> float | None:
+def _enough(access: str, facts: PublicFacts, noise: Sequence[NoiseFacts], seen: Place, look: Look) -> float | None:
     if not tells(look.homophily, facts.num_classes):
         return None
     gains = {each.epsilon: _expectation(access, facts, each, seen, look).gain for each in noise}

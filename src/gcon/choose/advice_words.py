@@ -66,7 +66,8 @@ def _noise_words(noise: NoiseFacts, num_nodes: int) -> list[str]:
     if noise.protect_edges > 1:
         several = f" for any {noise.protect_edges} edges together (epsilon {noise.one_edge:.3g} for one)"
     return [
-        f"Noise at epsilon {noise.epsilon:g}, delta {noise.delta:g}{several}: moments {noise.moments:.1f} a direction, and {edges}; "
+        f"Noise at epsilon {noise.epsilon:g}, delta {noise.delta:g}{several}: moments {noise.moments:.1f} a direction, "
+        f"and {edges}; "
         f"neighbour counts {noise.counts:.1f} per count, heard from a mean degree of {noise.heard_degree:.1f}."
     ]
 
@@ -122,7 +123,9 @@ def _interval_words(advice: Advice) -> list[str]:
     held = ", ".join(f"{100 * intervals()[known, access, 'accuracy'].covered:.0f} % ({access})" for access in asked)
     if not held:
         return []
-    return [f"Intervals are meant for nine trainings in ten. On real graphs that the table had not seen they held {held}."]
+    return [
+        f"Intervals are meant for nine trainings in ten. On real graphs that the table had not seen they held {held}."
+    ]
 
 
 def _time_words(found: RunTime, num_nodes: int) -> str:

@@ -31,7 +31,9 @@ class PaperNumbers:
     """The public numbers that the paper's noise depends on."""
 
     classes: Annotated[int | None, _paper("Number of classes; needed.")] = None
-    dim: Annotated[int | None, _paper("Width of the aggregates: encoded columns times the number of --steps; needed.")] = None
+    dim: Annotated[
+        int | None, _paper("Width of the aggregates: encoded columns times the number of --steps; needed.")
+    ] = None
     labelled: Annotated[
         int | None, _paper("Rows in the loss: labelled nodes, or all nodes with pseudo-labels; needed.")
     ] = None

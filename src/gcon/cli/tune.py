@@ -39,7 +39,7 @@ def tune(
     quiet: options.Quiet = False,
     config: options.Config = None,
 ) -> None:
-    """Choose settings of the paper's method (gcon train --method paper) for a budget.
+    """Choose settings of the paper's method for a budget.
 
     The default method has no settings to choose and usually reaches more: ask gcon advise what, before tuning anything.
 
@@ -84,7 +84,7 @@ def tune(
         if out is not None:
             _write_choice(output, out, found)
         fields: dict[str, object] = {
-            "about": about(epsilon),
+            "about": about(found.settings.epsilon),
             "settings": as_options(found.settings),
             "choices": [asdict(choice) for choice in found.choices],
             "cost": asdict(found.cost),

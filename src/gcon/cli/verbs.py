@@ -30,7 +30,7 @@ VERBS = {
     for verb in (
         Verb("plan", "How much noise a promise costs. Reads no data at all.", "gcon.cli.plan:plan"),
         Verb("advise", "Say what a budget could buy, and when not to spend one.", "gcon.cli.advise:advise"),
-        Verb("tune", "Choose settings for a budget.", "gcon.cli.tune:tune"),
+        Verb("tune", "Choose settings of the paper's method for a budget.", "gcon.cli.tune:tune"),
         Verb("train", "Train privately and write the model with its promise.", "gcon.cli.train:train"),
         Verb(
             "predict",

@@ -3,13 +3,13 @@
 The tables are written by `python -m gcon_lab.experiments.advice` (docs/choosing.md). A graph is a point: its mean degree, its
 homophily above chance, and how far features alone go. Ten times the degree, the step from chance to perfect homophily, and
 the step from useless to perfect features are each a distance of 1; what is not known counts for nothing. What is gained is a
-share of the answers that are wrong without edges: the mean over all measured graphs, with weights 1/distance^2. Between two measured
-budgets each graph's gain is interpolated in log epsilon; beyond the largest the last one stands. Below the smallest nothing was
-measured: what is gained there lies between that and nothing, and the spread says so.
+share of the answers that are wrong without edges: the mean over all measured graphs, with weights 1/distance^2. Between two
+measured budgets each graph's gain is interpolated in log epsilon; beyond the largest the last one stands. Below the smallest
+nothing was measured: what is gained there lies between that and nothing, and the spread says so.
 
-An interval is the gain and a factor times the spread of these graphs around it. The factors (`intervals.csv`) are such that, for
-every real graph, told by the other graphs, nine in ten runs lie inside; how many do if a graph is left out of the factor too is told
-with it.
+An interval is the gain and a factor times the spread of these graphs around it. The factors (`intervals.csv`) are such that,
+for every real graph, told by the other graphs, nine in ten runs lie inside; how many do if a graph is left out of the factor
+too is told with it.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 | a look says: homophily within 0.1 of chance (1 is perfect)     | edges tell nothing: do not spend                          |
 | expected gain below half a point                              | nothing to expect: do not spend                           |
 | expected gain of a point or less                              | little                                                    |
-| the look cannot tell homophily, and points may be lost         | risky: only where it is known that friends are alike       |
+| own-edges, a look that cannot tell homophily, points to lose   | risky: only where it is known that friends are alike       |
 | no look, and the interval of gains does not decide            | take a look first                                         |
 | mean degree from which neighbour counts are heard             | `moments` with counts; publish with `cached`, not `none`    |
 | public-graph: other nodes, other edges                        | moments; its gains there are not in the table             |
@@ -253,7 +253,7 @@ def _decision(expectation: Expectation | None, facts: PublicFacts, look: Look | 
         if expectation.least > LITTLE:
             return "spend", "Graphs with such features gain more than a point, whatever else their edges are like."
         return "look first", "It depends on density and homophily, which only the edges can tell."
-    if look.homophily_error > _VAGUE and expectation.least < -LITTLE:
+    if expectation.access == "own-edges" and look.homophily_error > _VAGUE and expectation.least < -LITTLE:
         return (
             "risky",
             "The look cannot tell homophily. Spend only if you know that friends are alike: else it may lose.",

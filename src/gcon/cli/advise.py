@@ -50,7 +50,7 @@ def advise(
     """Say what a budget could buy, and when not to spend one.
 
     Free: how far features alone go, the noise, accuracy and gain to expect under each access, with intervals, and the time
-    that a training takes; the edges file is not read and need not be named. --mean-degree makes the intervals narrower.
+    that a training takes; the edges file is not read and need not be named. --mean-degree says how dense you guess it is.
     Paid, with --look: homophily and mean degree, with error bars, from the ledger.
 
     Example: gcon advise --nodes nodes.csv --epsilon 1 --mean-degree 20

@@ -135,7 +135,9 @@ def _default_words(noise: MomentsNoise) -> str:
         "counts_of_two": "a neighbour count, of two tables",
         "right_answers": "count of right validation answers",
     }
-    lines = ["Standard deviation of the noise in what the default releases (an edge moves moments of features by at most 2):"]
+    lines = [
+        "Standard deviation of the noise in what the default releases (an edge moves moments of features by at most 2):"
+    ]
     lines += [f"  {words:38s} {fields[name]:.4g}" for name, words in names.items()]
     lines += [
         f"Neighbours are counted from a mean degree of {noise.heard_degree:.1f} on, and twice from {noise.loud_degree:.1f} on if",

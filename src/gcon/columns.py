@@ -169,7 +169,11 @@ def learn_columns(
     fill: dict[str, float] = {}
     unknown = [name for name in dict.fromkeys(categorical) if name not in set(names)]
     found = [
-        Trouble("categorical columns must be features of the table", f"no such column {name!r}", "Check the name.")
+        Trouble(
+            "categorical columns must be features of the table",
+            f"no such column {name!r}",
+            "Check the name; name several one by one.",
+        )
         for name in unknown
     ]
     for cells in map(read, names):

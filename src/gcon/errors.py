@@ -15,9 +15,10 @@
     ├── ReleaseFormatError         (ValueError)   a stored release is damaged, edited, or of a newer format
     └── MissingExtraError          (ImportError)  an optional dependency is not installed
 
-Beside them one warning, which stops nothing:
+Beside them two warnings, which stop nothing:
 
     PromiseWarning                 (UserWarning)  a promise is weaker than it may look
+    AnswersWarning                 (UserWarning)  answers are others than may be expected
 
 No message ever holds a value that was derived from private edges.
 """
@@ -31,6 +32,10 @@ from contextlib import suppress
 
 class PromiseWarning(UserWarning):
     """A promise is weaker than it may look: a large delta, or releases that no ledger adds up."""
+
+
+class AnswersWarning(UserWarning):
+    """Answers are others than may be expected: a part of the training nodes is answered as nodes never seen."""
 
 
 class GconError(Exception):

@@ -3,16 +3,19 @@
 import copy
 import math
 import traceback
+import warnings
 
 import joblib
 import networkx
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 import torch
 
 import gcon
-from gcon.errors import GconError, InputError, LedgerError, UnprovenBoundError
+from gcon.errors import GconError, InputError, LedgerError, PromiseWarning, UnprovenBoundError
+from gcon.methods.predictions import checked_access
 
 pytestmark = pytest.mark.filterwarnings(r"ignore:`torch\.jit\.script` is deprecated:DeprecationWarning")
 
@@ -350,3 +353,27 @@ def test_a_fitted_model_is_stored_without_its_ledger_and_says_so(parts, tmp_path
     assert len(ledger.entries()) == 1
     stored.set_params(ledger=ledger).fit(parts.private())
     assert len(ledger.entries()) == 2
+
+
+def test_forgotten_edges_are_said(parts):
+    with pytest.warns(PromiseWarning, match=r"edges=\[\] if there are none"):
+        gcon.GCON(epochs=2, ledger=gcon.MemoryLedger("friends")).fit(parts.features, parts.labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PromiseWarning)
+        gcon.GCON(epochs=2, ledger=gcon.MemoryLedger("friends")).fit(parts.features, parts.labels, edges=[])
+
+
+@pytest.mark.usefixtures("untrained")
+def test_labels_are_no_feature(parts):
+    frame = pd.DataFrame(np.asarray(parts.features)).add_prefix("f")
+    frame["team"] = np.asarray(parts.labels)
+    with pytest.raises(InputError) as caught:
+        gcon.GCON().fit(frame, frame["team"], edges=parts.pairs())
+    check_message(caught.value, "X", "'team'")
+    assert "drop=['team']" in caught.value.fix
+
+
+@pytest.mark.parametrize(("said", "meant"), [("own_edges", "own-edges"), ("cache", "cached")])
+def test_a_misspelt_access_is_guessed(said, meant):
+    with pytest.raises(InputError, match=f"Perhaps you mean '{meant}'"):
+        checked_access(said, ("none", "cached", "own-edges"))

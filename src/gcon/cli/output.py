@@ -107,8 +107,8 @@ def reporting(*, as_json: bool, quiet: bool) -> Iterator[Output]:
     others = warnings.showwarning
 
     def tell(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-        """Warnings about the promise are said in one line each; others as Python says them."""
-        if issubclass(category, errors.PromiseWarning):
+        """Warnings of ours are said in one line each; others as Python says them."""
+        if issubclass(category, errors.PromiseWarning | errors.AnswersWarning):
             output.remark(f"warning: {message}")
         else:
             others(message, category, *place, **more)

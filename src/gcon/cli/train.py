@@ -20,6 +20,7 @@ from gcon.cli.records import with_records
 from gcon.cli.source import TrainingSource
 from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, PrivateComputationError
+from gcon.learn.held_out import with_validation
 from gcon.learn.perceptron import EncoderSettings
 from gcon.machine import threads_for
 from gcon.methods.model import ReleasingMethod
@@ -139,6 +140,9 @@ def train(
             "statement": statement.fields,
             "sentences": list(statement.sentences),
         }
+        set_aside = int(with_validation(graph.nodes).validation_mask.sum()) if model.method == Moments.name else 0
+        if set_aside > int(graph.nodes.validation_mask.sum()):
+            output.remark(f"{set_aside} labelled nodes were set aside to choose by; mark some 'val' to say which.")
         output.result(fields, f"{statement}\nWritten: {out}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +21,7 @@ from gcon.choose.paid_accuracy import paid_accuracy
 from gcon.columns import FeatureColumns, same_features
 from gcon.edges.edge_list import EdgeList, private_edges
 from gcon.edges.graph import PrivateGraph, PublicGraph
-from gcon.errors import AccessRefusedError, InputError
+from gcon.errors import AccessRefusedError, InputError, PromiseWarning
 from gcon.estimators.node_score import NodeScore
 from gcon.estimators.progress import Callback, FitProgress
 from gcon.estimators.row_searches import refuse_row_searches
@@ -135,7 +136,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             y: labels, one per node; only rows inside masks are read. -1, None and NaN mean that there is none.
             edges: with a feature matrix: edge_index, list of pairs, scipy adjacency, networkx graph, or a data frame of two
                 columns. The last two name nodes by the index of X, if that is a data frame, else by row. None is a graph
-                without edges, which trains like any other.
+                without edges, which trains and is charged like any other, with a warning if there is a ledger.
             train_mask: the nodes to learn from, as booleans or row numbers; by default all that have a label.
             validation_mask: stops the encoder's training; its labels are public.
             test_mask: never used in training; kept apart by the checks.
@@ -164,6 +165,12 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             graph = X
         else:
             columns = read_columns(X, **given)
+            if columns.edges is None and self.ledger is not None:
+                said = "edges: none were given, and the ledger is charged all the same. Pass them, or edges=[] if there are none."
+                warnings.warn(said, PromiseWarning, stacklevel=3)
+            if y is not None and getattr(y, "name", None) in set(column_names(X) or ()) - {*drop}:
+                rule, fix = "must not hold the labels as a feature too", f"Leave it out: drop=[{y.name!r}]."
+                raise InputError("X", rule=rule, got=f"the column {y.name!r}", fix=fix)
             if columns.features is X:
                 column = np.shape(np.asarray(columns.labels))[1:] == (1,)
                 labels = column_or_1d(np.asarray(columns.labels), warn=True) if column else columns.labels
@@ -437,7 +444,10 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             return self._matrix(X, reset=True), None
         lost = [name for name in drop if name not in names]
         if lost:
-            raise InputError("drop", rule="must name columns of X", got=repr(lost[0]), fix=f"X has {names[:8]}.")
+            fix = "Pass a list of names." if isinstance(drop, str) else f"X has {names[:8]}."
+            raise InputError(
+                "drop", rule="must name columns of X", got=repr(drop if isinstance(drop, str) else lost[0]), fix=fix
+            )
         return learn_frame(without(X, drop), drop=drop, categorical=categorical)
 
     def _features(self, X: Any) -> Tensor:

@@ -14,6 +14,7 @@ Every choice reads released numbers, public features, and labels: nothing is cho
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.edges.source import Edges
-from gcon.errors import InputError, PlanMismatchError
+from gcon.errors import AnswersWarning, InputError, PlanMismatchError
 from gcon.learn.after_counts import AfterCounts, CountModel, after_counts
 from gcon.learn.after_release import after_moments
 from gcon.learn.edge_free import EdgeFree, learn_without_edges
@@ -56,7 +57,7 @@ from gcon.methods.evidence import (
     with_labels,
 )
 from gcon.methods.graph_facts import cautious_homophily, counted_rows, fact_errors, graph_facts
-from gcon.methods.known_rows import known_rows, nothing_known, rows_as_read
+from gcon.methods.known_rows import known_rows, nothing_known, recognises, rows_as_read
 from gcon.methods.method import Progress, check_seed, silent
 from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
 from gcon.methods.predictions import Access
@@ -92,6 +93,10 @@ LEAN, LEAN_PER_GAIN, MOST_LEAN = 0.25, 6.0, 2.0  # of the mean answer around a n
 _FLATTERED = 0.03
 _SURE_OF = 3.0  # standard deviations of the count of right answers: own edges are left out for what noise hardly makes
 VOICE = 0.5  # of every neighbour's message, where published answers are no surer than UNSURE: many weak voices add up
+_PART = (
+    "Nodes of the training, but not its table as it was: they are answered from their features alone, as nodes never seen. "
+    "Ask about the whole table, in its order, for the answers that the release holds."
+)
 _ROW_SLACK = 1e-3  # probabilities are kept in single precision
 _SLACK = 1e-9  # shares may add to this much more than 1, by rounding
 
@@ -466,6 +471,7 @@ class MomentsModel(Model):
             rows=rows,
             homophily=self.settings.homophily,
             training_nodes=self.settings.training_nodes,
+            training_rows=self.settings.training_rows,
         )
 
     def record(self) -> MomentsRecord:
@@ -628,6 +634,7 @@ class AnswersScorer(Scorer):
         rows: of the training nodes, for owners.
         homophily: the share of edges inside a class.
         training_nodes: checksum of the feature table that the answers belong to.
+        training_rows: digests of its rows.
     """
 
     answers: Tensor
@@ -637,6 +644,7 @@ class AnswersScorer(Scorer):
     rows: Tensor
     homophily: float
     training_nodes: str
+    training_rows: Tensor = field(default_factory=nothing_known)
 
     def start_of_rows(self, features: Tensor, access: Access) -> Callable[[slice], Tensor]:
         """Known answers for the training nodes, the student's for others; for owners the rows of their way."""
@@ -648,6 +656,8 @@ class AnswersScorer(Scorer):
             rule, fix = "must be those of the training for access='cached'", "Use access='none' for other nodes."
             raise InputError("nodes", rule=rule, got="others", fix=fix)
         if access == "none":
+            if recognises(self.training_rows, features):
+                warnings.warn(_PART, AnswersWarning, stacklevel=2)
             return lambda rows: self.student.probabilities(features[rows]).double()
         return lambda rows: self.way.rows(self.student.probabilities(features[rows]))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Literal, get_args
 
 from torch import Tensor
@@ -101,4 +102,6 @@ def checked_access(access: str, allowed: Sequence[str]) -> Access:
             f"access={access!r} is not there. What there is: {', '.join(allowed)}. Noisy quantities of every node (cached) and "
             "all private edges (full) are kept by some methods only."
         )
-    raise InputError("access", rule=f"must be one of {tuple(allowed)}", got=repr(access), fix="Use 'none'.")
+    near = get_close_matches(str(access).replace("_", "-"), allowed, n=1)
+    fix = f"Perhaps you mean {near[0]!r}." if near else "Use 'none'."
+    raise InputError("access", rule=f"must be one of {tuple(allowed)}", got=repr(access), fix=fix)

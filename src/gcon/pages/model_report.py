@@ -10,6 +10,8 @@ from pathlib import Path
 
 from torch import Tensor
 
+from gcon.machine import threads_for
+from gcon.mechanisms.gaussian_curve import gaussian_multiplier
 from gcon.mechanisms.neighbour_counts import geometric_deviation
 from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
 from gcon.methods.controls import MomentsWithoutEdges
@@ -202,7 +204,8 @@ def _answers(
 
 def _control(nodes: PublicNodes, part: str, seed: int) -> Tensor:
     """Which nodes are answered right by the same pipeline without any edge: public learning, which costs nothing."""
-    trained = MomentsWithoutEdges(seed=seed).learn(nodes)
+    with threads_for(*nodes.features.shape):
+        trained = MomentsWithoutEdges(seed=seed).learn(nodes)
     mask = nodes.test_mask if part == "test" else nodes.validation_mask
     classes = trained.score_functions["none"](nodes.features, None).argmax(dim=1)
     return classes[mask] == nodes.labels[mask]
@@ -327,14 +330,14 @@ def _shape(value: Tensor) -> str:
 
 
 def _bells(model: Model) -> dict[str, object] | None:
-    """Two worlds: where a noisy number falls with the protected edges and without them, in the strictest test of all.
+    """Two worlds: where a number with Gaussian noise falls with the protected edges and without them, at the same promise.
 
-    Only where the noise is Gaussian, whose distance the plan tells.
+    Releases of several kinds have no one curve of their own; only where some of the noise is Gaussian is this near to it.
     """
-    distance = model.receipt.plan.get("distance")
+    budget, distance = model.receipt.budget, model.receipt.plan.get("distance")
     if not model.receipt.keeps_promise or not isinstance(distance, int | float) or not 0 < distance < math.inf:
         return None
-    gap = distance * protected_change(model.receipt.plan).edges
+    gap = 1 / gaussian_multiplier(budget.epsilon, budget.delta)
     low, high = -3.6, 3.6 + gap
     places = [low + (high - low) * step / 120 for step in range(121)]
 

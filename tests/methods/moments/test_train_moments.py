@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import warnings
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ import gcon.methods.moments
 import gcon.privacy.account
 from gcon.edges.edge_list import private_edges
 from gcon.edges.stored import StoredEdges
-from gcon.errors import BudgetExceededError, InputError, PrivateComputationError
+from gcon.errors import AnswersWarning, BudgetExceededError, InputError, PrivateComputationError
 from gcon.files.edge_store import write_edge_store
 from gcon.learn.after_counts import AfterCounts
 from gcon.mechanisms.edge_moments import EdgeMoments
@@ -451,3 +452,15 @@ def test_the_device_is_checked_before_anything_is_paid():
     assert Moments(epsilon=1.0, device="cpu").device == "cpu"
     with pytest.raises(InputError, match="device"):
         Moments(epsilon=1.0, device="tpu")
+
+
+def test_a_part_of_the_training_table_is_answered_as_nodes_never_seen_and_says_so(nodes, sparse):
+    model = trained(nodes, sparse)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", AnswersWarning)
+        predict_without_edges(model, nodes.features)
+        predict_without_edges(model, nodes.features + 1)  # others
+    with pytest.warns(AnswersWarning, match="as nodes never seen"):
+        part = predict_without_edges(model, nodes.features.flip(0))
+    new = predict_without_edges(model, nodes.features.flip(0) + 1e-6)
+    assert torch.allclose(part.probabilities, new.probabilities, atol=1e-3)

@@ -20,6 +20,7 @@ import gcon
 from gcon.edges.edge_list import public_edges
 from gcon.edges.graph import private_graph
 from gcon.edges.schemes import Schemes
+from gcon.errors import InputError
 from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import predict_from_own_edges
@@ -246,3 +247,9 @@ def test_a_name_cannot_write_markup(model, tmp_path):
         assert "\n# Head" not in text
         assert r"x --- # Head \<script\> \[a\](b) \| \`c\` \*d\*" in text
     assert load_release(tmp_path / "release").receipt.data_set == receipt.data_set
+
+
+def test_a_classifier_is_no_model_and_the_way_out_is_said(tmp_path):
+    with pytest.raises(InputError, match=r"^model: .*NodeClassifier.*model_"):
+        save_release(gcon.NodeClassifier(), tmp_path / "model")
+    assert not (tmp_path / "model").exists()

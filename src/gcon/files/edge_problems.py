@@ -34,7 +34,8 @@ KINDS = {
     "columns": (
         "needs two columns of ids, by name",
         "no usable column {names}",
-        "Name both columns (source_column, target_column), or say that there is no header (header=False).",
+        "Name both columns (--source-column, --target-column), or say that there is no header (--no-header). "
+        "In Python: source_column, target_column, header=False.",
     ),
     "repeated": ("every column needs a name of its own", "{names} more than once", "Rename or drop one of them."),
     "further": (

@@ -313,7 +313,7 @@ def _frame(
     missing = [name for name in (*wanted, *drop) if name not in names]
     if missing:
         got = f"no {listed(missing)} among {listed(names)}"
-        problems.add("needs the columns that are named", got, "Rename them, or name others.")
+        problems.add("needs the columns that are named", got, "Give the columns in the file these names.")
     elif kept := [name for name in wanted if name in drop]:
         problems.add("cannot do without a column that is dropped", listed(kept), "Do not drop it.")
     if not frame.height:

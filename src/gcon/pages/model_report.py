@@ -280,7 +280,9 @@ def _headline(
 ) -> tuple[str, ...]:
     """What the report says first, also where that is not what one hoped for."""
     said = []
-    if shown is not None:
+    if shown is None:
+        said.append("No accuracy: that needs the public nodes with labels and 20 or more of them marked for testing.")
+    else:
         said.append(f"{published} are right for {100 * shown.accuracy:.1f} % of {shown.count} {part} nodes.")
     if compared is not None:
         level, gain, error = compared

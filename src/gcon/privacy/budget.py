@@ -49,7 +49,7 @@ def checked_budget(epsilon: float, delta: float) -> Budget:
         "epsilon",
         epsilon,
         allowed=lambda number: number > 0,
-        rule="must be greater than 0 (infinity means no promise)",
+        rule="must be a number greater than 0 (infinity means no promise)",
         fix="Smaller is more private; 0.5 to 4 is usual.",
     )
     check_number(

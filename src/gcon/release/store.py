@@ -61,6 +61,9 @@ def save_release(model: Model, folder: str | os.PathLike[str], *, overwrite: boo
         Writes what is in the model, all of it public, and library versions. No seed, no count of edges, no time but the
         receipt's, no name of a user, a machine or a path.
     """
+    if not isinstance(model, Model):
+        rule, fix = "must be a released model", "Of a fitted classifier that is its model_."
+        raise InputError("model", rule=rule, got=type(model).__name__, fix=fix)
     folder = Path(folder).absolute()
     _check_target(folder, overwrite=overwrite)
     files = release_files(model)

@@ -32,7 +32,11 @@ HEAD = b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n
 LISTS = b'{"me":{"id":"1"},"neighbours":[' + b"[[]]," * 780_000 + b"0]}"
 NUMBERS = b'{"me":{"features":[' + b"0," * 1_950_000 + b"0]}}"
 LONG = b'{"me":{"id":"1"},"neighbours":[' + b",".join([b'{"features":[' + b"0," * 499 + b"1]}"] * 3_900) + b"]}"
-FULL = b'{"me":{"id":"1"},"neighbours":[' + b",".join([b'{"features":[' + b"0.12345," * 499 + b"1]}"] * 1_030) + b"]}"
+FULL = (
+    b'{"me":{"id":"1"},"neighbours":['
+    + b",".join([b'{"features":[' + b"0.1234567890123," * 499 + b"1]}"] * 520)
+    + b"]}"
+)
 MOST_WAIT = 0.050
 ATTACKERS = 16
 

@@ -201,7 +201,7 @@ def test_a_question_holds_at_most_so_many_numbers():
         for number in (people - 1, people + 2)
     )
     assert len(question(fit, shape).neighbours) == people - 1
-    with pytest.raises(InputError, match="at most 524,288 in one question"):
+    with pytest.raises(InputError, match="at most 262,144 in one question"):
         question(more, shape)
 
 

@@ -18,7 +18,7 @@ Someone = str | Tensor  # an id, or features
 T = TypeVar("T")
 _SEE = "See /openapi.json."
 # In one question. Numbers of two bytes would fill a body with millions, and others wait while they are read.
-MOST_NUMBERS = 2**19
+MOST_NUMBERS = 2**18
 _ASK = 'Send, for example, {"me": {"id": "17"}, "access": "none"}; all else is in /openapi.json.'
 _ASK_AS_OWNER = 'Send {"node": "YOUR ID"}, with your token in the header Authorization: Bearer TOKEN.'
 

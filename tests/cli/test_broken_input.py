@@ -171,7 +171,7 @@ INPUTS = {
     "gap that training had not": Kind(plus(NODES, "p99,0,,nan,0.5\n"), (PREDICT,), 2, FINITE),
     "text feature": Kind(plus(NODES, "p99,0,,much,0.5\n"), (TRAIN, CHECK), 2, TEXT),
     "text at prediction": Kind(plus(NODES, "p99,0,,much,0.5\n"), (PREDICT,), 2, FINITE),
-    "no id column": Kind(swapped(NODES, "id,", "name,"), NODE_VERBS, 2, ("no 'id' among 'name'", "Rename")),
+    "no id column": Kind(swapped(NODES, "id,", "name,"), NODE_VERBS, 2, ("no 'id' among 'name'", "these names")),
     "no label column": Kind(column("label", None), (TRAIN, CHECK), 2, ("no 'label' among 'id'", "these names")),
     "unknown split word": Kind(
         column("split", "learn"), (TRAIN, CHECK), 2, ("must be train, val, test or empty", "'learn'", "Use these words")

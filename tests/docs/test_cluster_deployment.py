@@ -118,7 +118,7 @@ def test_the_command_of_a_training_exists():
 def documented():
     """The commands of docs/cluster.md, as words."""
     text = (ROOT / "docs" / "cluster.md").read_text().replace("\\\n", " ")
-    lines = re.findall(r"^DASK_CONFIG=\S+ (dask (?:scheduler|worker) .*)$", text, re.MULTILINE)
+    lines = re.findall(r"^ *DASK_CONFIG=\S+ (dask (?:scheduler|worker) .*)$", text, re.MULTILINE)
     return {line.split()[1]: shlex.split(line) for line in lines}
 
 

@@ -6,6 +6,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +21,7 @@ from gcon.cli.output import reporting
 from gcon.cli.report import PAGE, RECORD, read_record, write_file, write_page
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import PrivateGraph
-from gcon.errors import InputError, check_number
+from gcon.errors import InputError, MissingExtraError, check_number
 from gcon.files.datasets import load
 from gcon.files.datasets.folders import DATA_VARIABLE
 from gcon.files.datasets.synthetic import FRIENDS, FRIENDS_ALIKE, FRIENDS_SIGNAL, circle_names, social_circles
@@ -235,7 +236,8 @@ def _of_all(found: list[Scores], key: Key, access: Access) -> tuple[float, ...]:
 
 def _graph() -> tuple[PrivateGraph, str]:
     if os.environ.get(DATA_VARIABLE):
-        return load("cora-ml"), "Cora-ML, a published citation graph whose edges are treated as private."
+        with suppress(MissingExtraError):  # `make demo` installs no reader of data sets
+            return load("cora-ml"), "Cora-ML, a published citation graph whose edges are treated as private."
     graph = social_circles(
         NUM_NODES,
         num_classes=len(CIRCLES),

@@ -247,6 +247,8 @@ class Watch:
             "os.putenv",
             "os.unsetenv",
         ):
+            if event in ("os.remove", "os.rmdir") and arguments[-1] >= 0:
+                arguments = (*arguments[:-1], "A FOLDER")  # open, and its number is any free one
             self.touched.append((event, *map(self._short, arguments)))
 
     def _short(self, value) -> str:

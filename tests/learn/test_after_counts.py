@@ -47,6 +47,15 @@ def after(nodes, moments=None):
     return after_moments(free, free.rows.double().T @ free.rows.double() if moments is None else moments)
 
 
+def nobody_asks(lesson, mask):
+    raise AssertionError("validation nodes are judges")
+
+
+def answering(before, answers, nodes):
+    """The same, with other answers."""
+    return replace(before, answers=answers, judged=answers[nodes.validation_mask])
+
+
 # ---- what counts are believed to be
 
 
@@ -160,16 +169,16 @@ def check(found: AfterCounts, num_classes, size=400):
 def test_tables_give_what_the_fitted_regressions_give(monkeypatch):
     """The members of the ensemble, asked one by one at the believed counts, and averaged by its weights."""
     nodes, before, noisy, deviation = released()
-    ensembles, joined = [], Ensemble.joined_by
+    ensembles, joined = [], Ensemble.joined_by_pupils
 
     def watched(self, *given, **named):
         ensembles.append(joined(self, *given, **named))
         return ensembles[-1]
 
-    monkeypatch.setattr(Ensemble, "joined_by", watched)
+    monkeypatch.setattr(Ensemble, "joined_by_pupils", watched)
     start = before.answers.clamp_min(1e-3)
     start = start / start.sum(dim=1, keepdim=True)
-    found = after_counts(before, start, noisy, deviation, nodes)
+    found = after_counts(before, answering(before, start, nodes), noisy, deviation, nodes)
     check(found, 4)
     ensemble = ensembles[-1]
     # The start; then by true and by pseudo-labels four regressions on counts, four beside the start, and four products.
@@ -193,12 +202,12 @@ def test_tables_give_what_the_fitted_regressions_give(monkeypatch):
 @pytest.mark.parametrize("num_classes", [2, 3, 6])
 def test_shapes(num_classes):
     nodes, before, noisy, deviation = released(num_classes)
-    check(after_counts(before, before.answers, noisy, deviation, nodes), num_classes)
+    check(after_counts(before, before, noisy, deviation, nodes), num_classes)
 
 
 def test_counts_that_tell_make_better_answers():
     nodes, before, noisy, deviation = released(feature_signal=1.0, homophily=0.8, mean_degree=12)
-    found = after_counts(before, before.answers, noisy, deviation, nodes)
+    found = after_counts(before, before, noisy, deviation, nodes)
     right = [
         float((each.argmax(dim=1) == nodes.labels)[nodes.test_mask].double().mean())
         for each in (before.answers, found.answers)
@@ -209,10 +218,10 @@ def test_counts_that_tell_make_better_answers():
 @pytest.mark.slow
 def test_test_labels_change_nothing():
     nodes, before, noisy, deviation = released()
-    found = after_counts(before, before.answers, noisy, deviation, nodes)
+    found = after_counts(before, before, noisy, deviation, nodes)
     known = nodes.train_mask | nodes.validation_mask
     blind = replace(nodes, labels=torch.where(known, nodes.labels, -1), test_mask=torch.zeros_like(known))
-    again = after_counts(before, before.answers, noisy, deviation, blind)
+    again = after_counts(before, before, noisy, deviation, blind)
     assert torch.equal(again.answers, found.answers)
     assert torch.equal(again.model.tables, found.model.tables)
 
@@ -226,9 +235,7 @@ def test_a_class_that_nobody_taught(validation):
     if not validation:
         nodes = replace(nodes, validation_mask=torch.zeros_like(nodes.validation_mask))
     before, truth = after(nodes), exact_counts(edge_index, nodes.labels, 4)
-    found = after_counts(
-        before, before.answers, truth + geometric_noise(1.0, truth.shape, 1), geometric_deviation(1.0), nodes
-    )
+    found = after_counts(before, before, truth + geometric_noise(1.0, truth.shape, 1), geometric_deviation(1.0), nodes)
     check(found, 4)
     if not validation:
         assert float(found.answers[:, 2].max()) < 0.2
@@ -239,23 +246,26 @@ def test_one_class_was_taught():
     nobody = torch.zeros_like(nodes.validation_mask)
     nodes = replace(nodes, train_mask=nodes.train_mask & (nodes.labels == 1), validation_mask=nobody)
     before, truth = after(nodes), exact_counts(edge_index, nodes.labels, 4)
-    found = after_counts(before, before.answers, truth, 0.0, nodes)
+    found = after_counts(before, before, truth, 0.0, nodes)
     check(found, 4)
     assert bool((found.answers.argmax(dim=1) == 1).all())
 
 
-def test_without_validation_nodes_counts_are_evidence_beside_the_start():
-    """Two regressions on two kinds of counts, each multiplied with the start; all count alike."""
-    nodes, before, noisy, deviation = released(num_validation=0)
-    found = after_counts(before, before.answers, noisy, deviation, nodes)
+def test_without_validation_nodes_counts_are_chosen_by_training_nodes():
+    """The same members, and counts that tell are used; nobody is judged by what its own label taught."""
+    nodes, before, noisy, deviation = released(num_validation=0, feature_signal=1.0, homophily=0.8, mean_degree=12)
+    found = after_counts(before, before, noisy, deviation, nodes)
     check(found, 4)
-    assert torch.allclose(found.model.weights, torch.full((4,), 1 / 4, dtype=torch.float64))
-    start, counts = found.start, believed_counts(noisy, deviation, found.start)
-    flat = torch.full_like(start, 1 / 4)
-    for table in found.model.tables:
-        alone = CountModel(torch.ones(1, dtype=torch.float64), table[None])
-        product = start.double().clamp_min(1e-4) * alone.answers(flat, counts)
-        assert torch.allclose(alone.answers(start, counts), product / product.sum(dim=1, keepdim=True), atol=1e-9)
+    assert len(found.model.weights) == 1 + 2 * 12  # a third of the picks is all of them
+    right, judged = (
+        float((answers.argmax(dim=1) == labels).double().mean())
+        for answers, labels in (
+            (found.answers[nodes.test_mask], nodes.labels[nodes.test_mask]),
+            (found.judged, nodes.labels[nodes.train_mask]),
+        )
+    )
+    assert right > float((before.answers.argmax(dim=1) == nodes.labels)[nodes.test_mask].double().mean()) + 0.05
+    assert abs(judged - right) < 0.15  # in sample nearly all of them are right
 
 
 @pytest.mark.slow
@@ -264,7 +274,7 @@ def test_every_node_is_labelled():
     nobody = torch.zeros_like(nodes.train_mask)
     nodes = replace(nodes, train_mask=~nobody, validation_mask=nobody, test_mask=nobody)
     before, truth = after(nodes), exact_counts(edge_index, nodes.labels, 4)
-    check(after_counts(before, before.answers, truth, 0.0, nodes), 4)
+    check(after_counts(before, before, truth, 0.0, nodes), 4)
 
 
 @pytest.mark.slow
@@ -273,7 +283,7 @@ def test_counts_that_say_nothing(counts):
     nodes, _ = graph()
     before = after(nodes)
     for deviation in (0.0, 2.0):
-        check(after_counts(before, before.answers, counts.long(), deviation, nodes), 4)
+        check(after_counts(before, before, counts.long(), deviation, nodes), 4)
 
 
 def test_a_large_graph_is_asked_in_blocks(monkeypatch):
@@ -284,12 +294,12 @@ def test_a_large_graph_is_asked_in_blocks(monkeypatch):
     free = learn_without_edges(nodes, seed=0)
     start = Ensemble.without_members(nodes)
     assert len(start.sample.labels) == 300
-    start = start.joined_by(start.sampled([view_of(free.answers)]))
+    start = start.joined_by(start.sampled([view_of(free.answers)]), nobody_asks)
     before = after_moments(replace(free, ensemble=start), free.rows.double().T @ free.rows.double())
     assert before.answers.dtype == torch.float32
     truth = exact_counts(edge_index, nodes.labels, 4)
     noisy = truth + geometric_noise(1.0, truth.shape, 1)
-    found = after_counts(before, before.answers, noisy, geometric_deviation(1.0), nodes)
+    found = after_counts(before, before, noisy, geometric_deviation(1.0), nodes)
     check(found, 4)
     monkeypatch.setattr(sizes, "BLOCK_NODES", 50)
     believed = believed_counts(noisy, geometric_deviation(1.0), found.start)
@@ -301,12 +311,14 @@ def test_a_large_graph_is_asked_in_blocks(monkeypatch):
 def test_codes_are_what_regressions_are_taught_on():
     """A column per code, in their order: another numbering of the codes is another model, asked with other counts."""
     nodes, before, noisy, deviation = released()
-    found = after_counts(before, before.answers, noisy, deviation, nodes)
+    found = after_counts(before, before, noisy, deviation, nodes)
     order = torch.tensor([2, 0, 3, 1])
     start = before.answers[:, order]
     moved = torch.argsort(order)[nodes.labels]
-    other = after_counts(before, start, noisy[:, order], deviation, replace(nodes, labels=moved))
+    other = after_counts(
+        before, answering(before, start, nodes), noisy[:, order], deviation, replace(nodes, labels=moved)
+    )
     check(other, 4)
-    same = after_counts(before, before.answers.clone(), noisy, deviation, nodes)
+    same = after_counts(before, replace(before), noisy, deviation, nodes)
     assert torch.allclose(other.answers, same.answers[:, order], atol=0.02)
     assert one_hot(found.answers.argmax(dim=1), 4).sum() == 400

@@ -99,7 +99,7 @@ def test_without_validation_nodes(trained):
     found = learn_without_edges(changed(validation_mask=NOBODY), seed=1)
     assert are_probabilities(found.answers)
     assert share_right(found.answers) > 0.7
-    assert found.loss == torch.inf
+    assert 0 < found.loss < 2
 
 
 @pytest.mark.parametrize(

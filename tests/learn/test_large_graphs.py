@@ -51,7 +51,7 @@ def learned_anew(nodes):
 
 def joined_by_answers(free):
     start = ensemble.Ensemble.without_members(NODES)
-    return start.joined_by(start.sampled([ensemble.view_of(free.answers)]))
+    return start.joined_by(start.sampled([ensemble.view_of(free.answers)]), lambda lesson, mask: [])
 
 
 def share_right(answers):
@@ -118,7 +118,7 @@ def test_test_labels_change_nothing(large):
 def test_without_validation_nodes(large):
     nobody = torch.zeros_like(NODES.validation_mask)
     free = learned_anew(dataclasses.replace(NODES, validation_mask=nobody))
-    assert free.loss == torch.inf
+    assert 0 < free.loss < 2
     assert share_right(free.answers) > 0.7
 
 
@@ -132,7 +132,7 @@ def test_a_sample_of_nearly_everybody_gives_nearly_the_exact_answers_after_the_r
     moments = rows.T @ truth @ truth.T @ rows / 100
     counts = torch.from_numpy(np.random.default_rng(0).poisson(1 + 2 * truth.numpy()))
     whole = after_moments(dataclasses.replace(free, ensemble=single), moments)
-    with_counts = after_counts(whole, whole.answers, counts, 0.0, NODES)
+    with_counts = after_counts(whole, whole, counts, 0.0, NODES)
     monkeypatch.setattr(sizes, "EXACT_NODES", 2999)
     monkeypatch.setattr(ensemble, "_TRAINING_SHARE", 1.0)
     start = joined_by_answers(free)
@@ -140,7 +140,7 @@ def test_a_sample_of_nearly_everybody_gives_nearly_the_exact_answers_after_the_r
     sampled = after_moments(dataclasses.replace(free, ensemble=start), moments)
     assert sampled.answers.dtype == torch.float32
     assert float((sampled.answers.double() - whole.answers).abs().max()) < 0.02
-    found = after_counts(sampled, sampled.answers, counts, 0.0, NODES)
+    found = after_counts(sampled, sampled, counts, 0.0, NODES)
     assert found.start.dtype == torch.float32
     assert float((found.start.double() - with_counts.start).abs().max()) < 0.05
     off = (found.answers - with_counts.answers).abs()  # a pick that goes to another regression moves a few answers

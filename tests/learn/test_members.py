@@ -9,11 +9,18 @@ import torch
 
 from gcon.files.datasets import social_circles_parts
 from gcon.learn.ensemble import Ensemble, Member, view_of
-from gcon.learn.members import Lesson, Regression, best_calibration, pseudo_labels, validation_loss
+from gcon.learn.members import (
+    Calibration,
+    Lesson,
+    Regression,
+    best_calibration,
+    closest_calibration,
+    pseudo_labels,
+    validation_loss,
+)
 
 NODES, _ = social_circles_parts(90, num_classes=3, per_class=8, num_validation=30, num_test=30, seed=4)
 NOBODY = torch.zeros(90, dtype=torch.bool)
-BLIND = dataclasses.replace(NODES, validation_mask=NOBODY)
 
 
 def true_labels(nodes):
@@ -25,12 +32,13 @@ def softmax_regression(rows, lesson, num_classes, penalty):
 
 
 def calibrated(answers, nodes, *, validation_shares=True):
-    found = best_calibration(answers, nodes, true_labels(nodes), validation_shares=validation_shares)
-    return answers if found is None else found.of(answers)
+    mask = nodes.validation_mask
+    lesson = true_labels(nodes) if validation_shares else None
+    return best_calibration(answers[mask], nodes.labels[mask], lesson).of(answers)
 
 
 def best_average(members, nodes):
-    joined = tuple(Member(view_of(each), None, None, each) for each in members)
+    joined = tuple(Member(view_of(each), None, None, each, each[nodes.validation_mask]) for each in members)
     ensemble = dataclasses.replace(Ensemble.without_members(nodes), members=joined)
     weights, average = ensemble.average
     assert torch.allclose(torch.einsum("m,mnc->nc", weights, torch.stack(members)), average, rtol=1e-15)
@@ -106,7 +114,7 @@ def test_members_come_one_per_view_and_penalty():
 def test_a_settled_ensemble_answers_as_before():
     start = Ensemble.without_members(NODES)
     random = start.sampled([view_of(random_answers(1))])
-    ensemble = start.joined_by(random).taught(start.sampled([view_of(NODES.features)]), (1.0,))
+    ensemble = start.joined_by(random, lambda lesson, mask: []).taught(start.sampled([view_of(NODES.features)]), (1.0,))
     settled = ensemble.settled()
     assert all(member.regression is None for member in settled.members)
     assert torch.equal(settled.answers, ensemble.answers)
@@ -141,10 +149,11 @@ def test_calibration_moves_towards_the_shares_of_the_validation_labels():
     assert float(shifted[:, 2].mean()) > float(kept[:, 2].mean()) + 0.2
 
 
-def test_without_validation_nodes_nothing_is_calibrated_and_all_members_count_alike():
-    members = [random_answers(seed) for seed in range(3)]
-    assert torch.equal(calibrated(members[0], BLIND), members[0])
-    assert torch.allclose(best_average(members, BLIND), sum(members) / 3)
+def test_the_closest_calibration_undoes_a_temperature():
+    teacher = random_answers(3)
+    surer = Calibration(0.5, torch.zeros(3)).of(teacher)
+    assert closest_calibration(surer, teacher).temperature == 2.0
+    assert torch.allclose(closest_calibration(surer, teacher).of(surer), teacher)
 
 
 def test_the_best_average_is_no_worse_than_its_best_member():

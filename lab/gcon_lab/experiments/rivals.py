@@ -1,9 +1,9 @@
-"""The default beside its competitors on the dense graphs, run by run, at epsilon 1.
+"""The default beside its competitors on the real graphs, run by run.
 
-    python -m gcon_lab.experiments.rivals --default DIR --out DIR [--graphs NAMES] [--first-run 50] [--runs 10]
+    python -m gcon_lab.experiments.rivals --default DIR --out DIR [--graphs NAMES] [--epsilons 1] [--first-run 50] [--runs 10]
 
 `--default` is the folder of `gcon_lab.experiments.default_method` with the same runs. Competitors take the setting that is
-best on the validation nodes, free of charge; ours has none to choose. Every graph and run is a file in DIR/store.
+best on the validation nodes, free of charge; ours has none to choose. Every graph, budget and run is a file in DIR/store.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import math
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -24,43 +25,42 @@ from gcon_lab.experiments.beyond.units import BeyondUnit, spending_methods
 from gcon_lab.experiments.sweep.social import SOCIAL
 from gcon_lab.methods import GCN, GPRGNN
 
-EPSILON = 1.0
 PRIVATE, OPEN = ("lpgnet", "progap", "gap", "gcon"), ("gcn", "gpr-gnn")
 
 Scores = dict[str, float]  # by method and access
 
 
-def measured(graph: str, run: int) -> Scores:
+def measured(graph: str, epsilon: float, run: int) -> Scores:
     """What every competitor gets right on the test nodes, under every access that it has."""
-    unit = BeyondUnit(graph=graph, run=run, budgets=(EPSILON,), free=False)
+    unit = BeyondUnit(graph=graph, run=run, budgets=(epsilon,), free=False)
     with one_thread():
         rows = [*unit.scored([GCN(seed=run)], None), *unit.scored([GPRGNN(seed=run)], None)]
-        for methods in spending_methods(run, EPSILON):
-            rows += unit.scored(methods, EPSILON) if methods[0].name in PRIVATE else ()
-        rows += unit.paper(EPSILON)
+        for methods in spending_methods(run, epsilon):
+            rows += unit.scored(methods, epsilon) if methods[0].name in PRIVATE else ()
+        rows += unit.paper(epsilon)
     return {f"{row['method']}|{row['access']}": float(str(row["test"])) for row in rows}
 
 
-def _path(folder: Path, graph: str, run: int) -> Path:
-    return folder / f"{graph.replace('/', '-')}-run{run}.json"
+def _path(folder: Path, graph: str, epsilon: float, run: int) -> Path:
+    return folder / f"{graph.replace('/', '-')}-epsilon{epsilon:g}-run{run}.json"
 
 
-def _stored(folder: Path, graph: str, run: int) -> Scores:
-    path = _path(folder, graph, run)
+def _stored(folder: Path, graph: str, epsilon: float, run: int) -> Scores:
+    path = _path(folder, graph, epsilon, run)
     if not path.exists():
-        write_whole(path, json.dumps(measured(graph, run)))
-        print(f"{graph}, run {run}", file=sys.stderr)
+        write_whole(path, json.dumps(measured(graph, epsilon, run)))
+        print(f"{graph}, epsilon {epsilon:g}, run {run}", file=sys.stderr)
     found: Scores = json.loads(path.read_text())
     return found
 
 
-def _ours(folder: Path, graph: str, run: int) -> Scores:
-    rows = json.loads(_path(folder / "store", graph, run).read_text())
-    [found] = [row for row in rows if row["epsilon"] == EPSILON]
+def _ours(folder: Path, graph: str, epsilon: float, run: int) -> Scores:
+    rows = json.loads((folder / "store" / f"{graph.replace('/', '-')}-run{run}.json").read_text())
+    [found] = [row for row in rows if row["epsilon"] == epsilon]
     return {access: found[access] for access in ("none", "cached", "own-edges")}
 
 
-def lines(graph: str, ours: Sequence[Scores], theirs: Sequence[Scores]) -> list[str]:
+def lines(graph: str, epsilon: float, ours: Sequence[Scores], theirs: Sequence[Scores]) -> list[str]:
     """What may be published, then what is for owners; the last column is ours less the best of the private ones, run by run."""
     found = []
     for title, own, accesses in (
@@ -78,7 +78,9 @@ def lines(graph: str, ours: Sequence[Scores], theirs: Sequence[Scores]) -> list[
         cells = [_cell(best[name]) if name in best else "" for name in (*PRIVATE, *OPEN)]
         gaps = [mine - best[name] for name in PRIVATE if name in best]
         nearest = _cell(min(gaps, key=lambda gap: float(gap.mean())), sign="+") if gaps else ""
-        found.append(f"| {graph} | {len(mine)} | {title} | {_cell(mine)} | {' | '.join(cells)} | {nearest} |")
+        found.append(
+            f"| {graph} | {epsilon:g} | {len(mine)} | {title} | {_cell(mine)} | {' | '.join(cells)} | {nearest} |"
+        )
     return found
 
 
@@ -93,6 +95,7 @@ def main() -> None:
     parser.add_argument("--default", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--graphs", default=",".join(SOCIAL))
+    parser.add_argument("--epsilons", default="1")
     parser.add_argument("--first-run", type=int, default=50)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--workers", type=int, default=2)
@@ -100,28 +103,29 @@ def main() -> None:
     given = parser.parse_args()
     names, store = given.graphs.split(","), given.out / "store"
     store.mkdir(parents=True, exist_ok=True)
-    wanted = [(name, run) for run in range(given.first_run, given.first_run + given.runs) for name in names]
+    cells = list(product(names, map(float, given.epsilons.split(","))))
+    wanted = [(*cell, run) for run in range(given.first_run, given.first_run + given.runs) for cell in cells]
     if given.stored:
-        wanted = [(name, run) for name, run in wanted if _path(store, name, run).exists()]
+        wanted = [each for each in wanted if _path(store, *each).exists()]
     with ProcessPoolExecutor(given.workers) as pool:
         waiting = {each: pool.submit(_stored, store, *each) for each in wanted}
         theirs = {each: future.result() for each, future in waiting.items()}
     head = [
-        "# The default beside its competitors on dense graphs",
+        "# The default beside its competitors",
         "",
-        f"Made by `python -m gcon_lab.experiments.rivals --first-run {given.first_run} --runs {given.runs} --default DIR`",
-        f"`--out DIR`: epsilon {EPSILON:g}, delta 1e-05, mean and standard error of the share of right answers on test nodes.",
-        "Competitors take the best of their settings, and the better of two accesses; GCN and GPR-GNN keep nothing private.",
-        "The last column is ours less the best private competitor, run by run.",
+        f"Made by `python -m gcon_lab.experiments.rivals --graphs {given.graphs} --epsilons {given.epsilons}`",
+        f"`--first-run {given.first_run} --runs {given.runs} --default DIR --out DIR`: delta 1e-05, mean and standard error of",
+        "the share of right answers on test nodes. Competitors take the best of their settings, and the better of two accesses;",
+        "GCN and GPR-GNN keep nothing private. The last column is ours less the best private competitor, run by run.",
         "",
-        f"| graph | runs | answers | ours | {' | '.join((*PRIVATE, *OPEN))} | ours less the best private one |",
-        "|---" * (5 + len(PRIVATE) + len(OPEN)) + "|",
+        f"| graph | epsilon | runs | answers | ours | {' | '.join((*PRIVATE, *OPEN))} | ours less the best private one |",
+        "|---" * (6 + len(PRIVATE) + len(OPEN)) + "|",
     ]
     rows = []
-    for name in names:
-        runs = [run for graph, run in wanted if graph == name]
-        ours = [_ours(given.default, name, run) for run in runs]
-        rows += lines(name, ours, [theirs[name, run] for run in runs]) if runs else []
+    for cell in cells:
+        runs = [run for *other, run in wanted if tuple(other) == cell]
+        ours = [_ours(given.default, *cell, run) for run in runs]
+        rows += lines(*cell, ours, [theirs[*cell, run] for run in runs]) if runs else []
     write_whole(given.out / "rivals.md", "\n".join([*head, *rows, ""]))
 
 

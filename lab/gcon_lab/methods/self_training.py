@@ -12,7 +12,7 @@ likeness says nothing about the class (heterophily), averaging would hurt.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -21,6 +21,7 @@ from gcon.errors import InputError
 from gcon.learn.directions import principal_rows, weighting
 from gcon.learn.ensemble import Ensemble, view_of
 from gcon.learn.feature_graph import label_agreement, nearest_rows, neighbour_graph, smoothed_rows
+from gcon.learn.members import Lesson
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.methods.controls import edge_free_scorers
 from gcon.methods.method import Trained
@@ -80,11 +81,16 @@ class SelfTraining(CompetitorMethod):
 
     def _answers(self, nodes: PublicNodes, views: Sequence[Tensor]) -> Tensor:
         """Class probabilities of all nodes."""
-        encoder = train_encoder(nodes, EncoderSettings(seed=self.seed))
+
+        def encoded(lesson: Lesson) -> Tensor:
+            taught = replace(nodes, train_mask=lesson.mask)
+            return train_encoder(taught, EncoderSettings(seed=self.seed)).probabilities(nodes.features)
+
         ensemble = Ensemble.without_members(nodes, validation_shares=self.validation_shares)
         seen = ensemble.sampled([view_of(view) for view in views])
-        encoded = ensemble.sampled([view_of(encoder.probabilities(nodes.features))])
-        ensemble = ensemble.joined_by(encoded).taught(seen, _PENALTIES)
+        answered = ensemble.sampled([view_of(encoded(ensemble.lesson))])
+        ensemble = ensemble.joined_by(answered, lambda lesson, mask: [encoded(lesson)[mask].double()])
+        ensemble = ensemble.taught(seen, _PENALTIES)
         for _ in range(self.rounds):
             ensemble = ensemble.taught(seen, _PENALTIES, self.taught_share)
         return ensemble.answers

@@ -10,9 +10,10 @@ THEIRS = [
 
 
 def test_every_competitor_with_its_better_access_and_the_smallest_lead_over_private_ones():
-    publish, owners = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines("g", OURS, THEIRS))
+    publish, owners = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines("g", 0.5, OURS, THEIRS))
     assert publish == [
         "g",
+        "0.5",
         "2",
         "to publish",
         "0.600 ± 0.100",
@@ -26,6 +27,7 @@ def test_every_competitor_with_its_better_access_and_the_smallest_lead_over_priv
     ]
     assert owners == [
         "g",
+        "0.5",
         "2",
         "for owners",
         "0.800 ± 0.000",

@@ -103,78 +103,94 @@ class AfterCounts:
         start: class probabilities without these counts: what the model is asked with, beside counts.
         model: the regressions.
         answers: class probabilities from the released counts.
+        judged: those of the judges, without what their own labels taught.
     """
 
     start: Tensor
     model: CountModel
     answers: Tensor
+    judged: Tensor
 
 
 def after_counts(
-    after: AfterMoments, start: Tensor, noisy: Tensor, deviation: float, nodes: PublicNodes
+    after: AfterMoments, before: AfterMoments | AfterCounts, noisy: Tensor, deviation: float, nodes: PublicNodes
 ) -> AfterCounts:
     """Answers from released counts. What the first table of counts teaches about features becomes part of the start.
 
     Args:
         after: the ensemble that read no counts, and the features that it learned from.
-        start: class probabilities before these counts.
+        before: what was answered before these counts.
         noisy: the released counts, n x c.
         deviation: of their noise.
         nodes: public labels and splits.
     """
-    found = _learned(start, believed_counts(noisy, deviation, start), nodes)
-    if start is not after.answers:
+    found = _learned(before.answers, before.judged, believed_counts(noisy, deviation, before.answers), nodes)
+    if before is not after:
         return found  # a second table: the first one has taught its features already
     ensemble, [seen] = after.ensemble, after.ensemble.sampled([after.rescaled])
     lesson = pseudo_labels(found.answers[ensemble.places], ensemble.sample, _TAUGHT_SHARE)
+
     with one_thread():
         taught = [
             Regression.fitted(seen.rows, lesson, num_classes=nodes.num_classes, penalty=penalty)
             for penalty in _FEATURE_PENALTIES
         ]
-    start = ensemble.joined_by([seen] * len(taught), taught, lesson).answers
-    return _learned(start, believed_counts(noisy, deviation, start), nodes)
+    ensemble = ensemble.joined_by_pupils([seen] * len(taught), lesson, taught)
+    start = ensemble.answers
+    return _learned(start, ensemble.judged, believed_counts(noisy, deviation, start), nodes)
 
 
-def _learned(start: Tensor, counts: Tensor, nodes: PublicNodes) -> AfterCounts:
-    """Regressions on believed counts, some beside the start, averaged as validation labels say.
+def _learned(start: Tensor, judged: Tensor, counts: Tensor, nodes: PublicNodes) -> AfterCounts:
+    """Regressions on believed counts, some beside the start, averaged as the judges say.
 
     The start knows the labels that it was taught by: a regression on it and on counts, taught by the same labels, trusts it too
-    much. So what counts say alone is multiplied with the start as well, less the class shares that both bring along. Without
-    validation labels nothing tells how much either is worth, and these products are all that is used.
+    much. So what counts say alone is multiplied with the start as well, less the class shares that both bring along. Training
+    nodes that are judges have a start without their own labels, and teach with that.
     """
     ensemble, classes = Ensemble.without_members(nodes), nodes.num_classes
-    inputs, chosen = count_inputs(start[ensemble.places], counts[ensemble.places]), bool(nodes.validation_mask.any())
+    honest = start[ensemble.places].double().clone()
+    if ensemble.judges.folds is not None:
+        honest[ensemble.judges.mask] = judged
+    inputs = count_inputs(honest, counts[ensemble.places])
     own, plain, logs, shares = (list(range(place * classes, (place + 1) * classes)) for place in range(4))
     alone = [_scaling(inputs, groups) for groups in ((plain,), (logs + shares,))]
     beside = [_scaling(inputs, groups) for groups in ((own, plain), (own, logs + shares))]
     as_it_is = torch.eye(inputs.shape[1], classes, dtype=torch.float64)  # the logarithms of the start
-    tables: list[Tensor] = []
-    for share in (None, _TAUGHT_SHARE) if chosen else (None,):
-        lesson = Lesson(ensemble.sample.labels, ensemble.sample.train_mask)
-        if share is not None:
-            lesson = pseudo_labels(ensemble.average[1], ensemble.sample, share)
-        with one_thread():
-            told = [_regressions(inputs, scaling, lesson, classes) for scaling in alone]
-            both = [_regressions(inputs, scaling, lesson, classes) for scaling in beside] if chosen else []
+
+    def fitted(lesson: Lesson) -> list[Tensor]:
+        """Tables from the inputs to scores: from counts alone, from the start too, and products."""
+        told, both = (
+            [table for scaling in some for table in _regressions(inputs, scaling, lesson, classes)]
+            for some in (alone, beside)
+        )
         taught = torch.bincount(lesson.labels[lesson.mask], minlength=classes).double() + 1
         usual = torch.zeros_like(as_it_is)
         usual[-1] = (taught / taught.sum()).log()
-        products = [as_it_is + table - usual for some in told for table in some]
-        found = [*(table for some in told + both for table in some), *products] if chosen else products
-        found = [as_it_is, *found] if chosen and not tables else found
-        answers = [torch.softmax(inputs @ table, dim=1) for table in found]
-        ensemble = ensemble.joined_by([SampledView(view_of(each), each) for each in answers], lesson=lesson)
-        tables += found
+        return [*told, *both, *(as_it_is + table - usual for table in told)]
+
+    def ask(lesson: Lesson, mask: Tensor) -> list[Tensor]:
+        return [torch.softmax(inputs[mask] @ table, dim=1) for table in [as_it_is, *fitted(lesson)]]
+
+    with one_thread():
+        tables = [as_it_is, *fitted(ensemble.lesson)]
+        ensemble = ensemble.joined_by(_as_views(inputs, tables), ask)
+        lesson = pseudo_labels(ensemble.average[1], ensemble.sample, _TAUGHT_SHARE)
+        again = fitted(lesson)
+        ensemble, tables = ensemble.joined_by_pupils(_as_views(inputs, again), lesson), tables + again
     weights, calibrated = ensemble.average[0], []
     for member, table in zip(ensemble.members, tables, strict=True):
-        if member.calibration is not None:
-            table = table / member.calibration.temperature
-            table[-1] += member.calibration.shift
+        assert member.calibration is not None
+        table = table / member.calibration.temperature
+        table[-1] += member.calibration.shift
         calibrated.append(table)
     kept = weights > 0
     model = CountModel(weights[kept], torch.stack(calibrated)[kept])
-    return AfterCounts(start=start, model=model, answers=model.answers(start, counts))
+    return AfterCounts(start=start, model=model, answers=model.answers(start, counts), judged=ensemble.judged)
+
+
+def _as_views(inputs: Tensor, tables: Sequence[Tensor]) -> list[SampledView]:
+    answers = [torch.softmax(inputs @ table, dim=1) for table in tables]
+    return [SampledView(view_of(each), each) for each in answers]
 
 
 def _regressions(inputs: Tensor, scaling: Tensor, lesson: Lesson, num_classes: int) -> list[Tensor]:

@@ -24,11 +24,13 @@ class AfterMoments:
 
     Attributes:
         answers: class probabilities of all nodes.
+        judged: those of the judges, without what their own labels taught.
         ensemble: with members on rescaled features.
         rescaled: the first of these features.
     """
 
     answers: Tensor
+    judged: Tensor
     ensemble: Ensemble
     rescaled: View
 
@@ -39,4 +41,4 @@ def after_moments(free: EdgeFree, moments: Tensor) -> AfterMoments:
     rescaled = [view_of(rows, rescaling(rows, moments, ridge=ridge, power=power)) for ridge, power in FILTERS]
     views = ensemble.sampled(rescaled)
     ensemble = ensemble.taught(views, PENALTIES).taught(views, PENALTIES, TAUGHT_SHARE)
-    return AfterMoments(answers=ensemble.answers, ensemble=ensemble, rescaled=rescaled[0])
+    return AfterMoments(answers=ensemble.answers, judged=ensemble.judged, ensemble=ensemble, rescaled=rescaled[0])

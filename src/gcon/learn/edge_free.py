@@ -2,13 +2,15 @@
 
 Features -> directions -> views -> members -> average. Two sets of principal directions (directions.py), of features as they
 are and of weighted ones, each as it is and smoothed over its graph of nearest features (feature_graph.py), are what softmax
-regressions learn from. They, an encoder and a perceptron are averaged as validation labels say, and taught once more by the
-surest answers of their average (ensemble.py). What released moments add is in after_release.py.
+regressions learn from. They, an encoder and a perceptron are averaged as labelled nodes say that did not teach them
+(judges.py), and taught once more by the surest answers of their average (ensemble.py). What released moments add is in
+after_release.py.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import final
@@ -24,7 +26,7 @@ from gcon.learn.directions import principal_rows, weighting
 from gcon.learn.ensemble import Ensemble, SampledView, View, part_of, view_of
 from gcon.learn.feature_graph import graph_moments, label_agreement, nearest_rows, neighbour_graph, smoothed_rows
 from gcon.learn.held_out import with_validation
-from gcon.learn.members import validation_loss
+from gcon.learn.members import Lesson, validation_loss
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.unit_rows import rows_with_sum_one
 from gcon.nodes import PublicNodes
@@ -46,7 +48,7 @@ class EdgeFree:
         answers: class probabilities of all nodes, their best average; of a large graph in float32.
         rows: the principal directions on which regressions do better: n x k, of length 1, float32.
         expected_moments: F' G F of these rows F over their graph of nearest features: what edges are expected to look like.
-        loss: the validation loss of the best regression on the rows alone; infinite without validation nodes.
+        loss: the judges' loss of the best regression on the rows alone.
         neighbours_agree: how much more often than chance nodes with the nearest rows share their label.
     """
 
@@ -123,13 +125,11 @@ def _trained(known: _Known) -> EdgeFree:
         directions.append(_Directions(rows=rows, graph=graph, neighbours_agree=agree, views=tuple(views)))
         del nearest, smoothed  # of a large graph these are large tables
     views = [view for each in directions for view in each.views]
-    ensemble = ensemble.joined_by(ensemble.sampled(_encoder_views(nodes, known.seed))).taught(views, PENALTIES)
-    mask, losses = ensemble.sample.validation_mask, [torch.inf, torch.inf]
-    if bool(mask.any()):  # of the members that read the rows as they are
-        plain = [
-            [each.answers[mask] for each in ensemble.members if each.view is one.views[-1].view] for one in directions
-        ]
-        losses = [min(validation_loss(each, ensemble.sample.labels[mask]) for each in some) for some in plain]
+    ensemble = ensemble.joined_by(*_networks(ensemble, known.seed)).taught(views, PENALTIES)
+    plain = [  # the members that read the rows as they are
+        [member.judged for member in ensemble.members if member.view is one.views[-1].view] for one in directions
+    ]
+    losses = [min(validation_loss(judged, ensemble.judges.labels) for judged in some) for some in plain]
     ensemble = ensemble.taught(views, PENALTIES, TAUGHT_SHARE)
     loss, best = min(zip(losses, directions, strict=True), key=lambda entry: entry[0])
     return EdgeFree(
@@ -146,19 +146,26 @@ _kept = lru_cache(maxsize=4)(_trained)
 _kept_large = lru_cache(maxsize=1)(_trained)  # one large table is enough to keep in memory
 
 
-def _encoder_views(nodes: PublicNodes, seed: int) -> list[View]:
-    """Class probabilities by the encoder, and by a perceptron.
+def _networks(ensemble: Ensemble, seed: int) -> tuple[list[SampledView], Callable[[Lesson, Tensor], list[Tensor]]]:
+    """Class probabilities by the encoder, and by a perceptron; and what they answer after another lesson.
 
     The perceptron keeps all its inputs, on rows with sum 1: better than the encoder where nodes have few words.
     """
-    labelled = part_of(nodes, (nodes.train_mask | nodes.validation_mask).nonzero()[:, 0])
-    with_sum_one = replace(labelled, features=rows_with_sum_one(labelled.features))
     keeping = EncoderSettings(
         hidden=64, drop_input=False, unit_input=False, weight_decay=5e-4, epochs=500, centre=False, seed=seed
     )
-    encoder = train_encoder(labelled, EncoderSettings(centre=False, seed=seed))
-    perceptron = train_encoder(with_sum_one, keeping)
-    return [
-        view_of(nodes.features, encoder.probabilities),
-        view_of(nodes.features, rows_with_sum_one, perceptron.probabilities),
-    ]
+
+    def trained(nodes: PublicNodes) -> list[View]:
+        labelled = part_of(nodes, (nodes.train_mask | nodes.validation_mask).nonzero()[:, 0])
+        with_sum_one = replace(labelled, features=rows_with_sum_one(labelled.features))
+        encoder = train_encoder(labelled, EncoderSettings(centre=False, seed=seed))
+        perceptron = train_encoder(with_sum_one, keeping)
+        return [
+            view_of(nodes.features, encoder.probabilities),
+            view_of(nodes.features, rows_with_sum_one, perceptron.probabilities),
+        ]
+
+    def ask(lesson: Lesson, mask: Tensor) -> list[Tensor]:
+        return [view()(mask).double() for view in trained(replace(ensemble.sample, train_mask=lesson.mask))]
+
+    return ensemble.sampled(trained(ensemble.nodes)), ask

@@ -6,6 +6,7 @@ Of a larger one a member is a small regression on a *view*, and only members wit
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -16,13 +17,23 @@ import torch
 from torch import Tensor
 
 from gcon.learn import sizes
-from gcon.learn.members import Calibration, Lesson, Regression, best_calibration, pseudo_labels, validation_loss
+from gcon.learn.judges import Judges
+from gcon.learn.members import (
+    Calibration,
+    Lesson,
+    Regression,
+    best_calibration,
+    closest_calibration,
+    pseudo_labels,
+    validation_loss,
+)
 from gcon.learn.sizes import Places, blocks, sampled
 from gcon.machine import one_thread
 from gcon.nodes import PublicNodes
 
 _SEED = 2  # of the sample
 _PICKS = 12
+_PICKS_OF_ALL = 4  # of them, if the training nodes judge: they are few, and all members together are never far off
 _TRAINING_SHARE, _VALIDATION_SHARE = 0.6, 0.2  # of the sample, at most; other nodes fill it
 
 Rows = Callable[[Places], Tensor]  # of some nodes
@@ -56,14 +67,16 @@ class Member:
     Attributes:
         view: what is read.
         regression: None if the view holds class probabilities already.
-        calibration: None without validation nodes.
+        calibration: None if the answers need none.
         answers: class probabilities of the sampled nodes, float64.
+        judged: class probabilities of the judges, whose labels did not teach it; members of one table share their weight.
     """
 
     view: View
     regression: Regression | None
     calibration: Calibration | None
     answers: Tensor
+    judged: Tensor
 
     def answered(self, rows: Tensor) -> Tensor:
         """Class probabilities from rows of the view."""
@@ -80,48 +93,85 @@ class Ensemble:
         nodes: all of them.
         places, sample: the nodes that teach and are taught.
         members: in the order in which they joined.
+        judges: which of the sampled nodes tell how good a member is.
         validation_shares: whether calibration corrects for class shares unlike those of the validation labels.
     """
 
     nodes: PublicNodes
     places: Places
     sample: PublicNodes
+    judges: Judges
     members: tuple[Member, ...] = ()
     validation_shares: bool = True
 
     @classmethod
     def without_members(cls, nodes: PublicNodes, *, validation_shares: bool = True) -> Ensemble:
         """The start. All nodes teach if they are few; else labelled ones as far as they fit, validation nodes, and others."""
-        if nodes.num_nodes <= sizes.EXACT_NODES:
-            return cls(nodes=nodes, places=slice(None), sample=nodes, validation_shares=validation_shares)
-        training = _some(nodes.train_mask, int(_TRAINING_SHARE * sizes.EXACT_NODES))
-        validation = _some(nodes.validation_mask, int(_VALIDATION_SHARE * sizes.EXACT_NODES))
-        free = ~(nodes.train_mask | nodes.validation_mask)
-        others = _some(free, sizes.EXACT_NODES - len(training) - len(validation))
-        places = torch.cat([training, validation, others]).sort().values
-        return cls(nodes=nodes, places=places, sample=part_of(nodes, places), validation_shares=validation_shares)
+        places: Places = slice(None)
+        if nodes.num_nodes > sizes.EXACT_NODES:
+            places = _teaching(nodes)
+        sample = nodes if isinstance(places, slice) else part_of(nodes, places)
+        judges = Judges.of(sample)
+        return cls(nodes=nodes, places=places, sample=sample, judges=judges, validation_shares=validation_shares)
 
     def sampled(self, views: Sequence[View]) -> list[SampledView]:
         """Views with their rows at the sampled nodes, opened one after the other."""
         return [SampledView(view, view()(self.places)) for view in views]
 
     def joined_by(
-        self, views: Sequence[SampledView], regressions: Sequence[Regression | None] = (), lesson: Lesson | None = None
+        self,
+        views: Sequence[SampledView],
+        ask: Callable[[Lesson, Tensor], list[Tensor]],
+        regressions: Sequence[Regression | None] = (),
     ) -> Ensemble:
-        """With more members, calibrated.
+        """With more members, taught by true labels, and calibrated by the judges.
 
         Args:
             views: what they read.
+            ask: answers of such members after another lesson, at the nodes of a mask.
             regressions: how they answer from it; none if the views hold class probabilities already.
-            lesson: what they were taught by; None for true labels.
         """
-        lesson = lesson or Lesson(self.sample.labels, self.sample.train_mask)
+        pairs = list(zip(views, regressions or [None] * len(views), strict=True))
+        answers = [_answers(*pair) for pair in pairs]
+        judged = self.judges.answered(answers, self.lesson, ask)
+        return self._with(pairs, answers, judged, self.lesson)
+
+    def joined_by_pupils(
+        self, views: Sequence[SampledView], lesson: Lesson, regressions: Sequence[Regression | None] = ()
+    ) -> Ensemble:
+        """With twins of the last members, taught by pseudo-labels.
+
+        Validation nodes judge them like others. Training nodes cannot: their labels are behind the pseudo-labels. Then a pupil is
+        judged as its twin was, and is made as sure as the average that taught it.
+
+        Args:
+            views: what they read.
+            lesson: what they were taught by.
+            regressions: how they answer from it; none if the views hold class probabilities already.
+        """
+        pairs = list(zip(views, regressions or [None] * len(views), strict=True))
+        answers = [_answers(*pair) for pair in pairs]
+        if self.judges.folds is None:
+            return self._with(pairs, answers, [each[self.judges.mask] for each in answers], lesson)
+        others, members = ~self.sample.train_mask, []
+        for (seen, regression), given, twin in zip(pairs, answers, self.members[-len(pairs) :], strict=True):
+            found = closest_calibration(given[others], self.average[1][others])
+            members.append(Member(seen.view, regression, found, found.of(given), twin.judged))
+        return replace(self, members=(*self.members, *members))
+
+    def _with(
+        self,
+        pairs: Sequence[tuple[SampledView, Regression | None]],
+        answers: Sequence[Tensor],
+        judged: Sequence[Tensor],
+        lesson: Lesson,
+    ) -> Ensemble:
+        """With these members, calibrated by the judges."""
+        shares = self.validation_shares and self.judges.folds is None
         members = list(self.members)
-        for seen, regression in zip(views, regressions or [None] * len(views), strict=True):
-            answers = seen.rows.double() if regression is None else regression.answers(seen.rows)
-            found = best_calibration(answers, self.sample, lesson, validation_shares=self.validation_shares)
-            answers = answers if found is None else found.of(answers)
-            members.append(Member(seen.view, regression, found, answers))
+        for (seen, regression), given, checked in zip(pairs, answers, judged, strict=True):
+            found = best_calibration(checked, self.judges.labels, lesson if shares else None)
+            members.append(Member(seen.view, regression, found, found.of(given), found.of(checked)))
         return replace(self, members=tuple(members))
 
     def taught(self, views: Sequence[SampledView], penalties: Sequence[float], share: float | None = None) -> Ensemble:
@@ -131,34 +181,54 @@ class Ensemble:
             views: what they learn from.
             penalties: on their squared weights.
             share: of the sampled nodes without a label that get pseudo-labels from the average, the surest ones; None for
-                true labels alone.
+                true labels alone. The last members must have been taught from the same views with the same penalties.
         """
-        lesson = Lesson(self.sample.labels, self.sample.train_mask)
-        if share is not None:
-            lesson = pseudo_labels(self.average[1], self.sample, share)
-        pairs, classes = list(product(views, penalties)), self.nodes.num_classes
+        pairs = list(product(views, penalties))
+        seen = [view for view, _ in pairs]
+
+        def fitted(lesson: Lesson) -> list[Regression]:
+            classes = self.nodes.num_classes
+            return [Regression.fitted(view.rows, lesson, num_classes=classes, penalty=each) for view, each in pairs]
+
+        def ask(lesson: Lesson, mask: Tensor) -> list[Tensor]:
+            return [each.answers(view.rows[mask]) for each, view in zip(fitted(lesson), seen, strict=True)]
+
         with one_thread():
-            fitted = [Regression.fitted(seen.rows, lesson, num_classes=classes, penalty=each) for seen, each in pairs]
-        return self.joined_by([seen for seen, _ in pairs], fitted, lesson)
+            if share is None:
+                return self.joined_by(seen, ask, fitted(self.lesson))
+            lesson = pseudo_labels(self.average[1], self.sample, share)
+            return self.joined_by_pupils(seen, lesson, fitted(lesson))
+
+    @property
+    def lesson(self) -> Lesson:
+        """True labels."""
+        return Lesson(self.sample.labels, self.sample.train_mask)
 
     @cached_property
     def average(self) -> tuple[Tensor, Tensor]:
         """Weights of the members, and their average at the sampled nodes, float64.
 
-        The weights are a dozen picks, each the one that lowers the validation loss most (with repeats). Without validation
-        nodes all count alike.
+        The weights are a dozen picks, each the one that lowers the judges' loss most (with repeats). Members that are judged
+        alike share a pick. If training nodes are the judges, a third of the picks is all members.
         """
-        mask, number = self.sample.validation_mask, len(self.members)
-        answers = torch.stack([member.answers for member in self.members])
-        if not bool(mask.any()):
-            return torch.full((number,), 1 / number, dtype=torch.float64), answers.mean(dim=0)
-        checked, labels = answers[:, mask], self.sample.labels[mask]
-        weights, total = torch.zeros(number, dtype=torch.float64), torch.zeros_like(checked[0])
-        for pick in range(1, _PICKS + 1):
-            best = min(range(number), key=lambda place: validation_loss((total + checked[place]) / pick, labels))
+        tables = {id(member.judged): member.judged for member in self.members}
+        judged, labels, number = torch.stack(list(tables.values())), self.judges.labels, len(tables)
+        of_all = 0 if self.judges.folds is None else _PICKS_OF_ALL
+        weights, total = [of_all / _PICKS / number] * number, of_all * judged.mean(dim=0)
+        for pick in range(of_all + 1, _PICKS + 1):
+            best = min(range(number), key=lambda place: validation_loss((total + judged[place]) / pick, labels))
             weights[best] += 1 / _PICKS
-            total += checked[best]
-        return weights, torch.einsum("m,mnc->nc", weights, answers)
+            total += judged[best]
+        shared, sharing = dict(zip(tables, weights, strict=True)), Counter(id(member.judged) for member in self.members)
+        found = torch.tensor(
+            [shared[id(each.judged)] / sharing[id(each.judged)] for each in self.members], dtype=torch.float64
+        )
+        return found, torch.einsum("m,mnc->nc", found, torch.stack([member.answers for member in self.members]))
+
+    @cached_property
+    def judged(self) -> Tensor:
+        """The best average at the judges, without what their own labels taught."""
+        return torch.einsum("m,mnc->nc", self.average[0], torch.stack([member.judged for member in self.members]))
 
     @cached_property
     def answers(self) -> Tensor:
@@ -182,10 +252,25 @@ class Ensemble:
 
         Of a large graph their average is the only one: to ask all of them once more would take as long as before.
         """
-        large = self.nodes.num_nodes > sizes.EXACT_NODES
-        kept = [self.answers] if large else [member.answers for member in self.members]
-        members = [Member(view_of(each), None, None, each[self.places].double()) for each in kept]
-        return replace(self, members=tuple(members))
+        kept = [(member.answers, member.answers, member.judged) for member in self.members]
+        if self.nodes.num_nodes > sizes.EXACT_NODES:
+            kept = [(self.answers, self.answers[self.places].double(), self.judged)]
+        return replace(
+            self, members=tuple(Member(view_of(all_), None, None, here, judged) for all_, here, judged in kept)
+        )
+
+
+def _answers(seen: SampledView, regression: Regression | None) -> Tensor:
+    return seen.rows.double() if regression is None else regression.answers(seen.rows)
+
+
+def _teaching(nodes: PublicNodes) -> Tensor:
+    """Of many nodes: labelled ones as far as they fit, validation nodes, and others."""
+    training = _some(nodes.train_mask, int(_TRAINING_SHARE * sizes.EXACT_NODES))
+    validation = _some(nodes.validation_mask, int(_VALIDATION_SHARE * sizes.EXACT_NODES))
+    free = ~(nodes.train_mask | nodes.validation_mask)
+    others = _some(free, sizes.EXACT_NODES - len(training) - len(validation))
+    return torch.cat([training, validation, others]).sort().values
 
 
 def _some(mask: Tensor, most: int) -> Tensor:

@@ -104,30 +104,31 @@ class Calibration:
         return torch.softmax(answers.clamp_min(_LEAST).log() / self.temperature + self.shift, dim=1)
 
 
-def best_calibration(
-    answers: Tensor, nodes: PublicNodes, lesson: Lesson, *, validation_shares: bool = True
-) -> Calibration | None:
-    """The temperature, and the share of log(validation shares / taught shares), of least validation loss.
-
-    None without validation nodes.
+def best_calibration(judged: Tensor, labels: Tensor, lesson: Lesson | None) -> Calibration:
+    """The temperature, and the share of log(judges' shares / taught shares), of least loss.
 
     Args:
-        answers: class probabilities.
-        nodes: with validation labels.
-        lesson: what the answers were taught by.
-        validation_shares: False leaves out the shift towards the class shares of the validation labels.
+        judged: class probabilities of the judges.
+        labels: theirs.
+        lesson: what the answers were taught by; None leaves out the shift towards the judges' class shares.
     """
-    mask = nodes.validation_mask
-    if not bool(mask.any()):
-        return None
-    checked, labels = answers[mask], nodes.labels[mask]
-    both = (labels, lesson.labels[lesson.mask])
-    counts = [torch.bincount(each, minlength=nodes.num_classes).double() + 1 for each in both]
-    wanted, taught = ((each / each.sum()).log() for each in counts)
-    shift = wanted - taught
-    choices = product(_TEMPERATURES, (0.0, 0.5, 1.0) if validation_shares else (0.0,))
+    shift = torch.zeros(judged.shape[1], dtype=torch.float64)
+    if lesson is not None:
+        both = (labels, lesson.labels[lesson.mask])
+        counts = [torch.bincount(each, minlength=judged.shape[1]).double() + 1 for each in both]
+        wanted, taught = ((each / each.sum()).log() for each in counts)
+        shift = wanted - taught
+    choices = product(_TEMPERATURES, (0.0,) if lesson is None else (0.0, 0.5, 1.0))
     candidates = [Calibration(temperature, share * shift) for temperature, share in choices]
-    return min(candidates, key=lambda candidate: validation_loss(candidate.of(checked), labels))
+    return min(candidates, key=lambda candidate: validation_loss(candidate.of(judged), labels))
+
+
+def closest_calibration(answers: Tensor, teacher: Tensor) -> Calibration:
+    """The temperature with which answers come closest to those that taught them: pupils are surer than their teacher."""
+    candidates = [Calibration(each, torch.zeros(answers.shape[1], dtype=torch.float64)) for each in _TEMPERATURES]
+    return min(
+        candidates, key=lambda candidate: -float((teacher * candidate.of(answers).clamp_min(_LEAST).log()).sum())
+    )
 
 
 def validation_loss(answers: Tensor, labels: Tensor) -> float:

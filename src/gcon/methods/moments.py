@@ -29,7 +29,7 @@ from torch import Tensor
 from gcon.edges.source import Edges
 from gcon.errors import AnswersWarning, InputError, PlanMismatchError
 from gcon.learn.after_counts import AfterCounts, CountModel, after_counts
-from gcon.learn.after_release import after_moments
+from gcon.learn.after_release import AfterMoments, after_moments
 from gcon.learn.edge_free import EdgeFree, learn_without_edges
 from gcon.learn.encoder import Encoder
 from gcon.learn.held_out import with_validation
@@ -175,6 +175,7 @@ class Moments(ReleasingMethod):
             else:
                 progress("learn from the first release")
                 after = after_moments(free, believed_moments((moments,), free))
+                before: AfterMoments | AfterCounts = after
                 published = after.answers
                 loud = facts.mean_degree >= LOUD * geometric_deviation(plan.rates[1])
                 rounds = 2 if loud and sureness(with_labels(published, labels)) <= UNSURE else 1
@@ -183,11 +184,11 @@ class Moments(ReleasingMethod):
                     coded = codes(published, labels)
                     counts = account.release(plan.counts(coded, nodes.num_classes, rounds=rounds, device=device))
                     tables.append(counts)
-                    found = after_counts(after, published, counts.value, counts.standard_deviation, nodes)
+                    found = after_counts(after, before, counts.value, counts.standard_deviation, nodes)
                     heard = owner_counts(
                         found, counts.value, coded=coded, before=published, labels=labels, homophily=homophily
                     )
-                    published = found.answers
+                    before, published = found, found.answers
             published, right = published.float(), None
             if asked:
                 progress("count right answers")

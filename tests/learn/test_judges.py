@@ -1,0 +1,82 @@
+"""Who judges members: validation nodes, or training nodes that are asked without what their own labels taught."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from gcon.files.datasets import social_circles_parts
+from gcon.learn.ensemble import Ensemble, view_of
+from gcon.learn.judges import Judges
+from gcon.learn.members import Lesson
+
+NODES, _ = social_circles_parts(90, num_classes=3, per_class=8, num_validation=30, num_test=30, seed=4)
+BLIND = dataclasses.replace(NODES, validation_mask=torch.zeros(90, dtype=torch.bool))
+PENALTIES = (1.0, 0.1)
+
+
+def nobody_asks(lesson, mask):
+    raise AssertionError("validation nodes are asked as they are")
+
+
+def test_validation_nodes_are_asked_as_they_are():
+    judges, answers = Judges.of(NODES), torch.rand(90, 3).double()
+    assert torch.equal(judges.mask, NODES.validation_mask)
+    [found] = judges.answered([answers], Lesson(NODES.labels, NODES.train_mask), nobody_asks)
+    assert torch.equal(found, answers[NODES.validation_mask])
+
+
+def test_every_training_node_is_asked_once_and_never_after_its_own_label():
+    judges, asked = Judges.of(BLIND), torch.zeros(90, dtype=torch.long)
+
+    def ask(lesson, mask):
+        asked[mask] += 1
+        assert not bool((lesson.mask & mask).any())
+        assert torch.equal(lesson.mask | mask, NODES.train_mask)
+        return [mask.nonzero().double().expand(-1, 3)]
+
+    [found] = judges.answered([torch.zeros(90, 3)], Lesson(BLIND.labels, BLIND.train_mask), ask)
+    assert torch.equal(asked.bool(), NODES.train_mask)
+    assert int(asked.max()) == 1
+    assert torch.equal(found[:, 0], NODES.train_mask.nonzero()[:, 0].double())  # in the order of the nodes
+
+
+def test_every_part_has_its_share_of_every_class():
+    judges = Judges.of(BLIND)
+    for label in range(3):
+        sizes = judges.folds[judges.labels == label].bincount(minlength=5)
+        assert int(sizes.max()) - int(sizes.min()) <= 1
+
+
+@pytest.mark.parametrize("nodes", [NODES, BLIND], ids=["validation nodes", "none"])
+def test_pupils(nodes):
+    """By validation nodes pupils are judged for themselves; else as their twins, with whom they share their weight."""
+    start = Ensemble.without_members(nodes)
+    views = start.sampled([view_of(nodes.features), view_of(nodes.features[:, :5])])
+    first = start.taught(views, PENALTIES)
+    both = first.taught(views, PENALTIES, 0.5)
+    twins = list(zip(both.members[:4], both.members[4:], strict=True))
+    weights = both.average[0]
+    assert float(weights.sum()) == pytest.approx(1)
+    if nodes is NODES:
+        assert not any(torch.equal(one.judged, two.judged) for one, two in twins)
+        return
+    assert all(one.judged is two.judged for one, two in twins)
+    assert torch.equal(weights[:4], weights[4:])
+    assert float(weights.min()) >= 1 / 3 / 8 - 1e-12  # a third of the picks is everybody
+    teacher, others = first.average[1], ~nodes.train_mask
+    for _, pupil in twins:  # as sure as the average that taught it, as far as a temperature can
+        sureness = [float(each[others].max(dim=1).values.mean()) for each in (pupil.answers, teacher)]
+        assert abs(sureness[0] - sureness[1]) < 0.1
+
+
+def test_what_is_right_by_the_training_nodes_gets_the_picks():
+    random = torch.from_numpy(torch.rand(90, 3, generator=torch.Generator().manual_seed(1)).numpy())
+    right = torch.full((90, 3), 0.1).scatter_(1, BLIND.labels[:, None], 0.8)
+    start = Ensemble.without_members(BLIND)
+    tables = [(each / each.sum(dim=1, keepdim=True)).double() for each in (random, right)]
+    joined = start.joined_by(
+        start.sampled([view_of(each) for each in tables]), lambda lesson, mask: [each[mask] for each in tables]
+    )
+    weights = joined.average[0]
+    assert weights.tolist() == pytest.approx([1 / 6, 5 / 6])

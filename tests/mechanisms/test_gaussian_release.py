@@ -14,10 +14,8 @@ from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, PlanMismatchError, PrivateComputationError, UnprovenBoundError
 from gcon.mechanisms.composition import gaussian_total
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.exact_products import in_float64
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_multiplier
 from gcon.mechanisms.gaussian_release import GaussianPlan, gaussian_plan
-from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.mechanisms.noisy_count import NoisyCount
 from gcon.mechanisms.pure import WholeNumbers
 from gcon.mechanisms.samplers.lattice import lattice_spacing
@@ -30,6 +28,7 @@ from gcon.privacy.ledger_file import FileLedger
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon.privacy.statement import statement
 from gcon_lab.mechanisms.class_sums import ClassSums
+from gcon_lab.mechanisms.neighbour_rows import NeighbourRows, in_float64
 
 SIZE = 12
 PAIRS = torch.tensor(list(networkx.gnp_random_graph(SIZE, 0.4, seed=2).edges)).T

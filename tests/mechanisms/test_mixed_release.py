@@ -22,7 +22,6 @@ from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.mechanisms.mixed_curve import LEAST, mixed_delta
 from gcon.mechanisms.mixed_release import MixedPlan, mixed_plan
 from gcon.mechanisms.neighbour_counts import NeighbourCounts
-from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.mechanisms.noisy_count import NoisyCount
 from gcon.mechanisms.pure import WholeNumbers
 from gcon.mechanisms.selection import Selection
@@ -30,6 +29,7 @@ from gcon.privacy.account import spend
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import MemoryLedger, Outcome
 from gcon.privacy.randomness import SystemRandomness
+from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 
 SIZE = 12
 PAIRS = torch.tensor(list(networkx.gnp_random_graph(SIZE, 0.4, seed=2).edges)).T

@@ -20,11 +20,11 @@ from gcon.mechanisms.influence import (
     class_sum_constant,
     class_sum_influence,
 )
-from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.mechanisms.sharp import searched_bounds
 from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums, bilinear_bound
 from gcon_lab.mechanisms.class_sums import ClassSums
+from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 
 ROOT = math.sqrt(2)
 NO_EDGES = torch.empty(2, 0, dtype=torch.int64)

@@ -19,7 +19,6 @@ from gcon.edges.edge_list import EdgeList
 from gcon.mechanisms.gaussian_release import NoisyStatistic
 from gcon.mechanisms.mixed_curve import mixed_delta
 from gcon.mechanisms.mixed_release import MixedPlan, mixed_plan
-from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.mechanisms.noisy_count import NoisyCount
 from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, WholeNumbers
 from gcon.privacy.budget import Budget
@@ -28,6 +27,7 @@ from gcon_lab.audits.cases.case import HALVED, AuditCase, Broken, Run, Score, Sc
 from gcon_lab.audits.cases.neighbour_counts import count_losses, count_neighbours, first_codes, next_codes
 from gcon_lab.audits.cases.noisy_count import lonely_nodes
 from gcon_lab.audits.pairs import tiled, two_nodes
+from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 
 _CLAIMED = Budget(2.0, 0.01)
 _FIRST = 0.3  # share of mu^2

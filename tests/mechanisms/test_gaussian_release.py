@@ -18,8 +18,7 @@ from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_epsilon, gau
 from gcon.mechanisms.gaussian_release import GaussianPlan, gaussian_plan
 from gcon.mechanisms.noisy_count import NoisyCount
 from gcon.mechanisms.pure import WholeNumbers
-from gcon.mechanisms.samplers.lattice import lattice_spacing
-from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN
+from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing
 from gcon.mechanisms.statistic import Statistic
 from gcon.privacy.account import spend, transcript
 from gcon.privacy.budget import NOTHING, Budget

@@ -83,7 +83,7 @@ def scales(monkeypatch):
         seen.append(torch.as_tensor(scale, dtype=torch.float64).expand(values.shape).tolist())
         return values
 
-    monkeypatch.setattr(gaussian_release, "rounded_gaussian", drawing)
+    monkeypatch.setattr(gaussian_release, "rounded_noise", drawing)
     return seen
 
 

@@ -23,7 +23,7 @@ from gcon.mechanisms.influence import (
     sharp_is_proven,
     simple_influence,
 )
-from gcon.mechanisms.sharp import pair_bounds, searched_bounds
+from gcon_lab.mechanisms.sharp import pair_bounds, searched_bounds
 
 STEPS = (1, 2, 5, 10, math.inf)
 # The largest change over all graphs of up to six nodes, all edges, all features in {-1, +1} (so the diameter is 2).

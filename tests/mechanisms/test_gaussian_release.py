@@ -17,7 +17,6 @@ from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_multiplier
 from gcon.mechanisms.gaussian_release import GaussianPlan, gaussian_plan
 from gcon.mechanisms.noisy_count import NoisyCount
-from gcon.mechanisms.pure import WholeNumbers
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing
 from gcon.mechanisms.statistic import Statistic
 from gcon.privacy.account import spend, transcript
@@ -166,13 +165,12 @@ def test_a_plan_pays_for_its_own_releases_and_nothing_like_them(computed):
     forged = dataclasses.replace(PLAN)
     object.__setattr__(forged, "distance", 2 * PLAN.distance)
     object.__setattr__(larger_distance, "plan", forged)
-    whole = WholeNumbers(computed.append, 1)
     refused = [
         (other.noisy(MOMENTS, share=0.5), PlanMismatchError),
         (renamed.noisy(MOMENTS, share=0.5), PlanMismatchError),
         (larger_distance, PlanMismatchError),
         (larger_share, InputError),
-        (NoisyCount(0.1, whole), PlanMismatchError),
+        (NoisyCount(0.1, computed.append, 1), PlanMismatchError),
         (Derived(plan=PLAN, statistic=MOMENTS, share=0.5), UnprovenBoundError),
         (SimpleNamespace(plan=PLAN, statistic=MOMENTS, share=0.5, apply=computed.append), UnprovenBoundError),
     ]

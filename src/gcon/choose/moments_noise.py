@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gcon.mechanisms.mixed_release import mixed_plan
 from gcon.mechanisms.neighbour_counts import geometric_deviation
 from gcon.mechanisms.noisy_count import NoisyCount
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, WholeNumbers
+from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
 from gcon.methods.graph_facts import CONSTANT
 from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FEATURES_SHARE, FIRST_SHARE, HEARD, LOUD, Moments
 from gcon.privacy.attacker import best_advantage, best_true_positive_rate, in_words
@@ -117,7 +117,7 @@ def moments_noise(
     counts, counts_of_two = (geometric_deviation(rate) for rate in plan.rates)
     right = 0.0
     if 0 < plan.answer_epsilon < math.inf:
-        right = NoisyCount(plan.answer_epsilon, WholeNumbers(lambda edges: 0, ENDS_OF_AN_EDGE)).standard_deviation
+        right = NoisyCount(plan.answer_epsilon, lambda edges: 0, ENDS_OF_AN_EDGE).standard_deviation
     return MomentsNoise(
         budget=budget,
         protect_edges=protect_edges,

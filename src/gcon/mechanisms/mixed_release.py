@@ -165,7 +165,7 @@ class MixedPlan:
                 "The shares of Gaussian releases must add to at most 1, before counts to the first share."
             )
         if len(answers) > 1 or any(
-            each.epsilon != self.answer_epsilon or each.numbers.sensitivity != ENDS_OF_AN_EDGE for each in answers
+            each.epsilon != self.answer_epsilon or each.sensitivity != ENDS_OF_AN_EDGE for each in answers
         ):
             raise PlanMismatchError("This plan pays for one count of answers, at the epsilon that it names.")
 

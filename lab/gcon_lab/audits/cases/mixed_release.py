@@ -20,7 +20,7 @@ from gcon.mechanisms.gaussian_release import NoisyStatistic
 from gcon.mechanisms.mixed_curve import mixed_delta
 from gcon.mechanisms.mixed_release import MixedPlan, mixed_plan
 from gcon.mechanisms.noisy_count import NoisyCount
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, WholeNumbers
+from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import HALVED, AuditCase, Broken, Run, Score, Scores, changed, reused
@@ -116,7 +116,7 @@ def _branch_epsilon(plan: MixedPlan, branch: int) -> float:
 
 def _run(plan: MixedPlan) -> Run:
     count_lonely: Callable[[Any], int] = lonely_nodes
-    lonely = NoisyCount(plan.answer_epsilon, WholeNumbers(count_lonely, ENDS_OF_AN_EDGE))
+    lonely = NoisyCount(plan.answer_epsilon, count_lonely, ENDS_OF_AN_EDGE)
 
     def run(edges: EdgeList, count: int, randomness: Randomness) -> Runs:
         many = tiled(edges, count)

@@ -103,12 +103,8 @@ class StoredEdges(LocalEdges):
         with self._open() as file:
             return self._read(file, nodes, self._buffer(0), None)
 
-    def neighbours(self, node: int) -> Tensor:
-        """The ids that one node shares an edge with."""
-        return self.block(slice(node, node + 1)).columns.long()
-
     def neighbour_array(self, node: int) -> NDArray[np.int32 | np.int64]:
-        """The same as an array, as it is stored."""
+        """The ids that one node shares an edge with, as they are stored."""
         found: NDArray[np.int32 | np.int64] = self.block(slice(node, node + 1)).columns.numpy()
         return found
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Generic, Protocol, TypeVar, final
 
 from gcon.errors import InputError, PlanMismatchError, check_number
+from gcon.mechanisms.certificate import rounding_allowance
 from gcon.mechanisms.certificate_terms import (
     DEFAULT_TOLERANCE,
     NO_TERMS,
@@ -15,7 +16,6 @@ from gcon.mechanisms.certificate_terms import (
     certificate_terms,
     exact_budget,
     reserve_is_covered,
-    rounding_allowance,
 )
 from gcon.mechanisms.losses import ConvexLoss, check_registered
 from gcon.mechanisms.samplers.objective_noise import likely_error

@@ -306,53 +306,32 @@ def objective_tolerance(theorem: TheoremValues, shape: ObjectiveShape, noise: Li
 
 def check_ridge(*, ridge: float, noise_share: float, margin: float | None) -> None:
     """The rules of the three numbers that a user chooses for the objective."""
-
-    def positive(number: float) -> bool:
-        return 0 < number < math.inf
-
     rule = "must be a positive number"
-    check_number("ridge", ridge, allowed=positive, rule=rule, fix="The paper tries 0.01, 0.2, 1, 2.")
+    check_number("ridge", ridge, allowed=_positive, rule=rule, fix="The paper tries 0.01, 0.2, 1, 2.")
     if margin is not None:
-        check_number("margin", margin, allowed=positive, rule=f"{rule} or None", fix="Use None.")
-    check_number(
-        "noise_share",
-        noise_share,
-        allowed=lambda number: 0 < number < 1,
-        rule="must lie strictly between 0 and 1",
-        fix="Use 0.9.",
-    )
+        check_number("margin", margin, allowed=_positive, rule=f"{rule} or None", fix="Use None.")
+    rule, fix = "must lie strictly between 0 and 1", "Use 0.9."
+    check_number("noise_share", noise_share, allowed=lambda number: 0 < number < 1, rule=rule, fix=fix)
 
 
 def check_influence(edge_influence: float) -> None:
     """Refuse what is not a bound on the edge influence."""
-    check_number(
-        "edge_influence",
-        edge_influence,
-        allowed=lambda number: 0 <= number < math.inf,
-        rule="must be a finite bound of at least 0",
-        fix="A restart above 0 or a finite number of steps gives one.",
-    )
+    rule, fix = "must be a finite bound of at least 0", "A restart above 0 or a finite number of steps gives one."
+    check_number("edge_influence", edge_influence, allowed=lambda number: 0 <= number < math.inf, rule=rule, fix=fix)
 
 
 def check_sizes(*, num_features: int, num_labelled: int) -> None:
     """Refuse sizes that no training rows have."""
+    rule, fix = "must be a whole number of at least 1", "Use the shape of the rows in the loss."
     for name, size in (("num_features", num_features), ("num_labelled", num_labelled)):
-        check_number(
-            name,
-            size,
-            allowed=lambda number: number >= 1,
-            rule="must be a whole number of at least 1",
-            fix="Use the shape of the rows in the loss.",
-            whole=True,
-        )
+        check_number(name, size, allowed=lambda number: number >= 1, rule=rule, fix=fix, whole=True)
 
 
 def check_tolerance(tolerance: float) -> None:
     """Refuse a gradient norm that no solver reaches, or that every answer has."""
-    check_number(
-        "tolerance",
-        tolerance,
-        allowed=lambda number: 0 < number < math.inf,
-        rule="must be a positive number",
-        fix="Let the plan choose it.",
-    )
+    rule, fix = "must be a positive number", "Let the plan choose it."
+    check_number("tolerance", tolerance, allowed=_positive, rule=rule, fix=fix)
+
+
+def _positive(number: float) -> bool:
+    return 0 < number < math.inf

@@ -21,7 +21,7 @@ from gcon.mechanisms.objective_plan import (
     reserved_shape,
 )
 from gcon.mechanisms.samplers.objective_noise import likely_gaussian_error
-from gcon.mechanisms.theorem import ObjectiveShape, extra_ridge, jacobian_epsilon, ridge_after_floor
+from gcon.mechanisms.theorem import ObjectiveShape, TheoremValues, extra_ridge, jacobian_epsilon, ridge_after_floor
 from gcon.privacy.budget import Budget
 
 LENGTH_SHARE = 0.01  # delta_2 / delta: the share of delta that goes to the length of the weights
@@ -29,16 +29,10 @@ _ROUNDING = 1e-12  # what the scale is raised by; the quantile makes room for it
 
 
 @dataclass(frozen=True, kw_only=True)
-class TheoremC:
+class TheoremC(TheoremValues):
     """The values of Theorem C. `scale` is 0 where no noise is needed."""
 
-    edge_influence: float
     noise_height: float
-    noise_radius_quantile: float
-    ridge: float
-    weight_norm_bound: float
-    jacobian_epsilon: float
-    extra_ridge: float
     shift: float
     scale: float
 

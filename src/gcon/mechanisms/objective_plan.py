@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
-from typing import Generic, Protocol, TypeVar, final
+from typing import Generic, TypeVar, final
 
 from gcon.errors import InputError, PlanMismatchError, check_number
 from gcon.mechanisms.certificate import rounding_allowance
@@ -19,34 +19,10 @@ from gcon.mechanisms.certificate_terms import (
 )
 from gcon.mechanisms.losses import ConvexLoss, check_registered
 from gcon.mechanisms.samplers.objective_noise import likely_error
-from gcon.mechanisms.theorem import ObjectiveShape, TheoremOne, theorem_one
+from gcon.mechanisms.theorem import ObjectiveShape, TheoremOne, TheoremValues, theorem_one
 from gcon.privacy.budget import Budget
 
 _NOT_COVERED = "This plan's noise does not cover what the plan says that the weights cost."
-
-
-class TheoremValues(Protocol):
-    """What the values of Theorem 1 and of Theorem C have in common."""
-
-    @property
-    def edge_influence(self) -> float:
-        """Psi."""
-
-    @property
-    def noise_radius_quantile(self) -> float:
-        """The length of one column of the noise, in units of its scale."""
-
-    @property
-    def ridge(self) -> float:
-        """Lambda."""
-
-    @property
-    def weight_norm_bound(self) -> float:
-        """c_theta."""
-
-    @property
-    def extra_ridge(self) -> float:
-        """Lambda'."""
 
 
 Values = TypeVar("Values", bound=TheoremValues)

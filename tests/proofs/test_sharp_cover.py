@@ -18,11 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from tests.proofs.sharp import column_constant, pair_bounds, searched_supremum
 from tests.proofs.test_sharp_vectors import PSI, STEPS
 
 from gcon.edges.schemes import Schemes
 from gcon.mechanisms.influence import sharp_influence, sharp_is_proven
-from gcon_lab.mechanisms.sharp import column_constant, pair_bounds, searched_supremum
 
 ROUNDING = 1e-12
 BEYOND_DEGREES = 2.0**28

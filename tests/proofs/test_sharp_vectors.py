@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.proofs.sharp import column_constant, pair_bounds, searched_bounds, searched_supremum
 
 from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, UnprovenBoundError
@@ -18,7 +19,6 @@ from gcon.mechanisms.influence import (
     sharp_is_proven,
     simple_influence,
 )
-from gcon_lab.mechanisms.sharp import column_constant, pair_bounds, searched_bounds, searched_supremum
 
 INFINITY = math.inf
 STEPS = (1, 2, 3, 5, 10, INFINITY)

@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from tests.proofs.sharp import searched_bounds
 
 from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes
@@ -19,7 +20,6 @@ from gcon_lab.mechanisms.bilinear_sums import BilinearSums, bilinear_bound
 from gcon_lab.mechanisms.class_sum_bounds import PROVEN_CLASS_SUM_CELLS, class_sum_constant, class_sum_influence
 from gcon_lab.mechanisms.class_sums import ClassSums
 from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
-from gcon_lab.mechanisms.sharp import searched_bounds
 
 ROOT = math.sqrt(2)
 NO_EDGES = torch.empty(2, 0, dtype=torch.int64)

@@ -95,6 +95,7 @@ def check_bound(bound: str, schemes: Schemes) -> None:
 def one_scheme(
     schemes: Schemes, steps: float, extent: FeatureExtent, num_nodes: int, bound: InfluenceBound
 ) -> tuple[float, str]:
+    """Of one number of steps: the bound, and which it is."""
     if steps == 0 or schemes.restart == 1:
         return 0.0, "no edge is read"
     options: list[tuple[float, str]] = []

@@ -36,11 +36,12 @@ from gcon.edges.source import Edges
 from gcon.edges.stored import StoredEdges
 from gcon.files.edge_store import write_edge_store
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.exact_products import Precise, in_float64
+from gcon.mechanisms.exact_products import Precise
 from gcon.mechanisms.neighbour_counts import NeighbourCounts
 from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.bench.live_tensors import LiveTensors
 from gcon_lab.mechanisms.class_sums import ClassSums
+from gcon_lab.mechanisms.neighbour_rows import in_float64
 
 STEPS, CLASSES, AT_ONCE, LABELLED_ONE_IN = 3, 8, 10**6, 100
 

@@ -17,10 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcon.mechanisms.samplers.lattice import lattice_spacing, to_lattice
-from gcon.mechanisms.samplers.rounded import rounded_gaussian, rounded_laplace
-from gcon.mechanisms.samplers.uniform import laplaces, standard_normals
+from gcon.mechanisms.samplers.rounded import lattice_spacing, rounded_noise
 from gcon.privacy.randomness import SystemRandomness
+from gcon_lab.mechanisms.samplers import laplaces, rounded_laplace, standard_normals
 
 NUMBERS, SCALE, MOST = 1_000_000, 6.613, 5.0
 
@@ -34,7 +33,8 @@ def seconds(work: Callable[..., Tensor], *arguments: object, **options: object) 
 
 def added(draw: Callable[..., Tensor], values: Tensor) -> Tensor:
     """Float64 noise, added and then rounded."""
-    return to_lattice(values + SCALE * draw(SystemRandomness(), NUMBERS), SCALE)
+    noisy, spacing = values + SCALE * draw(SystemRandomness(), NUMBERS), lattice_spacing(SCALE)
+    return (noisy / spacing).round() * spacing
 
 
 def main() -> int:
@@ -46,7 +46,7 @@ def main() -> int:
     spacing, passed = lattice_spacing(SCALE), True
     print(f"{NUMBERS:,} numbers, {torch.get_num_threads()} threads, {repeats} repeats")
     for name, exact, plain in (
-        ("normal", rounded_gaussian, standard_normals),
+        ("normal", rounded_noise, standard_normals),
         ("Laplace", rounded_laplace, laplaces),
     ):
         times: dict[str, list[float]] = {"exact": [], "rounded": [], "bare": []}

@@ -25,9 +25,9 @@ from gcon.edges.fixed_point import Walk
 from gcon.edges.kernels import multiply, multiply_torch
 from gcon.edges.schemes import Schemes, propagate
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
+from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 from gcon_lab.mechanisms.walk_moments import WalkMoments
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device on this machine")

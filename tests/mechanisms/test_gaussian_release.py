@@ -14,14 +14,10 @@ from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, PlanMismatchError, PrivateComputationError, UnprovenBoundError
 from gcon.mechanisms.composition import gaussian_total
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.exact_products import in_float64
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_multiplier
 from gcon.mechanisms.gaussian_release import GaussianPlan, gaussian_plan
-from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.mechanisms.noisy_count import NoisyCount
-from gcon.mechanisms.pure import WholeNumbers
-from gcon.mechanisms.samplers.lattice import lattice_spacing
-from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN
+from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing
 from gcon.mechanisms.statistic import Statistic
 from gcon.privacy.account import spend, transcript
 from gcon.privacy.budget import NOTHING, Budget
@@ -30,6 +26,7 @@ from gcon.privacy.ledger_file import FileLedger
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon.privacy.statement import statement
 from gcon_lab.mechanisms.class_sums import ClassSums
+from gcon_lab.mechanisms.neighbour_rows import NeighbourRows, in_float64
 
 SIZE = 12
 PAIRS = torch.tensor(list(networkx.gnp_random_graph(SIZE, 0.4, seed=2).edges)).T
@@ -168,13 +165,12 @@ def test_a_plan_pays_for_its_own_releases_and_nothing_like_them(computed):
     forged = dataclasses.replace(PLAN)
     object.__setattr__(forged, "distance", 2 * PLAN.distance)
     object.__setattr__(larger_distance, "plan", forged)
-    whole = WholeNumbers(computed.append, 1)
     refused = [
         (other.noisy(MOMENTS, share=0.5), PlanMismatchError),
         (renamed.noisy(MOMENTS, share=0.5), PlanMismatchError),
         (larger_distance, PlanMismatchError),
         (larger_share, InputError),
-        (NoisyCount(0.1, whole), PlanMismatchError),
+        (NoisyCount(0.1, computed.append, 1), PlanMismatchError),
         (Derived(plan=PLAN, statistic=MOMENTS, share=0.5), UnprovenBoundError),
         (SimpleNamespace(plan=PLAN, statistic=MOMENTS, share=0.5, apply=computed.append), UnprovenBoundError),
     ]

@@ -17,12 +17,12 @@ from gcon.mechanisms import gaussian_release
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_multiplier
 from gcon.mechanisms.gaussian_release import add_noise, gaussian_plan
-from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.privacy.account import spend
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
+from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 
 SIZE, WIDTH = 12, 4
 EDGES = public_edges(torch.tensor(list(networkx.gnp_random_graph(SIZE, 0.4, seed=2).edges)).T, SIZE)
@@ -83,7 +83,7 @@ def scales(monkeypatch):
         seen.append(torch.as_tensor(scale, dtype=torch.float64).expand(values.shape).tolist())
         return values
 
-    monkeypatch.setattr(gaussian_release, "rounded_gaussian", drawing)
+    monkeypatch.setattr(gaussian_release, "rounded_noise", drawing)
     return seen
 
 

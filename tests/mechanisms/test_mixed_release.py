@@ -22,14 +22,13 @@ from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.mechanisms.mixed_curve import LEAST, mixed_delta
 from gcon.mechanisms.mixed_release import MixedPlan, mixed_plan
 from gcon.mechanisms.neighbour_counts import NeighbourCounts
-from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.mechanisms.noisy_count import NoisyCount
-from gcon.mechanisms.pure import WholeNumbers
 from gcon.mechanisms.selection import Selection
 from gcon.privacy.account import spend
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import MemoryLedger, Outcome
 from gcon.privacy.randomness import SystemRandomness
+from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 
 SIZE = 12
 PAIRS = torch.tensor(list(networkx.gnp_random_graph(SIZE, 0.4, seed=2).edges)).T
@@ -55,7 +54,7 @@ def counts(rounds, plan=PLAN):
 
 
 def answers(epsilon=None, sensitivity=2):
-    return NoisyCount(PLAN.answer_epsilon if epsilon is None else epsilon, WholeNumbers(lonely, sensitivity))
+    return NoisyCount(PLAN.answer_epsilon if epsilon is None else epsilon, lonely, sensitivity)
 
 
 def forged(record, **fields):
@@ -114,7 +113,7 @@ REFUSED = {
     "answers without noise": [answers(math.inf)],
     "answers of another sensitivity": [answers(sensitivity=1)],
     "answers of a larger sensitivity": [answers(sensitivity=4)],
-    "a choice in place of a count": [Selection(PLAN.answer_epsilon, WholeNumbers(lambda edges: [1, 2], 2))],
+    "a choice in place of a count": [Selection(PLAN.answer_epsilon, lambda edges: [1, 2], 2)],
     "another plan's moments": [gaussian_plan(EPSILON, DELTA / 3, method="test").noisy(MOMENTS, share=0.1)],
     "a larger plan's moments": [gaussian_plan(4.0, DELTA, method="test").noisy(MOMENTS, share=0.1)],
     "moments without noise": [gaussian_plan(math.inf, DELTA, method="test").noisy(MOMENTS, share=0.1)],
@@ -383,7 +382,7 @@ def test_forged_releases_are_refused():
     with pytest.raises(PlanMismatchError):
         PLAN.check([number])
     number = answers()
-    object.__setattr__(number, "numbers", WholeNumbers(lonely, 1))
+    object.__setattr__(number, "sensitivity", 1)
     with pytest.raises(PlanMismatchError):
         PLAN.check([number])
 
@@ -400,7 +399,7 @@ def test_subclasses_are_not_what_was_proven():
     ledger = MemoryLedger("circle")
     for mechanism in (
         Louder(codes=CODES, num_codes=3, rate=PLAN.rates[0]),
-        Quieter(PLAN.answer_epsilon, WholeNumbers(lonely, 2)),
+        Quieter(PLAN.answer_epsilon, lonely, 2),
     ):
         with pytest.raises(PlanMismatchError):
             PLAN.check([mechanism])
@@ -464,7 +463,7 @@ def test_infinite_epsilon_gives_exact_values_in_every_branch():
         with spend(PRIVATE, plan, ledger=ledger, randomness=SystemRandomness(), purpose="test") as account:
             first = account.release(plan.gaussian.noisy(MOMENTS, share=0.1))
             tables = [account.release(plan.counts(CODES, 3, rounds=rounds)) for _ in range(rounds)]
-            number = account.release(NoisyCount(math.inf, WholeNumbers(lonely, 2)))
+            number = account.release(NoisyCount(math.inf, lonely, 2))
         assert torch.equal(first.value, MOMENTS.of(EDGES))
         assert all(torch.equal(table.value, exact) for table in tables)
         assert number == lonely(EDGES)

@@ -15,7 +15,6 @@ from gcon.choose.paid_accuracy import paid_accuracy
 from gcon.edges.edge_list import public_edges
 from gcon.errors import InputError
 from gcon.mechanisms.noisy_count import NoisyCount
-from gcon.mechanisms.pure import WholeNumbers
 from gcon.mechanisms.samplers import exact
 from gcon.methods.own_edges import own_edge_predictions
 from gcon.privacy.opening import apply_private
@@ -27,7 +26,7 @@ EDGES = public_edges(torch.tensor([[0, 1], [1, 2]]), 4)
 
 
 def noisy(epsilon, sensitivity, count=0):
-    return NoisyCount(epsilon, WholeNumbers(lambda edges: count, sensitivity))
+    return NoisyCount(epsilon, lambda edges: count, sensitivity)
 
 
 def two_sided_geometric(randomness, rate, count):
@@ -87,7 +86,7 @@ def test_one_edge_changes_at_most_two_answers(model):
 
 def lower_bound(mechanism, draws=60_000):
     """Clopper-Pearson lower bound on epsilon from counts 10 and 12; threshold chosen on one half, measured on the other."""
-    scale = mechanism.epsilon / mechanism.numbers.sensitivity
+    scale = mechanism.epsilon / mechanism.sensitivity
     near = (12 + two_sided_geometric(SystemRandomness(), scale, draws)).numpy()
     far = (10 + two_sided_geometric(SystemRandomness(), scale, draws)).numpy()
     half = draws // 2
@@ -140,9 +139,11 @@ def test_refusals():
 
 
 def test_the_count_is_that_of_the_edges_and_the_bound_travels_with_it():
-    lonely = WholeNumbers(lambda edges: int((edges.degrees == 0).sum()), 2)
-    assert NoisyCount(math.inf, lonely).apply(EDGES, SystemRandomness()) == 1
-    mechanism = NoisyCount(1.0, lonely)
+    def lonely(edges):
+        return int((edges.degrees == 0).sum())
+
+    assert NoisyCount(math.inf, lonely, 2).apply(EDGES, SystemRandomness()) == 1
+    mechanism = NoisyCount(1.0, lonely, 2)
     assert mechanism.public_record()["sensitivity"] == 2
     assert mechanism.standard_deviation == noisy(0.5, 1).standard_deviation
 

@@ -12,7 +12,6 @@ import torch
 
 from gcon.edges.edge_list import public_edges
 from gcon.errors import InputError
-from gcon.mechanisms.pure import WholeNumbers
 from gcon.mechanisms.samplers.exact import coin_exp, shuffled
 from gcon.mechanisms.selection import Selection
 from gcon.privacy.randomness import SystemRandomness
@@ -22,7 +21,7 @@ EDGES = public_edges(torch.tensor([[0, 1], [1, 2]]), 4)
 
 
 def selection(epsilon, sensitivity, counts):
-    return Selection(epsilon, WholeNumbers(lambda edges: counts, sensitivity))
+    return Selection(epsilon, lambda edges: counts, sensitivity)
 
 
 def law(counts, rate):
@@ -117,9 +116,11 @@ def test_refusals():
 
 
 def test_the_counts_are_those_of_the_edges_and_the_bound_travels_with_them():
-    degrees = WholeNumbers(lambda edges: edges.degrees.tolist(), 1)
-    assert Selection(math.inf, degrees).apply(EDGES, SystemRandomness()) == 1
-    assert Selection(1.0, degrees).public_record()["sensitivity"] == 1
+    def degrees(edges):
+        return edges.degrees.tolist()
+
+    assert Selection(math.inf, degrees, 1).apply(EDGES, SystemRandomness()) == 1
+    assert Selection(1.0, degrees, 1).public_record()["sensitivity"] == 1
 
 
 def test_coins_use_the_decimal_that_the_ledger_adds_up(monkeypatch):

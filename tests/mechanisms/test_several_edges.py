@@ -12,8 +12,7 @@ import torch
 
 from gcon.edges.edge_list import private_edges, public_edges
 from gcon.errors import InputError, PlanMismatchError
-from gcon.mechanisms.branch_costs import BranchCosts, count_responses
-from gcon.mechanisms.changed_degrees import WORST_DEGREES
+from gcon.mechanisms.branch_costs import WORST_DEGREES, BranchCosts, count_responses
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.mixed_curve import mixed_delta, nearly_mixed_delta
 from gcon.mechanisms.mixed_release import mixed_plan, mixed_plan_from

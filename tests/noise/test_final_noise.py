@@ -11,7 +11,7 @@ from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.losses import SoftMargin
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.objective_plan import make_plan
-from gcon.mechanisms.samplers.lattice import lattice_spacing
+from gcon.mechanisms.samplers.rounded import lattice_spacing
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 
@@ -43,7 +43,7 @@ def test_final_noise_has_the_scale_of_the_plan(monkeypatch, factor, fits):
     from gcon.mechanisms import convex_training
 
     plan, noisy = release(SeededRandomness(7), plans=250)
-    monkeypatch.setattr(convex_training, "rounded_gaussian", lambda randomness, values, *, scale, spacing: values)
+    monkeypatch.setattr(convex_training, "rounded_noise", lambda randomness, values, *, scale, spacing: values)
     _, plain = release(SeededRandomness(7), plans=250)
     assert plan.final_noise > 0
     sample = ((noisy - plain) / plan.final_noise * factor).numpy().ravel()

@@ -13,9 +13,9 @@ import torch
 from gcon.mechanisms.losses import SoftMargin
 from gcon.mechanisms.objective_plan import make_plan
 from gcon.mechanisms.samplers.objective_noise import objective_noise
-from gcon.mechanisms.samplers.uniform import open_uniforms, standard_normals
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import SystemRandomness
+from gcon_lab.mechanisms.samplers import open_uniforms, standard_normals
 
 LEVEL = 1e-6
 DRAWS = 4000

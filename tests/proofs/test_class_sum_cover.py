@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.proofs.sharp import column_constant, pair_bounds
 
-from gcon.mechanisms.influence import PROVEN_CLASS_SUM_CELLS, class_sum_constant
-from gcon.mechanisms.sharp import column_constant, pair_bounds
+from gcon_lab.mechanisms.class_sum_bounds import PROVEN_CLASS_SUM_CELLS, class_sum_constant
 
 _SPEC = importlib.util.spec_from_file_location("sharp_cover", Path(__file__).with_name("test_sharp_cover.py"))
 cover = importlib.util.module_from_spec(_SPEC)

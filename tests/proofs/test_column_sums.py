@@ -9,10 +9,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.proofs.sharp import column_constant
 
 from gcon.edges.edge_list import EdgeList, public_edges
 from gcon.edges.schemes import Schemes, propagate
-from gcon.mechanisms.sharp import column_constant
 
 STEPS = (1, 2, 3, 5, 10, math.inf)
 RESTARTS = (0.1, 0.2, 0.4, 0.6, 0.8, 0.95)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.proofs.sharp import pair_bounds, searched_bounds
 
 from gcon.edges.edge_list import EdgeList, public_edges
 from gcon.edges.schemes import Schemes, propagate
@@ -23,7 +24,6 @@ from gcon.mechanisms.influence import (
     sharp_is_proven,
     simple_influence,
 )
-from gcon.mechanisms.sharp import pair_bounds, searched_bounds
 
 STEPS = (1, 2, 5, 10, math.inf)
 # The largest change over all graphs of up to six nodes, all edges, all features in {-1, +1} (so the diameter is 2).

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 import pytest
+from tests.proofs.sharp import column_constant, pair_bounds, searched_bounds, searched_supremum
 
 from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, UnprovenBoundError
 from gcon.mechanisms.influence import (
     ISOLATED_PAIR_RESTART,
-    PROVEN_CELLS,
     FeatureExtent,
     edge_influence,
     paper_influence,
@@ -19,7 +19,6 @@ from gcon.mechanisms.influence import (
     sharp_is_proven,
     simple_influence,
 )
-from gcon.mechanisms.sharp import column_constant, pair_bounds, searched_bounds, searched_supremum
 
 INFINITY = math.inf
 STEPS = (1, 2, 3, 5, 10, INFINITY)
@@ -96,9 +95,12 @@ def test_the_table(restart, steps, place):
     psi, phi = searched_bounds(restart, steps)
     assert psi == pytest.approx(PSI[restart][place], abs=3e-6)
     assert phi == pytest.approx(PHI[restart][place], abs=3e-6)
-    assert PROVEN_CELLS[restart, steps] == PSI[restart][place]
-    # What is used is never below the table, the algorithm or a closed form.
+    # What is used is never below the table, the algorithm (raised where its large degrees come out on top) or a closed form.
     used = sharp_influence(restart, steps)
+    if steps > 1 and restart < ISOLATED_PAIR_RESTART:
+        two_stars = 2 * (1 - restart) ** 2 / (restart * (3 - restart)) if math.isinf(steps) else 0.0
+        largest = max(PSI[restart][place], searched_supremum(restart, steps), two_stars)
+        assert used == pytest.approx(largest, rel=1e-13)
     assert used >= PSI[restart][place] * (1 - 1e-15)
     assert used >= psi * (1 - 1e-12)
     if math.isinf(steps) and restart <= 0.3:
@@ -150,6 +152,9 @@ def test_unproven_options_are_refused(restart, steps, clip):
     assert not sharp_is_proven(schemes, steps)
     with pytest.raises(UnprovenBoundError, match="not proven"):
         edge_influence(schemes, extent, num_nodes=10, bound="sharp")
+    if clip == 0.5:
+        with pytest.raises(UnprovenBoundError, match="not proven"):
+            sharp_influence(restart, steps)
     automatic = edge_influence(schemes, extent, num_nodes=10)
     assert automatic.bounds == ("simple",)
     assert automatic.value == extent.diameter * simple_influence(restart, steps, clip=clip)

@@ -22,8 +22,8 @@ from scipy.stats import binom
 
 from gcon.edges.edge_list import EdgeList, public_edges
 from gcon.errors import InputError
-from gcon.mechanisms.samplers.uniform import open_uniforms
 from gcon.privacy.randomness import Randomness
+from gcon_lab.mechanisms.samplers import open_uniforms
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]

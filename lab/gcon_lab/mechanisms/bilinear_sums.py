@@ -10,13 +10,13 @@ from typing import final
 import torch
 from torch import Tensor
 
-from gcon.edges.fixed_point import STATE_BITS, Walk, column_units, real_numbers, whole_numbers
+from gcon.edges.fixed_point import STATE_BITS, STEP_ERROR, Walk, column_units, real_numbers, whole_numbers
 from gcon.edges.kernels.multiply import walk_step
 from gcon.edges.source import Edges, RowBlock
 from gcon.errors import check_number
 from gcon.mechanisms.exact_products import Precise, exact_products, exact_total, left_numbers
 from gcon.mechanisms.influence import FeatureExtent, feature_extent
-from gcon.mechanisms.public_rows import ALLOWANCE, check_nodes, checked_rows, rounding_of_walks
+from gcon.mechanisms.public_rows import ALLOWANCE, check_nodes, checked_rows
 from gcon.mechanisms.statistic import Statistic
 from gcon.privacy.proven import proven
 
@@ -107,3 +107,20 @@ def check_same_nodes(first: Tensor, second: Tensor) -> None:
         rule=f"must be as many as nodes ({len(first)})",
         fix="Give both matrices one row per node, in the same order.",
     )
+
+
+def rounding_of_walks(weights: Tensor, units: Tensor, *, steps: float) -> float:
+    """What rounding can change in weights' W, in Frobenius norm, for a walk W in whole numbers.
+
+    A step rounds an entry by at most 4 units of its column; errors of earlier steps are averaged with the rest. The sum over the
+    nodes is exact.
+
+    Args:
+        weights: n x d, public.
+        units: of the columns of the walk.
+        steps: so many steps' worth of rounding.
+    """
+    if not weights.numel():
+        return 0.0
+    sums = torch.linalg.vector_norm(weights.abs().sum(dim=0))
+    return 1.01 * STEP_ERROR * steps * float(sums * torch.linalg.vector_norm(units))

@@ -12,33 +12,19 @@ from dataclasses import asdict, dataclass
 from scipy.special import gammaincc, gammainccinv
 
 from gcon.errors import InputError
-from gcon.mechanisms.losses import ConvexLoss
-from gcon.mechanisms.objective_plan import (
-    LikelyNoise,
-    ObjectivePlan,
-    check_ridge,
-    objective_tolerance,
-    reserved_shape,
-)
+from gcon.mechanisms.objective_plan import LikelyNoise, ObjectivePlan
 from gcon.mechanisms.samplers.objective_noise import likely_gaussian_error
-from gcon.mechanisms.theorem import ObjectiveShape, extra_ridge, jacobian_epsilon, ridge_after_floor
-from gcon.privacy.budget import Budget
+from gcon.mechanisms.theorem import ObjectiveShape, TheoremValues, extra_ridge, jacobian_epsilon, ridge_after_floor
 
 LENGTH_SHARE = 0.01  # delta_2 / delta: the share of delta that goes to the length of the weights
 _ROUNDING = 1e-12  # what the scale is raised by; the quantile makes room for it
 
 
 @dataclass(frozen=True, kw_only=True)
-class TheoremC:
+class TheoremC(TheoremValues):
     """The values of Theorem C. `scale` is 0 where no noise is needed."""
 
-    edge_influence: float
     noise_height: float
-    noise_radius_quantile: float
-    ridge: float
-    weight_norm_bound: float
-    jacobian_epsilon: float
-    extra_ridge: float
     shift: float
     scale: float
 
@@ -147,9 +133,14 @@ class GaussianObjectivePlan(ObjectivePlan[TheoremC]):
         allowed = shape.delta * LENGTH_SHARE / self.loss.num_classes
         return spent <= shape.epsilon * (1 + 1e-12) and tail <= allowed * (1 + 1e-9)
 
-    @property
-    def _likely_noise(self) -> LikelyNoise:
-        return _likely_noise(self.theorem, self.num_features)
+    @staticmethod
+    def _evaluated(shape: ObjectiveShape, *, ridge: float, margin: float | None) -> TheoremC:
+        return theorem_c(shape, ridge=ridge, margin=margin)
+
+    @staticmethod
+    def _likely_noise(theorem: TheoremC, num_features: int) -> LikelyNoise:
+        length = theorem.noise_radius_quantile * theorem.scale
+        return LikelyNoise(length, likely_gaussian_error(theorem.scale, num_features))
 
     @property
     def scale(self) -> float:
@@ -160,55 +151,5 @@ class GaussianObjectivePlan(ObjectivePlan[TheoremC]):
         return {**asdict(self.theorem), "scale": self.scale, **self._common_record()}
 
 
-def make_gaussian_objective_plan(
-    budget: Budget,
-    *,
-    loss: ConvexLoss,
-    num_features: int,
-    num_labelled: int,
-    edge_influence: float,
-    ridge: float,
-    noise_share: float = 0.9,
-    margin: float | None = None,
-) -> GaussianObjectivePlan:
-    """Calibrate the noise for one release.
-
-    Args:
-        budget: what is promised.
-        loss: a registered loss.
-        num_features: d, columns of the aggregates.
-        num_labelled: n_1, rows in the loss.
-        edge_influence: Psi, the bound that the aggregates carry.
-        ridge: Lambda > 0.
-        noise_share: omega in (0, 1).
-        margin: what is added to the floor of the ridge; None for the floor itself.
-
-    Privacy:
-        Reads public numbers only.
-    """
-    check_ridge(ridge=ridge, noise_share=noise_share, margin=margin)
-    shape, exact, terms = reserved_shape(
-        budget,
-        loss=loss,
-        num_features=num_features,
-        num_labelled=num_labelled,
-        edge_influence=edge_influence,
-        noise_share=noise_share,
-    )
-    theorem = theorem_c(shape, ridge=float(ridge), margin=None if margin is None else float(margin))
-    return GaussianObjectivePlan(
-        budget=budget,
-        exact=exact,
-        theorem=theorem,
-        terms=terms,
-        tolerance=objective_tolerance(theorem, shape, _likely_noise(theorem, num_features)),
-        loss=loss,
-        num_features=num_features,
-        num_labelled=num_labelled,
-        noise_share=shape.noise_share,
-    )
-
-
-def _likely_noise(theorem: TheoremC, num_features: int) -> LikelyNoise:
-    length = theorem.noise_radius_quantile * theorem.scale
-    return LikelyNoise(length, likely_gaussian_error(theorem.scale, num_features))
+make_gaussian_objective_plan = GaussianObjectivePlan.made
+"""The plan of a release by Gaussian noise in the objective."""

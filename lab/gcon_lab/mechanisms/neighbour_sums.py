@@ -24,13 +24,13 @@ from torch import Tensor
 from gcon.edges.source import Edges
 from gcon.errors import InputError, PlanMismatchError, check_number
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_multiplier
-from gcon.mechanisms.samplers.lattice import lattice_spacing, shortened
-from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, EXACT_LAPLACE, rounded_gaussian, rounded_laplace
+from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing, rounded_noise
 from gcon.privacy.budget import Budget
 from gcon.privacy.plan import Mechanism
 from gcon.privacy.proven import proven
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
+from gcon_lab.mechanisms.samplers import EXACT_LAPLACE, rounded_laplace, shortened
 
 EdgeSensitivity = Literal["undirected", "directed"]
 _ROUNDING = 1e-9  # rows may be this much longer than 1; the noise covers it
@@ -207,7 +207,7 @@ class NoisySums:
         """The noisy sums, on the lattice; without noise as they are."""
         if self.plan.scale == 0:
             return neighbour_sums(edges, self.rows)
-        draw = rounded_gaussian if self.plan.law == "gaussian" else rounded_laplace
+        draw = rounded_noise if self.plan.law == "gaussian" else rounded_laplace
         sums = neighbour_sums(edges, shortened(self.rows, exact_unit(len(self.rows))))
         return draw(randomness, sums, scale=self.plan.scale, spacing=lattice_spacing(self.plan.scale))
 

@@ -25,13 +25,12 @@ from torch.nn.functional import one_hot
 
 from gcon.errors import InputError, PlanMismatchError, check_number
 from gcon.mechanisms.gaussian_curve import gaussian_delta
-from gcon.mechanisms.samplers.lattice import lattice_spacing, shortened
-from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, rounded_gaussian
-from gcon.mechanisms.samplers.uniform import open_uniforms
+from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing, rounded_noise
 from gcon.privacy.budget import Budget
 from gcon.privacy.proven import proven
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.replaced_pair import LEAST_NOISE, check_batches, noise_for, replaced_pair_delta
+from gcon_lab.mechanisms.samplers import open_uniforms, shortened
 
 Optimiser = Literal["sgd", "adam"]
 _ROUNDING = 1e-9  # a clipped gradient may be this much longer than tau; the noise covers it
@@ -194,7 +193,7 @@ class NoisyGradients:
             total = directions[drawn].T @ gradients[drawn]
             if plan.standard_deviation > 0:
                 spacing = lattice_spacing(plan.standard_deviation)
-                total = rounded_gaussian(randomness, total, scale=plan.standard_deviation, spacing=spacing)
+                total = rounded_noise(randomness, total, scale=plan.standard_deviation, spacing=spacing)
             # From here on nothing but the noisy sum is read.
             gradient = total / (plan.sampling * len(rows))
             weights = weights - self.learning_rate * move(gradient, state, step)

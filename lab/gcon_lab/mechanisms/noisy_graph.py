@@ -22,10 +22,10 @@ import torch
 from gcon.edges.edge_list import EdgeList, public_edges
 from gcon.errors import InputError, PlanMismatchError, check_number
 from gcon.mechanisms.samplers.exact import two_sided_geometric
-from gcon.mechanisms.samplers.uniform import laplaces, open_uniforms
 from gcon.privacy.budget import Budget
 from gcon.privacy.proven import proven
 from gcon.privacy.randomness import Randomness
+from gcon_lab.mechanisms.samplers import laplaces, open_uniforms
 
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]

@@ -18,9 +18,8 @@ from gcon.edges.source import Edges
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.convex_training import certified_weights, check_cover, check_training_rows
-from gcon.mechanisms.samplers.lattice import lattice_spacing
 from gcon.mechanisms.samplers.objective_noise import EnclosedNoise
-from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, rounded_gaussian
+from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing, rounded_noise
 from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.proven import proven
 from gcon.privacy.randomness import Randomness
@@ -142,7 +141,7 @@ class OutputPerturbation:
             weights = solved[places[_objective(plan)]]
             if plan.needs_noise:
                 spacing = lattice_spacing(plan.scale)
-                weights = rounded_gaussian(randomness, weights, scale=plan.scale, spacing=spacing)
+                weights = rounded_noise(randomness, weights, scale=plan.scale, spacing=spacing)
             released.append(weights)
         return torch.stack(released).transpose(1, 2).contiguous()
 

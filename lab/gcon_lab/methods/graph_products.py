@@ -13,10 +13,10 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from gcon.edges.edge_list import in_memory
 from gcon.edges.source import Edges
 from gcon.methods.method import ScoreFunction
 from gcon.methods.predictions import Access
+from gcon_lab.mechanisms.plain_sums import in_memory
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

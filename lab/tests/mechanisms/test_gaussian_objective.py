@@ -20,7 +20,7 @@ from gcon.errors import InputError, NoCertificateError, PlanMismatchError
 from gcon.mechanisms import convex_training
 from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.losses import PseudoHuber, SoftMargin
-from gcon.mechanisms.samplers.lattice import lattice_spacing
+from gcon.mechanisms.samplers.rounded import lattice_spacing
 from gcon.privacy.account import release_once
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget
@@ -134,7 +134,7 @@ def test_final_noise_has_the_scale_of_the_plan_and_lies_on_the_lattice(setting, 
     plan = setting.plan()
     mechanism = setting.mechanism(*[plan] * 250)
     noisy = mechanism.apply(setting.edges, SeededRandomness(7))
-    monkeypatch.setattr(convex_training, "rounded_gaussian", lambda randomness, values, *, scale, spacing: values)
+    monkeypatch.setattr(convex_training, "rounded_noise", lambda randomness, values, *, scale, spacing: values)
     plain = mechanism.apply(setting.edges, SeededRandomness(7))
     sample = (noisy - plain).numpy().ravel()
     assert scipy.stats.kstest(sample, scipy.stats.norm(scale=plan.final_noise).cdf).pvalue > LEVEL

@@ -31,7 +31,7 @@ def test_what_lies_under_the_noise_is_the_sum_of_short_rows(monkeypatch, law, si
         return values
 
     monkeypatch.setattr(module, "neighbour_sums", summing)
-    monkeypatch.setattr(module, f"rounded_{law}", drawing)
+    monkeypatch.setattr(module, {"gaussian": "rounded_noise", "laplace": "rounded_laplace"}[law], drawing)
     rows = 0.99 + 0.005 * torch.rand(size, 1, generator=torch.Generator().manual_seed(size), dtype=torch.float64)
     graph = networkx.complete_graph(size) if shape == "complete" else networkx.star_graph(size - 1)
     edges = public_edges(torch.tensor(list(graph.edges)).T, size)

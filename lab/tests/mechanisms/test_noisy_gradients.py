@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from gcon.edges.edge_list import private_edges, public_edges
 from gcon.edges.schemes import Schemes, propagate
 from gcon.errors import InputError, PlanMismatchError
-from gcon.mechanisms.samplers.lattice import lattice_spacing
+from gcon.mechanisms.samplers.rounded import lattice_spacing
 from gcon.privacy.account import release_once
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import MemoryLedger
@@ -285,13 +285,13 @@ def test_batches_have_no_fixed_size():
 def test_the_weights_follow_from_noisy_sums_alone(monkeypatch, optimiser, kind):
     """The noisy sums of all steps, given to torch's optimiser, lead to the same weights: no clean sum is read."""
     seen = []
-    keep = noisy_gradients.rounded_gaussian
+    keep = noisy_gradients.rounded_noise
 
     def recording(*arguments, **options):
         seen.append(keep(*arguments, **options))
         return seen[-1]
 
-    monkeypatch.setattr(noisy_gradients, "rounded_gaussian", recording)
+    monkeypatch.setattr(noisy_gradients, "rounded_noise", recording)
     rows, targets, _ = random_case(8)
     plan = gradient_plan(4.0, 1e-3, sampling=0.5, steps=12, clip=0.5)
     mechanism = on_rows(plan=plan, labels=targets.argmax(dim=1), num_classes=3, learning_rate=0.2, optimiser=optimiser)

@@ -22,8 +22,7 @@ from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.composition import gaussian_total
 from gcon.mechanisms.gaussian_curve import gaussian_epsilon
 from gcon.mechanisms.losses import PseudoHuber, SoftMargin
-from gcon.mechanisms.samplers.lattice import lattice_spacing
-from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN
+from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing
 from gcon.privacy.account import release_once
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget

@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -171,33 +172,22 @@ def check_access(access: str | None) -> tuple[str, ...]:
 
 def check_epsilon(epsilon: float) -> None:
     """Raise `InputError` unless the budget is positive and finite: without a promise there is nothing to save."""
-    check_number(
-        "epsilon",
-        epsilon,
-        allowed=lambda number: 0 < number < float("inf"),
-        rule="must be a finite number above 0",
-        fix="Smaller is more private; 0.5 to 4 is usual.",
-    )
+    _check_positive("epsilon", epsilon, "Smaller is more private; 0.5 to 4 is usual.")
 
 
 def check_guess(mean_degree: float | None, *, looks: bool) -> None:
     """Raise `InputError` unless a guessed mean degree is positive and finite, and no look tells it better."""
     if mean_degree is None:
         return
-    check_number(
-        "mean_degree",
-        mean_degree,
-        allowed=lambda number: 0 < number < float("inf"),
-        rule="must be a finite number above 0",
-        fix="How many edges a node has, by public knowledge.",
-    )
+    _check_positive("mean_degree", mean_degree, "How many edges a node has, by public knowledge.")
     if looks:
-        raise InputError(
-            "mean_degree",
-            rule="is a guess for advice without a look",
-            got="both",
-            fix="Leave it out: the look tells it.",
-        )
+        rule, fix = "is a guess for advice without a look", "Leave it out: the look tells it."
+        raise InputError("mean_degree", rule=rule, got="both", fix=fix)
+
+
+def _check_positive(name: str, number: float, fix: str) -> None:
+    rule = "must be a finite number above 0"
+    check_number(name, number, allowed=lambda value: 0 < value < math.inf, rule=rule, fix=fix)
 
 
 def _seen(facts: PublicFacts, look: Look | None, mean_degree: float | None) -> Place:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import groupby
+from operator import attrgetter
 
 from gcon.choose.advice import Advice, Verdict
 from gcon.choose.expectations import Expectation, intervals, measured_epsilons
@@ -31,16 +32,16 @@ def in_words(advice: Advice) -> str:
             *_fact_words(advice.facts),
             *(line for noise in advice.noise for line in _noise_words(noise, advice.facts.num_nodes)),
             *looked,
-            *(line for _, same in groupby(advice.verdicts, _access_of) for line in _verdict_words(list(same), advice)),
+            *(
+                line
+                for _, same in groupby(advice.verdicts, attrgetter("access"))
+                for line in _verdict_words(list(same), advice)
+            ),
             *_interval_words(advice),
             *advice.remarks,
             _time_words(advice.run_time, advice.facts.num_nodes),
         ]
     )
-
-
-def _access_of(verdict: Verdict) -> str:
-    return verdict.access
 
 
 def _fact_words(facts: PublicFacts) -> list[str]:

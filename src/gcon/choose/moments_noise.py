@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from gcon.mechanisms.mixed_release import mixed_plan
 from gcon.mechanisms.neighbour_counts import geometric_deviation
-from gcon.mechanisms.noisy_count import NoisyCount
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, WholeNumbers
+from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
 from gcon.methods.graph_facts import CONSTANT
 from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FEATURES_SHARE, FIRST_SHARE, HEARD, LOUD, Moments
 from gcon.privacy.attacker import best_advantage, best_true_positive_rate, in_words
@@ -115,9 +114,7 @@ def moments_noise(
         return 0.0 if distance is None else sensitivity / (distance * math.sqrt(share))
 
     counts, counts_of_two = (geometric_deviation(rate) for rate in plan.rates)
-    right = 0.0
-    if 0 < plan.answer_epsilon < math.inf:
-        right = NoisyCount(plan.answer_epsilon, WholeNumbers(lambda edges: 0, ENDS_OF_AN_EDGE)).standard_deviation
+    counted = 0 < plan.answer_epsilon < math.inf
     return MomentsNoise(
         budget=budget,
         protect_edges=protect_edges,
@@ -129,5 +126,5 @@ def moments_noise(
         counts_of_two=counts_of_two,
         heard_degree=HEARD * counts,
         loud_degree=LOUD * counts_of_two,
-        right_answers=right,
+        right_answers=geometric_deviation(plan.answer_epsilon / ENDS_OF_AN_EDGE) if counted else 0.0,
     )

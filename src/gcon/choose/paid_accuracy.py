@@ -11,7 +11,7 @@ from torch import Tensor
 from gcon.edges.source import Edges
 from gcon.errors import InputError
 from gcon.mechanisms.noisy_count import NoisyCount
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, WholeNumbers
+from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
 from gcon.methods.model import Model
 from gcon.methods.own_edges import own_edge_answers
 from gcon.privacy.account import release_once
@@ -63,7 +63,7 @@ def paid_accuracy(
         classes = answer(opened).classes
         return int((classes[mask] == labels[mask]).sum())
 
-    mechanism = NoisyCount(epsilon, WholeNumbers(correct, ENDS_OF_AN_EDGE))
+    mechanism = NoisyCount(epsilon, correct, ENDS_OF_AN_EDGE)
     purpose = "accuracy with own edges, to be published"
     released = release_once(mechanism, edges, ledger=ledger, randomness=randomness, purpose=purpose)
     share = min(max(released.value / total, 0.0), 1.0)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gcon.edges.graph import PrivateGraph
 from gcon.edges.source import Edges
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, WholeNumbers
+from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
 from gcon.mechanisms.selection import Selection
 from gcon.methods.objective import ObjectiveModel
 from gcon.methods.own_edges import own_edge_predictions
@@ -48,7 +48,7 @@ def choose_inference_restart(
         return [int((classes == nodes.labels)[nodes.validation_mask].sum()) for classes in answers]
 
     return release_once(
-        Selection(epsilon, WholeNumbers(correct, ENDS_OF_AN_EDGE)),
+        Selection(epsilon, correct, ENDS_OF_AN_EDGE),
         graph.edges,
         ledger=ledger,
         randomness=randomness,

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gcon.edges.source import Edges, LocalEdges, RowBlock
+from gcon.edges.source import LocalEdges, RowBlock
 from gcon.errors import InputError
 from gcon.privacy.boundary import Private
 from gcon.privacy.frames import without_frames
@@ -150,11 +150,3 @@ def simple_undirected(edge_index: Tensor, num_nodes: int) -> tuple[EdgeList, Edg
     given = int(source.size)
     hygiene = EdgeHygiene(given=given, self_loops=self_loops, duplicates=given - self_loops - kept, kept=kept)
     return EdgeList(torch.from_numpy(pointers), columns, num_nodes), hygiene
-
-
-def in_memory(edges: Edges) -> EdgeList:
-    """The edges as a list, for computations that need all of them at hand."""
-    if not isinstance(edges, EdgeList):
-        rule, fix = "must be in memory for this", "Read them without a store or a cluster."
-        raise InputError("edges", rule=rule, got="edges elsewhere", fix=fix)
-    return edges

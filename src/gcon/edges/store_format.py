@@ -96,8 +96,8 @@ def file_checksum(path: Path) -> str:
 class ChunkChecksums:
     """Checksums of consecutive chunks of a stream of bytes, however it is cut into pieces."""
 
-    def __init__(self, chunk_bytes: int, finished: tuple[str, ...] = ()) -> None:
-        self.finished = list(finished)
+    def __init__(self, chunk_bytes: int) -> None:
+        self._finished: list[str] = []
         self._size, self._current, self._filled = chunk_bytes, new_checksum(), 0
 
     def update(self, piece: memoryview) -> None:
@@ -115,10 +115,10 @@ class ChunkChecksums:
         """All checksums; the last chunk may be short."""
         if self._filled:
             self._finish()
-        return tuple(self.finished)
+        return tuple(self._finished)
 
     def _finish(self) -> None:
-        self.finished.append(self._current.hexdigest())
+        self._finished.append(self._current.hexdigest())
         self._current, self._filled = new_checksum(), 0
 
 

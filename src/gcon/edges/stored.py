@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO, final
 
@@ -83,17 +83,15 @@ class StoredEdges(LocalEdges):
         room = max(1, self.buffer_bytes // 2 // self._type.itemsize)
         buffers = [self._buffer(min(room, self.header.num_entries), pinned=device.type == "cuda") for _ in range(2)]
         first_pass = None if self._checked else _FirstPass(self)
-        slices = enumerate(block_slices(self.row_pointers, most_entries=room))
         with self._open() as file, ThreadPoolExecutor(1, thread_name_prefix="read-ahead") as reader:
-
-            def ask(place: int, nodes: slice) -> Any:
-                return reader.submit(self._read, file, nodes, buffers[place % 2], first_pass)
-
-            coming = [ask(*each) for each in [next(slices, None)] if each is not None]
-            while coming:
-                block = coming.pop().result()
-                coming = [ask(*each) for each in [next(slices, None)] if each is not None]
-                yield block.to(device)
+            before: Future[RowBlock] | None = None
+            for place, nodes in enumerate(block_slices(self.row_pointers, most_entries=room)):
+                coming = reader.submit(self._read, file, nodes, buffers[place % 2], first_pass)
+                if before is not None:
+                    yield before.result().to(device)
+                before = coming
+            if before is not None:
+                yield before.result().to(device)
         if first_pass is not None:
             first_pass.finish()
             self._checked = True
@@ -103,12 +101,8 @@ class StoredEdges(LocalEdges):
         with self._open() as file:
             return self._read(file, nodes, self._buffer(0), None)
 
-    def neighbours(self, node: int) -> Tensor:
-        """The ids that one node shares an edge with."""
-        return self.block(slice(node, node + 1)).columns.long()
-
     def neighbour_array(self, node: int) -> NDArray[np.int32 | np.int64]:
-        """The same as an array, as it is stored."""
+        """The ids that one node shares an edge with, as they are stored."""
         found: NDArray[np.int32 | np.int64] = self.block(slice(node, node + 1)).columns.numpy()
         return found
 

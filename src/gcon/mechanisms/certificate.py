@@ -8,12 +8,16 @@ certified is a gradient of the objective with the real noise.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
-from gcon.mechanisms.certificate_terms import ROW_BLOCK, rounding_allowance
 from gcon.mechanisms.losses import ConvexLoss
 from gcon.mechanisms.samplers.objective_noise import EnclosedNoise
+
+_ROW_BLOCK = 4096  # rows are summed in blocks of this size, then blocks
+_UNIT = 2.0**-53
 
 
 def certified_gradient_norm(
@@ -26,9 +30,9 @@ def certified_gradient_norm(
     """
     num_rows, width = aggregates.shape
     total = torch.zeros_like(weights)
-    for start in range(0, num_rows, ROW_BLOCK):
-        rows = aggregates[start : start + ROW_BLOCK]
-        total += loss.slope(rows @ weights.T, targets[start : start + ROW_BLOCK]).T @ rows
+    for start in range(0, num_rows, _ROW_BLOCK):
+        rows = aggregates[start : start + _ROW_BLOCK]
+        total += loss.slope(rows @ weights.T, targets[start : start + _ROW_BLOCK]).T @ rows
     gradient = total / num_rows + ridge * weights + noise.matrix / num_rows
     rounding = rounding_allowance(
         num_rows=num_rows,
@@ -39,3 +43,29 @@ def certified_gradient_norm(
         noise_size=float(torch.linalg.vector_norm(noise.matrix)),
     )
     return float(torch.linalg.vector_norm(gradient)) + rounding + noise.error / num_rows
+
+
+def rounding_allowance(
+    *,
+    num_rows: int,
+    num_features: int,
+    loss: ConvexLoss,
+    weight_size: float,
+    ridge: float,
+    noise_size: float,
+) -> float:
+    """Bound on the rounding error of the certificate's gradient, in float64, for rows of length at most 1.
+
+    Args:
+        num_rows: n_1; summed in blocks of `_ROW_BLOCK`.
+        num_features: d.
+        loss: gives its slope and curvature bounds.
+        weight_size: Frobenius norm of the weights.
+        ridge: the total ridge.
+        noise_size: Frobenius norm of the noise matrix.
+    """
+    terms = min(num_rows, _ROW_BLOCK) + math.ceil(num_rows / _ROW_BLOCK) + 32
+    summed = terms * math.sqrt(loss.num_classes) * loss.slope_bound
+    scores = (num_features + 8) * math.sqrt(num_features) * loss.curvature_bound * weight_size
+    added = 8 * (ridge * weight_size + noise_size / num_rows)
+    return _UNIT * (summed + scores + added)

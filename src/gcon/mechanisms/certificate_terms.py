@@ -14,12 +14,9 @@ from dataclasses import dataclass
 
 from gcon.errors import InputError
 from gcon.mechanisms.gaussian_curve import gaussian_log_delta
-from gcon.mechanisms.losses import ConvexLoss
 from gcon.privacy.budget import Budget
 
 DEFAULT_TOLERANCE = 1e-10
-ROW_BLOCK = 4096  # the certificate sums rows in blocks of this size, then blocks
-_UNIT = 2.0**-53
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,32 +100,6 @@ def reserve_is_covered(budget: Budget, exact: Budget, terms: CertificateTerms) -
     except (InputError, OverflowError):  # a delta of 1 or more
         return False
     return whole.epsilon <= budget.epsilon * (1 + 1e-12) and whole.delta <= budget.delta * (1 + 1e-12)
-
-
-def rounding_allowance(
-    *,
-    num_rows: int,
-    num_features: int,
-    loss: ConvexLoss,
-    weight_size: float,
-    ridge: float,
-    noise_size: float,
-) -> float:
-    """Bound on the rounding error of the certificate's gradient, in float64, for rows of length at most 1.
-
-    Args:
-        num_rows: n_1; summed in blocks of `ROW_BLOCK`.
-        num_features: d.
-        loss: gives its slope and curvature bounds.
-        weight_size: Frobenius norm of the weights.
-        ridge: the total ridge.
-        noise_size: Frobenius norm of the noise matrix.
-    """
-    terms = min(num_rows, ROW_BLOCK) + math.ceil(num_rows / ROW_BLOCK) + 32
-    summed = terms * math.sqrt(loss.num_classes) * loss.slope_bound
-    scores = (num_features + 8) * math.sqrt(num_features) * loss.curvature_bound * weight_size
-    added = 8 * (ridge * weight_size + noise_size / num_rows)
-    return _UNIT * (summed + scores + added)
 
 
 def _log_waste(epsilon: float, log_delta: float) -> float:

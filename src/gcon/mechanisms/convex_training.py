@@ -19,9 +19,8 @@ from gcon.mechanisms.losses import ConvexLoss
 from gcon.mechanisms.newton import minimise
 from gcon.mechanisms.objective_plan import ObjectivePlan
 from gcon.mechanisms.perturbed_objective import PerturbedObjectives
-from gcon.mechanisms.samplers.lattice import lattice_spacing
 from gcon.mechanisms.samplers.objective_noise import EXACT_OBJECTIVE, NORMAL_SPACING, EnclosedNoise
-from gcon.mechanisms.samplers.rounded import rounded_gaussian
+from gcon.mechanisms.samplers.rounded import lattice_spacing, rounded_noise
 from gcon.privacy.randomness import Randomness
 
 
@@ -133,7 +132,7 @@ def with_final_noise(plans: Sequence[ObjectivePlan[Any]], weights: Tensor, rando
         edges, or no promise) the weights leave as they are.
     """
     released = [
-        rounded_gaussian(randomness, each, scale=plan.final_noise, spacing=lattice_spacing(plan.final_noise))
+        rounded_noise(randomness, each, scale=plan.final_noise, spacing=lattice_spacing(plan.final_noise))
         if plan.final_noise > 0
         else each
         for plan, each in zip(plans, weights, strict=True)

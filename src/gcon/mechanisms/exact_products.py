@@ -35,11 +35,6 @@ class Precise:
     rest: Tensor
 
 
-def in_float64(value: Tensor) -> Precise:
-    """A matrix that float64 holds as it is."""
-    return Precise(value, torch.zeros((), dtype=torch.float64).expand(value.shape))
-
-
 def exact_products(left: Tensor, right: Tensor, *, right_bits: int) -> list[Tensor]:
     """L' R in pieces: one int64 matrix a piece of R, the lowest first; piece p counts 2^(17 p).
 

@@ -23,8 +23,7 @@ from gcon.edges.source import Edges
 from gcon.errors import PlanMismatchError, check_number
 from gcon.mechanisms.exact_products import Precise
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_multiplier
-from gcon.mechanisms.samplers.lattice import lattice_spacing
-from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, rounded_gaussian
+from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing, rounded_noise
 from gcon.mechanisms.statistic import Statistic
 from gcon.privacy.budget import Budget, checked_budget
 from gcon.privacy.plan import Mechanism
@@ -237,12 +236,12 @@ def add_noise(exact: Precise, deviation: float, statistic: Statistic, randomness
         scales = torch.full(rows.shape, deviation * _ROOT_HALF, dtype=torch.float64)
         scales[rows == columns] = deviation
         noisy = torch.empty_like(value)
-        noisy[rows, columns] = rounded_gaussian(
+        noisy[rows, columns] = rounded_noise(
             randomness, value[rows, columns], scale=scales, spacing=spacing, rest=rest[rows, columns]
         )
         noisy[columns, rows] = noisy[rows, columns]
         return noisy
-    noisy = rounded_gaussian(randomness, value, scale=deviation, spacing=spacing, rest=rest)
+    noisy = rounded_noise(randomness, value, scale=deviation, spacing=spacing, rest=rest)
     free = statistic.edge_free
     return noisy if free is None else torch.where(free, value, noisy)
 

@@ -7,8 +7,8 @@ For neighbouring graphs, sum over i of |z_i' - z_i| <= edge influence (Psi of th
 - `sharp`: the exact worst case, or close to it (Theorems 1# and 2#), **where it is proven**: one step; every number of
   steps from restart (1 + sqrt 13)/6 = 0.7676 on; and the cells of the table below.
 
-`auto` takes, scheme by scheme, the smallest that is proven for the options in force. Everything else raises. Class sums
-have a smaller constant of their own, `class_sum_influence`. Proofs: docs/proofs/edge-influence.md, class-sums.md.
+`auto` takes, scheme by scheme, the smallest that is proven for the options in force. Everything else raises. Proofs:
+docs/proofs/edge-influence.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import hashlib
 import math
 import sys
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal, get_args
 
 import torch
@@ -25,45 +24,25 @@ from torch import Tensor
 
 from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, UnprovenBoundError
-from gcon.mechanisms.sharp import searched_supremum
 
 InfluenceBound = Literal["auto", "paper", "simple", "sharp"]
 
 # From here on the isolated pair is the worst case for every number of steps (3a^2 - a - 1 >= 0).
 ISOLATED_PAIR_RESTART = (1 + math.sqrt(13)) / 6
 
-_STEPS = (1, 2, 3, 5, 10, math.inf)
-_TABLE = {
-    0.1: (0.9, 1.090800, 1.539001, 2.785591, 4.961895, 5.586207),
-    0.2: (0.8, 0.905715, 1.200001, 1.889281, 2.332241, 2.285715),
-    0.3: (0.7, 0.725325, 0.931876, 1.219414, 1.325239, 1.209878),
-    0.4: (0.6, 0.600001, 0.710924, 0.786147, 0.818132, 0.731732),
-    0.5: (0.5, 0.500001, 0.529178, 0.555196, 0.553402, 0.504212),
-    0.6: (0.4,) * 6,
-    0.7: (0.3,) * 6,
-    0.8: (0.2,) * 6,
-    0.9: (0.1,) * 6,
+# Below it, for the steps 2, 3, 5, 10 and infinity: proven for all degrees (docs/proofs/edge-influence.md, 7.4).
+_SHARP_STEPS = (2, 3, 5, 10, math.inf)
+_SHARP = {
+    0.1: (1.0908, 1.539001475999944, 2.7855925856187853, 4.961898561897808, 5.586211892246779),
+    0.2: (0.905715, 1.2000011839999858, 1.8892817697278743, 2.332242512645089, 2.285716404897803),
+    0.3: (0.725325, 0.931876, 1.219414, 1.3252398224645225, 1.209878),
+    0.4: (0.600001, 0.710924, 0.786147, 0.818132, 0.731732),
+    0.5: (0.500001, 0.529178, 0.555196, 0.553402, 0.504212),
+    0.6: (0.4000000000000001, 0.4000000000000001, 0.4000000000000001, 0.4, 0.4),
+    0.7: (0.30000000000000004, 0.30000000000000004, 0.30000000000000004, 0.3000000000000001, 0.30000000000000004),
 }
 PROVEN_CELLS = {
-    (restart, steps): psi for restart, row in _TABLE.items() for steps, psi in zip(_STEPS, row, strict=True)
-}
-
-# Class sums: phi beside psi, in the same cells (docs/proofs/class-sums.md, 3).
-_CLASS_SUM_TABLE = {
-    0.1: (0.856967, 1.398805, 2.596885, 4.780623, 3.950045),
-    0.2: (0.710643, 1.055983, 1.770552, 2.318467, 1.616245),
-    0.3: (0.567622, 0.765816, 1.147307, 1.276106, 0.855513),
-    0.4: (0.454093, 0.564355, 0.703405, 0.757014, 0.527237),
-    0.5: (0.358458, 0.420906, 0.451922, 0.465399, 0.372679),
-    0.6: (0.282843, 0.303332, 0.313541, 0.314644, 0.282843),
-    0.7: (0.3 / math.sqrt(2),) * 5,
-    0.8: (0.2 / math.sqrt(2),) * 5,
-    0.9: (0.1 / math.sqrt(2),) * 5,
-}
-PROVEN_CLASS_SUM_CELLS = {
-    (restart, steps): phi
-    for restart, row in _CLASS_SUM_TABLE.items()
-    for steps, phi in zip(_STEPS[1:], row, strict=True)
+    (restart, steps): psi for restart, row in _SHARP.items() for steps, psi in zip(_SHARP_STEPS, row, strict=True)
 }
 
 
@@ -98,55 +77,9 @@ def edge_influence(
         Reads public numbers only.
     """
     check_bound(bound, schemes)
-    parts = [_one_scheme(schemes, steps, extent, num_nodes, bound) for steps in schemes.steps]
+    parts = [one_scheme(schemes, steps, extent, num_nodes, bound) for steps in schemes.steps]
     value = math.fsum(part for part, _ in parts) / schemes.num_blocks
     return Influence(value, tuple(name for _, name in parts))
-
-
-def class_sum_influence(schemes: Schemes, extent: FeatureExtent, *, num_nodes: int) -> tuple[Influence, ...]:
-    """Scheme by scheme, a bound on the Frobenius change of Z_m' Y by one edge, for non-negative rows of Y of sum at most 1.
-
-    The sharp phi times the diameter where it is proven (Theorem 3#: one step, and the cells of the table); elsewhere the
-    edge influence, which always bounds it.
-
-    Args:
-        schemes: restart, steps and clip.
-        extent: diameter and longest row of the features.
-        num_nodes: for the truncation of infinitely many steps.
-
-    Privacy:
-        Reads public numbers only.
-    """
-    return tuple(_one_class_sum(schemes, steps, extent, num_nodes) for steps in schemes.steps)
-
-
-def _one_class_sum(schemes: Schemes, steps: float, extent: FeatureExtent, num_nodes: int) -> Influence:
-    value, name = _one_scheme(schemes, steps, extent, num_nodes, "auto")
-    if value > 0 and class_sums_are_proven(schemes, steps):
-        truncation = schemes.truncation(num_nodes) if math.isinf(steps) else 0.0
-        value, name = min(
-            (value, name), (extent.diameter * (class_sum_constant(schemes.restart, steps) + truncation), "phi")
-        )
-    return Influence(value, (name,))
-
-
-def class_sum_constant(restart: float, steps: float) -> float:
-    """The sharp phi per unit of diameter: (1 - a)/sqrt 2 for one step, else a cell of the table; others raise.
-
-    Example:
-        >>> round(class_sum_constant(0.0, 1), 6)
-        0.707107
-    """
-    if steps == 1:
-        return (1 - restart) / math.sqrt(2)
-    if (restart, steps) not in PROVEN_CLASS_SUM_CELLS:
-        raise UnprovenBoundError(f"The class-sum constant is not proven for restart={restart:g}, steps={steps:g}.")
-    return PROVEN_CLASS_SUM_CELLS[restart, steps]
-
-
-def class_sums_are_proven(schemes: Schemes, steps: float) -> bool:
-    """Whether the sharp class-sum constant is proven for these options."""
-    return schemes.clip == 0.5 and (steps == 1 or (schemes.restart, steps) in PROVEN_CLASS_SUM_CELLS)
 
 
 def check_bound(bound: str, schemes: Schemes) -> None:
@@ -159,9 +92,10 @@ def check_bound(bound: str, schemes: Schemes) -> None:
                 raise UnprovenBoundError(_why_unproven(bound, schemes, steps, FeatureExtent(2.0, 1.0)))
 
 
-def _one_scheme(
+def one_scheme(
     schemes: Schemes, steps: float, extent: FeatureExtent, num_nodes: int, bound: InfluenceBound
 ) -> tuple[float, str]:
+    """Of one number of steps: the bound, and which it is."""
     if steps == 0 or schemes.restart == 1:
         return 0.0, "no edge is read"
     options: list[tuple[float, str]] = []
@@ -204,20 +138,14 @@ def simple_influence(restart: float, steps: float, *, clip: float = 0.5) -> floa
 
 
 def sharp_influence(restart: float, steps: float) -> float:
-    """The sharp bound per unit of diameter: closed form, or the largest of closed form, table and algorithm."""
+    """The sharp bound per unit of diameter: closed form, or a cell of the table; others raise."""
     if steps == 0 or restart == 1:
         return 0.0
     if steps == 1 or restart >= ISOLATED_PAIR_RESTART:
         return 1 - restart
-    return _sharp_cell(restart, steps)
-
-
-@lru_cache(maxsize=256)
-def _sharp_cell(restart: float, steps: float) -> float:
-    candidates = [searched_supremum(restart, steps), PROVEN_CELLS.get((restart, steps), 0.0)]
-    if math.isinf(steps):
-        candidates.append(2 * (1 - restart) ** 2 / (restart * (3 - restart)))
-    return max(candidates)
+    if (restart, steps) not in PROVEN_CELLS:
+        raise UnprovenBoundError(f"The sharp bound is not proven for restart={restart:g}, steps={steps:g}.")
+    return PROVEN_CELLS[restart, steps]
 
 
 def sharp_is_proven(schemes: Schemes, steps: float) -> bool:

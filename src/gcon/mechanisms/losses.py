@@ -8,58 +8,20 @@ loss of a node is the *sum* over its classes and the objective is the *mean* ove
 | soft margin            | 1/c         | 1/(4c)          | 1/(6 sqrt(3) c)          |
 | pseudo-Huber, weight w | w/c         | 1/c             | 48 sqrt(5) / (125 c w)   |
 
-(The paper prints the second column as a bound on the first derivative; it bounds the second.)
+(The paper prints the second column as a bound on the first derivative; it bounds the second.) The bounds are c1, c2 and c3 of the
+paper: of `slope`, `curvature` and `curvature_slope`, the first, second and third derivative of `value` in the score.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, final
+from typing import final
 
 import torch
 from torch import Tensor
 
 from gcon.errors import InputError
-
-
-class ConvexLoss(Protocol):
-    """A convex loss with proven derivative bounds: c1, c2 and c3 of the paper."""
-
-    @property
-    def name(self) -> str:
-        """The registered name, such as `soft-margin` or `pseudo-huber:0.2`."""
-
-    @property
-    def num_classes(self) -> int:
-        """The number of classes c that the loss is divided by."""
-
-    @property
-    def slope_bound(self) -> float:
-        """Largest absolute first derivative (c1)."""
-
-    @property
-    def curvature_bound(self) -> float:
-        """Largest second derivative (c2)."""
-
-    @property
-    def curvature_slope_bound(self) -> float:
-        """Largest absolute third derivative (c3)."""
-
-    def value(self, score: Tensor, target: Tensor) -> Tensor:
-        """The loss itself."""
-
-    def slope(self, score: Tensor, target: Tensor) -> Tensor:
-        """First derivative in the score."""
-
-    def curvature(self, score: Tensor, target: Tensor) -> Tensor:
-        """Second derivative in the score."""
-
-    def curvature_slope(self, score: Tensor, target: Tensor) -> Tensor:
-        """Third derivative in the score."""
-
-    def probabilities(self, scores: Tensor) -> Tensor:
-        """Class probabilities for rows of scores; the largest score keeps the largest probability."""
 
 
 @final
@@ -167,6 +129,9 @@ class PseudoHuber:
         return torch.softmax(scores, dim=-1)
 
 
+ConvexLoss = SoftMargin | PseudoHuber  # a loss of one's own has no plan: its derivative bounds would not be proven
+
+
 def check_registered(loss: ConvexLoss) -> None:
     """Refuse a loss that is not one of these, or not as its name says: its derivative bounds would not be proven."""
     if type(loss) not in (SoftMargin, PseudoHuber) or loss != loss_by_name(loss.name, loss.num_classes):
@@ -176,8 +141,6 @@ def check_registered(loss: ConvexLoss) -> None:
 
 def loss_by_name(name: str, num_classes: int) -> ConvexLoss:
     """The registered loss of this name: `soft-margin` or `pseudo-huber:WEIGHT`.
-
-    A loss of one's own has no plan (`check_registered`): its derivative bounds would not be proven.
 
     Example:
         >>> loss_by_name("pseudo-huber:0.2", 7).name

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 from torch import Tensor
@@ -64,7 +64,6 @@ class MixedPlan:
     answer_epsilon: float
     name: str
     protect_edges: int = 1
-    _costs: BranchCosts | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
         """Every branch costs at most its part of delta."""
@@ -84,13 +83,17 @@ class MixedPlan:
         ):
             right = False
         else:
-            costs = BranchCosts(
-                distance=mu, first_share=self.first_share, rates=self.rates, answer_epsilon=self.answer_epsilon
-            )
-            object.__setattr__(self, "_costs", costs)
-            right = all(0 <= cost <= delta for cost in costs.of(epsilon, self.protect_edges))
+            right = all(0 <= cost <= delta for cost in self._costs.of(epsilon, self.protect_edges))
         if not right:
             raise PlanMismatchError("This noise is too small for what the plan says that the release costs.")
+
+    @property
+    def _costs(self) -> BranchCosts:
+        mu = self.gaussian.distance
+        assert mu is not None  # there is a promise
+        return BranchCosts(
+            distance=mu, first_share=self.first_share, rates=self.rates, answer_epsilon=self.answer_epsilon
+        )
 
     def by_edges(self, numbers: Sequence[int] = STATED_EDGES) -> dict[int, Budget]:
         """What is promised for so many edges that change together, at the same delta.
@@ -99,7 +102,6 @@ class MixedPlan:
             numbers: of edges, from 1 to 10; the protected number is always among those that are told.
         """
         budget, protected, costs = self.budget, self.protect_edges, self._costs
-        assert costs is not None  # there is a promise
         found = {protected: budget}
         for edges in {*numbers} - {protected}:
             check_edges(edges)
@@ -165,7 +167,7 @@ class MixedPlan:
                 "The shares of Gaussian releases must add to at most 1, before counts to the first share."
             )
         if len(answers) > 1 or any(
-            each.epsilon != self.answer_epsilon or each.numbers.sensitivity != ENDS_OF_AN_EDGE for each in answers
+            each.epsilon != self.answer_epsilon or each.sensitivity != ENDS_OF_AN_EDGE for each in answers
         ):
             raise PlanMismatchError("This plan pays for one count of answers, at the epsilon that it names.")
 

@@ -76,9 +76,6 @@ class NeighbourCounts:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        self.check()
-
-    def check(self) -> None:
         """The codes are codes, and there is noise."""
         codes = self.codes
         if (
@@ -95,6 +92,8 @@ class NeighbourCounts:
             )
         if self.rate != math.inf and not LEAST_RATE <= self.rate <= MOST_RATE:
             raise PlanMismatchError(f"Counts need noise of a rate from {LEAST_RATE:g} to {MOST_RATE:g}.")
+
+    check = __post_init__  # the account asks again before it releases
 
     @property
     def reads_edges(self) -> bool:

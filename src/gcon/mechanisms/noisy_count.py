@@ -25,27 +25,24 @@ from gcon.privacy.randomness import Randomness
 class NoisyCount(PureMechanism[int]):
     """Release a count with pure epsilon."""
 
-    @property
-    def name(self) -> str:
-        """The name in the ledger."""
-        return "noisy count"
+    name = "noisy count"
 
     @property
     def standard_deviation(self) -> float:
         """Of the noise: sqrt(2 q) / (1 - q)."""
-        decay = math.exp(-self.epsilon / self.numbers.sensitivity)
-        return math.sqrt(2 * decay) / -math.expm1(-self.epsilon / self.numbers.sensitivity)
+        decay = math.exp(-self.epsilon / self.sensitivity)
+        return math.sqrt(2 * decay) / -math.expm1(-self.epsilon / self.sensitivity)
 
     def public_record(self) -> Mapping[str, object]:
         """The plan's numbers."""
         return {
             "epsilon": self.epsilon,
-            "sensitivity": self.numbers.sensitivity,
+            "sensitivity": self.sensitivity,
             "standard_deviation": self.standard_deviation,
             "noise": "two-sided geometric noise, sampled exactly",
         }
 
     def apply(self, edges: Edges, randomness: Randomness) -> int:
         """The count plus noise; it may be negative or too large, which is part of the promise."""
-        value = int(self.numbers.of(edges))
+        value = int(self.numbers_of(edges))
         return value if math.isinf(self.epsilon) else value + two_sided_geometric(randomness, self._rate())

@@ -41,6 +41,8 @@ class ObjectivePerturbation:
         Costs the sum of the plans' budgets: ten models are ten releases.
     """
 
+    name = "objective perturbation (GCON)"
+
     aggregates: Aggregates
     plans: tuple[NoisePlan, ...]
     mask: Tensor
@@ -73,11 +75,6 @@ class ObjectivePerturbation:
             raise PlanMismatchError(
                 f"Theorem 1 needs rows of length at most 1; the longest is {longest:g}. Scale the rows."
             )
-
-    @property
-    def name(self) -> str:
-        """The name in the ledger."""
-        return "objective perturbation (GCON)"
 
     @property
     def budget(self) -> Budget:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
-from typing import Generic, Protocol, TypeVar, final
+from typing import Generic, Self, TypeVar, final
 
 from gcon.errors import InputError, PlanMismatchError, check_number
+from gcon.mechanisms.certificate import rounding_allowance
 from gcon.mechanisms.certificate_terms import (
     DEFAULT_TOLERANCE,
     NO_TERMS,
@@ -15,38 +16,13 @@ from gcon.mechanisms.certificate_terms import (
     certificate_terms,
     exact_budget,
     reserve_is_covered,
-    rounding_allowance,
 )
 from gcon.mechanisms.losses import ConvexLoss, check_registered
 from gcon.mechanisms.samplers.objective_noise import likely_error
-from gcon.mechanisms.theorem import ObjectiveShape, TheoremOne, theorem_one
+from gcon.mechanisms.theorem import ObjectiveShape, TheoremOne, TheoremValues, theorem_one
 from gcon.privacy.budget import Budget
 
 _NOT_COVERED = "This plan's noise does not cover what the plan says that the weights cost."
-
-
-class TheoremValues(Protocol):
-    """What the values of Theorem 1 and of Theorem C have in common."""
-
-    @property
-    def edge_influence(self) -> float:
-        """Psi."""
-
-    @property
-    def noise_radius_quantile(self) -> float:
-        """The length of one column of the noise, in units of its scale."""
-
-    @property
-    def ridge(self) -> float:
-        """Lambda."""
-
-    @property
-    def weight_norm_bound(self) -> float:
-        """c_theta."""
-
-    @property
-    def extra_ridge(self) -> float:
-        """Lambda'."""
 
 
 Values = TypeVar("Values", bound=TheoremValues)
@@ -85,6 +61,63 @@ class ObjectivePlan(ABC, Generic[Values]):
     num_labelled: int
     noise_share: float
 
+    @classmethod
+    def made(
+        cls,
+        budget: Budget,
+        *,
+        loss: ConvexLoss,
+        num_features: int,
+        num_labelled: int,
+        edge_influence: float,
+        ridge: float,
+        noise_share: float = 0.9,
+        margin: float | None = None,
+    ) -> Self:
+        """Calibrate the noise for one release.
+
+        Args:
+            budget: what is promised.
+            loss: a registered loss.
+            num_features: d, columns of the aggregates.
+            num_labelled: n_1, rows in the loss.
+            edge_influence: Psi, the bound that the aggregates carry.
+            ridge: Lambda > 0; the theorem's floor may raise it.
+            noise_share: omega in (0, 1).
+            margin: xi, what is added to the floor; None for the floor itself.
+
+        Privacy:
+            Reads public numbers only.
+        """
+        check_ridge(ridge=ridge, noise_share=noise_share, margin=margin)
+        check_influence(edge_influence)
+        check_sizes(num_features=num_features, num_labelled=num_labelled)
+        needs_noise = edge_influence > 0 and math.isfinite(budget.epsilon)
+        terms = certificate_terms(budget) if needs_noise else NO_TERMS
+        exact = exact_budget(budget, terms)
+        # Python's own numbers: half precision from elsewhere would calibrate the noise in half precision.
+        shape = ObjectiveShape(
+            epsilon=exact.epsilon,
+            delta=exact.delta,
+            noise_share=float(noise_share),
+            num_features=num_features,
+            num_labelled=num_labelled,
+            edge_influence=float(edge_influence),
+            loss=loss,
+        )
+        theorem = cls._evaluated(shape, ridge=float(ridge), margin=None if margin is None else float(margin))
+        return cls(
+            budget=budget,
+            exact=exact,
+            theorem=theorem,
+            terms=terms,
+            tolerance=objective_tolerance(theorem, shape, cls._likely_noise(theorem, num_features)),
+            loss=loss,
+            num_features=num_features,
+            num_labelled=num_labelled,
+            noise_share=shape.noise_share,
+        )
+
     def __post_init__(self) -> None:
         try:
             check_ridge(ridge=self.theorem.ridge, noise_share=self.noise_share, margin=None)
@@ -102,9 +135,14 @@ class ObjectivePlan(ABC, Generic[Values]):
     def _covers_its_theorem(self) -> bool:
         """Whether the noise that is really added is enough, by the theorem, for `exact`."""
 
-    @property
+    @staticmethod
     @abstractmethod
-    def _likely_noise(self) -> LikelyNoise:
+    def _evaluated(shape: ObjectiveShape, *, ridge: float, margin: float | None) -> Values:
+        """The theorem."""
+
+    @staticmethod
+    @abstractmethod
+    def _likely_noise(theorem: Values, num_features: int) -> LikelyNoise:
         """What one column of the noise hardly ever exceeds."""
 
     def _covers_its_reserve(self) -> bool:
@@ -114,7 +152,8 @@ class ObjectivePlan(ABC, Generic[Values]):
 
     def _resolves_its_tolerance(self) -> bool:
         """Whether float64 resolves the tolerance: where it does not, a failure to solve could depend on edges."""
-        least = objective_tolerance(self.theorem, self._shape, self._likely_noise)
+        likely = self._likely_noise(self.theorem, self.num_features)
+        least = objective_tolerance(self.theorem, self._shape, likely)
         return not self.needs_noise or self.tolerance >= least
 
     @property
@@ -175,9 +214,17 @@ class NoisePlan(ObjectivePlan[TheoremOne]):
         """Exactly the values that Theorem 1 gives: less noise costs more, more noise breaks the bound on the weights."""
         return self.theorem == theorem_one(self._shape, ridge=self.theorem.ridge, margin=0.0)
 
-    @property
-    def _likely_noise(self) -> LikelyNoise:
-        return likely_noise(self.theorem, self.num_features)
+    @staticmethod
+    def _evaluated(shape: ObjectiveShape, *, ridge: float, margin: float | None) -> TheoremOne:
+        return theorem_one(shape, ridge=ridge, margin=margin)
+
+    @staticmethod
+    def _likely_noise(theorem: TheoremOne, num_features: int) -> LikelyNoise:
+        if math.isinf(theorem.noise_rate):
+            return LikelyNoise(0.0, 0.0)
+        return LikelyNoise(
+            theorem.noise_radius_quantile / theorem.noise_rate, likely_error(theorem.noise_rate, num_features)
+        )
 
     @property
     def noise_rate(self) -> float:
@@ -196,92 +243,8 @@ class NoisePlan(ObjectivePlan[TheoremOne]):
         return values | self._common_record()
 
 
-def make_plan(
-    budget: Budget,
-    *,
-    loss: ConvexLoss,
-    num_features: int,
-    num_labelled: int,
-    edge_influence: float,
-    ridge: float,
-    noise_share: float = 0.9,
-    margin: float | None = None,
-) -> NoisePlan:
-    """Calibrate the noise for one release.
-
-    Args:
-        budget: what is promised.
-        loss: a registered loss.
-        num_features: d, columns of the aggregates.
-        num_labelled: n_1, rows in the loss.
-        edge_influence: Psi, the bound that the aggregates carry.
-        ridge: Lambda > 0.
-        noise_share: omega in (0, 1).
-        margin: xi; None for the recommended rule.
-
-    Privacy:
-        Reads public numbers only.
-    """
-    check_ridge(ridge=ridge, noise_share=noise_share, margin=margin)
-    shape, exact, terms = reserved_shape(
-        budget,
-        loss=loss,
-        num_features=num_features,
-        num_labelled=num_labelled,
-        edge_influence=edge_influence,
-        noise_share=noise_share,
-    )
-    theorem = theorem_one(shape, ridge=float(ridge), margin=None if margin is None else float(margin))
-    return NoisePlan(
-        budget=budget,
-        exact=exact,
-        theorem=theorem,
-        terms=terms,
-        tolerance=objective_tolerance(theorem, shape, likely_noise(theorem, num_features)),
-        loss=loss,
-        num_features=num_features,
-        num_labelled=num_labelled,
-        noise_share=shape.noise_share,
-    )
-
-
-def reserved_shape(
-    budget: Budget,
-    *,
-    loss: ConvexLoss,
-    num_features: int,
-    num_labelled: int,
-    edge_influence: float,
-    noise_share: float,
-) -> tuple[ObjectiveShape, Budget, CertificateTerms]:
-    """What the theorem is evaluated with, the budget that the certificate's reserve leaves for it, and the reserve.
-
-    The shape holds Python's own numbers: half precision from elsewhere would calibrate the noise in half precision.
-    """
-    check_influence(edge_influence)
-    check_sizes(num_features=num_features, num_labelled=num_labelled)
-    needs_noise = edge_influence > 0 and math.isfinite(budget.epsilon)
-    terms = certificate_terms(budget) if needs_noise else NO_TERMS
-    exact = exact_budget(budget, terms)
-    shape = ObjectiveShape(
-        epsilon=exact.epsilon,
-        delta=exact.delta,
-        noise_share=float(noise_share),
-        num_features=num_features,
-        num_labelled=num_labelled,
-        edge_influence=float(edge_influence),
-        loss=loss,
-    )
-    return shape, exact, terms
-
-
-def likely_noise(theorem: TheoremOne, num_features: int) -> LikelyNoise:
-    """Of Theorem 1, where an infinite rate is no noise."""
-    if math.isinf(theorem.noise_rate):
-        return LikelyNoise(0.0, 0.0)
-    return LikelyNoise(
-        theorem.noise_radius_quantile / theorem.noise_rate, likely_error(theorem.noise_rate, num_features)
-    )
+make_plan = NoisePlan.made
+"""The plan of a release by the paper's mechanism."""
 
 
 def objective_tolerance(theorem: TheoremValues, shape: ObjectiveShape, noise: LikelyNoise) -> float:
@@ -306,53 +269,32 @@ def objective_tolerance(theorem: TheoremValues, shape: ObjectiveShape, noise: Li
 
 def check_ridge(*, ridge: float, noise_share: float, margin: float | None) -> None:
     """The rules of the three numbers that a user chooses for the objective."""
-
-    def positive(number: float) -> bool:
-        return 0 < number < math.inf
-
     rule = "must be a positive number"
-    check_number("ridge", ridge, allowed=positive, rule=rule, fix="The paper tries 0.01, 0.2, 1, 2.")
+    check_number("ridge", ridge, allowed=_positive, rule=rule, fix="The paper tries 0.01, 0.2, 1, 2.")
     if margin is not None:
-        check_number("margin", margin, allowed=positive, rule=f"{rule} or None", fix="Use None.")
-    check_number(
-        "noise_share",
-        noise_share,
-        allowed=lambda number: 0 < number < 1,
-        rule="must lie strictly between 0 and 1",
-        fix="Use 0.9.",
-    )
+        check_number("margin", margin, allowed=_positive, rule=f"{rule} or None", fix="Use None.")
+    rule, fix = "must lie strictly between 0 and 1", "Use 0.9."
+    check_number("noise_share", noise_share, allowed=lambda number: 0 < number < 1, rule=rule, fix=fix)
 
 
 def check_influence(edge_influence: float) -> None:
     """Refuse what is not a bound on the edge influence."""
-    check_number(
-        "edge_influence",
-        edge_influence,
-        allowed=lambda number: 0 <= number < math.inf,
-        rule="must be a finite bound of at least 0",
-        fix="A restart above 0 or a finite number of steps gives one.",
-    )
+    rule, fix = "must be a finite bound of at least 0", "A restart above 0 or a finite number of steps gives one."
+    check_number("edge_influence", edge_influence, allowed=lambda number: 0 <= number < math.inf, rule=rule, fix=fix)
 
 
 def check_sizes(*, num_features: int, num_labelled: int) -> None:
     """Refuse sizes that no training rows have."""
+    rule, fix = "must be a whole number of at least 1", "Use the shape of the rows in the loss."
     for name, size in (("num_features", num_features), ("num_labelled", num_labelled)):
-        check_number(
-            name,
-            size,
-            allowed=lambda number: number >= 1,
-            rule="must be a whole number of at least 1",
-            fix="Use the shape of the rows in the loss.",
-            whole=True,
-        )
+        check_number(name, size, allowed=lambda number: number >= 1, rule=rule, fix=fix, whole=True)
 
 
 def check_tolerance(tolerance: float) -> None:
     """Refuse a gradient norm that no solver reaches, or that every answer has."""
-    check_number(
-        "tolerance",
-        tolerance,
-        allowed=lambda number: 0 < number < math.inf,
-        rule="must be a positive number",
-        fix="Let the plan choose it.",
-    )
+    rule, fix = "must be a positive number", "Let the plan choose it."
+    check_number("tolerance", tolerance, allowed=_positive, rule=rule, fix=fix)
+
+
+def _positive(number: float) -> bool:
+    return 0 < number < math.inf

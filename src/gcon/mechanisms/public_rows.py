@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gcon.edges.fixed_point import STEP_ERROR
 from gcon.edges.source import Edges
 from gcon.errors import InputError, PlanMismatchError
 
@@ -13,7 +12,6 @@ ALLOWANCE = 1e-9  # relative; covers the rounding of lengths
 NODE_BITS = 28
 MOST_NODES = 2**NODE_BITS  # a sum of so many entries of 22 bits has 50
 _SMALLEST, _LARGEST = 1e-50, 1e50  # squares and products of entries in between stay far from the ends of float64
-_SMALLEST_COLUMN = 200  # its sum is at least 2^-200 of the largest, or counts as that
 _SHORT = 1e-100  # rows that are shorter, relative to the longest, are measured at their own scale
 
 
@@ -67,47 +65,6 @@ def longest_rows(rows: Tensor) -> tuple[float, float]:
     lengths = torch.linalg.vector_norm(rows / scales[:, None], dim=1) * scales
     longest = [float(length) * (1 + ALLOWANCE) for length in lengths.topk(min(2, len(lengths))).values]
     return (longest[0], longest[1]) if len(longest) == 2 else (longest[0], 0.0)
-
-
-def fixed_point(rows: Tensor, bits: int) -> tuple[Tensor, Tensor]:
-    """Every column as whole multiples of its unit, and the units: powers of two for which column sums are below 2^bits.
-
-    Sums of such whole numbers, with weights 0 and 1 in any order, are whole numbers; with at most 52 bits float64 holds
-    them all, and nothing is rounded. Rounding to the nearest unit can lengthen a column by half a unit per row.
-
-    Args:
-        rows: n x d, checked.
-        bits: at most 52.
-
-    Example:
-        >>> fixed_point(torch.tensor([[1.0], [0.3]], dtype=torch.float64), 4)
-        (tensor([[8.],
-                [2.]], dtype=torch.float64), tensor([0.1250], dtype=torch.float64))
-    """
-    if not rows.numel():
-        return rows, rows.new_ones(rows.shape[1])
-    _, exponents = torch.frexp(rows.abs().sum(dim=0))  # sums are below 2^exponent
-    # Columns that are so much smaller than the largest vanish: products of their units must stay far from the end of float64.
-    exponents = exponents.clamp(min=int(exponents.max()) - _SMALLEST_COLUMN)
-    units = torch.ldexp(torch.ones_like(exponents, dtype=torch.float64), exponents - bits)
-    return (rows / units).round_(), units
-
-
-def rounding_of_walks(weights: Tensor, units: Tensor, *, steps: float) -> float:
-    """What rounding can change in weights' W, in Frobenius norm, for a walk W in whole numbers.
-
-    A step rounds an entry by at most 4 units of its column; errors of earlier steps are averaged with the rest. The sum over the
-    nodes is exact.
-
-    Args:
-        weights: n x d, public.
-        units: of the columns of the walk.
-        steps: so many steps' worth of rounding.
-    """
-    if not weights.numel():
-        return 0.0
-    sums = torch.linalg.vector_norm(weights.abs().sum(dim=0))
-    return 1.01 * STEP_ERROR * steps * float(sums * torch.linalg.vector_norm(units))
 
 
 def check_nodes(edges: Edges, rows: Tensor) -> None:

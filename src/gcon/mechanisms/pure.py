@@ -6,7 +6,7 @@ from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Generic, TypeVar, final
+from typing import Generic, TypeVar
 
 from gcon.edges.source import Edges
 from gcon.errors import InputError
@@ -16,39 +16,27 @@ NumbersT = TypeVar("NumbersT")
 ENDS_OF_AN_EDGE = 2  # one edge changes the answers of its two ends at most, if everybody is answered from own edges
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class WholeNumbers(Generic[NumbersT]):
-    """A whole number, or several, computed from edges.
-
-    Attributes:
-        of: the function of opened edges.
-        sensitivity: the largest change of any one of the numbers by one edge, a positive whole number.
-    """
-
-    of: Callable[[Edges], NumbersT]
-    sensitivity: int
-
-
 @dataclass(frozen=True, eq=False)
 class PureMechanism(ABC, Generic[NumbersT]):
-    """Pure epsilon for whole numbers of known sensitivity.
+    """Pure epsilon for a whole number, or several, of known sensitivity.
 
     Attributes:
         epsilon: the budget; infinity adds no noise and promises nothing.
-        numbers: what is computed, with its bound.
+        numbers_of: what is computed from opened edges.
+        sensitivity: the largest change of any one of the numbers by one edge, a positive whole number.
     """
 
     epsilon: float
-    numbers: WholeNumbers[NumbersT]
+    numbers_of: Callable[[Edges], NumbersT]
+    sensitivity: int
 
     def __post_init__(self) -> None:
         """Epsilon and sensitivity are positive."""
-        if not self.epsilon > 0 or self.numbers.sensitivity < 1:
+        if not self.epsilon > 0 or self.sensitivity < 1:
             raise InputError(
                 "epsilon, sensitivity",
                 rule="must be positive",
-                got=(self.epsilon, self.numbers.sensitivity),
+                got=(self.epsilon, self.sensitivity),
                 fix="For example epsilon 0.1.",
             )
         object.__setattr__(self, "epsilon", float(self.epsilon))
@@ -71,4 +59,4 @@ class PureMechanism(ABC, Generic[NumbersT]):
 
     def _rate(self) -> Fraction:
         """Epsilon over the sensitivity, for the decimal that epsilon prints as: what the ledger adds up."""
-        return Fraction(repr(self.epsilon)) / self.numbers.sensitivity
+        return Fraction(repr(self.epsilon)) / self.sensitivity

@@ -26,22 +26,19 @@ from gcon.privacy.randomness import Randomness
 class Selection(PureMechanism[Sequence[int]]):
     """Release which candidate has (nearly) the largest count."""
 
-    @property
-    def name(self) -> str:
-        """The name in the ledger."""
-        return "private selection"
+    name = "private selection"
 
     def public_record(self) -> Mapping[str, object]:
         """The plan's numbers."""
         return {
             "epsilon": self.epsilon,
-            "sensitivity": self.numbers.sensitivity,
+            "sensitivity": self.sensitivity,
             "noise": "permute and flip, sampled exactly",
         }
 
     def apply(self, edges: Edges, randomness: Randomness) -> int:
         """The number of the chosen candidate."""
-        value = self.numbers.of(edges)
+        value = self.numbers_of(edges)
         largest = max(value)
         if math.isinf(self.epsilon):
             return list(value).index(largest)

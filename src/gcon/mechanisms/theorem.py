@@ -44,8 +44,8 @@ class ObjectiveShape:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TheoremOne:
-    """The values of Theorem 1. `noise_rate` is infinite where no noise is needed."""
+class TheoremValues:
+    """What the theorems of perturbed objectives have in common: Psi, the quantile, Lambda, c_theta, eps_Lambda and Lambda'."""
 
     edge_influence: float
     noise_radius_quantile: float
@@ -53,6 +53,12 @@ class TheoremOne:
     weight_norm_bound: float
     jacobian_epsilon: float
     extra_ridge: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class TheoremOne(TheoremValues):
+    """The values of Theorem 1. `noise_rate` is infinite where no noise is needed."""
+
     noise_rate: float
 
 

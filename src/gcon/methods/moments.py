@@ -41,7 +41,7 @@ from gcon.mechanisms.gaussian_release import NoisyStatistic
 from gcon.mechanisms.mixed_release import MOST_ROUNDS, mixed_plan, mixed_plan_from
 from gcon.mechanisms.neighbour_counts import NoisyCounts, geometric_deviation
 from gcon.mechanisms.noisy_count import NoisyCount
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, WholeNumbers
+from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
 from gcon.methods.evidence import (
     Evidence,
     ExactCounts,
@@ -194,7 +194,7 @@ class Moments(ReleasingMethod):
                 progress("count right answers")
                 way, rows = owners_way(published, labels, heard, homophily)
                 right_ones = partial(_right_answers, way, rows, nodes.labels, nodes.validation_mask, nodes.num_classes)
-                count = NoisyCount(plan.answer_epsilon, WholeNumbers(right_ones, ENDS_OF_AN_EDGE))
+                count = NoisyCount(plan.answer_epsilon, right_ones, ENDS_OF_AN_EDGE)
                 right = account.release(count)
 
         progress("learn from what was released")

@@ -3,7 +3,7 @@
     with spend(edges, plan, ledger=ledger, randomness=randomness, purpose="node classification") as account:
         moments = account.release(plan.noisy(EdgeMoments(rows), share=0.4))
         ...  # ordinary public code
-        sums = account.release(plan.noisy(NeighbourRows(messages), share=0.6))
+        more = account.release(plan.noisy(EdgeMoments(answers), share=0.6))
     account.receipt
 
 | when                    | what happens                                              | if it fails                        |

@@ -67,8 +67,8 @@ def test_needs_are_the_neighbours_that_others_have(pairs):
             expected |= set(edges.block(chunk.nodes).columns.tolist())
         expected = {node for node in expected if int(partition.owners(torch.tensor(node))) != part}
         needs = needed_rows(edges, partition, part)
-        assert set(torch.cat(needs.nodes).tolist()) == expected
-        for owner, nodes in enumerate(needs.nodes):
+        assert set(torch.cat(needs).tolist()) == expected
+        for owner, nodes in enumerate(needs):
             assert (partition.owners(nodes.long()) == owner).all()
             assert nodes.dtype == torch.int32
 
@@ -103,7 +103,7 @@ def test_the_coordinator_holds_no_rows_and_workers_get_what_they_need(cluster, p
     assert peak < 0.1 * ROWS.nbytes
     needs = [needed_rows(StoredEdges(pairs), Partition(NODES, 2), part) for part in range(2)]
     row_bytes, passes = (4, 1) if kind == "moments" else (8, 2)
-    assert moved == [sum(map(len, each.nodes)) * COLUMNS * row_bytes * passes for each in needs]
+    assert moved == [sum(map(len, each)) * COLUMNS * row_bytes * passes for each in needs]
     assert 0 < max(moved) < 0.1 * ROWS.nbytes
 
 
@@ -192,8 +192,6 @@ class Here:
 
     def rows(self, matrix, nodes):
         return ROWS[nodes, matrix.columns].to(matrix.dtype)
-
-    some_rows = rows
 
     def ends(self, matrix):
         rows = self.rows(matrix, slice(None))

@@ -17,11 +17,11 @@ from gcon.errors import BoundaryError, PrivateComputationError
 from gcon.learn.after_counts import CountModel
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.neighbour_counts import NeighbourCounts
-from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.methods.evidence import Evidence, ExactCounts, count_rows, scores_with_own_edges
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
+from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 from gcon_lab.mechanisms.walk_moments import WalkMoments
 
 ROWS = torch.randn(100, 5, generator=torch.Generator().manual_seed(3))

@@ -12,16 +12,18 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.mechanisms.counting import Counting
 
 from gcon.errors import PlanMismatchError
 from gcon.mechanisms.samplers import rounded
-from gcon.mechanisms.samplers.lattice import lattice_spacing
-from gcon.mechanisms.samplers.rounded import rounded_gaussian, rounded_laplace
+from gcon.mechanisms.samplers.rounded import lattice_spacing, rounded_noise
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
+from gcon_lab.mechanisms.samplers import rounded_laplace
 
 LEVEL = 1e-6
-LAWS = {"gaussian": (rounded_gaussian, scipy.stats.norm, 2), "laplace": (rounded_laplace, scipy.stats.laplace, 1)}
+LAWS = {"gaussian": (rounded_noise, scipy.stats.norm, 2), "laplace": (rounded_laplace, scipy.stats.laplace, 1)}
 TOP = 2**52 - 1
 EXTREME = [0, 1, 2, 2**20, 2**50, 2**51 - 1, 2**51, 2**51 + 1, 3 * 2**50, TOP - 2**25, TOP - 1, TOP]
 
@@ -212,7 +214,7 @@ def test_the_slow_way_has_the_same_law(law):
 
 def test_the_two_numbers_of_a_draw_are_independent():
     """Cosine and sine of one angle: the first half of a block and the second."""
-    found = rounded_gaussian(SystemRandomness(), torch.zeros(20_000, dtype=torch.float64), scale=5000.0, spacing=1.0)
+    found = rounded_noise(SystemRandomness(), torch.zeros(20_000, dtype=torch.float64), scale=5000.0, spacing=1.0)
     first, second = found[:10_000].numpy(), found[10_000:].numpy()
     for one, other in ((first, second), (np.abs(first), np.abs(second)), (first[:-1], first[1:])):
         assert scipy.stats.spearmanr(one, other).pvalue > LEVEL / 4
@@ -221,9 +223,7 @@ def test_the_two_numbers_of_a_draw_are_independent():
 
 def test_every_entry_has_its_own_scale():
     scales = torch.tensor([1.0, 100.0, 10_000.0], dtype=torch.float64)[:, None]
-    found = rounded_gaussian(
-        SystemRandomness(), torch.zeros(3, 4000, dtype=torch.float64), scale=scales, spacing=2.0**-12
-    )
+    found = rounded_noise(SystemRandomness(), torch.zeros(3, 4000, dtype=torch.float64), scale=scales, spacing=2.0**-12)
     for row, scale in zip(found.numpy(), scales[:, 0].tolist(), strict=True):
         assert scipy.stats.kstest(row / scale, scipy.stats.norm.cdf).pvalue > LEVEL / 3
         assert scipy.stats.kstest(row / scale * 1.5, scipy.stats.norm.cdf).pvalue < LEVEL
@@ -246,10 +246,10 @@ def test_no_bit_is_used_twice(law, count):
 
 def test_noise_beside_values_beyond_all_bits():
     values = torch.tensor([2.0**60, -(2.0**60), 2.0**52 + 1, 0.0], dtype=torch.float64)
-    found = rounded_gaussian(SeededRandomness(1), values, scale=5000.0, spacing=1.0)
-    noise = rounded_gaussian(SeededRandomness(1), torch.zeros_like(values), scale=5000.0, spacing=1.0)
+    found = rounded_noise(SeededRandomness(1), values, scale=5000.0, spacing=1.0)
+    noise = rounded_noise(SeededRandomness(1), torch.zeros_like(values), scale=5000.0, spacing=1.0)
     assert found.tolist() == [float(int(value) + int(shift)) for value, shift in zip(values, noise, strict=True)]
-    assert not bool(torch.signbit(rounded_gaussian(SeededRandomness(1), values[3:], scale=1e-9, spacing=1.0)).any())
+    assert not bool(torch.signbit(rounded_noise(SeededRandomness(1), values[3:], scale=1e-9, spacing=1.0)).any())
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -267,6 +267,13 @@ def test_refusals(law):
 @pytest.mark.parametrize("scale", [1e-150, 6.613, 1e150])
 def test_any_scale_on_its_own_lattice(scale):
     spacing = lattice_spacing(scale)
-    found = rounded_gaussian(SystemRandomness(), torch.zeros(5000, dtype=torch.float64), scale=scale, spacing=spacing)
+    found = rounded_noise(SystemRandomness(), torch.zeros(5000, dtype=torch.float64), scale=scale, spacing=spacing)
     assert torch.equal(found.remainder(spacing), torch.zeros_like(found))
     assert scipy.stats.kstest(found.numpy() / scale, scipy.stats.norm.cdf).pvalue > LEVEL
+
+
+@given(st.floats(1e-100, 1e100))
+def test_spacing_is_a_power_of_two_just_below_the_scale(scale):
+    spacing = lattice_spacing(scale)
+    assert math.frexp(spacing)[0] == 0.5
+    assert scale / 8192 < spacing <= scale / 4096

@@ -13,11 +13,11 @@ import pytest
 import torch
 
 from gcon.errors import PlanMismatchError
-from gcon.mechanisms.samplers import rounded
-from gcon.mechanisms.samplers.rounded import rounded_gaussian, rounded_laplace
+from gcon.mechanisms.samplers.rounded import GAUSSIAN, Law, rounded_noise
 from gcon.privacy.randomness import SystemRandomness
+from gcon_lab.mechanisms.samplers import LAPLACE, rounded_laplace
 
-LAWS = {"gaussian": (rounded_gaussian, 2), "laplace": (rounded_laplace, 1)}
+LAWS = {"gaussian": (rounded_noise, 2), "laplace": (rounded_laplace, 1)}
 RATIO = 8000.0
 FULL = 2**64 - 1
 
@@ -104,20 +104,20 @@ def fraction(exact):
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_the_formulas_get_the_middle_and_half_the_width_of_each_interval(monkeypatch, law):
-    real, seen = {"gaussian": rounded._GAUSSIAN, "laplace": rounded._LAPLACE}[law], []
+def test_the_formulas_get_the_middle_and_half_the_width_of_each_interval(law):
+    real, seen = {"gaussian": GAUSSIAN, "laplace": LAPLACE}[law], []
 
     def recording(library, uniforms, half, allowance):
         seen.append((uniforms, half))
         return real.enclose(library, uniforms, half, allowance)
 
-    monkeypatch.setattr(rounded, f"_{law.upper()}", rounded._Law(real.numbers, recording))
     generator, last = random.Random(12), [FULL - 2, 2**63 + 1]
     for _ in range(50):
         seen.clear()
         places = [[generator.getrandbits(52) | 1] for _ in range(2)]
         source = Repeating(places, (), last)
-        LAWS[law][0](source, torch.zeros(1, dtype=torch.float64), scale=2.0**130, spacing=1.0)
+        watched = Law(real.numbers, recording)
+        rounded_noise(source, torch.zeros(1, dtype=torch.float64), scale=2.0**130, spacing=1.0, law=watched)
         assert len(seen) >= 3
         for rounds, (uniforms, half) in enumerate(seen):
             for middle, row, word in zip(uniforms, places, last, strict=True):
@@ -168,7 +168,7 @@ def test_an_interval_is_decided_only_if_its_corners_agree(rounds):
         for last in ((0, 0), (0, FULL), (FULL, 0), (FULL, FULL)):
             source = Repeating(places, pairs, last)
             values = torch.tensor([value], dtype=torch.float64)
-            found = float(rounded_gaussian(source, values, scale=RATIO, spacing=1.0))
+            found = float(rounded_noise(source, values, scale=RATIO, spacing=1.0))
             with mpmath.workprec(400):
                 uniforms = (number(place, more, end) for (place, more), end in zip(numbers, last, strict=True))
                 expected = nearest(value, RATIO, noises("gaussian", *uniforms)[0])

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gcon.mechanisms.samplers.rounded import _two_sum, rounded_gaussian
+from gcon.mechanisms.samplers.rounded import _two_sum, rounded_noise
 from gcon.privacy.randomness import SystemRandomness
 
 halves = st.floats(-0.5, 0.5)
@@ -19,7 +19,7 @@ def test_a_rest_far_below_the_last_bit_decides(rest):
     """Half-way between lattice points, with noise far below the rest: without its last bits every other one would be wrong."""
     values = torch.full((64,), 0.5, dtype=torch.float64)
     rests = torch.tensor([rest, -rest] * 32, dtype=torch.float64)
-    found = rounded_gaussian(SystemRandomness(), values, scale=rest * 1e-6, spacing=1.0, rest=rests)
+    found = rounded_noise(SystemRandomness(), values, scale=rest * 1e-6, spacing=1.0, rest=rests)
     assert found.tolist() == [1.0, 0.0] * 32
 
 
@@ -28,7 +28,7 @@ def test_a_rest_far_below_the_last_bit_decides(rest):
 )
 def test_a_rest_of_many_lattice_points(value, rest):
     values, rests = torch.full((5,), value, dtype=torch.float64), torch.full((5,), rest, dtype=torch.float64)
-    found = rounded_gaussian(SystemRandomness(), values, scale=1e-6, spacing=1.0, rest=rests)
+    found = rounded_noise(SystemRandomness(), values, scale=1e-6, spacing=1.0, rest=rests)
     assert found.tolist() == [float(round(Fraction(value) + Fraction(rest)))] * 5
 
 

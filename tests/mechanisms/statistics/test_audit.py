@@ -15,12 +15,12 @@ from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import gaussian_plan
-from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.audits.cases.case import changed
 from gcon_lab.audits.empirical import epsilon_bound
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
+from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 from gcon_lab.mechanisms.walk_moments import WalkMoments
 
 EPSILON, DELTA, RUNS = 1.0, 0.1, 10_000  # all asserts lie 8 standard deviations from what is expected, or more

@@ -16,13 +16,13 @@ from gcon.errors import InputError
 from gcon.mechanisms import edge_moments
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.exact_products import LEFT_BITS, left_numbers
-from gcon.mechanisms.neighbour_rows import NeighbourRows
-from gcon.mechanisms.public_rows import MOST_NODES, NODE_BITS, fixed_point
-from gcon.mechanisms.samplers.lattice import shortened
+from gcon.mechanisms.public_rows import MOST_NODES, NODE_BITS
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
+from gcon_lab.mechanisms.neighbour_rows import NeighbourRows, fixed_point
 from gcon_lab.mechanisms.neighbour_sums import exact_unit
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
+from gcon_lab.mechanisms.samplers import shortened
 from gcon_lab.mechanisms.walk_moments import WalkMoments
 
 WIDE = torch.float64

@@ -9,12 +9,12 @@ import torch
 
 from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes
-from gcon.mechanisms import edge_moments, exact_products, neighbour_rows
-from gcon.mechanisms import public_rows as statistic_rows
+from gcon.mechanisms import edge_moments, exact_products
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.neighbour_rows import NeighbourRows
+from gcon_lab.mechanisms import bilinear_sums, neighbour_rows
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
+from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 from gcon_lab.mechanisms.walk_moments import WalkMoments
 
 WIDE = torch.float64
@@ -119,7 +119,7 @@ def test_the_rounding_of_walks_is_inside_their_sensitivity(monkeypatch, statisti
     """It is tiny beside the allowances: made larger, it shows."""
     random, schemes = torch.rand(3, 2, generator=torch.Generator().manual_seed(6), dtype=WIDE), Schemes(0.0, (1, 2))
     bare = statistic(random, schemes)
-    monkeypatch.setattr(statistic_rows, "STEP_ERROR", 2**42 * statistic_rows.STEP_ERROR)
+    monkeypatch.setattr(bilinear_sums, "STEP_ERROR", 2**42 * bilinear_sums.STEP_ERROR)
     large = statistic(random, schemes)
     assert large.rounding == pytest.approx(2**42 * bare.rounding)
     assert large.rounding > 0.01 * bare.sensitivity

@@ -11,7 +11,6 @@ from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.mechanisms.influence import FeatureExtent, edge_influence
-from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.mechanisms.public_rows import longest_rows
 from gcon.privacy.account import spend
 from gcon.privacy.budget import NOTHING
@@ -19,6 +18,7 @@ from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
+from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 from gcon_lab.mechanisms.walk_moments import WalkMoments
 
 WIDE = torch.float64

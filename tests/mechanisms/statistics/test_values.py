@@ -15,12 +15,12 @@ from gcon.edges.source import PART_NODES, RowBlock, block_slices
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.exact_products import left_numbers
-from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.mechanisms.public_rows import longest_rows
 from gcon.mechanisms.statistic import Statistic
 from gcon.privacy.proven import is_proven
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
+from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 from gcon_lab.mechanisms.walk_moments import WalkMoments
 
 SIZE = 40

@@ -8,8 +8,9 @@ import torch
 from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes
 from gcon.mechanisms.gaussian_release import gaussian_plan
-from gcon.mechanisms.influence import FeatureExtent, class_sum_influence
+from gcon.mechanisms.influence import FeatureExtent
 from gcon.privacy.randomness import SystemRandomness
+from gcon_lab.mechanisms.class_sum_bounds import class_sum_influence
 from gcon_lab.mechanisms.class_sums import ClassSums
 from gcon_lab.mechanisms.walk_moments import WalkMoments
 from gcon_lab.mechanisms.walks import walk_bounds

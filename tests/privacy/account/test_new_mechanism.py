@@ -8,13 +8,13 @@ import torch
 
 from gcon.errors import UnprovenBoundError
 from gcon.mechanisms.gaussian_curve import gaussian_multiplier
-from gcon.mechanisms.samplers.uniform import standard_normals
 from gcon.privacy.account import release_once
 from gcon.privacy.budget import Budget
 from gcon.privacy.gates import diagnose
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.proven import proof_page, proven
 from gcon.privacy.randomness import SystemRandomness
+from gcon_lab.mechanisms.samplers import standard_normals
 
 
 @dataclass(frozen=True, eq=False)

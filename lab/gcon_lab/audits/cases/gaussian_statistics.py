@@ -10,10 +10,8 @@ from torch import Tensor
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.schemes import Schemes
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.exact_products import in_float64
 from gcon.mechanisms.gaussian_curve import gaussian_epsilon
 from gcon.mechanisms.gaussian_release import add_noise, gaussian_plan
-from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.mechanisms.statistic import Statistic
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
@@ -33,6 +31,7 @@ from gcon_lab.audits.cases.case import (
 from gcon_lab.audits.pairs import EdgePair, directed_star, two_nodes
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
+from gcon_lab.mechanisms.neighbour_rows import NeighbourRows, in_float64
 from gcon_lab.mechanisms.walk_moments import WalkMoments
 
 CLAIMED = Budget(1.0, 0.01)

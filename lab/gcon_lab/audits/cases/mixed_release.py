@@ -19,15 +19,15 @@ from gcon.edges.edge_list import EdgeList
 from gcon.mechanisms.gaussian_release import NoisyStatistic
 from gcon.mechanisms.mixed_curve import mixed_delta
 from gcon.mechanisms.mixed_release import MixedPlan, mixed_plan
-from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.mechanisms.noisy_count import NoisyCount
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, WholeNumbers
+from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import HALVED, AuditCase, Broken, Run, Score, Scores, changed, reused
 from gcon_lab.audits.cases.neighbour_counts import count_losses, count_neighbours, first_codes, next_codes
 from gcon_lab.audits.cases.noisy_count import lonely_nodes
 from gcon_lab.audits.pairs import tiled, two_nodes
+from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 
 _CLAIMED = Budget(2.0, 0.01)
 _FIRST = 0.3  # share of mu^2
@@ -116,7 +116,7 @@ def _branch_epsilon(plan: MixedPlan, branch: int) -> float:
 
 def _run(plan: MixedPlan) -> Run:
     count_lonely: Callable[[Any], int] = lonely_nodes
-    lonely = NoisyCount(plan.answer_epsilon, WholeNumbers(count_lonely, ENDS_OF_AN_EDGE))
+    lonely = NoisyCount(plan.answer_epsilon, count_lonely, ENDS_OF_AN_EDGE)
 
     def run(edges: EdgeList, count: int, randomness: Randomness) -> Runs:
         many = tiled(edges, count)

@@ -10,7 +10,6 @@ import numpy as np
 
 from gcon.edges.edge_list import EdgeList
 from gcon.mechanisms.noisy_count import NoisyCount
-from gcon.mechanisms.pure import WholeNumbers
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import HALVED, ROOT_TWO, AuditCase, Broken, Run, Scores, reused
@@ -33,20 +32,20 @@ def number_of_edges(edges: EdgeList) -> int:
 
 
 def _case(options: str, sensitivity: int, count: Callable[[Any], int]) -> AuditCase:
-    epsilon, numbers = 1.0, WholeNumbers(count, sensitivity)
+    epsilon = 1.0
     return AuditCase(
         mechanism="noisy-count",
         options=options,
         claimed=Budget(epsilon, 0.0),
         pair=two_nodes(),
-        run=_run(NoisyCount(epsilon, numbers)),
+        run=_run(NoisyCount(epsilon, count, sensitivity)),
         score=_score,
         runs=40_000,
         pair_epsilon=epsilon,
         broken=(
-            Broken(kind=HALVED, run=_run(NoisyCount(2 * epsilon, numbers))),
-            Broken(kind=ROOT_TWO, run=_run(NoisyCount(round(math.sqrt(2), 3) * epsilon, numbers))),
-            reused(_run(NoisyCount(epsilon, numbers)), np.concatenate),
+            Broken(kind=HALVED, run=_run(NoisyCount(2 * epsilon, count, sensitivity))),
+            Broken(kind=ROOT_TWO, run=_run(NoisyCount(round(math.sqrt(2), 3) * epsilon, count, sensitivity))),
+            reused(_run(NoisyCount(epsilon, count, sensitivity)), np.concatenate),
         ),
     )
 

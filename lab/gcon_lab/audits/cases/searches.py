@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from gcon.edges.schemes import Schemes
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon_lab.audits.pairs import MakeStatistic
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
+from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 from gcon_lab.mechanisms.walk_moments import WalkMoments
 
 # Their worst graphs are large stars, or their bound is a simple one.

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gcon.edges.edge_list import EdgeList
-from gcon.mechanisms.pure import WholeNumbers
 from gcon.mechanisms.selection import Selection
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
@@ -34,20 +32,19 @@ def _case(options: str, others: tuple[int, ...]) -> AuditCase:
         lonely = lonely_nodes(edges)
         return [lonely, 4 - lonely, *others]
 
-    numbers = WholeNumbers[Sequence[int]](counts, 2)
     return AuditCase(
         mechanism="selection",
         options=options,
         claimed=Budget(epsilon, 0.0),
         pair=two_nodes(),
-        run=_run(Selection(epsilon, numbers)),
+        run=_run(Selection(epsilon, counts, 2)),
         score=_score,
         runs=40_000,
         pair_epsilon=None if others else epsilon,
         broken=(
-            Broken(kind=HALVED, run=_run(Selection(2 * epsilon, numbers))),
-            Broken(kind=ROOT_TWO, run=_run(Selection(round(math.sqrt(2), 3) * epsilon, numbers))),
-            reused(_run(Selection(epsilon, numbers)), np.concatenate, seed=_TELLING_SEED),
+            Broken(kind=HALVED, run=_run(Selection(2 * epsilon, counts, 2))),
+            Broken(kind=ROOT_TWO, run=_run(Selection(round(math.sqrt(2), 3) * epsilon, counts, 2))),
+            reused(_run(Selection(epsilon, counts, 2)), np.concatenate, seed=_TELLING_SEED),
         ),
     )
 

@@ -8,11 +8,11 @@ import torch
 from gcon.edges.edge_list import EdgeList
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import GaussianPlan, NoisyStatistic, gaussian_plan
-from gcon.mechanisms.neighbour_rows import NeighbourRows
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import HALVED, AuditCase, Broken, Run, Scores, changed, reused
 from gcon_lab.audits.pairs import two_nodes
+from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 
 _CLAIMED = Budget(2.0, 0.01)
 _FIRST = NeighbourRows(torch.ones(2, 1))

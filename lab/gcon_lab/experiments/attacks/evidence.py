@@ -55,7 +55,7 @@ def _evidence(line: TranscriptLine) -> Evidence:
     if isinstance(mechanism, NeighbourCounts):
         return NoisyTable(codes=mechanism.codes, value=value.value, rate=value.rate)
     if isinstance(mechanism, NoisyCount):
-        return NoisyNumber(mechanism.numbers.of, value, mechanism.epsilon / mechanism.numbers.sensitivity)
+        return NoisyNumber(mechanism.numbers_of, value, mechanism.epsilon / mechanism.sensitivity)
     if isinstance(mechanism, RandomFlips | TopPairs):
         return NoisyGraph(value)
     if isinstance(mechanism, ObjectivePerturbation | GaussianObjective):

@@ -25,7 +25,7 @@ from gcon.edges.stored import StoredEdges
 from gcon.errors import BoundaryError
 
 BLOCK_ENTRIES = 2**24  # neighbours that are read at a time: 64 MiB
-_ANSWERS = frozenset({"ready", "keep", "rows", "some", "ends", "want", "wanted", "result", "outcome", "moved"})
+_ANSWERS = frozenset({"ready", "keep", "rows", "ends", "want", "wanted", "result", "outcome", "moved"})
 
 
 class Pass(NamedTuple):
@@ -52,14 +52,11 @@ class Pass(NamedTuple):
     forget: tuple[str, ...]
 
 
-class Needs(NamedTuple):
-    """Which nodes of other workers stand beside one's own, worker by worker, rising.
+Needs = tuple[Tensor, ...]
+"""Which nodes of other workers stand beside one's own, worker by worker, rising: as private as the edges.
 
-    Privacy:
-        As private as the edges: it stays on this worker, and every other one learns which of its own rows are asked for.
-    """
-
-    nodes: tuple[Tensor, ...]
+It stays on this worker, and every other one learns which of its own rows are asked for.
+"""
 
 
 @final
@@ -103,17 +100,13 @@ class Desk:
             self._kept[name] = torch.empty(self.partition.count(self.part), *rows.shape[1:], dtype=rows.dtype)
         self._kept[name][first : first + len(rows)] = rows
 
-    def rows(self, matrix: Matrix, rows: slice) -> Tensor:
+    def rows(self, matrix: Matrix, places: slice | Tensor) -> Tensor:
         """Some of one's own rows, by their places."""
-        return self._own(matrix, rows)
-
-    def some(self, matrix: Matrix, places: Tensor) -> Tensor:
-        """The same, for any places."""
-        return self._own(matrix, places)
+        return self._stored(matrix, places).to(matrix.dtype)
 
     def ends(self, matrix: Matrix) -> tuple[Tensor, Tensor] | None:
         """The largest and the smallest entry of every column; None without a row."""
-        own = self._own(matrix, slice(None))
+        own = self.rows(matrix, slice(None))
         return (own.amax(dim=0), own.amin(dim=0)) if len(own) else None
 
     def want(self, part: int, places: Tensor) -> None:
@@ -144,7 +137,7 @@ class Desk:
         async def tell() -> None:
             told = [
                 ask(worker.rpc, address, self.run, "want", self.part, self.partition.places(nodes).to(nodes.dtype))
-                for address, nodes in zip(self.addresses, needs.nodes, strict=True)
+                for address, nodes in zip(self.addresses, needs, strict=True)
                 if len(nodes)
             ]
             await asyncio.gather(*told)
@@ -163,7 +156,7 @@ class Desk:
         if not order.reads_edges:
             (matrix,) = order.inputs
             assert isinstance(matrix, Matrix)
-            self._kept[order.result] = order.work(self._own(matrix, slice(None)).contiguous())
+            self._kept[order.result] = order.work(self.rows(matrix, slice(None)).contiguous())
             return
         shared = self._inputs(worker, order)
         writes = order.width is not None
@@ -184,9 +177,6 @@ class Desk:
         if writes:
             self._kept[order.result] = out
 
-    def _own(self, matrix: Matrix, which: slice | Tensor) -> Tensor:
-        return self._stored(matrix, which).to(matrix.dtype)
-
     def _stored(self, matrix: Matrix, which: slice | Tensor) -> Tensor:
         """As it is kept, which may be narrower than what it is read as."""
         kept = self._kept[matrix.name]
@@ -199,14 +189,14 @@ class Desk:
             if not isinstance(given, Matrix):
                 found.append(given)
                 continue
-            shape = (self.partition.num_nodes, *self._own(given, slice(0, 0)).shape[1:])
+            shape = (self.partition.num_nodes, *self.rows(given, slice(0, 0)).shape[1:])
             known, fetched, table = before.get(place, (None, False, None))
             if table is None or table.shape != shape or table.dtype != given.dtype:
                 known, table = None, torch.empty(shape, dtype=given.dtype)
             if known != given:
                 fetched = False
                 for chunk in self.partition.chunks(self.part):
-                    table[chunk.nodes] = self._own(given, chunk.rows)
+                    table[chunk.nodes] = self.rows(given, chunk.rows)
             if exchanged and not fetched:  # the same matrix may have stood here before without the rows of others
                 sync(worker.loop, self._fetch, worker.rpc, given, table)
                 fetched = True
@@ -225,7 +215,7 @@ class Desk:
                 self._moved += found.nbytes
                 await asyncio.to_thread(table.index_copy_, 0, nodes[which].long(), found.to(table.dtype))
 
-        await asyncio.gather(*map(from_one, self.addresses, self._needs.nodes))
+        await asyncio.gather(*map(from_one, self.addresses, self._needs))
 
 
 def row_blocks(edges: StoredEdges, nodes: slice) -> Iterator[slice]:

@@ -22,11 +22,8 @@ class Matrix(NamedTuple):
 class Keeper(Protocol):
     """Who knows where the rows are."""
 
-    def rows(self, matrix: Matrix, nodes: slice) -> Tensor:
-        """Rows of consecutive nodes."""
-
-    def some_rows(self, matrix: Matrix, nodes: Tensor) -> Tensor:
-        """Rows of any nodes."""
+    def rows(self, matrix: Matrix, nodes: slice | Tensor) -> Tensor:
+        """Rows of consecutive nodes, or of any."""
 
     def ends(self, matrix: Matrix) -> tuple[Tensor, Tensor]:
         """The largest and the smallest entry of every column."""
@@ -89,8 +86,8 @@ class PlacedRows:
             return PlacedRows(self._keeper, self.matrix._replace(columns=columns), (len(self), stop - start))
         if isinstance(which, slice):
             start, stop, _ = which.indices(len(self))
-            return self._keeper.rows(self.matrix, slice(start, stop))
-        return self._keeper.some_rows(self.matrix, which)
+            which = slice(start, stop)
+        return self._keeper.rows(self.matrix, which)
 
 
 def placed_rows(name: str, dtype: torch.dtype, shape: tuple[int, ...]) -> PlacedRows:

@@ -162,7 +162,7 @@ def needed_rows(edges: StoredEdges, partition: Partition, part: int) -> Needs:
         seen[chunk.nodes] = False
     others = seen.nonzero()[:, 0]
     narrow, owners = torch.int32 if edges.num_nodes < 2**31 else torch.int64, partition.owners(others)
-    return Needs(tuple(others[owners == owner].to(narrow) for owner in range(partition.parts)))
+    return tuple(others[owners == owner].to(narrow) for owner in range(partition.parts))
 
 
 def chunk_balance(edges: StoredEdges, first: int, stop: int) -> int:

@@ -110,12 +110,6 @@ class Team:
 
         self._each(to_one)
 
-    def rows(self, matrix: Matrix, nodes: slice) -> Tensor:
-        """Rows of consecutive nodes, from the workers that have them."""
-        if nodes == slice(0, self.partition.num_nodes):
-            return self.all_rows(matrix)
-        return self.some_rows(matrix, torch.arange(nodes.start, nodes.stop))
-
     def all_rows(self, matrix: Matrix, out: Tensor | None = None) -> Tensor:
         """The rows of all nodes."""
         width = self._client.sync(self._ask, 0, "rows", matrix, slice(0, 0)).shape[1:]
@@ -131,8 +125,12 @@ class Team:
         self._each(from_one)
         return found
 
-    def some_rows(self, matrix: Matrix, nodes: Tensor) -> Tensor:
-        """Rows of any nodes, in their order."""
+    def rows(self, matrix: Matrix, nodes: slice | Tensor) -> Tensor:
+        """Rows of consecutive nodes, or of any, in their order."""
+        if isinstance(nodes, slice):
+            if nodes == slice(0, self.partition.num_nodes):
+                return self.all_rows(matrix)
+            nodes = torch.arange(nodes.start, nodes.stop)
         owners, places = self.partition.owners(nodes), self.partition.places(nodes)
         width = self._client.sync(self._ask, 0, "rows", matrix, slice(0, 0)).shape[1:]
         found = torch.empty(len(nodes), *width, dtype=matrix.dtype)
@@ -140,7 +138,7 @@ class Team:
         async def from_one(part: int) -> None:
             here = (owners == part).nonzero()[:, 0]
             for some in pieces(slice(0, len(here)), found[:1].nbytes):
-                found[here[some]] = await self._ask(part, "some", matrix, places[here[some]])
+                found[here[some]] = await self._ask(part, "rows", matrix, places[here[some]])
 
         self._each(from_one)
         return found

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcon.mechanisms.samplers.rounded import rounded_gaussian
+from gcon.mechanisms.samplers.rounded import rounded_noise
 from gcon.privacy.randomness import Randomness
 
 EXACT_OBJECTIVE = "real noise in the objective and on the weights, rounded exactly to multiples of the public spacing"
@@ -89,7 +89,7 @@ def likely_gaussian_error(scale: float, num_features: int) -> float:
 
 
 def _near_normals(randomness: Randomness, *shape: int) -> Tensor:
-    return rounded_gaussian(randomness, torch.zeros(shape, dtype=torch.float64), scale=1.0, spacing=NORMAL_SPACING)
+    return rounded_noise(randomness, torch.zeros(shape, dtype=torch.float64), scale=1.0, spacing=NORMAL_SPACING)
 
 
 def _rounding(num_features: int, stretch: Tensor | float, direction: Tensor | float) -> Tensor | float:

@@ -1,6 +1,7 @@
-"""Real noise, rounded exactly: the lattice point nearest to x + scale Z, for a REAL normal or Laplace number Z.
+"""Real noise, rounded exactly to a public lattice: the point nearest to x + scale Z, for a REAL normal number Z.
 
-No float64 number stands for Z. Random bits say in which small interval two uniform numbers lie, hence in which interval Z
+The float64 sum of x and noise has low bits that only some x can produce. Every point of a lattice is possible whatever x is. No
+float64 number stands for Z. Random bits say in which small interval two uniform numbers lie, hence in which interval Z
 lies; if all of it rounds to one lattice point, that is the answer. If not, more bits are drawn and the interval shrinks,
 with as many digits as it takes. So the law of the answer is that of the rounded real number, and rounding is
 post-processing of the real-number mechanism (docs/proofs/exact-noise.md).
@@ -25,20 +26,20 @@ from gcon.errors import PlanMismatchError
 from gcon.privacy.randomness import Randomness
 
 EXACT_GAUSSIAN = "real Gaussian noise, rounded exactly to multiples of the public spacing"
-EXACT_LAPLACE = "real Laplace noise, rounded exactly to multiples of the public spacing"
 
 _BITS = 52  # of a uniform number at first: the middle of its interval is then a float64
 _MORE_BITS = 64
 _ALLOWANCE = 2.0**-44  # relative error of the float64 formulas; libm's own must stay below 2^-46
 _ADDING = 2.0**-50  # rounding of x + scale Z next to a lattice point, and the tail of x, at most 2^-53
 _BLOCK = 2**15
+_POINTS_PER_SCALE = 12  # 2^12 lattice points a scale, at least
 _LARGEST = 1e300  # of numbers and of their quotients by the spacing: sums and products with noise stay in float64
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class _Law:
+class Law:
     """How two uniform numbers become noise.
 
     Attributes:
@@ -60,20 +61,33 @@ def _gaussian(library: Any, uniforms: Any, half: Any, allowance: Any) -> tuple[t
     return (radius * library.cos(angle), radius * library.sin(angle)), error
 
 
-def _laplace(library: Any, uniforms: Any, half: Any, allowance: Any) -> tuple[tuple[Any, ...], Any]:
-    """The difference of two exponential numbers is a Laplace number."""
-    first, second = uniforms
-    one, other = library.log(first), library.log(second)
-    return (other - one,), 2 * half / first + 2 * half / second - allowance * (one + other)
+GAUSSIAN = Law(2, _gaussian)
 
 
-_GAUSSIAN, _LAPLACE = _Law(2, _gaussian), _Law(1, _laplace)
+def lattice_spacing(scale: float) -> float:
+    """The largest power of two that is at most scale / 4096.
+
+    Args:
+        scale: of the noise, from 1e-200: public.
+
+    Example:
+        >>> lattice_spacing(4096.0), lattice_spacing(8191.9)
+        (1.0, 1.0)
+    """
+    _, exponent = math.frexp(scale)  # 2^(exponent - 1) <= scale < 2^exponent
+    return math.ldexp(1.0, exponent - 1 - _POINTS_PER_SCALE)
 
 
-def rounded_gaussian(
-    randomness: Randomness, values: Tensor, *, scale: float | Tensor, spacing: float, rest: Tensor | None = None
+def rounded_noise(
+    randomness: Randomness,
+    values: Tensor,
+    *,
+    scale: float | Tensor,
+    spacing: float,
+    rest: Tensor | None = None,
+    law: Law = GAUSSIAN,
 ) -> Tensor:
-    """The multiples of `spacing` nearest to values + scale Z, with an independent real standard normal Z an entry.
+    """The multiples of `spacing` nearest to values + scale Z, with an independent real Z an entry: by default standard normal.
 
     Args:
         randomness: where the bits come from.
@@ -81,30 +95,11 @@ def rounded_gaussian(
         scale: standard deviation, public; one number, or one per entry.
         spacing: of the lattice, public: a power of two.
         rest: what float64 could not hold of the values; the exact number is the sum of both.
+        law: of Z.
 
     Privacy:
-        Post-processing of the real-number Gaussian mechanism on `values + rest`: its curve holds without an extra delta.
+        Post-processing of the real-number mechanism on `values + rest`: its curve holds without an extra delta.
     """
-    return _rounded(randomness, values, scale, spacing, _GAUSSIAN, rest)
-
-
-def rounded_laplace(randomness: Randomness, values: Tensor, *, scale: float | Tensor, spacing: float) -> Tensor:
-    """The multiples of `spacing` nearest to values + scale Z, with an independent real Laplace number Z an entry.
-
-    Privacy:
-        Post-processing of the real-number Laplace mechanism on `values`: pure epsilon, without an extra delta.
-    """
-    return _rounded(randomness, values, scale, spacing, _LAPLACE)
-
-
-def _rounded(
-    randomness: Randomness,
-    values: Tensor,
-    scale: float | Tensor,
-    spacing: float,
-    law: _Law,
-    rest: Tensor | None = None,
-) -> Tensor:
     scales = torch.as_tensor(scale, dtype=torch.float64).expand(values.shape).reshape(-1).numpy()
     numbers = values.to(torch.float64).reshape(-1).numpy()
     rests = torch.zeros_like(values) if rest is None else rest
@@ -128,7 +123,7 @@ def _rounded(
     return torch.from_numpy(points * spacing + 0.0).reshape(values.shape)  # -0 becomes 0
 
 
-def _points(randomness: Randomness, values: Floats, more: Floats, ratios: Floats, law: _Law) -> Floats:
+def _points(randomness: Randomness, values: Floats, more: Floats, ratios: Floats, law: Law) -> Floats:
     """The whole numbers nearest to values + more + ratios Z."""
     whole, further = np.rint(values), np.rint(more)
     rests, tails = _two_sum(values - whole, more - further)  # both differences are exact
@@ -165,7 +160,7 @@ def _two_sum(first: Floats, second: Floats) -> tuple[Floats, Floats]:
 
 
 def _decide(
-    randomness: Randomness, places: list[int], entries: Sequence[tuple[float, float, float]], law: _Law
+    randomness: Randomness, places: list[int], entries: Sequence[tuple[float, float, float]], law: Law
 ) -> list[int]:
     """The whole numbers nearest to rest + tail + ratio Z for every entry, with more bits until all are certain.
 

@@ -6,8 +6,8 @@ features' diameter:
 - `psi` bounds the sum over all rows of the Euclidean row changes of the aggregates;
 - `phi` bounds the Frobenius change of class sums, aggregates' * one-hot labels.
 
-The worst case over all graphs is the maximum over degree pairs. The functions work on arrays of pairs at once. Where
-that maximum counts as *proven* is decided in `influence.py`, not here.
+The worst case over all graphs is the maximum over degree pairs. The functions work on arrays of pairs at once. The constants
+that the product uses are a table (`gcon.mechanisms.influence`), which tests compare with what is found here.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def searched_supremum(restart: float, steps: float, *, dense_degrees: int = 60) 
     """Psi over the same grid, raised by 1e-6 wherever its large degrees come out on top: there the supremum is a limit.
 
     A search, not a proof: between the grid's degrees the bound can be larger (restart 0.32, two steps, degrees 1 and
-    67). `influence.py` uses it only in cells that are proven otherwise.
+    67). The product's table has its values only in cells that are proven otherwise.
     """
     inner, outer = 0.0, 0.0
     for first, second in _degree_pairs(dense_degrees):

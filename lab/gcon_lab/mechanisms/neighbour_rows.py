@@ -11,12 +11,13 @@ from torch import Tensor
 
 from gcon.edges.kernels import multiply
 from gcon.edges.source import Edges, RowBlock
-from gcon.mechanisms.exact_products import Precise, in_float64
-from gcon.mechanisms.public_rows import check_nodes, checked_rows, fixed_point, longest_rows
+from gcon.mechanisms.exact_products import Precise
+from gcon.mechanisms.public_rows import check_nodes, checked_rows, longest_rows
 from gcon.mechanisms.statistic import Statistic
 from gcon.privacy.proven import proven
 
 _BITS = 52  # of a column's sum, in fixed point
+_SMALLEST_COLUMN = 200  # its sum is at least 2^-200 of the largest, or counts as that
 
 
 @proven("edge-moments")
@@ -60,3 +61,32 @@ class NeighbourRows(Statistic):
 
 def _sums(block: RowBlock, whole: Tensor, *, out: Tensor) -> None:
     out.copy_(multiply.kernel(whole.device.type).neighbour_totals(block, whole))
+
+
+def fixed_point(rows: Tensor, bits: int) -> tuple[Tensor, Tensor]:
+    """Every column as whole multiples of its unit, and the units: powers of two for which column sums are below 2^bits.
+
+    Sums of such whole numbers, with weights 0 and 1 in any order, are whole numbers; with at most 52 bits float64 holds
+    them all, and nothing is rounded. Rounding to the nearest unit can lengthen a column by half a unit per row.
+
+    Args:
+        rows: n x d, checked.
+        bits: at most 52.
+
+    Example:
+        >>> fixed_point(torch.tensor([[1.0], [0.3]], dtype=torch.float64), 4)
+        (tensor([[8.],
+                [2.]], dtype=torch.float64), tensor([0.1250], dtype=torch.float64))
+    """
+    if not rows.numel():
+        return rows, rows.new_ones(rows.shape[1])
+    _, exponents = torch.frexp(rows.abs().sum(dim=0))  # sums are below 2^exponent
+    # Columns that are so much smaller than the largest vanish: products of their units must stay far from the end of float64.
+    exponents = exponents.clamp(min=int(exponents.max()) - _SMALLEST_COLUMN)
+    units = torch.ldexp(torch.ones_like(exponents, dtype=torch.float64), exponents - bits)
+    return (rows / units).round_(), units
+
+
+def in_float64(value: Tensor) -> Precise:
+    """A matrix that float64 holds as it is."""
+    return Precise(value, torch.zeros((), dtype=torch.float64).expand(value.shape))

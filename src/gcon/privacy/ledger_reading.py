@@ -1,0 +1,98 @@
+"""What a ledger file, its head and its checkpoint say together. No file is touched here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gcon.errors import LedgerError
+from gcon.privacy.ledger_checkpoint import read_checkpoint
+from gcon.privacy.ledger_lines import FIRST_HASH, Chain, read_record
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """The state of a ledger, and what is wrong with it.
+
+    Attributes:
+        chain: all good lines.
+        good: their bytes.
+        unfinished: what follows them: a line that was never acknowledged, because its writer died.
+        problem: None, or what was tampered with; `line_number` says where, if it is one line.
+        head_is_behind: the last line is not in the head; its writer died in between.
+        taken_apart: how many lines were read one by one, and not by a checkpoint.
+    """
+
+    chain: Chain
+    good: bytes
+    unfinished: bytes = b""
+    problem: str | None = None
+    line_number: int | None = None
+    head_is_behind: bool = False
+    taken_apart: int = 0
+
+
+def read_ledger(data: bytes, head: bytes | None, checkpoint: bytes = b"", *, history: bool = False) -> Reading:
+    """Check every line, and the lines against the head.
+
+    The head is written after each line, so it is level or, after a crash, one line behind.
+
+    Args:
+        data: the ledger.
+        head: the head; None if there is no such file.
+        checkpoint: stands for the first lines if it fits them byte by byte.
+        history: take every line apart nevertheless, keep all entries, and compare the checkpoint.
+    """
+    known = _read_head(head)
+    found = read_checkpoint(checkpoint, data) if checkpoint else None
+    if found is not None and (known is None or found[0].lines > known[0]):
+        found = None  # the head is older than the checkpoint: let the lines tell
+    chain, size = (Chain(history=[] if history else None), 0) if found is None or history else found
+    first = chain.lines
+    *lines, unfinished = data[size:].split(b"\n")
+    if not unfinished and lines and read_record(lines[-1]) is None:
+        unfinished = lines.pop() + b"\n"
+    for line in lines:
+        try:
+            chain.add(line + b"\n")
+        except LedgerError as error:
+            place = chain.lines + 1
+            return Reading(chain=chain, good=data[:size], problem=f"line {place} {error}.", line_number=place)
+        size += len(line) + 1
+        if found is not None and chain.lines == found[0].lines and chain != found[0]:
+            words = "the checkpoint file says other sums than the lines: remove that file."
+            return Reading(chain=chain, good=data[:size], problem=words)
+    problem, number = _compare(chain, known)
+    return Reading(
+        chain=chain,
+        good=data[:size],
+        unfinished=unfinished,
+        problem=problem,
+        line_number=number,
+        head_is_behind=known is not None and known[0] < chain.lines,
+        taken_apart=chain.lines - first,
+    )
+
+
+def _read_head(head: bytes | None) -> tuple[int, str] | None:
+    """How many lines the head knows, and the hash of the last; None if it is damaged."""
+    if head is None:
+        return 0, FIRST_HASH
+    record = read_record(head) or {}
+    lines, last_hash = record.get("lines"), record.get("last_hash")
+    return (lines, last_hash) if type(lines) is int and lines >= 1 and isinstance(last_hash, str) else None
+
+
+def _compare(chain: Chain, head: tuple[int, str] | None) -> tuple[str | None, int | None]:
+    """What is wrong between lines and head, and with which line."""
+    if head is None:
+        return "the head file is damaged.", None
+    count, (known, last_hash) = chain.lines, head
+    if count < known:
+        return f"the file has {count} whole lines, but its head knows {known}.", count + 1
+    if count == 0:
+        return "the file is empty or gone.", None
+    if count > known + 1:
+        return f"the file has {count} lines, but its head knows only {known}: it is missing or old.", None
+    if last_hash != (chain.last_hash if known == count else chain.hash_before):
+        return f"line {known} is not the one that the head knows.", known
+    return None, None

@@ -34,7 +34,7 @@ class DetachedLedger:
         """Refuse."""
         self._refuse()
 
-    def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
+    def settle(self, reservation: Reservation, outcome: Outcome) -> None:
         """Refuse."""
         self._refuse()
 

@@ -113,7 +113,7 @@ class Ledger(Protocol):
     def check(self, request: Request) -> None:
         """Raise what `reserve` would raise now, and charge nothing: worth asking before work that takes long."""
 
-    def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
+    def settle(self, reservation: Reservation, outcome: Outcome) -> None:
         """Say what became of a reservation, once."""
 
     def entries(self) -> Sequence[LedgerEntry]:
@@ -220,7 +220,7 @@ class MemoryLedger:
         """Raise `BudgetExceededError` if the request would pass the ceiling now."""
         check_ceiling(self._ceiling, spent=self.total(), asked=request.cost)
 
-    def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
+    def settle(self, reservation: Reservation, outcome: Outcome) -> None:
         """Say what became of a reservation, once."""
         with self._lock:
             if reservation.ledger is not self._mark:
@@ -228,7 +228,6 @@ class MemoryLedger:
             entry = self._entries[reservation.number]
             check_settlement(entry, outcome, reservation, self._withdrawals)
             self._entries[reservation.number] = replace(entry, outcome=outcome)
-            return self._entries[reservation.number]
 
     def entries(self) -> Sequence[LedgerEntry]:
         """All lines so far, oldest first."""

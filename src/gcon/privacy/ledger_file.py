@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from io import FileIO
@@ -40,8 +40,8 @@ from gcon.privacy.ledger_lines import (
     write_request,
     write_value,
 )
-from gcon.privacy.ledger_reading import Reading, read_ledger
-from gcon.writing import uninterrupted
+from gcon.privacy.ledger_reading import Reading, Verification, read_ledger
+from gcon.writing import sync_folder, uninterrupted
 
 _LONGEST_HEADER = 2**16
 
@@ -49,27 +49,6 @@ try:
     import fcntl
 except ImportError:  # not a Unix
     fcntl = None  # type: ignore[assignment]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verification:
-    """What `FileLedger.verify` found.
-
-    Attributes:
-        ok: every line is as it was written, and none is missing.
-        lines: how many good lines there are (before the first bad one, if there is one).
-        problem: None, or what is wrong, in words.
-        line_number: the line it is about, counted from 1, if it is about one.
-        unfinished: a last line that was never acknowledged follows; harmless, the next entry clears it away.
-        last_hash: the hash of the last good line; note it elsewhere to notice an older ledger put back.
-    """
-
-    ok: bool
-    lines: int
-    problem: str | None
-    line_number: int | None
-    unfinished: bool
-    last_hash: str
 
 
 @final
@@ -167,9 +146,7 @@ class FileLedger:
             check_ceiling(chain.ceiling, spent=chain.spent.rounded(), asked=request.cost)
             os.close(os.open(self.path, os.O_WRONLY | os.O_APPEND))
 
-    def settle(
-        self, reservation: Reservation, outcome: Outcome, *, result: Mapping[str, object] | None = None
-    ) -> LedgerEntry:
+    def settle(self, reservation: Reservation, outcome: Outcome, *, result: Mapping[str, object] | None = None) -> None:
         """Say what became of a reservation, once. The line's time is the reservation's, so it shows no run time.
 
         Args:
@@ -189,7 +166,6 @@ class FileLedger:
             check_settlement(entry, outcome, reservation, self._withdrawals)
             time = entry.time
             self._append(reading, {"line": "settle", "number": number, "time": time, "outcome": str(outcome), **kept})
-            return replace(entry, outcome=outcome, result=result)
 
     def set_ceiling(self, ceiling: Budget | None) -> None:
         """Set the most that may ever be spent; None means no limit. For the data's owner."""
@@ -387,8 +363,4 @@ def _replace(path: Path, data: bytes) -> None:
         with suppress(OSError):
             os.unlink(new)
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)

@@ -31,6 +31,27 @@ class Reading:
     taken_apart: int = 0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Verification:
+    """What `FileLedger.verify` found.
+
+    Attributes:
+        ok: every line is as it was written, and none is missing.
+        lines: how many good lines there are (before the first bad one, if there is one).
+        problem: None, or what is wrong, in words.
+        line_number: the line it is about, counted from 1, if it is about one.
+        unfinished: a last line that was never acknowledged follows; harmless, the next entry clears it away.
+        last_hash: the hash of the last good line; note it elsewhere to notice an older ledger put back.
+    """
+
+    ok: bool
+    lines: int
+    problem: str | None
+    line_number: int | None
+    unfinished: bool
+    last_hash: str
+
+
 def read_ledger(data: bytes, head: bytes | None, checkpoint: bytes = b"", *, history: bool = False) -> Reading:
     """Check every line, and the lines against the head.
 

@@ -58,13 +58,12 @@ class UncountedLedger:
     def check(self, request: Request) -> None:
         """Refuses nothing."""
 
-    def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
+    def settle(self, reservation: Reservation, outcome: Outcome) -> None:
         """Say what became of a reservation, once."""
-        entry = self._books.settle(reservation, outcome)
+        self._books.settle(reservation, outcome)
         if outcome is Outcome.WITHDRAWN:
             with _lock:
                 _spent[os.getpid(), self._nodes].pop((reservation.ledger, reservation.number), None)
-        return entry
 
     def entries(self) -> Sequence[LedgerEntry]:
         """The lines of this fit."""

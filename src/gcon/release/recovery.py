@@ -77,9 +77,9 @@ def keep(
     """
     home = recovery_folder(ledger)
     home.mkdir(mode=OWNER_FOLDER, exist_ok=True)
-    target = home / f"entry-{charges[0].entry.number}"
+    target = home / f"entry-{charges[0].reservation.number}"
     note = {
-        "entries": [[charge.entry.number, str(charge.reservation.ledger)] for charge in charges],
+        "entries": [[charge.reservation.number, str(charge.reservation.ledger)] for charge in charges],
         "out": out,
         "result": result,
     }

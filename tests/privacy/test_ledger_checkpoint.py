@@ -90,16 +90,33 @@ def test_a_damaged_checkpoint_costs_time_only(long_ledger, path, checkpoint, dam
     assert FileLedger(path).total() == Budget(2.1, 0.0)
 
 
-def test_a_forged_checkpoint_is_found_by_whoever_reads_the_lines(long_ledger, path, checkpoint):
+@pytest.mark.parametrize(
+    "forged", [{"epsilon": "1/10"}, {"lines": 999}, {"open": []}, {"ceiling": None}, {"entries": 3}]
+)
+def test_a_forged_checkpoint_is_found_by_whoever_reads_the_lines(long_ledger, path, checkpoint, forged):
     from gcon.privacy.ledger_checkpoint import _seal
 
     fields = json.loads(checkpoint.read_bytes())
     del fields["seal"]
-    fields["epsilon"] = "1/10"
+    fields |= forged
     checkpoint.write_text(json.dumps({**fields, "seal": _seal(fields)}))
     found = FileLedger(path).verify()
     assert not found.ok
     assert "says other sums than the lines" in found.problem
+
+
+def test_a_head_that_is_one_line_behind_the_checkpoint_is_brought_level(path, monkeypatch, release, head):
+    monkeypatch.setattr(ledger_file, "EVERY", 10)
+    ledger = FileLedger(path, data_set="friendships")
+    for _ in range(10):
+        ledger.reserve(release(0.1, 0.0))
+    behind = head(path).read_bytes()
+    ledger.reserve(release(0.1, 0.0))  # writes a checkpoint
+    head(path).write_bytes(behind)
+    assert FileLedger(path).verify().ok
+    FileLedger(path).reserve(release(0.1, 0.0))
+    assert FileLedger(path).total() == Budget(1.2, 0.0)
+    assert FileLedger(path).verify().ok
 
 
 def test_a_checkpoint_that_cannot_be_written_refuses_no_entry(path, monkeypatch, release, checkpoint):

@@ -25,6 +25,7 @@ def render_checkpoint(chain: Chain, lines: bytes) -> bytes:
     fields: dict[str, object] = {
         "lines": chain.lines,
         "last_hash": chain.last_hash,
+        "hash_before": chain.hash_before,
         "size": len(lines),
         "sha256": hashlib.sha256(lines).hexdigest(),
         "data_set": chain.data_set,
@@ -52,6 +53,7 @@ def read_checkpoint(checkpoint: bytes, data: bytes) -> tuple[Chain, int] | None:
             ceiling=None if most is None else Budget(float(most[0]), float(most[1])),
             lines=int(fields["lines"]),
             last_hash=str(fields["last_hash"]),
+            hash_before=str(fields["hash_before"]),
             entries=int(fields["entries"]),
             spent=ExactTotal(Fraction(fields["epsilon"]), Fraction(fields["delta"]), int(fields["infinite"])),
         )

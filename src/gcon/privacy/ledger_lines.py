@@ -48,7 +48,7 @@ class Chain:
         ceiling: the last one that was set.
         lines: how many there are.
         last_hash: of the last line.
-        hash_before: of the line before that one; not known right after a checkpoint.
+        hash_before: of the line before that one, which the head may still name.
         entries: how many there are.
         spent: by all entries that were not withdrawn.
         open: the entries that are not settled, by number, with the hashes of their lines.
@@ -59,7 +59,7 @@ class Chain:
     ceiling: Budget | None = None
     lines: int = 0
     last_hash: str = FIRST_HASH
-    hash_before: str = field(default="", compare=False)
+    hash_before: str = ""
     entries: int = 0
     spent: ExactTotal = field(default_factory=ExactTotal)
     open: dict[int, tuple[LedgerEntry, str]] = field(default_factory=dict)

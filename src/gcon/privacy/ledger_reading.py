@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gcon.errors import LedgerError
 from gcon.privacy.ledger_checkpoint import read_checkpoint
-from gcon.privacy.ledger_lines import FIRST_HASH, Chain, read_record
+from gcon.privacy.ledger_lines import FIRST_HASH, Chain, read_record, render_head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,11 +63,11 @@ def read_ledger(data: bytes, head: bytes | None, checkpoint: bytes = b"", *, his
         checkpoint: stands for the first lines if it fits them byte by byte.
         history: take every line apart nevertheless, keep all entries, and compare the checkpoint.
     """
-    known = _read_head(head)
-    found = read_checkpoint(checkpoint, data) if checkpoint else None
-    if found is not None and (known is None or found[0].lines > known[0]):
-        found = None  # the head is older than the checkpoint: let the lines tell
-    chain, size = (Chain(history=[] if history else None), 0) if found is None or history else found
+    chain, size = Chain(history=[] if history else None), 0
+    known = read_checkpoint(checkpoint, data) if checkpoint else None
+    if known is not None and not history:
+        chain, size = known
+    differs = history and known is not None  # until the lines have told the same
     first = chain.lines
     *lines, unfinished = data[size:].split(b"\n")
     if not unfinished and lines and read_record(lines[-1]) is None:
@@ -79,35 +79,28 @@ def read_ledger(data: bytes, head: bytes | None, checkpoint: bytes = b"", *, his
             place = chain.lines + 1
             return Reading(chain=chain, good=data[:size], problem=f"line {place} {error}.", line_number=place)
         size += len(line) + 1
-        if found is not None and chain.lines == found[0].lines and chain != found[0]:
-            words = "the checkpoint file says other sums than the lines: remove that file."
-            return Reading(chain=chain, good=data[:size], problem=words)
-    problem, number = _compare(chain, known)
+        if differs and known == (chain, size):
+            differs = False
+    problem, number = _compare(chain, head)
+    if problem is None and differs:
+        problem = "the checkpoint file says other sums than the lines: remove that file."
     return Reading(
         chain=chain,
         good=data[:size],
         unfinished=unfinished,
         problem=problem,
         line_number=number,
-        head_is_behind=known is not None and known[0] < chain.lines,
+        head_is_behind=head != render_head(chain),
         taken_apart=chain.lines - first,
     )
 
 
-def _read_head(head: bytes | None) -> tuple[int, str] | None:
-    """How many lines the head knows, and the hash of the last; None if it is damaged."""
-    if head is None:
-        return 0, FIRST_HASH
-    record = read_record(head) or {}
-    lines, last_hash = record.get("lines"), record.get("last_hash")
-    return (lines, last_hash) if type(lines) is int and lines >= 1 and isinstance(last_hash, str) else None
-
-
-def _compare(chain: Chain, head: tuple[int, str] | None) -> tuple[str | None, int | None]:
+def _compare(chain: Chain, head: bytes | None) -> tuple[str | None, int | None]:
     """What is wrong between lines and head, and with which line."""
-    if head is None:
+    record = {"lines": 0, "last_hash": FIRST_HASH} if head is None else read_record(head) or {}
+    count, known, last_hash = chain.lines, record.get("lines"), record.get("last_hash")
+    if type(known) is not int or known < (head is not None) or not isinstance(last_hash, str):
         return "the head file is damaged.", None
-    count, (known, last_hash) = chain.lines, head
     if count < known:
         return f"the file has {count} whole lines, but its head knows {known}.", count + 1
     if count == 0:

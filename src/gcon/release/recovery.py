@@ -25,7 +25,8 @@ from gcon.privacy.deferred_ledger import Charge
 from gcon.privacy.ledger import Outcome, Reservation
 from gcon.privacy.ledger_file import FileLedger
 from gcon.release.layout import NAMES
-from gcon.release.store import load_release, save_release
+from gcon.release.read import load_release
+from gcon.release.store import save_release
 from gcon.writing import OWNER_ONLY, whole_folder, write_new
 
 NOTE, RELEASE_FOLDER, OWNER_FOLDER = "kept.json", "release", 0o700

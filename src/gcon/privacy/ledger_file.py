@@ -8,10 +8,9 @@
 | `<path>.torn` | lines whose writer died in the middle; they were never acknowledged, so nothing was opened    |
 | `<path>.checkpoint` | of a long ledger: what its first lines say (`ledger_checkpoint`); it may be removed      |
 
-An entry is acknowledged when its line is on the disk and the head after it. A crash before leaves an unfinished line,
-which the next writer moves to `<path>.torn`; a crash in between leaves a head one line behind, which the next writer
-brings level: that entry stays charged. Both files are needed to restore a ledger from a backup. Whoever may write both
-can put back an older pair; keep a copy of the head elsewhere if that must be noticed.
+An entry is acknowledged when its line is on the disk and the head after it (`ledger_append` says what a crash leaves). Both
+files are needed to restore a ledger from a backup. Whoever may write both can put back an older pair; keep a copy of the head
+elsewhere if that must be noticed.
 """
 
 from __future__ import annotations
@@ -22,14 +21,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from io import FileIO
 from pathlib import Path
 from typing import Final, final
 
 from gcon.errors import GconError, InputError, LedgerError, LedgerRefusedError
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import LedgerEntry, Outcome, Request, Reservation, check_ceiling, check_settlement
-from gcon.privacy.ledger_checkpoint import EVERY, render_checkpoint
+from gcon.privacy.ledger_append import CHECKPOINT, HEAD, LineStaysError, append_line, replace_file
 from gcon.privacy.ledger_lines import (
     FORMAT,
     VERSION,
@@ -41,7 +39,7 @@ from gcon.privacy.ledger_lines import (
     write_value,
 )
 from gcon.privacy.ledger_reading import Reading, Verification, read_ledger
-from gcon.writing import sync_folder, uninterrupted
+from gcon.writing import uninterrupted
 
 _LONGEST_HEADER = 2**16
 
@@ -101,8 +99,8 @@ class FileLedger:
             raise InputError("path", rule=rule, got=f"{self.path}, which is not a file", fix=fix)
         if data_set is not None:
             check_words("data_set", data_set)
-        self._head, self._lock, self._torn, self._checkpoint = (
-            self.path.with_name(self.path.name + ending) for ending in (".head", ".lock", ".torn", ".checkpoint")
+        self._head, self._lock, self._checkpoint = (
+            self.path.with_name(self.path.name + ending) for ending in (HEAD, ".lock", CHECKPOINT)
         )
         self._clock = clock or partial(datetime.now, UTC)
         self._withdrawals: dict[int, object] = {}  # of reservations that this object made and that are not settled
@@ -126,8 +124,10 @@ class FileLedger:
             number, time = chain.entries, self._clock().isoformat(timespec="seconds")
             with uninterrupted():  # so that whoever is interrupted here knows whether there is an entry
                 try:
-                    self._append(reading, {"line": "reserve", "number": number, "time": time, "request": fields})
-                except _LineStaysError as error:
+                    append_line(
+                        self.path, reading, {"line": "reserve", "number": number, "time": time, "request": fields}
+                    )
+                except LineStaysError as error:
                     counts = "is charged" if request.cost != NOTHING else "costs nothing"
                     raise self._refused(
                         "write", error, f"Entry {number} may stand in it, and {counts} then."
@@ -165,7 +165,9 @@ class FileLedger:
                 raise LedgerError("This reservation was not made in this ledger.")
             check_settlement(entry, outcome, reservation, self._withdrawals)
             time = entry.time
-            self._append(reading, {"line": "settle", "number": number, "time": time, "outcome": str(outcome), **kept})
+            append_line(
+                self.path, reading, {"line": "settle", "number": number, "time": time, "outcome": str(outcome), **kept}
+            )
 
     def set_ceiling(self, ceiling: Budget | None) -> None:
         """Set the most that may ever be spent; None means no limit. For the data's owner."""
@@ -177,7 +179,7 @@ class FileLedger:
             fields = {"epsilon": write_value(float(ceiling.epsilon)), "delta": float(ceiling.delta)}
         with self._locked(write=True):
             time = self._clock().isoformat(timespec="seconds")
-            self._append(self._read(), {"line": "ceiling", "time": time, "ceiling": fields})
+            append_line(self.path, self._read(), {"line": "ceiling", "time": time, "ceiling": fields})
 
     def ceiling(self) -> Budget | None:
         """The most that may ever be spent; None means no limit."""
@@ -265,8 +267,8 @@ class FileLedger:
             header = {"line": "header", "format": FORMAT, "version": VERSION, "data_set": new_name, "created": created}
             line = chain.render(header)
             chain.add(line)
-            _replace(self.path, line)  # whole or not at all: no other file is ever taken for half a ledger
-            _replace(self._head, render_head(chain))
+            replace_file(self.path, line)  # whole or not at all: no other file is ever taken for half a ledger
+            replace_file(self._head, render_head(chain))
         try:
             with self.path.open("rb") as file:
                 data = file.readline(_LONGEST_HEADER)
@@ -313,54 +315,3 @@ class FileLedger:
             f"and {self._head.name} together from a backup, and check with verify(). Do not start a new "
             "ledger: what was spent stays spent."
         )
-
-    def _append(self, reading: Reading, content: Mapping[str, object]) -> None:
-        chain = reading.chain
-        with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_APPEND), "wb", 0) as file:
-            if reading.unfinished:
-                with os.fdopen(os.open(self._torn, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "wb", 0) as torn:
-                    _write(torn, reading.unfinished.removesuffix(b"\n") + b"\n")
-                os.ftruncate(file.fileno(), len(reading.good))
-            if reading.head_is_behind:
-                _replace(self._head, render_head(chain))
-            line = chain.render(content)
-            chain.add(line)  # what is written can be read back
-            try:
-                _write(file, line)
-            except OSError as error:
-                try:
-                    os.ftruncate(file.fileno(), len(reading.good))
-                except OSError:
-                    raise _LineStaysError(error.errno, error.strerror) from error
-                raise
-        try:
-            _replace(self._head, render_head(chain))
-        except OSError as error:
-            raise _LineStaysError(error.errno, error.strerror) from error
-        if reading.taken_apart >= EVERY:
-            with suppress(OSError):  # nothing is lost but time
-                _replace(self._checkpoint, render_checkpoint(chain, reading.good + line))
-
-
-class _LineStaysError(OSError):
-    """The system refused after a line was written, which the next reader may find."""
-
-
-def _write(file: FileIO, data: bytes) -> None:
-    while data:
-        data = data[os.write(file.fileno(), data) :]
-    os.fsync(file.fileno())
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write a whole file or nothing, and see it to the disk."""
-    new = path.with_name(path.name + ".new")
-    try:
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb", 0) as file:
-            _write(file, data)
-        os.replace(new, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(new)
-        raise
-    sync_folder(path.parent)

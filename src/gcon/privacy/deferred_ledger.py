@@ -54,8 +54,7 @@ class DeferredLedger:
     def __init__(self, ledger: FileLedger) -> None:
         self.ledger: Final = ledger
         self.data_set: Final = ledger.data_set
-        # Only paying and settling differ.
-        self.check, self.entries, self.total, self.ceiling = ledger.check, ledger.entries, ledger.total, ledger.ceiling
+        self.check, self.entries = ledger.check, ledger.entries  # only paying and settling differ
         self._charges: dict[int, Charge] = {}
 
     @property

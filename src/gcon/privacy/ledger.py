@@ -119,12 +119,6 @@ class Ledger(Protocol):
     def entries(self) -> Sequence[LedgerEntry]:
         """All lines so far, oldest first."""
 
-    def total(self) -> Budget:
-        """Everything charged so far, by basic composition."""
-
-    def ceiling(self) -> Budget | None:
-        """The most that may ever be spent; None means no limit."""
-
 
 def check_ceiling(ceiling: Budget | None, *, spent: Budget, asked: Budget) -> None:
     """Refuse what would pass the ceiling, saying what was asked, spent and left."""

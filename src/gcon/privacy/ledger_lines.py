@@ -88,48 +88,39 @@ class Chain:
                 most = content["ceiling"]
                 self.ceiling = None if most is None else Budget(float(most["epsilon"]), float(most["delta"]))
             elif kind == "reserve":
-                self._reserve(content, digest)
+                if content["number"] != self.entries:
+                    raise LedgerError("has a number out of order")
+                request, time, number = read_request(content["request"]), str(content["time"]), self.entries
+                entry = LedgerEntry(
+                    number=number, time=time, data_set=self.data_set, request=request, outcome=Outcome.RESERVED
+                )
+                self.open[number] = entry, digest
+                self.spent.add(request.cost)
+                self.entries += 1
+                if self.history is not None:
+                    self.history.append(entry)
             elif kind == "settle":
-                self._settle(content)
+                number, outcome, result = content["number"], Outcome(content["outcome"]), content.get("result")
+                if type(number) is not int or number not in self.open or outcome is Outcome.RESERVED:
+                    raise LedgerError("settles nothing that is reserved")
+                entry, _ = self.open[number]
+                if content["time"] != entry.time:
+                    raise LedgerError("settles an entry of another time")
+                if outcome is Outcome.WITHDRAWN and entry.request.kind is not Kind.RELEASE:
+                    raise LedgerError("withdraws what is no release")
+                if not isinstance(result, dict | None):
+                    raise LedgerError("has a result that is none")
+                if self.history is not None:
+                    self.history[number] = replace(entry, outcome=outcome, result=read_value(result))
+                del self.open[number]
+                if outcome is Outcome.WITHDRAWN:
+                    self.spent.add(entry.request.cost, -1)
             else:
                 raise LedgerError("is of an unknown kind")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
             raise LedgerError("does not have the fields of a ledger line") from None
         self.hash_before, self.last_hash = self.last_hash, digest
         self.lines += 1
-
-    def _reserve(self, content: Mapping[str, Any], digest: str) -> None:
-        if content["number"] != self.entries:
-            raise LedgerError("has a number out of order")
-        entry = LedgerEntry(
-            number=self.entries,
-            time=str(content["time"]),
-            data_set=self.data_set,
-            request=read_request(content["request"]),
-            outcome=Outcome.RESERVED,
-        )
-        self.open[self.entries] = entry, digest
-        self.spent.add(entry.request.cost)
-        self.entries += 1
-        if self.history is not None:
-            self.history.append(entry)
-
-    def _settle(self, content: Mapping[str, Any]) -> None:
-        number, outcome, result = content["number"], Outcome(content["outcome"]), read_value(content.get("result"))
-        if type(number) is not int or number not in self.open or outcome is Outcome.RESERVED:
-            raise LedgerError("settles nothing that is reserved")
-        entry, _ = self.open[number]
-        if content["time"] != entry.time:
-            raise LedgerError("settles an entry of another time")
-        if outcome is Outcome.WITHDRAWN and entry.request.kind is not Kind.RELEASE:
-            raise LedgerError("withdraws what is no release")
-        if not isinstance(result, dict | None):
-            raise LedgerError("has a result that is none")
-        del self.open[number]
-        if outcome is Outcome.WITHDRAWN:
-            self.spent.add(entry.request.cost, -1)
-        if self.history is not None:
-            self.history[number] = replace(entry, outcome=outcome, result=result)
 
 
 def render_head(chain: Chain) -> bytes:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final, NoReturn, Protocol, final
 
 from gcon.errors import BoundaryError, BudgetExceededError, LedgerError, check_number
-from gcon.privacy.budget import NOTHING, Budget, compose
+from gcon.privacy.budget import NOTHING, Budget, ExactTotal, compose
 from gcon.privacy.protected_change import ONE_UNDIRECTED_EDGE
 
 
@@ -184,6 +184,7 @@ class MemoryLedger:
         self._ceiling = ceiling
         self._clock = clock or partial(datetime.now, UTC)
         self._entries: list[LedgerEntry] = []
+        self._spent = ExactTotal()
         self._lock = threading.RLock()
         self._mark = object()
         self._withdrawals: dict[int, object] = {}
@@ -206,6 +207,7 @@ class MemoryLedger:
                 outcome=Outcome.RESERVED,
             )
             self._entries.append(entry)
+            self._spent.add(request.cost)
             reservation = Reservation(entry.number, self._mark, object(), entry.time, self.total())
             self._withdrawals[entry.number] = reservation.withdrawal
             return reservation
@@ -222,6 +224,8 @@ class MemoryLedger:
             entry = self._entries[reservation.number]
             check_settlement(entry, outcome, reservation, self._withdrawals)
             self._entries[reservation.number] = replace(entry, outcome=outcome)
+            if outcome is Outcome.WITHDRAWN:
+                self._spent.add(entry.request.cost, -1)
 
     def entries(self) -> Sequence[LedgerEntry]:
         """All lines so far, oldest first."""
@@ -231,7 +235,7 @@ class MemoryLedger:
     def total(self) -> Budget:
         """Everything charged so far, by basic composition."""
         with self._lock:
-            return compose(entry.request.cost for entry in self._entries if entry.outcome is not Outcome.WITHDRAWN)
+            return self._spent.rounded()
 
     def ceiling(self) -> Budget | None:
         """The most that may ever be spent; None means no limit."""

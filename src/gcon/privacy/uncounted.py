@@ -6,13 +6,12 @@ import os
 import threading
 import warnings
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, final
 
 from gcon.errors import PromiseWarning
 from gcon.privacy.budget import NOTHING, ExactTotal
-from gcon.privacy.ledger import LedgerEntry, MemoryLedger, Outcome, Request, Reservation
+from gcon.privacy.ledger import MemoryLedger, Outcome, Request, Reservation
 
 # By process and public node table: what a fork inherited was not spent by it.
 _spent: defaultdict[tuple[int, str], ExactTotal] = defaultdict(ExactTotal)
@@ -36,6 +35,7 @@ class UncountedLedger:
     def __init__(self, data_set: str, nodes: str) -> None:
         self.data_set: Final = data_set
         self._books = MemoryLedger(data_set)
+        self.check, self.entries = self._books.check, self._books.entries  # only paying and settling differ
         with _lock:
             self._spent = _spent[os.getpid(), nodes]
 
@@ -56,16 +56,9 @@ class UncountedLedger:
             )
         return replace(reservation, total=total)
 
-    def check(self, request: Request) -> None:
-        """Refuses nothing."""
-
     def settle(self, reservation: Reservation, outcome: Outcome) -> None:
         """Say what became of a reservation, once."""
         self._books.settle(reservation, outcome)
         if outcome is Outcome.WITHDRAWN:
             with _lock:
                 self._spent.add(self.entries()[reservation.number].request.cost, -1)
-
-    def entries(self) -> Sequence[LedgerEntry]:
-        """The lines of this fit."""
-        return self._books.entries()

@@ -114,7 +114,7 @@ class DeferredLedger:
         Args:
             result: a few released numbers to keep with the entries, because they exist nowhere else.
         """
-        for charge in self.charges:
+        for charge in self._charges.values():
             if charge.handed_over and charge.outcome is Outcome.RESERVED:
                 try:
                     self.ledger.settle(charge.reservation, Outcome.RELEASED, result=result)

@@ -103,7 +103,7 @@ def from_memory(folder: Path) -> dict[str, float]:
     from gcon.methods.objective import Objective, ObjectiveModel
     from gcon.privacy.ledger import MemoryLedger
     from gcon.privacy.randomness import SeededRandomness
-    from gcon.release.store import load_release
+    from gcon.release.read import load_release
 
     start = time.perf_counter()
     where = GraphSource(edges=folder / "edges.csr", nodes=folder / "nodes.parquet", features=folder / "features.npy")

@@ -11,7 +11,8 @@ from fuzz.mutate import change_bytes, change_json
 from gcon.errors import LedgerError
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Kind, Request
-from gcon.privacy.ledger_lines import FORMAT, VERSION, Chain, data_set_name, read_ledger, render_head, write_request
+from gcon.privacy.ledger_lines import FORMAT, VERSION, Chain, data_set_name, render_head, write_request
+from gcon.privacy.ledger_reading import read_ledger
 
 PLAIN_SHARE = 0.5  # of inputs that libFuzzer changes itself, which is fast
 
@@ -43,7 +44,7 @@ def one(data: bytes) -> None:
 
 def _read(content: bytes, head: bytes | None) -> None:
     reading = read_ledger(content, head)
-    reading.chain.spent().rounded()
+    reading.chain.spent.rounded()
     if reading.problem is not None:
         raise LedgerError(reading.problem)
     data_set_name(content)
@@ -61,7 +62,7 @@ def chained(data: bytes) -> tuple[bytes, bytes]:
             lines.append(line + b"\n" if line else b"")
             continue
         lines.append(rendered)
-        chain.hashes.append(json.loads(rendered)["hash"])
+        chain.last_hash = json.loads(rendered)["hash"]
         chain.lines += 1
     return b"".join(lines), render_head(chain)
 

@@ -20,8 +20,8 @@ from gcon.errors import ReleaseFormatError
 from gcon.privacy.budget import NOTHING
 from gcon.privacy.ledger import LedgerEntry, Outcome
 from gcon.privacy.ledger_file import FileLedger
+from gcon.release.read import load_release
 from gcon.release.recovery import NOTE, finish_kept, kept_results, recovery_folder
-from gcon.release.store import load_release
 
 LEDGER, NODES = "edges.csv.ledger", 60
 GRAPH = ("--edges", "edges.csv", "--nodes", "nodes.csv")

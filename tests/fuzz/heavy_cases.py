@@ -138,7 +138,7 @@ def long_ledger(path, count):
         *({"line": "reserve", "number": n, "time": "t", "request": request} for n in range(count)),
     ]:
         lines.append(chain.render(content))
-        chain.hashes.append(json.loads(lines[-1])["hash"])
+        chain.last_hash = json.loads(lines[-1])["hash"]
         chain.lines += 1
     path.write_bytes(b"".join(lines))
     path.with_name(path.name + ".head").write_bytes(render_head(chain))

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gcon.errors import LedgerError
-from gcon.privacy import ledger_file
+from gcon.privacy import ledger_append
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Outcome
 from gcon.privacy.ledger_file import FileLedger
@@ -20,7 +20,7 @@ def checkpoint(path):
 @pytest.fixture
 def long_ledger(path, monkeypatch, release, checkpoint):
     """A checkpoint after every ten lines; one entry of every five stays reserved, one is withdrawn."""
-    monkeypatch.setattr(ledger_file, "EVERY", 10)
+    monkeypatch.setattr(ledger_append, "EVERY", 10)
     ledger = FileLedger(path, data_set="friendships")
     ledger.set_ceiling(Budget(1000.0, 0.5))
     for number in range(25):
@@ -52,7 +52,7 @@ def test_with_and_without_a_checkpoint_it_says_the_same(long_ledger, path, check
 
 
 def test_an_old_entry_is_settled_after_the_checkpoint_and_only_once(path, monkeypatch, release):
-    monkeypatch.setattr(ledger_file, "EVERY", 10)
+    monkeypatch.setattr(ledger_append, "EVERY", 10)
     ledger = FileLedger(path, data_set="friendships")
     first, second = ledger.reserve(release(0.1, 0.0)), ledger.reserve(release(0.2, 0.0))
     for _ in range(20):
@@ -90,20 +90,37 @@ def test_a_damaged_checkpoint_costs_time_only(long_ledger, path, checkpoint, dam
     assert FileLedger(path).total() == Budget(2.1, 0.0)
 
 
-def test_a_forged_checkpoint_is_found_by_whoever_reads_the_lines(long_ledger, path, checkpoint):
+@pytest.mark.parametrize(
+    "forged", [{"epsilon": "1/10"}, {"lines": 999}, {"open": []}, {"ceiling": None}, {"entries": 3}]
+)
+def test_a_forged_checkpoint_is_found_by_whoever_reads_the_lines(long_ledger, path, checkpoint, forged):
     from gcon.privacy.ledger_checkpoint import _seal
 
     fields = json.loads(checkpoint.read_bytes())
     del fields["seal"]
-    fields["epsilon"] = "1/10"
+    fields |= forged
     checkpoint.write_text(json.dumps({**fields, "seal": _seal(fields)}))
     found = FileLedger(path).verify()
     assert not found.ok
     assert "says other sums than the lines" in found.problem
 
 
+def test_a_head_that_is_one_line_behind_the_checkpoint_is_brought_level(path, monkeypatch, release, head):
+    monkeypatch.setattr(ledger_append, "EVERY", 10)
+    ledger = FileLedger(path, data_set="friendships")
+    for _ in range(10):
+        ledger.reserve(release(0.1, 0.0))
+    behind = head(path).read_bytes()
+    ledger.reserve(release(0.1, 0.0))  # writes a checkpoint
+    head(path).write_bytes(behind)
+    assert FileLedger(path).verify().ok
+    FileLedger(path).reserve(release(0.1, 0.0))
+    assert FileLedger(path).total() == Budget(1.2, 0.0)
+    assert FileLedger(path).verify().ok
+
+
 def test_a_checkpoint_that_cannot_be_written_refuses_no_entry(path, monkeypatch, release, checkpoint):
-    monkeypatch.setattr(ledger_file, "EVERY", 10)
+    monkeypatch.setattr(ledger_append, "EVERY", 10)
     checkpoint.mkdir()
     ledger = FileLedger(path, data_set="friendships")
     for _ in range(15):

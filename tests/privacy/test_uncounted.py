@@ -9,7 +9,7 @@ from gcon.edges.graph import private_graph
 from gcon.errors import PromiseWarning
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.methods.objective import Objective
-from gcon.privacy.budget import NOTHING, Budget
+from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Kind, MemoryLedger, Outcome, Request
 from gcon.privacy.uncounted import UncountedLedger
 from gcon.release.read import load_release
@@ -73,8 +73,8 @@ def test_what_was_withdrawn_or_free_is_not_added():
     with warnings.catch_warnings():
         warnings.simplefilter("error", PromiseWarning)
         first.settle(first.reserve(request()), Outcome.WITHDRAWN)
-        assert second.total() == NOTHING
-        second.settle(second.reserve(request()), Outcome.RELEASED)
-        first.reserve(Request(kind=Kind.DELIVERY, mechanism="test", purpose="test"))  # costs nothing
-    assert first.total() == second.total() == Budget(1.0, 0.0)
-    assert (first.counted, first.ceiling(), len(second.entries())) == (False, None, 1)
+        paid = second.reserve(request())
+        second.settle(paid, Outcome.RELEASED)
+        free = first.reserve(Request(kind=Kind.DELIVERY, mechanism="test", purpose="test"))  # costs nothing
+    assert paid.total == free.total == Budget(1.0, 0.0)
+    assert (first.counted, len(second.entries())) == (False, 1)

@@ -59,7 +59,7 @@ def finish(output: Output, books: DeferredLedger, result: Mapping[str, object] |
                 output.notes.append(f"The result is kept in {kept}.")
         except (OSError, GconError):
             later = "Nothing is lost by that but the word."
-        entries = ", ".join(str(charge.entry.number) for charge in books.charges)
+        entries = ", ".join(str(charge.reservation.number) for charge in books.charges)
         output.warn(f"warning: entry {entries} stays reserved, which counts as spent: {problem} {later}")
 
 

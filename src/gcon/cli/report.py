@@ -98,7 +98,7 @@ def _entries(where: GraphSource, model: Model) -> tuple[LedgerEntry, ...]:
     if books.data_set != model.receipt.data_set:
         rule = f"must be the ledger of the model's data set, {model.receipt.data_set!a}"
         raise InputError("--ledger", rule=rule, got=f"that of {books.data_set!a}", fix="Name the right one.")
-    return tuple(books.overview()[0])
+    return tuple(books.entries())
 
 
 def _check_target(path: Path) -> None:

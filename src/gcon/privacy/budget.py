@@ -149,6 +149,6 @@ def round_down_difference(whole: float, part: float) -> float:
         >>> round_down_difference(0.4, 0.1)
         0.3
     """
-    exact = Fraction(repr(float(whole))) - Fraction(repr(float(part)))
+    exact = _decimal(whole) - _decimal(part)
     nearest = float(exact)
-    return nearest if Fraction(repr(nearest)) <= exact else math.nextafter(nearest, -math.inf)
+    return nearest if _decimal(nearest) <= exact else math.nextafter(nearest, -math.inf)

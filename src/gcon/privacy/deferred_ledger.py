@@ -12,27 +12,29 @@ Whatever happens in between, the entry stays reserved, which counts as spent, an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, final
 
 from gcon.errors import LedgerError
 from gcon.privacy.budget import NOTHING, Budget, compose
-from gcon.privacy.ledger import LedgerEntry, Outcome, Request, Reservation
+from gcon.privacy.ledger import Outcome, Request, Reservation
 from gcon.privacy.ledger_file import FileLedger
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass
 class Charge:
     """One entry of the ledger that this process made.
 
     Attributes:
         reservation: to settle it.
-        entry: as the ledger has it.
+        cost: what it charged.
+        outcome: as the ledger has it.
         handed_over: something was released, and is settled as that once it is safe.
     """
 
     reservation: Reservation
-    entry: LedgerEntry
+    cost: Budget
+    outcome: Outcome = Outcome.RESERVED
     handed_over: bool = False
 
 
@@ -52,8 +54,7 @@ class DeferredLedger:
     def __init__(self, ledger: FileLedger) -> None:
         self.ledger: Final = ledger
         self.data_set: Final = ledger.data_set
-        # Only paying and settling differ.
-        self.check, self.entries, self.total, self.ceiling = ledger.check, ledger.entries, ledger.total, ledger.ceiling
+        self.check, self.entries = ledger.check, ledger.entries  # only paying and settling differ
         self._charges: dict[int, Charge] = {}
 
     @property
@@ -71,7 +72,7 @@ class DeferredLedger:
         path = self.ledger.path
         if not self._charges:
             return ""
-        numbers = ", ".join(f"{charge.entry.number} ({charge.entry.outcome.value})" for charge in self.charges)
+        numbers = ", ".join(f"{charge.reservation.number} ({charge.outcome.value})" for charge in self.charges)
         where, spent = f"{'entry' if len(self.charges) == 1 else 'entries'} {numbers} of {path}", self._spent()
         if spent == NOTHING:
             return f"Recorded as {where}; nothing was charged."
@@ -80,44 +81,32 @@ class DeferredLedger:
     def record(self) -> dict[str, object]:
         """The same as data."""
         spent = self._spent()
-        entries = [{"number": each.entry.number, "outcome": each.entry.outcome.value} for each in self.charges]
+        entries = [{"number": each.reservation.number, "outcome": each.outcome.value} for each in self.charges]
         return {"ledger": str(self.ledger.path), "epsilon": spent.epsilon, "delta": spent.delta, "entries": entries}
 
     def _spent(self) -> Budget:
-        return compose(charge.entry.request.cost for charge in self.charges)
+        return compose(charge.cost for charge in self.charges)
 
     def reserve(self, request: Request) -> Reservation:
         """Charge a request, on disk."""
         before = self.ledger.newest
         try:
-            self.ledger.reserve(request)
+            return self.ledger.reserve(request)
         finally:  # also if a signal came when the entry was on the disk already
             made = self.ledger.newest
             if made is not None and made is not before:
-                entry = LedgerEntry(
-                    number=made.number,
-                    time=made.time,
-                    data_set=self.data_set,
-                    request=request,
-                    outcome=Outcome.RESERVED,
-                )
-                self._charges[made.number] = Charge(reservation=made, entry=entry)
-        assert made is not None
-        return made
+                self._charges[made.number] = Charge(made, request.cost)
 
-    def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
+    def settle(self, reservation: Reservation, outcome: Outcome) -> None:
         """Settle at once what was not released; note what was."""
-        number = reservation.number
-        if outcome is not Outcome.RELEASED:
-            entry = self.ledger.settle(reservation, outcome)
-            if outcome is Outcome.WITHDRAWN:
-                del self._charges[number]
-            else:
-                self._charges[number] = replace(self._charges[number], entry=entry)
-            return entry
-        charge = self._charges[number]
-        self._charges[number] = replace(charge, handed_over=True)
-        return replace(charge.entry, outcome=outcome)
+        charge = self._charges[reservation.number]
+        if outcome is Outcome.RELEASED:
+            charge.handed_over = True
+            return
+        self.ledger.settle(reservation, outcome)
+        charge.outcome = outcome
+        if outcome is Outcome.WITHDRAWN:
+            del self._charges[reservation.number]
 
     def finish(self, result: Mapping[str, object] | None = None) -> LedgerError | None:
         """The result is safe: settle as released all that was. Gives why that failed; then the entries stay reserved.
@@ -125,11 +114,11 @@ class DeferredLedger:
         Args:
             result: a few released numbers to keep with the entries, because they exist nowhere else.
         """
-        for number, charge in self._charges.items():
-            if charge.handed_over and charge.entry.outcome is Outcome.RESERVED:
+        for charge in self._charges.values():
+            if charge.handed_over and charge.outcome is Outcome.RESERVED:
                 try:
-                    entry = self.ledger.settle(charge.reservation, Outcome.RELEASED, result=result)
+                    self.ledger.settle(charge.reservation, Outcome.RELEASED, result=result)
                 except LedgerError as error:
                     return error
-                self._charges[number] = replace(charge, entry=entry)
+                charge.outcome = Outcome.RELEASED
         return None

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final, NoReturn, final
 
 from gcon.errors import LedgerError
-from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import LedgerEntry, Outcome, Request, Reservation
 
 
@@ -34,20 +33,13 @@ class DetachedLedger:
         """Refuse."""
         self._refuse()
 
-    def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
+    def settle(self, reservation: Reservation, outcome: Outcome) -> None:
         """Refuse."""
         self._refuse()
 
     def entries(self) -> Sequence[LedgerEntry]:
         """None are known here."""
         return ()
-
-    def total(self) -> Budget:
-        """Nothing was spent here."""
-        return NOTHING
-
-    def ceiling(self) -> None:
-        """None is known here."""
 
     def _refuse(self) -> NoReturn:
         raise LedgerError(

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final, NoReturn, Protocol, final
 
 from gcon.errors import BoundaryError, BudgetExceededError, LedgerError, check_number
-from gcon.privacy.budget import NOTHING, Budget, compose
+from gcon.privacy.budget import NOTHING, Budget, ExactTotal, compose
 from gcon.privacy.protected_change import ONE_UNDIRECTED_EDGE
 
 
@@ -113,17 +113,11 @@ class Ledger(Protocol):
     def check(self, request: Request) -> None:
         """Raise what `reserve` would raise now, and charge nothing: worth asking before work that takes long."""
 
-    def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
+    def settle(self, reservation: Reservation, outcome: Outcome) -> None:
         """Say what became of a reservation, once."""
 
     def entries(self) -> Sequence[LedgerEntry]:
         """All lines so far, oldest first."""
-
-    def total(self) -> Budget:
-        """Everything charged so far, by basic composition."""
-
-    def ceiling(self) -> Budget | None:
-        """The most that may ever be spent; None means no limit."""
 
 
 def check_ceiling(ceiling: Budget | None, *, spent: Budget, asked: Budget) -> None:
@@ -190,6 +184,7 @@ class MemoryLedger:
         self._ceiling = ceiling
         self._clock = clock or partial(datetime.now, UTC)
         self._entries: list[LedgerEntry] = []
+        self._spent = ExactTotal()
         self._lock = threading.RLock()
         self._mark = object()
         self._withdrawals: dict[int, object] = {}
@@ -212,6 +207,7 @@ class MemoryLedger:
                 outcome=Outcome.RESERVED,
             )
             self._entries.append(entry)
+            self._spent.add(request.cost)
             reservation = Reservation(entry.number, self._mark, object(), entry.time, self.total())
             self._withdrawals[entry.number] = reservation.withdrawal
             return reservation
@@ -220,7 +216,7 @@ class MemoryLedger:
         """Raise `BudgetExceededError` if the request would pass the ceiling now."""
         check_ceiling(self._ceiling, spent=self.total(), asked=request.cost)
 
-    def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
+    def settle(self, reservation: Reservation, outcome: Outcome) -> None:
         """Say what became of a reservation, once."""
         with self._lock:
             if reservation.ledger is not self._mark:
@@ -228,7 +224,8 @@ class MemoryLedger:
             entry = self._entries[reservation.number]
             check_settlement(entry, outcome, reservation, self._withdrawals)
             self._entries[reservation.number] = replace(entry, outcome=outcome)
-            return self._entries[reservation.number]
+            if outcome is Outcome.WITHDRAWN:
+                self._spent.add(entry.request.cost, -1)
 
     def entries(self) -> Sequence[LedgerEntry]:
         """All lines so far, oldest first."""
@@ -238,7 +235,7 @@ class MemoryLedger:
     def total(self) -> Budget:
         """Everything charged so far, by basic composition."""
         with self._lock:
-            return compose(entry.request.cost for entry in self._entries if entry.outcome is not Outcome.WITHDRAWN)
+            return self._spent.rounded()
 
     def ceiling(self) -> Budget | None:
         """The most that may ever be spent; None means no limit."""

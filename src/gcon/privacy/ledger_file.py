@@ -8,72 +8,45 @@
 | `<path>.torn` | lines whose writer died in the middle; they were never acknowledged, so nothing was opened    |
 | `<path>.checkpoint` | of a long ledger: what its first lines say (`ledger_checkpoint`); it may be removed      |
 
-An entry is acknowledged when its line is on the disk and the head after it. A crash before leaves an unfinished line,
-which the next writer moves to `<path>.torn`; a crash in between leaves a head one line behind, which the next writer
-brings level: that entry stays charged. Both files are needed to restore a ledger from a backup. Whoever may write both
-can put back an older pair; keep a copy of the head elsewhere if that must be noticed.
+An entry is acknowledged when its line is on the disk and the head after it (`ledger_append` says what a crash leaves). Both
+files are needed to restore a ledger from a backup. Whoever may write both can put back an older pair; keep a copy of the head
+elsewhere if that must be noticed.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, Final, final
+from typing import Final, final
 
 from gcon.errors import GconError, InputError, LedgerError, LedgerRefusedError
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import LedgerEntry, Outcome, Request, Reservation, check_ceiling, check_settlement
-from gcon.privacy.ledger_checkpoint import EVERY, Checkpoint, read_checkpoint, render_checkpoint
+from gcon.privacy.ledger_append import CHECKPOINT, HEAD, LineStaysError, append_line, replace_file
 from gcon.privacy.ledger_lines import (
     FORMAT,
     VERSION,
     Chain,
-    Reading,
     check_words,
     data_set_name,
-    head_lines,
-    read_ledger,
     render_head,
-    write_mapping,
     write_request,
     write_value,
 )
+from gcon.privacy.ledger_reading import Reading, Verification, read_ledger
 from gcon.writing import uninterrupted
 
-_LONGEST_HEADER, _PART = 2**16, 2**22
+_LONGEST_HEADER = 2**16
 
 try:
     import fcntl
 except ImportError:  # not a Unix
     fcntl = None  # type: ignore[assignment]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verification:
-    """What `FileLedger.verify` found.
-
-    Attributes:
-        ok: every line is as it was written, and none is missing.
-        lines: how many good lines there are (before the first bad one, if there is one).
-        problem: None, or what is wrong, in words.
-        line_number: the line it is about, counted from 1, if it is about one.
-        unfinished: a last line that was never acknowledged follows; harmless, the next entry clears it away.
-        last_hash: the hash of the last good line; note it elsewhere to notice an older ledger put back.
-    """
-
-    ok: bool
-    lines: int
-    problem: str | None
-    line_number: int | None
-    unfinished: bool
-    last_hash: str
 
 
 @final
@@ -126,15 +99,12 @@ class FileLedger:
             raise InputError("path", rule=rule, got=f"{self.path}, which is not a file", fix=fix)
         if data_set is not None:
             check_words("data_set", data_set)
-        self._head, self._lock, self._torn, self._checkpoint = (
-            self.path.with_name(self.path.name + ending) for ending in (".head", ".lock", ".torn", ".checkpoint")
+        self._head, self._lock, self._checkpoint = (
+            self.path.with_name(self.path.name + ending) for ending in (HEAD, ".lock", CHECKPOINT)
         )
         self._clock = clock or partial(datetime.now, UTC)
         self._withdrawals: dict[int, object] = {}  # of reservations that this object made and that are not settled
         self.newest: Reservation | None = None  # that this object made
-        self._unchanged: tuple[str, tuple[int, ...]] | None = (
-            None  # a checkpoint, and the file that it was compared with
-        )
         self.data_set: Final = self._read_name(data_set)
         if data_set not in (None, self.data_set):
             rule = f"must be the name in the ledger {self.path}, {self.data_set!a}"
@@ -150,18 +120,20 @@ class FileLedger:
         with self._locked(write=True):
             reading = self._read()
             chain = reading.chain
-            check_ceiling(chain.ceiling, spent=chain.spent().rounded(), asked=request.cost)
-            number, time = chain.count, self._clock().isoformat(timespec="seconds")
+            check_ceiling(chain.ceiling, spent=chain.spent.rounded(), asked=request.cost)
+            number, time = chain.entries, self._clock().isoformat(timespec="seconds")
             with uninterrupted():  # so that whoever is interrupted here knows whether there is an entry
                 try:
-                    self._append(reading, {"line": "reserve", "number": number, "time": time, "request": fields})
-                except _LineStaysError as error:
+                    append_line(
+                        self.path, reading, {"line": "reserve", "number": number, "time": time, "request": fields}
+                    )
+                except LineStaysError as error:
                     counts = "is charged" if request.cost != NOTHING else "costs nothing"
                     raise self._refused(
                         "write", error, f"Entry {number} may stand in it, and {counts} then."
                     ) from error
                 # The line's hash: no other ledger takes it for its own.
-                reservation = Reservation(number, chain.hashes[-1], object(), time, chain.spent().rounded())
+                reservation = Reservation(number, chain.last_hash, object(), time, chain.spent.rounded())
                 self._withdrawals[number] = reservation.withdrawal
                 self.newest = reservation
             return reservation
@@ -170,16 +142,11 @@ class FileLedger:
         """Raise what `reserve` would raise now (the ceiling, a changed file, no permission), and charge nothing."""
         write_request(request)
         with self._locked(write=True):
-            reading = self._read()
-            chain = reading.chain
-            check_ceiling(chain.ceiling, spent=chain.spent().rounded(), asked=request.cost)
+            chain = self._read().chain
+            check_ceiling(chain.ceiling, spent=chain.spent.rounded(), asked=request.cost)
             os.close(os.open(self.path, os.O_WRONLY | os.O_APPEND))
-            if not reading.head_is_behind and len(chain.hashes) > EVERY:
-                self._write_checkpoint(chain, reading.size)
 
-    def settle(
-        self, reservation: Reservation, outcome: Outcome, *, result: Mapping[str, object] | None = None
-    ) -> LedgerEntry:
+    def settle(self, reservation: Reservation, outcome: Outcome, *, result: Mapping[str, object] | None = None) -> None:
         """Say what became of a reservation, once. The line's time is the reservation's, so it shows no run time.
 
         Args:
@@ -187,21 +154,20 @@ class FileLedger:
             outcome: what became of it.
             result: a few released numbers, public by then, that exist nowhere else.
         """
-        kept = {} if result is None else {"result": write_mapping("result", result)}
+        kept = {} if result is None else {"result": write_value(result)}
         with self._locked(write=True):
             reading, number = self._read(), reservation.number
             chain = reading.chain
-            if not 0 <= number < chain.count:
-                raise LedgerError("This reservation was not made in this ledger.")
-            entry, made = chain.entry(number) or (None, None)
-            if entry is None:
+            if 0 <= number < chain.entries and number not in chain.open:
                 raise LedgerError("This reservation is settled already; reserve again for another release.")
-            if made != reservation.ledger:
+            entry, made = chain.open.get(number, (None, None))
+            if entry is None or made != reservation.ledger:
                 raise LedgerError("This reservation was not made in this ledger.")
             check_settlement(entry, outcome, reservation, self._withdrawals)
             time = entry.time
-            self._append(reading, {"line": "settle", "number": number, "time": time, "outcome": str(outcome), **kept})
-            return replace(entry, outcome=outcome, result=result)
+            append_line(
+                self.path, reading, {"line": "settle", "number": number, "time": time, "outcome": str(outcome), **kept}
+            )
 
     def set_ceiling(self, ceiling: Budget | None) -> None:
         """Set the most that may ever be spent; None means no limit. For the data's owner."""
@@ -213,7 +179,7 @@ class FileLedger:
             fields = {"epsilon": write_value(float(ceiling.epsilon)), "delta": float(ceiling.delta)}
         with self._locked(write=True):
             time = self._clock().isoformat(timespec="seconds")
-            self._append(self._read(), {"line": "ceiling", "time": time, "ceiling": fields})
+            append_line(self.path, self._read(), {"line": "ceiling", "time": time, "ceiling": fields})
 
     def ceiling(self) -> Budget | None:
         """The most that may ever be spent; None means no limit."""
@@ -222,31 +188,30 @@ class FileLedger:
 
     def entries(self) -> Sequence[LedgerEntry]:
         """All entries so far, oldest first; raises `LedgerError` if the file was tampered with."""
-        with self._locked(write=False):
-            return tuple(self._read(whole=True).chain.entries)
+        return self.overview()[0]
 
     def overview(self) -> tuple[Sequence[LedgerEntry], Budget, Budget | None]:
-        """All entries without their plans, the total and the ceiling, from one reading."""
+        """All entries, the total and the ceiling, from one reading."""
         with self._locked(write=False):
-            chain = self._read(whole=True, keep_plans=False).chain
-        return chain.entries, chain.spent().rounded(), chain.ceiling
+            chain = self._read(history=True).chain
+        return tuple(chain.history or ()), chain.spent.rounded(), chain.ceiling
 
     def total(self) -> Budget:
         """Everything charged so far, by basic composition."""
         with self._locked(write=False):
-            return self._read().chain.spent().rounded()
+            return self._read().chain.spent.rounded()
 
     def verify(self) -> Verification:
         """Check every line and the head, and say what was found. Changes nothing."""
         with self._locked(write=False):
-            reading = self._read(refuse=False, whole=True, keep_plans=False)
+            reading = self._read(history=True, refuse=False)
         return Verification(
             ok=reading.problem is None,
             lines=reading.chain.lines,
             problem=reading.problem,
             line_number=reading.line_number,
             unfinished=bool(reading.unfinished),
-            last_hash=reading.chain.hashes[-1],
+            last_hash=reading.chain.last_hash,
         )
 
     def __repr__(self) -> str:
@@ -254,7 +219,7 @@ class FileLedger:
             with open(self._lock, "rb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 chain = self._read().chain
-            books = f"spent={chain.spent().rounded()}, ceiling={chain.ceiling}"
+            books = f"spent={chain.spent.rounded()}, ceiling={chain.ceiling}"
         except (GconError, OSError):
             books = "which cannot be read now"
         return f"FileLedger({str(self.path)!r}, data_set={self.data_set!r}, {books})"
@@ -302,8 +267,8 @@ class FileLedger:
             header = {"line": "header", "format": FORMAT, "version": VERSION, "data_set": new_name, "created": created}
             line = chain.render(header)
             chain.add(line)
-            _replace(self.path, line)  # whole or not at all: no other file is ever taken for half a ledger
-            _replace(self._head, render_head(chain))
+            replace_file(self.path, line)  # whole or not at all: no other file is ever taken for half a ledger
+            replace_file(self._head, render_head(chain))
         try:
             with self.path.open("rb") as file:
                 data = file.readline(_LONGEST_HEADER)
@@ -318,73 +283,26 @@ class FileLedger:
         except LedgerError as error:
             raise LedgerError(f"ledger {self.path}: its first line {error}.") from None
 
-    def _read(self, *, refuse: bool = True, whole: bool = False, keep_plans: bool = True) -> Reading:
+    def _read(self, *, history: bool = False, refuse: bool = True) -> Reading:
         """What the files say; files that were tampered with are refused, unless somebody only looks.
 
         Args:
+            history: every line is taken apart, and the checkpoint compared with them.
             refuse: whether.
-            whole: every line one by one, and the checkpoint compared with them.
-            keep_plans: whether entries have their plans.
         """
-        data, head = b"", None
+        data, head, checkpoint = b"", None, b""
+        with suppress(FileNotFoundError):
+            data = self.path.read_bytes()
         with suppress(FileNotFoundError):
             head = self._head.read_bytes()
-        known = self._known(head) if os.path.exists(self._checkpoint) else None
-        if known is not None and not whole:
-            with self.path.open("rb") as file:
-                file.seek(known.size)
-                reading = read_ledger(file.read(), head, known.chain)
-            reading = replace(reading, size=known.size + reading.size)
-        else:
-            with suppress(FileNotFoundError):
-                data = self.path.read_bytes()
-            at = 0 if known is None else known.chain.lines
-            size, digest = (0, "") if known is None else (known.size, known.digest)
-            shot = partial(render_checkpoint, size=size, digest=digest)
-            reading = read_ledger(data, head, Chain(keep_plans=keep_plans), snapshot_at=at, snapshot=shot)
-            if reading.problem is None and known is not None and not self._agrees(known, reading):
-                problem = f"{self._checkpoint.name} says other sums than the lines: remove that file."
-                reading = replace(reading, problem=problem)
+        with suppress(OSError):  # without it, all lines are read
+            checkpoint = self._checkpoint.read_bytes()
+        reading = read_ledger(data, head, checkpoint, history=history)
         if reading.problem is None and reading.chain.data_set != self.data_set:
             reading = replace(reading, problem="it is the ledger of another data set now.", line_number=1)
         if refuse and reading.problem is not None:
             raise self._tampered(reading.problem)
         return reading
-
-    def _known(self, head: bytes | None) -> Checkpoint | None:
-        """The checkpoint, if it fits the first lines byte by byte; None if there is none that helps."""
-        known = None
-        with suppress(OSError):
-            known = read_checkpoint(self._checkpoint.read_bytes())
-        if known is None or head_lines(head) < known.chain.lines:
-            return None
-        with suppress(FileNotFoundError), self.path.open("rb") as file:
-            if self._unchanged == (known.digest, _signature(file)):
-                return known
-            digest, left = hashlib.sha256(), known.size
-            while left and (part := file.read(min(left, _PART))):
-                digest.update(part)
-                left -= len(part)
-            if not left and digest.hexdigest() == known.digest:
-                self._unchanged = known.digest, _signature(file)
-                return known
-        return None
-
-    def _agrees(self, known: Checkpoint, reading: Reading) -> bool:
-        """Whether a checkpoint says what the lines say; the plans of open entries are left aside."""
-        found = None if reading.snapshot is None else read_checkpoint(reading.snapshot)
-        if found is None:
-            return False
-        mine, theirs = found.chain, known.chain
-        same = mine.spent() == theirs.spent() and mine.ceiling == theirs.ceiling and mine.count == theirs.count
-        return same and mine.hashes == theirs.hashes and mine.open_before.keys() == theirs.open_before.keys()
-
-    def _write_checkpoint(self, chain: Chain, size: int) -> None:
-        """After enough lines, for whoever reads next; if it cannot be written, nothing is lost but time."""
-        with suppress(OSError):
-            with self.path.open("rb") as file:
-                digest = hashlib.sha256(file.read(size)).hexdigest()
-            _replace(self._checkpoint, render_checkpoint(chain, size, digest))
 
     def _refused(self, what: str, error: OSError, more: str = "") -> LedgerRefusedError:
         said = f"ledger {self.path}: the system refused to {what} it ({error.strerror})."
@@ -397,65 +315,3 @@ class FileLedger:
             f"and {self._head.name} together from a backup, and check with verify(). Do not start a new "
             "ledger: what was spent stays spent."
         )
-
-    def _append(self, reading: Reading, content: Mapping[str, object]) -> None:
-        chain = reading.chain
-        with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_APPEND), "wb", 0) as file:
-            if reading.unfinished:
-                with os.fdopen(os.open(self._torn, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "wb", 0) as torn:
-                    _write(torn, reading.unfinished.removesuffix(b"\n") + b"\n")
-                os.ftruncate(file.fileno(), reading.size)
-            if reading.head_is_behind:
-                _replace(self._head, render_head(chain))
-            line = chain.render(content)
-            chain.add(line)  # what is written can be read back
-            try:
-                _write(file, line)
-            except OSError as error:
-                try:
-                    os.ftruncate(file.fileno(), reading.size)
-                except OSError:
-                    raise _LineStaysError(error.errno, error.strerror) from error
-                raise
-        try:
-            _replace(self._head, render_head(chain))
-        except OSError as error:
-            raise _LineStaysError(error.errno, error.strerror) from error
-        if self._unchanged is not None:  # by anybody else: we hold the lock since it was compared
-            with self.path.open("rb") as read:
-                self._unchanged = self._unchanged[0], _signature(read)
-        if len(chain.hashes) > EVERY:
-            self._write_checkpoint(chain, reading.size + len(line))
-
-
-class _LineStaysError(OSError):
-    """The system refused after a line was written, which the next reader may find."""
-
-
-def _signature(file: BinaryIO) -> tuple[int, ...]:
-    facts = os.fstat(file.fileno())
-    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
-
-
-def _write(file: FileIO, data: bytes) -> None:
-    while data:
-        data = data[os.write(file.fileno(), data) :]
-    os.fsync(file.fileno())
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write a whole file or nothing, and see it to the disk."""
-    new = path.with_name(path.name + ".new")
-    try:
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb", 0) as file:
-            _write(file, data)
-        os.replace(new, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(new)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

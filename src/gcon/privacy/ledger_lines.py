@@ -22,7 +22,7 @@ import math
 import numbers
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -41,51 +41,33 @@ _INFINITE = {"inf": math.inf, "-inf": -math.inf}
 
 @dataclass
 class Chain:
-    """What the lines so far say. Each line is checked against all lines before it.
+    """What the lines so far add up to. Each line is checked against all lines before it.
 
-    It begins with the first line, or after those of a checkpoint: of these it knows the sums, and the entries that were not
-    settled.
+    Attributes:
+        data_set: the name in the header.
+        ceiling: the last one that was set.
+        lines: how many there are.
+        last_hash: of the last line.
+        hash_before: of the line before that one, which the head may still name.
+        entries: how many there are.
+        spent: by all entries that were not withdrawn.
+        open: the entries that are not settled, by number, with the hashes of their lines.
+        history: all entries, if somebody wants them.
     """
 
     data_set: str = ""
     ceiling: Budget | None = None
-    entries: list[LedgerEntry] = field(default_factory=list)
-    reserve_hashes: list[str] = field(default_factory=list)  # of the lines that made the entries
-    hashes: list[str] = field(
-        default_factory=[FIRST_HASH].copy
-    )  # of all lines, counted from 1; before it, the last one's
     lines: int = 0
-    count: int = 0  # of entries
-    entries_before: int = 0
-    spent_before: ExactTotal = field(default_factory=ExactTotal)
-    open_before: dict[int, tuple[LedgerEntry, str]] = field(default_factory=dict)  # by number, with their hashes
-    keep_plans: bool = True  # most of what an entry holds
-
-    def known_entries(self) -> Iterator[tuple[LedgerEntry, str]]:
-        """The entries that may still be settled, and all since the checkpoint, with the hashes of their lines."""
-        yield from self.open_before.values()
-        yield from zip(self.entries, self.reserve_hashes, strict=True)
-
-    def entry(self, number: int) -> tuple[LedgerEntry, str] | None:
-        """One of them; None for an entry that was settled before the checkpoint."""
-        if number < self.entries_before:
-            return self.open_before.get(number)
-        return self.entries[number - self.entries_before], self.reserve_hashes[number - self.entries_before]
-
-    def spent(self) -> ExactTotal:
-        """Everything charged so far, exactly."""
-        total = replace(self.spent_before)
-        for entry, _ in self.open_before.values():
-            if entry.outcome is Outcome.WITHDRAWN:
-                total.add(entry.request.cost, -1)
-        for entry in self.entries:
-            if entry.outcome is not Outcome.WITHDRAWN:
-                total.add(entry.request.cost)
-        return total
+    last_hash: str = FIRST_HASH
+    hash_before: str = ""
+    entries: int = 0
+    spent: ExactTotal = field(default_factory=ExactTotal)
+    open: dict[int, tuple[LedgerEntry, str]] = field(default_factory=dict)
+    history: list[LedgerEntry] | None = field(default=None, compare=False)
 
     def render(self, content: Mapping[str, object]) -> bytes:
         """The next line, with its hash and the newline."""
-        digest = hashlib.sha256((self.hashes[-1] + CANONICAL.encode(content)).encode("ascii")).hexdigest()
+        digest = hashlib.sha256((self.last_hash + CANONICAL.encode(content)).encode("ascii")).hexdigest()
         return CANONICAL.encode({**content, "hash": digest}).encode("ascii") + b"\n"
 
     def add(self, line: bytes) -> None:
@@ -106,133 +88,44 @@ class Chain:
                 most = content["ceiling"]
                 self.ceiling = None if most is None else Budget(float(most["epsilon"]), float(most["delta"]))
             elif kind == "reserve":
-                number, time, fields = content["number"], str(content["time"]), content["request"]
-                if number != self.count:
+                if content["number"] != self.entries:
                     raise LedgerError("has a number out of order")
-                request = read_request(fields if self.keep_plans else {**fields, "plan": {}})
-                outcome = Outcome.RESERVED
-                self.entries.append(
-                    LedgerEntry(number=number, time=time, data_set=self.data_set, request=request, outcome=outcome)
+                request, time, number = read_request(content["request"]), str(content["time"]), self.entries
+                entry = LedgerEntry(
+                    number=number, time=time, data_set=self.data_set, request=request, outcome=Outcome.RESERVED
                 )
-                self.reserve_hashes.append(digest)
-                self.count += 1
+                self.open[number] = entry, digest
+                self.spent.add(request.cost)
+                self.entries += 1
+                if self.history is not None:
+                    self.history.append(entry)
             elif kind == "settle":
-                number, outcome = content["number"], Outcome(content["outcome"])
-                if type(number) is not int or number < 0 or outcome is Outcome.RESERVED:
-                    raise LedgerError("does not settle anything")
-                found = self.entry(number)
-                if found is None:
-                    raise LedgerError("settles what is settled already")
-                entry, mark = found
-                if entry.outcome is not Outcome.RESERVED or content["time"] != entry.time:
-                    raise LedgerError("settles what is settled already")
+                number, outcome, result = content["number"], Outcome(content["outcome"]), content.get("result")
+                if type(number) is not int or number not in self.open or outcome is Outcome.RESERVED:
+                    raise LedgerError("settles nothing that is reserved")
+                entry, _ = self.open[number]
+                if content["time"] != entry.time:
+                    raise LedgerError("settles an entry of another time")
                 if outcome is Outcome.WITHDRAWN and entry.request.kind is not Kind.RELEASE:
                     raise LedgerError("withdraws what is no release")
-                result = _read(content["result"]) if "result" in content else None
                 if not isinstance(result, dict | None):
                     raise LedgerError("has a result that is none")
-                entry = replace(entry, outcome=outcome, result=result)
-                if number < self.entries_before:
-                    self.open_before[number] = entry, mark
-                else:
-                    self.entries[number - self.entries_before] = entry
+                if self.history is not None:
+                    self.history[number] = replace(entry, outcome=outcome, result=read_value(result))
+                del self.open[number]
+                if outcome is Outcome.WITHDRAWN:
+                    self.spent.add(entry.request.cost, -1)
             else:
                 raise LedgerError("is of an unknown kind")
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OverflowError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
             raise LedgerError("does not have the fields of a ledger line") from None
-        self.hashes.append(digest)
+        self.hash_before, self.last_hash = self.last_hash, digest
         self.lines += 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """What a ledger file and its head say together.
-
-    Attributes:
-        chain: all good lines.
-        size: their length in bytes.
-        unfinished: what follows them: a line that was never acknowledged, because its writer died.
-        problem: None, or what was tampered with; `line_number` says where, if it is one line.
-        head_is_behind: the last line is not in the head; its writer died in between.
-        snapshot: what was asked for after some line.
-    """
-
-    chain: Chain
-    size: int
-    unfinished: bytes = b""
-    problem: str | None = None
-    line_number: int | None = None
-    head_is_behind: bool = False
-    snapshot: bytes | None = None
-
-
-def head_lines(head: bytes | None) -> int:
-    """How many lines a head knows; 0 if there is none, or it is damaged."""
-    known = (read_record(head) or {}).get("lines") if head is not None else None
-    return known if type(known) is int else 0
-
-
-def read_ledger(
-    data: bytes,
-    head: bytes | None,
-    chain: Chain | None = None,
-    *,
-    snapshot_at: int = 0,
-    snapshot: Callable[[Chain], bytes] | None = None,
-) -> Reading:
-    """Check every line, and the lines against the head (None: there is no head file).
-
-    The head is written after each line, so it is level or, after a crash, one line behind.
-
-    Args:
-        data: the lines, or those that follow a checkpoint.
-        head: the head, which knows all the lines of the checkpoint.
-        chain: of the checkpoint.
-        snapshot_at: after this many lines,
-        snapshot: is asked about the chain.
-    """
-    *lines, unfinished = data.split(b"\n")
-    if not unfinished and lines and read_record(lines[-1]) is None:
-        unfinished = lines.pop() + b"\n"
-    chain, size, shot = Chain() if chain is None else chain, 0, None
-    for number, line in enumerate(lines, start=chain.lines + 1):
-        try:
-            chain.add(line + b"\n")
-        except LedgerError as error:
-            return Reading(chain=chain, size=size, problem=f"line {number} {error}.", line_number=number)
-        size += len(line) + 1
-        if number == snapshot_at and snapshot is not None:
-            shot = snapshot(chain)
-    known = 0
-    last_hash: object = FIRST_HASH
-    if head is not None:
-        record = read_record(head) or {}
-        known, last_hash = record.get("lines", 0), record.get("last_hash")
-        if type(known) is not int or known < 1 or not isinstance(last_hash, str):
-            return Reading(chain=chain, size=size, unfinished=unfinished, problem="the head file is damaged.")
-    count, problem, place = chain.lines, None, None
-    if count < known:
-        problem, place = f"the file has {count} whole lines, but its head knows {known}.", count + 1
-    elif count == 0:
-        problem = "the file is empty or gone."
-    elif count > known + 1:
-        problem = f"the file has {count} lines, but its head knows only {known}: it is missing or old."
-    elif chain.hashes[known - count - 1] != last_hash:
-        problem, place = f"line {known} is not the one that the head knows.", known
-    return Reading(
-        chain=chain,
-        size=size,
-        unfinished=unfinished,
-        problem=problem,
-        line_number=place,
-        head_is_behind=known < count,
-        snapshot=shot,
-    )
 
 
 def render_head(chain: Chain) -> bytes:
     """The head: how many lines there are, and the hash of the last."""
-    head = {"lines": chain.lines, "last_hash": chain.hashes[-1]}
+    head = {"lines": chain.lines, "last_hash": chain.last_hash}
     return CANONICAL.encode(head).encode("ascii") + b"\n"
 
 
@@ -271,9 +164,10 @@ def write_request(request: Request) -> dict[str, object]:
         check_words(name, value)
     if request.kind not in list(Kind):
         raise _unfit("kind", request.kind)
-    plan = write_mapping("plan", request.plan)
+    if not isinstance(request.plan, Mapping):
+        raise _unfit("plan", request.plan)
     cost = {"epsilon": write_value(float(request.cost.epsilon)), "delta": float(request.cost.delta)}
-    fields = {**words, "kind": str(request.kind), "cost": cost, "plan": plan}
+    fields = {**words, "kind": str(request.kind), "cost": cost, "plan": write_value(request.plan)}
     if request.gaussian_distance is not None:
         fields["gaussian"] = write_value(request.gaussian_distance)
     return fields
@@ -284,18 +178,10 @@ def read_request(fields: Mapping[str, Any]) -> Request:
     return Request(
         kind=Kind(fields["kind"]),
         cost=Budget(float(fields["cost"]["epsilon"]), float(fields["cost"]["delta"])),
-        plan=_read(fields["plan"]),
+        plan=read_value(fields["plan"]),
         gaussian_distance=fields.get("gaussian"),
         **{name: sys.intern(str(fields[name])) for name in _WORDS},
     )
-
-
-def write_mapping(parameter: str, mapping: Mapping[str, object]) -> dict[str, object]:
-    """A mapping of names to public values, as JSON values."""
-    written = write_value(mapping)
-    if not isinstance(written, dict):
-        raise _unfit(parameter, mapping)
-    return written
 
 
 def write_value(value: object) -> object:
@@ -316,12 +202,13 @@ def write_value(value: object) -> object:
     raise _unfit("plan", value)
 
 
-def _read(value: Any) -> Any:
+def read_value(value: Any) -> Any:
+    """A value from what `write_value` made of it."""
     if isinstance(value, str):
         return _INFINITE.get(value, value)
     if isinstance(value, list):
-        return [_read(item) for item in value]
-    return {key: _read(item) for key, item in value.items()} if isinstance(value, dict) else value
+        return [read_value(item) for item in value]
+    return {key: read_value(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def _unfit(parameter: str, value: object) -> InputError:

@@ -26,15 +26,13 @@ class ProtectedChange:
     edges: int
     name: str
     sentence: str
-    public: tuple[str, ...]
 
 
-_PUBLIC = ("the node set", "features", "labels", "splits", "all settings")
+PUBLIC = ("the node set", "features", "labels", "splits", "all settings")  # whatever is protected
 ONE_UNDIRECTED_EDGE = ProtectedChange(
     edges=1,
     name="one undirected edge",
     sentence="One undirected edge of a simple graph, added or removed; everything else stays the same.",
-    public=_PUBLIC,
 )
 
 
@@ -50,7 +48,6 @@ def protected_change(plan: Mapping[str, object]) -> ProtectedChange:
         name=f"any {edges} undirected edges",
         sentence=f"Any {edges} undirected edges of a simple graph together, anywhere in it, each added or removed; everything "
         "else stays the same.",
-        public=_PUBLIC,
     )
 
 

@@ -24,13 +24,8 @@ def proven(page: str) -> Callable[[ClassT], ClassT]:
     return register
 
 
-def is_proven(kind: type) -> bool:
-    """Whether exactly this class is registered: a subclass could do anything, so it does not count."""
-    return kind in _PAGES
-
-
 def proof_page(kind: type) -> str:
-    """The name of the page; `UnprovenBoundError` without one."""
+    """The name of the page; `UnprovenBoundError` without one. A subclass could do anything, so it needs its own."""
     if kind not in _PAGES:
         raise UnprovenBoundError(
             f"{kind.__name__} has no proof page, so nothing is released from it (gcon.privacy.proven)."

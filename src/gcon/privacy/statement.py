@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gcon.privacy.budget import NOTHING, Budget, round_up_digits
-from gcon.privacy.protected_change import protected_change
+from gcon.privacy.protected_change import PUBLIC, protected_change
 from gcon.privacy.receipt import Receipt
 
 ACCESS_PROMISES = {
@@ -83,7 +83,7 @@ def statement(
         promise = "There is no promise: no noise was added."
     sentences = [
         f"Protected: {change.sentence}",
-        f"Public, and not protected: {', '.join(change.public)}.",
+        f"Public, and not protected: {', '.join(PUBLIC)}.",
         promise,
         *_several(by_edges or {}),
         f"Released, once: what {receipt.mechanism} computed, for {receipt.purpose}.",
@@ -108,7 +108,7 @@ def statement(
     )
     fields: dict[str, object] = {
         "protected_change": change.name,
-        "public": list(change.public),
+        "public": list(PUBLIC),
         "epsilon": epsilon,
         "delta": delta,
         "promise": receipt.keeps_promise,

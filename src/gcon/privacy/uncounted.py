@@ -6,16 +6,15 @@ import os
 import threading
 import warnings
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, final
 
 from gcon.errors import PromiseWarning
-from gcon.privacy.budget import NOTHING, Budget, compose
-from gcon.privacy.ledger import LedgerEntry, MemoryLedger, Outcome, Request, Reservation
+from gcon.privacy.budget import NOTHING, ExactTotal
+from gcon.privacy.ledger import MemoryLedger, Outcome, Request, Reservation
 
-# Costs by process and public node table: what a fork inherited was not spent by it.
-_spent: defaultdict[tuple[int, str], dict[object, Budget]] = defaultdict(dict)
+# By process and public node table: what a fork inherited was not spent by it.
+_spent: defaultdict[tuple[int, str], ExactTotal] = defaultdict(ExactTotal)
 _lock = threading.Lock()
 
 
@@ -35,16 +34,18 @@ class UncountedLedger:
 
     def __init__(self, data_set: str, nodes: str) -> None:
         self.data_set: Final = data_set
-        self._books, self._nodes = MemoryLedger(data_set), nodes
+        self._books = MemoryLedger(data_set)
+        self.check, self.entries = self._books.check, self._books.entries  # only paying and settling differ
+        with _lock:
+            self._spent = _spent[os.getpid(), nodes]
 
     def reserve(self, request: Request) -> Reservation:
         """Charge a request; warn if it is not the first one."""
         reservation = self._books.reserve(request)
         with _lock:
-            costs = _spent[os.getpid(), self._nodes]
-            before = compose(costs.values())
-            costs[reservation.ledger, reservation.number] = request.cost
-            total = compose(costs.values())
+            before = self._spent.rounded()
+            self._spent.add(request.cost)
+            total = self._spent.rounded()
         if before != NOTHING and request.cost != NOTHING:
             warnings.warn(
                 f"Released again without a ledger: this process has now spent epsilon {total.epsilon:g}, delta {total.delta:g} "
@@ -55,25 +56,9 @@ class UncountedLedger:
             )
         return replace(reservation, total=total)
 
-    def check(self, request: Request) -> None:
-        """Refuses nothing."""
-
-    def settle(self, reservation: Reservation, outcome: Outcome) -> LedgerEntry:
+    def settle(self, reservation: Reservation, outcome: Outcome) -> None:
         """Say what became of a reservation, once."""
-        entry = self._books.settle(reservation, outcome)
+        self._books.settle(reservation, outcome)
         if outcome is Outcome.WITHDRAWN:
             with _lock:
-                _spent[os.getpid(), self._nodes].pop((reservation.ledger, reservation.number), None)
-        return entry
-
-    def entries(self) -> Sequence[LedgerEntry]:
-        """The lines of this fit."""
-        return self._books.entries()
-
-    def total(self) -> Budget:
-        """Everything that this process spent on the node table without a ledger."""
-        with _lock:
-            return compose(_spent[os.getpid(), self._nodes].values())
-
-    def ceiling(self) -> None:
-        """None: there is no limit."""
+                self._spent.add(self.entries()[reservation.number].request.cost, -1)

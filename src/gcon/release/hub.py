@@ -19,16 +19,6 @@ from gcon.release.store import save_release
 from gcon.writing import whole_folder, write_new
 
 RELEASE_FOLDER = "release"
-_HEAD = """\
----
-library_name: gcon
-pipeline_tag: graph-ml
-{licence}tags:
-- differential-privacy
-- graph-neural-network
-- node-classification
----
-"""
 
 
 def save_for_hub(model: Model, folder: str | os.PathLike[str], *, licence: str | None = None) -> None:
@@ -54,7 +44,8 @@ def save_for_hub(model: Model, folder: str | os.PathLike[str], *, licence: str |
 
 
 def _card(model: Model, licence: str | None) -> str:
-    """The card of the release with another head, and with the place of the release in its example."""
-    _, _, body = texts(model)["README.md"].decode().split("---\n", 2)
-    said = _HEAD.format(licence="" if licence is None else f"license: {licence}\n")
-    return said + body.replace('"path/to/this/folder"', f'"path/to/this/folder/{RELEASE_FOLDER}"')
+    """The card of the release with more at its head, and with the place of the release in its example."""
+    first = "library_name: gcon\n"
+    more = "pipeline_tag: graph-ml\n" + ("" if licence is None else f"license: {licence}\n")
+    card = texts(model)["README.md"].decode().replace(first, first + more, 1)
+    return card.replace('"path/to/this/folder"', f'"path/to/this/folder/{RELEASE_FOLDER}"')

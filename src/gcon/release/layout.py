@@ -28,7 +28,7 @@ from gcon.version import __version__
 FORMAT, FORMAT_VERSION = "gcon-release", 3
 TEXTS = ("README.md", "privacy.json", "privacy.md")
 NAMES = (TENSORS, *TEXTS, RELEASE)
-_MARKUP, _ESCAPED = re.compile(r"([\\`*<>\[\]|])"), r"\\\1"  # in names, which were chosen by whoever ran the training
+_MARKUP, _ESCAPED = re.compile(r"([\\`*<>\[\]|])"), r"\\\1"
 MOST_TOLD = 50  # columns in the card
 CLASS_KINDS = {"bool": bool, "float": float, "int": int, "str": str}
 
@@ -158,10 +158,9 @@ def texts(model: Model) -> dict[str, bytes]:
         Reads the released model, which is public; measures nothing.
     """
     statement = model.statement()
-    sentences = [_MARKUP.sub(_ESCAPED, " ".join(sentence.split())) for sentence in statement.sentences]
-    rows = [f"| `{access}` | {_MARKUP.sub(_ESCAPED, ACCESS_PROMISES[access])} |" for access in model.accesses]
+    rows = [f"| `{access}` | {_plain(ACCESS_PROMISES[access])} |" for access in model.accesses]
     said = {
-        "promise": "\n".join(f"- {sentence}" for sentence in sentences),
+        "promise": "\n".join(f"- {_plain(sentence)}" for sentence in statement.sentences),
         "accesses": "\n".join(["| access | what is promised |", "|---|---|", *rows]),
     }
     edges, columns = protected_change(model.receipt.plan).edges, model.feature_columns
@@ -184,15 +183,16 @@ def texts(model: Model) -> dict[str, bytes]:
 
 def _columns_in_words(columns: FeatureColumns) -> str:
     """What the card says of the columns; of very many, of the first."""
-    names = [_cell(name) for name in columns.names[:MOST_TOLD]]
+    names = [_plain(name) for name in columns.names[:MOST_TOLD]]
     more = [f"… and {len(columns.names) - MOST_TOLD} more"] if len(columns.names) > MOST_TOLD else []
     special = [name for name in columns.names if name in columns.categories or name in columns.fill][:MOST_TOLD]
-    rows = [f"| {_cell(name)} | {_cell(columns.described(name))} |" for name in special]
+    rows = [f"| {_plain(name)} | {_plain(columns.described(name))} |" for name in special]
     table = ["", "| column | what it holds |", "|---|---|", *rows] if rows else []
     return COLUMNS.format(names=", ".join([*names, *more]), table="\n".join(table))
 
 
-def _cell(words: str) -> str:
+def _plain(words: str) -> str:
+    """On one line, and without markup: names were chosen by whoever ran the training."""
     return _MARKUP.sub(_ESCAPED, " ".join(words.split()))
 
 

@@ -25,7 +25,8 @@ from gcon.privacy.deferred_ledger import Charge
 from gcon.privacy.ledger import Outcome, Reservation
 from gcon.privacy.ledger_file import FileLedger
 from gcon.release.layout import NAMES
-from gcon.release.store import load_release, save_release
+from gcon.release.read import load_release
+from gcon.release.store import save_release
 from gcon.writing import OWNER_ONLY, whole_folder, write_new
 
 NOTE, RELEASE_FOLDER, OWNER_FOLDER = "kept.json", "release", 0o700
@@ -77,9 +78,9 @@ def keep(
     """
     home = recovery_folder(ledger)
     home.mkdir(mode=OWNER_FOLDER, exist_ok=True)
-    target = home / f"entry-{charges[0].entry.number}"
+    target = home / f"entry-{charges[0].reservation.number}"
     note = {
-        "entries": [[charge.entry.number, str(charge.reservation.ledger)] for charge in charges],
+        "entries": [[charge.reservation.number, str(charge.reservation.ledger)] for charge in charges],
         "out": out,
         "result": result,
     }

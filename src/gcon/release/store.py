@@ -27,8 +27,6 @@ from gcon.release.layout import NAMES, named_tensors, release_files, unfit
 from gcon.release.read import load_release
 from gcon.writing import whole_folder, write_new
 
-__all__ = ["NAMES", "load_release", "room_for", "save_release"]
-
 
 def room_for(num_nodes: int, num_features: int, num_classes: int) -> int:
     """More bytes than a release takes, from public sizes alone."""

@@ -17,7 +17,7 @@ from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.exact_products import left_numbers
 from gcon.mechanisms.public_rows import longest_rows
 from gcon.mechanisms.statistic import Statistic
-from gcon.privacy.proven import is_proven
+from gcon.privacy.proven import proof_page
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
 from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
@@ -56,7 +56,7 @@ def test_values_are_those_of_dense_matrices():
         (ClassSums(ROWS, TARGETS, SCHEMES), around.T @ TARGETS),
         (BilinearSums(ROWS, TARGETS, 2.5), left.T @ loops @ TARGETS),
     ):
-        assert is_proven(type(statistic))
+        assert proof_page(type(statistic))
         value = statistic.of(EDGES)
         assert value.dtype == torch.float64
         torch.testing.assert_close(value, expected, rtol=0, atol=1e-9)

@@ -37,9 +37,7 @@ def advise(
     mean_degree: Annotated[
         float | None, typer.Option(help="Edges per node, guessed from public knowledge; instead of a look.")
     ] = None,
-    protect_edges: Annotated[
-        int, typer.Option(help="How many edges, 1 to 10, may change together within epsilon and delta.")
-    ] = 1,
+    protect_edges: options.ProtectEdges = 1,
     delta: Annotated[float | None, typer.Option(help="By default min(1e-5, 1/(10 n)) for n nodes.")] = None,
     where: TableSource,
     seed: Annotated[int | None, typer.Option(help="For experiments only: the look then carries no promise.")] = None,

@@ -83,19 +83,6 @@ def _is_ledger(out: Path) -> bool:
     return False
 
 
-def parsed_steps(steps: list[str]) -> tuple[float, ...]:
-    """Steps as typed on the command line."""
-    parsed: list[float] = []
-    for entry in steps:
-        try:
-            parsed.append(float(entry))
-        except ValueError:
-            raise InputError(
-                "steps", rule="whole numbers or 'inf'", got=repr(entry), fix="For example --steps 2."
-            ) from None
-    return tuple(parsed)
-
-
 def size_in_bytes(option: str, text: str, *, least: str) -> int:
     """The number of bytes that a size means.
 

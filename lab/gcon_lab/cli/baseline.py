@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from gcon.cli import options
-from gcon.cli.loading import load_graph, open_ledger
+from gcon.cli.books import open_ledger
+from gcon.cli.loading import load_graph
 from gcon.cli.output import reporting
 from gcon.cli.records import with_records
 from gcon.cli.source import TableSource

@@ -1,4 +1,4 @@
-"""Read the graph that a verb was told of, and open the ledger that belongs to it.
+"""Read the graph that a verb was told of.
 
 Privacy:
     Private edges are wrapped on the way in; messages hold nothing from them.
@@ -6,32 +6,28 @@ Privacy:
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
 from gcon.cli.checks import size_in_bytes
-from gcon.cli.ledger_place import has_ledger, ledger_beside, state_folder, warn_of_copies
-from gcon.cli.other_books import missing_spending
-from gcon.cli.output import Output
-from gcon.cli.source import GraphSource, NodeColumns, PredictionSource, TableSource, TrainingSource
+from gcon.cli.ledger_place import has_ledger
+from gcon.cli.source import GraphSource, PredictionSource, TableSource, TrainingSource
 from gcon.columns import FeatureColumns
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import LargeGraph, PrivateGraph, TrainableGraph
 from gcon.edges.source import Edges
 from gcon.edges.store_format import SUFFIX
 from gcon.errors import AccessRefusedError, InputError
-from gcon.files.datasets import facts_of, load, names
+from gcon.files.datasets import load, names
 from gcon.files.store_files import ids_fingerprint, private_store
 from gcon.files.tables import NodeTable, read_edges, read_node_features, read_nodes
 from gcon.nodes import PublicNodes
 from gcon.privacy.boundary import Private
-from gcon.privacy.deferred_ledger import DeferredLedger
-from gcon.privacy.ledger_file import FileLedger
 from gcon.release.prediction_files import Ids
-from gcon.release.recovery import recovery_folder, settle_kept
 
 
 def load_graph(where: GraphSource, *, known: FeatureColumns | None = None) -> PrivateGraph:
@@ -68,8 +64,8 @@ def load_nodes(where: GraphSource, *, known: FeatureColumns | None = None) -> Pu
     return load_graph(where).nodes
 
 
-def _columns(where: GraphSource) -> NodeColumns:
-    return where.node_format.columns() if isinstance(where, TableSource) else {}
+def _columns(where: GraphSource) -> dict[str, Any]:
+    return vars(where.node_format) if isinstance(where, TableSource) else {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,51 +160,3 @@ def public_files(access: str, where: PredictionSource) -> tuple[Path, Path] | No
             "public by being called so. Use access='own-edges' or 'none'."
         )
     return nodes, edges
-
-
-def open_payment(
-    where: GraphSource, output: Output, *, near: Path | None = None, name: str | None = None
-) -> DeferredLedger:
-    """The ledger of the data, to pay from: however the verb ends, its output says what was charged.
-
-    Args:
-        where: the data.
-        output: warns if releases beside the edges, the ledger or `near` know of more spending than the ledger.
-        near: a further folder to look for releases in.
-        name: what the owner calls the data; a new ledger takes it, an old one must have it already.
-    """
-    ledger = open_ledger(where, name=name)
-    if where.edges is not None:
-        usual, places = None, [where.edges.parent, ledger.path.parent]
-        with suppress(InputError):  # what these edges were converted with is gone, and another ledger was named
-            usual = ledger_beside(where.edges)
-        for words in missing_spending(ledger, usual=usual, places=places if near is None else [*places, near]):
-            output.warn(f"warning: {words}")
-    if recovery_folder(ledger.path).exists() and (settled := settle_kept(ledger)):
-        numbers = ", ".join(map(str, settled))
-        output.remark(f"Settled in {ledger.path} what an earlier command could not: entries {numbers}.")
-    payment = DeferredLedger(ledger)
-    output.payments.append(payment)
-    return payment
-
-
-def open_ledger(where: GraphSource, *, name: str | None = None) -> FileLedger:
-    """The ledger of the data: the one that was named, or the one beside it. An existing one keeps its own name."""
-    if where.source is not None:
-        usual_name = facts_of(where.source).name
-        usual = state_folder() / f"{usual_name}.ledger"
-    elif where.edges is not None:
-        usual_name, usual = where.edges.stem, where.ledger or ledger_beside(where.edges)
-    else:
-        raise InputError("--edges", rule="is needed for a ledger", got="nothing", fix="Pass the edges file.")
-    target = usual if where.ledger is None else where.ledger
-    if where.ledger is None:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    if where.edges is not None:
-        warn_of_copies(where.edges, target)
-    books = FileLedger(target, data_set=None if target.exists() else name or usual_name)
-    if name not in (None, books.data_set):
-        rule = f"must be the name in the ledger {target.name}, {books.data_set!a}, which it got when it was made"
-        fix = "Leave it out; gcon report and gcon site take a --name of their own."
-        raise InputError("--name", rule=rule, got=f"{name!a}", fix=fix)
-    return books

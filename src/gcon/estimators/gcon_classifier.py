@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from gcon.edges.schemes import Schemes, as_steps
 from gcon.estimators.estimator import PrivateClassifier
 from gcon.estimators.progress import Callback
-from gcon.files.inputs import plain_settings
 from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.privacy.ledger import Ledger
@@ -126,7 +125,7 @@ class GCON(PrivateClassifier):
         self.callback = callback
 
     def _method(self) -> Objective:
-        given = plain_settings(self.__dict__)
+        given = self._plain()
         encoder = {field.name: given[field.name] for field in fields(EncoderSettings) if field.name in given}
         others = {field.name: given[field.name] for field in fields(Objective) if field.name in given}
         return Objective(

@@ -132,9 +132,9 @@ def test_a_store_belongs_to_its_nodes(tmp_path):
         write(target, pairs, 6, ids=as_node_ids(ids))
         for other, others in IDS.items():
             if other == name:
-                edges, hygiene = private_store(target, ids=as_node_ids(ids))
+                edges = private_store(target, ids=as_node_ids(ids))
                 assert torch.equal(open_private(edges).load().columns, StoredEdges(target).load().columns)
-                assert open_private(hygiene).given == 20
+                assert open_private(edges).hygiene.given == 20
                 assert repr(edges) == "<private: stored edges of a simple undirected graph>"
                 assert store_problems(target, ids=as_node_ids(ids)) == []
             else:

@@ -115,7 +115,7 @@ def load_training(where: TrainingSource, *, until: ExitStack) -> TrainableGraph:
     private: Private[Edges] = (
         _on_cluster(where, store, table, until)
         if on_cluster
-        else private_store(store, ids=table.ids, buffer_bytes=room)[0]
+        else private_store(store, ids=table.ids, buffer_bytes=room)
     )
     return LargeGraph(table.nodes, private, store.stem)
 

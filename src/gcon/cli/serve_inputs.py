@@ -60,7 +60,7 @@ def open_owners(
     """
     private: Private[RowEdges]
     if edges.suffix.lower() == SUFFIX:
-        private = private_store(edges, ids=known.ids, verify=True)[0]
+        private = private_store(edges, ids=known.ids, verify=True)
     else:
         private = read_edges(edges, ids=known.ids, **edge_format.columns())[0]
     log = AccessLog(access_log)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import scipy.sparse
@@ -57,13 +57,10 @@ def convert_files(
     out: Path,
     file_format: str,
     features: Path | None = None,
-    source_column: str = "source",
-    target_column: str = "target",
-    header: bool = True,
-    ignore_columns: Sequence[str] = (),
     drop: Sequence[str] = (),
     memory_bytes: int = MEMORY_BYTES,
     step: Step = no_step,
+    **edge_options: Unpack[EdgeOptions],
 ) -> Conversion:
     """Write the same graph in another format into a folder.
 
@@ -76,13 +73,10 @@ def convert_files(
         out: an existing folder; an existing file is never replaced.
         file_format: one of `FORMATS`.
         features: an .npz or .npy beside the nodes file.
-        source_column: the column of the edges file with one end of each edge.
-        target_column: the column with the other end.
-        header: whether a text file of edges starts with column names.
-        ignore_columns: further columns of the edges file, which are left out.
         drop: columns of the nodes file to leave out; all others beside id, label and split must hold numbers.
         memory_bytes: for sorting the edges of an edge store (csr); at least 4096.
         step: told what is being done for an edge store, and which share of it is.
+        edge_options: how the edges file is written, as for `read_edges`.
 
     Privacy:
         No release: the owner's own edges, from one file of the owner into another one with the same permissions. They
@@ -94,12 +88,10 @@ def convert_files(
     targets = _targets(out, file_format, with_edges=edges is not None)
     table = read_raw_nodes(nodes, features_path=features, drop=drop)
     like = {"nodes": nodes, "features": features or nodes}
-    options: EdgeOptions = {"source_column": source_column, "target_column": target_column}
-    options |= {"header": header, "ignore_columns": ignore_columns}
     with _refusals(), work_folder(targets["edges" if edges is not None else "nodes"]) as folder:
         written = {kind: folder / target.name for kind, target in targets.items()}
         if edges is not None:
-            chunks = edge_chunks(edges, ids=table.ids, **options)
+            chunks = edge_chunks(edges, ids=table.ids, **edge_options)
             if file_format == "csr":
                 expected = _expected_edges(edges)
                 sorting: dict[str, Any] = {"memory_bytes": memory_bytes, "expected": expected, "step": step}

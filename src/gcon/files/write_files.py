@@ -119,12 +119,12 @@ def table_writer(target: Path, *, owner_only: bool = False) -> Iterator[Write]:
             with _parquet(file) as write:
                 yield write
         else:
-            yield lambda frame: _append_text(file, frame, separator)
 
+            def append(frame: pl.DataFrame) -> None:
+                with _refusals():
+                    frame.write_csv(file, separator=separator, include_header=not file.tell())
 
-def _append_text(file: BinaryIO, frame: pl.DataFrame, separator: str) -> None:
-    with _refusals():
-        frame.write_csv(file, separator=separator, include_header=not file.tell())
+            yield append
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
@@ -45,14 +44,14 @@ def load_graph(where: GraphSource, *, known: FeatureColumns | None = None) -> Pr
             fix=f"Data sets: {', '.join(names())}.",
         )
     if where.source is not None:
-        for name, given in _columns(where).items():
+        for name, given in vars(where.node_format).items() if isinstance(where, TableSource) else ():
             if given:
                 rule, fix = "is about a nodes file", "Leave it out: a named data set has numbers only."
                 raise InputError(f"--{name}", rule=rule, got=f"the data set {where.source}", fix=fix)
         return load(where.source, split=where.split)
     if where.edges is None or where.nodes is None:
         raise InputError("--edges, --nodes", rule="belong together", got="one of them", fix="Pass both.")
-    table = read_nodes(where.nodes, features_path=where.features, feature_columns=known, **_columns(where))
+    table = _table(where, where.nodes, known)
     private, hygiene = read_edges(where.edges, ids=table.ids, **where.edge_format.columns())
     return PrivateGraph(table.nodes, private, hygiene, where.edges.stem)
 
@@ -60,12 +59,13 @@ def load_graph(where: GraphSource, *, known: FeatureColumns | None = None) -> Pr
 def load_nodes(where: GraphSource, *, known: FeatureColumns | None = None) -> PublicNodes:
     """The public side alone: no edges file is opened, if one was named at all. Args: those of `load_graph`."""
     if where.source is None and where.nodes is not None:
-        return read_nodes(where.nodes, features_path=where.features, feature_columns=known, **_columns(where)).nodes
+        return _table(where, where.nodes, known).nodes
     return load_graph(where).nodes
 
 
-def _columns(where: GraphSource) -> dict[str, Any]:
-    return vars(where.node_format) if isinstance(where, TableSource) else {}
+def _table(where: GraphSource, nodes: Path, known: FeatureColumns | None = None) -> NodeTable:
+    choices = vars(where.node_format) if isinstance(where, TableSource) else {}
+    return read_nodes(nodes, features_path=where.features, feature_columns=known, **choices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ def load_training(where: TrainingSource, *, until: ExitStack) -> TrainableGraph:
         )
     if store is None or where.nodes is None or where.source is not None:
         return load_graph(where)
-    table = read_nodes(where.nodes, features_path=where.features, **_columns(where))
+    table = _table(where, where.nodes)
     private: Private[Edges] = (
         _on_cluster(where, store, table, until)
         if on_cluster

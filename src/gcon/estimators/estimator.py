@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,6 @@ from gcon.edges.graph import PrivateGraph
 from gcon.errors import InputError, PromiseWarning
 from gcon.estimators.fitted import FittedClassifier
 from gcon.estimators.progress import Callback, fit_progress
-from gcon.estimators.row_searches import refuse_row_searches
 from gcon.estimators.tables import learned_features
 from gcon.files.frames import column_names
 from gcon.files.inputs import as_private_graph, read_columns
@@ -117,7 +117,7 @@ class PrivateClassifier(FittedClassifier, ABC):
         Privacy:
             Pays `epsilon` and `delta` from the ledger before any edge is read.
         """
-        refuse_row_searches()
+        _refuse_row_searches()
         method, randomness = self._method(), randomness_from(self.random_state)
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         masks = {"train_mask": train_mask, "validation_mask": validation_mask, "test_mask": test_mask, "split": split}
@@ -188,3 +188,21 @@ class _HiddenSeed(int):
 
     def __format__(self, format_spec: str) -> str:
         return repr(self)
+
+
+def _refuse_row_searches() -> None:
+    """Refuse a fit that one of scikit-learn's searches or cross-validations asks for: a part of the rows is no part of a graph.
+
+    They give rows, and no sign that these are a part of a table; so whoever called is looked at.
+    """
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if str(frame.f_globals.get("__name__", "")).startswith("sklearn.model_selection"):
+            raise InputError(
+                "X",
+                rule="must be the rows of a whole graph",
+                got="a part of them, from scikit-learn's cross-validation or search",
+                fix="Rows cut off lose their edges, and every fit is a release that is paid for. Keep the graph whole: "
+                "gcon.model_selection has masks for fit (split_nodes, node_folds); model.node_score says what a score costs.",
+            )

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
 
 from gcon.columns import FeatureColumns
 from gcon.edges.edge_list import EdgeList, private_edges, public_edges
@@ -18,11 +19,11 @@ from gcon.files.edges import as_edge_index
 from gcon.files.frames import frame_features
 from gcon.files.labels import as_labels, as_tensor, class_list, class_numbers, labelled_mask, unlabelled
 from gcon.files.networkx_graphs import networkx_columns
-from gcon.files.pyg import edge_values, refuse_other_graphs
 from gcon.files.row_ids import by_rows, row_ids
 from gcon.nodes import PublicNodes, check_features
 from gcon.privacy.frames import without_frames
 
+EDGE_VALUES = ("edge_weight", "edge_attr")  # what PyG's Data may say of edges beside their ends: public names
 MASKS = ("train_mask", "validation_mask", "test_mask")
 
 
@@ -63,8 +64,9 @@ def read_columns(data: Any, **given: Any) -> Columns:
     given = {name: value for name, value in given.items() if value is not None}
     if isinstance(data, PrivateGraph | PublicGraph):
         raise InputError("X", rule="is a graph already", got=type(data).__name__, fix="Pass it on as it is.")
-    refuse_other_graphs(data)
+    _refuse_other_graphs(data)
     if hasattr(data, "edge_index"):
+        said = tuple(name for name in EDGE_VALUES if getattr(data, name, None) is not None)
         found = {
             "features": getattr(data, "x", None),
             "labels": getattr(data, "y", None),
@@ -72,7 +74,7 @@ def read_columns(data: Any, **given: Any) -> Columns:
             "train_mask": getattr(data, "train_mask", None),
             "validation_mask": getattr(data, "val_mask", None),
             "test_mask": getattr(data, "test_mask", None),
-            "edge_values": () if "edges" in given else edge_values(data),
+            "edge_values": () if "edges" in given else said,
         }
     elif hasattr(data, "number_of_nodes") and hasattr(data, "nodes"):
         found = networkx_columns(data)
@@ -82,6 +84,20 @@ def read_columns(data: Any, **given: Any) -> Columns:
     if found.get("features") is None:
         raise InputError("features", rule="are needed", got="none", fix="PyG: data.x; networkx: node attribute 'x'.")
     return Columns(**{**found, **given})
+
+
+def _refuse_other_graphs(data: Any) -> None:
+    """Refuse graphs of several kinds of nodes, loaders and whole data sets: they are not one graph of one kind of node."""
+    if hasattr(type(data), "to_homogeneous"):
+        rule, fix = "must have one kind of node and of edge", "Pass data.to_homogeneous(), with features of one width."
+    elif isinstance(data, DataLoader):
+        rule = "must be a whole graph: a loader samples from the edges, and no promise covers that"
+        fix = "Pass the Data that the loader was made of."
+    elif isinstance(data, Dataset):
+        rule, fix = "must be one graph, not a data set", "Pass dataset[0]."
+    else:
+        return
+    raise InputError("X", rule=rule, got=type(data).__name__, fix=fix)
 
 
 def as_features(features: Any) -> Tensor:

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from gcon.edges.store_format import damaged, new_checksum
 from gcon.edges.stored import BUFFER_BYTES, StoredEdges
-from gcon.errors import InputError
-from gcon.files.file_problems import Problem
 from gcon.files.node_ids import NodeIds
 from gcon.privacy.boundary import Private
 
@@ -69,15 +67,6 @@ def private_store(
     if verify:
         store.verify()
     return Private(store, "stored edges of a simple undirected graph")
-
-
-def store_problems(path: Path, *, ids: NodeIds | None) -> list[Problem]:
-    """What is wrong with a store, all of it read; the first thing only, because what follows from it is noise."""
-    try:
-        open_store(path, ids=ids).verify()
-    except InputError as error:
-        return [Problem("edges", path.name, error.rule, str(error.got), error.fix)]
-    return []
 
 
 def store_chunks(path: Path, *, ids: NodeIds | None) -> Iterator[NDArray[Any]]:

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList, private_edges
 from gcon.edges.graph import PrivateGraph, PublicGraph
 from gcon.errors import AccessRefusedError, InputError
 from gcon.estimators.node_score import NodeScore, own_edge_score
-from gcon.estimators.tables import known_features
-from gcon.files.inputs import Masks, as_private_graph, edge_index_of, read_columns
+from gcon.estimators.tables import known_columns
+from gcon.files.inputs import Columns, Masks, as_private_graph, edge_index_of, read_columns
 from gcon.files.labels import as_labels, class_numbers, labelled_mask
 from gcon.methods.accuracy import check_scored, micro_f1
 from gcon.methods.features_only import FeaturesOnly, onnx_bytes
@@ -79,12 +78,11 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 )
             refuse_training_nodes(self.model_, X.features)
             return predict_on_public_graph(self.model_, X.features, X.edges)
-        features = known_features(self, X)
+        columns = known_columns(self, X, edges=edges)
         if kind != "own-edges":
-            return predict_without_edges(self.model_, features, access=kind)
-        private = _private_edges(X, edges, num_nodes=int(features.shape[0]))
+            return predict_without_edges(self.model_, columns.features, access=kind)
         books = self._books(stored_too=True)  # owners' answers cost nothing: a stored model gives them too
-        return predict_from_own_edges(self.model_, features, private, ledger=books)
+        return predict_from_own_edges(self.model_, columns.features, _private_edges(columns), ledger=books)
 
     @without_frames
     def predict(self, X: Any, *, access: str = "none", edges: Any = None) -> NDArray[Any]:
@@ -166,16 +164,22 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             the ledger, charged before an edge is read.
         """
         check_is_fitted(self)
-        kind, features = self._checked_access(access, edges), known_features(self, X)
+        kind = self._checked_access(access, edges)
+        if y is None and isinstance(X, PrivateGraph):
+            y = np.asarray([*X.nodes.class_names, None], dtype=object)[
+                X.nodes.labels.numpy()
+            ]  # -1, unknown: the last one
+        columns = known_columns(self, X, labels=y, edges=edges, test_mask=mask)
         if pay is not None and (kind != "own-edges" or self.ledger is None):
             rule, fix = "goes with access='own-edges' and a ledger", "Without private edges nothing is to be paid."
             raise InputError("pay", rule=rule, got=f"access={access!r}, ledger={self.ledger!r}", fix=fix)
-        num_nodes = int(features.shape[0])
-        labels, chosen = _scored_nodes(X, y, mask, split, classes=self.classes_.tolist(), num_nodes=num_nodes)
+        named = as_labels(columns.labels, len(columns.features))
+        chosen = labelled_mask(columns.test_mask, "mask", named, default=True, split=split)
         check_scored(chosen)
+        labels = class_numbers(named, self.classes_.tolist())  # -1: another class
         if kind == "own-edges":
-            private = _private_edges(X, edges, num_nodes=num_nodes)
-            return own_edge_score(self.model_, features, labels, chosen, private, pay=pay, ledger=self._books())
+            private, books = _private_edges(columns), self._books()
+            return own_edge_score(self.model_, columns.features, labels, chosen, private, pay=pay, ledger=books)
         return NodeScore(
             micro_f1=micro_f1(self.predictions(X, access=kind).classes, labels, chosen),
             nodes=int(chosen.sum()),
@@ -209,8 +213,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         nodes = X.nodes if isinstance(X, PrivateGraph) else None
         if X is not None and nodes is None:
-            columns = read_columns(X, labels=y, **masks)
-            columns = replace(columns, features=known_features(self, X), edges=None, edge_values=())
+            columns = replace(known_columns(self, X, labels=y, **masks), edges=None, edge_values=())
             nodes = as_private_graph(columns, classes=self.classes_.tolist(), name="").nodes
         books = self.ledger
         return model_report(
@@ -262,34 +265,17 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return kind
 
 
-def _private_edges(X: Any, edges: Any, *, num_nodes: int) -> Private[EdgeList]:
-    if isinstance(X, PrivateGraph):
-        return X.edges
-    if isinstance(X, PublicGraph):
+def _private_edges(columns: Columns) -> Private[EdgeList]:
+    if isinstance(columns.edges, Private):
+        return columns.edges
+    if isinstance(columns.edges, EdgeList):
         raise AccessRefusedError("These edges were declared public: use access='public-graph'.")
-    columns = read_columns(X, edges=edges)
     if columns.edges is None:
         raise InputError(
             "edges", rule="are needed for access='own-edges'", got="none", fix="Pass edges=, if only an empty list."
         )
+    num_nodes = len(columns.features)
     return private_edges(edge_index_of(columns, num_nodes=num_nodes), num_nodes)[0]
-
-
-def _scored_nodes(
-    X: Any, y: Any, mask: Any, split: int | None, *, classes: list[object], num_nodes: int
-) -> tuple[Tensor, Tensor]:
-    """Class numbers in the order of the classes (-1: another class) and the mask of the nodes that count."""
-    labels, test = y, mask
-    if isinstance(X, PrivateGraph):
-        names = np.asarray([*X.nodes.class_names, None], dtype=object)  # -1, unknown, is the last one
-        labels = names[X.nodes.labels.numpy()] if y is None else y
-        test = X.nodes.test_mask if mask is None else mask
-    elif not isinstance(X, PublicGraph):
-        columns = read_columns(X, labels=y, test_mask=mask)
-        labels, test = columns.labels, columns.test_mask
-    found = as_labels(labels, num_nodes)
-    chosen = labelled_mask(test, "mask", found, default=True, split=split)
-    return class_numbers(found, classes), chosen
 
 
 def _in_pandas(values: NDArray[Any], X: Any, *, columns: Any = None) -> Any:

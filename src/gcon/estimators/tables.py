@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import validate_data
-from torch import Tensor
 
 from gcon.columns import FeatureColumns, same_features
 from gcon.edges.graph import PrivateGraph, PublicGraph
 from gcon.errors import InputError
 from gcon.files.frames import column_names, frame_features, learn_frame, without
-from gcon.files.inputs import as_features, read_columns
+from gcon.files.inputs import Columns, as_features, read_columns
 
 MATRIX = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False}
 
@@ -34,28 +34,36 @@ def learned_features(
     return learn_frame(without(X, drop), drop=drop, categorical=categorical)
 
 
-def known_features(estimator: Any, X: Any) -> Tensor:
-    """The features of nodes for a fitted estimator, with the columns of its training."""
-    known = estimator.model_.feature_columns
+def known_columns(estimator: Any, X: Any, **given: Any) -> Columns:
+    """The parts of a graph for a fitted estimator, with features as in its training; named arguments win."""
+    given = {name: value for name, value in given.items() if value is not None}
     if isinstance(X, PrivateGraph):
-        if not same_features(known, X.nodes.feature_columns):
+        if not same_features(estimator.model_.feature_columns, X.nodes.feature_columns):
             rule, fix = "must have been read with the columns of training", "Read it with model_.feature_columns."
             raise InputError("X", rule=rule, got="other columns or categories", fix=fix)
-        return X.nodes.features
+        return Columns(**{"features": X.nodes.features, "edges": X.edges, "test_mask": X.nodes.test_mask, **given})
     if isinstance(X, PublicGraph):
-        return X.features
-    features = read_columns(X).features
-    if known is not None and features is X and column_names(X):
-        kept = without(X, known.drop)
+        return Columns(**{"features": X.features, "edges": X.edges, **given})
+    columns = read_columns(X, **given)
+    return replace(
+        columns, features=as_features(_known_features(estimator, columns.features, is_table=columns.features is X))
+    )
+
+
+def _known_features(estimator: Any, features: Any, *, is_table: bool) -> Any:
+    """The features by the columns of training; scikit-learn has its say about a table, not about a part of a graph."""
+    known = estimator.model_.feature_columns
+    if known is not None and is_table and column_names(features):
+        kept = without(features, known.drop)
         _checked(estimator, kept, reset=False, skip_check_array=True)
-        return as_features(frame_features(kept, known))
+        return frame_features(kept, known)
     if known is not None and not known.plain:
-        return as_features(frame_features(features, known))
-    if features is not X:
-        return as_features(features)
-    if not hasattr(estimator, "feature_names_in_") and hasattr(X, "columns"):
-        X = np.asarray(X)  # a loaded model, or one of a graph, knows its columns by their places
-    return as_features(_checked(estimator, X, reset=False, **MATRIX))
+        return frame_features(features, known)
+    if not is_table:
+        return features
+    if not hasattr(estimator, "feature_names_in_") and hasattr(features, "columns"):
+        features = np.asarray(features)  # a loaded model, or one of a graph, knows its columns by their places
+    return _checked(estimator, features, reset=False, **MATRIX)
 
 
 def _checked(estimator: Any, X: Any, **how: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,15 +36,12 @@ def hand_out_release(output: Output, books: DeferredLedger, model: Model, out: P
 
 
 def finish(output: Output, books: DeferredLedger, result: Mapping[str, object] | None = None) -> None:
-    """The result is safe, or is the few numbers given: settle. If the ledger refuses, say what that means, and go on.
+    """The result is safe, or is the few numbers given, which exist nowhere else and are kept with the entry: settle.
 
-    Args:
-        output: is told.
-        books: paid.
-        result: released numbers that exist nowhere else, to keep with the entry.
+    If the ledger refuses, say what that means, and go on.
     """
-    if result is not None:
-        result = {name: _number(value) for name, value in result.items()}
+    if result is not None:  # a ratio of nothing to nothing is no reason to lose the rest
+        result = {name: "not a number" if value != value else value for name, value in result.items()}
     with uninterrupted():
         problem, path = books.finish(result), books.ledger.path
         if problem is None:
@@ -61,11 +57,6 @@ def finish(output: Output, books: DeferredLedger, result: Mapping[str, object] |
             later = "Nothing is lost by that but the word."
         entries = ", ".join(str(charge.entry.number) for charge in books.charges)
         output.warn(f"warning: entry {entries} stays reserved, which counts as spent: {problem} {later}")
-
-
-def _number(value: object) -> object:
-    """What a ledger can hold: a ratio of nothing to nothing is no reason to lose the rest."""
-    return "not a number" if isinstance(value, float) and math.isnan(value) else value
 
 
 def _keep_release(output: Output, books: DeferredLedger, model: Model, out: Path) -> None:

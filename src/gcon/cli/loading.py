@@ -30,12 +30,7 @@ from gcon.release.prediction_files import Ids
 
 
 def load_graph(where: GraphSource, *, known: FeatureColumns | None = None) -> PrivateGraph:
-    """Read a named data set or a pair of files. An edge store is read into memory.
-
-    Args:
-        where: the graph.
-        known: what was done with the columns in training.
-    """
+    """Read a named data set or a pair of files. An edge store is read into memory. `known`: the columns in training."""
     if (where.source is None) == (where.edges is None and where.nodes is None):
         raise InputError(
             "SOURCE",
@@ -57,7 +52,7 @@ def load_graph(where: GraphSource, *, known: FeatureColumns | None = None) -> Pr
 
 
 def load_nodes(where: GraphSource, *, known: FeatureColumns | None = None) -> PublicNodes:
-    """The public side alone: no edges file is opened, if one was named at all. Args: those of `load_graph`."""
+    """The public side alone: no edges file is opened, if one was named at all."""
     if where.source is None and where.nodes is not None:
         return _table(where, where.nodes, known).nodes
     return load_graph(where).nodes
@@ -91,12 +86,7 @@ def load_features(where: GraphSource, *, read_edges_too: bool, known: FeatureCol
 
 
 def load_training(where: TrainingSource, *, until: ExitStack) -> TrainableGraph:
-    """Read a graph to train on; an edge store stays where it is.
-
-    Args:
-        where: the graph.
-        until: stops the workers that were started, when it ends.
-    """
+    """Read a graph to train on; an edge store stays where it is, and workers that were started stop when `until` ends."""
     room = size_in_bytes("--buffer", where.buffer, least="KiB")
     if where.scheduler is not None and where.workers is not None:
         raise InputError("--scheduler, --workers", rule="exclude each other", got="both", fix="Pass one of them.")

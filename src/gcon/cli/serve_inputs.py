@@ -31,13 +31,7 @@ class ReadTable:
 
 
 def read_table(nodes: Path, features: Path | None, known: FeatureColumns | None) -> ReadTable:
-    """The public node table. One without labels or splits will do: then no page shows a confusion matrix.
-
-    Args:
-        nodes: the table.
-        features: an array beside it.
-        known: what was done with the columns when the model was trained.
-    """
+    """The public node table. One without labels or splits will do: then no page shows a confusion matrix."""
     ids, matrix = read_node_features(nodes, features_path=features, feature_columns=known)
     try:
         labelled = read_nodes(nodes, features_path=features, feature_columns=known).nodes

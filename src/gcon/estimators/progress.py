@@ -11,12 +11,9 @@ Callback = Callable[[str, float], None]  # is told the name of a stage that begi
 
 
 def fit_progress(shares: Mapping[str, float], *, verbose: bool, callback: Callback | None) -> Callable[[str], None]:
-    """A function to call with the name of every stage that begins, and with "done" at the end.
+    """A function to call with the name of every stage that begins, and with "done" at the end; it shows or tells that.
 
-    Args:
-        shares: about which share of a fit is done when a stage begins.
-        verbose: show it.
-        callback: tell it.
+    `shares` say about which share of a fit is done when a stage begins.
     """
     known, share, bar = {**shares, "done": 1.0}, 0.0, None
 

@@ -88,7 +88,14 @@ def read_nodes(
     """
     chosen = None if num_classes is None and classes is None else _class_list(num_classes, classes)
     apart, problems = (id_column, label_column, split_column), FileProblems("nodes", Path(path))
-    frame = _frame(problems, needed=apart[:2], plain=apart, drop=drop, others=_used(feature_columns))
+    others = None if feature_columns is None else (*feature_columns.names, LIST_COLUMN)
+    frame = _frame(
+        problems,
+        needed=apart[:2],
+        plain=apart,
+        drop=drop,
+        others=others,
+    )
     ids = read_ids(frame[id_column], problems)
     texts = known_labels(frame[label_column])
     if split_column in frame.columns:
@@ -139,7 +146,8 @@ def read_node_features(
     """
     problems = FileProblems("nodes", Path(path))
     apart = (id_column, label_column, split_column)
-    frame = _frame(problems, needed=apart[:1], plain=apart[:1], others=_used(feature_columns))
+    others = None if feature_columns is None else (*feature_columns.names, LIST_COLUMN)
+    frame = _frame(problems, needed=apart[:1], plain=apart[:1], others=others)
     ids = read_ids(frame[id_column], problems)
     rest = frame.drop(*apart, strict=False)
     known = feature_columns or numbers_only(rest)
@@ -223,11 +231,6 @@ def _class_list(num_classes: int | None, classes: Sequence[object] | None) -> Se
     )
 
 
-def _used(known: FeatureColumns | None) -> tuple[str, ...] | None:
-    """The columns that a model knows; None for all."""
-    return None if known is None else (*known.names, LIST_COLUMN)
-
-
 def _frame(
     problems: FileProblems,
     *,
@@ -236,14 +239,9 @@ def _frame(
     drop: Sequence[str] = (),
     others: Sequence[str] | None = None,
 ) -> pl.DataFrame:
-    """The table, or an `InputError` if it cannot be read or lacks columns.
+    """The table, or an `InputError` if it cannot be read or lacks columns that are needed.
 
-    Args:
-        problems: of this file.
-        needed: columns that must be there.
-        plain: columns that hold no lists.
-        drop: columns that must be there, and are not read.
-        others: further columns to read, where there are such; None for all.
+    Plain columns hold no lists. Those of `drop` must be there and are not read; of the rest, only `others` if they are named.
     """
     require_readers()
     import polars as pl

@@ -27,7 +27,7 @@ from gcon.files.file_problems import TABLES, require_readers
 from gcon.files.node_files import RawNodes, read_raw_nodes
 from gcon.files.node_ids import NodeIds
 from gcon.files.table_files import BATCH, read_errors
-from gcon.files.write_files import table_writer, write_frame
+from gcon.files.write_files import feature_columns, table_writer, write_frame
 from gcon.privacy.frames import without_frames
 from gcon.writing import move_together, whole_file, work_folder
 
@@ -155,10 +155,10 @@ def _write_nodes(table: RawNodes, written: Mapping[str, Path], like: Mapping[str
     """The public side; the features in a file of their own if there is one."""
     import polars as pl
 
-    ids = table.ids.numbers if table.ids.strings is None else table.ids.strings
-    frame = pl.DataFrame({"id": ids, **table.texts})
+    frame = pl.DataFrame({"id": table.ids.column(), **table.texts})
     if "features" not in written:
-        frame = frame.with_columns(_feature_columns(table, nested=written["nodes"].suffix == ".parquet"))
+        nested = written["nodes"].suffix == ".parquet"
+        frame = frame.with_columns(feature_columns(table.features, table.feature_names, nested=nested))
     elif written["features"].suffix == ".npy":
         np.save(written["features"], table.features)
     else:
@@ -166,18 +166,6 @@ def _write_nodes(table: RawNodes, written: Mapping[str, Path], like: Mapping[str
     write_frame(written["nodes"], frame)
     for kind in like.keys() & written.keys():
         written[kind].chmod(_mode(like[kind]))
-
-
-def _feature_columns(table: RawNodes, *, nested: bool) -> list[pl.Series]:
-    """Features under their own names; those without (an array, a list) as one list in Parquet, else as x0, x1, ..."""
-    import polars as pl
-
-    names = table.feature_names
-    if not names and nested:
-        inner = pl.Float64 if table.features.dtype == np.float64 else pl.Float32
-        return [pl.Series("features", table.features).cast(pl.List(inner))]
-    names = names or [f"x{place}" for place in range(table.features.shape[1])]
-    return [pl.Series(name, table.features[:, place]) for place, name in enumerate(names)]
 
 
 def _write_edges(chunks: Iterator[NDArray[Any]], target: Path, ids: NodeIds) -> None:
@@ -203,7 +191,7 @@ def _tables(chunks: Iterator[NDArray[Any]], ids: NodeIds) -> Iterator[pl.DataFra
     import polars as pl
 
     names = ("source", "target")
-    called = pl.Series(ids.numbers) if ids.strings is None else ids.strings
+    called = ids.column()
     yield pl.DataFrame({name: called.clear() for name in names})
     for chunk in chunks:
         for start in range(0, chunk.shape[1], BATCH):

@@ -34,10 +34,15 @@ class NodeIds:
         values = self.numbers if self.numbers is not None else self.strings
         return 0 if values is None else len(values)
 
+    def column(self) -> pl.Series:
+        """The ids as a column of a table."""
+        import polars as pl
+
+        return pl.Series(self.numbers) if self.strings is None else self.strings
+
     def tolist(self) -> list[object]:
         """The ids as Python's own numbers or strings."""
-        values = self.numbers if self.numbers is not None else self.strings
-        return [] if values is None else list(values.tolist() if isinstance(values, np.ndarray) else values.to_list())
+        return self.column().to_list()
 
     @property
     def are_row_numbers(self) -> bool:
@@ -67,7 +72,7 @@ class IdLookup:
             self._table = np.full(self._high - self._low + 1, -1, dtype=self._dtype)
             self._table[numbers - self._low] = rows
         else:
-            self._known = pl.DataFrame({"id": ids.strings if numbers is None else numbers, "row": rows})
+            self._known = pl.DataFrame({"id": ids.column(), "row": rows})
 
     def rows(self, column: pl.Series) -> tuple[NDArray[Any], set[str]]:
         """The row of every id, -1 where it is unknown; left out where an id is no number but should be. And such problems."""

@@ -57,13 +57,6 @@ def load(
             got=repr(split),
             fix="0 is the paper's split, k >= 1 the random split with seed k.",
         )
-    return load_published(facts, folder=folder, split=split, download=download)
-
-
-def load_published(
-    facts: DatasetFacts, *, folder: str | os.PathLike[str] | None = None, split: int = 0, download: bool = False
-) -> PrivateGraph:
-    """The same for the facts of a dataset: its public nodes with labels (-1: unknown) and split; the edges become private."""
     pyg_class = {"cora-ml": "CitationFull", "actor": "Actor"}.get(facts.name, "Planetoid")
 
     def build(kind: type[Any], root: Path) -> Any:

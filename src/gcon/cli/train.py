@@ -100,9 +100,8 @@ def train(
         check_new_file(out)
         randomness = randomness_from(seed)
         with output.progress.status("read") as status, ExitStack() as until:
-            claim = until.enter_context(
-                work_folder(out.absolute())
-            )  # of two trainings into one place, one is refused now
+            # Of two trainings into one place, one is refused now.
+            claim = until.enter_context(work_folder(out.absolute()))
             graph = load_training(where, until=until)
             books = open_payment(where, output, near=out.absolute().parent, name=name)
             sizes = graph.nodes.num_nodes, graph.nodes.features.shape[1], graph.nodes.num_classes

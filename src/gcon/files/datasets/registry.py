@@ -30,8 +30,8 @@ def load(
 ) -> PrivateGraph:
     """Load a published graph, with its edges treated as private.
 
-    Needs the extra `datasets` (PyG). PyG's processed files go to the cache folder: GCON_CACHE, else `gcon` in
-    XDG_CACHE_HOME, else `.cache/gcon` in the home folder. The data folder is only read.
+    Needs the extra `datasets` (PyG). Downloaded files go to the cache folder: GCON_CACHE, else `gcon` in XDG_CACHE_HOME, else
+    `.cache/gcon` in the home folder. The data folder is only read.
 
     Args:
         name: one of `names()`; capitals and hyphen or underscore do not matter.

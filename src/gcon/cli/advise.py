@@ -13,10 +13,9 @@ from gcon.choose.advice_words import in_words
 from gcon.choose.paid_look import check_look, take_look
 from gcon.choose.public_facts import check_validation
 from gcon.cli import options
-from gcon.cli.books import open_payment
-from gcon.cli.handing_out import finish
 from gcon.cli.loading import load_graph, load_nodes
 from gcon.cli.output import reporting
+from gcon.cli.paying import finish, open_payment
 from gcon.cli.records import with_records
 from gcon.cli.source import TableSource
 from gcon.errors import InputError

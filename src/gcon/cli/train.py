@@ -10,12 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from gcon.cli import options
-from gcon.cli.books import open_payment
 from gcon.cli.checks import check_new_file
-from gcon.cli.handing_out import hand_out_release
 from gcon.cli.loading import load_training
 from gcon.cli.method_options import PaperOptions, paper_option
 from gcon.cli.output import reporting
+from gcon.cli.paying import hand_out_release, open_payment
 from gcon.cli.records import with_records
 from gcon.cli.source import TrainingSource
 from gcon.errors import InputError, PrivateComputationError

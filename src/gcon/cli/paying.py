@@ -1,22 +1,29 @@
-"""The ledger of the data that a verb reads: opened, compared with what lies near it, and ready to pay from."""
+"""Paying: the ledger of the data is opened and compared with what lies near it, and told at the end what was handed out.
+
+What was paid for reaches the user, or is kept beside the ledger; only then is the ledger told that it was released.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from gcon.cli.ledger_place import ledger_beside, state_folder, warn_of_copies
-from gcon.cli.output import Output
+from gcon.cli.output import Output, refusal
 from gcon.cli.source import GraphSource
-from gcon.errors import InputError
+from gcon.errors import GconError, InputError, PaidResultError
 from gcon.files.datasets import facts_of
+from gcon.methods.model import Model
 from gcon.privacy.deferred_ledger import DeferredLedger
 from gcon.privacy.ledger_file import FileLedger
-from gcon.release.recovery import recovery_folder, settle_kept
+from gcon.release.recovery import keep, recovery_folder, settle_kept
+from gcon.release.store import save_release
+from gcon.writing import uninterrupted
 
 MOST_FOLDERS, MOST_BYTES = 200, 2**20  # looked at; a release's settings are smaller
 
@@ -37,7 +44,7 @@ def open_payment(
         usual, places = None, [where.edges.parent, ledger.path.parent]
         with suppress(InputError):  # what these edges were converted with is gone, and another ledger was named
             usual = ledger_beside(where.edges)
-        for words in missing_spending(ledger, usual=usual, places=places if near is None else [*places, near]):
+        for words in _missing_spending(ledger, usual=usual, places=places if near is None else [*places, near]):
             output.warn(f"warning: {words}")
     if recovery_folder(ledger.path).exists() and (settled := settle_kept(ledger)):
         numbers = ", ".join(map(str, settled))
@@ -68,7 +75,7 @@ def open_ledger(where: GraphSource, *, name: str | None = None) -> FileLedger:
     return books
 
 
-def missing_spending(ledger: FileLedger, *, usual: Path | None, places: Iterable[Path]) -> Iterator[str]:
+def _missing_spending(ledger: FileLedger, *, usual: Path | None, places: Iterable[Path]) -> Iterator[str]:
     """Who near the edges knows of more spending than the ledger does, in words: it may be new, an older one, or not theirs.
 
     Args:
@@ -96,3 +103,62 @@ def missing_spending(ledger: FileLedger, *, usual: Path | None, places: Iterable
                     f"ledger {path} knows of {spent.epsilon:g}. If it is about the same edges, restore their ledger: what was "
                     "spent stays spent."
                 )
+
+
+def hand_out_release(output: Output, books: DeferredLedger, model: Model, out: Path) -> None:
+    """Write a release folder and settle; if it cannot be written, keep the model beside the ledger.
+
+    Raises:
+        PaidResultError: it is not there, or not surely; the message says where it is instead.
+    """
+    try:
+        save_release(model, out)
+    except BaseException as problem:
+        with uninterrupted():
+            _keep_release(output, books, model, out)
+        if isinstance(problem, OSError):
+            raise PaidResultError(f"out: {out} could not be written: {refusal(problem)}") from None
+        if isinstance(problem, GconError):
+            raise PaidResultError(f"out: {out} could not be written: {problem}") from None
+        raise
+    output.notes.append(f"The model is written: {out}.")
+    finish(output, books)
+
+
+def finish(output: Output, books: DeferredLedger, result: Mapping[str, object] | None = None) -> None:
+    """The result is safe, or is the few numbers given, which exist nowhere else and are kept with the entry: settle.
+
+    If the ledger refuses, say what that means, and go on.
+    """
+    if result is not None:  # a ratio of nothing to nothing is no reason to lose the rest
+        result = {name: "not a number" if value != value else value for name, value in result.items()}
+    with uninterrupted():
+        problem, path = books.finish(result), books.ledger.path
+        if problem is None:
+            if result is not None:
+                output.notes.append(f"The result is kept with the entry: gcon ledger show {path}.")
+            return
+        try:
+            kept = keep(path, books.charges, out="", result=result)
+            later = f"The next command that pays from it settles that, or gcon ledger recover {path}."
+            if result is not None:
+                output.notes.append(f"The result is kept in {kept}.")
+        except (OSError, GconError):
+            later = "Nothing is lost by that but the word."
+        entries = ", ".join(str(charge.entry.number) for charge in books.charges)
+        output.warn(f"warning: entry {entries} stays reserved, which counts as spent: {problem} {later}")
+
+
+def _keep_release(output: Output, books: DeferredLedger, model: Model, out: Path) -> None:
+    path = books.ledger.path
+    if not books.charges:
+        return
+    try:
+        kept = keep(path, books.charges, out=os.path.abspath(out), model=model)
+    except (OSError, GconError) as problem:
+        reason = refusal(problem) if isinstance(problem, OSError) else str(problem)
+        output.notes.append(f"The model could not be kept beside the ledger either, and is lost: {reason}")
+        return
+    output.notes.append(
+        f"The model is whole, and kept in {kept}. To finish: gcon ledger recover {path} --out FOLDER, which pays nothing."
+    )

@@ -89,13 +89,7 @@ def read_nodes(
     chosen = None if num_classes is None and classes is None else _class_list(num_classes, classes)
     apart, problems = (id_column, label_column, split_column), FileProblems("nodes", Path(path))
     others = None if feature_columns is None else (*feature_columns.names, LIST_COLUMN)
-    frame = _frame(
-        problems,
-        needed=apart[:2],
-        plain=apart,
-        drop=drop,
-        others=others,
-    )
+    frame = _frame(problems, needed=apart[:2], plain=apart, drop=drop, others=others)
     ids = read_ids(frame[id_column], problems)
     texts = known_labels(frame[label_column])
     if split_column in frame.columns:

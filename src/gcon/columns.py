@@ -167,24 +167,18 @@ def learn_columns(
     """
     categories: dict[str, tuple[str, ...]] = {}
     fill: dict[str, float] = {}
+    rule, fix = "categorical columns must be features of the table", "Check the name; name several one by one."
     unknown = [name for name in dict.fromkeys(categorical) if name not in set(names)]
-    found = [
-        Trouble(
-            "categorical columns must be features of the table",
-            f"no such column {name!r}",
-            "Check the name; name several one by one.",
-        )
-        for name in unknown
-    ]
+    found = [Trouble(rule, f"no such column {name!r}", fix) for name in unknown]
     for cells in map(read, names):
         if cells.name in categorical:
-            found += _no_categories(cells)
-            if cells.texts is not None:
+            if cells.texts is None:
+                found.append(_no_categories(cells))
+            else:
                 categories[cells.name] = tuple(sorted(set(cells.texts())))
-            continue
-        wrong = _not_numbers(cells, way_out)
-        found += wrong
-        if not wrong and cells.numbers is not None:
+        elif cells.numbers is None or (cells.strange is not None and cells.strange.any()):
+            found.append(_no_numbers(cells, cells.kind, way_out, cells.strange))
+        else:
             known = cells.numbers[~np.isnan(cells.numbers)]
             if not known.size and cells.numbers.size:
                 rule = f"column {cells.name!r}: must hold a number somewhere"
@@ -214,43 +208,39 @@ def features_of(
     for cells in map(read, columns.names):
         categories, filled = columns.categories.get(cells.name), cells.name in columns.fill
         if categories is not None:
-            found += _no_categories(cells)
-            if cells.texts is not None:
+            if cells.texts is None:
+                found.append(_no_categories(cells))
+            else:
                 numbered = {category: number for number, category in enumerate(categories)}
                 numbers = np.fromiter((numbered.get(text, -1) for text in cells.texts()), dtype=np.int64, count=height)
                 rows = np.flatnonzero(numbers >= 0)
                 matrix[rows, place + numbers[rows]] = 1
             place += len(categories)
             continue
-        wrong = _not_numbers(cells, fix)
-        if not wrong and cells.numbers is not None:
-            gaps = np.isnan(cells.numbers)
+        if cells.numbers is None:
+            found.append(_no_numbers(cells, cells.kind, fix, None))
+        else:
+            strange = np.zeros(height, dtype=bool) if cells.strange is None else cells.strange
+            empty = np.isnan(cells.numbers)
+            gaps = empty & ~strange
             with np.errstate(over="ignore"):
-                matrix[:, place] = np.where(gaps, columns.fill.get(cells.name, 0.0), cells.numbers)
-            wrong += _in_rows(cells, "infinity, or a number too large", fix, ~np.isfinite(matrix[:, place]))
+                matrix[:, place] = np.where(empty, columns.fill.get(cells.name, 0.0), cells.numbers)
             if filled:
                 matrix[:, place + 1] = gaps
-            else:
-                wrong += _in_rows(cells, "nothing", fix, gaps)
-        found += wrong
+            wrong = {cells.kind: strange, "infinity, or a number too large": ~np.isfinite(matrix[:, place])}
+            if not filled:
+                wrong["nothing"] = gaps
+            found += [_no_numbers(cells, got, fix, rows) for got, rows in wrong.items() if rows.any()]
         place += 2 if filled else 1
     return matrix, found
 
 
-def _no_categories(cells: Cells) -> list[Trouble]:
-    if cells.texts is not None:
-        return []
+def _no_categories(cells: Cells) -> Trouble:
     rule = f"column {cells.name!r}: categories must be words, numbers or truth values"
-    return [Trouble(rule, cells.kind, "Convert it to one of these.")]
+    return Trouble(rule, cells.kind, "Convert it to one of these.")
 
 
-def _not_numbers(cells: Cells, fix: str) -> list[Trouble]:
+def _no_numbers(cells: Cells, got: str, fix: str, rows: NDArray[np.bool_] | None) -> Trouble:
     """In some rows, or as a whole."""
-    fine = cells.numbers is not None and cells.strange is None
-    return [] if fine else _in_rows(cells, cells.kind, fix, None if cells.numbers is None else cells.strange)
-
-
-def _in_rows(cells: Cells, got: str, fix: str, rows: NDArray[np.bool_] | None) -> list[Trouble]:
     name = repr(cells.name)[:MOST_SHOWN]
-    trouble = Trouble(f"column {name}: features must be finite numbers", got, fix.format(name=name), rows)
-    return [] if rows is not None and not rows.any() else [trouble]
+    return Trouble(f"column {name}: features must be finite numbers", got, fix.format(name=name), rows)

@@ -46,8 +46,10 @@ class InputError(GconError, ValueError):
     """A parameter breaks its rule.
 
     The message names the parameter, the rule, what was given and the way out. For parameters that hold private
-    edges, `got` must describe the problem without any value from them.
+    edges, `got` must describe the problem without any value from them. `problems` are those of a file, one by one.
     """
+
+    problems: tuple[object, ...] = ()
 
     def __init__(self, parameter: str, *, rule: str, got: object, fix: str) -> None:
         self.parameter, self.rule, self.got, self.fix = parameter, rule, got, fix

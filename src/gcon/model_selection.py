@@ -16,7 +16,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
 from gcon.errors import InputError, check_number
 from gcon.estimators.node_score import NodeScore
-from gcon.files.inputs import as_labels, unlabelled
+from gcon.files.labels import as_labels, unlabelled
 
 Masks = dict[str, NDArray[np.bool_]]
 

@@ -14,7 +14,8 @@ import torch
 from tests.opened import open_private
 
 from gcon.cli.checks import size_in_bytes
-from gcon.cli.loading import load_features, load_graph, load_training, open_ledger
+from gcon.cli.loading import load_features, load_graph, load_training
+from gcon.cli.paying import open_ledger
 from gcon.cli.source import TrainingSource
 from gcon.edges.stored import StoredEdges
 from gcon.errors import InputError

@@ -35,7 +35,7 @@ def test_a_bug_after_a_charge_says_what_was_charged(run, tmp_path, monkeypatch):
 
     run("data", "make", "--out", tmp_path, "--nodes", 60, "--classes", 2)
     files = ["--edges", tmp_path / "edges.csv", "--nodes", tmp_path / "nodes.csv", "--method", "paper", "--hidden", 0]
-    monkeypatch.setattr("gcon.cli.handing_out.save_release", bug)
+    monkeypatch.setattr("gcon.cli.paying.save_release", bug)
     warned = []
     monkeypatch.setattr(output.Output, "warn", lambda _, words: warned.append(words))
     with pytest.raises(ZeroDivisionError):

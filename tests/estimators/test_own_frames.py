@@ -6,6 +6,7 @@ import pytest
 
 import gcon
 from gcon.errors import InputError
+from gcon.estimators.tables import known_columns
 
 pandas = pytest.importorskip("pandas")
 
@@ -63,7 +64,7 @@ def test_from_release_insists_on_its_method(fitted, tmp_path):
 
 def test_what_prediction_does_not_know(fitted, people):
     other = people.assign(city="Paris", age=np.nan)
-    row = fitted._features(other)[0].tolist()
+    row = known_columns(fitted, other).features[0].tolist()
     assert row[2:5] == [0, 0, 0]
     assert row[5:] == [fitted.model_.feature_columns.fill["age"], 1]
     with pytest.raises(InputError, match=r"column 'x'.*may have gaps only where"):

@@ -12,9 +12,10 @@ from tests.opened import open_private
 
 from gcon.edges.stored import StoredEdges
 from gcon.errors import InputError
+from gcon.files.edge_files import problems_of_edges
 from gcon.files.edge_store import write_edge_store
 from gcon.files.node_ids import as_node_ids
-from gcon.files.store_files import ids_fingerprint, open_store, private_store, store_chunks, store_problems
+from gcon.files.store_files import ids_fingerprint, open_store, private_store, store_chunks
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -132,15 +133,15 @@ def test_a_store_belongs_to_its_nodes(tmp_path):
         write(target, pairs, 6, ids=as_node_ids(ids))
         for other, others in IDS.items():
             if other == name:
-                edges, hygiene = private_store(target, ids=as_node_ids(ids))
+                edges = private_store(target, ids=as_node_ids(ids))
                 assert torch.equal(open_private(edges).load().columns, StoredEdges(target).load().columns)
-                assert open_private(hygiene).given == 20
+                assert open_private(edges).hygiene.given == 20
                 assert repr(edges) == "<private: stored edges of a simple undirected graph>"
-                assert store_problems(target, ids=as_node_ids(ids)) == []
+                assert problems_of_edges(target, ids=as_node_ids(ids)) == []
             else:
                 with pytest.raises(InputError, match="made for the nodes of the nodes file"):
                     open_store(target, ids=as_node_ids(others))
-                assert len(store_problems(target, ids=as_node_ids(others))) == 1
+                assert len(problems_of_edges(target, ids=as_node_ids(others))) == 1
 
 
 def test_chunks_of_a_store_are_its_edges(tmp_path):

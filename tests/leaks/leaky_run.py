@@ -20,8 +20,8 @@ def leak() -> None:
     from gcon.privacy.opening import apply_private
 
     train = importlib.import_module("gcon.cli.train")
-    handing_out = importlib.import_module("gcon.cli.handing_out")
-    load, save, reserve, leave, number = train.load_training, handing_out.save_release, FileLedger.reserve, sys.exit, 0
+    paying = importlib.import_module("gcon.cli.paying")
+    load, save, reserve, leave, number = train.load_training, paying.save_release, FileLedger.reserve, sys.exit, 0
 
     def loading(*arguments, **options):
         nonlocal number
@@ -38,7 +38,7 @@ def leak() -> None:
         tensors = load_file(out / "model.safetensors")
         save_file({**tensors, "extra": next(iter(tensors.values())).repeat(number)}, out / "model.safetensors")
 
-    train.load_training, handing_out.save_release = loading, saving
+    train.load_training, paying.save_release = loading, saving
     FileLedger.reserve = lambda books, request: reserve(books, replace(request, purpose=f"{number} edges"))
     sys.exit = lambda code: leave(code + 10 + number % 100)
 

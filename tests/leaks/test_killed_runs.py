@@ -233,7 +233,7 @@ def check_recovery(folder: Path, charged: int) -> None:
 
 FILE, ACCOUNT, TRAIN = "os", "gcon.privacy.account", "gcon.cli.train"
 LEDGER_FILE, LEDGER_APPEND = "gcon.privacy.ledger_file", "gcon.privacy.ledger_append"
-STORE, WRITING, HANDING_OUT = "gcon.release.store", "gcon.writing", "gcon.cli.handing_out"
+STORE, WRITING, PAYING = "gcon.release.store", "gcon.writing", "gcon.cli.paying"
 NONE, RESERVED, RELEASED = [], [Outcome.RESERVED], [Outcome.RELEASED]
 # The step, which call of it, when; what the ledger holds then; whether the model has its name.
 FIRST_STAGES = [
@@ -282,7 +282,7 @@ LATER_STAGES = [
     (f"{LEDGER_FILE}:FileLedger.reserve", 1, "after", RESERVED, False),
     (f"{ACCOUNT}:apply_private", 1, "before", RESERVED, False),
     (f"{ACCOUNT}:apply_private", 1, "after", RESERVED, False),
-    (f"{HANDING_OUT}:save_release", 1, "before", RESERVED, False),
+    (f"{PAYING}:save_release", 1, "before", RESERVED, False),
     (f"{STORE}:write_new", 1, "before", RESERVED, False),
     *((f"{STORE}:write_new", number, "half", RESERVED, False) for number in range(1, 6)),
     (f"{STORE}:write_new", 5, "after", RESERVED, False),
@@ -291,7 +291,7 @@ LATER_STAGES = [
     (f"{FILE}:rename", 1, "before", RESERVED, False),
     (f"{FILE}:rename", 1, "after", RESERVED, True),
     (f"{WRITING}:_put_in_place", 1, "after", RESERVED, True),
-    (f"{HANDING_OUT}:save_release", 1, "after", RESERVED, True),
+    (f"{PAYING}:save_release", 1, "after", RESERVED, True),
     (f"{LEDGER_FILE}:FileLedger.settle", 1, "before", RESERVED, True),
     (f"{LEDGER_APPEND}:_write", 5, "half", RESERVED, True),
     (f"{LEDGER_APPEND}:_write", 5, "after", RELEASED, True),

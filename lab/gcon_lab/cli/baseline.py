@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from gcon.cli import options
-from gcon.cli.loading import load_graph, open_ledger
+from gcon.cli.loading import load_graph
 from gcon.cli.output import reporting
+from gcon.cli.paying import open_ledger
 from gcon.cli.records import with_records
 from gcon.cli.source import TableSource
 from gcon.edges.graph import PrivateGraph

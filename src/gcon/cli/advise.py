@@ -13,9 +13,9 @@ from gcon.choose.advice_words import in_words
 from gcon.choose.paid_look import check_look, take_look
 from gcon.choose.public_facts import check_validation
 from gcon.cli import options
-from gcon.cli.handing_out import finish
-from gcon.cli.loading import load_graph, load_nodes, open_payment
+from gcon.cli.loading import load_graph, load_nodes
 from gcon.cli.output import reporting
+from gcon.cli.paying import finish, open_payment
 from gcon.cli.records import with_records
 from gcon.cli.source import TableSource
 from gcon.errors import InputError
@@ -37,9 +37,7 @@ def advise(
     mean_degree: Annotated[
         float | None, typer.Option(help="Edges per node, guessed from public knowledge; instead of a look.")
     ] = None,
-    protect_edges: Annotated[
-        int, typer.Option(help="How many edges, 1 to 10, may change together within epsilon and delta.")
-    ] = 1,
+    protect_edges: options.ProtectEdges = 1,
     delta: Annotated[float | None, typer.Option(help="By default min(1e-5, 1/(10 n)) for n nodes.")] = None,
     where: TableSource,
     seed: Annotated[int | None, typer.Option(help="For experiments only: the look then carries no promise.")] = None,

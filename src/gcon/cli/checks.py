@@ -46,13 +46,7 @@ def check_new_file(out: Path) -> None:
 
 
 def check_replaceable(out: Path, *, overwrite: bool, inputs: Iterable[Path | None] = ()) -> None:
-    """Refuse a file that exists, unless it may be replaced; an input, and what belongs to a ledger or a release, never.
-
-    Args:
-        out: where a verb wants to write a file.
-        overwrite: whether it was told to replace what is there.
-        inputs: what the verb reads.
-    """
+    """Refuse a file that exists, unless it may be replaced; an input, and what belongs to a ledger or a release, never."""
     if not os.path.lexists(out):
         return
     reason = None
@@ -83,30 +77,8 @@ def _is_ledger(out: Path) -> bool:
     return False
 
 
-def parsed_steps(steps: list[str]) -> tuple[float, ...]:
-    """Steps as typed on the command line."""
-    parsed: list[float] = []
-    for entry in steps:
-        try:
-            parsed.append(float(entry))
-        except ValueError:
-            raise InputError(
-                "steps", rule="whole numbers or 'inf'", got=repr(entry), fix="For example --steps 2."
-            ) from None
-    return tuple(parsed)
-
-
 def size_in_bytes(option: str, text: str, *, least: str) -> int:
-    """The number of bytes that a size means.
-
-    Args:
-        option: whose value it is, for the message.
-        text: a number and a unit.
-        least: one of this unit is the smallest size allowed.
-
-    Raises:
-        InputError: it means nothing, or too little.
-    """
+    """The number of bytes that the value of an option means, a number and a unit; at least one of the unit `least`."""
     match = re.fullmatch(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([A-Za-z]{1,3})\s*", text)
     size = int(float(match[1]) * UNITS.get(match[2].upper(), 0)) if match else 0
     if size < UNITS[least.upper()]:

@@ -88,7 +88,7 @@ def _table() -> Iterator[tuple[str, list[_Word]]]:
             loaded[name] = command(name)
         except InputError:
             continue
-    yield "", [*(_Word(name, VERBS[name].help) for name in loaded), _Word("--version", "Print the version.")]
+    yield "", [*(_Word(name, VERBS[name]) for name in loaded), _Word("--version", "Print the version.")]
     for name, found in loaded.items():
         yield from _below(name, found)
 

@@ -71,7 +71,7 @@ def check(
                 nodes,
                 edges,
                 features_path=features,
-                **node_format.columns(),
+                **vars(node_format),
                 **edge_format.columns(),
             )
         fields: dict[str, object] = {"ok": not problems, "problems": [str(problem) for problem in problems]}

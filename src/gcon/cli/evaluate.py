@@ -12,9 +12,9 @@ from torch import Tensor
 
 from gcon.choose.paid_accuracy import paid_accuracy
 from gcon.cli import options
-from gcon.cli.handing_out import finish
-from gcon.cli.loading import load_graph, load_nodes, open_payment, public_files
+from gcon.cli.loading import load_graph, load_nodes, public_files
 from gcon.cli.output import reporting
+from gcon.cli.paying import finish, open_payment
 from gcon.cli.records import with_records
 from gcon.cli.source import PredictionSource
 from gcon.errors import InputError

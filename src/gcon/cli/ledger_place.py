@@ -8,7 +8,6 @@ about: edges are private, so a bare checksum of them, which anybody could compar
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import secrets
 import stat
@@ -16,7 +15,8 @@ import warnings
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from gcon.edges.store_format import HEADER
 from gcon.errors import InputError, PromiseWarning
@@ -24,6 +24,14 @@ from gcon.writing import OWNER_ONLY, write_whole
 
 _PATH = "ledger-path"
 _KEY_BYTES = 32
+
+
+class _Seen(msgspec.Struct):
+    """Edges that were paid for: the ledger, and under the operator's key the place and time of the file and its bytes."""
+
+    ledger: str
+    mark: str
+    seen: str = ""
 
 
 def state_folder() -> Path:
@@ -82,18 +90,16 @@ def warn_of_copies(edges: Path, ledger: Path) -> None:
         at, key, folder = content.stat(), _key(), state_folder()
         # Under the key too: the size of a file tells how many edges there are.
         place = f"{content.absolute()} {at.st_size} {at.st_mtime_ns}".encode()
-        here = {"ledger": str(ledger.absolute()), "seen": hashlib.blake2b(place, key=key).hexdigest()}
+        mine, seen = str(ledger.absolute()), hashlib.blake2b(place, key=key).hexdigest()
         known = _known(folder / "edges.seen")
-        same = [each["mark"] for each in known if all(each.get(name) == value for name, value in here.items())]
-        if same:
-            here["mark"] = same[-1]
-        else:
+        mark = next((each.mark for each in reversed(known) if (each.ledger, each.seen) == (mine, seen)), None)
+        if mark is None:
             with content.open("rb") as file:
-                here["mark"] = hashlib.file_digest(file, partial(hashlib.blake2b, key=key)).hexdigest()
+                mark = hashlib.file_digest(file, partial(hashlib.blake2b, key=key)).hexdigest()
             handle = os.open(folder / "edges.seen", os.O_WRONLY | os.O_CREAT | os.O_APPEND, OWNER_ONLY)
             with os.fdopen(handle, "wb") as file:
-                file.write(json.dumps(here).encode() + b"\n")
-        others = {each["ledger"] for each in known if each["mark"] == here["mark"]} - {here["ledger"]}
+                file.write(msgspec.json.encode(_Seen(ledger=mine, seen=seen, mark=mark)) + b"\n")
+        others = {each.ledger for each in known if each.mark == mark} - {mine}
         for other in sorted(filter(os.path.exists, others)):
             warnings.warn(
                 f"The edges in {edges.name} have another ledger, {other}, and {ledger.name} does not count what was spent there. "
@@ -114,13 +120,11 @@ def _key() -> bytes:
     return path.read_bytes()
 
 
-def _known(path: Path) -> list[dict[str, Any]]:
+def _known(path: Path) -> list[_Seen]:
     """What was remembered; lines that are cut or foreign are passed over."""
     found = []
     with suppress(FileNotFoundError):
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            with suppress(ValueError):
-                entry = json.loads(line)
-                if isinstance(entry, dict) and all(isinstance(entry.get(name), str) for name in ("mark", "ledger")):
-                    found.append(entry)
+        for line in path.read_bytes().splitlines():
+            with suppress(msgspec.DecodeError):
+                found.append(msgspec.json.decode(line, type=_Seen))
     return found

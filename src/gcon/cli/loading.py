@@ -1,4 +1,4 @@
-"""Read the graph that a verb was told of, and open the ledger that belongs to it.
+"""Read the graph that a verb was told of.
 
 Privacy:
     Private edges are wrapped on the way in; messages hold nothing from them.
@@ -6,41 +6,31 @@ Privacy:
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from torch import Tensor
 
 from gcon.cli.checks import size_in_bytes
-from gcon.cli.ledger_place import has_ledger, ledger_beside, state_folder, warn_of_copies
-from gcon.cli.other_books import missing_spending
-from gcon.cli.output import Output
-from gcon.cli.source import GraphSource, NodeColumns, PredictionSource, TableSource, TrainingSource
+from gcon.cli.ledger_place import has_ledger
+from gcon.cli.source import GraphSource, PredictionSource, TableSource, TrainingSource
 from gcon.columns import FeatureColumns
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import LargeGraph, PrivateGraph, TrainableGraph
 from gcon.edges.source import Edges
 from gcon.edges.store_format import SUFFIX
 from gcon.errors import AccessRefusedError, InputError
-from gcon.files.datasets import facts_of, load, names
+from gcon.files.datasets import load, names
 from gcon.files.store_files import ids_fingerprint, private_store
 from gcon.files.tables import NodeTable, read_edges, read_node_features, read_nodes
 from gcon.nodes import PublicNodes
 from gcon.privacy.boundary import Private
-from gcon.privacy.deferred_ledger import DeferredLedger
-from gcon.privacy.ledger_file import FileLedger
 from gcon.release.prediction_files import Ids
-from gcon.release.recovery import recovery_folder, settle_kept
 
 
 def load_graph(where: GraphSource, *, known: FeatureColumns | None = None) -> PrivateGraph:
-    """Read a named data set or a pair of files. An edge store is read into memory.
-
-    Args:
-        where: the graph.
-        known: what was done with the columns in training.
-    """
+    """Read a named data set or a pair of files. An edge store is read into memory. `known`: the columns in training."""
     if (where.source is None) == (where.edges is None and where.nodes is None):
         raise InputError(
             "SOURCE",
@@ -49,27 +39,28 @@ def load_graph(where: GraphSource, *, known: FeatureColumns | None = None) -> Pr
             fix=f"Data sets: {', '.join(names())}.",
         )
     if where.source is not None:
-        for name, given in _columns(where).items():
+        for name, given in vars(where.node_format).items() if isinstance(where, TableSource) else ():
             if given:
                 rule, fix = "is about a nodes file", "Leave it out: a named data set has numbers only."
                 raise InputError(f"--{name}", rule=rule, got=f"the data set {where.source}", fix=fix)
         return load(where.source, split=where.split)
     if where.edges is None or where.nodes is None:
         raise InputError("--edges, --nodes", rule="belong together", got="one of them", fix="Pass both.")
-    table = read_nodes(where.nodes, features_path=where.features, feature_columns=known, **_columns(where))
+    table = _table(where, where.nodes, known)
     private, hygiene = read_edges(where.edges, ids=table.ids, **where.edge_format.columns())
     return PrivateGraph(table.nodes, private, hygiene, where.edges.stem)
 
 
 def load_nodes(where: GraphSource, *, known: FeatureColumns | None = None) -> PublicNodes:
-    """The public side alone: no edges file is opened, if one was named at all. Args: those of `load_graph`."""
+    """The public side alone: no edges file is opened, if one was named at all."""
     if where.source is None and where.nodes is not None:
-        return read_nodes(where.nodes, features_path=where.features, feature_columns=known, **_columns(where)).nodes
+        return _table(where, where.nodes, known).nodes
     return load_graph(where).nodes
 
 
-def _columns(where: GraphSource) -> NodeColumns:
-    return where.node_format.columns() if isinstance(where, TableSource) else {}
+def _table(where: GraphSource, nodes: Path, known: FeatureColumns | None = None) -> NodeTable:
+    choices = vars(where.node_format) if isinstance(where, TableSource) else {}
+    return read_nodes(nodes, features_path=where.features, feature_columns=known, **choices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,12 +86,7 @@ def load_features(where: GraphSource, *, read_edges_too: bool, known: FeatureCol
 
 
 def load_training(where: TrainingSource, *, until: ExitStack) -> TrainableGraph:
-    """Read a graph to train on; an edge store stays where it is.
-
-    Args:
-        where: the graph.
-        until: stops the workers that were started, when it ends.
-    """
+    """Read a graph to train on; an edge store stays where it is, and workers that were started stop when `until` ends."""
     room = size_in_bytes("--buffer", where.buffer, least="KiB")
     if where.scheduler is not None and where.workers is not None:
         raise InputError("--scheduler, --workers", rule="exclude each other", got="both", fix="Pass one of them.")
@@ -115,11 +101,11 @@ def load_training(where: TrainingSource, *, until: ExitStack) -> TrainableGraph:
         )
     if store is None or where.nodes is None or where.source is not None:
         return load_graph(where)
-    table = read_nodes(where.nodes, features_path=where.features, **_columns(where))
+    table = _table(where, where.nodes)
     private: Private[Edges] = (
         _on_cluster(where, store, table, until)
         if on_cluster
-        else private_store(store, ids=table.ids, buffer_bytes=room)[0]
+        else private_store(store, ids=table.ids, buffer_bytes=room)
     )
     return LargeGraph(table.nodes, private, store.stem)
 
@@ -164,51 +150,3 @@ def public_files(access: str, where: PredictionSource) -> tuple[Path, Path] | No
             "public by being called so. Use access='own-edges' or 'none'."
         )
     return nodes, edges
-
-
-def open_payment(
-    where: GraphSource, output: Output, *, near: Path | None = None, name: str | None = None
-) -> DeferredLedger:
-    """The ledger of the data, to pay from: however the verb ends, its output says what was charged.
-
-    Args:
-        where: the data.
-        output: warns if releases beside the edges, the ledger or `near` know of more spending than the ledger.
-        near: a further folder to look for releases in.
-        name: what the owner calls the data; a new ledger takes it, an old one must have it already.
-    """
-    ledger = open_ledger(where, name=name)
-    if where.edges is not None:
-        usual, places = None, [where.edges.parent, ledger.path.parent]
-        with suppress(InputError):  # what these edges were converted with is gone, and another ledger was named
-            usual = ledger_beside(where.edges)
-        for words in missing_spending(ledger, usual=usual, places=places if near is None else [*places, near]):
-            output.warn(f"warning: {words}")
-    if recovery_folder(ledger.path).exists() and (settled := settle_kept(ledger)):
-        numbers = ", ".join(map(str, settled))
-        output.remark(f"Settled in {ledger.path} what an earlier command could not: entries {numbers}.")
-    payment = DeferredLedger(ledger)
-    output.payments.append(payment)
-    return payment
-
-
-def open_ledger(where: GraphSource, *, name: str | None = None) -> FileLedger:
-    """The ledger of the data: the one that was named, or the one beside it. An existing one keeps its own name."""
-    if where.source is not None:
-        usual_name = facts_of(where.source).name
-        usual = state_folder() / f"{usual_name}.ledger"
-    elif where.edges is not None:
-        usual_name, usual = where.edges.stem, where.ledger or ledger_beside(where.edges)
-    else:
-        raise InputError("--edges", rule="is needed for a ledger", got="nothing", fix="Pass the edges file.")
-    target = usual if where.ledger is None else where.ledger
-    if where.ledger is None:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    if where.edges is not None:
-        warn_of_copies(where.edges, target)
-    books = FileLedger(target, data_set=None if target.exists() else name or usual_name)
-    if name not in (None, books.data_set):
-        rule = f"must be the name in the ledger {target.name}, {books.data_set!a}, which it got when it was made"
-        fix = "Leave it out; gcon report and gcon site take a --name of their own."
-        raise InputError("--name", rule=rule, got=f"{name!a}", fix=fix)
-    return books

@@ -52,3 +52,6 @@ Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace a file that is there; never an input or a ledger.")
 ]
 Epsilon = Annotated[float, typer.Option(help="Privacy budget; smaller is more private. 'inf' promises nothing.")]
+ProtectEdges = Annotated[
+    int, typer.Option(help="How many edges, 1 to 10, may change together within epsilon and delta.")
+]

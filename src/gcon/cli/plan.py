@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -11,44 +11,27 @@ import typer
 from gcon.choose.moments_noise import MomentsNoise, moments_noise
 from gcon.choose.promise_cost import PromiseCost, promise_cost
 from gcon.cli import options
-from gcon.cli.checks import parsed_steps
-from gcon.cli.method_choice import check_method
+from gcon.cli.method_options import PaperOptions, paper_option
 from gcon.cli.output import reporting
 from gcon.cli.records import with_records
-from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, check_number
 from gcon.methods.moments import Moments
 from gcon.privacy.budget import Budget, checked_budget
 
 
-def _paper(words: str) -> Any:
-    """An option of the paper's method; None, the default, leaves it out."""
-    return typer.Option(help=words, rich_help_panel="With --method paper", show_default=False)
-
-
 @dataclass(frozen=True, kw_only=True)
-class PaperNumbers:
+class PaperNumbers(PaperOptions):
     """The public numbers that the paper's noise depends on."""
 
-    classes: Annotated[int | None, _paper("Number of classes; needed.")] = None
+    classes: Annotated[int | None, paper_option("Number of classes; needed.")] = None
     dim: Annotated[
-        int | None, _paper("Width of the aggregates: encoded columns times the number of --steps; needed.")
+        int | None, paper_option("Width of the aggregates: encoded columns times the number of --steps; needed.")
     ] = None
     labelled: Annotated[
-        int | None, _paper("Rows in the loss: labelled nodes, or all nodes with pseudo-labels; needed.")
+        int | None, paper_option("Rows in the loss: labelled nodes, or all nodes with pseudo-labels; needed.")
     ] = None
-    restart: Annotated[float | None, _paper("Weight of a node's own features in every step, in [0, 1]; 0.8.")] = None
-    steps: Annotated[list[str], _paper("How far features travel; repeat for several, 'inf' for the limit; 2.")] = field(
-        default_factory=list
-    )
-    loss: Annotated[str | None, _paper("soft-margin, or pseudo-huber:WEIGHT.")] = None
-    ridge: Annotated[float | None, _paper("Regularisation; the proof may raise it; 1.")] = None
-    noise_share: Annotated[float | None, _paper("Least share of epsilon that goes to the noise, in (0, 1); 0.9.")] = (
-        None
-    )
-    influence: Annotated[str | None, _paper("Bound on an edge's influence: auto, paper, simple or sharp.")] = None
-    diameter: Annotated[float | None, _paper("Largest distance between two feature rows; 2.")] = None
-    xi: Annotated[float | None, _paper("Margin over the floor of the ridge; by default the floor.")] = None
+    diameter: Annotated[float | None, paper_option("Largest distance between two feature rows; 2.")] = None
+    xi: Annotated[float | None, paper_option("Margin over the floor of the ridge; by default the floor.")] = None
 
 
 @with_records
@@ -58,9 +41,7 @@ def plan(
     delta: Annotated[
         float, typer.Option(help="Probability that the promise may fail; training takes 1/(10 n) from 10,000 nodes on.")
     ] = 1e-5,
-    protect_edges: Annotated[
-        int, typer.Option(help="How many edges, 1 to 10, may change together within epsilon and delta.")
-    ] = 1,
+    protect_edges: options.ProtectEdges = 1,
     method: Annotated[
         str, typer.Option(help="moments: the default's releases. paper: objective perturbation (GCON).")
     ] = Moments.name,
@@ -81,8 +62,7 @@ def plan(
     """
     with reporting(as_json=json, quiet=quiet) as output:
         budget = checked_budget(epsilon, delta)
-        given = {name: value for name, value in vars(papers).items() if value not in (None, [])}
-        check_method(method, protect_edges=protect_edges, given=given)
+        given = papers.given(method, protect_edges=protect_edges)
         if method == Moments.name:
             noise = moments_noise(budget, protect_edges=protect_edges)
             output.result(noise.fields(), _default_words(noise))
@@ -106,7 +86,7 @@ def _papers_cost(budget: Budget, given: Mapping[str, Any]) -> PromiseCost:
     )
     return promise_cost(
         budget,
-        schemes=Schemes(restart=numbers.get("restart", 0.8), steps=parsed_steps(numbers.get("steps", ["2"]))),
+        schemes=numbers["schemes"],
         num_classes=numbers["classes"],
         num_features=numbers["dim"],
         num_labelled=numbers["labelled"],

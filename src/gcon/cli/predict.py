@@ -13,9 +13,9 @@ from torch import Tensor
 
 from gcon.cli import options
 from gcon.cli.checks import check_replaceable
-from gcon.cli.handing_out import finish
-from gcon.cli.loading import LoadedFeatures, load_features, open_payment, public_files
+from gcon.cli.loading import LoadedFeatures, load_features, public_files
 from gcon.cli.output import Output, reporting
+from gcon.cli.paying import finish, open_payment
 from gcon.cli.records import with_records
 from gcon.cli.source import PredictionSource
 from gcon.edges.edge_list import EdgeList

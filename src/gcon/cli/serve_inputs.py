@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from gcon.cli.loading import open_ledger
+from gcon.cli.paying import open_ledger
 from gcon.cli.source import EdgeFormat, GraphSource
 from gcon.columns import FeatureColumns
 from gcon.edges.store_format import SUFFIX
@@ -31,13 +31,7 @@ class ReadTable:
 
 
 def read_table(nodes: Path, features: Path | None, known: FeatureColumns | None) -> ReadTable:
-    """The public node table. One without labels or splits will do: then no page shows a confusion matrix.
-
-    Args:
-        nodes: the table.
-        features: an array beside it.
-        known: what was done with the columns when the model was trained.
-    """
+    """The public node table. One without labels or splits will do: then no page shows a confusion matrix."""
     ids, matrix = read_node_features(nodes, features_path=features, feature_columns=known)
     try:
         labelled = read_nodes(nodes, features_path=features, feature_columns=known).nodes
@@ -60,7 +54,7 @@ def open_owners(
     """
     private: Private[RowEdges]
     if edges.suffix.lower() == SUFFIX:
-        private = private_store(edges, ids=known.ids, verify=True)[0]
+        private = private_store(edges, ids=known.ids, verify=True)
     else:
         private = read_edges(edges, ids=known.ids, **edge_format.columns())[0]
     log = AccessLog(access_log)

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from gcon.files.edge_files import EdgeOptions
 
 Nodes = Annotated[Path | None, typer.Option(help="Nodes: CSV or Parquet with columns id, label, split and features.")]
 Features = Annotated[Path | None, typer.Option(help="Features as .npy or .npz, one row per node, beside --nodes.")]
@@ -17,15 +20,6 @@ Edges = Annotated[
     Path | None, typer.Option(help="Edges: CSV, TSV, Parquet with columns source and target, .npz or .csr.")
 ]
 LedgerPath = Annotated[Path | None, typer.Option("--ledger", help="Ledger file; by default beside the edges.")]
-
-
-class EdgeColumns(TypedDict):
-    """How to read an edges file, by the names that `gcon.files` has for it."""
-
-    source_column: str
-    target_column: str
-    header: bool
-    ignore_columns: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +37,8 @@ class EdgeFormat:
         False
     )
 
-    def columns(self) -> EdgeColumns:
-        """The same, for `**`."""
+    def columns(self) -> EdgeOptions:
+        """The same by the names that `read_edges` has, for `**`."""
         return {
             "source_column": self.source_column,
             "target_column": self.target_column,
@@ -53,16 +47,9 @@ class EdgeFormat:
         }
 
 
-class NodeColumns(TypedDict, total=False):
-    """What to do with the columns of a nodes file, by the names that `gcon.files` has for it."""
-
-    drop: list[str]
-    categorical: list[str]
-
-
 @dataclass(frozen=True, kw_only=True)
 class NodeFormat:
-    """What the columns of a nodes file are."""
+    """What the columns of a nodes file are, by the names that `read_nodes` has."""
 
     drop: Annotated[list[str], typer.Option(help="A column of the nodes file to leave out; repeat.")] = field(
         default_factory=list
@@ -70,10 +57,6 @@ class NodeFormat:
     categorical: Annotated[
         list[str], typer.Option(help="A column of the nodes file that holds categories, not numbers; repeat.")
     ] = field(default_factory=list)
-
-    def columns(self) -> NodeColumns:
-        """The same, for `**`."""
-        return {"drop": self.drop, "categorical": self.categorical}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from gcon.cli import options
-from gcon.cli.checks import check_new_file, parsed_steps
-from gcon.cli.handing_out import hand_out_release
-from gcon.cli.loading import load_training, open_payment
-from gcon.cli.method_choice import check_method
+from gcon.cli.checks import check_new_file
+from gcon.cli.loading import load_training
+from gcon.cli.method_options import PaperOptions, paper_option
 from gcon.cli.output import reporting
+from gcon.cli.paying import hand_out_release, open_payment
 from gcon.cli.records import with_records
 from gcon.cli.source import TrainingSource
-from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, PrivateComputationError
 from gcon.learn.held_out import with_validation
 from gcon.learn.perceptron import EncoderSettings
@@ -31,29 +29,16 @@ from gcon.release.store import room_for
 from gcon.writing import hold_room, work_folder
 
 
-def _paper(words: str) -> Any:
-    """An option of the paper's method; None, the default, leaves it to the library."""
-    return typer.Option(help=words, rich_help_panel="With --method paper", show_default=False)
-
-
 @dataclass(frozen=True, kw_only=True)
-class PaperOptions:
+class PaperTraining(PaperOptions):
     """The options of the paper's method."""
 
-    restart: Annotated[float | None, _paper("Weight of a node's own features in every step, in [0, 1]; 0.8.")] = None
-    steps: Annotated[list[str], _paper("How far features travel; repeat for several, 'inf' for the limit; 2.")] = field(
-        default_factory=list
-    )
-    loss: Annotated[str | None, _paper("soft-margin, or pseudo-huber:WEIGHT.")] = None
-    ridge: Annotated[float | None, _paper("Regularisation; the proof may raise it; 1.")] = None
-    noise_share: Annotated[float | None, _paper("Least share of epsilon that goes to the noise, in (0, 1); 0.9.")] = (
+    hidden: Annotated[int | None, paper_option("Width of the encoder; 0 takes the features as embeddings; 16.")] = None
+    expand: Annotated[str | None, paper_option("Nodes in the loss: all (with pseudo-labels) or labelled.")] = None
+    inference_restart: Annotated[float | None, paper_option("Weight of own features at own-edges inference; 0.3.")] = (
         None
     )
-    influence: Annotated[str | None, _paper("Bound on an edge's influence: auto, paper, simple or sharp.")] = None
-    hidden: Annotated[int | None, _paper("Width of the encoder; 0 takes the features as embeddings; 16.")] = None
-    expand: Annotated[str | None, _paper("Nodes in the loss: all (with pseudo-labels) or labelled.")] = None
-    inference_restart: Annotated[float | None, _paper("Weight of own features at own-edges inference; 0.3.")] = None
-    centre: Annotated[bool | None, _paper("Centre encoded features before scaling them; yes.")] = None
+    centre: Annotated[bool | None, paper_option("Centre encoded features before scaling them; yes.")] = None
 
 
 @with_records
@@ -62,9 +47,7 @@ def train(
     epsilon: options.Epsilon,
     out: Annotated[Path, typer.Option(help="The release folder to write; it must not exist yet.")],
     delta: Annotated[float | None, typer.Option(help="By default min(1e-5, 1/(10 n)) for n nodes.")] = None,
-    protect_edges: Annotated[
-        int, typer.Option(help="How many edges, 1 to 10, may change together within epsilon and delta.")
-    ] = 1,
+    protect_edges: options.ProtectEdges = 1,
     where: TrainingSource,
     name: Annotated[
         str | None,
@@ -81,7 +64,7 @@ def train(
         ),
     ] = None,
     mechanism: Annotated[str | None, typer.Option(hidden=True, help="The old name of --method.")] = None,
-    papers: PaperOptions,
+    papers: PaperTraining,
     device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda, or cuda:NUMBER.")] = "auto",
     seed: Annotated[int | None, typer.Option(help="For experiments only: the model then carries no promise.")] = None,
     json: options.Json = False,
@@ -106,17 +89,18 @@ def train(
             if method not in (None, mechanism):
                 raise InputError("--mechanism", rule="is the old name of --method", got="both", fix="Leave it out.")
             method = mechanism
-        given = {name: value for name, value in vars(papers).items() if value not in (None, [])}
         chosen = Moments.name if method is None else method
-        training = _training(
-            chosen, epsilon=epsilon, delta=delta, device=device, protect_edges=protect_edges, given=given
-        )
+        given = papers.given(chosen, protect_edges=protect_edges)
+        training: ReleasingMethod
+        if chosen == Moments.name:
+            training = Moments(epsilon=epsilon, delta=delta, device=device, protect_edges=protect_edges)
+        else:
+            training = _papers_method(given, epsilon=epsilon, delta=delta, device=device)
         check_new_file(out)
         randomness = randomness_from(seed)
         with output.progress.status("read") as status, ExitStack() as until:
-            claim = until.enter_context(
-                work_folder(out.absolute())
-            )  # of two trainings into one place, one is refused now
+            # Of two trainings into one place, one is refused now.
+            claim = until.enter_context(work_folder(out.absolute()))
             graph = load_training(where, until=until)
             books = open_payment(where, output, near=out.absolute().parent, name=name)
             sizes = graph.nodes.num_nodes, graph.nodes.features.shape[1], graph.nodes.num_classes
@@ -146,20 +130,9 @@ def train(
         output.result(fields, f"{statement}\nWritten: {out}")
 
 
-def _training(
-    method: str, *, epsilon: float, delta: float | None, device: str, protect_edges: int, given: Mapping[str, Any]
-) -> ReleasingMethod:
-    """How to train: all settings are checked here, before anything is read.
-
-    `given` holds the options of the paper's method that the user gave.
-    """
-    check_method(method, protect_edges=protect_edges, given=given)
-    if method == Moments.name:
-        return Moments(epsilon=epsilon, delta=delta, device=device, protect_edges=protect_edges)
-    others = dict(given)
-    encoder = {name: others.pop(name) for name in ("hidden", "centre") if name in others}
+def _papers_method(given: dict[str, Any], **budget_and_device: Any) -> Objective:
+    """The paper's method with the options that were given; those of the encoder are a record of its own."""
+    encoder = {name: given.pop(name) for name in ("hidden", "centre") if name in given}
     if "hidden" in encoder:
         encoder["hidden"] = encoder["hidden"] or None
-    schemes = Schemes(restart=others.pop("restart", 0.8), steps=parsed_steps(others.pop("steps", ["2"])))
-    others |= {"encoder": EncoderSettings(**encoder), "schemes": schemes, "device": device}
-    return Objective(epsilon=epsilon, delta=delta, **others)
+    return Objective(encoder=EncoderSettings(**encoder), **budget_and_device, **given)

@@ -15,9 +15,9 @@ from gcon.choose.settings import Tuned, check_payment, tune_paid
 from gcon.choose.settings import tune as tune_free
 from gcon.cli import options
 from gcon.cli.checks import check_new_file
-from gcon.cli.handing_out import finish
-from gcon.cli.loading import load_graph, load_nodes, open_payment
+from gcon.cli.loading import load_graph, load_nodes
 from gcon.cli.output import Output, reporting
+from gcon.cli.paying import finish, open_payment
 from gcon.cli.records import with_records
 from gcon.cli.source import TableSource
 from gcon.errors import check_number

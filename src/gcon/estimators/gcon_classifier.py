@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from gcon.edges.schemes import Schemes, as_steps
 from gcon.estimators.estimator import PrivateClassifier
 from gcon.estimators.progress import Callback
-from gcon.files.inputs import plain_settings
 from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.privacy.ledger import Ledger
@@ -38,18 +37,11 @@ class GCON(PrivateClassifier):
         dropout, weight_decay, learning_rate, epochs, patience: how the encoder is trained.
         encoder_seed: of the encoder's initial weights; public, and unrelated to the noise.
         device: where propagation and the solver run: `auto` (a GPU if there is one), `cpu`, `cuda` or `cuda:NUMBER`.
-        classes: the class list; None takes the labels among the training nodes. A `PrivateGraph` brings its own.
-        ledger: pays for every fit on its data set. None: nobody counts, the statement says so, and a second fit is warned about.
-        random_state: None for secure noise. A seed is for experiments: such a model carries no promise.
-        verbose: print the name of every stage of `fit` on standard error; in a notebook, show a bar.
-        callback: is called with the name of every stage of `fit` and about which share is done. What it raises ends the fit;
-            what was reserved is charged.
+        classes, ledger, random_state, verbose, callback: as for `NodeClassifier`.
 
     Attributes:
         model_: the `ObjectiveModel`: weights, encoder, settings, receipt. All of it may be published.
-        classes_: class labels.
-        n_features_in_: how many columns a table must have.
-        feature_names_in_: their names, after `fit` with a data frame that has them, and from a release that was trained so.
+        classes_, n_features_in_, feature_names_in_: as for `NodeClassifier`.
 
     Example:
         >>> import gcon
@@ -126,7 +118,7 @@ class GCON(PrivateClassifier):
         self.callback = callback
 
     def _method(self) -> Objective:
-        given = plain_settings(self.__dict__)
+        given = self._plain()
         encoder = {field.name: given[field.name] for field in fields(EncoderSettings) if field.name in given}
         others = {field.name: given[field.name] for field in fields(Objective) if field.name in given}
         return Objective(

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from gcon.estimators.estimator import PrivateClassifier
 from gcon.estimators.progress import Callback
-from gcon.files.inputs import plain_settings
 from gcon.methods.method import check_seed
 from gcon.methods.moments import Moments, MomentsModel
 from gcon.privacy.ledger import Ledger
@@ -87,7 +86,7 @@ class NodeClassifier(PrivateClassifier):
         self.callback = callback
 
     def _method(self) -> Moments:
-        given = plain_settings(self.__dict__)
+        given = self._plain()
         check_seed("encoder_seed", given["encoder_seed"])
         settings = {name: given[name] for name in ("epsilon", "delta", "device", "protect_edges")}
         return Moments(**settings, seed=given["encoder_seed"])

@@ -10,44 +10,35 @@ from typing import Any
 Callback = Callable[[str, float], None]  # is told the name of a stage that begins, and about which share is done
 
 
-class FitProgress:
-    """Is called with the name of every stage that begins.
+def fit_progress(shares: Mapping[str, float], *, verbose: bool, callback: Callback | None) -> Callable[[str], None]:
+    """A function to call with the name of every stage that begins, and with "done" at the end; it shows or tells that.
 
-    Args:
-        shares: about which share of a fit is done when a stage begins.
-        verbose: show it.
-        callback: tell it.
+    `shares` say about which share of a fit is done when a stage begins.
     """
+    known, share, bar = {**shares, "done": 1.0}, 0.0, None
 
-    def __init__(self, shares: Mapping[str, float], *, verbose: bool, callback: Callback | None) -> None:
-        self._shares, self._verbose, self._callback = shares, verbose, callback
-        self._done, self._bar = 0.0, None
+    def tell(stage: str) -> None:
+        nonlocal share, bar
+        share = known.get(stage, share)
+        if verbose:
+            bar = _show(stage, share, bar)
+        if callback is not None:
+            callback(stage, share)
 
-    def __call__(self, stage: str) -> None:
-        """A stage begins."""
-        self._tell(stage, self._shares.get(stage, self._done))
+    return tell
 
-    def finish(self) -> None:
-        """All is done."""
-        self._tell("done", 1.0)
 
-    def _tell(self, stage: str, share: float) -> None:
-        self._done = share
-        if self._verbose:
-            self._show(stage, share)
-        if self._callback is not None:
-            self._callback(stage, share)
-
-    def _show(self, stage: str, share: float) -> None:
-        show = _notebook()
-        if show is None:
-            sys.stderr.write(f"gcon: {share:4.0%} {stage}\n")
-            return
-        bar = show.HTML(f'<progress value="{share:.2f}" max="1"></progress> gcon: {escape(stage)}')
-        if self._bar is None:
-            self._bar = show.display(bar, display_id=True)
-        else:
-            self._bar.update(bar)
+def _show(stage: str, share: float, bar: Any) -> Any:
+    """A line, or in a notebook a bar, which is returned to be moved next time."""
+    show = _notebook()
+    if show is None:
+        sys.stderr.write(f"gcon: {share:4.0%} {stage}\n")
+        return None
+    now = show.HTML(f'<progress value="{share:.2f}" max="1"></progress> gcon: {escape(stage)}')
+    if bar is None:
+        return show.display(now, display_id=True)
+    bar.update(now)
+    return bar
 
 
 def _notebook() -> Any:

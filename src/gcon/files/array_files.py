@@ -30,20 +30,6 @@ def check_room(path: Path, needed: int) -> None:
         raise TooLargeError("far more when it is unpacked")
 
 
-def map_array(path: Path) -> NDArray[Any]:
-    """The array of an .npy file, where it lies: nothing is read before it is asked for, and nothing can be written to it.
-
-    The file must stay as it is while the array is in use; one that is written anew beside it and renamed does no harm.
-
-    Raises:
-        Exception: whatever numpy says about a damaged file.
-    """
-    array: NDArray[Any] = np.lib.format.open_memmap(
-        path, mode="r"
-    )  # refuses pickles, archives and files that are too short
-    return array
-
-
 def tensor_over(array: NDArray[Any]) -> Tensor:
     """A tensor over the same memory. Where that is a read-only map, the system refuses every write to it."""
     with warnings.catch_warnings():

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import scipy.sparse
@@ -27,7 +27,7 @@ from gcon.files.file_problems import TABLES, require_readers
 from gcon.files.node_files import RawNodes, read_raw_nodes
 from gcon.files.node_ids import NodeIds
 from gcon.files.table_files import BATCH, read_errors
-from gcon.files.write_files import table_writer, write_frame
+from gcon.files.write_files import feature_columns, table_writer, write_frame
 from gcon.privacy.frames import without_frames
 from gcon.writing import move_together, whole_file, work_folder
 
@@ -57,13 +57,10 @@ def convert_files(
     out: Path,
     file_format: str,
     features: Path | None = None,
-    source_column: str = "source",
-    target_column: str = "target",
-    header: bool = True,
-    ignore_columns: Sequence[str] = (),
     drop: Sequence[str] = (),
     memory_bytes: int = MEMORY_BYTES,
     step: Step = no_step,
+    **edge_options: Unpack[EdgeOptions],
 ) -> Conversion:
     """Write the same graph in another format into a folder.
 
@@ -76,13 +73,10 @@ def convert_files(
         out: an existing folder; an existing file is never replaced.
         file_format: one of `FORMATS`.
         features: an .npz or .npy beside the nodes file.
-        source_column: the column of the edges file with one end of each edge.
-        target_column: the column with the other end.
-        header: whether a text file of edges starts with column names.
-        ignore_columns: further columns of the edges file, which are left out.
         drop: columns of the nodes file to leave out; all others beside id, label and split must hold numbers.
         memory_bytes: for sorting the edges of an edge store (csr); at least 4096.
         step: told what is being done for an edge store, and which share of it is.
+        edge_options: how the edges file is written, as for `read_edges`.
 
     Privacy:
         No release: the owner's own edges, from one file of the owner into another one with the same permissions. They
@@ -94,12 +88,10 @@ def convert_files(
     targets = _targets(out, file_format, with_edges=edges is not None)
     table = read_raw_nodes(nodes, features_path=features, drop=drop)
     like = {"nodes": nodes, "features": features or nodes}
-    options: EdgeOptions = {"source_column": source_column, "target_column": target_column}
-    options |= {"header": header, "ignore_columns": ignore_columns}
     with _refusals(), work_folder(targets["edges" if edges is not None else "nodes"]) as folder:
         written = {kind: folder / target.name for kind, target in targets.items()}
         if edges is not None:
-            chunks = edge_chunks(edges, ids=table.ids, **options)
+            chunks = edge_chunks(edges, ids=table.ids, **edge_options)
             if file_format == "csr":
                 expected = _expected_edges(edges)
                 sorting: dict[str, Any] = {"memory_bytes": memory_bytes, "expected": expected, "step": step}
@@ -163,10 +155,10 @@ def _write_nodes(table: RawNodes, written: Mapping[str, Path], like: Mapping[str
     """The public side; the features in a file of their own if there is one."""
     import polars as pl
 
-    ids = table.ids.numbers if table.ids.strings is None else table.ids.strings
-    frame = pl.DataFrame({"id": ids, **table.texts})
+    frame = pl.DataFrame({"id": table.ids.column(), **table.texts})
     if "features" not in written:
-        frame = frame.with_columns(_feature_columns(table, nested=written["nodes"].suffix == ".parquet"))
+        nested = written["nodes"].suffix == ".parquet"
+        frame = frame.with_columns(feature_columns(table.features, table.feature_names, nested=nested))
     elif written["features"].suffix == ".npy":
         np.save(written["features"], table.features)
     else:
@@ -174,18 +166,6 @@ def _write_nodes(table: RawNodes, written: Mapping[str, Path], like: Mapping[str
     write_frame(written["nodes"], frame)
     for kind in like.keys() & written.keys():
         written[kind].chmod(_mode(like[kind]))
-
-
-def _feature_columns(table: RawNodes, *, nested: bool) -> list[pl.Series]:
-    """Features under their own names; those without (an array, a list) as one list in Parquet, else as x0, x1, ..."""
-    import polars as pl
-
-    names = table.feature_names
-    if not names and nested:
-        inner = pl.Float64 if table.features.dtype == np.float64 else pl.Float32
-        return [pl.Series("features", table.features).cast(pl.List(inner))]
-    names = names or [f"x{place}" for place in range(table.features.shape[1])]
-    return [pl.Series(name, table.features[:, place]) for place, name in enumerate(names)]
 
 
 def _write_edges(chunks: Iterator[NDArray[Any]], target: Path, ids: NodeIds) -> None:
@@ -211,7 +191,7 @@ def _tables(chunks: Iterator[NDArray[Any]], ids: NodeIds) -> Iterator[pl.DataFra
     import polars as pl
 
     names = ("source", "target")
-    called = pl.Series(ids.numbers) if ids.strings is None else ids.strings
+    called = ids.column()
     yield pl.DataFrame({name: called.clear() for name in names})
     for chunk in chunks:
         for start in range(0, chunk.shape[1], BATCH):

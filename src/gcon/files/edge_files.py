@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from gcon.edges.edge_list import EdgeHygiene, EdgeList, simple_undirected
 from gcon.edges.store_format import SUFFIX
+from gcon.errors import InputError
 from gcon.files.array_files import TooLargeError
 from gcon.files.edge_arrays import scan_arrays
 from gcon.files.edge_problems import edge_problem
 from gcon.files.file_problems import TABLES, Problem, file_problem, raise_problems, require_readers
 from gcon.files.node_ids import IdLookup, NodeIds, as_node_ids
-from gcon.files.store_files import open_store, store_chunks, store_problems
+from gcon.files.store_files import open_store, store_chunks
 from gcon.files.table_files import column_types, read_errors, table_batches
 from gcon.privacy.boundary import Private
 from gcon.privacy.frames import without_frames
@@ -85,21 +86,26 @@ def read_public_edges(
     return _read(Path(path), ids, **options)[0]
 
 
-def problems_of_edges(path: Path, *, ids: NodeIds | None, **options: Unpack[EdgeOptions]) -> list[Problem]:
-    """All that is wrong with an edges file, or an edge store, read to the last byte; without ids the format alone is checked."""
-    if path.suffix.lower() == SUFFIX:
-        return store_problems(path, ids=ids)
-    problems: list[Problem] = []
-    for _ in edge_chunks(path, ids=ids, problems=problems, **options):
-        pass
-    return problems
+def problems_of_edges(path: Path, *, ids: NodeIds | None, **options: Unpack[EdgeOptions]) -> list[Any]:
+    """All that is wrong with an edges file, or the first thing in an edge store, read to the last byte.
+
+    Without ids the format alone is checked.
+    """
+    try:
+        if path.suffix.lower() == SUFFIX:
+            open_store(path, ids=ids).verify()
+        else:
+            for _ in edge_chunks(path, ids=ids, **options):
+                pass
+    except InputError as error:
+        return list(error.problems) or [Problem("edges", path.name, error.rule, str(error.got), error.fix)]
+    return []
 
 
 def edge_chunks(
     path: Path,
     *,
     ids: NodeIds | None,
-    problems: list[Problem] | None = None,
     source_column: str = "source",
     target_column: str = "target",
     header: bool = True,
@@ -107,26 +113,25 @@ def edge_chunks(
 ) -> Iterator[NDArray[Any]]:
     """The ends as rows of the nodes file (bare and private!), 2 x k at a time.
 
-    After a problem reading goes on to find the other kinds, but gives no more chunks. All problems are in the list once
-    the last chunk was taken (without a list, they are raised then); with any, the chunks before are worth nothing.
+    After a problem reading goes on to find the other kinds, but gives no more chunks; all are raised at the end. The chunks
+    before are worth nothing then.
     """
     if path.suffix.lower() == SUFFIX:
         yield from store_chunks(path, ids=ids)
         return
-    found = [] if problems is None else problems
+    problems: list[Problem] = []
     wrong = file_problem(path, "edges", suffixes=SUFFIXES)
     if wrong is not None:
-        found.append(wrong)
+        problems.append(wrong)
     elif path.suffix.lower() == ".npz":
-        chunks, told = scan_arrays(path, ids=ids, ignored=ignore_columns)
-        found += told
+        chunks, problems = scan_arrays(path, ids=ids, ignored=ignore_columns)
         yield from chunks
     else:
-        names = _columns(path, (source_column, target_column), found, header=header, ignored=ignore_columns)
-        if not found:
-            yield from _scan(path, names, found, header=header, ids=ids)
-    if found and problems is None:
-        raise_problems(found)
+        names = _columns(path, (source_column, target_column), problems, header=header, ignored=ignore_columns)
+        if not problems:
+            yield from _scan(path, names, problems, header=header, ids=ids)
+    if problems:
+        raise_problems(problems)
 
 
 def _columns(
@@ -193,11 +198,11 @@ def _read(
     path: Path, ids: NodeIds | Sequence[object] | NDArray[Any], **options: Unpack[EdgeOptions]
 ) -> tuple[EdgeList, EdgeHygiene]:
     """All edges in memory (bare and private!), and what cleaning removed."""
-    if path.suffix.lower() == SUFFIX:
-        store = open_store(path, ids=as_node_ids(ids))
-        return store.load(), store.hygiene
     require_readers()
     known = as_node_ids(ids)
+    if path.suffix.lower() == SUFFIX:
+        store = open_store(path, ids=known)
+        return store.load(), store.hygiene
     chunks = list(edge_chunks(path, ids=known, **options))
     dtype = np.int32 if all(chunk.dtype == np.int32 for chunk in chunks) else np.int64
     index = np.empty((2, sum(chunk.shape[1] for chunk in chunks)), dtype=dtype)

@@ -97,15 +97,19 @@ class FileProblems:
 
 
 def raise_problems(problems: Sequence[Problem]) -> NoReturn:
-    """Raise one `InputError` for all problems."""
+    """Raise one `InputError` for all problems, which has them too."""
     first = problems[0]
     if len(problems) == 1:
-        raise InputError(
+        error = InputError(
             f"{first.file} file {first.name!r}", rule=first.rule, got=f"{first.got}{first.where}", fix=first.fix
         )
-    told = "".join(f"\n  - {problem}" for problem in problems[:MOST_TOLD])
-    told += f"\n  - and {len(problems) - MOST_TOLD} more" if len(problems) > MOST_TOLD else ""
-    raise InputError("files", rule="must follow the format", got="several problems", fix=f"Correct them all:{told}")
+    else:
+        told = "".join(f"\n  - {problem}" for problem in problems[:MOST_TOLD])
+        told += f"\n  - and {len(problems) - MOST_TOLD} more" if len(problems) > MOST_TOLD else ""
+        fix = f"Correct them all:{told}"
+        error = InputError("files", rule="must follow the format", got="several problems", fix=fix)
+    error.problems = tuple(problems)
+    raise error
 
 
 def file_problem(path: Path, file: str, *, suffixes: Sequence[str]) -> Problem | None:

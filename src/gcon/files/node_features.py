@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.columns import MOST_SHOWN, Cells, FeatureColumns, Trouble, category_of, features_of, learn_columns
-from gcon.files.array_files import TOO_LARGE, TooLargeError, dense, load_archive, map_array, tensor_over
+from gcon.files.array_files import TOO_LARGE, TooLargeError, dense, load_archive, tensor_over
 from gcon.files.file_problems import FileProblems, Problem, file_problem, listed
 from gcon.nodes import row_slices
 
@@ -159,7 +159,8 @@ def _features_of_lists(column: pl.Series, problems: FileProblems) -> Tensor | No
 def features_of_arrays(path: Path, num_nodes: int) -> tuple[Tensor | None, list[Problem]]:
     """Features from .npy, or from .npz (array `features` or `x`, or a sparse matrix as scipy saves it); and what is wrong.
 
-    The rows of an .npy with 32-bit or 64-bit numbers, row after row, are not read into memory: the file is mapped.
+    The rows of an .npy with 32-bit or 64-bit numbers, row after row, are not read into memory: the file is mapped, and must stay
+    as it is while they are in use. One that is written anew beside it and renamed does no harm.
     """
     wrong = file_problem(path, "features", suffixes=(".npz", ".npy"))
     if wrong is not None:
@@ -193,7 +194,8 @@ def _features_of_arrays(path: Path, num_nodes: int, problems: FileProblems) -> T
 
 def _load(path: Path) -> tuple[NDArray[Any] | None, list[str]]:
     if path.suffix.lower() == ".npy":
-        return map_array(path), []
+        # Where it lies: nothing is read before it is asked for. Refuses pickles, archives and files that are too short.
+        return np.lib.format.open_memmap(path, mode="r"), []
     values, matrix, names = load_archive(path, ("features", "x"))
     return (values if matrix is None else dense(path, matrix)), names
 

@@ -18,7 +18,6 @@ from gcon.errors import InputError
 from gcon.files.file_problems import (
     TABLES,
     FileProblems,
-    Problem,
     file_problem,
     listed,
     raise_problems,
@@ -87,22 +86,40 @@ def read_nodes(
     Privacy:
         Everything in this file is public; errors may show it.
     """
-    require_readers()
-    table, _, problems = inspect_nodes(
-        path,
-        id_column=id_column,
-        label_column=label_column,
-        split_column=split_column,
-        features_path=features_path,
-        num_classes=num_classes,
-        classes=classes,
-        drop=drop,
+    chosen = None if num_classes is None and classes is None else _class_list(num_classes, classes)
+    apart, problems = (id_column, label_column, split_column), FileProblems("nodes", Path(path))
+    others = None if feature_columns is None else (*feature_columns.names, LIST_COLUMN)
+    frame = _frame(problems, needed=apart[:2], plain=apart, drop=drop, others=others)
+    ids = read_ids(frame[id_column], problems)
+    texts = known_labels(frame[label_column])
+    if split_column in frame.columns:
+        masks = read_splits(frame[split_column], problems)
+    else:  # every row with a label is for training
+        nobody = np.zeros(frame.height, dtype=bool)
+        masks = {"train": texts.is_not_null().to_numpy(), "validation": nobody, "test": nobody}
+    labels, class_names = read_labels(texts, masks, problems, classes=chosen)
+    features, done = read_features(
+        frame.drop(*apart, strict=False),
+        features_path,
+        problems,
+        height=frame.height,
+        known=feature_columns,
         categorical=categorical,
-        feature_columns=feature_columns,
+        drop=drop,
     )
-    if table is None:
-        raise_problems(problems)
-    return table
+    if problems.found or ids is None or features is None:
+        raise_problems(problems.found)
+    nodes = PublicNodes(
+        features=features,
+        labels=torch.from_numpy(labels),
+        num_classes=len(class_names),
+        train_mask=torch.from_numpy(masks["train"].copy()),
+        validation_mask=torch.from_numpy(masks["validation"].copy()),
+        test_mask=torch.from_numpy(masks["test"].copy()),
+        class_names=tuple(class_names),
+        feature_columns=done,
+    )
+    return NodeTable(ids, nodes)
 
 
 def read_node_features(
@@ -121,12 +138,10 @@ def read_node_features(
     Privacy:
         Everything in this file is public; errors may show it.
     """
-    require_readers()
     problems = FileProblems("nodes", Path(path))
     apart = (id_column, label_column, split_column)
-    frame = _frame(problems, wanted=apart[:1], plain=apart[:1], only=_only(feature_columns, apart))
-    if frame is None:
-        raise_problems(problems.found)
+    others = None if feature_columns is None else (*feature_columns.names, LIST_COLUMN)
+    frame = _frame(problems, needed=apart[:1], plain=apart[:1], others=others)
     ids = read_ids(frame[id_column], problems)
     rest = frame.drop(*apart, strict=False)
     known = feature_columns or numbers_only(rest)
@@ -159,10 +174,9 @@ def read_node_ids(path: str | Path, *, id_column: str = "id") -> NodeIds:
     Privacy:
         Everything in this file is public; errors may show it.
     """
-    require_readers()
     problems = FileProblems("nodes", Path(path))
-    frame = _frame(problems, wanted=(id_column,), plain=(id_column,), only=(id_column,))
-    ids = None if frame is None else read_ids(frame[id_column], problems)
+    frame = _frame(problems, needed=(id_column,), plain=(id_column,), others=())
+    ids = read_ids(frame[id_column], problems)
     if ids is None:
         raise_problems(problems.found)
     return ids
@@ -177,9 +191,7 @@ def read_raw_nodes(path: Path, *, features_path: Path | None = None, drop: Seque
     import polars as pl
 
     problems = FileProblems("nodes", path)
-    frame = _frame(problems, wanted=("id",), plain=("id", "label", "split"), drop=drop)
-    if frame is None:
-        raise_problems(problems.found)
+    frame = _frame(problems, needed=("id",), plain=("id", "label", "split"), drop=drop)
     ids = read_ids(frame["id"], problems)
     texts = {}
     if "label" in frame.columns:
@@ -213,109 +225,55 @@ def _class_list(num_classes: int | None, classes: Sequence[object] | None) -> Se
     )
 
 
-def inspect_nodes(
-    path: str | Path,
-    *,
-    id_column: str = "id",
-    label_column: str = "label",
-    split_column: str = "split",
-    features_path: str | Path | None = None,
-    num_classes: int | None = None,
-    classes: Sequence[object] | None = None,
-    drop: Sequence[str] = (),
-    categorical: Sequence[str] = (),
-    feature_columns: FeatureColumns | None = None,
-) -> tuple[NodeTable | None, NodeIds | None, list[Problem]]:
-    """A table if all goes well; the ids if they are good; and all problems. Args: those of `read_nodes`."""
-    chosen = None if num_classes is None and classes is None else _class_list(num_classes, classes)
-    plain, problems = (id_column, label_column, split_column), FileProblems("nodes", Path(path))
-    frame = _frame(problems, wanted=plain[:2], plain=plain, drop=drop, only=_only(feature_columns, plain))
-    if frame is None:
-        return None, None, problems.found
-    ids = read_ids(frame[id_column], problems)
-    texts = known_labels(frame[label_column])
-    if split_column in frame.columns:
-        masks = read_splits(frame[split_column], problems)
-    else:  # every row with a label is for training
-        nobody = np.zeros(frame.height, dtype=bool)
-        masks = {"train": texts.is_not_null().to_numpy(), "validation": nobody, "test": nobody}
-    labels, class_names = read_labels(texts, masks, problems, classes=chosen)
-    features, done = read_features(
-        frame.drop(*plain, strict=False),
-        features_path,
-        problems,
-        height=frame.height,
-        known=feature_columns,
-        categorical=categorical,
-        drop=drop,
-    )
-    if problems.found or ids is None or features is None:
-        return None, ids, problems.found
-    nodes = PublicNodes(
-        features=features,
-        labels=torch.from_numpy(labels),
-        num_classes=len(class_names),
-        train_mask=torch.from_numpy(masks["train"].copy()),
-        validation_mask=torch.from_numpy(masks["validation"].copy()),
-        test_mask=torch.from_numpy(masks["test"].copy()),
-        class_names=tuple(class_names),
-        feature_columns=done,
-    )
-    return NodeTable(ids, nodes), ids, []
-
-
-def _only(known: FeatureColumns | None, apart: Sequence[str]) -> tuple[str, ...] | None:
-    """Which columns are read; None for all."""
-    return None if known is None else (*apart, *known.names, LIST_COLUMN)
-
-
 def _frame(
     problems: FileProblems,
     *,
-    wanted: Sequence[str],
+    needed: Sequence[str],
     plain: Sequence[str],
     drop: Sequence[str] = (),
-    only: Sequence[str] | None = None,
-) -> pl.DataFrame | None:
-    """The table, if it can be read and has the columns that are needed; those that are plain hold no lists.
+    others: Sequence[str] | None = None,
+) -> pl.DataFrame:
+    """The table, or an `InputError` if it cannot be read or lacks columns that are needed.
 
-    Columns of `drop`, and those outside `only`, are not read.
+    Plain columns hold no lists. Those of `drop` must be there and are not read; of the rest, only `others` if they are named.
     """
+    require_readers()
     import polars as pl
 
     path = problems.path
     wrong = file_problem(path, "nodes", suffixes=TABLES)
     if wrong is not None:
-        problems.found.append(wrong)
-        return None
+        raise_problems([wrong])
     try:
         every = column_types(path)
-        types = [(name, kind) for name, kind in every if name not in drop and (only is None or name in only)]
+        types = [(name, kind) for name, kind in every if name not in drop]
+        if others is not None:
+            types = [(name, kind) for name, kind in types if name in (*plain, *others)]
         for name, kind in types:
             if kind.startswith(UNFIT) or (name in plain and "list<" in kind):
                 rule = f"column {shortened(repr(name), 80)}: must hold numbers or words, or be the lists of features"
                 problems.add(rule, f"type {kind.removeprefix(UNFIT)}", "Convert it, or leave it out: --drop NAME.")
-        if problems.found:
-            return None
         names = [name for name, _ in every]
         repeated = sorted(name for name, times in Counter(names).items() if times > 1)
         if repeated:
             got = f"{listed(repeated)} more than once"
             problems.add("every column needs a name of its own", got, "Rename or drop one of them.")
-            return None
         fit = [name for name, _ in types]
-        batches = list(table_batches(path, fit))
+        batches = [] if problems.found else list(table_batches(path, fit))
         frame = pl.concat(batches) if batches else pl.DataFrame({name: [] for name in fit})
     except read_errors() as error:
         got = (str(error).splitlines() or ["an error"])[0]
         problems.add("must be readable", got, "Write the file again, in UTF-8.")
-        return None
-    missing = [name for name in (*wanted, *drop) if name not in names]
+    if problems.found:
+        raise_problems(problems.found)
+    missing = [name for name in (*needed, *drop) if name not in names]
     if missing:
         got = f"no {listed(missing)} among {listed(names)}"
         problems.add("needs the columns that are named", got, "Give the columns in the file these names.")
-    elif kept := [name for name in wanted if name in drop]:
+    elif kept := [name for name in needed if name in drop]:
         problems.add("cannot do without a column that is dropped", listed(kept), "Do not drop it.")
     if not frame.height:
         problems.add("needs at least one node", "no rows", "Add the nodes.")
-    return None if problems.found else frame
+    if problems.found:
+        raise_problems(problems.found)
+    return frame

@@ -34,10 +34,15 @@ class NodeIds:
         values = self.numbers if self.numbers is not None else self.strings
         return 0 if values is None else len(values)
 
+    def column(self) -> pl.Series:
+        """The ids as a column of a table."""
+        import polars as pl
+
+        return pl.Series(self.numbers) if self.strings is None else self.strings
+
     def tolist(self) -> list[object]:
         """The ids as Python's own numbers or strings."""
-        values = self.numbers if self.numbers is not None else self.strings
-        return [] if values is None else list(values.tolist() if isinstance(values, np.ndarray) else values.to_list())
+        return self.column().to_list()
 
     @property
     def are_row_numbers(self) -> bool:
@@ -48,52 +53,48 @@ class NodeIds:
 class IdLookup:
     """From the ids of an edges file to rows of the nodes file.
 
-    Whole numbers: at once for 0..n-1, by a table where the ids lie close, else by search. Strings: by a join.
+    At once for 0..n-1, by a table where whole numbers lie close, else by a join.
     """
 
     def __init__(self, ids: NodeIds) -> None:
         import polars as pl
 
-        self._size, self._strings, self._low = len(ids), None, 0
+        numbers, size = ids.numbers, len(ids)
+        self._dtype = np.dtype(np.int32 if size < 2**31 else np.int64)
+        self._low, self._high = 0, size - 1
         self._table: NDArray[Any] | None = None
-        self._sorted: NDArray[np.int64] | None = None
-        self._dtype = np.dtype(np.int32 if self._size < 2**31 else np.int64)
-        numbers = ids.numbers
-        if numbers is None:
-            self._strings = pl.DataFrame({"id": ids.strings, "row": np.arange(self._size, dtype=self._dtype)})
-        elif not np.array_equal(numbers, np.arange(self._size)):
-            self._low = int(numbers.min())
-            span = int(numbers.max()) - self._low + 1
-            if span <= max(8 * self._size, 2**16):
-                self._table = np.full(span, -1, dtype=self._dtype)
-                self._table[numbers - self._low] = np.arange(self._size, dtype=self._dtype)
-            else:
-                self._order = np.argsort(numbers).astype(self._dtype)
-                self._sorted = numbers[self._order]
+        self._known: pl.DataFrame | None = None
+        if numbers is not None and np.array_equal(numbers, np.arange(size)):
+            return
+        rows = np.arange(size, dtype=self._dtype)
+        if numbers is not None and int(numbers.max()) - int(numbers.min()) < max(8 * size, 2**16):
+            self._low, self._high = int(numbers.min()), int(numbers.max())
+            self._table = np.full(self._high - self._low + 1, -1, dtype=self._dtype)
+            self._table[numbers - self._low] = rows
+        else:
+            self._known = pl.DataFrame({"id": ids.column(), "row": rows})
 
     def rows(self, column: pl.Series) -> tuple[NDArray[Any], set[str]]:
         """The row of every id, -1 where it is unknown; left out where an id is no number but should be. And such problems."""
         import polars as pl
 
-        if self._strings is not None:
-            text = column.cast(pl.String).alias("id").to_frame()
-            rows = text.join(self._strings, on="id", how="left", maintain_order="left")["row"]
-            return rows.fill_null(-1).to_numpy(), {"unknown"} if rows.null_count() else set()
-        numbers = column.cast(pl.Int64, strict=False)
-        ids, unknown = numbers.drop_nulls().to_numpy(), self._dtype.type(-1)
-        if self._sorted is not None:
-            places = np.minimum(np.searchsorted(self._sorted, ids), self._size - 1)
-            found = np.where(self._sorted[places] == ids, self._order[places], unknown)
+        kind = pl.Int64() if self._known is None else self._known.schema["id"]
+        ids = column.cast(kind, strict=False)
+        kinds = {"number"} if ids.null_count() else set[str]()
+        ids = ids.drop_nulls()
+        if self._known is not None:
+            joined = ids.alias("id").to_frame().join(self._known, on="id", how="left", maintain_order="left")["row"]
+            found = joined.fill_null(-1).to_numpy()
         else:
-            span = self._size if self._table is None else self._table.size
+            numbers = ids.to_numpy()
             # Compared before subtracting: the difference of two 64-bit numbers may not fit.
-            inside = (ids >= self._low) & (ids <= self._low + span - 1) if span else np.zeros(ids.size, dtype=bool)
-            all_inside = bool(inside.all())
-            offsets = ids - self._low if all_inside else np.where(inside, ids, self._low) - self._low
-            found = offsets.astype(self._dtype) if self._table is None else self._table[offsets]
-            found = found if all_inside else np.where(inside, found, unknown)
-        kinds = {"number": numbers.null_count() > 0, "unknown": bool((found < 0).any())}
-        return found, {kind for kind, occurs in kinds.items() if occurs}
+            inside = (numbers >= self._low) & (numbers <= self._high)
+            places = (numbers if inside.all() else np.where(inside, numbers, self._low)) - self._low
+            found = places.astype(self._dtype) if self._table is None else self._table[places]
+            found = found if inside.all() else np.where(inside, found, self._dtype.type(-1))
+        if (found < 0).any():
+            kinds.add("unknown")
+        return found, kinds
 
 
 def read_ids(column: pl.Series, problems: FileProblems) -> NodeIds | None:

@@ -10,11 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gcon.edges.edge_list import EdgeHygiene
 from gcon.edges.store_format import damaged, new_checksum
 from gcon.edges.stored import BUFFER_BYTES, StoredEdges
-from gcon.errors import InputError
-from gcon.files.file_problems import Problem
 from gcon.files.node_ids import NodeIds
 from gcon.privacy.boundary import Private
 
@@ -54,7 +51,7 @@ def open_store(path: Path, *, ids: NodeIds | None, buffer_bytes: int = BUFFER_BY
 
 def private_store(
     path: Path, *, ids: NodeIds, buffer_bytes: int = BUFFER_BYTES, verify: bool = False
-) -> tuple[Private[StoredEdges], Private[EdgeHygiene]]:
+) -> Private[StoredEdges]:
     """Open private edges that stay on disk.
 
     Args:
@@ -69,18 +66,7 @@ def private_store(
     store = open_store(path, ids=ids, buffer_bytes=buffer_bytes)
     if verify:
         store.verify()
-    return Private(store, "stored edges of a simple undirected graph"), Private(
-        store.hygiene, "counts of cleaned edges"
-    )
-
-
-def store_problems(path: Path, *, ids: NodeIds | None) -> list[Problem]:
-    """What is wrong with a store, all of it read; the first thing only, because what follows from it is noise."""
-    try:
-        open_store(path, ids=ids).verify()
-    except InputError as error:
-        return [Problem("edges", path.name, error.rule, str(error.got), error.fix)]
-    return []
+    return Private(store, "stored edges of a simple undirected graph")
 
 
 def store_chunks(path: Path, *, ids: NodeIds | None) -> Iterator[NDArray[Any]]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Unpack
+from typing import Any
 
+from gcon.errors import InputError
 from gcon.files.convert_files import Conversion, convert_files
-from gcon.files.edge_files import EdgeOptions, problems_of_edges, read_edges, read_public_edges
-from gcon.files.file_problems import Problem, require_readers
-from gcon.files.node_files import NodeTable, inspect_nodes, read_node_features, read_node_ids, read_nodes
+from gcon.files.edge_files import problems_of_edges, read_edges, read_public_edges
+from gcon.files.file_problems import Problem
+from gcon.files.node_files import NodeTable, read_node_features, read_node_ids, read_nodes
 from gcon.files.node_ids import NodeIds
 from gcon.files.write_files import write_edges, write_nodes
 
@@ -34,15 +36,11 @@ def check_files(
     nodes_path: str | Path,
     edges_path: str | Path | None = None,
     *,
-    id_column: str = "id",
-    label_column: str = "label",
-    split_column: str = "split",
-    features_path: str | Path | None = None,
-    num_classes: int | None = None,
-    classes: Sequence[object] | None = None,
-    drop: Sequence[str] = (),
-    categorical: Sequence[str] = (),
-    **edge_options: Unpack[EdgeOptions],
+    source_column: str = "source",
+    target_column: str = "target",
+    header: bool = True,
+    ignore_columns: Sequence[str] = (),
+    **node_options: Any,
 ) -> list[Problem]:
     """Everything that is wrong with a pair of files; an empty list if nothing is.
 
@@ -52,18 +50,23 @@ def check_files(
         Reads the edges. What it says about them depends on them (whether a kind of problem occurs), so it is for the
         operator's eyes; it holds no id, row or count from the edges file.
     """
-    require_readers()
-    _, ids, problems = inspect_nodes(
-        nodes_path,
-        id_column=id_column,
-        label_column=label_column,
-        split_column=split_column,
-        features_path=features_path,
-        num_classes=num_classes,
-        classes=classes,
-        drop=drop,
-        categorical=categorical,
-    )
+    problems: list[Any] = []
+    ids = None
+    try:
+        ids = read_nodes(nodes_path, **node_options).ids
+    except InputError as error:
+        if not error.problems:  # it is about an argument
+            raise
+        problems += error.problems
+        with suppress(InputError):
+            ids = read_node_ids(nodes_path, id_column=node_options.get("id_column", "id"))
     if edges_path is not None:
-        problems += problems_of_edges(Path(edges_path), ids=ids, **edge_options)
+        problems += problems_of_edges(
+            Path(edges_path),
+            ids=ids,
+            source_column=source_column,
+            target_column=target_column,
+            header=header,
+            ignore_columns=ignore_columns,
+        )
     return problems

@@ -51,15 +51,20 @@ def write_nodes(
     for word, mask in (("train", nodes.train_mask), ("val", nodes.validation_mask), ("test", nodes.test_mask)):
         split[mask.numpy()] = word
     labels = [None if label < 0 else nodes.class_names[label] for label in nodes.labels.tolist()]
-    frame = pl.DataFrame(
-        {"id": names.tolist(), "label": labels, "split": pl.Series(split.tolist(), dtype=pl.String).replace("", None)}
-    )
-    features = nodes.features.numpy()
-    if target.suffix.lower() == ".parquet":
-        frame = frame.with_columns(pl.Series(LIST_COLUMN, features).cast(pl.List(pl.Series(features[:1, 0]).dtype)))
-    else:
-        frame = frame.with_columns(pl.Series(f"x{place}", features[:, place]) for place in range(features.shape[1]))
-    write_frame(target, frame)
+    parts = pl.Series(split.tolist(), dtype=pl.String).replace("", None)
+    frame = pl.DataFrame({"id": names.column(), "label": labels, "split": parts})
+    nested = target.suffix.lower() == ".parquet"
+    write_frame(target, frame.with_columns(feature_columns(nodes.features.numpy(), (), nested=nested)))
+
+
+def feature_columns(features: NDArray[Any], names: Sequence[str], *, nested: bool) -> list[pl.Series]:
+    """Features under their own names; those without as one column of lists if it may be nested, else as x0, x1, ..."""
+    import polars as pl
+
+    if not names and nested:
+        return [pl.Series(LIST_COLUMN, features).cast(pl.List(pl.Series(features[:1, 0]).dtype))]
+    names = names or [f"x{place}" for place in range(features.shape[1])]
+    return [pl.Series(name, features[:, place]) for place, name in enumerate(names)]
 
 
 def write_edges(
@@ -90,7 +95,7 @@ def write_edges(
     if ends.ndim != 2 or ends.shape[0] != 2 or (ends.size and not 0 <= ends.min() <= ends.max() < num_nodes):
         rule = "must be a 2 x k matrix of row numbers below num_nodes"
         raise InputError("edge_index", rule=rule, got=f"shape {ends.shape}", fix="Pass a PyG edge_index.")
-    called = pl.Series(names.tolist() if names.numbers is None else names.numbers)
+    called = names.column()
     write_frame(target, pl.DataFrame({"source": called.gather(ends[0]), "target": called.gather(ends[1])}))
 
 
@@ -119,12 +124,12 @@ def table_writer(target: Path, *, owner_only: bool = False) -> Iterator[Write]:
             with _parquet(file) as write:
                 yield write
         else:
-            yield lambda frame: _append_text(file, frame, separator)
 
+            def append(frame: pl.DataFrame) -> None:
+                with _refusals():
+                    frame.write_csv(file, separator=separator, include_header=not file.tell())
 
-def _append_text(file: BinaryIO, frame: pl.DataFrame, separator: str) -> None:
-    with _refusals():
-        frame.write_csv(file, separator=separator, include_header=not file.tell())
+            yield append
 
 
 @contextmanager

@@ -45,7 +45,7 @@ def prediction_writer(path: str | Path, ids: Ids, *, owner_only: bool) -> Iterat
     import polars
 
     if isinstance(ids, NodeIds):
-        names = polars.Series("id", ids.numbers if ids.numbers is not None else ids.strings)
+        names = ids.column().alias("id")
     elif isinstance(ids, range):
         names = polars.int_range(ids.start, ids.stop, ids.step, eager=True).alias("id")
     else:

@@ -14,7 +14,6 @@ from tests.opened import open_private
 from gcon.errors import InputError, MissingExtraError
 from gcon.files.datasets import FACTS, facts_of, load, names
 from gcon.files.datasets.folders import cache_folder
-from gcon.files.datasets.registry import load_published
 from gcon.writing import whole_folder
 
 TINY = replace(facts_of("cora-ml"), num_nodes=12, num_features=3, num_classes=2)
@@ -40,8 +39,11 @@ def write_tiny(folder: Path, *, edges: int = 11) -> Path:
     return folder
 
 
-def processed():
-    return sorted((cache_folder() / "processed").iterdir())
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    """One more name, of few nodes."""
+    known = {"tiny": TINY}
+    monkeypatch.setattr("gcon.files.datasets.registry.facts_of", lambda name: known.get(name) or facts_of(name))
 
 
 def test_names_and_facts():
@@ -111,62 +113,21 @@ def test_without_pyg_the_extra_is_named(tmp_path, monkeypatch):
         load("cora", folder=tmp_path)
 
 
-def test_the_data_folder_is_only_read_and_the_cache_is_used(tmp_path):
+def test_the_data_folder_is_only_read(tmp_path):
     folder = write_tiny(tmp_path / "data")
-    first = load_published(TINY, folder=folder)
-    assert open_private(first.hygiene).kept == 11
+    assert open_private(load("tiny", folder=folder).hygiene).kept == 11
     assert [path.name for path in (folder / "cora_ml").iterdir()] == ["raw"]
-    (home,) = processed()
-    written = (home / "cora_ml" / "processed" / "data_undirected.pt").stat().st_mtime_ns
-    second = load_published(TINY, folder=str(folder))
-    assert second.nodes.fingerprint == first.nodes.fingerprint
-    assert (home / "cora_ml" / "processed" / "data_undirected.pt").stat().st_mtime_ns == written
-    assert processed() == [home]
-
-
-def test_changed_or_moved_files_are_processed_anew(tmp_path):
-    folder = write_tiny(tmp_path / "data")
-    load_published(TINY, folder=folder)
+    assert not (tmp_path / "cache").exists()
     write_tiny(folder, edges=5)
-    assert open_private(load_published(TINY, folder=folder).hygiene).kept == 5
-    shutil.copytree(folder, tmp_path / "elsewhere")
-    load_published(TINY, folder=tmp_path / "elsewhere")
-    assert len(processed()) == 3
+    assert open_private(load("tiny", folder=str(folder)).hygiene).kept == 5
 
 
-def test_a_link_to_the_data_shares_the_cache(tmp_path):
-    folder = write_tiny(tmp_path / "data")
-    (tmp_path / "link").symlink_to(folder)
-    load_published(TINY, folder=folder)
-    load_published(TINY, folder=tmp_path / "link")
-    assert len(processed()) == 1
-
-
-def test_a_half_emptied_cache_is_filled_again(tmp_path):
-    folder = write_tiny(tmp_path / "data")
-    load_published(TINY, folder=folder)
-    (home,) = processed()
-    shutil.rmtree(home / "cora_ml")
-    assert open_private(load_published(TINY, folder=folder).hygiene).kept == 11
-
-
-def test_a_broken_link_in_the_cache_is_mended(tmp_path):
-    folder = write_tiny(tmp_path / "data")
-    load_published(TINY, folder=folder)
-    (home,) = processed()
-    (home / "cora_ml" / "raw").unlink()
-    (home / "cora_ml" / "raw").symlink_to(tmp_path / "gone")
-    assert open_private(load_published(TINY, folder=folder).hygiene).kept == 11
-
-
-def test_a_damaged_cache_is_an_error_not_a_download(tmp_path):
-    folder = write_tiny(tmp_path / "data")
-    load_published(TINY, folder=folder)
-    (home,) = processed()
-    (home / "cora_ml" / "raw").unlink()
-    (home / "cora_ml" / "raw").mkdir()
-    with pytest.raises(InputError, match="GCON_CACHE: must lead to the raw files"):
-        load_published(TINY, folder=folder)
+def test_a_file_that_is_gone_is_an_error_not_a_download(tmp_path, monkeypatch):
+    (tmp_path / "cora_ml" / "raw").mkdir(parents=True)
+    nothing_asked = replace(TINY, raw_files=())
+    monkeypatch.setattr("gcon.files.datasets.registry.facts_of", lambda name: nothing_asked)
+    with pytest.raises(InputError, match="must hold all raw files while they are read"):
+        load("tiny", folder=tmp_path)
 
 
 def test_other_files_than_the_published_ones_are_refused(tmp_path):
@@ -174,17 +135,19 @@ def test_other_files_than_the_published_ones_are_refused(tmp_path):
         load("cora-ml", folder=write_tiny(tmp_path / "data"))
 
 
-def test_a_failed_reading_leaves_nothing_behind(tmp_path):
+def test_a_failed_reading_leaves_nothing_behind(tmp_path, monkeypatch):
     folder = write_tiny(tmp_path / "data")
     (folder / "cora_ml" / "raw" / "cora_ml.npz").write_bytes(b"not an archive")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "work"))
+    (tmp_path / "work").mkdir()
     with pytest.raises(ValueError, match="pickle"):
-        load_published(TINY, folder=folder)
-    assert processed() == []
+        load("tiny", folder=folder)
+    assert list((tmp_path / "work").iterdir()) == []
 
 
 def test_download_goes_to_the_cache_once(tmp_path, monkeypatch):
     folder, asked = write_tiny(tmp_path / "published"), []
-    load_published(TINY, folder=folder)  # imports PyG quietly
+    load("tiny", folder=folder)  # imports PyG quietly
 
     def fetch(url, target):
         asked.append(url)
@@ -192,13 +155,13 @@ def test_download_goes_to_the_cache_once(tmp_path, monkeypatch):
 
     monkeypatch.setattr(sys.modules["torch_geometric.datasets.citation_full"], "download_url", fetch)
     with pytest.raises(InputError, match="GCON_DATA is not set"):
-        load_published(TINY)
+        load("tiny")
     assert asked == []
     for _ in range(2):
-        assert open_private(load_published(TINY, download=True, folder=tmp_path / "nowhere").hygiene).kept == 11
+        assert open_private(load("tiny", download=True, folder=tmp_path / "nowhere").hygiene).kept == 11
     assert len(asked) == 1
     assert (cache_folder() / "downloads" / "cora-ml" / "cora_ml" / "raw" / "cora_ml.npz").is_file()
-    load_published(TINY, download=True, folder=folder)
+    load("tiny", download=True, folder=folder)
     assert len(asked) == 1
 
 

@@ -1,8 +1,7 @@
-"""Where raw files are read, and where derived ones are written: the data folder itself stays untouched."""
+"""Where raw files are read, and where downloaded ones are kept."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 
@@ -47,7 +46,7 @@ def find_raw(facts: DatasetFacts, folder: str | os.PathLike[str] | None) -> Path
 
 
 def cache_folder() -> Path:
-    """The folder for processed and downloaded files, made if need be.
+    """The folder for downloaded files, made if need be.
 
     GCON_CACHE, else `gcon` in XDG_CACHE_HOME, else `.cache/gcon` in the home folder.
     """
@@ -60,17 +59,8 @@ def cache_folder() -> Path:
     except (OSError, RuntimeError) as error:
         raise InputError(
             CACHE_VARIABLE,
-            rule="must name a folder that can be written, for files derived from the raw ones",
+            rule="must name a folder that can be written, for downloaded files",
             got=named or "none, and the default cannot be made",
             fix=f"Set {CACHE_VARIABLE} to a folder of your own.",
         ) from error
     return folder.resolve()
-
-
-def raw_key(facts: DatasetFacts, raw: Path, *, version: str) -> str:
-    """A short key for the processed form: another place, other files or another PyG give another key."""
-    digest = hashlib.sha256(f"{raw}\n{version}\n".encode())
-    for file in facts.raw_files:
-        state = (raw / file).stat()
-        digest.update(f"{file} {state.st_size} {state.st_mtime_ns}\n".encode())
-    return f"{facts.name}-{digest.hexdigest()[:16]}"

@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import io
 import os
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from gcon.errors import InputError, MissingExtraError
 from gcon.files.datasets.facts import DatasetFacts
-from gcon.files.datasets.folders import CACHE_VARIABLE, cache_folder, find_raw, raw_key
+from gcon.files.datasets.folders import cache_folder, find_raw
 from gcon.files.splits import Split
 from gcon.writing import whole_folder
 
@@ -56,65 +57,52 @@ def read(
         download: fetch the files into the cache when the folder does not have them; else stay offline.
 
     Privacy:
-        Keeps PyG's processed form, edges included, in the cache folder. These graphs are in print; a private
-        graph of your own does not go through here.
+        Keeps downloaded graphs, edges included, in the cache folder. These are in print; a private graph of your own does not go
+        through here.
     """
-    version, kind = _pyg_class(class_name)
-    try:
-        raw = find_raw(facts, folder)
-    except InputError:
-        if not download:
-            raise
-        graph = _read_in(cache_folder() / "downloads" / facts.name, lambda root: build(kind, root))
-    else:
-        home = cache_folder() / "processed" / raw_key(facts, raw, version=version)
-        graph = _read_in(home, lambda root: build(_offline(kind), _linked(root, facts, raw)))
+    kind = _pyg_class(class_name)
+    with contextlib.ExitStack() as stack:
+        try:
+            raw = find_raw(facts, folder)
+        except InputError:
+            if not download:
+                raise
+            root = cache_folder() / "downloads" / facts.name
+            if not root.is_dir():
+                root = stack.enter_context(whole_folder(root, mode=0o700, keep_existing=True))
+        else:  # PyG writes beside the raw files, so they are linked to where it may
+            root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            (root / facts.folder).mkdir()
+            (root / facts.folder / "raw").symlink_to(raw, target_is_directory=True)
+            kind = type(f"Offline{kind.__name__}", (kind,), {"download": _refuse_download})
+        stack.enter_context(_quiet())
+        data = build(kind, root)[0]
+    has_one_split = "train_mask" in data and data.train_mask.dim() == 1
+    split = Split(data.train_mask, data.val_mask, data.test_mask) if has_one_split else None
+    graph = PublishedGraph(data.x, data.y, data.edge_index, split)
     _check_published(facts, graph)
     return graph
 
 
-def _pyg_class(class_name: str) -> tuple[str, type[Any]]:
+def _pyg_class(class_name: str) -> type[Any]:
     try:
         with _quiet():
-            package = importlib.import_module("torch_geometric")
+            importlib.import_module("torch_geometric")
             datasets = importlib.import_module("torch_geometric.datasets")
     except ModuleNotFoundError as error:
         if error.name != "torch_geometric":
             raise
         raise MissingExtraError("torch_geometric", extra="datasets") from error
-    return str(package.__version__), getattr(datasets, class_name)
-
-
-def _read_in(home: Path, build: Callable[[Path], Any]) -> PublishedGraph:
-    with contextlib.ExitStack() as stack:
-        root = home if home.is_dir() else stack.enter_context(whole_folder(home, mode=0o700, keep_existing=True))
-        stack.enter_context(_quiet())
-        data = build(root)[0]
-    has_one_split = "train_mask" in data and data.train_mask.dim() == 1
-    split = Split(data.train_mask, data.val_mask, data.test_mask) if has_one_split else None
-    return PublishedGraph(data.x, data.y, data.edge_index, split)
-
-
-def _linked(root: Path, facts: DatasetFacts, raw: Path) -> Path:
-    link = root / facts.folder / "raw"
-    link.parent.mkdir(parents=True, exist_ok=True)
-    if link.is_symlink() and not link.exists():
-        link.unlink(missing_ok=True)
-    with contextlib.suppress(FileExistsError):
-        link.symlink_to(raw, target_is_directory=True)
-    return root
-
-
-def _offline(kind: type[Any]) -> type[Any]:
-    return type(f"Offline{kind.__name__}", (kind,), {"download": _refuse_download})
+    found: type[Any] = getattr(datasets, class_name)
+    return found
 
 
 def _refuse_download(dataset: object) -> NoReturn:
     raise InputError(
-        CACHE_VARIABLE,
-        rule="must lead to the raw files through the link that was made in it",
-        got=f"{getattr(dataset, 'raw_dir', 'a folder')} without some of them",
-        fix="Delete that part of the cache and load again; the network is used only with download=True.",
+        "folder",
+        rule="must hold all raw files while they are read",
+        got="a folder without some of them",
+        fix="Put them back; the network is used only with download=True.",
     )
 
 

@@ -30,8 +30,8 @@ def load(
 ) -> PrivateGraph:
     """Load a published graph, with its edges treated as private.
 
-    Needs the extra `datasets` (PyG). PyG's processed files go to the cache folder: GCON_CACHE, else `gcon` in
-    XDG_CACHE_HOME, else `.cache/gcon` in the home folder. The data folder is only read.
+    Needs the extra `datasets` (PyG). Downloaded files go to the cache folder: GCON_CACHE, else `gcon` in XDG_CACHE_HOME, else
+    `.cache/gcon` in the home folder. The data folder is only read.
 
     Args:
         name: one of `names()`; capitals and hyphen or underscore do not matter.
@@ -57,13 +57,6 @@ def load(
             got=repr(split),
             fix="0 is the paper's split, k >= 1 the random split with seed k.",
         )
-    return load_published(facts, folder=folder, split=split, download=download)
-
-
-def load_published(
-    facts: DatasetFacts, *, folder: str | os.PathLike[str] | None = None, split: int = 0, download: bool = False
-) -> PrivateGraph:
-    """The same for the facts of a dataset: its public nodes with labels (-1: unknown) and split; the edges become private."""
     pyg_class = {"cora-ml": "CitationFull", "actor": "Actor"}.get(facts.name, "Planetoid")
 
     def build(kind: type[Any], root: Path) -> Any:

@@ -1,0 +1,164 @@
+"""Paying: the ledger of the data is opened and compared with what lies near it, and told at the end what was handed out.
+
+What was paid for reaches the user, or is kept beside the ledger; only then is the ledger told that it was released.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from gcon.cli.ledger_place import ledger_beside, state_folder, warn_of_copies
+from gcon.cli.output import Output, refusal
+from gcon.cli.source import GraphSource
+from gcon.errors import GconError, InputError, PaidResultError
+from gcon.files.datasets import facts_of
+from gcon.methods.model import Model
+from gcon.privacy.deferred_ledger import DeferredLedger
+from gcon.privacy.ledger_file import FileLedger
+from gcon.release.recovery import keep, recovery_folder, settle_kept
+from gcon.release.store import save_release
+from gcon.writing import uninterrupted
+
+MOST_FOLDERS, MOST_BYTES = 200, 2**20  # looked at; a release's settings are smaller
+
+
+def open_payment(
+    where: GraphSource, output: Output, *, near: Path | None = None, name: str | None = None
+) -> DeferredLedger:
+    """The ledger of the data, to pay from: however the verb ends, its output says what was charged.
+
+    Args:
+        where: the data.
+        output: warns if releases beside the edges, the ledger or `near` know of more spending than the ledger.
+        near: a further folder to look for releases in.
+        name: what the owner calls the data; a new ledger takes it, an old one must have it already.
+    """
+    ledger = open_ledger(where, name=name)
+    if where.edges is not None:
+        usual, places = None, [where.edges.parent, ledger.path.parent]
+        with suppress(InputError):  # what these edges were converted with is gone, and another ledger was named
+            usual = ledger_beside(where.edges)
+        for words in _missing_spending(ledger, usual=usual, places=places if near is None else [*places, near]):
+            output.warn(f"warning: {words}")
+    if recovery_folder(ledger.path).exists() and (settled := settle_kept(ledger)):
+        numbers = ", ".join(map(str, settled))
+        output.remark(f"Settled in {ledger.path} what an earlier command could not: entries {numbers}.")
+    payment = DeferredLedger(ledger)
+    output.payments.append(payment)
+    return payment
+
+
+def open_ledger(where: GraphSource, *, name: str | None = None) -> FileLedger:
+    """The ledger of the data: the one that was named, or the one beside it. An existing one keeps its own name."""
+    if where.source is not None:
+        usual_name = facts_of(where.source).name
+        target = where.ledger or state_folder() / f"{usual_name}.ledger"
+    elif where.edges is not None:
+        usual_name, target = where.edges.stem, where.ledger or ledger_beside(where.edges)
+    else:
+        raise InputError("--edges", rule="is needed for a ledger", got="nothing", fix="Pass the edges file.")
+    if where.ledger is None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    if where.edges is not None:
+        warn_of_copies(where.edges, target)
+    books = FileLedger(target, data_set=None if target.exists() else name or usual_name)
+    if name not in (None, books.data_set):
+        rule = f"must be the name in the ledger {target.name}, {books.data_set!a}, which it got when it was made"
+        fix = "Leave it out; gcon report and gcon site take a --name of their own."
+        raise InputError("--name", rule=rule, got=f"{name!a}", fix=fix)
+    return books
+
+
+def _missing_spending(ledger: FileLedger, *, usual: Path | None, places: Iterable[Path]) -> Iterator[str]:
+    """Who near the edges knows of more spending than the ledger does, in words: it may be new, an older one, or not theirs.
+
+    Args:
+        ledger: that is paid from.
+        usual: where the ledger of these edges lies if none is named; None if that place is gone.
+        places: folders in which releases of the same edges may lie.
+    """
+    path, spent = ledger.path, ledger.total()
+    if usual is not None and usual.exists() and usual.resolve() != path:
+        yield f"These edges have a ledger, {usual}, and {path} is paid from instead. What was spent there is not counted here."
+    if spent.epsilon == 0 and recovery_folder(path).exists():
+        yield f"{recovery_folder(path)} holds results that were paid for, but the ledger {path} knows of no spending."
+    found: set[Path] = set()
+    for place in places:
+        with suppress(OSError):
+            found.update(islice(place.resolve().glob("*/release.json"), MOST_FOLDERS))
+    for release in sorted(found):
+        with suppress(OSError, ValueError, RecursionError, TypeError, KeyError):
+            with release.open("rb") as file:
+                receipt: Any = json.loads(file.read(MOST_BYTES))["receipt"]
+            total = float(receipt["total"]["epsilon"])
+            if receipt["data_set"] == ledger.data_set and total > spent.epsilon:
+                yield (
+                    f"The release {release.parent} says that epsilon {total:g} was spent on '{ledger.data_set}' by then, but the "
+                    f"ledger {path} knows of {spent.epsilon:g}. If it is about the same edges, restore their ledger: what was "
+                    "spent stays spent."
+                )
+
+
+def hand_out_release(output: Output, books: DeferredLedger, model: Model, out: Path) -> None:
+    """Write a release folder and settle; if it cannot be written, keep the model beside the ledger.
+
+    Raises:
+        PaidResultError: it is not there, or not surely; the message says where it is instead.
+    """
+    try:
+        save_release(model, out)
+    except BaseException as problem:
+        with uninterrupted():
+            _keep_release(output, books, model, out)
+        if isinstance(problem, OSError):
+            raise PaidResultError(f"out: {out} could not be written: {refusal(problem)}") from None
+        if isinstance(problem, GconError):
+            raise PaidResultError(f"out: {out} could not be written: {problem}") from None
+        raise
+    output.notes.append(f"The model is written: {out}.")
+    finish(output, books)
+
+
+def finish(output: Output, books: DeferredLedger, result: Mapping[str, object] | None = None) -> None:
+    """The result is safe, or is the few numbers given, which exist nowhere else and are kept with the entry: settle.
+
+    If the ledger refuses, say what that means, and go on.
+    """
+    if result is not None:  # a ratio of nothing to nothing is no reason to lose the rest
+        result = {name: "not a number" if value != value else value for name, value in result.items()}
+    with uninterrupted():
+        problem, path = books.finish(result), books.ledger.path
+        if problem is None:
+            if result is not None:
+                output.notes.append(f"The result is kept with the entry: gcon ledger show {path}.")
+            return
+        try:
+            kept = keep(path, books.charges, out="", result=result)
+            later = f"The next command that pays from it settles that, or gcon ledger recover {path}."
+            if result is not None:
+                output.notes.append(f"The result is kept in {kept}.")
+        except (OSError, GconError):
+            later = "Nothing is lost by that but the word."
+        entries = ", ".join(str(charge.reservation.number) for charge in books.charges)
+        output.warn(f"warning: entry {entries} stays reserved, which counts as spent: {problem} {later}")
+
+
+def _keep_release(output: Output, books: DeferredLedger, model: Model, out: Path) -> None:
+    path = books.ledger.path
+    if not books.charges:
+        return
+    try:
+        kept = keep(path, books.charges, out=os.path.abspath(out), model=model)
+    except (OSError, GconError) as problem:
+        reason = refusal(problem) if isinstance(problem, OSError) else str(problem)
+        output.notes.append(f"The model could not be kept beside the ledger either, and is lost: {reason}")
+        return
+    output.notes.append(
+        f"The model is whole, and kept in {kept}. To finish: gcon ledger recover {path} --out FOLDER, which pays nothing."
+    )

@@ -1,0 +1,289 @@
+"""What a fitted estimator does with its model: it answers under a named access, scores, reports and exports."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from gcon.edges.edge_list import EdgeList, private_edges
+from gcon.edges.graph import PrivateGraph, PublicGraph
+from gcon.errors import AccessRefusedError, InputError
+from gcon.estimators.node_score import NodeScore, own_edge_score
+from gcon.estimators.tables import known_columns
+from gcon.files.inputs import Columns, Masks, as_private_graph, edge_index_of, read_columns
+from gcon.files.labels import as_labels, class_numbers, labelled_mask
+from gcon.methods.accuracy import check_scored, micro_f1
+from gcon.methods.features_only import FeaturesOnly, onnx_bytes
+from gcon.methods.model import Model
+from gcon.methods.no_edges import predict_without_edges
+from gcon.methods.own_edges import predict_from_own_edges
+from gcon.methods.predictions import Access, Predictions, audience_of, checked_access, why_no_promise
+from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
+from gcon.pages.model_report import Report, model_report
+from gcon.privacy.boundary import Private
+from gcon.privacy.detached_ledger import DetachedLedger
+from gcon.privacy.frames import without_frames
+from gcon.privacy.ledger import Ledger, MemoryLedger
+from gcon.privacy.statement import Statement
+from gcon.writing import write_new
+
+
+class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """An estimator around a released model, in scikit-learn's manner."""
+
+    ledger: Ledger | None
+    model_: Model
+    classes_: NDArray[Any]
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+
+    def _take(self, model: Model) -> None:
+        """The fitted attributes of a model."""
+        self.model_ = model
+        self.classes_: NDArray[Any] = np.asarray(model.class_names)
+        self.n_features_in_ = model.encoder.num_features
+        if model.feature_columns is not None:
+            names = model.feature_columns.names
+            self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
+
+    @without_frames
+    def predictions(self, X: Any, *, access: str = "none", edges: Any = None) -> Predictions:
+        """Predict, with the access and its promise named in the result.
+
+        Args:
+            X: features, PyG's `Data`, a networkx graph, a `PrivateGraph`, or a `PublicGraph` (gcon.public_graph).
+            access: `none` reads no edge; `cached` neither, but uses what was released of every training node;
+                `own-edges` answers each node from its own (private) edges; `public-graph` reads all edges of a graph
+                whose edges were declared public. `model_.accesses` lists those of a model.
+            edges: the edges for `own-edges`, unless X has them.
+
+        Privacy:
+            See `Predictions.promise`. Answers from own edges are recorded in the ledger, if there is one.
+        """
+        check_is_fitted(self)
+        kind = self._checked_access(access, edges)
+        if kind == "public-graph":
+            if not isinstance(X, PublicGraph):
+                raise AccessRefusedError(
+                    "access='public-graph' needs edges that were declared public: gcon.public_graph(data). Edges count as "
+                    "private unless somebody says otherwise."
+                )
+            refuse_training_nodes(self.model_, X.features)
+            return predict_on_public_graph(self.model_, X.features, X.edges)
+        columns = known_columns(self, X, edges=edges)
+        if kind != "own-edges":
+            return predict_without_edges(self.model_, columns.features, access=kind)
+        books = self._books(stored_too=True)  # owners' answers cost nothing: a stored model gives them too
+        return predict_from_own_edges(self.model_, columns.features, _private_edges(columns), ledger=books)
+
+    @without_frames
+    def predict(self, X: Any, *, access: str = "none", edges: Any = None) -> NDArray[Any]:
+        """Predicted labels of all nodes; see `predictions` for the arguments and the promise."""
+        found = self.predictions(X, access=access, edges=edges)
+        labels: NDArray[Any] = self.classes_[found.classes.numpy()]
+        return labels if self._output == "default" else _in_pandas(labels, X)
+
+    @without_frames
+    def predict_proba(self, X: Any, *, access: str = "none", edges: Any = None) -> NDArray[np.float64]:
+        """Class probabilities of all nodes, columns in the order of `classes_`."""
+        result: NDArray[np.float64] = self.predictions(X, access=access, edges=edges).probabilities.numpy()
+        return result if self._output == "default" else _in_pandas(result, X, columns=self.classes_)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Let `predict` and `predict_proba` give pandas objects with the index of X: "pandas"; arrays again: "default"."""
+        if transform not in (None, "default", "pandas"):
+            raise InputError(
+                "transform", rule="must be 'default' or 'pandas'", got=repr(transform), fix="Use 'pandas'."
+            )
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}  # by this name scikit-learn's clone keeps it
+        return self
+
+    @property
+    def _output(self) -> str:
+        return str(getattr(self, "_sklearn_output_config", {}).get("transform", "default"))
+
+    @without_frames
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        access: str = "none",
+        edges: Any = None,
+        mask: Any = None,
+        split: int | None = None,
+    ) -> float:
+        """Micro-F1 on the test nodes (all nodes with a label of a bare matrix, or those of `mask`).
+
+        `split` chooses a column of a mask that holds several splits. `node_score` also says what it cost.
+
+        Privacy:
+            With access `own-edges` this is a diagnostic for the operator of the graph: it depends on private edges
+            without noise, is recorded in the ledger, and must not be published.
+        """
+        if sample_weight is not None:
+            raise InputError("sample_weight", rule="is not supported", got="weights", fix="Leave it out.")
+        return self.node_score(X, y, access=access, edges=edges, mask=mask, split=split).micro_f1
+
+    @without_frames
+    def node_score(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        access: str,
+        edges: Any = None,
+        mask: Any = None,
+        split: int | None = None,
+        pay: float | None = None,
+    ) -> NodeScore:
+        """Micro-F1 on held-out nodes with what it cost and who may see it.
+
+        Args:
+            X: as for `predictions`, with labels and masks or without.
+            y: labels, if X has none.
+            access: which edges may be read; it must be named.
+            edges: the edges for `own-edges`, unless X has them.
+            mask: the nodes to score; by default the test nodes, or all that have a label.
+            split: which column of a mask that holds several splits.
+            pay: with `own-edges`, epsilon of a noisy count of right answers, which may be published.
+
+        Privacy:
+            With `own-edges` and without `pay` this is a diagnostic for the operator of the graph: it depends on private
+            edges without noise, is recorded in the ledger, and must not be published. With `pay` it costs (pay, 0) from
+            the ledger, charged before an edge is read.
+        """
+        check_is_fitted(self)
+        kind = self._checked_access(access, edges)
+        if y is None and isinstance(X, PrivateGraph):
+            y = np.asarray([*X.nodes.class_names, None], dtype=object)[
+                X.nodes.labels.numpy()
+            ]  # -1, unknown: the last one
+        columns = known_columns(self, X, labels=y, edges=edges, test_mask=mask)
+        if pay is not None and (kind != "own-edges" or self.ledger is None):
+            rule, fix = "goes with access='own-edges' and a ledger", "Without private edges nothing is to be paid."
+            raise InputError("pay", rule=rule, got=f"access={access!r}, ledger={self.ledger!r}", fix=fix)
+        named = as_labels(columns.labels, len(columns.features))
+        chosen = labelled_mask(columns.test_mask, "mask", named, default=True, split=split)
+        check_scored(chosen)
+        labels = class_numbers(named, self.classes_.tolist())  # -1: another class
+        if kind == "own-edges":
+            private, books = _private_edges(columns), self._books()
+            return own_edge_score(self.model_, columns.features, labels, chosen, private, pay=pay, ledger=books)
+        return NodeScore(
+            micro_f1=micro_f1(self.predictions(X, access=kind).classes, labels, chosen),
+            nodes=int(chosen.sum()),
+            access=kind,
+            audience=audience_of(kind, why_no_promise(self.model_.receipt)),
+        )
+
+    def statement(self) -> Statement:
+        """The promise of the released model, in words and as data."""
+        check_is_fitted(self)
+        return self.model_.statement()
+
+    @without_frames
+    def report(
+        self, X: Any = None, y: Any = None, *, name: str | None = None, control: bool = True, **masks: Unpack[Masks]
+    ) -> Report:
+        """A page about the released model, which a notebook shows and `save("report.html")` writes.
+
+        Args:
+            X: public nodes as in `fit`, for accuracy, confusion and calibration; edges that come with them are not read.
+            y: their labels.
+            name: of the data set, for people.
+            control: train the same pipeline without any edge, which spends nothing, and show it beside the model.
+            masks: train_mask, validation_mask, test_mask and split as in `fit`. The control learns from the training nodes;
+                the test nodes are scored, or those of validation_mask if there are too few.
+
+        Privacy:
+            Reads the model, public nodes, and what the ledger was charged: no edge. It may be published if the model keeps
+            a promise (`publishable`).
+        """
+        check_is_fitted(self)
+        nodes = X.nodes if isinstance(X, PrivateGraph) else None
+        if X is not None and nodes is None:
+            columns = replace(known_columns(self, X, labels=y, **masks), edges=None, edge_values=())
+            nodes = as_private_graph(columns, classes=self.classes_.tolist(), name="").nodes
+        books = self.ledger
+        return model_report(
+            self.model_,
+            nodes,
+            name=name,
+            control_seed=self.get_params().get("encoder_seed", 0) if control else None,
+            entries=books.entries() if books is not None and books.data_set == self.model_.receipt.data_set else (),
+        )
+
+    def to_torch(self) -> FeaturesOnly:
+        """The part that reads features only, as a `torch.nn.Module`: what `predict_proba` gives for nodes never seen."""
+        check_is_fitted(self)
+        return FeaturesOnly(self.model_)
+
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """The same as an ONNX file, which must not exist yet: input `features`, output `probabilities`."""
+        check_is_fitted(self)
+        content = onnx_bytes(self.model_)
+        try:
+            write_new(Path(path), content)
+        except FileExistsError:
+            rule, fix = "must not exist yet", "Choose another name."
+            raise InputError("path", rule=rule, got=os.fspath(path), fix=fix) from None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A fitted estimator is stored without its ledger, which stays with the data; one to be fitted is not separated."""
+        state: dict[str, Any] = super().__getstate__()
+        if "model_" in state and self.ledger is not None:
+            return state | {"ledger": DetachedLedger(self.ledger.data_set)}
+        return state
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _books(self, *, stored_too: bool = False) -> Ledger:
+        """The ledger to charge or to record in; that of a stored model refuses both, unless it need not be asked."""
+        if self.ledger is None or (stored_too and isinstance(self.ledger, DetachedLedger)):
+            return MemoryLedger(self.model_.receipt.data_set)
+        return self.ledger
+
+    def _checked_access(self, access: str, edges: Any) -> Access:
+        kind = checked_access(access, self.model_.accesses)
+        if edges is not None and kind != "own-edges":
+            rule, fix = "are read with access='own-edges' only", "Choose that access, or leave the edges out."
+            raise InputError("edges", rule=rule, got=f"edges with access='{kind}'", fix=fix)
+        return kind
+
+
+def _private_edges(columns: Columns) -> Private[EdgeList]:
+    if isinstance(columns.edges, Private):
+        return columns.edges
+    if isinstance(columns.edges, EdgeList):
+        raise AccessRefusedError("These edges were declared public: use access='public-graph'.")
+    if columns.edges is None:
+        raise InputError(
+            "edges", rule="are needed for access='own-edges'", got="none", fix="Pass edges=, if only an empty list."
+        )
+    num_nodes = len(columns.features)
+    return private_edges(edge_index_of(columns, num_nodes=num_nodes), num_nodes)[0]
+
+
+def _in_pandas(values: NDArray[Any], X: Any, *, columns: Any = None) -> Any:
+    """Answers with the index that X has."""
+    try:
+        import pandas as pd  # type: ignore[import-untyped]
+    except ModuleNotFoundError:
+        rule, fix = "needs pandas", "Install it, or set_output(transform='default')."
+        raise InputError("set_output", rule=rule, got="none installed", fix=fix) from None
+    index = None if isinstance(X, PrivateGraph | PublicGraph) else read_columns(X).ids
+    return pd.Series(values, index=index) if columns is None else pd.DataFrame(values, index=index, columns=columns)

@@ -1,0 +1,142 @@
+"""Public labels and masks, as users pass them: one label per node, the list of classes, and which nodes count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gcon.errors import InputError
+
+
+def as_labels(labels: Any, num_nodes: int) -> NDArray[Any]:
+    """One label per node: numbers, strings or whatever names the classes; a single column is taken as a vector."""
+    if labels is None:
+        raise InputError(
+            "y",
+            rule="labels are needed",
+            got="none (this estimator requires y to be passed, but the target y is None)",
+            fix="Pass y, or data.y, or node attributes 'y'.",
+        )
+    found: NDArray[Any] = labels.detach().cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
+    if found.shape not in ((num_nodes,), (num_nodes, 1)):
+        raise InputError(
+            "y", rule=f"must hold one label per node ({num_nodes})", got=f"shape {found.shape}", fix="Pass a vector."
+        )
+    return found.reshape(num_nodes)
+
+
+def unlabelled(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which labels say that there is none: -1 as in scikit-learn's semi-supervised models, None, NaN, and pandas's NA."""
+
+    def missing(label: Any) -> bool:
+        return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label == -1 or label != label)
+
+    return np.fromiter((missing(label) for label in labels.tolist()), dtype=bool, count=len(labels))
+
+
+def labelled_mask(mask: Any, name: str, labels: NDArray[Any], *, default: bool, split: int | None = None) -> Tensor:
+    """One boolean per node; a chosen node without a label is refused.
+
+    Args:
+        mask: one boolean per node, or several columns of them, or the numbers of the chosen rows, each once. None: all nodes
+            that have a label, or no node.
+        name: of the parameter, for messages.
+        labels: one per node.
+        default: whether it is all of them, where there is no mask.
+        split: which column, if there are several.
+    """
+    known = torch.from_numpy(~unlabelled(labels))
+    if mask is None:
+        return known if default else torch.zeros_like(known)
+    chosen = _as_mask(mask, name, len(labels), split)
+    lost = (chosen & ~known).nonzero().flatten().tolist()
+    if lost:
+        raise InputError(
+            "y",
+            rule=f"every node of {name} needs a label; -1, None and NaN mean that there is none",
+            got=f"{labels.tolist()[lost[0]]!r} in row {lost[0]}",
+            fix="Label the node, or take it out of the mask.",
+        )
+    return chosen
+
+
+def _as_mask(mask: Any, name: str, num_nodes: int, split: int | None) -> Tensor:
+    result = as_tensor(mask)
+    if result is not None and result.dtype == torch.bool:
+        if tuple(result.shape) == (num_nodes,):
+            return result
+        if result.dim() == 2 and len(result) == num_nodes:
+            return result[:, _checked_split(split, name, int(result.shape[1]))]
+    elif result is not None and result.dim() == 1 and not result.is_floating_point() and not result.is_complex():
+        inside = bool(((result >= 0) & (result < num_nodes)).all())
+        if inside and len(result.unique()) == len(result):
+            return torch.zeros(num_nodes, dtype=torch.bool).index_fill(0, result.long(), True)
+    raise InputError(
+        name,
+        rule=f"must hold one boolean per node ({num_nodes})",
+        got=type(mask).__name__ if result is None else f"{result.dtype} of shape {tuple(result.shape)}",
+        fix="Pass a boolean vector, or the numbers of the chosen rows, each once.",
+    )
+
+
+def _checked_split(split: Any, name: str, count: int) -> int:
+    if isinstance(split, int | np.integer) and not isinstance(split, bool) and 0 <= split < count:
+        return int(split)
+    raise InputError(
+        "split",
+        rule=f"must choose one of the {count} columns of {name}, 0 to {count - 1}",
+        got=repr(split),
+        fix="Pass split=0, for example.",
+    )
+
+
+def class_list(labelled: NDArray[Any], classes: Any, *, gaps: bool) -> list[object]:
+    """The classes that were named, or those that occur.
+
+    Args:
+        labelled: the labels of training nodes.
+        classes: the list of names, or None.
+        gaps: whole numbers are fractions only because there are gaps among all labels.
+    """
+    if classes is not None:
+        names: list[object] = np.asarray(classes).tolist()
+        if len(set(names)) != len(names):
+            raise InputError("classes", rule="must differ", got=names, fix="Name every class once.")
+        if unlabelled(np.array([*names, None], dtype=object)[:-1]).any():
+            rule, fix = "-1, None and NaN are no classes: they mark nodes without a label", "Name that class otherwise."
+            raise InputError("classes", rule=rule, got=names, fix=fix)
+        return names
+    if labelled.dtype.kind == "f" and not (np.isfinite(labelled).all() and (labelled == np.round(labelled)).all()):
+        raise InputError(
+            "y",
+            rule="must name classes",
+            got="fractions (Unknown label type: continuous)",
+            fix="Pass whole numbers or strings.",
+        )
+    try:
+        found: list[object] = np.unique(labelled.astype(np.int64) if gaps else labelled).tolist()
+    except TypeError as error:
+        kinds = sorted({type(label).__name__ for label in labelled.tolist()})
+        raise InputError("y", rule="must be of one kind", got=kinds, fix="Pass numbers or strings.") from error
+    return found
+
+
+def class_numbers(labels: NDArray[Any], names: Sequence[object]) -> Tensor:
+    """The place of every label in the class list; -1 where it is not in the list."""
+    place = {name: number for number, name in enumerate(names)}
+    return torch.tensor([place.get(label, -1) for label in labels.tolist()], dtype=torch.int64)
+
+
+def as_tensor(values: Any) -> Tensor | None:
+    """A dense tensor that may share memory with what was passed (nothing here writes to it); None if not numbers."""
+    if isinstance(values, Tensor):
+        return values.detach().cpu().to_dense()
+    try:
+        return torch.from_numpy(np.require(values, requirements=["C", "W"]))
+    except (TypeError, ValueError):
+        return None

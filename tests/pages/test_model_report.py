@@ -146,6 +146,32 @@ def test_spending_is_told_and_diagnostics_are_not(free):
     assert "only looking" not in said
 
 
+def test_training_nodes_are_looked_up_and_new_ones_are_not(free):
+    """The lookup knows its table, and the features-only part is worse here: the page must not sell the one as the other."""
+    model, table = moments(), nodes()
+    blind = replace(model, encoder=replace(model.encoder, head_weight=-model.encoder.head_weight))
+    said = words(model_report(blind, table))
+    assert "Private model: nodes of the training, looked up in the model (none)100 %" in said
+    assert "Private model: new nodes, from their features alone (none)0 %" in said
+    assert "taught by its answers" in said
+    others = words(model_report(blind, replace(table, features=table.features + 0.001)))
+    assert "Private model: any node, from its features alone (none)0 %" in others
+    assert "looked up" not in others
+
+
+def test_what_else_was_taken_stands_beside_the_promise(free):
+    model = moments()
+    only = replace(model, receipt=replace(model.receipt, total=model.receipt.budget))
+    own = entry(model, cost=model.receipt.budget, purpose="this one", result=None)
+    assert "the only release" not in words(model_report(only, nodes(), entries=[own]))
+    assert "epsilon 2 in all" in words(model_report(model, nodes()))  # by its receipt
+    assert "epsilon 3 in all" in words(model_report(only, nodes(), entries=[own, own, own]))
+    bare = entry(model, cost=Budget(math.inf, 0.0), purpose="bare values", result=None)
+    report = model_report(only, nodes(), entries=[own, bare])
+    assert report.html.count('class="warn"') == 1
+    assert "keeps no promise, as the ledger knows" in words(report)
+
+
 @pytest.mark.parametrize("model", [moments(seeded=True), paper(math.inf)], ids=["seeded", "no noise"])
 def test_without_a_promise_it_is_for_the_operator(model, free):
     report = model_report(model, nodes())

@@ -197,15 +197,14 @@ def test_verdict_says_when_the_control_is_not_beaten():
 
 
 def test_measures():
-    labels = torch.tensor([0, 1, 1, 0, 1])
-    probabilities = torch.tensor([[0.9, 0.1], [0.4, 0.6], [0.7, 0.3], [0.8, 0.2], [0.0, 1.0]], dtype=torch.float64)
-    mask = torch.tensor([True, True, True, True, False])
-    assert confusion_counts(probabilities.argmax(dim=1), labels, mask, 2) == ((2, 0), (1, 1))
-    low, high = reliability_bins(probabilities, labels, mask, count=2)
+    labels = torch.tensor([0, 1, 1, 0])
+    probabilities = torch.tensor([[0.9, 0.1], [0.4, 0.6], [0.7, 0.3], [0.8, 0.2]], dtype=torch.float64)
+    assert confusion_counts(probabilities.argmax(dim=1), labels, 2) == ((2, 0), (1, 1))
+    low, high = reliability_bins(probabilities, labels, count=2)
     assert (low.count, low.accuracy, low.low, low.high) == (2, 0.5, 0.6, 0.7)
     assert (high.count, high.accuracy) == (2, 1.0)
     assert high.confidence == pytest.approx(0.85)
-    assert sum(entry.count for entry in reliability_bins(probabilities, labels, mask)) == 4
+    assert sum(entry.count for entry in reliability_bins(probabilities, labels)) == 4
     assert mean_and_deviation([0.25]) == (0.25, 0.0)
 
 

@@ -127,7 +127,7 @@ def run_demo(graph: PrivateGraph, about: str, runs: int, *, step: Callable[[str]
         scores, models = _one_run(graph, run, books, copy, step)
         found.append(scores)
         first = first or models
-    shown, nodes = first[SHOWN], graph.nodes
+    shown, nodes, tested = first[SHOWN], graph.nodes, graph.nodes.test_mask
     total, seen = books.total(), predict_without_edges(shown, nodes.features)
     return ReportData(
         data_set=graph.name,
@@ -155,8 +155,8 @@ def run_demo(graph: PrivateGraph, about: str, runs: int, *, step: Callable[[str]
         ),
         noise=tuple(_noise_level(model.receipt) for model in first.values()),
         class_names=tuple(map(class_title, nodes.class_names)),
-        confusion=confusion_counts(seen.classes, nodes.labels, nodes.test_mask, nodes.num_classes),
-        reliability=reliability_bins(seen.probabilities, nodes.labels, nodes.test_mask),
+        confusion=confusion_counts(seen.classes[tested], nodes.labels[tested], nodes.num_classes),
+        reliability=reliability_bins(seen.probabilities[tested], nodes.labels[tested]),
         settings={"delta": f"{shown.receipt.budget.delta:g}", "epsilon": ", ".join(f"{each:g}" for each in EPSILONS)},
         ledger=tuple(
             LedgerLine(

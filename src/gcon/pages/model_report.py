@@ -22,8 +22,8 @@ from gcon.nodes import PublicNodes
 from gcon.pages.frame import render
 from gcon.pages.model_page import MOST_CLASSES, public_facts, spent
 from gcon.pages.scored_nodes import FEWEST, ScoredNodes, scored, unknown_classes
-from gcon.privacy.attacker import best_advantage, in_words
-from gcon.privacy.budget import NOTHING
+from gcon.privacy.attacker import in_words, right_at_most
+from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.ledger import LedgerEntry, Outcome
 from gcon.privacy.protected_change import protected_change
 from gcon.privacy.randomness import SystemRandomness
@@ -129,20 +129,23 @@ def model_report(
         published if the model keeps a promise, and says so on its face.
     """
     receipt, reason = model.receipt, why_no_promise(model.receipt)
-    answers, against, part, other = _answers(model, nodes, step)
+    answers, against, part = _answers(model, nodes, step)
+    shown = answers[0] if answers else None
+    trained_on = nodes is not None and nodes.fingerprint == model.training_nodes
     control = None
-    if answers and nodes is not None and control_seed is not None and nodes.fingerprint == model.training_nodes:
+    if shown is not None and nodes is not None and trained_on and control_seed is not None:
         step("train the control, without edges")
         control = _control(nodes, part, control_seed)
-    shown = answers[0] if answers else None
     own = paid_share(model, entries)
     compared = None if shown is None or control is None else _compared(shown, control)
     no_help = isinstance(model, MomentsModel) and not model.settings.own_edges
     published = "Answers that may be published" if reason is None else "Answers that read no edge"
     headline = _headline(published, shown, part, compared, own, NO_HELP if no_help else NOT_MEASURED)
-    title = name or receipt.data_set
+    counted = [entry for entry in entries if _counts(entry)]
+    known = compose(entry.request.cost for entry in counted)  # less than the receipt's, if that is an old copy
+    total = Budget(max(known.epsilon, receipt.total.epsilon), max(known.delta, receipt.total.delta))
     values = {
-        "name": title,
+        "name": name or receipt.data_set,
         "model": model,
         "receipt": receipt,
         "reason": reason,
@@ -151,16 +154,18 @@ def model_report(
         "answers": None if shown is None else _share(shown.right, part),
         "control": None if control is None else _share(control, part),
         "own": own,
-        "no_help": no_help,
         "not_compared": NOT_COMPARED,
-        "by_access": [(_ACCESSES[each.access], _share(each.right, part)) for each in (*answers, *other)],
+        "by_access": [(_ACCESSES[each.access, trained_on], _share(each.right, part)) for each in answers],
+        "as_new": any(each.access == "new" for each in answers),
         "scored": shown,
         "part": part,
         "not_scored": against,
         "most_classes": MOST_CLASSES,
         "calibration_error": 0.0 if shown is None else calibration_error(shown),
-        "right_at_most": (1 + best_advantage(receipt.budget)) / 2,
-        "shown_dots": math.ceil(50 * (1 + best_advantage(receipt.budget)) - 1e-9),
+        "right_at_most": right_at_most(receipt.budget),
+        "total": total,
+        "right_in_all": right_at_most(total),
+        "shown_dots": math.ceil(100 * right_at_most(receipt.budget) - 1e-9),
         "reads_nothing": receipt.budget == NOTHING,
         "edges": protected_change(receipt.plan).edges,
         "sentences": (
@@ -171,35 +176,36 @@ def model_report(
         "noise": noise_rows(model),
         "facts": public_facts(model, name),
         "spent": spent(model),
-        "entries": [_line(entry) for entry in entries if _counts(entry)],
+        "entries": [_line(entry) for entry in counted],
     }
     return Report(html=render("model_report.html", values), headline=headline, publishable=reason is None)
 
 
-_ACCESSES = {
-    "cached": "nodes of the training, with their released counts (cached)",
-    "none": "any node, from its features (none)",
+_ACCESSES = {  # by access, and whether the nodes are those of the training
+    ("cached", True): "nodes of the training, with their released counts (cached)",
+    ("none", True): "nodes of the training, looked up in the model (none)",
+    ("new", True): "new nodes, from their features alone (none)",
+    ("none", False): "any node, from its features alone (none)",
 }
 
 
 def _answers(
     model: Model, nodes: PublicNodes | None, step: Callable[[str], None]
-) -> tuple[list[ScoredNodes], str | None, str, list[ScoredNodes]]:
-    """The answers to show, why there are none, which nodes they are about, and other published answers to them."""
+) -> tuple[list[ScoredNodes], str | None, str]:
+    """Every published way to answer, the best one first; or why there is none; and which nodes are asked about."""
     if nodes is None:
-        return [], "no table of public nodes was given (--nodes)", "", []
+        return [], "no table of public nodes was given (--nodes)", ""
     masks = {"test": nodes.test_mask, "validation": nodes.validation_mask}
     part = next((part for part, mask in masks.items() if int(mask.sum()) >= FEWEST), None)
     if part is None:
-        return [], f"the table has fewer than {FEWEST} labelled test or validation nodes", "", []
-    reason = unknown_classes(model, nodes)
-    if reason is not None:
-        return [], reason, part, []
+        return [], f"the table has fewer than {FEWEST} labelled test or validation nodes", ""
+    if (reason := unknown_classes(model, nodes)) is not None:
+        return [], reason, part
     step("ask the model")
-    trained_on = nodes.fingerprint == model.training_nodes
-    kinds = ["cached", "none"] if trained_on and isinstance(model, MomentsModel) and model.tables else ["none"]
-    found = [scored(model, nodes, mask=masks[part], access=kind) for kind in kinds]
-    return found[:1], None, part, found[1:]
+    kinds = ["none"]
+    if nodes.fingerprint == model.training_nodes and isinstance(model, MomentsModel):
+        kinds = ["cached", "none", "new"] if model.tables else ["none", "new"]
+    return [scored(model, nodes, mask=masks[part], access=kind) for kind in kinds], None, part
 
 
 def _control(nodes: PublicNodes, part: str, seed: int) -> Tensor:

@@ -138,25 +138,22 @@ class ReportData:
         return tuple(model for model in self.models if model.kind == kind)
 
 
-def confusion_counts(predicted: Tensor, labels: Tensor, mask: Tensor, num_classes: int) -> tuple[tuple[int, ...], ...]:
-    """Nodes of a mask by true class (row) and predicted class (column).
+def confusion_counts(predicted: Tensor, labels: Tensor, num_classes: int) -> tuple[tuple[int, ...], ...]:
+    """Nodes by true class (row) and predicted class (column).
 
     Example:
         >>> import torch
-        >>> confusion_counts(torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1]), torch.ones(3, dtype=torch.bool), 2)
+        >>> confusion_counts(torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1]), 2)
         ((1, 1), (0, 1))
     """
-    places = labels[mask] * num_classes + predicted[mask]
-    counts = places.bincount(minlength=num_classes**2).reshape(num_classes, num_classes)
-    return tuple(tuple(int(count) for count in row) for row in counts.tolist())
+    counts = (labels * num_classes + predicted).bincount(minlength=num_classes**2)
+    return tuple(map(tuple, counts.reshape(num_classes, num_classes).tolist()))
 
 
-def reliability_bins(
-    probabilities: Tensor, labels: Tensor, mask: Tensor, *, count: int = 10
-) -> tuple[ReliabilityBin, ...]:
-    """Nodes of a mask in groups of equal size, by the probability of their predicted class, from unsure to sure."""
-    confidence, classes = probabilities[mask].max(dim=1)
-    right = classes == labels[mask]
+def reliability_bins(probabilities: Tensor, labels: Tensor, *, count: int = 10) -> tuple[ReliabilityBin, ...]:
+    """Nodes in groups of equal size, by the probability of their predicted class, from unsure to sure."""
+    confidence, classes = probabilities.max(dim=1)
+    right = classes == labels
     groups = confidence.argsort(stable=True).tensor_split(count)
     return tuple(
         ReliabilityBin(

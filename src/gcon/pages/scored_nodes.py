@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gcon.methods.features_only import FeaturesOnly
 from gcon.methods.model import Model
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.predictions import why_no_promise
@@ -21,7 +22,7 @@ class ScoredNodes:
     """Scores of nodes.
 
     Attributes:
-        access: which edges were read: `none` or `cached`, so none.
+        access: `none` or `cached`, which read no edge; `new`, which is `none` for nodes never seen.
         count: how many they are.
         right: which of them are answered right.
         accuracy: the share of right labels.
@@ -65,25 +66,29 @@ def scored(model: Model, nodes: PublicNodes, *, mask: Tensor | None = None, acce
         model: that knows the classes of the nodes.
         nodes: public ones.
         mask: which of them, all labelled; the test nodes unless told.
-        access: `none`, or `cached` for the nodes of the training.
+        access: `none`; for the nodes of the training also `cached`, and `new`: as if they had never been seen.
 
     Privacy:
         A function of public nodes and the released model: as public as the model's promise makes it.
     """
-    places = {name: place for place, name in enumerate(model.class_names)}
-    # A label of -1, unknown, is in no mask and stays the last entry.
-    labels = torch.tensor([*(places[name] for name in nodes.class_names), -1])[nodes.labels]
-    found = predict_without_edges(model, nodes.features, access=access)
     mask = nodes.test_mask if mask is None else mask
-    right = found.classes[mask] == labels[mask]
+    places = {name: place for place, name in enumerate(model.class_names)}
+    labels = torch.tensor([places[name] for name in nodes.class_names])[nodes.labels[mask]]
+    answers = (
+        FeaturesOnly(model)(nodes.features[mask])
+        if access == "new"
+        else predict_without_edges(model, nodes.features, access=access).probabilities[mask]
+    )
+    classes = answers.argmax(dim=1)
+    right = classes == labels
     return ScoredNodes(
         access=access,
-        count=int(mask.sum()),
+        count=len(right),
         right=right,
         accuracy=float(right.double().mean()),
         class_names=tuple(map(class_title, model.class_names)),
-        confusion=confusion_counts(found.classes, labels, mask, len(model.class_names)),
-        reliability=reliability_bins(found.probabilities, labels, mask),
+        confusion=confusion_counts(classes, labels, len(model.class_names)),
+        reliability=reliability_bins(answers, labels),
     )
 
 

@@ -24,6 +24,37 @@ finally:
 """
 
 
+STOPPED = """
+import os, signal, sys
+from gcon.cli import main
+
+class Impatient:
+    def find_spec(self, name, *_):
+        if name == "gcon.cli.train":
+            try:
+                os.kill(os.getpid(), getattr(signal, sys.argv[-1]))
+            except BaseException:  # as libraries do while they are loaded
+                pass
+
+sys.meta_path.insert(0, Impatient())
+sys.argv[1:1] = ["train"]
+main()
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_stopped_while_it_loads_it_says_that_nothing_was_read(number, code, as_json):
+    call = [sys.executable, "-c", STOPPED, *(["--json"] if as_json else []), number]
+    done = subprocess.run(call, check=False, capture_output=True, text=True)
+    words = f"stopped by {number}. Nothing was read or charged."
+    assert done.returncode == code
+    if as_json:
+        assert json.loads(done.stdout) == {"error": "StoppedError", "message": words, "exit_code": code}
+    else:
+        assert (done.stdout, done.stderr) == ("", f"error: {words}\n")
+
+
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["version"], ["trian"], []], ids=" ".join)
 def test_what_needs_no_verb_imports_nothing_heavy(words):
     done = subprocess.run([sys.executable, "-c", AFTER, *words], check=False, capture_output=True, text=True)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from gcon.cli import options
+from gcon.cli.ledger_place import ledger_beside
 from gcon.cli.output import reporting
 from gcon.errors import InputError, LedgerError, check_number
 from gcon.mechanisms.composition import CONDITION, NAME, gaussian_total
@@ -21,6 +22,10 @@ Path_ = Annotated[Path, typer.Argument(help="The ledger file.")]
 
 
 def _open(path: Path) -> FileLedger:
+    beside = ledger_beside(path)
+    if beside.is_file():  # the edges were named
+        rule = "must be the ledger, not the edges that it is about"
+        raise InputError("ledger", rule=rule, got=str(path), fix=f"Pass {beside}")
     if not path.is_file():
         raise InputError("ledger", rule="must be an existing ledger file", got=str(path), fix="gcon train makes one.")
     return FileLedger(path)

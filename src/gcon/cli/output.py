@@ -117,7 +117,8 @@ def reporting(*, as_json: bool, quiet: bool) -> Iterator[Output]:
 
     try:
         with warnings.catch_warnings(), _stoppable(output.stopped):
-            warnings.simplefilter("always", errors.PromiseWarning)
+            for ours in (errors.PromiseWarning, errors.AnswersWarning):
+                warnings.simplefilter("always", ours)
             warnings.showwarning = tell  # put back by catch_warnings
             yield output
     except (errors.GconError, OSError, MemoryError, KeyboardInterrupt) as error:

@@ -43,6 +43,7 @@ from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import own_edge_answers, predict_from_own_edges
 from gcon.methods.predictions import Access, Predictions, audience_of, checked_access, why_no_promise
 from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
+from gcon.nodes import warn_of_scales
 from gcon.pages.model_report import Report, model_report
 from gcon.privacy.boundary import Private
 from gcon.privacy.detached_ledger import DetachedLedger
@@ -177,6 +178,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
                 features, done = self._learn_table(X, drop, categorical)
                 columns = replace(columns, features=features, feature_columns=done, labels=labels)
             graph = as_private_graph(columns, classes=self.classes, name=name)
+        warn_of_scales(graph.nodes)
         ledger: Ledger = (
             UncountedLedger(graph.name, graph.nodes.fingerprint)
             if self.ledger is None

@@ -176,7 +176,9 @@ def test_an_edge_to_nowhere_is_refused():
 def test_columns_of_very_different_scales_are_named_with_the_way_out():
     rows = torch.tensor([[0.0, -2e5, 0.5, 0.0], [199.0, 3.0, 0.0, 0.0]] * 3)
     columns = FeatureColumns(names=("age", "income", "share", "nothing"))
-    with pytest.warns(AnswersWarning, match=r"'income' reaches 2e\+05, but 'age' 199, 'share' 0\.5\. Divide each column"):
+    with pytest.warns(
+        AnswersWarning, match=r"'income' reaches 2e\+05, but 'age' 199, 'share' 0\.5\. Divide each column"
+    ):
         warn_of_scales(table(features=rows, feature_columns=columns))
     with pytest.warns(AnswersWarning, match="'column 1' reaches"):
         warn_of_scales(table(features=rows))

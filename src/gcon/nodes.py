@@ -155,8 +155,8 @@ def warn_of_scales(nodes: PublicNodes) -> None:
     more = f" and {len(small) - 3} more" if len(small) > 3 else ""
     warnings.warn(
         f"features: columns should differ in scale by at most {MOST_SCALES} times, or the small ones will hardly count. "
-        f"{names[largest]!a:.80} reaches {reach[largest]:.3g}, but {shown}{more}. Divide each column by its largest number in the "
-        "training table, in all tables alike, or drop what is no feature.",
+        f"{names[largest]!a:.80} reaches {reach[largest]:.3g}, but {shown}{more}. Divide each column by its largest number in "
+        "the training table, in all tables alike, or drop what is no feature.",
         AnswersWarning,
         stacklevel=3,
     )

@@ -110,7 +110,10 @@ def test_a_body_that_is_no_question_is_told_what_one_looks_like(call, body):
         ({"me": {"id": "n1"}, "access": "cached"}, "access: must be 'own-edges' or 'none'; got 'cached'."),
         ({"me": {"id": 1}}, "me.id: must be a string; got `int`."),
         ({"me": "n1"}, "me: must be people, each with either id or features; got `str`."),
-        ({"me": {"id": "n1"}, "neighbours": ["n2"]}, "neighbours: must be people, each with either id or features, in a list"),
+        (
+            {"me": {"id": "n1"}, "neighbours": ["n2"]},
+            "neighbours: must be people, each with either id or features, in a list",
+        ),
     ],
 )
 def test_a_wrong_value_is_told_which_are_right(call, question, said):

@@ -97,15 +97,18 @@ def warn_of_copies(edges: Path, ledger: Path) -> None:
         other = sorted(filter(os.path.exists, others))
         if not other:
             return
-        words = f"The edges in {edges.name} have another ledger, {' and '.join(other)}, and {ledger.name} does not count what was spent there. "
-        if len(other) == 1 and not ledger.exists():
-            words += f"Pass --ledger {other[0]}, so that one ledger counts everything."
-        else:
-            words += (
-                "Ledgers cannot be joined: what was spent is their sum (gcon ledger show tells each). Pay from one of them from now on, and "
-                "lower its ceiling by what the others hold (gcon ledger set-ceiling)."
+        advice = f"Pass --ledger {other[0]}, so that one ledger counts everything."
+        if len(other) > 1 or ledger.exists():
+            advice = (
+                "Ledgers cannot be joined: what was spent is their sum (gcon ledger show tells each). Pay from one of them from "
+                "now on, and lower its ceiling by what the others hold (gcon ledger set-ceiling)."
             )
-        warnings.warn(words, PromiseWarning, stacklevel=2)
+        warnings.warn(
+            f"The edges in {edges.name} have another ledger, {' and '.join(other)}, and {ledger.name} does not count what was "
+            f"spent there. {advice}",
+            PromiseWarning,
+            stacklevel=2,
+        )
 
 
 def _key() -> bytes:

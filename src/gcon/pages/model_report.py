@@ -21,7 +21,7 @@ from gcon.methods.predictions import why_no_promise
 from gcon.nodes import PublicNodes
 from gcon.pages.frame import render
 from gcon.pages.model_page import MOST_CLASSES, public_facts, spent
-from gcon.pages.scored_nodes import FEWEST, ScoredNodes, scored, unknown_classes
+from gcon.pages.scored_nodes import FEWEST, ScoredNodes, calibration_error, scored, unknown_classes
 from gcon.privacy.attacker import in_words, right_at_most
 from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.ledger import LedgerEntry, Outcome
@@ -161,7 +161,7 @@ def model_report(
         "part": part,
         "not_scored": against,
         "most_classes": MOST_CLASSES,
-        "calibration_error": 0.0 if shown is None else calibration_error(shown),
+        "calibration_error": 0.0 if shown is None else calibration_error(shown.reliability),
         "right_at_most": right_at_most(receipt.budget),
         "total": total,
         "right_in_all": right_at_most(total),
@@ -308,11 +308,6 @@ def _headline(
     else:
         said.append(without)
     return tuple(said)
-
-
-def calibration_error(found: ScoredNodes) -> float:
-    """The mean distance between what the model says of itself and how often it is right."""
-    return sum(group.count * abs(group.accuracy - group.confidence) for group in found.reliability) / found.count
 
 
 def noise_rows(model: Model) -> list[tuple[str, str, str, str]]:

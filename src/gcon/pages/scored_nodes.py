@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,9 +13,19 @@ from gcon.methods.model import Model
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.predictions import why_no_promise
 from gcon.nodes import PublicNodes
-from gcon.pages.report import ReliabilityBin, confusion_counts, reliability_bins
 
 FEWEST = 20  # nodes: fewer say nothing
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReliabilityBin:
+    """Nodes whose top probability lies from low to high: how sure the model was, and how often it was right."""
+
+    low: float
+    high: float
+    count: int
+    confidence: float
+    accuracy: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +100,43 @@ def scored(model: Model, nodes: PublicNodes, *, mask: Tensor | None = None, acce
         class_names=tuple(map(class_title, model.class_names)),
         confusion=confusion_counts(classes, labels, len(model.class_names)),
         reliability=reliability_bins(answers, labels),
+    )
+
+
+def confusion_counts(predicted: Tensor, labels: Tensor, num_classes: int) -> tuple[tuple[int, ...], ...]:
+    """Nodes by true class (row) and predicted class (column).
+
+    Example:
+        >>> import torch
+        >>> confusion_counts(torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1]), 2)
+        ((1, 1), (0, 1))
+    """
+    counts = (labels * num_classes + predicted).bincount(minlength=num_classes**2)
+    return tuple(map(tuple, counts.reshape(num_classes, num_classes).tolist()))
+
+
+def reliability_bins(probabilities: Tensor, labels: Tensor, *, count: int = 10) -> tuple[ReliabilityBin, ...]:
+    """Nodes in groups of equal size, by the probability of their predicted class, from unsure to sure."""
+    confidence, classes = probabilities.max(dim=1)
+    right = classes == labels
+    groups = confidence.argsort(stable=True).tensor_split(count)
+    return tuple(
+        ReliabilityBin(
+            low=float(confidence[group].min()),
+            high=float(confidence[group].max()),
+            count=len(group),
+            confidence=float(confidence[group].mean()),
+            accuracy=float(right[group].double().mean()),
+        )
+        for group in groups
+        if len(group)
+    )
+
+
+def calibration_error(groups: Sequence[ReliabilityBin]) -> float:
+    """The mean distance between what a model says of itself and how often it is right."""
+    return sum(group.count * abs(group.accuracy - group.confidence) for group in groups) / sum(
+        group.count for group in groups
     )
 
 

@@ -149,7 +149,10 @@ def _decoded(decoder: Decoder[T], body: bytes, example: str) -> T:
 def _wrong(error: ValidationError, example: str) -> InputError:
     """What the decoder says, `Expected ..., got ... - at $.neighbours[3].id`, with the place first and cut short."""
     what, _, place = str(error).partition(" - at ")
-    where, got = re.sub(r"\[[^]]*\]", "", place).strip("`$."), re.sub("^(Expected .*got|Invalid enum value) ", "", what)[:80]
+    where, got = (
+        re.sub(r"\[[^]]*\]", "", place).strip("`$."),
+        re.sub("^(Expected .*got|Invalid enum value) ", "", what)[:80],
+    )
     rule = _RULES.get(where.rpartition(".")[2], "must have the keys of the example, and no other")
     if "Number out of range" in what:
         rule, got = "must hold finite numbers", "others"

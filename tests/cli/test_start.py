@@ -99,6 +99,12 @@ def test_no_verb_after_options_is_an_error(run):
     assert (code, out, err) == (2, "", "error: Missing command. See gcon --help.\n")
 
 
+def test_a_wrong_call_points_to_the_help_of_its_verb(run):
+    assert run("train", "--epsilon", "one")[2].endswith("; got 'one'. See gcon train --help.\n")
+    said = run("train", "graph.csv", "--epsilon", 1, "--out", "model")[2]
+    assert "SOURCE: must be the name of a data set; got 'graph.csv'. Files go with --nodes and --edges." in said
+
+
 def test_the_version_in_both_ways(run):
     assert run("--version")[:2] == (0, f"gcon {__version__}\n")
     assert run("version")[1].startswith(f"gcon {__version__}, torch ")

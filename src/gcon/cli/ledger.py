@@ -118,7 +118,10 @@ def set_ceiling(
     with reporting(as_json=json, quiet=quiet) as output:
         if none == (epsilon is not None or delta is not None) or (epsilon is None) != (delta is None):
             raise InputError(
-                "epsilon, delta", rule="pass both, or --none", got="something else", fix="--epsilon 2 --delta 1e-4"
+                "--epsilon, --delta, --none",
+                rule="must be the first two, or the last",
+                got=f"epsilon {epsilon}, delta {delta}, none {none}",
+                fix="For example --epsilon 2 --delta 1e-4",
             )
         ceiling = None if epsilon is None or delta is None else Budget(epsilon, delta)
         _open(path).set_ceiling(ceiling)

@@ -178,8 +178,12 @@ INPUTS = {
     "gap that training had not": Kind(plus(NODES, "p99,0,,nan,0.5\n"), (PREDICT,), 2, FINITE),
     "text feature": Kind(plus(NODES, "p99,0,,much,0.5\n"), (TRAIN, CHECK), 2, TEXT),
     "text at prediction": Kind(plus(NODES, "p99,0,,much,0.5\n"), (PREDICT,), 2, FINITE),
-    "no id column": Kind(swapped(NODES, "id,", "name,"), NODE_VERBS, 2, ("needs the columns 'id'", "among 'name'", "Rename")),
-    "no label column": Kind(column("label", None), (TRAIN, CHECK), 2, ("needs the columns 'label'", "among 'id'", "Rename")),
+    "no id column": Kind(
+        swapped(NODES, "id,", "name,"), NODE_VERBS, 2, ("needs the columns 'id'", "among 'name'", "Rename")
+    ),
+    "no label column": Kind(
+        column("label", None), (TRAIN, CHECK), 2, ("needs the columns 'label'", "among 'id'", "Rename")
+    ),
     "unknown split word": Kind(
         column("split", "learn"), (TRAIN, CHECK), 2, ("must be train, val, test or empty", "'learn'", "Use these words")
     ),
@@ -218,9 +222,7 @@ INPUTS = {
     ),
     # The call.
     "epsilon 0": Kind(nothing, (TRAIN,), 2, ("epsilon", "greater than 0", "0.5 to 4 is usual"), "--epsilon 0"),
-    "epsilon in words": Kind(
-        nothing, (TRAIN,), 2, ("'--epsilon'", "valid number", "got 'one'"), "--epsilon one"
-    ),
+    "epsilon in words": Kind(nothing, (TRAIN,), 2, ("'--epsilon'", "valid number", "got 'one'"), "--epsilon one"),
     "epsilon nan": Kind(nothing, (TRAIN,), 2, ("epsilon", "greater than 0", "got nan"), "--epsilon nan"),
     "delta 1": Kind(nothing, (TRAIN,), 2, ("delta", "at least 1e-12", "below 0.5", "Leave it out"), "--delta 1"),
     "unproven bound": Kind(
@@ -279,7 +281,13 @@ BOOKS = {
         nothing, PAYERS, 2, ("whose folder does not exist", "Make the folder first"), "--ledger no/books"
     ),
     "ceiling too small": Kind(ceiling, (TRAIN,), 3, ("ledger ceiling", "spent epsilon=1", "left epsilon=0.5")),
-    "ceiling and no ceiling": Kind(nothing, (CEILING,), 2, ("--none: must be the first two, or the last; got epsilon 9.0", "For example --epsilon 2"), "--none"),
+    "ceiling and no ceiling": Kind(
+        nothing,
+        (CEILING,),
+        2,
+        ("--none: must be the first two, or the last; got epsilon 9.0", "For example --epsilon 2"),
+        "--none",
+    ),
     "negative ceiling": Kind(nothing, (CEILING,), 2, ("epsilon", "must be at least 0", "Choose"), "--epsilon -1"),
 }
 KINDS = INPUTS | BOOKS

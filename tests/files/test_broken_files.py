@@ -237,7 +237,10 @@ GOOD = "1,a,train,1\n2,b,train,2\n"
 NODES = {
     "zero bytes": ("", ["zero bytes"]),
     "no rows": (HEAD, ["no rows"]),
-    "no id column": ("name,label,x\n1,a,1\n", ["needs the columns 'id'; got none of that name among 'name', 'label', 'x'. Rename"]),
+    "no id column": (
+        "name,label,x\n1,a,1\n",
+        ["needs the columns 'id'; got none of that name among 'name', 'label', 'x'. Rename"],
+    ),
     "no label column": ("id,x\n1,1\n", ["needs the columns 'label'"]),
     "edges": ("source,target\n1,2\n", ["These are edges: pass the two files the other way round"]),
     "semicolons": ("id;label;x\n1;a;1\n", ["Separate the fields by commas"]),
@@ -247,7 +250,10 @@ NODES = {
     "repeated id": (HEAD + GOOD + "1,a,,3\n", ["may occur once; got repeated ids in rows 1, 3"]),
     "unknown split": (HEAD + GOOD + "3,a,Train,3\n", ["got 'Train' in row 3"]),
     "split without label": (HEAD + GOOD + "3,,val,3\n", ["needs a label; got none in row 3"]),
-    "label only in test": (HEAD + GOOD + "3,c,test,3\n", ["class list ['a', 'b']; got 'c' in row 3. Label a training node"]),
+    "label only in test": (
+        HEAD + GOOD + "3,c,test,3\n",
+        ["class list ['a', 'b']; got 'c' in row 3. Label a training node"],
+    ),
     "nobody to train on": (HEAD + "1,a,test,1\n2,b,,2\n", ["needs a labelled node for training"]),
     "one class": (HEAD + "1,a,train,1\n2,a,train,2\n", ["at least two classes; got ['a']"]),
     "no features": ("id,label\n1,a\n2,b\n", ["needs features", "--features FILE"]),

@@ -41,7 +41,7 @@ KINDS = {
     "further": (
         "may hold two columns of ids and nothing else",
         "the further column {names}",
-        "Drop it, or leave it unread, --ignore-column NAME (in Python ignore_columns=): weights and attributes of edges are not used.",
+        "Drop it, or leave it unread, --ignore-column NAME (in Python ignore_columns=): weights and attributes are not used.",
     ),
     "ignored": ("ignore_columns must name columns of the file", "no column {names}", "Correct the names."),
     "two columns": (

@@ -22,16 +22,14 @@ from gcon.nodes import PublicNodes
 from gcon.pages.frame import render
 from gcon.pages.model_page import MOST_CLASSES, public_facts, spent
 from gcon.pages.scored_nodes import FEWEST, ScoredNodes, calibration_error, scored, unknown_classes
+from gcon.pages.shares import Share, paid_share, share_of
 from gcon.privacy.attacker import in_words, right_at_most
 from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.ledger import LedgerEntry, Outcome
 from gcon.privacy.protected_change import protected_change
-from gcon.privacy.randomness import SystemRandomness
 from gcon.version import __version__
 from gcon.writing import OWNER_ONLY, write_whole
 
-MOST_NOISE = 0.2  # of a share: a noisier one says nothing
-PAID_PURPOSE = "accuracy with own edges, to be published"
 NOT_MEASURED = (
     "How often owners are answered right from their own edges is not known: that number depends on private edges, and nobody "
     "has paid enough to publish one that says something. gcon evaluate MODEL --access own-edges --paid EPSILON buys it."
@@ -41,39 +39,6 @@ NOT_COMPARED = (
     "A model that never saw an edge in training can be asked with own edges too. What it reaches then would have to be paid "
     "for, so the number for own edges alone does not say what the budget bought."
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Share:
-    """A share of right answers, with the standard deviation of everything that is chance in it."""
-
-    value: float
-    deviation: float
-    nodes: str
-
-    @property
-    def low(self) -> float:
-        """One standard deviation less; no share is negative."""
-        return max(0.0, self.value - self.deviation)
-
-    @property
-    def high(self) -> float:
-        """One standard deviation more; no share is above 1."""
-        return min(1.0, self.value + self.deviation)
-
-    @property
-    def words(self) -> str:
-        """In per cent, with no digit that is chance alone."""
-        return f"{100 * self.value:.{self._digits}f}"
-
-    @property
-    def give_or_take(self) -> str:
-        """The deviation in per cent, with as many digits."""
-        return f"{100 * self.deviation:.{self._digits}f}"
-
-    @property
-    def _digits(self) -> int:
-        return 1 if self.deviation < 0.03 else 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,11 +116,11 @@ def model_report(
         "reason": reason,
         "version": __version__,
         "headline": headline,
-        "answers": None if shown is None else _share(shown.right, part),
-        "control": None if control is None else _share(control, part),
+        "answers": None if shown is None else share_of(shown.right, part),
+        "control": None if control is None else share_of(control, part),
         "own": own,
         "not_compared": NOT_COMPARED,
-        "by_access": [(_ACCESSES[each.access, trained_on], _share(each.right, part)) for each in answers],
+        "by_access": [(_ACCESSES[each.access, trained_on], share_of(each.right, part)) for each in answers],
         "as_new": any(each.access == "new" for each in answers),
         "scored": shown,
         "part": part,
@@ -215,58 +180,6 @@ def _control(nodes: PublicNodes, part: str, seed: int) -> Tensor:
     mask = nodes.test_mask if part == "test" else nodes.validation_mask
     classes = trained.score_functions["none"](nodes.features, None).argmax(dim=1)
     return classes[mask] == nodes.labels[mask]
-
-
-def _share(right: Tensor, part: str) -> Share:
-    value, count = float(right.double().mean()), len(right)
-    return Share(value=value, deviation=_chance(value, count), nodes=f"{count} {part} nodes")
-
-
-def _chance(value: float, count: int) -> float:
-    """The standard deviation of a share of so many nodes; as if one more were right and one more wrong, so never 0."""
-    share = (value * count + 1) / (count + 2)
-    return math.sqrt(share * (1 - share) / (count + 2))
-
-
-def _keeps_promise(entry: LedgerEntry) -> bool:
-    """Whether what was bought may be published: with noise, from the system's randomness."""
-    asked = entry.request
-    return (
-        entry.outcome is Outcome.RELEASED
-        and math.isfinite(asked.cost.epsilon)
-        and asked.randomness == SystemRandomness.source
-    )
-
-
-def paid_share(model: Model, entries: Sequence[LedgerEntry] = ()) -> Share | None:
-    """How often owners are answered right from their own edges, as far as somebody paid for that number.
-
-    Bought from the ledger for this very model, which its time of release tells; else the count inside its own budget. None
-    also if the noise drowns it.
-    """
-    for entry in reversed(entries):
-        bought = entry.result or {}
-        if (
-            entry.request.purpose == PAID_PURPOSE
-            and _keeps_promise(entry)
-            and bought.get("model") == model.receipt.time
-        ):
-            value, noise, count = (float(str(bought[key])) for key in ("micro_f1", "standard_deviation", "nodes"))
-            return _noisy(value, noise, int(count), "test")
-    if not isinstance(model, MomentsModel) or model.settings.right is None or not model.settings.own_edges:
-        return None  # not counted, or counted for answers that nobody is given
-    count, epsilon = model.settings.asked, float(str(model.receipt.plan["answer_epsilon"]))
-    noise = geometric_deviation(epsilon / ENDS_OF_AN_EDGE) / count if math.isfinite(epsilon) else 0.0
-    return _noisy(model.settings.right / count, noise, count, "validation")
-
-
-def _noisy(value: float, noise: float, count: int, part: str) -> Share | None:
-    value = min(max(value, 0.0), 1.0)
-    if noise > MOST_NOISE:
-        return None
-    return Share(
-        value=value, deviation=math.hypot(noise, _chance(value, count)), nodes=f"{count} {part} nodes, by a noisy count"
-    )
 
 
 def _compared(shown: ScoredNodes, control: Tensor) -> tuple[float, float, float]:

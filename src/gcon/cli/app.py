@@ -53,7 +53,7 @@ def main() -> None:
         if as_json:
             print_json({"error": "UsageError", "message": message, "exit_code": 2})
         elif message:  # there is none where a verb was left out, and help was printed instead
-            where = error.ctx.command_path if getattr(error, "ctx", None) else "gcon"
+            where = getattr(getattr(error, "ctx", None), "command_path", "gcon")
             sys.stderr.write(f"error: {message.rstrip('.')}. See {where} --help.\n")
         code = 2
     except GconError as error:  # before a verb began: it could not be loaded

@@ -99,8 +99,11 @@ def test_no_verb_after_options_is_an_error(run):
     assert (code, out, err) == (2, "", "error: Missing command. See gcon --help.\n")
 
 
-def test_a_wrong_call_points_to_the_help_of_its_verb(run):
+def test_a_wrong_call_points_to_the_help_of_its_verb(run, tmp_path):
     assert run("train", "--epsilon", "one")[2].endswith("; got 'one'. See gcon train --help.\n")
+    (tmp_path / "defaults.toml").write_text("epsilom = 1.0")
+    said = run("train", "--config", tmp_path / "defaults.toml")[2]
+    assert said.endswith("epsilom. Keys are the verb's long options. See gcon train --help.\n")
     said = run("train", "graph.csv", "--epsilon", 1, "--out", "model")[2]
     assert "SOURCE: must be the name of a data set; got 'graph.csv'. Files go with --nodes and --edges." in said
 

@@ -36,11 +36,12 @@ def gcon(
         context.fail("Missing command.")
 
 
-def _given(error: typer.TyperException) -> str:
-    """What was given where a value is wrong, which the message leaves out."""
+def _message(error: typer.TyperException) -> str:
+    """What is wrong; with what was given, where the message of the library leaves it out (it has no full stop)."""
+    message = error.format_message()
     names = getattr(getattr(error, "param", None), "opts", ())
     values = [after for word, after in pairwise(sys.argv) if word in names]
-    return f"; got {values[-1]!r}" if isinstance(error, typer.BadParameter) and values else ""
+    return f"{message}; got {values[-1]!r}" if values and not message.endswith(".") else message
 
 
 def main() -> None:
@@ -49,7 +50,7 @@ def main() -> None:
     try:
         code = app(standalone_mode=False, prog_name="gcon")
     except typer.TyperException as error:
-        message = error.format_message() + _given(error)
+        message = _message(error)
         if as_json:
             print_json({"error": "UsageError", "message": message, "exit_code": 2})
         elif message:  # there is none where a verb was left out, and help was printed instead

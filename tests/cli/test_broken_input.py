@@ -148,7 +148,7 @@ INPUTS = {
         holds(EDGES, "source;target\nzq-secret-77;p1\n"),
         EDGE_VERBS,
         2,
-        ("two columns of ids, by name", "no usable column 'source', 'target'", "Name both columns"),
+        ("two columns of ids, by name", "no usable column 'source', 'target'", "by commas", "Name both columns"),
     ),
     "no header": Kind(holds(EDGES, "zq-secret-77,p1\n"), EDGE_VERBS, 2, ("no usable column", "there is no header")),
     "edges not in UTF-8": Kind(holds(EDGES, b"source,target\nzq-secret-\xff,p1\n"), EDGE_VERBS, 2, AGAIN),

@@ -34,8 +34,8 @@ KINDS = {
     "columns": (
         "needs two columns of ids, by name",
         "no usable column {names}",
-        "Name both columns (--source-column, --target-column), or say that there is no header (--no-header). "
-        "In Python: source_column, target_column, header=False.",
+        "Separate fields by commas, or by tabs in a .tsv. Name both columns (--source-column, --target-column), or say that "
+        "there is no header (--no-header). In Python: source_column, target_column, header=False.",
     ),
     "repeated": ("every column needs a name of its own", "{names} more than once", "Rename or drop one of them."),
     "further": (

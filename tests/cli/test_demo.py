@@ -105,5 +105,7 @@ def test_quiet(run, tmp_path):
 @pytest.mark.parametrize("name", ["run.json", "report.html"])
 def test_files_that_are_no_demos_are_not_replaced(run, tmp_path, name):
     (tmp_path / name).write_text("mine")
-    assert run("demo", "--out", tmp_path, "--runs", 1)[0] == 2
+    code, _, said = run("demo", "--out", tmp_path, "--runs", 1)
+    assert code == 2
+    assert "Choose another folder, or remove them." in said
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]

@@ -263,11 +263,19 @@ def _noise_level(model: Model) -> NoiseLevel:
 
 def _check_folder(out: Path) -> None:
     """Refuse before a minute of work what could not be written afterwards, and files that are no older demo's."""
+    theirs = (out / PAGE).exists()
     if (out / RECORD).exists():
-        read_record(out)
-    elif (out / PAGE).exists():
-        rule = "must hold an older demo, or nothing of these names"
-        raise InputError("out", rule=rule, got=str(out / PAGE), fix="Choose another folder.")
+        try:
+            read_record(out)
+            theirs = False
+        except InputError:
+            theirs = True
+    if theirs:
+        rule, fix = (
+            "must hold a demo of this version, or nothing of these names",
+            "Choose another folder, or remove them.",
+        )
+        raise InputError("out", rule=rule, got=f"{out} with {PAGE} or {RECORD}", fix=fix)
     try:
         out.mkdir(parents=True, exist_ok=True)
         writable = os.access(out, os.W_OK)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
-
 from fuzz.contract import check
 from fuzz.mutate import change_json, mostly
 from gcon.pages.report import (
     LedgerLine,
     ModelScores,
     NoiseLevel,
-    ReliabilityBin,
     ReportData,
     from_json,
     to_json,
     verdict,
 )
+from gcon.pages.scored_nodes import ReliabilityBin
 
 change = mostly(change_json, share=0.9)
 
@@ -36,19 +34,20 @@ def seeds() -> list[bytes]:
             ModelScores(kind="one-hop", name="c", epsilon=None, none=(), own_edges=(0.7, 0.6)),
             ModelScores(kind="private", name="m", epsilon=1.0, none=(0.6, 0.7), own_edges=(0.7, 0.8)),
         ),
-        noise=(NoiseLevel(epsilon=1.0, noise_to_edge=1.0, best_advantage=0.4, true_positive_rate=0.02),),
+        noise=(
+            NoiseLevel(epsilon=1.0, noise_to_edge=1.0, released=("r",), best_advantage=0.4, true_positive_rate=0.02),
+        ),
         class_names=("a", "b"),
         confusion=((3, 1), (0, 5)),
         reliability=(ReliabilityBin(low=0.5, high=0.6, count=4, confidence=0.5, accuracy=0.8),),
         settings={"restart": "0.8"},
-        ledger=(LedgerLine(number=0, time="t", kind="k", purpose="p", epsilon=math.inf, delta=0.0, outcome="o"),),
-        total_epsilon=math.inf,
+        ledger=(LedgerLine(number=0, time="t", kind="k", purpose="p", epsilon=1.0, delta=0.0, outcome="o"),),
+        total_epsilon=1.0,
         total_delta=0.0,
     )
-    return [to_json(data).encode()]
+    return [to_json(data)]
 
 
 def one(data: bytes) -> None:
     """Read one record, and say what it shows."""
-    text = data.decode(errors="surrogateescape")
-    check(lambda: verdict(from_json(text)))
+    check(lambda: verdict(from_json(data)))

@@ -1,14 +1,16 @@
 """Every rule of the public node table has its own message."""
 
 import math
+import warnings
 
 import pytest
 import torch
 
+from gcon.columns import FeatureColumns
 from gcon.edges.edge_list import public_edges
 from gcon.edges.graph import PublicGraph, private_graph
-from gcon.errors import GconError, InputError
-from gcon.nodes import PublicNodes, features_fingerprint
+from gcon.errors import AnswersWarning, GconError, InputError
+from gcon.nodes import PublicNodes, features_fingerprint, warn_of_scales
 from gcon.privacy.boundary import Private
 
 
@@ -169,3 +171,21 @@ def test_joining_nodes_with_edges():
 def test_an_edge_to_nowhere_is_refused():
     with pytest.raises(InputError, match="numbered 0 to 5"):
         private_graph(table(), torch.tensor([[0], [6]]))
+
+
+def test_columns_of_very_different_scales_are_named_with_the_way_out():
+    rows = torch.tensor([[0.0, -2e5, 0.5, 0.0], [199.0, 3.0, 0.0, 0.0]] * 3)
+    columns = FeatureColumns(names=("age", "income", "share", "nothing"))
+    with pytest.warns(
+        AnswersWarning, match=r"'income' reaches 2e\+05, but 'age' 199, 'share' 0\.5\. Divide each column"
+    ):
+        warn_of_scales(table(features=rows, feature_columns=columns))
+    with pytest.warns(AnswersWarning, match="'column 1' reaches"):
+        warn_of_scales(table(features=rows))
+    rows[:, 1] /= 1000
+    rows[:, 2] += 1
+    words = (torch.rand(6, 4000) < 0.001).float()  # rare words, and some that never occur
+    for features in (rows, words, torch.zeros(6, 2), torch.ones(6, 2, dtype=torch.int64)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warn_of_scales(table(features=features))

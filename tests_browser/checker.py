@@ -15,13 +15,12 @@ SECTIONS = {
     "promise": "The promise",
     "accuracy": "Accuracy against epsilon",
     "noise": "What the noise does",
-    "access": "Accuracy by access",
     "confusion": "Confusion matrix",
     "calibration": "Calibration",
     "settings": "Settings",
     "ledger": "Ledger",
 }
-FIGURES = ("accuracy", "noise", "access", "confusion", "calibration")
+NUMBERED = ("accuracy", "noise", "confusion", "calibration")  # with a table, and its file to take along
 WIDTHS = (1200, 400)
 LEAST_CONTRAST = 4.5  # WCAG AA for text
 LEAST_TEXT = 8.9  # pixels
@@ -33,24 +32,24 @@ _TABLES = """() => [...document.querySelectorAll('table')].map(table => ({
   head: [...table.querySelectorAll('thead th')].map(cell => cell.textContent),
   rows: [...table.querySelectorAll('tbody tr')].map(row => [...row.cells].map(cell => cell.textContent)),
 }))"""
-_FIGURE = """figure => {
-  const svg = figure.querySelector('svg'), box = svg.getBoundingClientRect();
-  const drawn = [...svg.querySelectorAll('path, use')].filter(mark => {
-    const around = mark.getBoundingClientRect();
-    return around.width + around.height > 0;
-  });
+_CHART = """svg => {
+  const box = svg.getBoundingClientRect();
   const texts = [...svg.querySelectorAll('text')].map(text => {
     const around = text.getBoundingClientRect(), matrix = text.getScreenCTM();
     return {
       words: text.textContent.trim(),
       size: parseFloat(getComputedStyle(text).fontSize) * Math.hypot(matrix.a, matrix.b),
-      level: Math.abs(matrix.b) < 0.01, around: [around.left, around.top, around.right, around.bottom],
+      around: [around.left, around.top, around.right, around.bottom],
       inside: around.left >= box.left - 1 && around.right <= box.right + 1
         && around.top >= box.top - 1 && around.bottom <= box.bottom + 1,
     };
   });
-  const band = svg.querySelector('[id*=FillBetween]')?.getBoundingClientRect();
-  return { width: box.width, height: box.height, drawn: drawn.length, texts, band: band ? band.height : 0 };
+  const lines = [...svg.querySelectorAll('.line')];
+  return {
+    width: box.width, height: box.height, texts, lines: lines.length,
+    unseen: lines.filter(line => getComputedStyle(line).stroke === 'none' || !line.getBoundingClientRect().width).length,
+    band: Math.max(0, ...[...svg.querySelectorAll('.band')].map(band => band.getBoundingClientRect().height)),
+  };
 }"""
 # What sticks out to the right, but for what lies in a box that scrolls on its own.
 _OVERFLOW = """() => {
@@ -200,30 +199,36 @@ def _sections(page):
 
 
 def _figures(page, bands):
-    for name in FIGURES:
-        figure = page.locator(f"section#{name} figure")
-        if figure.count() != 1 or figure.locator("svg").count() != 1:
-            yield f"figure '{name}' is missing"
-            continue
-        seen = figure.evaluate(_FIGURE)
-        if not figure.locator("svg").is_visible() or seen["width"] < LEAST_WIDTH or seen["height"] < LEAST_HEIGHT:
-            yield f"figure '{name}' has no visible size"
-        if seen["drawn"] < 5 or len(seen["texts"]) < 5:
-            yield f"figure '{name}' is empty"
-        words = [text["words"] for text in seen["texts"]]
-        for text in seen["texts"]:
-            if text["size"] < LEAST_TEXT:
-                yield f"figure '{name}': '{text['words']}' is only {text['size']:.1f} pixels high"
-            if not text["inside"]:
-                yield f"figure '{name}': '{text['words']}' is cut off"
-        for first, second in combinations([text for text in seen["texts"] if text["level"]], 2):
-            if _over(first["around"], second["around"]):
-                yield f"figure '{name}': '{second['words']}' lies over '{first['words']}'"
-        missing = _expected_words(page, name) - set(words)
-        if missing:
-            yield f"figure '{name}' does not show {sorted(missing)}"
-        if name == "accuracy" and bands and not seen["band"] > 5:
-            yield "the accuracy has no band"
+    for name in ("noise", "calibration"):
+        if not any(bar.is_visible() for bar in page.locator(f"section#{name} .bar").all()):
+            yield f"'{name}' has no bars"
+    chart = page.locator("section#accuracy figure svg")
+    if chart.count() != 1:
+        yield "the chart is missing"
+        return
+    seen, named = chart.evaluate(_CHART), page.locator(".lines li").count()
+    if not chart.is_visible() or seen["width"] < LEAST_WIDTH or seen["height"] < LEAST_HEIGHT:
+        yield "the chart has no visible size"
+    if seen["lines"] != named or not named:
+        yield f"the chart has {seen['lines']} lines and names {named}"
+    if seen["unseen"]:
+        yield "a line of the chart cannot be seen"
+    for text in seen["texts"]:
+        if text["size"] < LEAST_TEXT:
+            yield f"the chart: '{text['words']}' is only {text['size']:.1f} pixels high"
+        if not text["inside"]:
+            yield f"the chart: '{text['words']}' is cut off"
+    for first, second in combinations(seen["texts"], 2):
+        if _over(first["around"], second["around"]):
+            yield f"the chart: '{second['words']}' lies over '{first['words']}'"
+    tables = [table for table in _tables(page) if table["place"] == "accuracy"]
+    budgets = {dict(zip(table["head"], row, strict=True))["epsilon"] for table in tables for row in table["rows"]} - {
+        ""
+    }
+    if missing := budgets - {text["words"] for text in seen["texts"]}:
+        yield f"the chart does not show {sorted(missing)}"
+    if bands and not seen["band"] > 5:
+        yield "the accuracy has no band"
 
 
 def _over(first, second):
@@ -232,30 +237,13 @@ def _over(first, second):
     return min(shared) > 2
 
 
-def _expected_words(page, name):
-    """What a figure must say, from the table beside it."""
-    head, rows = next(((table["head"], table["rows"]) for table in _tables(page) if table["place"] == name), ([], []))
-    records = [dict(zip(head, row, strict=False)) for row in rows]
-    if name == "accuracy":  # the budgets on the axis, and every reference line by its name
-        read = {"own-edges": "own edges", "none": "no edge read"}
-        lines = {f"{r['model']}, {read[r['access']]}" for r in records if not r["epsilon"]}
-        return lines | {r["epsilon"] for r in records if r["epsilon"]}
-    if name == "noise":
-        return {r["epsilon"] for r in records} | {r["noise over one edge"] for r in records}
-    if name == "access":
-        return {f"{r['model']}, epsilon {r['epsilon']}" if r["epsilon"] else r["model"] for r in records}
-    if name == "confusion":
-        return {cell for row in rows for cell in row}
-    return {"perfectly calibrated"}
-
-
 def _tables(page):
     return page.evaluate(_TABLES)
 
 
 def _tables_and_files(page):
     tables = {table["place"]: table for table in _tables(page)}
-    for name in (*FIGURES, "settings", "ledger"):
+    for name in (*NUMBERED, "settings", "ledger"):
         if name not in tables:
             yield f"table '{name}' is missing"
             continue
@@ -264,10 +252,10 @@ def _tables_and_files(page):
             yield f"table '{name}' has no rows"
         if not table["height"] or any(len(row) != len(table["head"]) for row in table["rows"]):
             yield f"table '{name}' is not whole"
-    for name in FIGURES:
-        link = page.locator(f"section#{name} figure a[download]")
+    for name in NUMBERED:
+        link = page.locator(f"section#{name} a[download]")
         if link.count() != 1:
-            yield f"figure '{name}' has no file to take along"
+            yield f"'{name}' has no file to take along"
             continue
         with page.expect_download() as started:
             link.click()
@@ -276,6 +264,8 @@ def _tables_and_files(page):
             yield f"the file of '{name}' is called '{file.suggested_filename}'"
         text = Path(file.path()).read_bytes().decode("utf-8")
         shown = tables.get(name, {"head": [], "rows": []})
+        if name == "confusion":  # its columns are named after the classes alone
+            shown["head"] = [*shown["head"][:1], *(f"predicted {word}" for word in shown["head"][1:])]
         if list(csv.reader(io.StringIO(text, newline=""))) != [shown["head"], *shown["rows"]]:
             yield f"the file of '{name}' does not hold the numbers of its table"
 

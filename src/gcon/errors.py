@@ -35,7 +35,7 @@ class PromiseWarning(UserWarning):
 
 
 class AnswersWarning(UserWarning):
-    """Answers are others than may be expected: a part of the training nodes is answered as nodes never seen."""
+    """Answers are others than may be expected: parts of the training nodes count as never seen, or columns as nothing."""
 
 
 class GconError(Exception):

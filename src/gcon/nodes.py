@@ -6,6 +6,7 @@ Tables too large for memory are read a batch of rows at a time; the features of 
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,10 +16,11 @@ import torch
 from torch import Tensor
 
 from gcon.columns import FeatureColumns
-from gcon.errors import InputError
+from gcon.errors import AnswersWarning, InputError
 
 BATCH_ROWS = 65_536
 BATCH_ENTRIES = 2**23
+MOST_SCALES = 1000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -133,6 +135,31 @@ def check_features(features: Tensor) -> None:
                 got=f"NaN or infinity in row {row}",
                 fix="Fill in or drop such values.",
             )
+
+
+def warn_of_scales(nodes: PublicNodes) -> None:
+    """Warn before training if the largest numbers of the columns differ by more than 1000 times.
+
+    Features are taken as they are: a rule that scaled them for everybody would spoil bags of words, where a rare word must not
+    count more than a frequent one.
+    """
+    slices = row_slices(nodes.num_nodes, width=nodes.features.shape[1])
+    reach = torch.stack([nodes.features[rows].float().abs().amax(dim=0) for rows in slices]).amax(dim=0)
+    largest = int(reach.argmax())
+    small = ((reach > 0) & (reach < reach[largest] / MOST_SCALES)).nonzero()[:, 0].tolist()
+    if not small:
+        return
+    columns = nodes.feature_columns
+    names = [f"column {place}" for place in range(len(reach))] if columns is None else columns.feature_names
+    shown = ", ".join(f"{names[place]!a:.80} {reach[place]:.3g}" for place in small[:3])
+    more = f" and {len(small) - 3} more" if len(small) > 3 else ""
+    warnings.warn(
+        f"features: columns should differ in scale by at most {MOST_SCALES} times, or the small ones will hardly count. "
+        f"{names[largest]!a:.80} reaches {reach[largest]:.3g}, but {shown}{more}. Divide each column by its largest number in "
+        "the training table, in all tables alike, or drop what is no feature.",
+        AnswersWarning,
+        stacklevel=3,
+    )
 
 
 def row_slices(num_rows: int, batch_rows: int | None = None, *, width: int = 1) -> Iterator[slice]:

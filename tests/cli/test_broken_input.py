@@ -142,13 +142,13 @@ INPUTS = {
         holds(EDGES, "source,target,weight\nzq-secret-77,p1,0.5\n"),
         EDGE_VERBS,
         2,
-        ("two columns of ids and nothing else", "'weight'", "Drop it"),
+        ("two columns of ids and nothing else", "'weight'", "--ignore-column NAME"),
     ),
     "wrong delimiter": Kind(
         holds(EDGES, "source;target\nzq-secret-77;p1\n"),
         EDGE_VERBS,
         2,
-        ("two columns of ids, by name", "no usable column 'source', 'target'", "Name both columns"),
+        ("two columns of ids, by name", "no usable column 'source', 'target'", "by commas", "Name both columns"),
     ),
     "no header": Kind(holds(EDGES, "zq-secret-77,p1\n"), EDGE_VERBS, 2, ("no usable column", "there is no header")),
     "edges not in UTF-8": Kind(holds(EDGES, b"source,target\nzq-secret-\xff,p1\n"), EDGE_VERBS, 2, AGAIN),
@@ -162,6 +162,13 @@ INPUTS = {
         ("edges.txt", "must end in .csv", "Rename or convert"),
         "--edges edges.txt",
     ),
+    "edges from a spreadsheet": Kind(
+        holds("edges.xlsx", "PK"),
+        EDGE_VERBS,
+        2,
+        ("edges.xlsx", "must end in .csv", "Save it as CSV"),
+        "--edges edges.xlsx",
+    ),
     # The nodes file. It is public: rows and values are told.
     "nodes of zero bytes": Kind(holds(NODES, ""), NODE_VERBS, 2, ("nodes.csv", "not be empty", "needs its header")),
     "repeated node id": Kind(
@@ -171,8 +178,12 @@ INPUTS = {
     "gap that training had not": Kind(plus(NODES, "p99,0,,nan,0.5\n"), (PREDICT,), 2, FINITE),
     "text feature": Kind(plus(NODES, "p99,0,,much,0.5\n"), (TRAIN, CHECK), 2, TEXT),
     "text at prediction": Kind(plus(NODES, "p99,0,,much,0.5\n"), (PREDICT,), 2, FINITE),
-    "no id column": Kind(swapped(NODES, "id,", "name,"), NODE_VERBS, 2, ("no 'id' among 'name'", "these names")),
-    "no label column": Kind(column("label", None), (TRAIN, CHECK), 2, ("no 'label' among 'id'", "these names")),
+    "no id column": Kind(
+        swapped(NODES, "id,", "name,"), NODE_VERBS, 2, ("needs the columns 'id'", "among 'name'", "Rename")
+    ),
+    "no label column": Kind(
+        column("label", None), (TRAIN, CHECK), 2, ("needs the columns 'label'", "among 'id'", "Rename")
+    ),
     "unknown split word": Kind(
         column("split", "learn"), (TRAIN, CHECK), 2, ("must be train, val, test or empty", "'learn'", "Use these words")
     ),
@@ -211,6 +222,7 @@ INPUTS = {
     ),
     # The call.
     "epsilon 0": Kind(nothing, (TRAIN,), 2, ("epsilon", "greater than 0", "0.5 to 4 is usual"), "--epsilon 0"),
+    "epsilon in words": Kind(nothing, (TRAIN,), 2, ("'--epsilon'", "valid number", "got 'one'"), "--epsilon one"),
     "epsilon nan": Kind(nothing, (TRAIN,), 2, ("epsilon", "greater than 0", "got nan"), "--epsilon nan"),
     "delta 1": Kind(nothing, (TRAIN,), 2, ("delta", "at least 1e-12", "below 0.5", "Leave it out"), "--delta 1"),
     "unproven bound": Kind(
@@ -269,7 +281,13 @@ BOOKS = {
         nothing, PAYERS, 2, ("whose folder does not exist", "Make the folder first"), "--ledger no/books"
     ),
     "ceiling too small": Kind(ceiling, (TRAIN,), 3, ("ledger ceiling", "spent epsilon=1", "left epsilon=0.5")),
-    "ceiling and no ceiling": Kind(nothing, (CEILING,), 2, ("pass both, or --none", "--epsilon 2"), "--none"),
+    "ceiling and no ceiling": Kind(
+        nothing,
+        (CEILING,),
+        2,
+        ("--none: must be the first two, or the last; got epsilon 9.0", "For example --epsilon 2"),
+        "--none",
+    ),
     "negative ceiling": Kind(nothing, (CEILING,), 2, ("epsilon", "must be at least 0", "Choose"), "--epsilon -1"),
 }
 KINDS = INPUTS | BOOKS

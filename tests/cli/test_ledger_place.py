@@ -70,6 +70,14 @@ def test_a_copy_is_warned_about_and_nothing_readable_by_others_is_kept(run, fold
     code, said = look(run, copy, folder / "nodes.csv")
     assert code == 0
     assert f"warning: The edges in copy.csv have another ledger, {original}.ledger," in said
+    assert f"Pass --ledger {original}.ledger" in said  # the copy's own ledger was new
+    shutil.copy(original, folder / "third.csv")
+    for edges, others in ((copy, (original,)), (folder / "third.csv", (copy, original))):
+        said = look(run, edges, folder / "nodes.csv")[1]
+        assert said.count("warning: ") == 1
+        assert f"another ledger, {' and '.join(f'{other}.ledger' for other in others)}, and" in said
+        assert "Pass --ledger" not in said  # whichever it were, it would not count what is in the others
+        assert "lower its ceiling by what the others hold" in said
     copy.write_text(copy.read_text() + "0,1\n")
     assert f"{original}.ledger" not in look(run, copy, folder / "nodes.csv")[1]
     kept = Path(os.environ["XDG_STATE_HOME"]) / "gcon"

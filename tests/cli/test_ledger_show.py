@@ -75,3 +75,12 @@ def test_a_release_without_promise(show):
     assert found["total"]["epsilon"] == "inf"
     assert found["tighter_total"] is None
     assert "epsilon inf" in words
+
+
+@pytest.mark.parametrize("verb", ["show", "verify"])
+def test_edges_in_the_place_of_their_ledger_point_to_it(run, tmp_path, verb):
+    (tmp_path / "edges.csv").write_text("source,target\n")
+    FileLedger(tmp_path / "edges.csv.ledger", data_set="friends")
+    code, _, said = run("ledger", verb, tmp_path / "edges.csv")
+    assert code == 2
+    assert said.endswith(f"edges.csv. Pass {tmp_path / 'edges.csv.ledger'}\n")

@@ -12,7 +12,7 @@ from tests.release.forging import forge, put
 
 import gcon
 from gcon.cli.serve_inputs import read_table
-from gcon.errors import InputError, ReleaseFormatError
+from gcon.errors import AnswersWarning, InputError, ReleaseFormatError
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.files.tables import write_edges
 from gcon.release.read import load_release
@@ -204,3 +204,16 @@ def test_a_report_and_pages_read_the_table_as_training_did(run, world, tmp_path)
     assert code == 0
     assert "The control, which spends nothing" in out  # so these are the nodes of the training, column by column
     assert run("site", world / "model", "--nodes", world / "nodes.csv", "--out", tmp_path / "pages")[0] == 0
+
+
+def test_columns_of_very_different_scales_are_told_before_training(run, world, tmp_path):
+    """In the shell and in Python; nothing else changes."""
+    frame = table().drop("name", "city", "age").with_columns(income=pl.Series(np.linspace(1e4, 1e6, 80)))
+    frame.write_csv(tmp_path / "nodes.csv")
+    files = ["--nodes", tmp_path / "nodes.csv", "--edges", world / "edges.csv", "--ledger", tmp_path / "ledger"]
+    call = ["train", *files, "--method", "paper", "--hidden", 0, "--epsilon", 1, "--out", tmp_path / "model"]
+    code, _, said = run(*call)
+    assert code == 0
+    assert "warning: features: columns should differ in scale by at most 1000 times" in said
+    with pytest.warns(AnswersWarning, match="'income' reaches 1e\\+06"):
+        gcon.GCON(epochs=1).fit(frame["x", "y", "income"].to_pandas(), frame["label"].to_numpy())

@@ -22,6 +22,37 @@ finally:
 """
 
 
+STOPPED = """
+import os, signal, sys
+from gcon.cli import main
+
+class Impatient:
+    def find_spec(self, name, *_):
+        if name == "gcon.cli.train":
+            try:
+                os.kill(os.getpid(), getattr(signal, sys.argv[-1]))
+            except BaseException:  # as libraries do while they are loaded
+                pass
+
+sys.meta_path.insert(0, Impatient())
+sys.argv[1:1] = ["train"]
+main()
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_stopped_while_it_loads_it_says_that_nothing_was_read(number, code, as_json):
+    call = [sys.executable, "-c", STOPPED, *(["--json"] if as_json else []), number]
+    done = subprocess.run(call, check=False, capture_output=True, text=True)
+    words = f"stopped by {number}. Nothing was read or charged."
+    assert done.returncode == code
+    if as_json:
+        assert json.loads(done.stdout) == {"error": "StoppedError", "message": words, "exit_code": code}
+    else:
+        assert (done.stdout, done.stderr) == ("", f"error: {words}\n")
+
+
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["version"], ["trian"], []], ids=" ".join)
 def test_what_needs_no_verb_imports_nothing_heavy(words):
     done = subprocess.run([sys.executable, "-c", AFTER, *words], check=False, capture_output=True, text=True)
@@ -64,6 +95,15 @@ def test_without_a_verb_help_is_printed_and_nothing_else(run, words):
 def test_no_verb_after_options_is_an_error(run):
     code, out, err = run("--")
     assert (code, out, err) == (2, "", "error: Missing command. See gcon --help.\n")
+
+
+def test_a_wrong_call_points_to_the_help_of_its_verb(run, tmp_path):
+    assert run("train", "--epsilon", "one")[2].endswith("; got 'one'. See gcon train --help.\n")
+    (tmp_path / "defaults.toml").write_text("epsilom = 1.0")
+    said = run("train", "--config", tmp_path / "defaults.toml")[2]
+    assert said.endswith("epsilom. Keys are the verb's long options. See gcon train --help.\n")
+    said = run("train", "graph.csv", "--epsilon", 1, "--out", "model")[2]
+    assert "SOURCE: must be the name of a data set; got 'graph.csv'. Files go with --nodes and --edges." in said
 
 
 def test_the_version_in_both_ways(run):

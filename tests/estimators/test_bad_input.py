@@ -377,3 +377,11 @@ def test_labels_are_no_feature(parts):
 def test_a_misspelt_access_is_guessed(said, meant):
     with pytest.raises(InputError, match=f"Perhaps you mean '{meant}'"):
         checked_access(said, ("none", "cached", "own-edges"))
+
+
+def test_a_path_in_the_place_of_features_says_what_to_do(tmp_path):
+    for path in ("nodes.csv", tmp_path / "nodes.csv"):
+        with pytest.raises(
+            InputError, match=r"^X: must hold the features themselves; got a path, '.*nodes\.csv'\. Read"
+        ):
+            gcon.GCON().fit(path, [0, 1])

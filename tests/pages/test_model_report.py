@@ -12,8 +12,9 @@ from tests.pages.site.models import HOSTILE, moments, nodes, paper
 import gcon
 from gcon.mechanisms.neighbour_counts import geometric_deviation
 from gcon.pages import model_report as made
-from gcon.pages.model_report import NO_HELP, NOT_COMPARED, NOT_MEASURED, PAID_PURPOSE, model_report
+from gcon.pages.model_report import NO_HELP, NOT_COMPARED, NOT_MEASURED, model_report
 from gcon.pages.scored_nodes import class_title
+from gcon.pages.shares import PAID_PURPOSE, paid_share
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import Kind, LedgerEntry, Outcome, Request
 
@@ -109,13 +110,13 @@ def test_the_real_control_reads_public_nodes_only():
 def test_own_edges_only_where_somebody_paid(free):
     model = moments()
     model = replace(model, settings=replace(model.settings, right=700, asked=1000))  # the count of its own
-    own = made.paid_share(model)
+    own = paid_share(model)
     assert own.value == 0.7
     noise = geometric_deviation(model.receipt.plan["answer_epsilon"] / 2) / 1000
     assert own.deviation == pytest.approx(math.hypot(noise, math.sqrt(0.7 * 0.3 / 1000)), rel=1e-3)
     assert NOT_COMPARED in words(model_report(model, nodes()))
     few = replace(model, settings=replace(model.settings, right=70, asked=100))
-    assert made.paid_share(few) is None  # 57 of 100 is the noise alone
+    assert paid_share(few) is None  # 57 of 100 is the noise alone
 
     uncounted = replace(model, settings=replace(model.settings, right=None, asked=0))
     assert NOT_MEASURED in words(model_report(uncounted, nodes()))
@@ -124,18 +125,18 @@ def test_own_edges_only_where_somebody_paid(free):
     assert NO_HELP in words(model_report(useless, nodes()))
     assert NOT_MEASURED in words(model_report(paper(), nodes()))
 
-    bought = made.paid_share(uncounted, [entry(model)])
+    bought = paid_share(uncounted, [entry(model)])
     assert (bought.value, bought.nodes[:14]) == (0.9, "100 test nodes")
     other = entry(model, result={**entry(model).result, "model": "another time"})
-    assert made.paid_share(uncounted, [other]) is None
-    assert made.paid_share(uncounted, [entry(model, purpose="something else")]) is None
+    assert paid_share(uncounted, [other]) is None
+    assert paid_share(uncounted, [entry(model, purpose="something else")]) is None
     bare = entry(model)
     for request in (
         replace(bare.request, cost=Budget(math.inf, 0.0)),
         replace(bare.request, randomness="seeded: no promise"),
     ):
-        assert made.paid_share(uncounted, [replace(bare, request=request)]) is None  # nothing that may be published
-    assert made.paid_share(uncounted, [replace(bare, outcome=Outcome.RESERVED)]) is None
+        assert paid_share(uncounted, [replace(bare, request=request)]) is None  # nothing that may be published
+    assert paid_share(uncounted, [replace(bare, outcome=Outcome.RESERVED)]) is None
 
 
 def test_spending_is_told_and_diagnostics_are_not(free):
@@ -144,6 +145,32 @@ def test_spending_is_told_and_diagnostics_are_not(free):
     said = words(model_report(model, nodes(), entries=lines))
     assert "the first" in said
     assert "only looking" not in said
+
+
+def test_training_nodes_are_looked_up_and_new_ones_are_not(free):
+    """The lookup knows its table, and the features-only part is worse here: the page must not sell the one as the other."""
+    model, table = moments(), nodes()
+    blind = replace(model, encoder=replace(model.encoder, head_weight=-model.encoder.head_weight))
+    said = words(model_report(blind, table))
+    assert "Private model: nodes of the training, looked up in the model (none)100 %" in said
+    assert "Private model: new nodes, from their features alone (none)0 %" in said
+    assert "taught by its answers" in said
+    others = words(model_report(blind, replace(table, features=table.features + 0.001)))
+    assert "Private model: any node, from its features alone (none)0 %" in others
+    assert "looked up" not in others
+
+
+def test_what_else_was_taken_stands_beside_the_promise(free):
+    model = moments()
+    only = replace(model, receipt=replace(model.receipt, total=model.receipt.budget))
+    own = entry(model, cost=model.receipt.budget, purpose="this one", result=None)
+    assert "the only release" not in words(model_report(only, nodes(), entries=[own]))
+    assert "epsilon 2 in all" in words(model_report(model, nodes()))  # by its receipt
+    assert "epsilon 3 in all" in words(model_report(only, nodes(), entries=[own, own, own]))
+    bare = entry(model, cost=Budget(math.inf, 0.0), purpose="bare values", result=None)
+    report = model_report(only, nodes(), entries=[own, bare])
+    assert report.html.count('class="warn"') == 1
+    assert "keeps no promise, as the ledger knows" in words(report)
 
 
 @pytest.mark.parametrize("model", [moments(seeded=True), paper(math.inf)], ids=["seeded", "no noise"])

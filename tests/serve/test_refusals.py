@@ -104,6 +104,24 @@ def test_a_body_that_is_no_question_is_told_what_one_looks_like(call, body):
     assert "Authorization: Bearer TOKEN" in json.loads(call("POST", "/me", body)[2])["message"]
 
 
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ({"me": {"id": "n1"}, "access": "cached"}, "access: must be 'own-edges' or 'none'; got 'cached'."),
+        ({"me": {"id": 1}}, "me.id: must be a string; got `int`."),
+        ({"me": "n1"}, "me: must be people, each with either id or features; got `str`."),
+        (
+            {"me": {"id": "n1"}, "neighbours": ["n2"]},
+            "neighbours: must be people, each with either id or features, in a list",
+        ),
+    ],
+)
+def test_a_wrong_value_is_told_which_are_right(call, question, said):
+    status, _, answer = call("POST", "/predict", question)
+    assert status == 422
+    assert json.loads(answer)["message"].startswith(said)
+
+
 def test_a_long_body_is_refused_before_it_is_read(call):
     assert call("POST", "/predict", None, declared=b"99999999999999999999999")[0] == 413
     assert call("POST", "/me", None, declared=b"4097")[0] == 413

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gcon.pages.report_figures import check_matplotlib
 from gcon.pages.svg import svg_text
 from gcon_lab.attacks.roc import Roc, most_true_positives
 
@@ -22,7 +21,6 @@ def roc_figure(curves: Mapping[str, Roc], *, title: str, promise: tuple[float, f
         title: above the drawing.
         promise: (epsilon, delta), drawn as the limit for an edge whose presence is a coin's; None without a promise.
     """
-    check_matplotlib()
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 5.6))
@@ -47,4 +45,4 @@ def roc_figure(curves: Mapping[str, Roc], *, title: str, promise: tuple[float, f
     axes.set_title(title, fontsize=10, loc="left")
     axes.grid(True, alpha=0.3)
     axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2)
-    return svg_text(figure, "roc", transparent=False) + "\n"
+    return svg_text(figure, "roc") + "\n"

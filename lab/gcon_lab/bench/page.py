@@ -111,7 +111,7 @@ def pictures(results: Sequence[Result]) -> dict[str, str]:
         axes.set(xscale="log", yscale="log", xlabel="stored entries (both directions of every edge)", ylabel=label)
         axes.grid(alpha=0.3)
         axes.legend(fontsize=7)
-        drawn[f"{name}.svg"] = svg_text(figure, name, transparent=False)
+        drawn[f"{name}.svg"] = svg_text(figure, name)
     return drawn
 
 

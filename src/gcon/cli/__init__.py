@@ -1,10 +1,20 @@
 """The `gcon` command: one file per verb."""
 
+import os
+import signal
+import sys
+from typing import Any, NoReturn
+
 from gcon.errors import MissingExtraError
+
+_before: dict[int, Any] = {}  # who takes a signal once a verb has begun
 
 
 def main() -> None:
     """The entry point: names the extra to install where the command line's own dependencies are missing."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # loading takes seconds, in which people change their minds
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            _before[number] = signal.signal(number, _stop_at_once)
     try:
         from gcon.cli.app import main as run
     except ModuleNotFoundError as error:
@@ -12,3 +22,19 @@ def main() -> None:
             raise SystemExit(str(MissingExtraError(error.name, extra="cli"))) from None
         raise
     run()
+
+
+def verb_begins() -> None:
+    """From now on the verb itself says what a signal stopped."""
+    while _before:
+        signal.signal(*_before.popitem())
+
+
+def _stop_at_once(number: int, _: object) -> NoReturn:
+    """No exception: some libraries catch them while they are loaded."""
+    code, words = 128 + number, f"stopped by {signal.Signals(number).name}. Nothing was read or charged."
+    if "--json" in sys.argv:
+        os.write(1, f'{{"error": "StoppedError", "message": "{words}", "exit_code": {code}}}\n'.encode())
+    else:
+        os.write(2, f"error: {words}\n".encode())
+    os._exit(code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 from typing import Annotated
 
 import typer
@@ -35,17 +36,26 @@ def gcon(
         context.fail("Missing command.")
 
 
+def _message(error: typer.TyperException) -> str:
+    """What is wrong; with what was given, where the message of the library leaves it out (it has no full stop)."""
+    message = error.format_message()
+    names = getattr(getattr(error, "param", None), "opts", ())
+    values = [after for word, after in pairwise(sys.argv) if word in names]
+    return f"{message}; got {values[-1]!r}" if values and not message.endswith(".") else message
+
+
 def main() -> None:
     """Run the command; a wrong call is bad input too, and with --json it is told as one JSON object."""
     as_json = "--json" in sys.argv
     try:
         code = app(standalone_mode=False, prog_name="gcon")
     except typer.TyperException as error:
-        message = error.format_message()
+        message = _message(error)
         if as_json:
             print_json({"error": "UsageError", "message": message, "exit_code": 2})
         elif message:  # there is none where a verb was left out, and help was printed instead
-            sys.stderr.write(f"error: {message} See gcon --help.\n")
+            where = getattr(getattr(error, "ctx", None), "command_path", "gcon")
+            sys.stderr.write(f"error: {message.rstrip('.')}. See {where} --help.\n")
         code = 2
     except GconError as error:  # before a verb began: it could not be loaded
         code = tell_error(error, as_json=as_json)

@@ -7,18 +7,19 @@ import statistics
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from torch import Tensor
 
 from gcon.cli import options
 from gcon.cli.output import reporting
-from gcon.cli.report import PAGE, RECORD, read_record, write_file, write_page
+from gcon.cli.report import PAGE, RECORD, read_record, write_file
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import PrivateGraph
 from gcon.errors import InputError, MissingExtraError, check_number
@@ -27,6 +28,7 @@ from gcon.files.datasets.folders import DATA_VARIABLE
 from gcon.files.datasets.synthetic import FRIENDS, FRIENDS_ALIKE, FRIENDS_SIGNAL, circle_names, social_circles
 from gcon.learn.perceptron import EncoderSettings
 from gcon.machine import threads_for
+from gcon.mechanisms.gaussian_curve import gaussian_multiplier
 from gcon.methods.accuracy import micro_f1
 from gcon.methods.controls import EncoderOneHop, MomentsWithoutEdges
 from gcon.methods.model import Model
@@ -35,24 +37,23 @@ from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.objective import Objective
 from gcon.methods.own_edges import own_edge_answers
 from gcon.methods.predictions import Access
+from gcon.pages.model_report import noise_rows
 from gcon.pages.report import (
     LedgerLine,
+    ModelKind,
     ModelScores,
     NoiseLevel,
     ReportData,
-    confusion_counts,
     mean_and_deviation,
-    reliability_bins,
     to_json,
     verdict,
 )
-from gcon.pages.report_figures import check_matplotlib
-from gcon.pages.scored_nodes import class_title
+from gcon.pages.report_page import page
+from gcon.pages.scored_nodes import class_title, confusion_counts, reliability_bins
 from gcon.privacy.attacker import best_advantage, best_true_positive_rate, in_words
 from gcon.privacy.gates import diagnose
 from gcon.privacy.ledger import Ledger, MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
-from gcon.privacy.receipt import Receipt
 from gcon.version import __version__
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
@@ -62,7 +63,7 @@ CIRCLES = circle_names(5)
 FREE, ONE_HOP = "model without edges", "encoder without edges, one hop"
 CONTROL = "same model without edges, zero budget"
 PRIVATE, PAPER, REFERENCE = "private model", "the paper's mechanism", "without noise, not private"
-KINDS = {
+KINDS: dict[str, ModelKind] = {
     FREE: "edge-free",
     ONE_HOP: "one-hop",
     CONTROL: "self-training",
@@ -91,7 +92,6 @@ def demo(
         start = time.perf_counter()
         fix = "3 takes about a minute."
         check_number("runs", runs, allowed=lambda n: 1 <= n <= 1000, rule="must lie in [1, 1000]", fix=fix)
-        check_matplotlib()
         _check_folder(out)
         graph, about = _graph()
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -99,13 +99,13 @@ def demo(
             task = bar.add_task("training", total=runs * (2 * len(EPSILONS) + 3))
             data = run_demo(graph, about, runs, step=lambda stage: bar.update(task, advance=1, description=stage))
         write_file(out / RECORD, to_json(data))
-        path = write_page(out, data)
+        path = write_file(out / PAGE, page(data))
         seconds = time.perf_counter() - start
         fields: dict[str, object] = {
             "report": str(path),
             "run": str(out / RECORD),
             "data_set": data.data_set,
-            "models": [asdict(model) for model in data.models],
+            "models": msgspec.to_builtins(data.models),
             "verdict": list(verdict(data)),
             "total": {"epsilon": data.total_epsilon, "delta": data.total_delta, "composition": "basic"},
             "seconds": round(seconds, 1),
@@ -127,7 +127,7 @@ def run_demo(graph: PrivateGraph, about: str, runs: int, *, step: Callable[[str]
         scores, models = _one_run(graph, run, books, copy, step)
         found.append(scores)
         first = first or models
-    shown, nodes = first[SHOWN], graph.nodes
+    shown, nodes, tested = first[SHOWN], graph.nodes, graph.nodes.test_mask
     total, seen = books.total(), predict_without_edges(shown, nodes.features)
     return ReportData(
         data_set=graph.name,
@@ -153,10 +153,10 @@ def run_demo(graph: PrivateGraph, about: str, runs: int, *, step: Callable[[str]
             )
             for name, epsilon in found[0]
         ),
-        noise=tuple(_noise_level(model.receipt) for model in first.values()),
+        noise=tuple(_noise_level(model) for model in first.values()),
         class_names=tuple(map(class_title, nodes.class_names)),
-        confusion=confusion_counts(seen.classes, nodes.labels, nodes.test_mask, nodes.num_classes),
-        reliability=reliability_bins(seen.probabilities, nodes.labels, nodes.test_mask),
+        confusion=confusion_counts(seen.classes[tested], nodes.labels[tested], nodes.num_classes),
+        reliability=reliability_bins(seen.probabilities[tested], nodes.labels[tested]),
         settings={"delta": f"{shown.receipt.budget.delta:g}", "epsilon": ", ".join(f"{each:g}" for each in EPSILONS)},
         ledger=tuple(
             LedgerLine(
@@ -250,12 +250,12 @@ def _graph() -> tuple[PrivateGraph, str]:
     return graph, f"A made-up graph of {NUM_NODES} people in {len(CIRCLES)} circles; its edges are treated as private."
 
 
-def _noise_level(receipt: Receipt) -> NoiseLevel:
-    """The noise over what one edge can change in all that is released: one over the Gaussian distance of the plan."""
-    budget = receipt.budget
+def _noise_level(model: Model) -> NoiseLevel:
+    budget = model.receipt.budget
     return NoiseLevel(
         epsilon=budget.epsilon,
-        noise_to_edge=1 / float(str(receipt.plan["distance"])),
+        noise_to_edge=gaussian_multiplier(budget.epsilon, budget.delta),
+        released=tuple(f"{name}: {ratio}" for name, _, _, ratio in noise_rows(model)),
         best_advantage=best_advantage(budget),
         true_positive_rate=best_true_positive_rate(budget, 0.01),
     )
@@ -263,11 +263,19 @@ def _noise_level(receipt: Receipt) -> NoiseLevel:
 
 def _check_folder(out: Path) -> None:
     """Refuse before a minute of work what could not be written afterwards, and files that are no older demo's."""
+    theirs = (out / PAGE).exists()
     if (out / RECORD).exists():
-        read_record(out)
-    elif (out / PAGE).exists():
-        rule = "must hold an older demo, or nothing of these names"
-        raise InputError("out", rule=rule, got=str(out / PAGE), fix="Choose another folder.")
+        try:
+            read_record(out)
+            theirs = False
+        except InputError:
+            theirs = True
+    if theirs:
+        rule, fix = (
+            "must hold a demo of this version, or nothing of these names",
+            "Choose another folder, or remove them.",
+        )
+        raise InputError("out", rule=rule, got=f"{out} with {PAGE} or {RECORD}", fix=fix)
     try:
         out.mkdir(parents=True, exist_ok=True)
         writable = os.access(out, os.W_OK)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from gcon.cli import options
+from gcon.cli.ledger_place import ledger_beside
 from gcon.cli.output import reporting
 from gcon.errors import InputError, LedgerError, check_number
 from gcon.mechanisms.composition import CONDITION, NAME, gaussian_total
@@ -21,6 +22,10 @@ Path_ = Annotated[Path, typer.Argument(help="The ledger file.")]
 
 
 def _open(path: Path) -> FileLedger:
+    beside = ledger_beside(path)
+    if beside.is_file():  # the edges were named
+        rule = "must be the ledger, not the edges that it is about"
+        raise InputError("ledger", rule=rule, got=str(path), fix=f"Pass {beside}")
     if not path.is_file():
         raise InputError("ledger", rule="must be an existing ledger file", got=str(path), fix="gcon train makes one.")
     return FileLedger(path)
@@ -113,7 +118,10 @@ def set_ceiling(
     with reporting(as_json=json, quiet=quiet) as output:
         if none == (epsilon is not None or delta is not None) or (epsilon is None) != (delta is None):
             raise InputError(
-                "epsilon, delta", rule="pass both, or --none", got="something else", fix="--epsilon 2 --delta 1e-4"
+                "--epsilon, --delta, --none",
+                rule="must be the first two, or the last",
+                got=f"epsilon {epsilon}, delta {delta}, none {none}",
+                fix="For example --epsilon 2 --delta 1e-4",
             )
         ceiling = None if epsilon is None or delta is None else Budget(epsilon, delta)
         _open(path).set_ceiling(ceiling)

@@ -100,13 +100,21 @@ def warn_of_copies(edges: Path, ledger: Path) -> None:
             with os.fdopen(handle, "wb") as file:
                 file.write(msgspec.json.encode(_Seen(ledger=mine, seen=seen, mark=mark)) + b"\n")
         others = {each.ledger for each in known if each.mark == mark} - {mine}
-        for other in sorted(filter(os.path.exists, others)):
-            warnings.warn(
-                f"The edges in {edges.name} have another ledger, {other}, and {ledger.name} does not count what was spent there. "
-                f"Pass --ledger {other}, so that one ledger counts everything.",
-                PromiseWarning,
-                stacklevel=2,
+        other = sorted(filter(os.path.exists, others))
+        if not other:
+            return
+        advice = f"Pass --ledger {other[0]}, so that one ledger counts everything."
+        if len(other) > 1 or ledger.exists():
+            advice = (
+                "Ledgers cannot be joined: what was spent is their sum (gcon ledger show tells each). Pay from one of them from "
+                "now on, and lower its ceiling by what the others hold (gcon ledger set-ceiling)."
             )
+        warnings.warn(
+            f"The edges in {edges.name} have another ledger, {' and '.join(other)}, and {ledger.name} does not count what was "
+            f"spent there. {advice}",
+            PromiseWarning,
+            stacklevel=2,
+        )
 
 
 def _key() -> bytes:

@@ -43,6 +43,9 @@ def load_graph(where: GraphSource, *, known: FeatureColumns | None = None) -> Pr
             if given:
                 rule, fix = "is about a nodes file", "Leave it out: a named data set has numbers only."
                 raise InputError(f"--{name}", rule=rule, got=f"the data set {where.source}", fix=fix)
+        if Path(where.source).suffix:
+            rule, fix = "must be the name of a data set", "Files go with --nodes and --edges."
+            raise InputError("SOURCE", rule=rule, got=repr(where.source), fix=fix)
         return load(where.source, split=where.split)
     if where.edges is None or where.nodes is None:
         raise InputError("--edges, --nodes", rule="belong together", got="one of them", fix="Pass both.")
@@ -74,6 +77,9 @@ class LoadedFeatures:
 
 def load_features(where: GraphSource, *, read_edges_too: bool, known: FeatureColumns | None = None) -> LoadedFeatures:
     """Read a graph for prediction: labels may be missing, and an edges file is opened only if it is needed."""
+    if where.source is None and where.nodes is None:
+        fix = f"Pass --nodes FILE, or name a data set: {', '.join(names())}."
+        raise InputError("--nodes", rule="are needed to predict", got="none", fix=fix)
     if where.source is not None or where.nodes is None:
         graph = load_graph(where)
         return LoadedFeatures(range(graph.nodes.num_nodes), graph.nodes.features, graph.edges)

@@ -39,6 +39,7 @@ import typer
 from rich.console import Console
 
 from gcon import errors
+from gcon.cli import verb_begins
 from gcon.writing import STOPS
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ class Output:
 @contextmanager
 def reporting(*, as_json: bool, quiet: bool) -> Iterator[Output]:
     """Gives a verb its output, and turns errors, signals and what the system refuses into a message and an exit code."""
+    verb_begins()
     output = Output(as_json=as_json, quiet=quiet, progress=Console(stderr=True, quiet=quiet or as_json))
     others = warnings.showwarning
 
@@ -115,7 +117,8 @@ def reporting(*, as_json: bool, quiet: bool) -> Iterator[Output]:
 
     try:
         with warnings.catch_warnings(), _stoppable(output.stopped):
-            warnings.simplefilter("always", errors.PromiseWarning)
+            for ours in (errors.PromiseWarning, errors.AnswersWarning):
+                warnings.simplefilter("always", ours)
             warnings.showwarning = tell  # put back by catch_warnings
             yield output
     except (errors.GconError, OSError, MemoryError, KeyboardInterrupt) as error:

@@ -111,8 +111,8 @@ def _check_target(path: Path) -> None:
 def read_record(folder: Path) -> ReportData:
     """The record of a run folder."""
     try:
-        text = (folder / RECORD).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = (folder / RECORD).read_bytes()
+    except OSError as error:
         raise InputError(
             "run_dir",
             rule=f"must be a folder with a readable {RECORD}",
@@ -122,17 +122,10 @@ def read_record(folder: Path) -> ReportData:
     return from_json(text)
 
 
-def write_page(folder: Path, data: ReportData) -> Path:
-    """Write the page of a record, whole or not at all."""
-    text, path = page(data), folder / PAGE
-    write_file(path, text)
-    return path
-
-
-def write_file(path: Path, text: str) -> None:
+def write_file(path: Path, content: bytes | str) -> Path:
     """`write_whole`, with our own message where the disk refuses."""
     with _told_if_refused(path):
-        write_whole(path, text)
+        return write_whole(path, content)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from gcon.machine import threads_for
 from gcon.methods.model import ReleasingMethod
 from gcon.methods.moments import Moments
 from gcon.methods.objective import Objective
+from gcon.nodes import warn_of_scales
 from gcon.privacy.randomness import randomness_from
 from gcon.release.store import room_for
 from gcon.writing import hold_room, work_folder
@@ -102,6 +103,7 @@ def train(
             # Of two trainings into one place, one is refused now.
             claim = until.enter_context(work_folder(out.absolute()))
             graph = load_training(where, until=until)
+            warn_of_scales(graph.nodes)
             books = open_payment(where, output, near=out.absolute().parent, name=name)
             sizes = graph.nodes.num_nodes, graph.nodes.features.shape[1], graph.nodes.num_classes
             room = hold_room(claim, room_for(*sizes))

@@ -22,6 +22,7 @@ from gcon.files.frames import column_names
 from gcon.files.inputs import as_private_graph, read_columns
 from gcon.machine import threads_for
 from gcon.methods.model import Model, ReleasingMethod
+from gcon.nodes import warn_of_scales
 from gcon.privacy.frames import without_frames
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import randomness_from
@@ -122,6 +123,7 @@ class PrivateClassifier(FittedClassifier, ABC):
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         masks = {"train_mask": train_mask, "validation_mask": validation_mask, "test_mask": test_mask, "split": split}
         graph = self._graph(X, {"labels": y, "edges": edges, **masks}, drop=drop, categorical=categorical, name=name)
+        warn_of_scales(graph.nodes)
         ledger = UncountedLedger(graph.name, graph.nodes.fingerprint) if self.ledger is None else self.ledger
         if not hasattr(ledger, "reserve"):
             rule, fix = "must be None or a ledger", "For example gcon.MemoryLedger('friendships')."

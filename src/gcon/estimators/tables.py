@@ -77,5 +77,5 @@ def _checked(estimator: Any, X: Any, **how: Any) -> Any:
             got=f"this complaint of scikit-learn: {str(error).strip().removesuffix('.')}",
             fix="Choose the columns of training: X[list(model.feature_names_in_)]."
             if hasattr(estimator, "feature_names_in_") and column_names(X)
-            else "Pass the matrix X, PyG's Data, a networkx graph or a PrivateGraph.",
+            else "Pass all columns of training: a matrix, PyG's Data, a networkx graph or a PrivateGraph.",
         ) from error

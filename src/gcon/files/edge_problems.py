@@ -34,14 +34,14 @@ KINDS = {
     "columns": (
         "needs two columns of ids, by name",
         "no usable column {names}",
-        "Name both columns (--source-column, --target-column), or say that there is no header (--no-header). "
-        "In Python: source_column, target_column, header=False.",
+        "Separate fields by commas, or by tabs in a .tsv. Name both columns (--source-column, --target-column), or say that "
+        "there is no header (--no-header). In Python: source_column, target_column, header=False.",
     ),
     "repeated": ("every column needs a name of its own", "{names} more than once", "Rename or drop one of them."),
     "further": (
         "may hold two columns of ids and nothing else",
         "the further column {names}",
-        "Drop it, or name it in ignore_columns: weights and attributes of edges are not used.",
+        "Drop it, or leave it unread, --ignore-column NAME (in Python ignore_columns=): weights and attributes are not used.",
     ),
     "ignored": ("ignore_columns must name columns of the file", "no column {names}", "Correct the names."),
     "two columns": (

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 SHOWN = 5
 MOST_TOLD = 20
 TABLES = (".csv", ".tsv", ".parquet")
+SPREADSHEETS = (".xlsx", ".xls", ".ods")
+_FIRST_BYTES = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # of spreadsheets, new and old
+_SAVE_AS_CSV = "Save it as CSV (UTF-8) in the program that made it."
 
 
 @dataclass(frozen=True)
@@ -114,19 +117,24 @@ def raise_problems(problems: Sequence[Problem]) -> NoReturn:
 
 def file_problem(path: Path, file: str, *, suffixes: Sequence[str]) -> Problem | None:
     """The first reason why a file cannot even be opened: not there, another ending, zero bytes."""
-    if path.suffix.lower() not in suffixes:
+    ending = path.suffix.lower()
+    if ending not in suffixes:
         return Problem(
             file,
             path.name,
             f"the name must end in {', '.join(suffixes)} (the ending alone decides the format)",
             f"the ending {path.suffix!r}",
-            "Rename or convert the file.",
+            _SAVE_AS_CSV if ending in SPREADSHEETS else "Rename or convert the file.",
         )
     if not path.is_file():
         return Problem(file, path.name, "must be a file that exists", "no such file", "Check the path.")
     if path.stat().st_size == 0:
-        fix = "A table without rows still needs its header." if path.suffix.lower() in TABLES else "Write it again."
+        fix = "A table without rows still needs its header." if ending in TABLES else "Write it again."
         return Problem(file, path.name, "must not be empty", "zero bytes", fix)
+    if ending in (".csv", ".tsv"):
+        with path.open("rb") as opened:
+            if opened.read(4) in _FIRST_BYTES:
+                return Problem(file, path.name, "must be a table of text", "a spreadsheet or an archive", _SAVE_AS_CSV)
     return None
 
 

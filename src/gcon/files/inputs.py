@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
@@ -64,6 +65,12 @@ def read_columns(data: Any, **given: Any) -> Columns:
     given = {name: value for name, value in given.items() if value is not None}
     if isinstance(data, PrivateGraph | PublicGraph):
         raise InputError("X", rule="is a graph already", got=type(data).__name__, fix="Pass it on as it is.")
+    if isinstance(data, str | os.PathLike):
+        rule, fix = (
+            "must hold the features themselves",
+            "Read the file, for example with pandas; gcon train takes files.",
+        )
+        raise InputError("X", rule=rule, got=f"a path, {os.fspath(data)!r}", fix=fix)
     _refuse_other_graphs(data)
     if hasattr(data, "edge_index"):
         said = tuple(name for name in EDGE_VALUES if getattr(data, name, None) is not None)

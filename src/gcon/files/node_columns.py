@@ -71,7 +71,7 @@ def read_labels(
             strange,
             f"column {texts.name!r}: labels must lie in the class list {names[:20]}",
             values,
-            "Pass classes=[...], or label a training node of that class, or leave the split empty.",
+            "Label a training node of that class, or leave the split empty (in Python also: classes=[...]).",
         )
     if not training.len():
         problems.add("needs a labelled node for training", "none", "Label some nodes (split: train).")

@@ -58,7 +58,11 @@ def read_features(
             return None, None
         return _without_names(frame, features_path, problems, height=height), known
     if not frame.width:
-        problems.add("needs features", "no further column", "Add columns, or pass features_path.")
+        problems.add(
+            "needs features",
+            "no further column",
+            "Add columns, or pass an array: --features FILE (in Python features_path=).",
+        )
         return None, None
 
     def read(name: str) -> Cells:

@@ -268,11 +268,15 @@ def _frame(
         raise_problems(problems.found)
     missing = [name for name in (*needed, *drop) if name not in names]
     if missing:
-        got = f"no {listed(missing)} among {listed(names)}"
-        problems.add("needs the columns that are named", got, "Give the columns in the file these names.")
+        fix = "Rename columns in the file, or name those that are there."
+        if {"source", "target"} <= set(names):
+            fix = "These are edges: pass the two files the other way round."
+        elif len(names) == 1 and set(names[0]) & set(";\t|"):
+            fix = "Separate the fields by commas, or by tabs in a file that ends in .tsv."
+        problems.add(f"needs the columns {listed(missing)}", f"none of that name among {listed(names)}", fix)
     elif kept := [name for name in needed if name in drop]:
         problems.add("cannot do without a column that is dropped", listed(kept), "Do not drop it.")
-    if not frame.height:
+    elif not frame.height:
         problems.add("needs at least one node", "no rows", "Add the nodes.")
     if problems.found:
         raise_problems(problems.found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -50,7 +51,7 @@ def _environment(package: str) -> Environment:
         lstrip_blocks=True,
     )
     made.globals["file"] = lambda name: Markup(part(name))
-    made.globals["icon"] = _icon()
+    made.globals["icon"], made.globals["inf"] = _icon(), math.inf
     made.filters.update(number=number, percent=percent, sha256=_sha256)
     made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     return made

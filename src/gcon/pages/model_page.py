@@ -39,6 +39,7 @@ def model_values(model: Model, nodes: PublicNodes | None, *, name: str | None = 
         "accesses": [(access, _audience(model, access), ACCESS_PROMISES[access]) for access in model.accesses],
         "not_scored": against,
         "scored": scored(model, nodes) if nodes is not None and against is None else None,
+        "looked_up": "cached" in model.accesses and nodes is not None and nodes.fingerprint == model.training_nodes,
         "most_classes": MOST_CLASSES,
         "plan": _numbers(receipt.plan),
         "spent": spent(model),

@@ -21,17 +21,15 @@ from gcon.methods.predictions import why_no_promise
 from gcon.nodes import PublicNodes
 from gcon.pages.frame import render
 from gcon.pages.model_page import MOST_CLASSES, public_facts, spent
-from gcon.pages.scored_nodes import FEWEST, ScoredNodes, scored, unknown_classes
-from gcon.privacy.attacker import best_advantage, in_words
-from gcon.privacy.budget import NOTHING
+from gcon.pages.scored_nodes import FEWEST, ScoredNodes, calibration_error, scored, unknown_classes
+from gcon.pages.shares import Share, paid_share, share_of
+from gcon.privacy.attacker import in_words, right_at_most
+from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.ledger import LedgerEntry, Outcome
 from gcon.privacy.protected_change import protected_change
-from gcon.privacy.randomness import SystemRandomness
 from gcon.version import __version__
 from gcon.writing import OWNER_ONLY, write_whole
 
-MOST_NOISE = 0.2  # of a share: a noisier one says nothing
-PAID_PURPOSE = "accuracy with own edges, to be published"
 NOT_MEASURED = (
     "How often owners are answered right from their own edges is not known: that number depends on private edges, and nobody "
     "has paid enough to publish one that says something. gcon evaluate MODEL --access own-edges --paid EPSILON buys it."
@@ -41,39 +39,6 @@ NOT_COMPARED = (
     "A model that never saw an edge in training can be asked with own edges too. What it reaches then would have to be paid "
     "for, so the number for own edges alone does not say what the budget bought."
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Share:
-    """A share of right answers, with the standard deviation of everything that is chance in it."""
-
-    value: float
-    deviation: float
-    nodes: str
-
-    @property
-    def low(self) -> float:
-        """One standard deviation less; no share is negative."""
-        return max(0.0, self.value - self.deviation)
-
-    @property
-    def high(self) -> float:
-        """One standard deviation more; no share is above 1."""
-        return min(1.0, self.value + self.deviation)
-
-    @property
-    def words(self) -> str:
-        """In per cent, with no digit that is chance alone."""
-        return f"{100 * self.value:.{self._digits}f}"
-
-    @property
-    def give_or_take(self) -> str:
-        """The deviation in per cent, with as many digits."""
-        return f"{100 * self.deviation:.{self._digits}f}"
-
-    @property
-    def _digits(self) -> int:
-        return 1 if self.deviation < 0.03 else 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,38 +94,43 @@ def model_report(
         published if the model keeps a promise, and says so on its face.
     """
     receipt, reason = model.receipt, why_no_promise(model.receipt)
-    answers, against, part, other = _answers(model, nodes, step)
+    answers, against, part = _answers(model, nodes, step)
+    shown = answers[0] if answers else None
+    trained_on = nodes is not None and nodes.fingerprint == model.training_nodes
     control = None
-    if answers and nodes is not None and control_seed is not None and nodes.fingerprint == model.training_nodes:
+    if shown is not None and nodes is not None and trained_on and control_seed is not None:
         step("train the control, without edges")
         control = _control(nodes, part, control_seed)
-    shown = answers[0] if answers else None
     own = paid_share(model, entries)
     compared = None if shown is None or control is None else _compared(shown, control)
     no_help = isinstance(model, MomentsModel) and not model.settings.own_edges
     published = "Answers that may be published" if reason is None else "Answers that read no edge"
     headline = _headline(published, shown, part, compared, own, NO_HELP if no_help else NOT_MEASURED)
-    title = name or receipt.data_set
+    counted = [entry for entry in entries if _counts(entry)]
+    known = compose(entry.request.cost for entry in counted)  # less than the receipt's, if that is an old copy
+    total = Budget(max(known.epsilon, receipt.total.epsilon), max(known.delta, receipt.total.delta))
     values = {
-        "name": title,
+        "name": name or receipt.data_set,
         "model": model,
         "receipt": receipt,
         "reason": reason,
         "version": __version__,
         "headline": headline,
-        "answers": None if shown is None else _share(shown.right, part),
-        "control": None if control is None else _share(control, part),
+        "answers": None if shown is None else share_of(shown.right, part),
+        "control": None if control is None else share_of(control, part),
         "own": own,
-        "no_help": no_help,
         "not_compared": NOT_COMPARED,
-        "by_access": [(_ACCESSES[each.access], _share(each.right, part)) for each in (*answers, *other)],
+        "by_access": [(_ACCESSES[each.access, trained_on], share_of(each.right, part)) for each in answers],
+        "as_new": any(each.access == "new" for each in answers),
         "scored": shown,
         "part": part,
         "not_scored": against,
         "most_classes": MOST_CLASSES,
-        "calibration_error": 0.0 if shown is None else calibration_error(shown),
-        "right_at_most": (1 + best_advantage(receipt.budget)) / 2,
-        "shown_dots": math.ceil(50 * (1 + best_advantage(receipt.budget)) - 1e-9),
+        "calibration_error": 0.0 if shown is None else calibration_error(shown.reliability),
+        "right_at_most": right_at_most(receipt.budget),
+        "total": total,
+        "right_in_all": right_at_most(total),
+        "shown_dots": math.ceil(100 * right_at_most(receipt.budget) - 1e-9),
         "reads_nothing": receipt.budget == NOTHING,
         "edges": protected_change(receipt.plan).edges,
         "sentences": (
@@ -171,35 +141,36 @@ def model_report(
         "noise": noise_rows(model),
         "facts": public_facts(model, name),
         "spent": spent(model),
-        "entries": [_line(entry) for entry in entries if _counts(entry)],
+        "entries": [_line(entry) for entry in counted],
     }
     return Report(html=render("model_report.html", values), headline=headline, publishable=reason is None)
 
 
-_ACCESSES = {
-    "cached": "nodes of the training, with their released counts (cached)",
-    "none": "any node, from its features (none)",
+_ACCESSES = {  # by access, and whether the nodes are those of the training
+    ("cached", True): "nodes of the training, with their released counts (cached)",
+    ("none", True): "nodes of the training, looked up in the model (none)",
+    ("new", True): "new nodes, from their features alone (none)",
+    ("none", False): "any node, from its features alone (none)",
 }
 
 
 def _answers(
     model: Model, nodes: PublicNodes | None, step: Callable[[str], None]
-) -> tuple[list[ScoredNodes], str | None, str, list[ScoredNodes]]:
-    """The answers to show, why there are none, which nodes they are about, and other published answers to them."""
+) -> tuple[list[ScoredNodes], str | None, str]:
+    """Every published way to answer, the best one first; or why there is none; and which nodes are asked about."""
     if nodes is None:
-        return [], "no table of public nodes was given (--nodes)", "", []
+        return [], "no table of public nodes was given (--nodes)", ""
     masks = {"test": nodes.test_mask, "validation": nodes.validation_mask}
     part = next((part for part, mask in masks.items() if int(mask.sum()) >= FEWEST), None)
     if part is None:
-        return [], f"the table has fewer than {FEWEST} labelled test or validation nodes", "", []
-    reason = unknown_classes(model, nodes)
-    if reason is not None:
-        return [], reason, part, []
+        return [], f"the table has fewer than {FEWEST} labelled test or validation nodes", ""
+    if (reason := unknown_classes(model, nodes)) is not None:
+        return [], reason, part
     step("ask the model")
-    trained_on = nodes.fingerprint == model.training_nodes
-    kinds = ["cached", "none"] if trained_on and isinstance(model, MomentsModel) and model.tables else ["none"]
-    found = [scored(model, nodes, mask=masks[part], access=kind) for kind in kinds]
-    return found[:1], None, part, found[1:]
+    kinds = ["none"]
+    if nodes.fingerprint == model.training_nodes and isinstance(model, MomentsModel):
+        kinds = ["cached", "none", "new"] if model.tables else ["none", "new"]
+    return [scored(model, nodes, mask=masks[part], access=kind) for kind in kinds], None, part
 
 
 def _control(nodes: PublicNodes, part: str, seed: int) -> Tensor:
@@ -209,58 +180,6 @@ def _control(nodes: PublicNodes, part: str, seed: int) -> Tensor:
     mask = nodes.test_mask if part == "test" else nodes.validation_mask
     classes = trained.score_functions["none"](nodes.features, None).argmax(dim=1)
     return classes[mask] == nodes.labels[mask]
-
-
-def _share(right: Tensor, part: str) -> Share:
-    value, count = float(right.double().mean()), len(right)
-    return Share(value=value, deviation=_chance(value, count), nodes=f"{count} {part} nodes")
-
-
-def _chance(value: float, count: int) -> float:
-    """The standard deviation of a share of so many nodes; as if one more were right and one more wrong, so never 0."""
-    share = (value * count + 1) / (count + 2)
-    return math.sqrt(share * (1 - share) / (count + 2))
-
-
-def _keeps_promise(entry: LedgerEntry) -> bool:
-    """Whether what was bought may be published: with noise, from the system's randomness."""
-    asked = entry.request
-    return (
-        entry.outcome is Outcome.RELEASED
-        and math.isfinite(asked.cost.epsilon)
-        and asked.randomness == SystemRandomness.source
-    )
-
-
-def paid_share(model: Model, entries: Sequence[LedgerEntry] = ()) -> Share | None:
-    """How often owners are answered right from their own edges, as far as somebody paid for that number.
-
-    Bought from the ledger for this very model, which its time of release tells; else the count inside its own budget. None
-    also if the noise drowns it.
-    """
-    for entry in reversed(entries):
-        bought = entry.result or {}
-        if (
-            entry.request.purpose == PAID_PURPOSE
-            and _keeps_promise(entry)
-            and bought.get("model") == model.receipt.time
-        ):
-            value, noise, count = (float(str(bought[key])) for key in ("micro_f1", "standard_deviation", "nodes"))
-            return _noisy(value, noise, int(count), "test")
-    if not isinstance(model, MomentsModel) or model.settings.right is None or not model.settings.own_edges:
-        return None  # not counted, or counted for answers that nobody is given
-    count, epsilon = model.settings.asked, float(str(model.receipt.plan["answer_epsilon"]))
-    noise = geometric_deviation(epsilon / ENDS_OF_AN_EDGE) / count if math.isfinite(epsilon) else 0.0
-    return _noisy(model.settings.right / count, noise, count, "validation")
-
-
-def _noisy(value: float, noise: float, count: int, part: str) -> Share | None:
-    value = min(max(value, 0.0), 1.0)
-    if noise > MOST_NOISE:
-        return None
-    return Share(
-        value=value, deviation=math.hypot(noise, _chance(value, count)), nodes=f"{count} {part} nodes, by a noisy count"
-    )
 
 
 def _compared(shown: ScoredNodes, control: Tensor) -> tuple[float, float, float]:
@@ -302,11 +221,6 @@ def _headline(
     else:
         said.append(without)
     return tuple(said)
-
-
-def calibration_error(found: ScoredNodes) -> float:
-    """The mean distance between what the model says of itself and how often it is right."""
-    return sum(group.count * abs(group.accuracy - group.confidence) for group in found.reliability) / found.count
 
 
 def noise_rows(model: Model) -> list[tuple[str, str, str, str]]:

@@ -8,8 +8,8 @@ from gcon.mechanisms.gaussian_curve import gaussian_multiplier
 from gcon.methods.model import Model
 from gcon.pages import measured
 from gcon.pages.dial import HIGHEST, LOWEST, STEPS, dial_of
-from gcon.privacy.attacker import best_advantage, best_true_positive_rate
-from gcon.privacy.budget import NOTHING, Budget
+from gcon.privacy.attacker import best_advantage, best_true_positive_rate, right_at_most
+from gcon.privacy.budget import NOTHING
 from gcon.privacy.protected_change import MOST_EDGES, protected_change
 from gcon.privacy.receipt import Receipt
 
@@ -23,7 +23,7 @@ def promise_values(model: Model) -> dict[str, object]:
         Reads the released model's receipt, which is public, and committed measurements of public graphs.
     """
     dial, method, receipt = dial_of(model), model.method, model.receipt
-    budget, total = dial.budget, receipt.total
+    budget = dial.budget
     advantage = best_advantage(budget)
     graphs = {name: measured.graph_title(name) for name in measured.graphs()}
     measured_budgets, measurements = measured.measurements(method)
@@ -35,8 +35,9 @@ def promise_values(model: Model) -> dict[str, object]:
         "sentences": model.statement().sentences,
         "reads_nothing": receipt.budget == NOTHING,
         "advantage": advantage,
-        "right": _right(budget),
-        "right_in_all": None if math.isinf(total.epsilon) else _right(total),
+        "right": right_at_most(budget),
+        "total": receipt.total,
+        "right_in_all": right_at_most(receipt.total),
         "found": best_true_positive_rate(budget, FALSE_ALARMS),
         "shown": math.ceil(50 * (1 + advantage) - 1e-9),  # dots of 100
         "multiplier": gaussian_multiplier(budget.epsilon, budget.delta) if method == "moments" else None,
@@ -73,14 +74,10 @@ def several_edges(model: Model) -> list[dict[str, float]]:
             "edges": edges,
             "epsilon": 0.0 if budget is None else budget.epsilon,
             "delta": 1.0 if budget is None else budget.delta,
-            "right": 1.0 if budget is None else _right(budget),
+            "right": 1.0 if budget is None else right_at_most(budget),
         }
         for edges, budget in found.items()
     ]
-
-
-def _right(budget: Budget) -> float:
-    return (1 + best_advantage(budget)) / 2
 
 
 def _own_noise(receipt: Receipt) -> str:

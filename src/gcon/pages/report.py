@@ -1,4 +1,4 @@
-"""What a report is made from: the record of one comparison of models, as data that survives a trip through JSON.
+"""What the demo's page is made from: the record of one comparison of models, as data that survives a trip through JSON.
 
 `report_page.page` makes the HTML from it. A record holds numbers that were measured with private edges (`own_edges`), so
 it is for the operator, like the page.
@@ -6,68 +6,57 @@ it is for the operator, like the page.
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
 import statistics
-import types
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Final, Literal
 
-from torch import Tensor
+import msgspec
 
 from gcon.errors import InputError
+from gcon.pages.scored_nodes import ReliabilityBin
 
-FORMAT = 3
+FORMAT: Final = 4
 OPERATOR_ONLY = "Diagnostic for the operator, not for publication"
-KINDS = ("edge-free", "one-hop", "self-training", "private", "paper", "non-private")
+ModelKind = Literal["edge-free", "one-hop", "self-training", "private", "paper", "non-private"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelScores:
+class ModelScores(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Micro-F1 on the test nodes, one number per run.
 
     Attributes:
-        kind: one of `KINDS`.
+        kind: what it is in the comparison.
         name: in words.
         epsilon: of a private model; None where nothing is paid or nothing is promised.
         none: without reading an edge at prediction; empty if that was not measured.
-        own_edges: with every node's own edges. For the operator only.
         cached: without reading an edge, with what was released of every training node; empty if that was not measured.
+        own_edges: with every node's own edges. For the operator only.
     """
 
-    kind: str
+    kind: ModelKind
     name: str
     epsilon: float | None
     none: tuple[float, ...]
-    own_edges: tuple[float, ...]
     cached: tuple[float, ...] = ()
+    own_edges: tuple[float, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class NoiseLevel:
-    """What one budget means: the noise over what one edge can change, and for an attacker. Public numbers."""
+class NoiseLevel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one budget means: for one number with Gaussian noise, for what was released, and for an attacker. Public numbers.
+
+    Attributes:
+        noise_to_edge: the noise over what one edge can change, in one number that keeps the promise of the whole release.
+        released: every statistic of the first run's model, with its noise over what one edge can change in it.
+    """
 
     epsilon: float
     noise_to_edge: float
+    released: tuple[str, ...]
     best_advantage: float
     true_positive_rate: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReliabilityBin:
-    """Test nodes whose top probability lies from low to high: how sure the model was, and how often it was right."""
-
-    low: float
-    high: float
-    count: int
-    confidence: float
-    accuracy: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class LedgerLine:
+class LedgerLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One entry of the ledger."""
 
     number: int
@@ -79,8 +68,7 @@ class LedgerLine:
     outcome: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReportData:
+class ReportData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One comparison, complete.
 
     Attributes:
@@ -91,7 +79,7 @@ class ReportData:
         total_epsilon, total_delta: the ledger's total.
     """
 
-    format: int = FORMAT
+    format: Literal[4] = FORMAT
     data_set: str
     about: str
     time: str
@@ -110,23 +98,20 @@ class ReportData:
 
     def __post_init__(self) -> None:
         size = len(self.class_names)
-        odd = [model.kind for model in self.models if model.kind not in KINDS]
+        scores = [score for model in self.models for score in (*model.none, *model.cached, *model.own_edges)]
         problems = {
-            f"unknown models: {odd}": bool(odd),
             "a confusion matrix of another size than the classes": [len(row) for row in self.confusion]
             != [size] * size,
-            "no private model with a positive epsilon and scores under both accesses": not self.private
+            "no private model with a positive epsilon and scores with and without own edges": not self.private
             or any(not (m.epsilon and m.epsilon > 0 and m.none and m.own_edges) for m in self.private),
             "a budget whose noise is not told": {m.epsilon for m in self.private} != {n.epsilon for n in self.noise},
             "a noise level that is not positive": any(not 0 < n.noise_to_edge < math.inf for n in self.noise),
-            "a score outside [0, 1]": any(
-                not 0 <= s <= 1 for m in self.models for s in (*m.none, *m.cached, *m.own_edges)
-            ),
+            "a score outside [0, 1]": any(not 0 <= score <= 1 for score in scores),
             "no reliability": not self.reliability,
         }
         for problem, found in problems.items():
             if found:
-                raise _damaged(problem)
+                raise ValueError(problem)
 
     @property
     def private(self) -> tuple[ModelScores, ...]:
@@ -136,39 +121,6 @@ class ReportData:
     def of_kind(self, kind: str) -> tuple[ModelScores, ...]:
         """The models of one kind."""
         return tuple(model for model in self.models if model.kind == kind)
-
-
-def confusion_counts(predicted: Tensor, labels: Tensor, mask: Tensor, num_classes: int) -> tuple[tuple[int, ...], ...]:
-    """Nodes of a mask by true class (row) and predicted class (column).
-
-    Example:
-        >>> import torch
-        >>> confusion_counts(torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1]), torch.ones(3, dtype=torch.bool), 2)
-        ((1, 1), (0, 1))
-    """
-    places = labels[mask] * num_classes + predicted[mask]
-    counts = places.bincount(minlength=num_classes**2).reshape(num_classes, num_classes)
-    return tuple(tuple(int(count) for count in row) for row in counts.tolist())
-
-
-def reliability_bins(
-    probabilities: Tensor, labels: Tensor, mask: Tensor, *, count: int = 10
-) -> tuple[ReliabilityBin, ...]:
-    """Nodes of a mask in groups of equal size, by the probability of their predicted class, from unsure to sure."""
-    confidence, classes = probabilities[mask].max(dim=1)
-    right = classes == labels[mask]
-    groups = confidence.argsort(stable=True).tensor_split(count)
-    return tuple(
-        ReliabilityBin(
-            low=float(confidence[group].min()),
-            high=float(confidence[group].max()),
-            count=len(group),
-            confidence=float(confidence[group].mean()),
-            accuracy=float(right[group].double().mean()),
-        )
-        for group in groups
-        if len(group)
-    )
 
 
 def mean_and_deviation(scores: Sequence[float]) -> tuple[float, float]:
@@ -222,56 +174,15 @@ def _beats(scores: Sequence[float], others: Sequence[float]) -> bool:
     return mean > deviation
 
 
-def to_json(data: ReportData) -> str:
-    """The record as strict JSON; infinity is the string "inf"."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: plain(entry) for key, entry in value.items()}
-        if isinstance(value, list | tuple):
-            return [plain(entry) for entry in value]
-        return "inf" if value == math.inf else value
-
-    return json.dumps(plain(dataclasses.asdict(data)), allow_nan=False, indent=1) + "\n"
+def to_json(data: ReportData) -> bytes:
+    """The record as JSON."""
+    return msgspec.json.format(msgspec.json.encode(data), indent=1) + b"\n"
 
 
-def from_json(text: str) -> ReportData:
+def from_json(text: bytes) -> ReportData:
     """Read a record back; anything missing, unknown or of the wrong type raises `InputError`."""
     try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
-        raise _damaged("something that is not JSON") from None
-    if isinstance(content, dict) and content.get("format") != FORMAT:
-        raise _damaged(f"format {repr(content.get('format'))[:40]}")
-    try:
-        found: ReportData = _typed(ReportData, content, "the record")
-    except OverflowError:
-        raise _damaged("a number beyond all floats") from None
-    return found
-
-
-def _typed(kind: Any, value: Any, where: str) -> Any:
-    """Build a value of a type from JSON: records, tuples, mappings, optional values, numbers and words."""
-    origin, arguments = get_origin(kind), get_args(kind)
-    if dataclasses.is_dataclass(kind):
-        hints = get_type_hints(kind)
-        if not isinstance(value, dict) or set(value) != set(hints):
-            raise _damaged(f"missing or unknown keys in {where}")
-        return kind(**{name: _typed(hint, value[name], name) for name, hint in hints.items()})  # type: ignore[operator]
-    if origin is tuple and isinstance(value, list):
-        return tuple(_typed(arguments[0], entry, where) for entry in value)
-    if origin is dict and isinstance(value, dict):
-        return {key: _typed(arguments[1], entry, where) for key, entry in value.items()}
-    if origin in (Union, types.UnionType):
-        return None if value is None else _typed(arguments[0], value, where)
-    if kind is float and (value == "inf" or (type(value) in (int, float) and not math.isnan(value))):
-        return float(value)
-    if kind in (int, str) and type(value) is kind:
-        return value
-    raise _damaged(f"a wrong value in {where}")
-
-
-def _damaged(problem: str) -> InputError:
-    return InputError(
-        "run.json", rule=f"must be a whole run record of format {FORMAT}", got=problem, fix="Run gcon demo again."
-    )
+        return msgspec.json.decode(text, type=ReportData)
+    except (ValueError, RecursionError) as error:
+        rule, fix = f"must be a whole run record of format {FORMAT}", "Run gcon demo again."
+        raise InputError("run.json", rule=rule, got=str(error)[:200], fix=fix) from None

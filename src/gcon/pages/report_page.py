@@ -1,54 +1,39 @@
-"""What the report shows, as an HTML page that needs nothing but itself: drawings with their numbers, and the record's words."""
+"""What the demo's page shows, as HTML that needs nothing but itself: a chart, its numbers, and the record's words."""
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gcon.pages.frame import render
-from gcon.pages.report import ModelScores, ReportData, mean_and_deviation, verdict
-from gcon.pages.report_figures import (
-    access_figure,
-    accuracy_figure,
-    confusion_figure,
-    noise_figure,
-    reliability_figure,
-)
+from gcon.pages.model_page import MOST_CLASSES
+from gcon.pages.report import OPERATOR_ONLY, ModelScores, ReportData, mean_and_deviation, verdict
+from gcon.pages.scored_nodes import calibration_error
 
-
-@dataclass(frozen=True)
-class Drawing:
-    """A figure and its numbers; `operator_only` if they were measured with private edges."""
-
-    svg: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[object]]
-    operator_only: bool = False
-
-    @property
-    def sheet(self) -> str:
-        """The numbers as a CSV file."""
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\r\n").writerows([self.columns, *self.rows])
-        return text.getvalue()
+Sheet = tuple[Sequence[str], Sequence[Sequence[object]]]  # columns and rows
+LEFT, RIGHT, TOP, BOTTOM = 46.0, 390.0, 26.0, 196.0  # of the chart, in a box of 400 x 230
 
 
 def page(data: ReportData) -> str:
     """The whole page.
 
     Privacy:
-        As private as the record: with own-edges scores it is for the operator, and says so on top and at every such figure.
+        As private as the record: with own-edges scores it is for the operator, and says so on top and in the drawing.
     """
-    total = max(1, sum(entry.count for entry in data.reliability))
-    gaps = [(entry.count, entry.accuracy - entry.confidence) for entry in data.reliability]
+    count = sum(group.count for group in data.reliability)
+    sheets = _sheets(data)
     values = {
         "data": data,
         "verdict": verdict(data),
-        "drawings": _drawings(data),
-        "calibration_error": sum(count * abs(gap) for count, gap in gaps) / total,
-        "lean": sum(count * gap for count, gap in gaps) / total,
+        "operator_only": OPERATOR_ONLY,
+        "chart": _chart(data),
+        "most_noise": max(level.noise_to_edge for level in data.noise),
+        "most_classes": MOST_CLASSES,
+        "sheets": {name: (columns, rows, _text([columns, *rows])) for name, (columns, rows) in sheets.items()},
+        "calibration_error": calibration_error(data.reliability),
+        "lean": sum(group.count * (group.accuracy - group.confidence) for group in data.reliability) / count,
         "ledger": [
             (e.number, e.time[:16].replace("T", " "), e.kind, f"{e.epsilon:g}", f"{e.delta:g}", e.outcome, e.purpose)
             for e in data.ledger
@@ -57,28 +42,52 @@ def page(data: ReportData) -> str:
     return render("report.html", values)
 
 
-def _drawings(data: ReportData) -> dict[str, Drawing]:
+def _chart(data: ReportData) -> dict[str, object]:
+    """The private model by budget under every access, and what needs no budget: as points of the drawing."""
+    (paid, *_), budgets = data.private, [model.epsilon or 0.0 for model in data.private]
+    curves = {
+        ("own-edges", f"{paid.name}, own edges"): [model.own_edges for model in data.private],
+        ("cached", f"{paid.name}, cached"): [model.cached for model in data.private],
+        ("none", f"{paid.name}, none"): [model.none for model in data.private],
+    }
+    for kind in ("self-training", "edge-free", "non-private"):
+        for model in data.of_kind(kind):
+            read = "own edges" if model.own_edges else "none"
+            curves[kind, f"{model.name}, {read}"] = [model.own_edges or model.none] * len(budgets)
+    known = {names: list(map(mean_and_deviation, scores)) for names, scores in curves.items() if all(scores)}
+    ends = [mean + side * deviation for each in known.values() for mean, deviation in each for side in (-1, 1)]
+    low, high = math.floor(10 * min(ends)), math.ceil(10 * max(ends)) + (max(ends) == min(ends))
+
+    def across(budget: float) -> float:
+        share = math.log(budget / min(budgets)) / (math.log(max(budgets) / min(budgets)) or 1)
+        return LEFT + 12 + share * (RIGHT - LEFT - 24)
+
+    def up(score: float) -> float:
+        return BOTTOM - (10 * score - low) / (high - low) * (BOTTOM - TOP)
+
+    def line(places: Sequence[float]) -> str:
+        return " ".join(f"{across(budget):.1f},{up(place):.1f}" for budget, place in zip(budgets, places, strict=True))
+
     return {
-        "accuracy": Drawing(
-            accuracy_figure(data),
-            ("model", "epsilon", "access", "runs", "mean", "standard deviation", "audience"),
-            [
-                (model.name, _budget(model), access, len(scores), *_numbers(scores), _audience(model, access))
-                for model in data.models
-                for access, scores in [("own-edges", model.own_edges) if model.own_edges else ("none", model.none)]
-            ],
-            operator_only=True,
-        ),
-        "noise": Drawing(
-            noise_figure(data),
-            ("epsilon", "noise over one edge", "best advantage", "true positives at 1 % false"),
-            [
-                (f"{n.epsilon:g}", f"{n.noise_to_edge:.4g}", f"{n.best_advantage:.4f}", f"{n.true_positive_rate:.4f}")
-                for n in data.noise
-            ],
-        ),
-        "access": Drawing(
-            access_figure(data),
+        "budgets": [(across(budget), f"{budget:g}") for budget in budgets],
+        "levels": [(up(tenth / 10), f"{10 * tenth} %") for tenth in range(low, high + 1)],
+        "curves": [
+            {
+                "kind": kind,
+                "words": words,
+                "line": line([mean for mean, _ in each]),
+                "above": line([mean + deviation for mean, deviation in each]),
+                "below": " ".join(reversed(line([mean - deviation for mean, deviation in each]).split())),
+            }
+            for (kind, words), each in known.items()
+        ],
+    }
+
+
+def _sheets(data: ReportData) -> dict[str, Sheet]:
+    """The numbers of every section; those of the accuracy are in part for the operator."""
+    return {
+        "accuracy": (
             ("model", "epsilon", "access", "mean", "standard deviation", "runs", "audience"),
             [
                 (model.name, _budget(model), access, *_numbers(scores), _each(scores), _audience(model, access))
@@ -86,15 +95,31 @@ def _drawings(data: ReportData) -> dict[str, Drawing]:
                 for access, scores in (("none", model.none), ("cached", model.cached), ("own-edges", model.own_edges))
                 if scores
             ],
-            operator_only=True,
         ),
-        "confusion": Drawing(
-            confusion_figure(data),
+        "noise": (
+            (
+                "epsilon",
+                "noise over one edge",
+                "best advantage",
+                "true positives at 1 % false",
+                "released, noise over one edge",
+            ),
+            [
+                (
+                    f"{n.epsilon:g}",
+                    f"{n.noise_to_edge:.4g}",
+                    f"{n.best_advantage:.4f}",
+                    f"{n.true_positive_rate:.4f}",
+                    "; ".join(n.released),
+                )
+                for n in data.noise
+            ],
+        ),
+        "confusion": (
             ("true class", *(f"predicted {name}" for name in data.class_names)),
             [(name, *counts) for name, counts in zip(data.class_names, data.confusion, strict=True)],
         ),
-        "calibration": Drawing(
-            reliability_figure(data),
+        "calibration": (
             ("probability", "nodes", "mean probability", "share right"),
             [
                 (f"{e.low:.4f} to {e.high:.4f}", e.count, f"{e.confidence:.4f}", f"{e.accuracy:.4f}")
@@ -102,6 +127,13 @@ def _drawings(data: ReportData) -> dict[str, Drawing]:
             ],
         ),
     }
+
+
+def _text(rows: Sequence[Sequence[object]]) -> str:
+    """A CSV file."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\r\n").writerows(rows)
+    return text.getvalue()
 
 
 def _audience(model: ModelScores, access: str) -> str:

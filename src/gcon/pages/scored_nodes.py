@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from gcon.methods.features_only import FeaturesOnly
 from gcon.methods.model import Model
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.predictions import why_no_promise
 from gcon.nodes import PublicNodes
-from gcon.pages.report import ReliabilityBin, confusion_counts, reliability_bins
 
 FEWEST = 20  # nodes: fewer say nothing
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReliabilityBin:
+    """Nodes whose top probability lies from low to high: how sure the model was, and how often it was right."""
+
+    low: float
+    high: float
+    count: int
+    confidence: float
+    accuracy: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +33,7 @@ class ScoredNodes:
     """Scores of nodes.
 
     Attributes:
-        access: which edges were read: `none` or `cached`, so none.
+        access: `none` or `cached`, which read no edge; `new`, which is `none` for nodes never seen.
         count: how many they are.
         right: which of them are answered right.
         accuracy: the share of right labels.
@@ -65,25 +77,66 @@ def scored(model: Model, nodes: PublicNodes, *, mask: Tensor | None = None, acce
         model: that knows the classes of the nodes.
         nodes: public ones.
         mask: which of them, all labelled; the test nodes unless told.
-        access: `none`, or `cached` for the nodes of the training.
+        access: `none`; for the nodes of the training also `cached`, and `new`: as if they had never been seen.
 
     Privacy:
         A function of public nodes and the released model: as public as the model's promise makes it.
     """
-    places = {name: place for place, name in enumerate(model.class_names)}
-    # A label of -1, unknown, is in no mask and stays the last entry.
-    labels = torch.tensor([*(places[name] for name in nodes.class_names), -1])[nodes.labels]
-    found = predict_without_edges(model, nodes.features, access=access)
     mask = nodes.test_mask if mask is None else mask
-    right = found.classes[mask] == labels[mask]
+    places = {name: place for place, name in enumerate(model.class_names)}
+    labels = torch.tensor([places[name] for name in nodes.class_names])[nodes.labels[mask]]
+    answers = (
+        FeaturesOnly(model)(nodes.features[mask])
+        if access == "new"
+        else predict_without_edges(model, nodes.features, access=access).probabilities[mask]
+    )
+    classes = answers.argmax(dim=1)
+    right = classes == labels
     return ScoredNodes(
         access=access,
-        count=int(mask.sum()),
+        count=len(right),
         right=right,
         accuracy=float(right.double().mean()),
         class_names=tuple(map(class_title, model.class_names)),
-        confusion=confusion_counts(found.classes, labels, mask, len(model.class_names)),
-        reliability=reliability_bins(found.probabilities, labels, mask),
+        confusion=confusion_counts(classes, labels, len(model.class_names)),
+        reliability=reliability_bins(answers, labels),
+    )
+
+
+def confusion_counts(predicted: Tensor, labels: Tensor, num_classes: int) -> tuple[tuple[int, ...], ...]:
+    """Nodes by true class (row) and predicted class (column).
+
+    Example:
+        >>> import torch
+        >>> confusion_counts(torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1]), 2)
+        ((1, 1), (0, 1))
+    """
+    counts = (labels * num_classes + predicted).bincount(minlength=num_classes**2)
+    return tuple(map(tuple, counts.reshape(num_classes, num_classes).tolist()))
+
+
+def reliability_bins(probabilities: Tensor, labels: Tensor, *, count: int = 10) -> tuple[ReliabilityBin, ...]:
+    """Nodes in groups of equal size, by the probability of their predicted class, from unsure to sure."""
+    confidence, classes = probabilities.max(dim=1)
+    right = classes == labels
+    groups = confidence.argsort(stable=True).tensor_split(count)
+    return tuple(
+        ReliabilityBin(
+            low=float(confidence[group].min()),
+            high=float(confidence[group].max()),
+            count=len(group),
+            confidence=float(confidence[group].mean()),
+            accuracy=float(right[group].double().mean()),
+        )
+        for group in groups
+        if len(group)
+    )
+
+
+def calibration_error(groups: Sequence[ReliabilityBin]) -> float:
+    """The mean distance between what a model says of itself and how often it is right."""
+    return sum(group.count * abs(group.accuracy - group.confidence) for group in groups) / sum(
+        group.count for group in groups
     )
 
 

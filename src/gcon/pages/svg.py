@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def svg_text(figure: Figure, name: str, *, transparent: bool) -> str:
+def svg_text(figure: Figure, name: str) -> str:
     """The figure as an `svg` element that can be a file of its own; no prolog, date, or maker, ids fixed by the name."""
     import matplotlib
 
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
-        figure.savefig(buffer, format="svg", transparent=transparent, bbox_inches="tight", metadata={"Date": None})
+        figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
     drawn = buffer.getvalue()
     drawn = drawn[drawn.index("<svg") :]
     return re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL).strip()

@@ -39,6 +39,11 @@ def best_advantage(budget: Budget) -> float:
     return min(1.0, (grow - 1 + 2 * budget.delta) / (grow + 1))
 
 
+def right_at_most(budget: Budget) -> float:
+    """How often guesses are right at most where a coin is right half of the time."""
+    return (1 + best_advantage(budget)) / 2
+
+
 def in_words(budget: Budget) -> str:
     """Both numbers as a sentence."""
     if math.isinf(budget.epsilon):

@@ -59,7 +59,8 @@ def load_release(folder: str | os.PathLike[str]) -> Model:
     folder = Path(folder)
     if not folder.is_dir():
         found = "a file" if folder.exists() else "missing"
-        raise ReleaseFormatError(f"folder: '{folder}' is {found}; it must be a folder of save_release. Check the path.")
+        rule = "it must be a release folder, as gcon train or save_release writes it"
+        raise ReleaseFormatError(f"folder: '{folder}' is {found}; {rule}. Check the path.")
     home = folder.resolve()
     release = _document(_read(home, RELEASE, most=MOST_TEXT_BYTES))
     names = tuple(

@@ -22,6 +22,16 @@ MOST_NUMBERS = 2**18
 _ASK = 'Send, for example, {"me": {"id": "17"}, "access": "none"}; all else is in /openapi.json.'
 _ASK_AS_OWNER = 'Send {"node": "YOUR ID"}, with your token in the header Authorization: Bearer TOKEN.'
 
+_PEOPLE = "must be people, each with either id or features"
+_RULES = {  # by the last word of the place
+    "access": "must be 'own-edges' or 'none'",
+    "features": "must be a list of numbers",
+    "id": "must be a string",
+    "me": _PEOPLE,
+    "neighbours": f"{_PEOPLE}, in a list",
+    "node": "must be a string",
+}
+
 
 class _Person(Struct, forbid_unknown_fields=True, gc=False):
     id: str | UnsetType = UNSET
@@ -139,14 +149,13 @@ def _decoded(decoder: Decoder[T], body: bytes, example: str) -> T:
 def _wrong(error: ValidationError, example: str) -> InputError:
     """What the decoder says, `Expected ..., got ... - at $.neighbours[3].id`, with the place first and cut short."""
     what, _, place = str(error).partition(" - at ")
-    where, got = re.sub(r"\[[^]]*\]", "", place).strip("`$."), what[:80]
-    rule = "must be as the schema says"
+    where, got = (
+        re.sub(r"\[[^]]*\]", "", place).strip("`$."),
+        re.sub("^(Expected .*got|Invalid enum value) ", "", what)[:80],
+    )
+    rule = _RULES.get(where.rpartition(".")[2], "must have the keys of the example, and no other")
     if "Number out of range" in what:
         rule, got = "must hold finite numbers", "others"
-    elif where.endswith("features"):
-        rule = "must be a list of numbers"
-    elif where == "access":
-        rule = "must be 'own-edges' or 'none'"
     return InputError(where or "body", rule=rule, got=got, fix=_SEE if where else example)
 
 
@@ -157,8 +166,7 @@ def _too_many(shape: Shape) -> InputError:
 
 def _someone(given: _Person, place: str, shape: Shape) -> Someone:
     if (given.id is UNSET) == (given.features is UNSET):
-        rule = "must be people, each with either id or features"
-        raise InputError(place, rule=rule, got="both or neither", fix=_SEE)
+        raise InputError(place, rule=_PEOPLE, got="both or neither", fix=_SEE)
     if given.features is UNSET:
         return _id(given.id, f"{place}.id")  # type: ignore[arg-type]  # one of them is there
     if len(given.features) != shape.features:

@@ -219,7 +219,7 @@ def test_how_much_the_answer_around_counts(homophily, gain, lean):
     before, sure = torch.full((6, 3), 1 / 3, dtype=torch.float64), torch.tensor([0, 1, 2, 0, 1, 2])
     after = before - gain / 2
     after[torch.arange(6), sure] += 1.5 * gain
-    found = AfterCounts(start=before, model=None, answers=after)
+    found = AfterCounts(start=before, model=None, answers=after, judged=None)
     counts, labels = torch.ones(6, 3, dtype=torch.int64), torch.full((6,), -1)
     made = partial(owner_counts, found, counts, coded=sure, before=before, labels=labels)
     owners = made(homophily=homophily)

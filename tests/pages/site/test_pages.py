@@ -256,6 +256,14 @@ def test_the_calls_for_programs_are_real(model):
     assert json.loads(body) == {"access": "own-edges", "me": {"id": "anna"}, "neighbours": [{"id": "bert"}]}
 
 
+def test_nodes_of_the_training_are_said_to_be_looked_up():
+    table, words = nodes(), "looked up in the model"
+    others = replace(table, features=table.features + 0.001)
+    assert words in site_pages(moments(), nodes=table)["model.html"]
+    assert words not in site_pages(moments(), nodes=others)["model.html"]
+    assert words not in site_pages(paper(), nodes=table)["model.html"]  # which reads features alone, always
+
+
 def test_the_confusion_matrix_counts_the_test_nodes(model):
     table = nodes()
     page = Page(site_pages(model, nodes=table)["model.html"])

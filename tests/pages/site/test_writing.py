@@ -56,7 +56,7 @@ def test_the_pages_are_written_and_written_again(run, release, table, tmp_path):
 def test_wrong_inputs(run, release, tmp_path):
     out = tmp_path / "pages"
     for words, code, said in (
-        ((tmp_path / "nothing", "--out", out), 6, "it must be a folder of save_release"),
+        ((tmp_path / "nothing", "--out", out), 6, "it must be a release folder"),
         ((release, "--out", out, "--service", "http://example.org"), 2, "must use https"),
         ((release, "--out", out, "--me"), 2, "say what a service can do"),
         ((release, "--out", out, "--nodes", tmp_path / "none.csv"), 2, "must be a file that exists"),

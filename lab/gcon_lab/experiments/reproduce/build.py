@@ -13,7 +13,6 @@ import torch
 from rich.console import Console
 
 from gcon.errors import InputError
-from gcon.pages.report_figures import check_matplotlib
 from gcon.version import __version__
 from gcon_lab.experiments import baselines
 from gcon_lab.experiments.beyond.build import GRAPHS, beyond_units, build_beyond
@@ -113,7 +112,6 @@ def reproduce(job: Job, console: Console) -> Outcome:
     """Measure until the time is up, then write what there is."""
     if job.what == BEYOND:
         return _beyond(job, console)
-    check_matplotlib()
     given = None if job.competitors is None else read_sheet(job.competitors.read_text(errors="replace"))
     deadline = time.time() + 60 * job.minutes
     missing = run_units(list(_units(job)), job.out / "store", workers=job.workers, deadline=deadline, console=console)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gcon.errors import InputError
-from gcon.pages.report_figures import check_matplotlib
 from gcon.pages.svg import svg_text
 from gcon_lab.experiments.reproduce.arrangement import GRAPHS, KINDS, Panel, lines_of, panels, places_of
 from gcon_lab.experiments.reproduce.line_styles import LineStyle, styles_of
@@ -71,11 +70,9 @@ def draw(figure: str, points: Sequence[Point]) -> tuple[str, bytes]:
 
     Raises:
         InputError: the figure is unknown, or two points claim one place.
-        MissingExtraError: matplotlib is not installed.
     """
     if figure not in GRAPHS:
         raise InputError("figure", rule=f"must be one of {', '.join(GRAPHS)}", got=repr(figure), fix="Check the name.")
-    check_matplotlib()
     from matplotlib import style
 
     own = [point for point in points if point.figure == figure]
@@ -83,7 +80,7 @@ def draw(figure: str, points: Sequence[Point]) -> tuple[str, bytes]:
         drawn = _figure(figure, own)
         buffer = io.BytesIO()
         drawn.savefig(buffer, format="png", dpi=160, bbox_inches="tight", metadata={"Software": None})
-        return svg_text(drawn, figure, transparent=False) + "\n", buffer.getvalue()
+        return svg_text(drawn, figure) + "\n", buffer.getvalue()
 
 
 def _figure(name: str, points: Sequence[Point]) -> Figure:

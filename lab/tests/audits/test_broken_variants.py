@@ -134,6 +134,13 @@ def objective(make):
     )
 
 
+@pytest.mark.parametrize("name", EXACT)
+def test_too_little_noise_in_the_objective_runs_although_the_mechanism_would_refuse_it(name):
+    for case in MECHANISMS[name]():
+        for variant in (variant for variant in case.broken if variant.kind in EXACTLY):
+            assert len(variant.run(case.pair.joined, 2, SystemRandomness())) == 2
+
+
 @pytest.mark.parametrize("make", [make_plan, make_gaussian_objective_plan], ids=["radial", "gaussian"])
 def test_less_noise_in_the_objective_shows_in_the_exact_privacy_curve(make):
     plan, law = objective(make)

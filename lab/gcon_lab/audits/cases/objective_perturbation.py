@@ -95,7 +95,7 @@ def _case(
 
     def with_noise(factor: float) -> Run:
         value = getattr(plan.theorem, field) * factor**power
-        return _run(kind, changed_record(plan, theorem=changed_record(plan.theorem, **{field: value})))
+        return _run(kind, plan, changed_record(plan, theorem=changed_record(plan.theorem, **{field: value})))
 
     return AuditCase(
         mechanism=mechanism,
@@ -133,13 +133,16 @@ def _rows(edges: EdgeList) -> Tensor:
     return propagate(edges, _SIGNS, _SCHEMES)
 
 
-def _run(kind: Callable[..., Any], plan: Any) -> Run:
+def _run(kind: Callable[..., Any], plan: Any, broken: Any = None) -> Run:
+    """Releases by a plan; or by a broken one, which the mechanism itself would refuse."""
     # They claim what the plan was made for: real numbers without rounding; or, in a broken variant, another option.
     claims = {"edge_influence": plan.theorem.edge_influence, "longest_row": 1.0}
     aggregates = changed_record(Aggregates(_SIGNS, _SCHEMES), **claims)
 
     def run(edges: EdgeList, count: int, randomness: Randomness) -> Tensor:
         mechanism = kind(aggregates=aggregates, plans=(plan,) * count, mask=_MASK, targets=_TARGETS)
+        if broken is not None:
+            mechanism = changed_record(mechanism, plans=(broken,) * count)
         released: Tensor = mechanism.apply(edges, randomness)
         return released
 

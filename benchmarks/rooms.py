@@ -36,6 +36,7 @@ COLUMNS = {
     },
     "gcon_lab": {
         "cli": 5.5, "bench": 5.0, "experiments": 6.1, "attacks": 5.4, "audits": 5.4, "methods": 6.3, "mechanisms": 5.7,
+        "tables": 5.0,
     },
 }  # fmt: skip
 STEP, ROW, BOX_WIDTH, BOX_HEIGHT = 130, 64, 114, 30

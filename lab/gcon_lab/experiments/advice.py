@@ -12,11 +12,10 @@ interval must be, and how often it held for real graphs that were left out. Nois
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -33,6 +32,7 @@ from gcon.writing import write_whole
 from gcon_lab.experiments.advice_tables import expectation_lines, graph_lines, interval_lines, measured_graphs
 from gcon_lab.experiments.default_method import DELTA, REAL, measured
 from gcon_lab.experiments.sweep.graphs import Circles, OpenGraph, open_graph
+from gcon_lab.tables import records
 
 DEGREES, HOMOPHILIES, SIGNALS = (3, 10, 30, 80), (0.0, 0.2, 0.5, 0.8), (1.0, 2.0)
 GRID = {
@@ -89,15 +89,6 @@ def kept(folder: Path, name: str, run: int, make: Callable[[], Any]) -> Any:
     return json.loads(path.read_text())
 
 
-def write(out: Path, lines: Iterable[Mapping[str, str]]) -> None:
-    """A CSV file."""
-    found = list(lines)
-    with out.open("w", newline="") as file:
-        table = csv.DictWriter(file, list(found[0]), lineterminator="\n")
-        table.writeheader()
-        table.writerows(found)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path, required=True, help="the folder that default_method wrote to")
@@ -118,9 +109,13 @@ def main() -> None:
         ]
         rows[name] = [kept(results / "store", name, run, partial(_measured, name, run)) for run in runs]
     graphs = measured_graphs(place, rows)
-    write(given.out / "graphs.csv", graph_lines(graphs))
-    write(given.out / "expectations.csv", expectation_lines(graphs))
-    write(given.out / "intervals.csv", interval_lines(graphs, place, rows, real=REAL))
+    tables = {
+        "graphs.csv": graph_lines(graphs),
+        "expectations.csv": expectation_lines(graphs),
+        "intervals.csv": interval_lines(graphs, place, rows, real=REAL),
+    }
+    for name, lines in tables.items():
+        (given.out / name).write_text(records(list(lines)))
 
 
 if __name__ == "__main__":

@@ -76,6 +76,10 @@ class Judged:
     at_least: float
     auc: float
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.graph, self.method, self.epsilon, self.access, self.attack
+
     def verdict(self, level: float) -> str:
         """In words; `level` is what one test may err with."""
         if self.p >= level:

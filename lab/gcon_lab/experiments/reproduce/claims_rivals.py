@@ -9,6 +9,7 @@ from gcon_lab.experiments.reproduce.claim_terms import (
     COMPETITORS,
     CONTROLS,
     EPSILONS,
+    GCON,
     GRAPHS,
     HOMOPHILOUS,
     MLP,
@@ -26,12 +27,11 @@ from gcon_lab.experiments.reproduce.points import Point
 from gcon_lab.experiments.reproduce.verdicts import Draft
 
 
-def competitors(all_: Lookup, line: str) -> list[Draft]:
+def competitors(all_: Lookup) -> list[Draft]:
     """Claim 5."""
     return [
         _against(
             all_.panel("fig1", graph),
-            line,
             epsilon,
             graph=graph,
             rivals=_lines(all_.panel("fig1", graph).kind("competitor", epsilon), COMPETITORS),
@@ -42,45 +42,45 @@ def competitors(all_: Lookup, line: str) -> list[Draft]:
     ]
 
 
-def above_mlp(all_: Lookup, line: str) -> list[Draft]:
+def above_mlp(all_: Lookup) -> list[Draft]:
     """Claim 7."""
     drafts = []
     for graph in GRAPHS:
         panel = all_.panel("fig1", graph)
         for epsilon in EPSILONS:
             controls = [each for each in _lines(panel.kind("control", epsilon), CONTROLS) if each != MLP]
-            drafts.append(_against(panel, line, epsilon, graph=graph, rivals=[MLP], controls=controls))
+            drafts.append(_against(panel, epsilon, graph=graph, rivals=[MLP], controls=controls))
     return drafts
 
 
-def close(all_: Lookup, line: str) -> list[Draft]:
+def close(all_: Lookup) -> list[Draft]:
     """Claim 6."""
     drafts = []
     for graph in GRAPHS:
         for epsilon in EPSILONS:
             panel = all_.panel("fig1", graph)
-            method, upper = panel.find(line, epsilon), panel.find(UPPER, epsilon)
-            drafts.append(_within(at(graph, epsilon), {line: method, UPPER: upper}, method, upper, what="gap"))
+            method, upper = panel.find(GCON, epsilon), panel.find(UPPER, epsilon)
+            drafts.append(_within(at(graph, epsilon), {GCON: method, UPPER: upper}, method, upper, what="gap"))
     return drafts
 
 
-def withstands(all_: Lookup, line: str) -> list[Draft]:
+def withstands(all_: Lookup) -> list[Draft]:
     """Claim 9b."""
     drafts = []
     for graph in GRAPHS:
         panel = all_.panel("fig1", graph)
-        small, large = panel.find(line, "0.5"), panel.find(line, "4")
-        named = {f"{line} at 0.5": small, f"{line} at 4": large}
+        small, large = panel.find(GCON, "0.5"), panel.find(GCON, "4")
+        named = {f"{GCON} at 0.5": small, f"{GCON} at 4": large}
         drafts.append(_within(graph, named, small, large, what="loss"))
     return drafts
 
 
-def gain(all_: Lookup, line: str) -> list[Draft]:
+def gain(all_: Lookup) -> list[Draft]:
     """Claim 8: over the mean of the competitors, since a gain over the best one would compare two selections."""
 
     def terms(graph: str) -> tuple[list[tuple[float, Point]], list[str]]:
         panel = all_.panel("fig1", graph)
-        weights = {line: 1 / len(EPSILONS), **dict.fromkeys(COMPETITORS, -1 / len(EPSILONS) / len(COMPETITORS))}
+        weights = {GCON: 1 / len(EPSILONS), **dict.fromkeys(COMPETITORS, -1 / len(EPSILONS) / len(COMPETITORS))}
         curves = {name: panel.curve(name, EPSILONS) for name in weights}
         missing = [f"{each} on {graph}" for _, names in curves.values() for each in names]
         return [(weights[name], point) for name, (points, _) in curves.items() for point in points], missing
@@ -110,12 +110,10 @@ def competitors_fall(all_: Lookup) -> list[Draft]:
     return drafts
 
 
-def _against(
-    panel: Panel, line: str, epsilon: str, *, graph: str, rivals: Sequence[str], controls: Sequence[str]
-) -> Draft:
-    named = {name: panel.find(name, epsilon) for name in (line, *rivals, *controls)}
+def _against(panel: Panel, epsilon: str, *, graph: str, rivals: Sequence[str], controls: Sequence[str]) -> Draft:
+    named = {name: panel.find(name, epsilon) for name in (GCON, *rivals, *controls)}
     missing = [name for name, point in named.items() if point is None]
-    method = named[line]
+    method = named[GCON]
     rival_points, control_points = (
         [point for name in names if (point := named[name]) is not None] for names in (rivals, controls)
     )
@@ -127,7 +125,7 @@ def _against(
         return Draft(where=at(graph, epsilon), numbers=numbers, missing=missing)
     lead = None
     if best_control is not None:
-        lead = weigh(f"{line} > {best_control.line} (control)", [(1.0, method), (-1.0, best_control)])
+        lead = weigh(f"{GCON} > {best_control.line} (control)", [(1.0, method), (-1.0, best_control)])
     return Draft(
         where=at(graph, epsilon),
         numbers=numbers,

@@ -7,7 +7,7 @@ the claim states; the p-value is then only shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from gcon_lab.experiments.reproduce import claims_rivals as rivals
 from gcon_lab.experiments.reproduce import claims_settings as settings
@@ -18,7 +18,7 @@ from gcon_lab.experiments.reproduce.verdicts import Draft, Verdict, combine, dec
 __all__ = ["Verdict", "check", "markdown", "overall", "to_csv"]
 
 
-CLAIMS: dict[str, Callable[[Lookup], list[Draft]]] = {
+CLAIMS: dict[str, Callable[[Lookup], Iterator[Draft]]] = {
     "1. The best restart at two steps is 0.8 on Cora-ML and CiteSeer and 0.4 on PubMed "
     "(highest mean over the budgets)": settings.best_restart,
     "2a. Restart 0.2 is the worst at epsilon 0.5 and 1 (lowest mean)": settings.worst_restart,
@@ -43,7 +43,7 @@ CLAIMS: dict[str, Callable[[Lookup], list[Draft]]] = {
 def check(points: Sequence[Point]) -> list[Verdict]:
     """Tests all claims on the points of all figures; missing ones give "no results yet"."""
     lookup = Lookup(points)
-    verdicts = [verdict for claim, drafts in CLAIMS.items() for verdict in decide(claim, drafts(lookup))]
+    verdicts = [verdict for claim, drafts in CLAIMS.items() for verdict in decide(claim, list(drafts(lookup)))]
     return verdicts + _method_of_choice([each for each in verdicts if each.claim[:2] in ("5.", "7.")])
 
 

@@ -12,7 +12,6 @@ interval must be, and how often it held for real graphs that were left out. Nois
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -28,10 +27,10 @@ from gcon.methods.moments import Moments
 from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
-from gcon.writing import write_whole
 from gcon_lab.experiments.advice_tables import expectation_lines, graph_lines, interval_lines, measured_graphs
 from gcon_lab.experiments.default_method import DELTA, REAL, measured
 from gcon_lab.experiments.sweep.graphs import Circles, OpenGraph, open_graph
+from gcon_lab.experiments.unit_store import UnitStore
 from gcon_lab.tables import records
 
 DEGREES, HOMOPHILIES, SIGNALS = (3, 10, 30, 80), (0.0, 0.2, 0.5, 0.8), (1.0, 2.0)
@@ -81,12 +80,12 @@ def facts(name: str, run: int) -> dict[str, float]:
 
 def kept(folder: Path, name: str, run: int, make: Callable[[], Any]) -> Any:
     """A result of its own file, made if it is not there."""
-    path = folder / f"{name.replace('/', '-')}-run{run}.json"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(make()))
-        print(path, file=sys.stderr, flush=True)
-    return json.loads(path.read_text())
+    store, unit = UnitStore(folder), f"{name.replace('/', '-')}-run{run}"
+    if (found := store.read(unit)) is None:
+        found = make()
+        store.write(unit, found)
+        print(folder / unit, file=sys.stderr, flush=True)
+    return found
 
 
 def main() -> None:

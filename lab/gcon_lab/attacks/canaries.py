@@ -21,8 +21,8 @@ from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList
 from gcon.errors import InputError
-from gcon_lab.attacks.pairs import with_edges
 from gcon_lab.audits.one_run import one_run_bound, one_run_error, right_guesses
+from gcon_lab.audits.pairs import with_edges
 
 _APART = 3  # hops that canaries must be further apart than
 
@@ -77,9 +77,6 @@ class Guesses:
     coins: int
     made: int
     right: int
-
-    def __add__(self, other: Guesses) -> Guesses:
-        return Guesses(self.coins + other.coins, self.made + other.made, self.right + other.right)
 
     def p_value(self, epsilon: float, delta: float) -> float:
         """The chance of so many right guesses, at most, if the promise holds."""

@@ -18,8 +18,9 @@ from torch import Tensor
 from gcon.edges.edge_list import EdgeList
 from gcon.errors import AccessRefusedError
 from gcon.mechanisms.losses import ConvexLoss
-from gcon_lab.attacks.pairs import absent_and_present, is_linked
+from gcon_lab.attacks.pairs import absent_and_present
 from gcon_lab.attacks.view import Pair, View
+from gcon_lab.audits.pairs import is_linked
 from gcon_lab.audits.privacy_loss import NoiseLaw, log_density, without_noise
 
 T = TypeVar("T")

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList, public_edges
-from gcon.errors import InputError
 from gcon.mechanisms.statistic import Statistic
 
 
@@ -27,11 +26,17 @@ class EdgePair:
 
 def edge_pair(others: list[tuple[int, int]], edge: tuple[int, int], num_nodes: int) -> EdgePair:
     """The graph of the other edges, with and without this edge."""
-    rest = torch.tensor(others, dtype=torch.int64).reshape(-1, 2).T
-    return EdgePair(
-        joined=public_edges(torch.cat([rest, torch.tensor([[edge[0]], [edge[1]]])], dim=1), num_nodes),
-        apart=public_edges(rest, num_nodes),
-    )
+    apart = public_edges(torch.tensor(others, dtype=torch.int64).reshape(-1, 2).T, num_nodes)
+    return EdgePair(joined=with_edges(apart, torch.tensor([edge])), apart=apart)
+
+
+def with_edges(edges: EdgeList, pairs: Tensor) -> EdgeList:
+    """The graph and these pairs (k x 2)."""
+    return public_edges(torch.cat([edges.edge_index(), pairs.T], dim=1), edges.num_nodes)
+
+
+def is_linked(edges: EdgeList, pair: tuple[int, int]) -> bool:
+    return bool((edges.neighbours(pair[0]) == pair[1]).any())
 
 
 def two_nodes() -> EdgePair:
@@ -47,17 +52,6 @@ def path_of_four() -> EdgePair:
 def star_and_node(leaves: int) -> EdgePair:
     """A hub (0) with leaves (2, ...), and the edge between the hub and a lonely node (1)."""
     return edge_pair([(0, leaf) for leaf in range(2, leaves + 2)], (0, 1), leaves + 2)
-
-
-def canary_in(edges: EdgeList, edge: tuple[int, int]) -> EdgePair:
-    """A given public graph with and without one edge between these nodes, which must not be joined already."""
-    low, high = edge
-    if low == high or bool((edges.neighbours(low) == high).any()):
-        raise InputError("canary", rule="must join two nodes that are not joined", got=edge, fix="Choose another pair.")
-    pairs = edges.edge_index()
-    return EdgePair(
-        joined=public_edges(torch.cat([pairs, torch.tensor([[low], [high]])], dim=1), edges.num_nodes), apart=edges
-    )
 
 
 def copies(edges: EdgeList, count: int) -> EdgeList:

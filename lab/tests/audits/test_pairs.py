@@ -5,12 +5,9 @@ import math
 import pytest
 import torch
 
-from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes, propagate
-from gcon.errors import InputError
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon_lab.audits.pairs import (
-    canary_in,
     copies,
     directed_star,
     listed_twice,
@@ -42,14 +39,6 @@ def test_copies_keep_what_a_reader_should_have_dropped():
     assert edges.degrees.tolist() == [2, 2, 2, 2]
     assert edges.columns.tolist() == [1, 1, 0, 0, 3, 3, 2, 2]
     assert len(copies(listed_twice().apart, 2).columns) == 0
-
-
-def test_a_canary_must_be_new():
-    graph = public_edges(torch.tensor([[0, 1], [1, 2]]), 4)
-    assert len(canary_in(graph, (0, 3)).joined.columns) == len(graph.columns) + 2
-    for edge in ((0, 1), (2, 2)):
-        with pytest.raises(InputError, match="canary"):
-            canary_in(graph, edge)
 
 
 @pytest.mark.parametrize(("leaves", "expected"), [(10, 4.32), (100, 33.12)])

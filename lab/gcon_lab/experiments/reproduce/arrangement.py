@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from gcon.files.datasets.facts import FACTS, names
 from gcon_lab.experiments.reproduce.points import ANY, Kind, Point
+from gcon_lab.experiments.sweep.grid import HOMOPHILOUS, PAPER_GRAPHS
 
-_CITATIONS = ("cora-ml", "citeseer", "pubmed")
-GRAPHS = {"fig1": (*_CITATIONS, "actor"), "fig2": _CITATIONS, "fig3": _CITATIONS, "fig4": _CITATIONS}
+GRAPHS = {"fig1": PAPER_GRAPHS, "fig2": HOMOPHILOUS, "fig3": HOMOPHILOUS, "fig4": HOMOPHILOUS}
 # The legend's headings. A control reads no edge in training.
 KINDS: dict[Kind, str] = {
     "gcon": "this method",

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from gcon_lab.experiments.reproduce.comparisons import Comparison, weigh
 from gcon_lab.experiments.reproduce.points import ANY, Kind, Point
 
-HOMOPHILOUS = ("cora-ml", "citeseer", "pubmed")
-GRAPHS = (*HOMOPHILOUS, "actor")
 EPSILONS = ("0.5", "1", "2", "3", "4")
 STEPS = ("1", "2", "5", "10", "inf")
 RESTARTS = ("0.2", "0.4", "0.6", "0.8")

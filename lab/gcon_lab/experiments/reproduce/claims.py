@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from gcon_lab.experiments.reproduce import claims_rivals as rivals
 from gcon_lab.experiments.reproduce import claims_settings as settings
-from gcon_lab.experiments.reproduce.claim_terms import CLOSE, GRAPHS, LITTLE, RAPID, Lookup
+from gcon_lab.experiments.reproduce.claim_terms import CLOSE, LITTLE, RAPID, Lookup
 from gcon_lab.experiments.reproduce.points import Point
 from gcon_lab.experiments.reproduce.verdicts import Draft, Verdict, combine, decide, markdown, overall, to_csv
+from gcon_lab.experiments.sweep.grid import PAPER_GRAPHS
 
 __all__ = ["Verdict", "check", "markdown", "overall", "to_csv"]
 
@@ -51,7 +52,7 @@ def _method_of_choice(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """The paper's conclusion, from the claims it rests on."""
     claim = "10. GCON is the method of choice (claims 5 and 7 together)"
     rows = []
-    for graph in GRAPHS:
+    for graph in PAPER_GRAPHS:
         found = [each.verdict for each in verdicts if each.where.startswith(f"{graph},")]
         counts = "; ".join(f"{word}: {found.count(word)} of {len(found)}" for word in dict.fromkeys(found))
         rows.append(Verdict(claim, graph, combine(found), counts, "not tested: see claims 5 and 7"))

@@ -10,8 +10,6 @@ from gcon_lab.experiments.reproduce.claim_terms import (
     CONTROLS,
     EPSILONS,
     GCON,
-    GRAPHS,
-    HOMOPHILOUS,
     MLP,
     UPPER,
     Lookup,
@@ -25,6 +23,7 @@ from gcon_lab.experiments.reproduce.claim_terms import (
 from gcon_lab.experiments.reproduce.comparisons import above, weigh
 from gcon_lab.experiments.reproduce.points import Point
 from gcon_lab.experiments.reproduce.verdicts import Draft
+from gcon_lab.experiments.sweep.grid import HOMOPHILOUS, PAPER_GRAPHS
 
 
 def competitors(all_: Lookup) -> Iterator[Draft]:
@@ -51,7 +50,7 @@ def close(all_: Lookup) -> Iterator[Draft]:
 
 def withstands(all_: Lookup) -> Iterator[Draft]:
     """Claim 9b."""
-    for graph in GRAPHS:
+    for graph in PAPER_GRAPHS:
         panel = all_.panel("fig1", graph)
         small, large = panel.find(GCON, "0.5"), panel.find(GCON, "4")
         yield _within(graph, {f"{GCON} at 0.5": small, f"{GCON} at 4": large}, small, large, what="loss")
@@ -89,7 +88,7 @@ def competitors_fall(all_: Lookup) -> Iterator[Draft]:
 
 def _places(all_: Lookup) -> Iterator[tuple[str, Panel, str]]:
     """Every graph, its panel and every budget."""
-    for graph in GRAPHS:
+    for graph in PAPER_GRAPHS:
         panel = all_.panel("fig1", graph)
         yield from ((graph, panel, epsilon) for epsilon in EPSILONS)
 

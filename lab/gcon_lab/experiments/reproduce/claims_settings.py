@@ -7,7 +7,6 @@ from itertools import pairwise, product
 
 from gcon_lab.experiments.reproduce.claim_terms import (
     EPSILONS,
-    HOMOPHILOUS,
     LITTLE,
     RAPID,
     RESTARTS,
@@ -22,6 +21,7 @@ from gcon_lab.experiments.reproduce.claim_terms import (
 from gcon_lab.experiments.reproduce.comparisons import above, weigh
 from gcon_lab.experiments.reproduce.points import Point
 from gcon_lab.experiments.reproduce.verdicts import Draft
+from gcon_lab.experiments.sweep.grid import HOMOPHILOUS
 
 Curves = dict[str, tuple[list[Point], list[str]]]  # points and missing ones, by restart
 

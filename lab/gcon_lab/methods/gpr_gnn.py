@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import scipy.sparse
 import torch
 from torch import Tensor, nn
 
 from gcon.edges.source import Edges
+from gcon.errors import InputError
 from gcon.learn.unit_rows import rows_with_sum_one
 from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
@@ -24,6 +26,8 @@ from gcon_lab.methods.networks import (
     sparse_product,
 )
 
+Start = Literal["restart", "first", "last"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class GPRGNN(CompetitorMethod):
@@ -32,6 +36,7 @@ class GPRGNN(CompetitorMethod):
     Attributes:
         steps: K.
         restart: a; g starts as a (1 - a)^k, and (1 - a)^K for k = K.
+        start: `restart` as above, or all on g_0 (`first`) or on g_K (`last`).
         hidden: width of the perceptron's hidden layer.
         dropout: share of inputs and hidden values dropped in training.
         score_dropout: the same for F (the authors' dprate).
@@ -50,6 +55,7 @@ class GPRGNN(CompetitorMethod):
 
     steps: int = 10
     restart: float = 0.1
+    start: Start = "restart"
     hidden: int = 64
     dropout: float = 0.5
     score_dropout: float = 0.5
@@ -59,7 +65,7 @@ class GPRGNN(CompetitorMethod):
     window: int | None = 200
 
     def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
-        first_weights = start_weights(self.steps, self.restart)
+        first_weights = start_weights(self.steps, self.restart, self.start)
         opened = edges.declassify("GPR-GNN, a baseline that is not private")
         rows, graph = sparse_if_worth_it(rows_with_sum_one(nodes.features)), normalised(opened)
         training = Training(learning_rate=self.learning_rate, epochs=self.epochs, window=self.window)
@@ -81,15 +87,25 @@ class GPRGNN(CompetitorMethod):
         return Trained(score_functions=exact_scorers(network.logits, opened))
 
 
-def start_weights(steps: int, restart: float) -> Tensor:
-    """The first value of g: a (1 - a)^k, and what is left of 1 at the end.
+def start_weights(steps: int, restart: float, start: Start = "restart") -> Tensor:
+    """The first value of g.
 
     Example:
         >>> start_weights(2, 0.5).tolist()
         [0.5, 0.25, 0.25]
     """
-    weights = restart * (1 - restart) ** torch.arange(steps + 1, dtype=torch.float64).float()
-    weights[-1] = (1 - restart) ** steps
+    if steps < 1 or not 0 <= restart <= 1:
+        raise InputError(
+            "steps, restart", rule="at least 1, and in [0, 1]", got=(steps, restart), fix="Usual are 10 and 0.1 or 0.9."
+        )
+    weights = torch.zeros(steps + 1)
+    if start == "restart":
+        weights = restart * (1 - restart) ** torch.arange(steps + 1, dtype=torch.float64).float()
+        weights[-1] = (1 - restart) ** steps
+    elif start in ("first", "last"):
+        weights[0 if start == "first" else -1] = 1.0
+    else:
+        raise InputError("start", rule="restart, first or last", got=repr(start), fix="restart")
     return weights
 
 

@@ -9,7 +9,7 @@ from torch import nn
 
 from gcon.edges.edge_list import public_edges
 from gcon.edges.graph import PublicGraph, private_graph
-from gcon.errors import AccessRefusedError
+from gcon.errors import AccessRefusedError, InputError
 from gcon.files.datasets import social_circles, social_circles_parts
 from gcon.learn.unit_rows import rows_with_sum_one
 from gcon.privacy.ledger import MemoryLedger
@@ -51,6 +51,11 @@ def test_start_values_give_appnp():
 def test_start_values():
     assert start_weights(3, 0.9).sum() == pytest.approx(1.0)
     assert start_weights(3, 0.5).tolist() == [0.5, 0.25, 0.125, 0.125]
+    assert start_weights(2, 0.5, "first").tolist() == [1, 0, 0]
+    assert start_weights(2, 0.5, "last").tolist() == [0, 0, 1]
+    for steps, restart, start in ((0, 0.5, "first"), (2, 1.5, "restart"), (2, math.nan, "restart"), (2, 0.5, "all")):
+        with pytest.raises(InputError):
+            start_weights(steps, restart, start)
 
 
 def test_the_weights_of_powers_are_learnt_without_decay(monkeypatch):

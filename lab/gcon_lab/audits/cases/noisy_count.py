@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,10 @@ from gcon.mechanisms.noisy_count import NoisyCount
 from gcon.mechanisms.pure import WholeNumbers
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
-from gcon_lab.audits.cases.case import HALVED, ROOT_TWO, AuditCase, Broken, Run, Scores, reused
+from gcon_lab.audits.cases.case import AuditCase, Run, Scores, too_little_noise
 from gcon_lab.audits.pairs import two_nodes
+
+_EPSILON = 1.0
 
 
 def noisy_count() -> list[AuditCase]:
@@ -33,25 +35,24 @@ def number_of_edges(edges: EdgeList) -> int:
 
 
 def _case(options: str, sensitivity: int, count: Callable[[Any], int]) -> AuditCase:
-    epsilon, numbers = 1.0, WholeNumbers(count, sensitivity)
+    numbers = WholeNumbers(count, sensitivity)
+    run = partial(_run, numbers)
     return AuditCase(
         mechanism="noisy-count",
         options=options,
-        claimed=Budget(epsilon, 0.0),
+        claimed=Budget(_EPSILON, 0.0),
         pair=two_nodes(),
-        run=_run(NoisyCount(epsilon, numbers)),
+        run=run(1.0),
         score=_score,
         runs=40_000,
-        pair_epsilon=epsilon,
-        broken=(
-            Broken(kind=HALVED, run=_run(NoisyCount(2 * epsilon, numbers))),
-            Broken(kind=ROOT_TWO, run=_run(NoisyCount(round(math.sqrt(2), 3) * epsilon, numbers))),
-            reused(_run(NoisyCount(epsilon, numbers)), np.concatenate),
-        ),
+        pair_epsilon=_EPSILON,
+        broken=too_little_noise(run, np.concatenate),
     )
 
 
-def _run(mechanism: NoisyCount) -> Run:
+def _run(numbers: WholeNumbers[int], factor: float) -> Run:
+    mechanism = NoisyCount(round(_EPSILON / factor, 3), numbers)
+
     def run(edges: EdgeList, runs: int, randomness: Randomness) -> Scores:
         return np.array([mechanism.apply(edges, randomness) for _ in range(runs)], dtype=np.float64)
 

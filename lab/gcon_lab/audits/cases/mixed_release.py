@@ -26,7 +26,7 @@ from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import HALVED, AuditCase, Broken, Run, Score, Scores, changed, reused
 from gcon_lab.audits.cases.neighbour_counts import count_losses, count_neighbours, first_codes, next_codes
-from gcon_lab.audits.cases.noisy_count import lonely_nodes
+from gcon_lab.audits.cases.whole_numbers import lonely_nodes
 from gcon_lab.audits.pairs import copies, two_nodes
 
 _CLAIMED = Budget(2.0, 0.01)

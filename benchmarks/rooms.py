@@ -35,7 +35,8 @@ COLUMNS = {
         "writing": 3.7, "errors": 1.5, "version": 2.9, "model_selection": 3.8, "estimators": 3.8, "columns": 0.5,
     },
     "gcon_lab": {
-        "cli": 5.5, "bench": 5.0, "experiments": 6.1, "attacks": 5.4, "audits": 5.4, "methods": 6.3, "mechanisms": 5.7,
+        "cli": 5.6, "bench": 5.0, "experiments": 6.3, "attacks": 5.85, "audits": 5.85, "methods": 6.75, "mechanisms": 6.35,
+        "tables": 5.0,
     },
 }  # fmt: skip
 STEP, ROW, BOX_WIDTH, BOX_HEIGHT = 130, 64, 114, 30

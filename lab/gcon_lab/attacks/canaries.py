@@ -21,8 +21,8 @@ from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList
 from gcon.errors import InputError
-from gcon_lab.attacks.pairs import with_edges
-from gcon_lab.audits.one_run import one_run_bound, one_run_error
+from gcon_lab.audits.one_run import one_run_bound, one_run_error, right_guesses
+from gcon_lab.audits.pairs import with_edges
 
 _APART = 3  # hops that canaries must be further apart than
 
@@ -78,9 +78,6 @@ class Guesses:
     made: int
     right: int
 
-    def __add__(self, other: Guesses) -> Guesses:
-        return Guesses(self.coins + other.coins, self.made + other.made, self.right + other.right)
-
     def p_value(self, epsilon: float, delta: float) -> float:
         """The chance of so many right guesses, at most, if the promise holds."""
         return one_run_error(canaries=self.coins, guesses=self.made, right=self.right, epsilon=epsilon, delta=delta)
@@ -94,8 +91,6 @@ def guess(scores: Tensor, inserted: Tensor, made: int) -> Guesses:
     """Guess the `made`/2 largest scores as inserted and the `made`/2 smallest as not; equal scores in random order."""
     if made % 2 or not 0 < made <= len(scores):
         raise InputError("made", rule="must be even and at most the canaries", got=made, fix="Half of them is usual.")
-    shuffled = torch.randperm(len(scores), generator=torch.Generator().manual_seed(len(scores)))
-    order = shuffled[torch.argsort(scores.double()[shuffled], descending=True, stable=True)]
-    half = made // 2
-    right = int(inserted[order[:half]].sum()) + int((~inserted[order[-half:]]).sum())
+    shuffled = torch.randperm(len(scores), generator=torch.Generator().manual_seed(len(scores))).flip(0)
+    right = right_guesses(scores.double()[shuffled].numpy(), inserted[shuffled].numpy(), guesses=made)
     return Guesses(len(scores), made, right)

@@ -10,6 +10,7 @@ from torch import Tensor
 from gcon.edges.edge_list import EdgeList, public_edges
 from gcon.errors import InputError
 from gcon_lab.attacks.view import Pair
+from gcon_lab.audits.pairs import is_linked, with_edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,15 +54,6 @@ def _random_nodes(num_nodes: int, generator: torch.Generator) -> list[int]:
     """Some nodes in random order: all of a small graph, a few thousand of a large one."""
     drawn = torch.randperm(num_nodes, generator=generator)[:4000]
     return [int(node) for node in drawn]
-
-
-def is_linked(edges: EdgeList, pair: Pair) -> bool:
-    return bool((edges.neighbours(pair[0]) == pair[1]).any())
-
-
-def with_edges(edges: EdgeList, pairs: Tensor) -> EdgeList:
-    """The graph and these pairs (k x 2)."""
-    return public_edges(torch.cat([edges.edge_index(), pairs.T], dim=1), edges.num_nodes)
 
 
 def without_edge(edges: EdgeList, pair: Pair) -> EdgeList:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeVar, final
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, TypeVar, final
 
 import torch
 from torch import Tensor
@@ -17,10 +18,10 @@ from torch import Tensor
 from gcon.edges.edge_list import EdgeList
 from gcon.errors import AccessRefusedError
 from gcon.mechanisms.losses import ConvexLoss
-from gcon.mechanisms.perturbed_objective import PerturbedObjectives
-from gcon_lab.attacks.pairs import absent_and_present, is_linked
+from gcon_lab.attacks.pairs import absent_and_present
 from gcon_lab.attacks.view import Pair, View
-from gcon_lab.audits.privacy_loss import NoiseLaw
+from gcon_lab.audits.pairs import is_linked
+from gcon_lab.audits.privacy_loss import NoiseLaw, log_density, without_noise
 
 T = TypeVar("T")
 
@@ -63,7 +64,7 @@ class Replay:
         """How much nearer the seen answers of both ends are to those with the edge than to those without."""
         if view.answers_on is None:
             raise AccessRefusedError("The replay attack needs answers that are computed over edges.")
-        answers = Remembered(view.answers_on)
+        answers = remembered(view.answers_on)
         found = []
         for first, second in pairs.tolist():
             ends, (absent, present) = [first, second], absent_and_present(self.rest, (first, second))
@@ -73,20 +74,9 @@ class Replay:
         return torch.tensor(found, dtype=torch.float64)
 
 
-class Remembered(Generic[T]):
-    """A function of a graph that keeps its last results: one of two neighbouring graphs is always the same."""
-
-    def __init__(self, function: Callable[[EdgeList], T], most: int = 4) -> None:
-        self._function, self._most = function, most
-        self._known: dict[int, tuple[EdgeList, T]] = {}
-
-    def __call__(self, edges: EdgeList) -> T:
-        """The value; recently used ones are not computed again."""
-        entry = self._known.pop(id(edges), None) or (edges, self._function(edges))
-        self._known[id(edges)] = entry
-        if len(self._known) > self._most:
-            del self._known[next(iter(self._known))]
-        return entry[1]
+def remembered(function: Callable[[EdgeList], T]) -> Callable[[EdgeList], T]:
+    """The same, without computing it again for a graph just used: one of two neighbouring graphs is always the same."""
+    return lru_cache(maxsize=4)(function)
 
 
 @final
@@ -100,7 +90,7 @@ class NoisyMatrix:
     """
 
     def __init__(self, of: Callable[[EdgeList], Tensor], value: Tensor, deviation: float) -> None:
-        self._of, self._value, self._variance = Remembered(of), value, deviation**2 or 1.0
+        self._of, self._value, self._variance = remembered(of), value, deviation**2 or 1.0
 
     def log_ratio(self, rest: EdgeList, pair: Pair) -> float:
         """<value - middle, change> / variance."""
@@ -175,7 +165,7 @@ class NoisyNumber:
     """
 
     def __init__(self, of: Callable[[EdgeList], int], value: int, rate: float) -> None:
-        self._of, self._value, self._rate = Remembered(of), value, rate
+        self._of, self._value, self._rate = remembered(of), value, rate
 
     def log_ratio(self, rest: EdgeList, pair: Pair) -> float:
         """From the numbers of both graphs."""
@@ -205,7 +195,7 @@ class NoisyMoments:
     """
 
     def __init__(self, of: Callable[[EdgeList], Tensor], rows: Tensor, value: Tensor, deviation: float) -> None:
-        self._of, self._rows, self._value, self._variance = Remembered(of), rows, value, deviation**2 or 1.0
+        self._of, self._rows, self._value, self._variance = remembered(of), rows, value, deviation**2 or 1.0
 
     def log_ratio(self, rest: EdgeList, pair: Pair) -> float:
         """<value - middle, change> / variance."""
@@ -228,11 +218,10 @@ class NoisyGraph:
 
 
 @final
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ObjectiveWeights:
     """Weights that minimise a perturbed objective (GCON): the density of the noise that must have been drawn.
 
-    Attributes:
+    Args:
         rows: the propagated rows in the loss, from edges.
         targets: n_1 x c.
         loss: of the objective.
@@ -241,32 +230,24 @@ class ObjectiveWeights:
         value: the released weights, d x c.
     """
 
-    rows: Callable[[EdgeList], Tensor]
-    targets: Tensor
-    loss: ConvexLoss
-    ridge: float
-    noise: NoiseLaw
-    value: Tensor
-    _density: Remembered[float] = field(init=False, repr=False)
+    def __init__(
+        self,
+        *,
+        rows: Callable[[EdgeList], Tensor],
+        targets: Tensor,
+        loss: ConvexLoss,
+        ridge: float,
+        noise: NoiseLaw,
+        value: Tensor,
+    ) -> None:
+        weights = value.double().T.contiguous()
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_density", Remembered(self._log_density))
+        def density(edges: EdgeList) -> float:
+            return float(log_density(without_noise(rows(edges), targets, loss, ridge), weights, noise).sum())
+
+        self._density = remembered(density)
 
     def log_ratio(self, rest: EdgeList, pair: Pair) -> float:
-        """The difference of the log-densities of the weights (see `gcon_lab.audits.privacy_loss`)."""
+        """The difference of the log-densities of the weights."""
         absent, present = absent_and_present(rest, pair)
         return self._density(present) - self._density(absent)
-
-    def _log_density(self, edges: EdgeList) -> float:
-        objective = without_noise(self.rows(edges), self.targets, self.loss, self.ridge)
-        weights, columns = self.value.double().T.contiguous(), torch.arange(self.targets.shape[1])
-        drawn = -objective.gradient(weights) * objective.num_rows
-        stretch = torch.linalg.slogdet(objective.hessian(weights, columns)).logabsdet.sum()
-        return float(stretch - self.noise.energy(drawn).sum())
-
-
-def without_noise(rows: Tensor, targets: Tensor, loss: ConvexLoss, ridge: float) -> PerturbedObjectives:
-    """The objective of one problem, with no noise in it."""
-    zeros = torch.zeros(1, targets.shape[1], rows.shape[1], dtype=torch.float64)
-    ridges = torch.tensor([ridge], dtype=torch.float64)
-    return PerturbedObjectives(aggregates=rows, targets=targets, losses=[loss], ridges=ridges, noises=zeros)

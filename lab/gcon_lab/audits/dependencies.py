@@ -20,11 +20,16 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 CANARY = "jinja2==2.4.1"  # of 2010; every source of advisories knows several for it
 _SECONDS = 300
 
 Ask = Callable[[Sequence[str]], tuple[str, str]]
+
+
+class NothingKnownError(Exception):
+    """No advisory was looked up; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -51,32 +56,35 @@ def audit_dependencies(ask: Ask = ask_pip_audit) -> Outcome:
     Args:
         ask: pip-audit, or a stand-in.
     """
+    try:
+        return _audited(ask)
+    except NothingKnownError as reason:
+        words = f"NOT AUDITED: no advisory was looked up ({reason}). Nothing is known, good or bad; run it elsewhere."
+        return Outcome(words, 0)
+
+
+def _audited(ask: Ask) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         wanted = Path(folder) / "canary.txt"
         wanted.write_text(f"{CANARY}\n")
         known = _dependencies(*ask(["--requirement", str(wanted), "--no-deps", "--disable-pip"]))
-    if isinstance(known, str):
-        return _not_audited(known)
     if not any(entry.get("vulns") for entry in known):
-        return _not_audited(f"the source of advisories that was reached does not know those of {CANARY}")
+        raise NothingKnownError(f"the source of advisories that was reached does not know those of {CANARY}")
     found = _dependencies(*ask(["--local", "--skip-editable"]))
-    if isinstance(found, str):
-        return _not_audited(found)
     looked_up = [entry for entry in found if "vulns" in entry]
-    left_out = sorted(str(entry.get("name")) for entry in found if "vulns" not in entry)
     if not looked_up:
-        return _not_audited(f"none of the {len(found)} packages could be looked up")
-    vulnerable = [_told(entry) for entry in looked_up if entry["vulns"]]
+        raise NothingKnownError(f"none of the {len(found)} packages could be looked up")
+    left_out = sorted(str(entry.get("name")) for entry in found if "vulns" not in entry)
     missing = f"\nNot looked up ({len(left_out)}): {', '.join(left_out)}." if left_out else ""
+    vulnerable = [_told(entry) for entry in looked_up if entry["vulns"]]
     if vulnerable:
-        return Outcome(
-            "\n".join([f"VULNERABLE: {len(vulnerable)} of {len(looked_up)} packages.", *vulnerable]) + missing, 1
-        )
+        head = f"VULNERABLE: {len(vulnerable)} of {len(looked_up)} packages."
+        return Outcome("\n".join([head, *vulnerable]) + missing, 1)
     return Outcome(f"AUDITED: {len(looked_up)} packages, none with a known vulnerability.{missing}", 0)
 
 
-def _dependencies(output: str, errors: str) -> list[dict[str, object]] | str:
-    """The packages of a report; or why there is none."""
+def _dependencies(output: str, errors: str) -> list[dict[str, Any]]:
+    """The packages of a report."""
     try:
         found = json.loads(output)["dependencies"]
         if isinstance(found, list) and all(isinstance(entry, dict) for entry in found):
@@ -84,22 +92,14 @@ def _dependencies(output: str, errors: str) -> list[dict[str, object]] | str:
     except (KeyError, TypeError, ValueError):
         pass
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
-    return lines[-1] if lines else "pip-audit gave no report"
+    raise NothingKnownError(lines[-1] if lines else "pip-audit gave no report")
 
 
-def _told(entry: dict[str, object]) -> str:
-    vulnerabilities = entry["vulns"] if isinstance(entry["vulns"], list) else []
+def _told(entry: dict[str, Any]) -> str:
     told = [
-        f"{each.get('id')} (repaired in {', '.join(each.get('fix_versions', [])) or 'none'})"
-        for each in vulnerabilities
+        f"{each['id']} (repaired in {', '.join(each.get('fix_versions', [])) or 'none'})" for each in entry["vulns"]
     ]
     return f"  {entry.get('name')} {entry.get('version')}: {'; '.join(told)}"
-
-
-def _not_audited(reason: str) -> Outcome:
-    return Outcome(
-        f"NOT AUDITED: no advisory was looked up ({reason}). Nothing is known, good or bad; run it elsewhere.", 0
-    )
 
 
 def main() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from gcon.errors import NoCertificateError
 from gcon.privacy.randomness import SystemRandomness
@@ -60,10 +61,10 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """One line of the audit, still to be measured: the probability of a wrong bound -> the finding."""
+    """One line of the audit, still to be measured: `measure(error=...)`, the probability of a wrong bound."""
 
     name: str
-    measure: Callable[[float], Finding]
+    measure: Callable[..., Finding]
     num_bounds: int
 
 
@@ -78,33 +79,21 @@ def units_of(cases: Sequence[AnyCase], *, broken: bool, runs: int | None) -> lis
     units = []
     for case in cases:
         if isinstance(case, AuditCase):
-            variants: list[Broken | None] = [None, *(case.broken if broken else ())]
-            units += [_two_graph_unit(case, variant, runs) for variant in variants]
+            for variant in (None, *(case.broken if broken else ())):
+                name = f"{case.name}: {variant.kind if variant else HONEST}"
+                units.append(Unit(name, partial(measure, case, variant, runs=runs), 1 + case.gaussian))
         elif isinstance(case, OneRunCase):
-            releases = {HONEST: case.release, **(case.broken if broken else {})}
-            units += [_one_run_unit(case, kind, release) for kind, release in releases.items()]
+            for kind, release in {HONEST: case.release, **(case.broken if broken else {})}.items():
+                name = f"{case.mechanism}, {case.options}: {kind}"
+                units.append(Unit(name, partial(measure_one_run, case, kind, release), 1))
         else:
-            units.append(_search_unit(case))
+            units.append(Unit(f"{case.mechanism}, {case.options}", partial(measure_search, case), 0))
     return units
 
 
 def wrong_bound_probability(units: Sequence[Unit], confidence: float) -> float:
     """The error of a single bound so that all bounds hold together with this confidence (Bonferroni)."""
     return (1 - confidence) / max(1, sum(unit.num_bounds for unit in units))
-
-
-def _two_graph_unit(case: AuditCase, variant: Broken | None, runs: int | None) -> Unit:
-    name = f"{case.name}: {variant.kind if variant else HONEST}"
-    return Unit(name, lambda error: measure(case, variant, runs=runs, error=error), 1 + case.gaussian)
-
-
-def _one_run_unit(case: OneRunCase, kind: str, release: Release) -> Unit:
-    name = f"{case.mechanism}, {case.options}: {kind}"
-    return Unit(name, lambda error: measure_one_run(case, kind, release, error=error), 1)
-
-
-def _search_unit(case: SearchCase) -> Unit:
-    return Unit(f"{case.mechanism}, {case.options}", lambda _: measure_search(case), 0)
 
 
 def measure(case: AuditCase, variant: Broken | None = None, *, runs: int | None = None, error: float) -> Finding:
@@ -179,15 +168,15 @@ def measure_one_run(case: OneRunCase, kind: str, release: Release, *, error: flo
     )
 
 
-def measure_search(case: SearchCase) -> Finding:
-    """The largest change that a search finds, over the claimed sensitivity: exact, so there is no error."""
-    found = search_pairs(case.make, num_nodes=case.num_nodes, tries=case.tries)
-    exceeds = found.ratio > 1 + _ROUNDING
+def measure_search(case: SearchCase, *, error: float = 0.0) -> Finding:
+    """The largest change that a search finds, over the claimed sensitivity: exact, so the error does not matter."""
+    change = search_pairs(case.make, num_nodes=case.num_nodes, tries=case.tries)
+    exceeds = change > 1 + _ROUNDING
     return Finding(
         mechanism=case.mechanism,
         options=case.options,
-        runs=found.tried,
-        change=found.ratio,
+        runs=case.tries,
+        change=change,
         outcome="ABOVE THE CLAIM" if exceeds else "holds",
         good=not exceeds,
     )

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import binom
 
-from gcon.edges.edge_list import EdgeList, public_edges
+from gcon.edges.edge_list import EdgeList
 from gcon.errors import InputError
 from gcon.privacy.randomness import Randomness
+from gcon_lab.audits.pairs import with_edges
 from gcon_lab.mechanisms.samplers import open_uniforms
 
 Floats = NDArray[np.float64]
@@ -47,8 +48,7 @@ class Canaries:
     @property
     def graph(self) -> EdgeList:
         """The base with the canaries that were put in."""
-        extra = torch.from_numpy(self.pairs[self.included].T.copy())
-        return public_edges(torch.cat([self.base.edge_index(), extra], dim=1), self.base.num_nodes)
+        return with_edges(self.base, torch.from_numpy(self.pairs[self.included]))
 
 
 def place_canaries(base: EdgeList, count: int, randomness: Randomness) -> Canaries:

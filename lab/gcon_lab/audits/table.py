@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 
 from gcon_lab.audits.measure import HONEST, Finding
+from gcon_lab.tables import markdown, records
 
-_CSV_COLUMNS = tuple(field.name for field in fields(Finding))
-_HEAD = "| mechanism | options | claimed ε | δ | runs | bound | Gaussian bound | ε of this pair | outcome |"
-_BROKEN_HEAD = "| mechanism | options | what is broken | claimed ε | runs | bound | Gaussian bound | outcome |"
+_CLAIMED = ("mechanism", "options", "claimed ε", "δ", "runs", "bound", "Gaussian bound", "ε of this pair", "outcome")
+_BROKEN = ("mechanism", "options", "what is broken", "claimed ε", "runs", "bound", "Gaussian bound", "outcome")
+_SEARCHED = ("statistic", "pairs tried", "largest change / claimed sensitivity", "outcome")
 
 
 def in_words(findings: Sequence[Finding]) -> str:
@@ -24,40 +23,47 @@ def in_words(findings: Sequence[Finding]) -> str:
             _number(finding.epsilon),
             _number(finding.bound),
             _number(finding.gaussian_bound),
-            _change(finding) or finding.outcome,
+            _outcome(finding),
         )
         for finding in findings
     ]
     head = ("mechanism", "options", "variant", "claimed", "bound", "gaussian", "outcome")
-    widths = [max(len(row[place]) for row in (head, *rows)) for place in range(len(head))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (head, *rows)]
-    return "\n".join([*(line.rstrip() for line in lines), summary(findings)])
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in (head, *rows)]
+    return "\n".join([*lines, summary(findings)])
 
 
 def summary(findings: Sequence[Finding]) -> str:
     """How many hold and how many are caught."""
-    honest = [finding for finding in findings if finding.variant == HONEST]
-    broken = [finding for finding in findings if finding.variant != HONEST]
-    parts = [f"{sum(finding.good for finding in honest)} of {len(honest)} cases hold"]
-    if broken:
-        parts.append(f"{sum(finding.good for finding in broken)} of {len(broken)} broken variants are caught")
-    return "; ".join(parts) + "."
+    honest = [finding.good for finding in findings if finding.variant == HONEST]
+    broken = [finding.good for finding in findings if finding.variant != HONEST]
+    caught = f"; {sum(broken)} of {len(broken)} broken variants are caught" if broken else ""
+    return f"{sum(honest)} of {len(honest)} cases hold{caught}."
 
 
 def as_csv(findings: Sequence[Finding]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, _CSV_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for finding in findings:
-        writer.writerow({key: _cell(value) for key, value in asdict(finding).items()})
-    return text.getvalue()
+    return records(
+        [
+            {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in asdict(finding).items()}
+            for finding in findings
+        ]
+    )
 
 
 def as_page(findings: Sequence[Finding], *, command: str, confidence: float, error: float) -> str:
     """The page of results."""
-    honest = [finding for finding in findings if finding.variant == HONEST and finding.change is None]
-    broken = [finding for finding in findings if finding.variant != HONEST]
-    searched = [finding for finding in findings if finding.variant == HONEST and finding.change is not None]
+    claimed, searched, broken = [], [], []
+    for one in findings:
+        runs, bounds = f"{one.runs:,}", (_number(one.bound), _number(one.gaussian_bound))
+        if one.variant != HONEST:
+            broken.append((one.mechanism, one.options, one.variant, _number(one.epsilon), runs, *bounds, one.outcome))
+        elif one.change is not None:
+            searched.append((one.options, runs, f"{one.change:.3f}", one.outcome))
+        else:
+            promise = _number(one.epsilon), f"{one.delta:g}"
+            claimed.append(
+                (one.mechanism, one.options, *promise, runs, *bounds, _number(one.pair_epsilon), one.outcome)
+            )
     lines = [
         "# Audit",
         "",
@@ -67,67 +73,20 @@ def as_page(findings: Sequence[Finding], *, command: str, confidence: float, err
         f"randomness. All bounds hold together with confidence {confidence:.0%} (each is wrong with probability at most",
         f"{error:.1e}). *ε of this pair*: what the planned noise gives on this very pair, exactly.",
         "",
-        _HEAD,
-        _rule(_HEAD),
-        *(
-            _row(
-                finding.mechanism,
-                finding.options,
-                _number(finding.epsilon),
-                f"{finding.delta:g}",
-                f"{finding.runs:,}",
-                _number(finding.bound),
-                _number(finding.gaussian_bound),
-                _number(finding.pair_epsilon),
-                finding.outcome,
-            )
-            for finding in honest
-        ),
+        markdown(_CLAIMED, claimed),
     ]
     if searched:
-        head = "| statistic | pairs tried | largest change / claimed sensitivity | outcome |"
-        lines += ["", "## Searched pairs", "", "Graphs of six nodes, by hill climbing from random ones.", "", head]
-        lines += [_rule(head)]
-        lines += [
-            _row(finding.options, f"{finding.runs:,}", f"{finding.change:.3f}", finding.outcome) for finding in searched
-        ]
+        lines += ["## Searched pairs", "", "Graphs of six nodes, by hill climbing from random ones.", ""]
+        lines += [markdown(_SEARCHED, searched)]
     if broken:
-        lines += ["", "## Broken on purpose", "", _BROKEN_HEAD, _rule(_BROKEN_HEAD)]
-        lines += [
-            _row(
-                finding.mechanism,
-                finding.options,
-                finding.variant,
-                _number(finding.epsilon),
-                f"{finding.runs:,}",
-                _number(finding.bound),
-                _number(finding.gaussian_bound),
-                finding.outcome,
-            )
-            for finding in broken
-        ]
-    return "\n".join(lines) + "\n"
+        lines += ["## Broken on purpose", "", markdown(_BROKEN, broken)]
+    return "\n".join(lines)
 
 
-def _change(finding: Finding) -> str:
-    if finding.change is None:
-        return ""
-    return f"{finding.outcome}: change {finding.change:.3f} of the claimed sensitivity"
+def _outcome(finding: Finding) -> str:
+    more = "" if finding.change is None else f": change {finding.change:.3f} of the claimed sensitivity"
+    return finding.outcome + more
 
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}"
-
-
-def _cell(value: object) -> object:
-    if value is None:
-        return ""
-    return f"{value:.6g}" if isinstance(value, float) else value
-
-
-def _row(*cells: str) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def _rule(head: str) -> str:
-    return "|" + "---|" * (head.count("|") - 1)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from gcon.edges.store_format import column_type
 from gcon.errors import check_number
+from gcon_lab.tables import markdown
 
 NUMBER_BYTES = 8  # of a matrix entry, and of a row pointer
 ORIGIN_BYTES = 4  # of an entry of the features, where the walk restarts
@@ -130,23 +131,19 @@ def costs(edges: int, nodes: int, columns: int, workers: int, machine: Machine |
 
 def table(columns: int, workers: int, machine: Machine) -> str:
     """A table for graphs of 10^8 to 10^12 edges."""
-    lines = [
-        f"Calculated, not measured: one step, {columns} columns, {workers} workers; assumed per worker: {machine.additions:.3g} "
-        f"additions per second, {machine.disk / 1e9:g} GB/s from disk, {machine.network / 1e9:g} GB/s of network.",
-        "",
-        "| edges | nodes | store | a worker receives | its memory | read | add | exchange | a step |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    rows = []
     for edges in EDGES:
         nodes = min(2 * edges // DEGREE, MOST_NODES)
         found = costs(edges, nodes, columns, workers, machine)
-        sizes, times = (
-            (found.store, found.received, found.memory),
-            (found.read, found.add, found.exchange, found.seconds),
-        )
-        cells = [_short(edges), _short(nodes), *map(_size, sizes), *map(_time, times)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        sizes = found.store, found.received, found.memory
+        times = found.read, found.add, found.exchange, found.seconds
+        rows.append([_short(edges), _short(nodes), *map(_size, sizes), *map(_time, times)])
+    words = (
+        f"Calculated, not measured: one step, {columns} columns, {workers} workers; assumed per worker: {machine.additions:.3g} "
+        f"additions per second, {machine.disk / 1e9:g} GB/s from disk, {machine.network / 1e9:g} GB/s of network.\n\n"
+    )
+    head = ["edges", "nodes", "store", "a worker receives", "its memory", "read", "add", "exchange", "a step"]
+    return words + markdown(head, rows)
 
 
 def _short(count: int) -> str:
@@ -174,7 +171,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--network", type=float, default=usual.network, help="bytes per second that a worker sends")
     chosen = parser.parse_args(given)
     machine = Machine(additions=chosen.additions, disk=chosen.disk, network=chosen.network)
-    sys.stdout.write(table(chosen.columns, chosen.workers, machine) + "\n")
+    sys.stdout.write(table(chosen.columns, chosen.workers, machine))
 
 
 if __name__ == "__main__":

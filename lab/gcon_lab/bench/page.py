@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Sequence
@@ -12,6 +10,7 @@ from typing import Any
 
 from gcon.writing import write_whole
 from gcon_lab.bench.graphs import ENTRIES_A_NODE
+from gcon_lab.tables import markdown, sheet
 
 Result = dict[str, Any]
 _FIELDS = ("engine", "contender", "nodes", "entries", "columns", "seconds", "peak_bytes", "failed", "machine")
@@ -64,26 +63,18 @@ def _usual(result: Result) -> bool:
 
 def table_text(results: Sequence[Result]) -> str:
     """The table and the fits as Markdown."""
-    lines = ["| where | whose | nodes | entries | ten steps | peak memory |", "|---|---|---|---|---|---|"]
+    rows = []
     for each in results:
         time = each.get("failed") or f"{each['seconds']:.3g} s"
         memory = "" if "failed" in each else f"{each['peak_bytes'] / _GIB:.3g} GiB"
-        lines.append(
-            f"| {each['engine']} | {each['contender']} | {each['nodes']:,} | {each['entries']:,} | {time} | {memory} |"
-        )
-    lines += ["", "| where | whose | time grows like entries to the | memory |", "|---|---|---|---|"]
-    for engine, contender, time_slope, memory_slope in growth(results):
-        if time_slope is not None and memory_slope is not None:
-            lines.append(f"| {engine} | {contender} | {time_slope:.2f} | {memory_slope:.2f} |")
-    return "\n".join(lines) + "\n"
-
-
-def csv_text(results: Sequence[Result]) -> str:
-    file = io.StringIO()
-    writer = csv.DictWriter(file, _FIELDS, lineterminator="\n", extrasaction="ignore")
-    writer.writeheader()
-    writer.writerows(results)
-    return file.getvalue()
+        rows.append([each["engine"], each["contender"], f"{each['nodes']:,}", f"{each['entries']:,}", time, memory])
+    slopes = [
+        [engine, contender, f"{time_slope:.2f}", f"{memory_slope:.2f}"]
+        for engine, contender, time_slope, memory_slope in growth(results)
+        if time_slope is not None and memory_slope is not None
+    ]
+    measured = markdown(["where", "whose", "nodes", "entries", "ten steps", "peak memory"], rows)
+    return measured + "\n" + markdown(["where", "whose", "time grows like entries to the", "memory"], slopes)
 
 
 def pictures(results: Sequence[Result]) -> dict[str, str]:
@@ -117,5 +108,6 @@ def pictures(results: Sequence[Result]) -> dict[str, str]:
 
 def write_page(results: Sequence[Result], out: Path) -> list[Path]:
     """Table, numbers and pictures into a folder; each file whole or not at all."""
-    files = {"scale.md": table_text(results), "scale.csv": csv_text(results), **pictures(results)}
+    numbers = sheet(_FIELDS, ([each.get(field) for field in _FIELDS] for each in results))
+    files = {"scale.md": table_text(results), "scale.csv": numbers, **pictures(results)}
     return [write_whole(out / name, text, mode=None) for name, text in files.items()]

@@ -17,7 +17,6 @@ from gcon_lab.bench.contenders import COLUMNS, CONTENDERS
 from gcon_lab.bench.graphs import ENTRIES_A_NODE, MadeRows, made_edges, save_edges
 
 ENGINES = ("cpu", "disk", "cluster", "gpu")
-ENTRIES = (10**5, 10**6, 10**7, 10**8, 10**9)
 _ALONE = ("disk", "cluster")  # nobody else works from an edge store
 _OURS, _SKIPPED = "gcon", {"gpu": ("scipy",)}
 _LIMIT = 3600  # seconds for one measurement

@@ -95,7 +95,7 @@ def _measured(units: Sequence[Unit], error: float, setting: str, output: Output,
             progress.update(task, description=unit.name[:60])
             key = hashlib.sha256(f"{unit.name} {error!r} {setting}".encode()).hexdigest()[:24]
             known = store.read(key) if store else None
-            finding = Finding(**known) if known else unit.measure(error)
+            finding = Finding(**known) if known else unit.measure(error=error)
             if store and not known:
                 store.write(key, asdict(finding))
             findings.append(finding)

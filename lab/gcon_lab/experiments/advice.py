@@ -12,11 +12,9 @@ interval must be, and how often it held for real graphs that were left out. Nois
 from __future__ import annotations
 
 import argparse
-import csv
-import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -29,10 +27,11 @@ from gcon.methods.moments import Moments
 from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
-from gcon.writing import write_whole
 from gcon_lab.experiments.advice_tables import expectation_lines, graph_lines, interval_lines, measured_graphs
 from gcon_lab.experiments.default_method import DELTA, REAL, measured
 from gcon_lab.experiments.sweep.graphs import Circles, OpenGraph, open_graph
+from gcon_lab.experiments.unit_store import UnitStore
+from gcon_lab.tables import records
 
 DEGREES, HOMOPHILIES, SIGNALS = (3, 10, 30, 80), (0.0, 0.2, 0.5, 0.8), (1.0, 2.0)
 GRID = {
@@ -81,21 +80,12 @@ def facts(name: str, run: int) -> dict[str, float]:
 
 def kept(folder: Path, name: str, run: int, make: Callable[[], Any]) -> Any:
     """A result of its own file, made if it is not there."""
-    path = folder / f"{name.replace('/', '-')}-run{run}.json"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(make()))
-        print(path, file=sys.stderr, flush=True)
-    return json.loads(path.read_text())
-
-
-def write(out: Path, lines: Iterable[Mapping[str, str]]) -> None:
-    """A CSV file."""
-    found = list(lines)
-    with out.open("w", newline="") as file:
-        table = csv.DictWriter(file, list(found[0]), lineterminator="\n")
-        table.writeheader()
-        table.writerows(found)
+    store, unit = UnitStore(folder), f"{name.replace('/', '-')}-run{run}"
+    if (found := store.read(unit)) is None:
+        found = make()
+        store.write(unit, found)
+        print(folder / unit, file=sys.stderr, flush=True)
+    return found
 
 
 def main() -> None:
@@ -118,9 +108,13 @@ def main() -> None:
         ]
         rows[name] = [kept(results / "store", name, run, partial(_measured, name, run)) for run in runs]
     graphs = measured_graphs(place, rows)
-    write(given.out / "graphs.csv", graph_lines(graphs))
-    write(given.out / "expectations.csv", expectation_lines(graphs))
-    write(given.out / "intervals.csv", interval_lines(graphs, place, rows, real=REAL))
+    tables = {
+        "graphs.csv": graph_lines(graphs),
+        "expectations.csv": expectation_lines(graphs),
+        "intervals.csv": interval_lines(graphs, place, rows, real=REAL),
+    }
+    for name, lines in tables.items():
+        (given.out / name).write_text(records(list(lines)))
 
 
 if __name__ == "__main__":

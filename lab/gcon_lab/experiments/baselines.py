@@ -40,6 +40,7 @@ from gcon_lab.experiments.sweep.graphs import open_graph
 from gcon_lab.experiments.sweep.models import seed_of
 from gcon_lab.experiments.sweep.run import Task, in_parallel
 from gcon_lab.experiments.unit_store import UnitStore
+from gcon_lab.tables import grid, sheet
 
 DATASETS = ("citeseer", "pubmed", "cora-ml", "actor")
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
@@ -204,9 +205,8 @@ def unit_name(group: Group, stage: str) -> str:
 
 def table(folder: Path, effort: Effort, datasets: Sequence[str]) -> str:
     """The finished part of the table as CSV."""
-    store, sheet = UnitStore(folder), io.StringIO()
-    writer = csv.DictWriter(sheet, COLUMNS, lineterminator="\n", restval="")
-    writer.writeheader()
+    store = UnitStore(folder)
+    rows: list[dict[str, object]] = []
     for group in groups(effort, datasets):
         line, dataset, epsilon = group
         entry, final = competitor(line), store.read(unit_name(group, "final"))
@@ -214,7 +214,7 @@ def table(folder: Path, effort: Effort, datasets: Sequence[str]) -> str:
             continue
         row = {"graph": dataset, "epsilon": "any" if epsilon is None else f"{epsilon:g}", "method": line}
         if "skipped" in final:
-            writer.writerow({**row, "runs": 0, "settings": f"skipped: {final['skipped']}"})
+            rows.append({**row, "runs": 0, "settings": f"skipped: {final['skipped']}"})
             continue
         places = range(len(candidates_on(entry, dataset, effort)))
         searched = [store.read(unit_name(group, f"search{place}")) for place in places]
@@ -228,23 +228,22 @@ def table(folder: Path, effort: Effort, datasets: Sequence[str]) -> str:
             values = [run["test"][access] for run in final["runs"]]
             mean, spread = statistics.mean(values), statistics.stdev(values) if len(values) > 1 else 0.0
             numbers = {"mean": f"{mean:.4f}", "standard deviation": f"{spread:.4f}", "runs": len(values)}
-            writer.writerow({**row, "access": access, **numbers})
-    return sheet.getvalue()
+            rows.append({**row, "access": access, **numbers})
+    return sheet(COLUMNS, ([row.get(column) for column in COLUMNS] for row in rows))
 
 
-def page(sheet: str) -> str:
+def page(text: str) -> str:
     """The table for people, in Markdown from the CSV: one small table an access and graph, budgets side by side."""
-    rows = list(csv.DictReader(io.StringIO(sheet)))
-    budgets = sorted({row["epsilon"] for row in rows if row["epsilon"] != "any"}, key=float)
+    rows = list(csv.DictReader(io.StringIO(text)))
+    budgets = sorted({row["epsilon"] for row in rows} - {"any"}, key=float)
     lines = [UNCHARGED, ""]
     for access, title in ACCESSES.items():
-        chosen = [row for row in rows if row["access"] == access]
-        if not chosen:
-            continue
-        spends = any(row["epsilon"] != "any" for row in chosen)
-        columns = ["any budget", *(f"epsilon {budget}" for budget in budgets)] if spends else ["any budget"]
-        lines += [f"## {title}", "", f"| graph | method | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns)]
-        lines += [*_lines(chosen, budgets if spends else []), ""]
+        here = sorted((row for row in rows if row["access"] == access), key=lambda row: row["graph"])
+        columns = {"any": "any budget"}
+        if any(row["epsilon"] != "any" for row in here):
+            columns |= {budget: f"epsilon {budget}" for budget in budgets}
+        cells = {(row["graph"], row["method"], row["epsilon"]): _cell(row) for row in here}
+        lines += [f"## {title}", "", grid(["graph", "method"], columns, cells)] if here else []
     skipped = [row for row in rows if row["settings"].startswith("skipped")]
     if skipped:
         lines += ["## Skipped", ""]
@@ -252,16 +251,8 @@ def page(sheet: str) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _lines(rows: list[dict[str, str]], budgets: list[str]) -> Iterator[str]:
-    names = dict.fromkeys((row["graph"], row["method"]) for row in sorted(rows, key=lambda row: row["graph"]))
-    for graph, method in names:
-        found = {row["epsilon"]: row for row in rows if (row["graph"], row["method"]) == (graph, method)}
-        cells = [_cell(found.get(budget)) for budget in ("any", *budgets)]
-        yield f"| {graph} | {method} | {' | '.join(cells)} |"
-
-
-def _cell(row: dict[str, str] | None) -> str:
-    return "" if row is None else f"{float(row['mean']):.3f} ± {float(row['standard deviation']):.3f}"
+def _cell(row: dict[str, str]) -> str:
+    return f"{float(row['mean']):.3f} ± {float(row['standard deviation']):.3f}"
 
 
 def finish_groups(
@@ -296,9 +287,9 @@ def main() -> int:
     unfinished = finish_groups(
         units, work, effort, workers=arguments.workers, deadline=deadline, console=Console(stderr=True)
     )
-    sheet = table(units, effort, arguments.datasets)
-    write_whole(arguments.out / "baselines.csv", sheet)
-    write_whole(arguments.out / "baselines.md", page(sheet))
+    text = table(units, effort, arguments.datasets)
+    write_whole(arguments.out / "baselines.csv", text)
+    write_whole(arguments.out / "baselines.md", page(text))
     print(f"{len(work) - unfinished} of {len(work)} groups are finished; the table is in {arguments.out}.")
     return 0
 

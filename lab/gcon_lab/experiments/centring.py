@@ -16,6 +16,7 @@ from pathlib import Path
 import gcon
 from gcon.writing import write_whole
 from gcon_lab.experiments.unit_store import UnitStore
+from gcon_lab.tables import markdown
 
 RIDGES = (0.01, 0.2, 1.0, 2.0)
 
@@ -27,7 +28,7 @@ def main() -> int:
     arguments = parser.parse_args()
     store = UnitStore(arguments.out / "units")
     graph = gcon.datasets.load("cora-ml")
-    lines = ["| ridge | centred | not centred | runs |", "|---|---|---|---|"]
+    rows = []
     for ridge in RIDGES:
         cells = []
         for centre in (True, False):
@@ -42,8 +43,8 @@ def main() -> int:
                 ]
                 store.write(name, scores)
             cells.append(f"{statistics.mean(scores):.3f} ± {statistics.stdev(scores):.3f}")
-        lines.append(f"| {ridge:g} | {cells[0]} | {cells[1]} | {arguments.runs} |")
-    table = "\n".join(lines) + "\n"
+        rows.append([f"{ridge:g}", *cells, str(arguments.runs)])
+    table = markdown(["ridge", "centred", "not centred", "runs"], rows)
     write_whole(arguments.out / "centring.md", table)
     print(table)
     return 0

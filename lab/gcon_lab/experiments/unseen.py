@@ -24,6 +24,7 @@ from gcon.writing import write_whole
 from gcon_lab.experiments.sweep.graphs import open_graph
 from gcon_lab.experiments.sweep.models import seed_of
 from gcon_lab.methods import MLP, MomentsWithoutEdges
+from gcon_lab.tables import markdown
 
 GRAPHS = ("cora-ml", "citeseer", "pubmed", "actor")
 EPSILON, DELTA = 1.0, 1e-5
@@ -66,18 +67,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--runs", type=int, default=5)
     given = parser.parse_args()
-    lines: list[str] = []
+    rows: list[list[str]] = []
     for name in GRAPHS:
-        rows = []
+        found = []
         for run in range(given.runs):
-            rows.append(scores(name, run))
+            found.append(scores(name, run))
             print(f"{name}, run {run}", file=sys.stderr)
-        if not lines:
-            lines = [f"| graph | {' | '.join(rows[0])} |", "|---" * (len(rows[0]) + 1) + "|"]
-        table = np.array([list(row.values()) for row in rows])
-        errors = table.std(axis=0, ddof=1) / np.sqrt(len(rows)) if len(rows) > 1 else np.zeros(table.shape[1])
+        table = np.array([list(row.values()) for row in found])
+        errors = table.std(axis=0, ddof=1) / np.sqrt(len(found)) if len(found) > 1 else np.zeros(table.shape[1])
         cells = [f"{mean:.3f} ± {error:.3f}" for mean, error in zip(table.mean(axis=0), errors, strict=True)]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+        rows.append([name, *cells])
     head = [
         "# Nodes never seen",
         "",
@@ -87,7 +86,7 @@ def main() -> None:
         "were in training.",
         "",
     ]
-    write_whole(given.out / "unseen.md", "\n".join([*head, *lines, ""]))
+    write_whole(given.out / "unseen.md", "\n".join([*head, markdown(["graph", *found[0]], rows)]))
 
 
 if __name__ == "__main__":

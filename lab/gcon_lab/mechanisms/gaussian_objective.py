@@ -12,79 +12,26 @@ from typing import final
 from torch import Tensor
 
 from gcon.edges.source import Edges
-from gcon.errors import PlanMismatchError
-from gcon.mechanisms.aggregates import Aggregates
-from gcon.mechanisms.convex_training import (
-    certified_weights,
-    check_cover,
-    check_training_rows,
-    objective_record,
-    with_final_noise,
-)
+from gcon.mechanisms.convex_training import certified_weights, objective_record, with_final_noise
 from gcon.mechanisms.samplers.objective_noise import EnclosedNoise, gaussian_objective_noise
-from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.proven import proven
 from gcon.privacy.randomness import Randomness
+from gcon_lab.mechanisms.convex import ConvexMechanism
 from gcon_lab.mechanisms.gaussian_objective_plan import GaussianObjectivePlan
 
 
 @final
 @proven("gaussian-objective")
 @dataclass(frozen=True, eq=False, kw_only=True)
-class GaussianObjective:
-    """One release per plan, all from the same aggregates and solved together.
-
-    Attributes:
-        aggregates: what is propagated over the edges, with its proven bound.
-        plans: the noise plans; they share the number of features, labelled nodes and classes.
-        mask: which nodes are in the loss (public).
-        targets: their targets (public), n_1 x c in [0, 1].
+class GaussianObjective(ConvexMechanism[GaussianObjectivePlan]):
+    """The paper's mechanism with normal noise in the objective.
 
     Privacy:
-        Costs the sum of the plans' budgets: ten models are ten releases. The noise is Gaussian but the release is not
-        (it is a non-linear function of the noise), so it has no Gaussian distance.
+        The noise is Gaussian but the release is not (it is a non-linear function of the noise), so it has no Gaussian distance.
     """
 
     name = "objective perturbation (Gaussian)"
     gaussian_distance = None  # only the budget is known
-
-    aggregates: Aggregates
-    plans: tuple[GaussianObjectivePlan, ...]
-    mask: Tensor
-    targets: Tensor
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "mask", self.mask.clone())
-        object.__setattr__(self, "targets", self.targets.clone())
-        self.check()
-
-    def check(self) -> None:
-        """The plans are for these rows and aggregates, and add noise."""
-        check_training_rows(self.plans, mask=self.mask, targets=self.targets)
-        for plan in self.plans:
-            check_cover(
-                self.aggregates,
-                edge_influence=plan.theorem.edge_influence,
-                num_features=plan.num_features,
-                num_nodes=self.mask.numel(),
-            )
-            if plan.needs_noise and not plan.scale > 0:  # zero noise is right only where nothing needs noise
-                raise PlanMismatchError("A finite epsilon must add noise; this plan does not.")
-        longest = self.aggregates.longest_row
-        if not longest <= 1:  # also refuses NaN
-            raise PlanMismatchError(
-                f"Theorem C needs rows of length at most 1; the longest is {longest:g}. Scale the rows."
-            )
-
-    @property
-    def budget(self) -> Budget:
-        """The sum over the plans; a plan in which nothing depends on edges costs nothing."""
-        return compose(plan.budget if plan.theorem.edge_influence > 0 else NOTHING for plan in self.plans)
-
-    @property
-    def reads_edges(self) -> bool:
-        """Whether an edge can change anything in it."""
-        return self.aggregates.edge_influence > 0
 
     def public_record(self) -> Mapping[str, object]:
         return objective_record(self.plans)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from typing import ClassVar
 
 from scipy.special import gammaincc, gammainccinv
 
@@ -112,6 +113,12 @@ def theorem_c(shape: ObjectiveShape, *, ridge: float, margin: float | None = Non
 @dataclass(frozen=True, kw_only=True)
 class GaussianObjectivePlan(ObjectivePlan[TheoremC]):
     """The plan of objective perturbation with Gaussian noise, by Theorem C."""
+
+    longest_row: ClassVar = 1.0  # of the aggregates, which Theorem C needs
+
+    @property
+    def edge_influence(self) -> float:
+        return self.theorem.edge_influence
 
     def _covers_its_theorem(self) -> bool:
         """Conditions (i) to (iii) of Theorem C, evaluated again for the noise that is really added."""

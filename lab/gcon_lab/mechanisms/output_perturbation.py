@@ -16,53 +16,41 @@ from torch import Tensor
 
 from gcon.edges.source import Edges
 from gcon.errors import InputError, PlanMismatchError
-from gcon.mechanisms.aggregates import Aggregates
-from gcon.mechanisms.convex_training import certified_weights, check_cover, check_training_rows
+from gcon.mechanisms.convex_training import certified_weights
 from gcon.mechanisms.samplers.objective_noise import EnclosedNoise
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing, rounded_noise
-from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.proven import proven
 from gcon.privacy.randomness import Randomness
+from gcon_lab.mechanisms.convex import ConvexMechanism
 from gcon_lab.mechanisms.output_noise_plan import OutputPlan
 
 
 @final
 @proven("output-perturbation")
 @dataclass(frozen=True, eq=False, kw_only=True)
-class OutputPerturbation:
-    """One release per plan, all from the same aggregates and solved together.
+class OutputPerturbation(ConvexMechanism[OutputPlan]):
+    """The objective of every plan, solved, with noise on its weights.
 
     Attributes:
-        plans: the noise plans; they share the number of features, labelled nodes and classes.
-        mask: which nodes are in the loss (public).
-        targets: their targets (public), n_1 x c in [0, 1].
         start: W_0 (public), features x classes: where the ridge pulls to. None for 0. It must not depend on edges, but
             for what earlier releases made public.
 
     Privacy:
-        Costs the sum of the plans' budgets; together the releases are one Gaussian release of `gaussian_distance`.
+        Together the releases are one Gaussian release of `gaussian_distance`.
     """
 
     name = "output perturbation"
 
-    aggregates: Aggregates
-    plans: tuple[OutputPlan, ...]
-    mask: Tensor
-    targets: Tensor
     start: Tensor | None = None
 
     def __post_init__(self) -> None:
         if self.start is not None:
             object.__setattr__(self, "start", self.start.clone())
-        object.__setattr__(self, "mask", self.mask.clone())
-        object.__setattr__(self, "targets", self.targets.clone())
-        self.check()
+        super().__post_init__()
 
     def check(self) -> None:
-        """The plans are for these rows and aggregates, and add noise."""
-        check_training_rows(self.plans, mask=self.mask, targets=self.targets)
-        for plan in self.plans:
-            self._check_plan(plan)
+        """The plans are for these rows, aggregates and start, and add noise."""
+        super().check()
         if self.start is None:
             return
         plan = self.plans[0]
@@ -77,31 +65,6 @@ class OutputPerturbation:
         norm = float(torch.linalg.vector_norm(self.start.to(torch.float64)))
         if not all(norm <= plan.start_norm * (1 + 1e-12) for plan in self.plans):
             raise PlanMismatchError(f"A plan was made for a start shorter than {norm:g}. Give it `start_norm`.")
-
-    def _check_plan(self, plan: OutputPlan) -> None:
-        check_cover(
-            self.aggregates,
-            edge_influence=plan.edge_influence,
-            num_features=plan.num_features,
-            num_nodes=self.mask.numel(),
-        )
-        if not self.aggregates.longest_row <= plan.longest_row <= 1:  # also refuses NaN
-            raise PlanMismatchError(
-                f"plan made for rows of length at most {plan.longest_row:g}; the longest is "
-                f"{self.aggregates.longest_row:g}. Scale the rows."
-            )
-        if plan.needs_noise and not plan.scale > 0:
-            raise PlanMismatchError("A finite epsilon must add noise; this plan does not.")
-
-    @property
-    def reads_edges(self) -> bool:
-        """Whether an edge can change anything in it."""
-        return self.aggregates.edge_influence > 0
-
-    @property
-    def budget(self) -> Budget:
-        """The sum over the plans; a plan in which nothing depends on edges costs nothing."""
-        return compose(plan.budget if plan.edge_influence > 0 else NOTHING for plan in self.plans)
 
     @property
     def gaussian_distance(self) -> float | None:

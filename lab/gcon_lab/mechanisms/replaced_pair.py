@@ -92,22 +92,6 @@ def replaced_pair_epsilon(sampling: float, noise_multiplier: float, steps: int, 
     return _composed_epsilon(_pair_losses(sampling, noise_multiplier, _FINE), steps, delta)
 
 
-def revealed_batch_epsilon(sampling: float, noise_multiplier: float, steps: int, delta: float) -> float:
-    """A coarse upper bound that needs no worst-case pair: it lets the attacker see who was sampled.
-
-    Given the sample, k of the two ends are in it and the sum moves by at most 2 k tau: one Gaussian release of distance
-    2 k tau / sigma. Its loss is composed like that of the pair. About three times the pair's epsilon at q = 0.1.
-    """
-    _check(sampling, noise_multiplier, steps)
-    _check_delta(delta)
-    edges = np.linspace(-_REACH, _REACH, _FINE + 1)
-    masses = _masses(edges, np.zeros(1), np.ones(1))
-    distances = 2 * np.arange(3) / noise_multiplier
-    losses = np.concatenate([distance**2 / 2 - distance * edges[:-1] for distance in distances])
-    law = _law(losses, np.concatenate([weight * masses for weight in _binomial(sampling)]), float(ndtr(-_REACH)))
-    return _composed_epsilon(law, steps, delta)
-
-
 @lru_cache(maxsize=1024)
 def noise_for(sampling: float, steps: int, epsilon: float, delta: float) -> float:
     """The noise multiplier sigma / tau that makes `steps` steps (epsilon, delta)-DP: the upper end of a bisection.

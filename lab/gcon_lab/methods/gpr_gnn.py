@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from gcon.edges.source import Edges
-from gcon.errors import InputError
 from gcon.learn.unit_rows import rows_with_sum_one
 from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
@@ -94,18 +93,12 @@ def start_weights(steps: int, restart: float, start: Start = "restart") -> Tenso
         >>> start_weights(2, 0.5).tolist()
         [0.5, 0.25, 0.25]
     """
-    if steps < 1 or not 0 <= restart <= 1:
-        raise InputError(
-            "steps, restart", rule="at least 1, and in [0, 1]", got=(steps, restart), fix="Usual are 10 and 0.1 or 0.9."
-        )
-    weights = torch.zeros(steps + 1)
     if start == "restart":
         weights = restart * (1 - restart) ** torch.arange(steps + 1, dtype=torch.float64).float()
         weights[-1] = (1 - restart) ** steps
-    elif start in ("first", "last"):
-        weights[0 if start == "first" else -1] = 1.0
     else:
-        raise InputError("start", rule="restart, first or last", got=repr(start), fix="restart")
+        weights = torch.zeros(steps + 1)
+        weights[0 if start == "first" else -1] = 1.0
     return weights
 
 

@@ -8,6 +8,7 @@ import math
 import pytest
 import torch
 from lab.tests.audits.all_cases import CASES
+from lab.tests.audits.sampled_losses import isolated_pair, measured_epsilon, privacy_losses
 
 from gcon.errors import NoCertificateError
 from gcon.mechanisms import convex_training
@@ -32,7 +33,7 @@ from gcon_lab.audits.cases.objective_perturbation import (
 )
 from gcon_lab.audits.cases.registry import MECHANISMS
 from gcon_lab.audits.measure import measure
-from gcon_lab.audits.privacy_loss import GaussianNoise, RadialNoise, isolated_pair, measured_epsilon, privacy_losses
+from gcon_lab.audits.privacy_loss import GaussianNoise, RadialNoise
 from gcon_lab.mechanisms.gaussian_objective_plan import make_gaussian_objective_plan
 
 ERROR = 1e-3  # of a bound, as in an audit: here it is missing something that must not happen by chance
@@ -132,6 +133,13 @@ def objective(make):
             else RadialNoise(plan.noise_rate / factor)
         ),
     )
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_too_little_noise_in_the_objective_runs_although_the_mechanism_would_refuse_it(name):
+    for case in MECHANISMS[name]():
+        for variant in (variant for variant in case.broken if variant.kind in EXACTLY):
+            assert len(variant.run(case.pair.joined, 2, SystemRandomness())) == 2
 
 
 @pytest.mark.parametrize("make", [make_plan, make_gaussian_objective_plan], ids=["radial", "gaussian"])

@@ -12,18 +12,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from lab.tests.audits.sampled_losses import isolated_pair, measured_epsilon, privacy_losses, probabilistic_epsilon
 
 from gcon.mechanisms.influence import sharp_influence
 from gcon.mechanisms.losses import PseudoHuber, SoftMargin
 from gcon.mechanisms.theorem import ObjectiveShape
 from gcon.privacy.randomness import SystemRandomness
-from gcon_lab.audits.privacy_loss import (
-    GaussianNoise,
-    isolated_pair,
-    measured_epsilon,
-    privacy_losses,
-    probabilistic_epsilon,
-)
+from gcon_lab.audits.privacy_loss import GaussianNoise
 from gcon_lab.mechanisms.gaussian_objective_plan import theorem_c
 
 DELTA, RESTART, SOFT = 1e-3, 0.8, SoftMargin(2)

@@ -5,19 +5,19 @@ import math
 
 import pytest
 import torch
-
-from gcon.mechanisms.influence import paper_influence, sharp_influence
-from gcon.mechanisms.losses import PseudoHuber, SoftMargin
-from gcon.mechanisms.theorem import ObjectiveShape, theorem_one
-from gcon.privacy.randomness import SystemRandomness
-from gcon_lab.audits.privacy_loss import (
+from lab.tests.audits.sampled_losses import (
     AuditedPair,
-    RadialNoise,
     isolated_pair,
     measured_epsilon,
     privacy_losses,
     probabilistic_epsilon,
 )
+
+from gcon.mechanisms.influence import paper_influence, sharp_influence
+from gcon.mechanisms.losses import PseudoHuber, SoftMargin
+from gcon.mechanisms.theorem import ObjectiveShape, theorem_one
+from gcon.privacy.randomness import SystemRandomness
+from gcon_lab.audits.privacy_loss import RadialNoise
 
 DELTA = 1e-3
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gcon.errors import InputError
 from gcon_lab.experiments.reproduce.claims import check, markdown, overall, to_csv
 from gcon_lab.experiments.reproduce.comparisons import Comparison, above, correct, holm, weigh
 from gcon_lab.experiments.reproduce.points import ANY, Point
@@ -179,14 +178,6 @@ def test_the_best_restart_needs_no_significance_but_says_so():
     assert at(papers_world(), "1", "cora-ml").significance.startswith("significant: ")
 
 
-def test_another_line_can_stand_for_the_method():
-    points = papers_world()
-    honest = [replace(each, line="GCON, honest", mean=0.1) for each in points if each.line == "GCON"]
-    verdicts = {each.claim.partition(".")[0]: each for each in overall(check(points + honest, line="GCON, honest"))}
-    assert verdicts["5"].verdict == FAILS
-    assert by_claim(points + honest)["5"].verdict == HOLDS
-
-
 def test_without_points_nothing_is_said():
     verdicts = check([])
     assert {each.verdict for each in verdicts} == {UNKNOWN}
@@ -238,21 +229,6 @@ def test_runs_without_spread_are_decided_by_their_means():
     assert "no spread in the runs" in at(points, "5", "pubmed, epsilon 1").significance
     tied = changed(points, 0.8, figure="fig1", graph="pubmed", line="GAP", place="0.5")
     assert at(tied, "5", "pubmed, epsilon 0.5").verdict == FAILS
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"mean": math.nan}, {"deviation": math.nan}, {"deviation": -0.1}, {"runs": 0}], ids=str
-)
-def test_impossible_points_are_refused(wrong):
-    good = point("fig1", "pubmed", "GCON", "1", 0.8)
-    with pytest.raises(InputError, match="finite mean"):
-        above(good, replace(good, **wrong))
-
-
-def test_two_answers_for_one_point_are_refused():
-    points = papers_world()
-    with pytest.raises(InputError, match="each point once"):
-        check([*points, replace(points[0], access="other")])
 
 
 @pytest.mark.parametrize("sizes", [(10, 10), (3, 17)])

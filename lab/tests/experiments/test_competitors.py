@@ -104,6 +104,8 @@ def test_a_table_without_a_column_is_refused(column):
         {"standard deviation": "inf"},
         {"runs": "2.5"},
         {"runs": "ten"},
+        {"runs": "0"},
+        {"standard deviation": "-0.1"},
         {"epsilon": "all"},
     ],
 )
@@ -112,3 +114,10 @@ def test_numbers_that_are_none_are_refused(change):
     assert len(read_sheet(sheet(good))) == 1
     with pytest.raises(InputError, match=r"must have numbers .* gap on cora-ml"):
         read_sheet(sheet(good, {**good, **change}))
+
+
+def test_two_rows_for_one_place_are_refused():
+    """Two answers to one question: choosing one quietly would decide a verdict."""
+    good = row("mlp", "none", "0.6", epsilon="any")
+    with pytest.raises(InputError, match=r"must have one row for .* mlp on cora-ml"):
+        read_sheet(sheet(good, {**good, "mean": "0.7"}))

@@ -1,5 +1,6 @@
 """The whole reproduction in small: every file, every line with its labels, nothing twice, and nothing made up."""
 
+import csv
 import dataclasses
 import math
 import shutil
@@ -22,7 +23,7 @@ from gcon_lab.experiments.reproduce.collect import (
     points_of,
 )
 from gcon_lab.experiments.reproduce.competitors import NO_DELTA, PUBLIC_DELTA
-from gcon_lab.experiments.reproduce.points import from_csv
+from gcon_lab.experiments.reproduce.points import Point
 from gcon_lab.experiments.sweep import run
 from gcon_lab.experiments.sweep.graphs import MADE_UP, READINGS
 from gcon_lab.experiments.sweep.grid import BUDGETS, Grid
@@ -48,7 +49,9 @@ def read(folder):
 
 
 def points_in(folder, figure):
-    return from_csv((folder / f"{figure}.csv").read_text())
+    rows = csv.DictReader((folder / f"{figure}.csv").read_text().splitlines())
+    numbers = {"mean": float, "deviation": float, "runs": int}
+    return [Point(**{**row, **{name: kind(row[name]) for name, kind in numbers.items()}}) for row in rows]
 
 
 @pytest.fixture

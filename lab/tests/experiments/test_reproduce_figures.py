@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -12,22 +13,21 @@ import torch
 
 from gcon.edges.edge_list import public_edges
 from gcon.edges.graph import private_graph
-from gcon.errors import InputError
+from gcon.files.datasets.facts import facts_of
 from gcon.nodes import PublicNodes
+from gcon_lab.experiments.reproduce import tables
 from gcon_lab.experiments.reproduce.arrangement import GRAPHS, lines_of, panels
 from gcon_lab.experiments.reproduce.figures import draw
 from gcon_lab.experiments.reproduce.line_styles import styles_of
-from gcon_lab.experiments.reproduce.page import LABELS, Section, page
 from gcon_lab.experiments.reproduce.points import Point, to_csv
 from gcon_lab.experiments.reproduce.tables import (
-    DatasetRow,
-    dataset_rows,
-    dataset_table,
+    DATASET_COLUMNS,
+    dataset_row,
     figure_rows,
-    markdown,
-    measure,
+    figure_tables,
     node_homophily,
 )
+from gcon_lab.experiments.reproduce.write import LABELS, Part, page
 
 PLACES = {"fig1": ("0.5", "4"), "fig2": ("1", "inf"), "fig3": ("1", "inf"), "fig4": ("1", "3")}
 COMPETITORS = ("DP-SGD", "DPGCN", "LPGNet", "GAP", "ProGAP")
@@ -138,23 +138,11 @@ def test_files_are_small_dateless_and_white(drawn):
 
 
 def test_partial_results_are_drawn_as_they_are():
-    some = [point("fig1", "citeseer", "GAP", "competitor", "2"), point("fig2", "pubmed", "restart 0.2", "gcon", "1")]
-    svg, _ = draw("fig1", some)
+    svg, _ = draw("fig1", [point("fig1", "citeseer", "GAP", "competitor", "2")])
     assert svg.count("no results yet") == 3
     assert "GAP" in svg
-    assert "restart" not in svg
     empty, _ = draw("fig4", [])
     assert empty.count("no results yet") == 3
-
-
-def test_what_cannot_be_drawn_is_refused():
-    one = point("fig1", "actor", "GAP", "competitor", "2")
-    with pytest.raises(InputError, match="several"):
-        draw("fig1", [one, one])
-    with pytest.raises(InputError, match="fig9"):
-        draw("fig9", [one])
-    with pytest.raises(InputError, match="one kind"):
-        draw("fig1", [one, point("fig1", "actor", "GAP", "control", "any")])
 
 
 def test_a_graph_that_is_not_in_the_paper_has_a_panel_after_those_that_are():
@@ -172,11 +160,11 @@ def test_markdown_cells():
         point("fig1", "cora-ml", "GCON", "gcon", "0.5", 0.75, 0.1),
     ]
     first = (
-        "### Cora-ML\n\n| line | 0.5 | 4 | any |\n| --- | --- | --- | --- |\n"
+        "### Cora-ML\n\n| line | 0.5 | 4 | any |\n|---|---|---|---|\n"
         "| GCON | 0.750 ± 0.100 | 0.800 ± 0.010 |  |\n| one \\| hop |  |  | 0.774 ± 0.013 |\n"
     )
-    second = "### Actor\n\n| line | 0.5 | 4 | any |\n| --- | --- | --- | --- |\n| GAP |  | 0.300 ± 0.010 |  |\n"
-    assert markdown(points) == f"{first}\n{second}"
+    second = "### Actor\n\n| line | 0.5 | 4 | any |\n|---|---|---|---|\n| GAP |  | 0.300 ± 0.010 |  |\n"
+    assert figure_tables(points) == f"{first}\n{second}"
     columns, rows = figure_rows(points)
     assert columns == ["graph", "line", "0.5", "4", "any"]
     assert rows[0] == ["Cora-ML", "GCON", "0.750 ± 0.100", "0.800 ± 0.010", ""]
@@ -184,30 +172,14 @@ def test_markdown_cells():
 
 
 def test_every_reading_has_a_table_with_the_controls():
-    text = markdown(points_of("fig3"))
+    text = figure_tables(points_of("fig3"))
     headings = [f"### {title}: {reading}" for reading in READINGS for title in ("Cora-ML", "CiteSeer", "PubMed")]
     assert re.findall("^###.*$", text, re.MULTILINE) == headings
     assert all(text.count(f"| {control} |") == len(headings) for control in CONTROLS)
     assert figure_rows(points_of("fig3"))[0][:3] == ["graph", "reading", "line"]
 
 
-def test_dataset_table_says_where_it_differs():
-    good = DatasetRow(
-        name="actor", title="Actor", nodes=7_600, stored_edges=30_019, undirected_edges=26_659, features=932, classes=5,
-        homophily=0.2199, train=4_560, validation=1_520, test=1_520,
-    )  # fmt: skip
-    bad = DatasetRow(**{**good.__dict__, "homophily": 0.24, "stored_edges": 30_018})
-    columns, (same, other) = dataset_rows([good, bad])
-    assert same[0] == "Actor"
-    assert dict(zip(columns, same, strict=True))["Edges (paper / measured)"] == "30,019 / 30,019"
-    assert "26,659" in same
-    assert same[-1] == "nowhere"
-    expected = "Edges: 30,019 in the paper, 30,018 measured; Homo. ratio: 0.22 in the paper, 0.24 measured"
-    assert other[-1] == expected
-    assert expected in dataset_table([good, bad])
-
-
-def test_measured_numbers():
+def test_measured_numbers_and_where_they_differ_from_the_paper(monkeypatch):
     # A path 0 - 1 - 2 with a loop and a repeat, and an isolated node.
     edge_index = torch.tensor([[0, 1, 2, 2], [1, 0, 1, 2]])
     labels = torch.tensor([0, 0, 1, 1])
@@ -223,10 +195,18 @@ def test_measured_numbers():
         validation_mask=mask.roll(1),
         test_mask=mask.roll(3),
     )
-    row = measure(private_graph(nodes, edge_index, name="cora"))
-    assert (row.title, row.nodes, row.stored_edges, row.undirected_edges) == ("Cora", 4, 4, 2)
-    assert (row.features, row.classes, row.train, row.validation, row.test) == (4, 2, 2, 1, 1)
-    assert row.homophily == pytest.approx(0.375)
+    graph = private_graph(nodes, edge_index, name="cora")
+    published = replace(facts_of("cora"), num_nodes=4, num_edges=4, num_features=4, num_classes=2, homophily=0.3751)
+    monkeypatch.setattr(tables, "facts_of", lambda _: published)
+    row = dict(zip(DATASET_COLUMNS, dataset_row(graph), strict=True))
+    assert (row["Dataset"], row["Undirected edges"]) == ("Cora", "2")
+    assert row["Edges (paper / measured)"] == "4 / 4"  # as they are stored
+    assert row["Homo. ratio (paper / measured)"] == "0.38 / 0.38"
+    assert row["Train / validation / test"] == "2 / 1 / 1"
+    assert row["Differs"] == "nowhere"
+    published = replace(published, num_edges=5, homophily=0.24)
+    expected = "Edges: 5 in the paper, 4 measured; Homo. ratio: 0.24 in the paper, 0.38 measured"
+    assert dataset_row(graph)[-1] == expected
 
 
 class Reader(HTMLParser):
@@ -260,19 +240,19 @@ def sections(drawn):
     for figure, (svg, _) in drawn.items():
         columns, rows = figure_rows(points_of(figure))
         made.append(
-            Section(
-                anchor=figure,
+            Part(
+                name=figure,
                 title=f"Figure {figure[-1]} & more",
-                words="First.\n\nSecond <part>.",
-                svg=svg,
+                words="All <parts>.",
                 columns=columns,
                 rows=rows,
-                csv_name=f"{figure}.csv",
                 csv=to_csv(points_of(figure)),
+                text="",
+                svg=svg,
             )
         )
-    made.append(Section(anchor="claims", title="Claims", words="", columns=["claim", "holds"], rows=[["a < b", "no"]]))
-    return made
+    table = {"columns": ["claim", "holds"], "rows": [["a < b", "no"]], "csv": "claim,holds\n"}
+    return [*made, Part(name="claims", title="Claims", words="", text="", **table)]
 
 
 @pytest.fixture(scope="module")
@@ -285,14 +265,14 @@ def test_page_is_whole_and_has_every_section(html, sections):
     ids = [attributes["id"] for _, attributes in reader.found if "id" in attributes]
     assert len(ids) == len(set(ids))
     found = [attributes["id"] for tag, attributes in reader.found if tag == "section"]
-    assert found == [*(section.anchor for section in sections), "facts"]
+    assert found == [*(section.name for section in sections), "facts"]
     assert {f"#{anchor}" for anchor in found} <= {attributes.get("href") for _, attributes in reader.found}
     for section in sections:
         assert section.title in reader.text
         assert all(cell in reader.text for row in section.rows for cell in row)
     assert all(label in reader.text for label in LABELS.values())
     assert "make <it>" in reader.text
-    assert "Second <part>." in reader.text
+    assert "All <parts>." in reader.text
     tags = [tag for tag, _ in reader.found]
     assert (tags.count("svg"), tags.count("figure"), tags.count("table")) == (5, 4, 6)  # one more: the mark
     assert "prefers-color-scheme: dark" in html
@@ -308,12 +288,6 @@ def test_page_asks_nothing_from_elsewhere_and_carries_its_files(html):
         assert attributes.get("href", "#").startswith(("#", "data:text/csv", "data:image/svg+xml;"))
         if "download" in attributes:
             files[attributes["download"]] = unquote(attributes["href"].split(",", 1)[1])
+    assert files.pop("claims.csv") == "claim,holds\n"
     assert files == {f"{figure}.csv": to_csv(points_of(figure)) for figure in GRAPHS}
     assert len(list(csv.DictReader(io.StringIO(files["fig1.csv"])))) == len(points_of("fig1"))
-
-
-@pytest.mark.parametrize("anchor", ["fig1", "facts", "Fig 1", ""])
-def test_anchors_must_be_anchors(anchor):
-    first = Section(anchor="fig1", title="", words="")
-    with pytest.raises(InputError, match="anchor"):
-        page([first, Section(anchor=anchor, title="", words="")], facts={})

@@ -3,84 +3,26 @@
 Statistical tests draw from the operating system; each has a false-alarm probability below 1e-6.
 """
 
-import dataclasses
 import math
-from types import SimpleNamespace
 
-import networkx
 import pytest
 import scipy.stats
 import torch
+from lab.tests.mechanisms.convex_setting import CLASSES, WIDTH, gaussian_objective
 
-import gcon.mechanisms.newton
-from gcon.edges.edge_list import public_edges
-from gcon.edges.schemes import Schemes
-from gcon.edges.source import Edges
-from gcon.errors import InputError, NoCertificateError, PlanMismatchError
 from gcon.mechanisms import convex_training
-from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.losses import PseudoHuber, SoftMargin
 from gcon.mechanisms.samplers.rounded import lattice_spacing
-from gcon.privacy.account import release_once
-from gcon.privacy.boundary import Private
-from gcon.privacy.budget import NOTHING, Budget
+from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
-from gcon_lab.audits.cases.case import changed
-from gcon_lab.mechanisms.gaussian_objective import GaussianObjective
-from gcon_lab.mechanisms.gaussian_objective_plan import make_gaussian_objective_plan
 
 LEVEL = 1e-6
-NODES, WIDTH, CLASSES = 40, 6, 3
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Setting:
-    """A small graph; all nodes but the first four are in the loss."""
-
-    aggregates: Aggregates
-    edges: Edges
-    mask: torch.Tensor
-    targets: torch.Tensor
-
-    def plan(self, budget=Budget(1.0, 1e-5), **changes):  # noqa: B008  (budgets are frozen)
-        options = {
-            "loss": SoftMargin(CLASSES),
-            "num_features": WIDTH,
-            "num_labelled": len(self.targets),
-            "edge_influence": self.aggregates.edge_influence,
-            "ridge": 1.0,
-        }
-        return make_gaussian_objective_plan(budget, **(options | changes))
-
-    def mechanism(self, *plans):
-        return GaussianObjective(
-            aggregates=self.aggregates, plans=plans or (self.plan(),), mask=self.mask, targets=self.targets
-        )
-
-    def rows(self):
-        """The aggregates of all nodes."""
-        return self.aggregates.of(self.edges)
-
-    def release(self, mechanism, ledger, *, randomness=None):
-        private, randomness = Private(self.edges, "edges"), randomness or SystemRandomness()
-        return release_once(mechanism, private, ledger=ledger, randomness=randomness, purpose="test")
-
-
-def make_setting(schemes):
-    generator = torch.Generator().manual_seed(0)
-    features = torch.randn(NODES, WIDTH, generator=generator, dtype=torch.float64)
-    features /= features.norm(dim=1, keepdim=True) * 1.0001
-    graph = networkx.gnp_random_graph(NODES, 0.1, seed=1)
-    edges = public_edges(torch.tensor(list(graph.edges)).T, NODES)
-    mask = torch.arange(NODES) >= 4
-    targets = torch.eye(CLASSES, dtype=torch.float64)[torch.randint(CLASSES, (NODES - 4,), generator=generator)]
-    return Setting(Aggregates(features, schemes), edges, mask, targets)
 
 
 @pytest.fixture(scope="module")
 def setting():
-    return make_setting(Schemes(restart=0.8, steps=(2,)))
+    return gaussian_objective()
 
 
 # --- noise ------------------------------------------------------------------------------------------------------------
@@ -156,42 +98,6 @@ def test_infinite_epsilon_releases_the_minimiser_of_the_plain_objective(setting,
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
-def test_aggregates_that_the_plan_does_not_cover_are_refused(setting):
-    for change in (
-        {"edge_influence": setting.aggregates.edge_influence * 1.01},
-        {"edge_influence": math.nan},
-        {"longest_row": 1.001},
-        {"longest_row": math.nan},
-        {"num_columns": WIDTH + 1},
-        {"num_rows": NODES - 1},
-    ):
-        with pytest.raises(PlanMismatchError):
-            dataclasses.replace(setting.mechanism(), aggregates=changed(setting.aggregates, **change))
-
-
-@pytest.mark.parametrize("targets", [math.nan, 1.01, -0.01])
-def test_targets_outside_the_bounds_are_refused(setting, targets):
-    wrong = setting.targets.clone()
-    wrong[3, 1] = targets
-    with pytest.raises(InputError, match="targets"):
-        GaussianObjective(aggregates=setting.aggregates, plans=(setting.plan(),), mask=setting.mask, targets=wrong)
-
-
-def test_a_plan_without_noise_is_refused(setting):
-    plan = setting.plan()
-    silent = SimpleNamespace(**vars(plan), scale=0.0, needs_noise=True, total_ridge=1.0, final_noise=0.0)
-    with pytest.raises(PlanMismatchError, match="must add noise"):
-        setting.mechanism(silent)
-
-
-def test_without_a_certificate_nothing_is_released_and_it_stays_charged(setting, monkeypatch):
-    monkeypatch.setattr(gcon.mechanisms.newton, "MOST_ITERATIONS", 1)
-    ledger = MemoryLedger("graph")
-    with pytest.raises(NoCertificateError):
-        setting.release(setting.mechanism(), ledger)
-    assert ledger.total() == Budget(1.0, 1e-5)
-
-
 # --- the ledger -------------------------------------------------------------------------------------------------------
 
 
@@ -205,23 +111,3 @@ def test_ledger_is_charged_and_no_gaussian_distance_is_claimed(setting):
     assert entry.request.mechanism == "objective perturbation (Gaussian)"
     assert entry.request.gaussian_distance is None
     assert ledger.total() == Budget(1.5, 2e-5)
-
-
-def test_no_promise_at_infinite_epsilon_or_with_a_seed(setting):
-    for plan, randomness in (
-        (setting.plan(Budget(math.inf, 1e-5)), SystemRandomness()),
-        (setting.plan(), SeededRandomness(3)),
-    ):
-        ledger = MemoryLedger("graph")
-        receipt = setting.release(setting.mechanism(plan), ledger, randomness=randomness).receipt
-        assert math.isinf(ledger.total().epsilon)
-        assert not receipt.keeps_promise
-
-
-def test_what_reads_no_edge_is_free():
-    alone = make_setting(Schemes(restart=1.0, steps=(2,)))
-    ledger = MemoryLedger("graph")
-    released = alone.release(alone.mechanism(), ledger)
-    assert ledger.total() == NOTHING
-    exact = alone.mechanism(alone.plan(Budget(math.inf, 1e-5))).apply(alone.edges, SystemRandomness())
-    assert torch.equal(released.value, exact)

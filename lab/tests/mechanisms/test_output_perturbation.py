@@ -7,85 +7,34 @@ import dataclasses
 import math
 from types import SimpleNamespace
 
-import networkx
 import numpy as np
 import pytest
 import scipy.stats
 import torch
+from lab.tests.mechanisms.convex_setting import CLASSES, WIDTH, output_perturbation
 
-import gcon.mechanisms.newton
 from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes
-from gcon.edges.source import Edges
-from gcon.errors import InputError, NoCertificateError, PlanMismatchError
+from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.composition import gaussian_total
 from gcon.mechanisms.gaussian_curve import gaussian_epsilon
 from gcon.mechanisms.losses import PseudoHuber, SoftMargin
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing
-from gcon.privacy.account import release_once
-from gcon.privacy.boundary import Private
-from gcon.privacy.budget import NOTHING, Budget
+from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import MemoryLedger
-from gcon.privacy.randomness import SeededRandomness, SystemRandomness
+from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.audits.cases.case import changed
 from gcon_lab.audits.empirical import epsilon_bound
 from gcon_lab.mechanisms.output_noise_plan import make_output_plan
 from gcon_lab.mechanisms.output_perturbation import OutputPerturbation
 
 LEVEL = 1e-6
-NODES, WIDTH, CLASSES = 40, 6, 3
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Setting:
-    """A small graph and the rows in the loss: all nodes but the first four."""
-
-    aggregates: Aggregates
-    edges: Edges
-    mask: torch.Tensor
-    targets: torch.Tensor
-
-    def plan(self, budget=Budget(1.0, 1e-5), **changes):  # noqa: B008  (budgets are frozen)
-        options = {
-            "loss": SoftMargin(CLASSES),
-            "num_features": WIDTH,
-            "num_labelled": len(self.targets),
-            "edge_influence": self.aggregates.edge_influence,
-            "ridge": 0.3,
-            "longest_row": self.aggregates.longest_row,
-        }
-        return make_output_plan(budget, **(options | changes))
-
-    def mechanism(self, *plans, start=None):
-        plans = plans or (self.plan(),)
-        return OutputPerturbation(
-            aggregates=self.aggregates, plans=plans, mask=self.mask, targets=self.targets, start=start
-        )
-
-    def rows(self):
-        """The aggregates of all nodes."""
-        return self.aggregates.of(self.edges)
-
-    def release(self, mechanism, ledger, *, randomness=None):
-        private, randomness = Private(self.edges, "edges"), randomness or SystemRandomness()
-        return release_once(mechanism, private, ledger=ledger, randomness=randomness, purpose="test")
-
-
-def make_setting(schemes):
-    generator = torch.Generator().manual_seed(0)
-    features = torch.randn(NODES, WIDTH, generator=generator, dtype=torch.float64)
-    features /= features.norm(dim=1, keepdim=True) * 1.0001
-    graph = networkx.gnp_random_graph(NODES, 0.1, seed=1)
-    edges = public_edges(torch.tensor(list(graph.edges)).T, NODES)
-    mask = torch.arange(NODES) >= 4
-    targets = torch.eye(CLASSES, dtype=torch.float64)[torch.randint(CLASSES, (NODES - 4,), generator=generator)]
-    return Setting(Aggregates(features, schemes), edges, mask, targets)
 
 
 @pytest.fixture(scope="module")
 def setting():
-    return make_setting(Schemes(restart=0.8, steps=(2,)))
+    return output_perturbation()
 
 
 # --- the minimiser ----------------------------------------------------------------------------------------------------
@@ -155,17 +104,7 @@ def test_every_weight_lies_on_the_public_lattice(noise, setting):
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
-def test_aggregates_that_the_plan_does_not_cover_are_refused(setting):
-    for change in (
-        {"edge_influence": setting.aggregates.edge_influence * 1.01},
-        {"edge_influence": math.nan},
-        {"longest_row": 1.001},
-        {"longest_row": math.nan},
-        {"num_columns": WIDTH + 1},
-        {"num_rows": NODES - 1},
-    ):
-        with pytest.raises(PlanMismatchError):
-            dataclasses.replace(setting.mechanism(), aggregates=changed(setting.aggregates, **change))
+def test_rows_longer_than_the_plan_says_are_refused(setting):
     with pytest.raises(PlanMismatchError, match=r"length at most 0\.5"):
         setting.mechanism(setting.plan(longest_row=0.5))
 
@@ -178,22 +117,6 @@ def test_rows_longer_than_one_are_refused_whatever_the_plan_says(setting):
         dataclasses.replace(setting, aggregates=changed(setting.aggregates, longest_row=1.5)).mechanism(forged)
 
 
-@pytest.mark.parametrize("targets", [math.nan, 1.01, -0.01])
-def test_targets_outside_the_bounds_are_refused(setting, targets):
-    wrong = setting.targets.clone()
-    wrong[3, 1] = targets
-    with pytest.raises(InputError, match="targets"):
-        OutputPerturbation(aggregates=setting.aggregates, plans=(setting.plan(),), mask=setting.mask, targets=wrong)
-
-
-def test_rows_in_the_loss_must_be_those_of_the_plan(setting):
-    for mask, targets in ((setting.mask, setting.targets[1:]), (~setting.mask, setting.targets)):
-        with pytest.raises(PlanMismatchError):
-            OutputPerturbation(aggregates=setting.aggregates, plans=(setting.plan(),), mask=mask, targets=targets)
-    with pytest.raises(InputError, match="plans"):
-        OutputPerturbation(aggregates=setting.aggregates, plans=(), mask=setting.mask, targets=setting.targets)
-
-
 def test_a_start_that_the_plan_does_not_cover_is_refused(setting):
     start = torch.ones(WIDTH, CLASSES)
     norm = math.sqrt(WIDTH * CLASSES)
@@ -203,28 +126,6 @@ def test_a_start_that_the_plan_does_not_cover_is_refused(setting):
         with pytest.raises(InputError, match="start"):
             setting.mechanism(setting.plan(start_norm=100.0), start=wrong)
     setting.mechanism(setting.plan(start_norm=norm), start=start)
-
-
-def test_a_plan_without_noise_is_refused(setting):
-    silent = SimpleNamespace(**{**vars(setting.plan()), "scale": 0.0, "needs_noise": True, "total_ridge": 0.3})
-    with pytest.raises(PlanMismatchError, match="must add noise"):
-        setting.mechanism(silent)
-
-
-def test_without_a_certificate_nothing_is_released_and_it_stays_charged(setting, monkeypatch):
-    monkeypatch.setattr(gcon.mechanisms.newton, "MOST_ITERATIONS", 1)
-    ledger = MemoryLedger("graph")
-    with pytest.raises(NoCertificateError):
-        setting.release(setting.mechanism(setting.plan(ridge=0.01)), ledger)
-    assert ledger.total() == Budget(1.0, 1e-5)
-
-
-def test_aggregates_that_are_not_numbers_release_nothing(setting, monkeypatch):
-    broken = setting.rows().clone()
-    broken[7, 0] = math.nan
-    monkeypatch.setattr(Aggregates, "of", lambda self, edges: broken)
-    with pytest.raises((NoCertificateError, torch.linalg.LinAlgError)):
-        setting.mechanism().apply(setting.edges, SystemRandomness())
 
 
 # --- the ledger -------------------------------------------------------------------------------------------------------
@@ -245,30 +146,6 @@ def test_ledger_is_charged_and_knows_the_gaussian_distance(setting):
     expected = gaussian_epsilon(math.hypot(*(plan.sensitivity / plan.scale for plan in plans)), 1e-5)
     assert gaussian_total(ledger.entries(), extra_delta=1e-5).epsilon == pytest.approx(expected, rel=1e-6)
     assert expected < 3.5
-
-
-def test_no_promise_at_infinite_epsilon_or_with_a_seed(setting):
-    for plan, randomness in (
-        (setting.plan(Budget(math.inf, 1e-5)), SystemRandomness()),
-        (setting.plan(), SeededRandomness(3)),
-    ):
-        ledger = MemoryLedger("graph")
-        receipt = setting.release(setting.mechanism(plan), ledger, randomness=randomness).receipt
-        assert math.isinf(ledger.total().epsilon)
-        assert ledger.entries()[0].request.gaussian_distance is None
-        assert not receipt.keeps_promise
-
-
-def test_what_reads_no_edge_is_free(setting):
-    alone = make_setting(Schemes(restart=1.0, steps=(2,)))
-    assert alone.aggregates.edge_influence == 0
-    ledger = MemoryLedger("graph")
-    released = alone.release(alone.mechanism(), ledger)
-    assert ledger.total() == NOTHING
-    exact = alone.mechanism(alone.plan(Budget(math.inf, 1e-5))).apply(alone.edges, SystemRandomness())
-    assert torch.equal(released.value, exact)
-    with pytest.raises(PlanMismatchError):  # the same plan does not cover aggregates that read edges
-        setting.mechanism(alone.plan())
 
 
 # --- audit ------------------------------------------------------------------------------------------------------------

@@ -53,9 +53,9 @@ def test_start_values():
     assert start_weights(3, 0.5).tolist() == [0.5, 0.25, 0.125, 0.125]
     assert start_weights(2, 0.5, "first").tolist() == [1, 0, 0]
     assert start_weights(2, 0.5, "last").tolist() == [0, 0, 1]
-    for steps, restart, start in ((0, 0.5, "first"), (2, 1.5, "restart"), (2, math.nan, "restart"), (2, 0.5, "all")):
-        with pytest.raises(InputError):
-            start_weights(steps, restart, start)
+    for wrong in ({"steps": 0}, {"restart": 1.5}, {"restart": math.nan}, {"start": "all"}):
+        with pytest.raises(InputError, match=next(iter(wrong))):
+            GPRGNN(**wrong)
 
 
 def test_the_weights_of_powers_are_learnt_without_decay(monkeypatch):

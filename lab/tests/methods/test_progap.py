@@ -1,47 +1,22 @@
 """ProGAP: its networks by hand, stages without noise by hand, own edges, what is charged, noise per stage and run."""
 
 import dataclasses
-import itertools
 import math
 
 import pytest
 import torch
+from lab.tests.methods.circles import EDGE_INDEX, FEATURES, NODES, adjacency, graph, length_one
 from torch import nn
 from torch.nn.functional import cross_entropy, selu
 
-import gcon
-from gcon.edges.edge_list import public_edges
-from gcon.edges.graph import PublicGraph, private_graph
-from gcon.errors import AccessRefusedError, InputError
-from gcon.files.datasets import social_circles_parts
-from gcon.mechanisms.gaussian_curve import gaussian_epsilon, gaussian_multiplier
-from gcon.privacy.budget import Budget
-from gcon.privacy.ledger import Kind, MemoryLedger
+from gcon.edges.graph import private_graph
+from gcon.errors import InputError
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.methods import progap
 from gcon_lab.methods.networks import SparseLinear, is_sparse, seeded, sparse_if_worth_it
 from gcon_lab.methods.progap import ProGAP
 
-NODES, EDGE_INDEX = social_circles_parts(
-    120, num_classes=3, per_class=6, num_validation=30, num_test=60, mean_degree=4.0, seed=3
-)
 SMALL = {"epochs": 6, "hidden": 8}
-FEATURES = NODES.features.float()
-
-
-def graph(edge_index=EDGE_INDEX):
-    return private_graph(NODES, edge_index, name="circles")
-
-
-def adjacency(edge_index):
-    dense = torch.zeros(120, 120, dtype=torch.float64)
-    dense[edge_index[0], edge_index[1]] = dense[edge_index[1], edge_index[0]] = 1
-    return dense
-
-
-def length_one(rows):
-    lengths = rows.norm(dim=1, keepdim=True)
-    return torch.where(lengths > 0, rows / lengths.clamp(min=1e-12), rows)
 
 
 def reference(depth, *, earlier, noisy=None):
@@ -126,63 +101,6 @@ def test_earlier_blocks_are_trained_again_only_if_wanted(earlier):
     assert all(same) != earlier
 
 
-@pytest.mark.parametrize("depth", [1, 3])
-def test_charged_once(released, depth):
-    ledger = MemoryLedger("circles")
-    fitted = ProGAP(epsilon=1.5, delta=1e-4, depth=depth, **SMALL).fit(graph(), ledger=ledger)
-    (entry,) = ledger.entries()
-    assert entry.request.cost == ledger.total() == fitted.receipts[0].budget == Budget(1.5, 1e-4)
-    scale = math.sqrt(2 * depth) * gaussian_multiplier(1.5, 1e-4)
-    assert entry.request.plan["scale"] == pytest.approx(scale, rel=1e-8)
-    assert entry.request.gaussian_distance == pytest.approx(math.sqrt(2 * depth) / scale, rel=1e-8)
-    assert len(released) == depth
-    fitted.predict(graph())
-    assert len(ledger.entries()) == 1  # cached quantities are free
-    fitted.predict(graph(), access="own-edges")
-    assert [entry.request.kind for entry in ledger.entries()] == [Kind.RELEASE, Kind.DELIVERY]
-    assert ledger.total() == Budget(1.5, 1e-4)
-
-
-def test_directed_convention_is_labelled_and_charged_at_what_it_costs():
-    ledger = MemoryLedger("circles")
-    ProGAP(epsilon=1.0, delta=1e-4, edge_sensitivity="directed", **SMALL).fit(graph(), ledger=ledger)
-    true = gaussian_epsilon(math.sqrt(2) / gaussian_multiplier(1.0, 1e-4), 1e-4)
-    assert ledger.total().epsilon == pytest.approx(true, rel=1e-6)
-    assert ledger.entries()[0].request.plan["edge_sensitivity"] == "directed"
-
-
-def test_noise_from_a_seed_is_charged_as_infinite():
-    ledger = MemoryLedger("circles")
-    fitted = ProGAP(epsilon=1.0, **SMALL).fit(graph(), ledger=ledger, randomness=SeededRandomness(1))
-    assert math.isinf(ledger.total().epsilon)
-    assert not fitted.receipts[0].keeps_promise
-
-
-def test_noise_differs_between_runs_and_stages(released):
-    for _ in range(2):
-        ProGAP(epsilon=1.0, depth=2, seed=5, **SMALL).fit(graph(EDGE_INDEX[:, :0]))  # the sums are noise alone
-    one, two, three, four = (line.value for line in released)
-    # Lattice points: of 960 pairs of independent ones 0.1 are expected to be equal, and an eighth of all 3,840 repeated.
-    for first, second in itertools.combinations((one, two, three, four), 2):
-        assert float((first == second).double().mean()) < 0.02
-    assert len(torch.stack([one, two, three, four]).unique()) > 1_920
-
-
-@pytest.mark.parametrize("depth", [1, 2])
-def test_an_answer_from_own_edges_reads_own_edges_only(depth):
-    fitted = ProGAP(epsilon=1.0, depth=depth, **SMALL).fit(graph())
-    before = fitted.predictions(graph(), access="own-edges").probabilities
-    for place in range(0, EDGE_INDEX.shape[1], 10):
-        ends = EDGE_INDEX[:, place].tolist()
-        kept = torch.cat([EDGE_INDEX[:, :place], EDGE_INDEX[:, place + 1 :]], dim=1)
-        after = fitted.predictions(graph(kept), access="own-edges").probabilities
-        others = [node for node in range(120) if node not in ends]
-        assert torch.equal(before[others], after[others])
-        assert not torch.equal(before[ends], after[ends])
-    empty = fitted.predictions(graph(EDGE_INDEX[:, :0]), access="own-edges").probabilities
-    assert bool(torch.isfinite(empty).all())
-
-
 def test_nearly_no_edges_change_no_bit_of_the_others(monkeypatch):
     """Sums that are mostly zero, or not: arithmetic on them must stay dense, or the last bits of every row would move."""
     fitted = ProGAP(epsilon=1.0, depth=2, epochs=6, hidden=24).fit(graph())
@@ -200,15 +118,9 @@ def test_nearly_no_edges_change_no_bit_of_the_others(monkeypatch):
 
 
 def test_refusals():
-    fitted = ProGAP(epsilon=1.0, **SMALL).fit(graph())
-    for access in ("none", "full", "public-graph"):
-        with pytest.raises(AccessRefusedError, match="cached, own-edges"):
-            fitted.predict(graph(), access=access)
-    with pytest.raises(AccessRefusedError, match="private edges"):
-        fitted.predict(PublicGraph(NODES.features, public_edges(EDGE_INDEX, 120)), access="own-edges")
-    for wrong in ({"depth": 0}, {"depth": 1.5}, {"base_layers": 0}, {"epsilon": 0.0}):
-        with pytest.raises(InputError, match=next(iter(wrong))):
-            ProGAP(**{"epsilon": 1.0, **wrong})
+    for layers in (0, 1.5):
+        with pytest.raises(InputError, match="base_layers"):
+            ProGAP(epsilon=1.0, base_layers=layers)
 
 
 def test_bags_of_words_are_multiplied_as_sparse_rows():
@@ -224,11 +136,3 @@ def test_bags_of_words_are_multiplied_as_sparse_rows():
     fitted = ProGAP(epsilon=4.0, depth=2, **SMALL).fit(bags)
     for access in ("cached", "own-edges"):
         assert bool(torch.isfinite(fitted.predictions(bags, access=access).probabilities).all())
-
-
-def test_learns_from_neighbours():
-    easy = gcon.datasets.social_circles(
-        400, num_classes=3, feature_signal=1.5, mean_degree=20.0, homophily=0.95, seed=1
-    )
-    fitted = ProGAP(epsilon=20.0, depth=1).fit(easy)
-    assert fitted.score(easy, easy.nodes.test_mask) > 0.8

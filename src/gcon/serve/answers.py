@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gcon.errors import GconError, InputError
 from gcon.serve.questions import Asked, Shape, Someone, check_beginning, owned_node, question
-from gcon.serve.replies import ALONE, HELD, REFUSED, SENT, problem
+from gcon.serve.replies import ALONE, HELD, REFUSED, SENT, problem, retry_after
 from gcon.serve.served_release import ServedRelease, known_row
 from gcon.serve.state import Service
 from gcon.serve.tokens import TokenStore
@@ -80,7 +80,7 @@ def _me(service: Service, tokens: TokenStore, node: str, authorization: str) -> 
     wait = service.by_token.wait(token)
     if wait > 0:
         message = "This token asks too often. Wait, then try again."
-        return Reply(problem("too many requests", message), 429, (("retry-after", str(round(wait + 0.5))),))
+        return Reply(problem("too many requests", message), 429, (("retry-after", retry_after(wait)),))
     faces = service.faces  # once: a new release may come at any time
     held, words = faces.held, faces.words
     row = held.table.rows.get(node) if held.table is not None and tokens.check(token, node) else None

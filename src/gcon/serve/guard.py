@@ -142,14 +142,13 @@ class Guard:
         """What is said to a request that is not read or answered to its end."""
         if isinstance(error, TooOftenError):
             return _too_often(error.seconds)
-        return self._too_large(route) if isinstance(error, TooLargeError) else self._too_slow()
+        if isinstance(error, TooLargeError):
+            return self._too_large(route)
+        return 503, "busy", f"The answer took longer than {self._limits.seconds:g} seconds. Try again later."
 
     def _too_large(self, route: str) -> _Refusal:
         most = self._most(route)
         return 413, "too large", f"body: must have at most {most} bytes. Send fewer neighbours, or their ids."
-
-    def _too_slow(self) -> _Refusal:
-        return 503, "busy", f"The answer took longer than {self._limits.seconds:g} seconds. Try again later."
 
 
 def _too_often(wait: float) -> _Refusal:

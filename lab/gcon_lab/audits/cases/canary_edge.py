@@ -11,7 +11,7 @@ from gcon.mechanisms.statistic import Statistic
 from gcon_lab.audits.cases.case import AuditCase, changed
 from gcon_lab.audits.cases.gaussian_statistics import statistic_case
 from gcon_lab.audits.cases.larger_graphs import LargerGraph
-from gcon_lab.audits.pairs import EdgePair, canary_in
+from gcon_lab.audits.pairs import EdgePair, is_linked, with_edges
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
 
@@ -40,7 +40,8 @@ def canary_edge(graph: LargerGraph) -> list[AuditCase]:
 def worst_canary(graph: LargerGraph, statistic: Statistic) -> EdgePair:
     """Of some random pairs of nodes that are not joined, the one whose edge moves the statistic furthest."""
     generator = torch.Generator().manual_seed(3)
-    nodes = torch.randperm(graph.edges.num_nodes, generator=generator)[: 2 * _TRIED].reshape(-1, 2).tolist()
-    base = statistic.of(graph.edges)
-    pairs = [canary_in(graph.edges, (u, v)) for u, v in nodes if not (graph.edges.neighbours(u) == v).any()]
-    return max(pairs, key=lambda pair: float(torch.linalg.vector_norm(statistic.of(pair.joined) - base)))
+    drawn = torch.randperm(graph.edges.num_nodes, generator=generator)[: 2 * _TRIED].reshape(-1, 1, 2)
+    base, apart = statistic.of(graph.edges), graph.edges
+    joined = [with_edges(apart, pair) for pair in drawn if not is_linked(apart, tuple(pair[0].tolist()))]
+    worst = max(joined, key=lambda edges: float(torch.linalg.vector_norm(statistic.of(edges) - base)))
+    return EdgePair(joined=worst, apart=apart)

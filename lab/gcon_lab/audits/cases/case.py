@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, final
@@ -123,3 +124,17 @@ def reused(run: Run, join: Callable[[list[Any]], Any], *, seed: int = 0, score: 
         return join([run(edges, 1, RepeatedRandomness(seed))] * count)
 
     return Broken(kind=REUSED, run=seeded, score=score, runs=REUSED_RUNS)
+
+
+def too_little_noise(
+    run: Callable[[float], Run], join: Callable[[list[Any]], Any], *, seed: int = 0, score: Score | None = None
+) -> tuple[Broken, ...]:
+    """Half of the noise, noise for a smaller sensitivity, and the same noise again and again (`reused`).
+
+    `run` takes a factor on the noise and gives runs with that noise.
+    """
+    return (
+        Broken(kind=HALVED, run=run(0.5)),
+        Broken(kind=ROOT_TWO, run=run(math.sqrt(0.5))),
+        reused(run(1.0), join, seed=seed, score=score),
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -17,16 +18,14 @@ from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import (
     DIRECTED,
-    HALVED,
     OTHER_OPTION,
-    ROOT_TWO,
     AuditCase,
     Broken,
     Run,
     Score,
     Scores,
     changed,
-    reused,
+    too_little_noise,
 )
 from gcon_lab.audits.pairs import EdgePair, directed_star, two_nodes
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
@@ -111,11 +110,7 @@ def statistic_case(
         gaussian=True,
         tight=distance * _deviation(statistic) >= 0.7 * statistic.sensitivity,
         pair_epsilon=gaussian_epsilon(distance, CLAIMED.delta),
-        broken=(
-            Broken(kind=HALVED, run=_run(statistic, 0.5)),
-            Broken(kind=ROOT_TWO, run=_run(statistic, math.sqrt(0.5))),
-            reused(_run(statistic), torch.cat),
-        ),
+        broken=too_little_noise(partial(_run, statistic), torch.cat),
     )
 
 

@@ -18,6 +18,7 @@ from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import HALVED, changed
 from gcon_lab.audits.cases.larger_graphs import LargerGraph
 from gcon_lab.audits.one_run import Canaries
+from gcon_lab.audits.pairs import is_linked
 from gcon_lab.mechanisms.neighbour_sums import SumsPlan, gaussian_sums_plan, laplace_sums_plan
 from gcon_lab.mechanisms.noisy_graph import RandomFlips
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
@@ -63,7 +64,7 @@ def _flips(graph: LargerGraph) -> OneRunCase:
         return RandomFlips(epsilon=epsilon, num_nodes=graph.edges.num_nodes).apply
 
     def score(released: EdgeList, canaries: Canaries) -> Floats:
-        return np.array([float((released.neighbours(low) == high).any()) for low, high in canaries.pairs])
+        return np.array([float(is_linked(released, pair)) for pair in canaries.pairs])
 
     return OneRunCase(
         options=f"random flips, {graph.name} graph",

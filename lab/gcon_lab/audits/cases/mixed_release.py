@@ -25,8 +25,8 @@ from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import HALVED, AuditCase, Broken, Run, Score, Scores, changed, reused
 from gcon_lab.audits.cases.neighbour_counts import count_losses, count_neighbours, first_codes, next_codes
-from gcon_lab.audits.cases.noisy_count import lonely_nodes
-from gcon_lab.audits.pairs import tiled, two_nodes
+from gcon_lab.audits.cases.whole_numbers import lonely_nodes
+from gcon_lab.audits.pairs import copies, two_nodes
 from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
 
 _CLAIMED = Budget(2.0, 0.01)
@@ -119,7 +119,7 @@ def _run(plan: MixedPlan) -> Run:
     lonely = NoisyCount(plan.answer_epsilon, count_lonely, ENDS_OF_AN_EDGE)
 
     def run(edges: EdgeList, count: int, randomness: Randomness) -> Runs:
-        many = tiled(edges, count)
+        many = copies(edges, count)
         # Rows of one number: a release of all copies is a release of every copy with the same noise.
         rows = NeighbourRows(torch.ones(many.num_nodes, 1))
         first, rest = (plan.gaussian.noisy(rows, share=share).apply(many, randomness) for share in (_FIRST, 1 - _FIRST))

@@ -12,7 +12,7 @@ from gcon.mechanisms.neighbour_counts import NeighbourCounts
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import DIRECTED, HALVED, ROOT_TWO, AuditCase, Broken, Run, Score, Scores, reused
-from gcon_lab.audits.pairs import listed_twice, tiled, two_nodes
+from gcon_lab.audits.pairs import copies, listed_twice, two_nodes
 
 _EPSILON = 1.0
 _CODES = 2
@@ -47,7 +47,7 @@ def _case(rounds: int) -> AuditCase:
 
 def _run(rate: float, rounds: int, *, twice: bool = False) -> Run:
     def run(edges: EdgeList, count: int, randomness: Randomness) -> Tensor:
-        many = tiled(edges, count)
+        many = copies(edges, count)
         codes, released = first_codes(count), []
         for _ in range(rounds):
             table = count_neighbours(many, codes, rate, rounds, randomness)

@@ -10,7 +10,7 @@ from torch import Tensor
 from gcon.edges.edge_list import EdgeList
 from gcon.mechanisms.gaussian_curve import gaussian_epsilon
 from gcon.privacy.randomness import Randomness
-from gcon_lab.audits.cases.case import HALVED, ROOT_TWO, AuditCase, Broken, Run, Score, Scores, changed, reused
+from gcon_lab.audits.cases.case import AuditCase, Broken, Run, Score, Scores, changed, too_little_noise
 from gcon_lab.audits.pairs import copies, two_nodes
 from gcon_lab.mechanisms.neighbour_sums import SumsPlan, gaussian_sums_plan, laplace_sums_plan
 
@@ -47,11 +47,7 @@ def _case(options: str, plan: SumsPlan) -> AuditCase:
         score=_score(plan),
         gaussian=gaussian,
         pair_epsilon=gaussian_epsilon(distance, _DELTA) if gaussian else 2 * plan.rounds / plan.scale,
-        broken=(
-            Broken(kind=HALVED, run=_run(changed(plan, scale=plan.scale / 2))),
-            Broken(kind=ROOT_TWO, run=_run(changed(plan, scale=plan.scale / math.sqrt(2)))),
-            reused(_run(plan), torch.cat, score=_total),
-        ),
+        broken=too_little_noise(lambda factor: _run(changed(plan, scale=plan.scale * factor)), torch.cat, score=_total),
     )
 
 

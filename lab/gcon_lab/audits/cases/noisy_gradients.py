@@ -7,7 +7,6 @@ are independent runs.
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
 import torch
@@ -16,7 +15,7 @@ from torch import Tensor
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.schemes import Schemes, propagate
 from gcon.privacy.randomness import Randomness
-from gcon_lab.audits.cases.case import HALVED, OTHER_OPTION, ROOT_TWO, AuditCase, Broken, Run, Scores, changed, reused
+from gcon_lab.audits.cases.case import OTHER_OPTION, AuditCase, Broken, Run, Scores, changed, too_little_noise
 from gcon_lab.audits.pairs import copies, path_of_four
 from gcon_lab.mechanisms.noisy_gradients import GradientPlan, NoisyGradients, gradient_plan
 from gcon_lab.mechanisms.replaced_pair import replaced_pair_epsilon
@@ -55,11 +54,7 @@ def _case(options: str, plan: GradientPlan) -> AuditCase:
         runs=60_000,
         gaussian=plan.sampling == 1,
         pair_epsilon=replaced_pair_epsilon(plan.sampling, deviation / plan.clip, plan.steps, _DELTA),
-        broken=(
-            Broken(kind=HALVED, run=_run(changed(plan, standard_deviation=deviation / 2))),
-            Broken(kind=ROOT_TWO, run=_run(changed(plan, standard_deviation=deviation / math.sqrt(2)))),
-            reused(_run(plan), torch.cat),
-        ),
+        broken=too_little_noise(lambda factor: _run(changed(plan, standard_deviation=deviation * factor)), torch.cat),
     )
 
 

@@ -11,7 +11,7 @@ from gcon.edges.edge_list import EdgeList, public_edges
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import DIRECTED, HALVED, ROOT_TWO, AuditCase, Broken, Run, Scores, reused
-from gcon_lab.audits.pairs import edge_pair, two_nodes
+from gcon_lab.audits.pairs import edge_pair, is_linked, two_nodes
 from gcon_lab.mechanisms.noisy_graph import RandomFlips, TopPairs
 
 _EPSILON = 1.0
@@ -94,7 +94,7 @@ def _top_run(epsilon: float) -> Run:
         seen = []
         for _ in range(count):
             noisy = mechanism.apply(edges, randomness)
-            seen.append((len(noisy.columns) / 2, float((noisy.neighbours(0) == 1).any())))
+            seen.append((len(noisy.columns) / 2, float(is_linked(noisy, (0, 1)))))
         return np.array(seen)
 
     return run

@@ -22,7 +22,6 @@ from gcon.mechanisms.influence import sharp_influence
 from gcon.mechanisms.losses import ConvexLoss, PseudoHuber, SoftMargin
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.objective_plan import make_plan
-from gcon.mechanisms.perturbed_objective import PerturbedObjectives
 from gcon.mechanisms.samplers.objective_noise import EnclosedNoise
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
@@ -41,7 +40,7 @@ from gcon_lab.audits.cases.case import (
 from gcon_lab.audits.cases.case import changed as changed_record
 from gcon_lab.audits.cases.stopped_solver import certified_or_not, one_step_from_afar
 from gcon_lab.audits.pairs import two_nodes
-from gcon_lab.audits.privacy_loss import GaussianNoise, NoiseLaw, RadialNoise
+from gcon_lab.audits.privacy_loss import GaussianNoise, NoiseLaw, RadialNoise, log_density, without_noise
 from gcon_lab.mechanisms.gaussian_objective import GaussianObjective
 from gcon_lab.mechanisms.gaussian_objective_plan import make_gaussian_objective_plan
 
@@ -95,7 +94,7 @@ def _case(
 
     def with_noise(factor: float) -> Run:
         value = getattr(plan.theorem, field) * factor**power
-        return _run(kind, changed_record(plan, theorem=changed_record(plan.theorem, **{field: value})))
+        return _run(kind, plan, changed_record(plan, theorem=changed_record(plan.theorem, **{field: value})))
 
     return AuditCase(
         mechanism=mechanism,
@@ -133,13 +132,16 @@ def _rows(edges: EdgeList) -> Tensor:
     return propagate(edges, _SIGNS, _SCHEMES)
 
 
-def _run(kind: Callable[..., Any], plan: Any) -> Run:
+def _run(kind: Callable[..., Any], plan: Any, broken: Any = None) -> Run:
+    """Releases by a plan; or by a broken one, which the mechanism itself would refuse."""
     # They claim what the plan was made for: real numbers without rounding; or, in a broken variant, another option.
     claims = {"edge_influence": plan.theorem.edge_influence, "longest_row": 1.0}
     aggregates = changed_record(Aggregates(_SIGNS, _SCHEMES), **claims)
 
     def run(edges: EdgeList, count: int, randomness: Randomness) -> Tensor:
         mechanism = kind(aggregates=aggregates, plans=(plan,) * count, mask=_MASK, targets=_TARGETS)
+        if broken is not None:
+            mechanism = changed_record(mechanism, plans=(broken,) * count)
         released: Tensor = mechanism.apply(edges, randomness)
         return released
 
@@ -154,32 +156,18 @@ def _stopped(plan: Any) -> Run:
     return run
 
 
-def log_density(plan: Any, law: NoiseLaw, rows: Tensor, weights: Tensor) -> Tensor:
-    """Of every run's weights (runs x classes, one feature) on one graph, class by class, up to a constant.
-
-    The noise that leads to weights is minus n_1 times the gradient there; it moves with them by n_1 times the Hessian.
-    """
-    runs = len(weights)
-    objective = PerturbedObjectives(
-        aggregates=rows,
-        targets=_TARGETS,
-        losses=[plan.loss] * runs,
-        ridges=torch.full((runs,), plan.total_ridge, dtype=torch.float64),
-        noises=torch.zeros(runs, 2, 1, dtype=torch.float64),
-    )
-    columns = weights.reshape(-1, 1)
-    noise = -objective.gradient(columns) * objective.num_rows
-    speed = torch.linalg.slogdet(objective.hessian(columns, torch.arange(2 * runs))).logabsdet
-    logs: Tensor = (speed - law.energy(noise)).reshape(runs, 2)
-    return logs
+def _logs(plan: Any, law: NoiseLaw, edges: EdgeList, weights: Tensor) -> Tensor:
+    """The log-density of every run's weights (runs x classes, one feature) on one graph, class by class."""
+    objective = without_noise(_rows(edges), _TARGETS, plan.loss, plan.total_ridge, problems=len(weights))
+    return log_density(objective, weights.reshape(-1, 1), law).reshape(-1, 2)
 
 
 def _score(plan: Any, law: NoiseLaw) -> Score:
-    joined, apart = _rows(two_nodes().joined), _rows(two_nodes().apart)
+    pair = two_nodes()
 
     def score(released: Tensor) -> Scores:
         weights = released[:, 0, :]  # runs x 1 feature x classes
-        ratios = log_density(plan, law, joined, weights) - log_density(plan, law, apart, weights)
+        ratios = _logs(plan, law, pair.joined, weights) - _logs(plan, law, pair.apart, weights)
         return ratios.sum(dim=1).numpy()
 
     return score
@@ -192,7 +180,7 @@ def integrated_epsilon(plan: Any, law: NoiseLaw) -> float:
     grid = torch.linspace(-reach, reach, _GRID, dtype=torch.float64)
     laws = []
     for edges in (two_nodes().joined, two_nodes().apart):
-        logs = log_density(plan, law, _rows(edges), torch.stack([grid, grid], dim=1)).numpy()
+        logs = _logs(plan, law, edges, torch.stack([grid, grid], dim=1)).numpy()
         masses = np.exp(logs - logs.max(axis=0))
         first, second = (masses / masses.sum(axis=0)).T
         laws.append(np.outer(first, second))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 import torch
@@ -18,18 +17,7 @@ from gcon.mechanisms.losses import SoftMargin
 from gcon.mechanisms.samplers.objective_noise import EnclosedNoise
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
-from gcon_lab.audits.cases.case import (
-    EARLY,
-    HALVED,
-    OTHER_OPTION,
-    ROOT_TWO,
-    AuditCase,
-    Broken,
-    Run,
-    Scores,
-    changed,
-    reused,
-)
+from gcon_lab.audits.cases.case import EARLY, OTHER_OPTION, AuditCase, Broken, Run, Scores, changed, too_little_noise
 from gcon_lab.audits.cases.stopped_solver import certified_or_not
 from gcon_lab.audits.pairs import two_nodes
 from gcon_lab.mechanisms.output_noise_plan import OutputPlan, make_output_plan
@@ -64,9 +52,7 @@ def output_perturbation() -> list[AuditCase]:
             gaussian=True,
             pair_epsilon=gaussian_epsilon(abs(joined - apart) / plan.scale, _CLAIMED.delta),
             broken=(
-                Broken(kind=HALVED, run=_run(changed(plan, scale=plan.scale / 2))),
-                Broken(kind=ROOT_TWO, run=_run(changed(plan, scale=plan.scale / math.sqrt(2)))),
-                reused(_run(plan), torch.cat),
+                *too_little_noise(lambda factor: _run(changed(plan, scale=plan.scale * factor)), torch.cat),
                 Broken(kind=OTHER_OPTION, run=_run(plan, Schemes(restart=0.5, steps=(1,)))),
                 Broken(kind=EARLY, run=_stopped(plan)),
             ),

@@ -11,15 +11,14 @@ from gcon_lab.audits.cases.many_canaries import OneRunCase
 from gcon_lab.audits.cases.mixed_release import mixed_release
 from gcon_lab.audits.cases.neighbour_counts import neighbour_counts
 from gcon_lab.audits.cases.neighbour_sums import neighbour_sums
-from gcon_lab.audits.cases.noisy_count import noisy_count
 from gcon_lab.audits.cases.noisy_gradients import noisy_gradients
 from gcon_lab.audits.cases.noisy_graph import noisy_graph
 from gcon_lab.audits.cases.objective_perturbation import gaussian_objective, objective_perturbation
 from gcon_lab.audits.cases.output_perturbation import output_perturbation
 from gcon_lab.audits.cases.searches import SearchCase
-from gcon_lab.audits.cases.selection import selection
 from gcon_lab.audits.cases.several_edges import several_edges
 from gcon_lab.audits.cases.staged_release import staged_release
+from gcon_lab.audits.cases.whole_numbers import noisy_count, selection
 
 AnyCase = AuditCase | OneRunCase | SearchCase
 Maker = Callable[[], Sequence[AnyCase]]

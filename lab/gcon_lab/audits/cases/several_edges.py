@@ -14,7 +14,7 @@ from gcon.mechanisms.neighbour_counts import NeighbourCounts
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import HALVED, AuditCase, Broken, Run, Score, Scores, reused
-from gcon_lab.audits.pairs import EdgePair, tiled
+from gcon_lab.audits.pairs import EdgePair, copies
 
 _CLAIMED = Budget(2.0, 0.01)
 _EDGES, _FIRST_SHARE = 3, 0.05
@@ -55,7 +55,7 @@ def _case(shape: str, rate: float, for_one: float) -> AuditCase:
 
 def _run(rate: float) -> Run:
     def run(edges: EdgeList, count: int, randomness: Randomness) -> Tensor:
-        many = tiled(edges, count)
+        many = copies(edges, count)
         codes = torch.zeros(many.num_nodes, dtype=torch.int64)
         counts = NeighbourCounts(codes=codes, num_codes=1, rate=rate, rounds=1)
         return counts.apply(many, randomness).value.reshape(count, -1)

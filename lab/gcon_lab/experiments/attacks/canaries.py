@@ -13,11 +13,11 @@ from gcon.privacy.account import transcript
 from gcon.privacy.randomness import Randomness
 from gcon_lab.attacks.canaries import Guesses, draw_canaries, guess
 from gcon_lab.attacks.influence import Influence
-from gcon_lab.attacks.pairs import with_edges
 from gcon_lab.attacks.roc import roc_of
 from gcon_lab.attacks.similarity import Similarity
 from gcon_lab.attacks.view import Attack
 from gcon_lab.attacks.white_box import Replay, WhiteBox
+from gcon_lab.audits.pairs import with_edges
 from gcon_lab.experiments.attacks.evidence import evidence
 from gcon_lab.experiments.attacks.measure import RELEASED, views_of
 

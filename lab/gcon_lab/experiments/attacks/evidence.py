@@ -31,9 +31,8 @@ from gcon_lab.attacks.white_box import (
     NoisySums,
     NoisyTable,
     ObjectiveWeights,
-    without_noise,
 )
-from gcon_lab.audits.privacy_loss import GaussianNoise, RadialNoise
+from gcon_lab.audits.privacy_loss import GaussianNoise, RadialNoise, without_noise
 from gcon_lab.mechanisms.gaussian_objective import GaussianObjective
 from gcon_lab.mechanisms.neighbour_sums import NoisySums as NeighbourSums
 from gcon_lab.mechanisms.noisy_gradients import NoisyGradients, gradient_plan

@@ -6,8 +6,6 @@ Writes attacks.csv (every attack), canaries.csv (the formal test) and attacks.md
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,6 +19,7 @@ from gcon_lab.experiments.attacks.units import CANARY_DELTA, PAIRS, AttackUnit, 
 from gcon_lab.experiments.beyond.targets import target_lines
 from gcon_lab.experiments.sweep.run import run_units
 from gcon_lab.experiments.sweep.store import ResultStore
+from gcon_lab.tables import grid, markdown, sheet
 
 GRAPHS = ("cora-ml", "citeseer", "pubmed")
 BUDGETS, QUICK_BUDGETS = (0.5, 1.0, 4.0), (1.0, 4.0)
@@ -31,6 +30,7 @@ _ACCESSES = {
     "cached": "From what was released (publishable)",
     "none": "Without any edge at inference (publishable)",
 }
+_NAMES = ("graph", "method", "epsilon", "access", "attack")
 _HEAD = f"""# Link attacks, measured
 
 Command: `python -m gcon_lab.experiments.attacks.run --out OUT` (needs `GCON_DATA`). What the attacks are and how to read this:
@@ -93,19 +93,13 @@ def build(
 def _tables(rows: Sequence[Line]) -> Iterator[str]:
     for access, title in _ACCESSES.items():
         here = [row for row in rows if row.access == access]
-        columns = [family for family in FAMILIES if any(row.family == family for row in here)]
-        if not here:
-            continue
-        yield f"## {title}\n\n| graph | method | epsilon | {' | '.join(columns)} |\n|---|---|---|{'---|' * len(columns)}"
-        for key in dict.fromkeys((row.graph, row.method, row.epsilon) for row in here):
-            mine = {row.family: row for row in here if (row.graph, row.method, row.epsilon) == key}
-            yield f"| {' | '.join(key)} | {' | '.join(_cell(mine.get(column)) for column in columns)} |"
-        yield ""
+        columns = {family: family for family in FAMILIES if any(row.family == family for row in here)}
+        cells = {(row.graph, row.method, row.epsilon, row.family): _cell(row) for row in here}
+        if here:
+            yield f"## {title}\n\n" + grid(["graph", "method", "epsilon"], columns, cells)
 
 
-def _cell(row: Line | None) -> str:
-    if row is None:
-        return ""
+def _cell(row: Line) -> str:
     gain = "" if row.gain is None else f" ({row.gain:+.3f})"
     return f"{row.auc:.3f}{gain}, {row.some:.2f}"
 
@@ -117,26 +111,23 @@ def _canaries(tests: Sequence[Judged], level: float) -> Iterator[str]:
         f"## Canaries\n\nPairs that a coin put in; half of the coins are guessed. Trained with delta = {CANARY_DELTA:g}. "
         "p: the chance of so many right guesses if the "
         f"promise holds. {len(tests)} tests, together wrong with probability {FALSE_ALARM:g} at most: one alarm needs "
-        f"p < {level:.2g}.\n\n| graph | method | epsilon | access | attack | AUC | right | p | epsilon at least | promise |\n"
-        "|---|---|---|---|---|---|---|---|---|---|"
+        f"p < {level:.2g}.\n"
     )
+    rows = []
     for test in tests:
-        right = f"{test.auc:.3f} | {test.guesses.right} of {test.guesses.made}"
-        words = f"{test.p:.2g} | {test.at_least:.2f} | {test.verdict(level)}"
-        yield f"| {test.graph} | {test.method} | {test.epsilon} | {test.access} | {test.attack} | {right} | {words} |"
+        right, numbers = f"{test.guesses.right} of {test.guesses.made}", (f"{test.p:.2g}", f"{test.at_least:.2f}")
+        rows.append([*test.names, f"{test.auc:.3f}", right, *numbers, test.verdict(level)])
+    yield markdown([*_NAMES, "AUC", "right", "p", "epsilon at least", "promise"], rows).rstrip("\n")
 
 
 def _canary_sheet(tests: Sequence[Judged], level: float) -> str:
-    text = io.StringIO()
-    head = ["graph", "method", "epsilon", "access", "attack", "covered", "coins", "guesses", "right"]
-    sheet = csv.writer(text, lineterminator="\n")
-    sheet.writerow([*head, "auc", "p", "epsilon at least", "verdict"])
+    rows = []
     for test in tests:
-        numbers = test.guesses.coins, test.guesses.made, test.guesses.right
-        rates = f"{test.auc:.4f}", f"{test.p:.3g}", f"{test.at_least:.3f}"
-        names = test.graph, test.method, test.epsilon, test.access, test.attack, test.covered
-        sheet.writerow([*names, *numbers, *rates, test.verdict(level)])
-    return text.getvalue()
+        counts, area = (test.guesses.coins, test.guesses.made, test.guesses.right), f"{test.auc:.4f}"
+        numbers = area, f"{test.p:.3g}", f"{test.at_least:.3f}", test.verdict(level)
+        rows.append((*test.names, test.covered, *counts, *numbers))
+    counted = ["covered", "coins", "guesses", "right"]
+    return sheet([*_NAMES, *counted, "auc", "p", "epsilon at least", "verdict"], rows)
 
 
 def main() -> None:

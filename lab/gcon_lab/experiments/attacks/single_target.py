@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,6 +25,7 @@ from gcon_lab.experiments.attacks.measure import Measured, Progress, attack_all,
 from gcon_lab.experiments.attacks.methods import ATTACKED, is_spending, reference_of
 from gcon_lab.experiments.attacks.released import released_evidence
 from gcon_lab.experiments.attacks.tables import FALSE_ALARM
+from gcon_lab.tables import records
 
 _REFERENCE_OF_MODEL = {"paper": "gcon", "moments": "moments"}
 
@@ -135,14 +134,9 @@ class Found:
 
     def write(self, out: Path, *, title: str) -> list[Path]:
         """The curves and the table, each whole or not at all, readable by their owner only."""
-        text = io.StringIO()
-        sheet = csv.DictWriter(text, list(vars(self.rows[0])), lineterminator="\n")
-        sheet.writeheader()
-        sheet.writerows(vars(row) for row in self.rows)
         drawn = roc_figure(self.curves, title=title, promise=self.promise)
-        for name, content in (("roc.svg", drawn), ("attacks.csv", text.getvalue())):
-            write_whole(out / name, content)
-        return [out / "roc.svg", out / "attacks.csv"]
+        files = {"roc.svg": drawn, "attacks.csv": records([vars(row) for row in self.rows])}
+        return [write_whole(out / name, content) for name, content in files.items()]
 
 
 def run_attacks(

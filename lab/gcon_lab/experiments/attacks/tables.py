@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -14,12 +15,18 @@ from gcon_lab.experiments.beyond.targets import Target
 
 FALSE_ALARM = 0.01  # of all canary tests together
 _PURE = ("lpgnet", "dpgcn")  # their delta is 0
+_Key = tuple[str, str, str, str, str]
 FAMILIES = ("influence", "similarity", "supervised", "replay")
 
 
 @dataclass(frozen=True)
 class Line:
-    """One kind of attack on one method: the best of its variants, and the same on the reference."""
+    """One kind of attack on one method: the best of its variants.
+
+    Attributes:
+        some: true positives at 1 % false ones.
+        gain: in area, over the same on the edge-free reference; None where there is none.
+    """
 
     graph: str
     method: str
@@ -28,15 +35,13 @@ class Line:
     family: str
     attack: str
     auc: float
-    few: float
     some: float
-    reference: str
     gain: float | None
 
 
 def lines(found: pl.DataFrame) -> list[Line]:
     """One line per graph, method, budget, access and kind of attack."""
-    best: dict[tuple[str, str, str, str, str], dict[str, object]] = {}
+    best: dict[_Key, dict[str, Any]] = {}
     for row in found.iter_rows(named=True):
         family = next(name for name in FAMILIES if row["attack"].startswith(name))
         key = (row["graph"], row["method"], row["epsilon"], row["access"], family)
@@ -45,20 +50,12 @@ def lines(found: pl.DataFrame) -> list[Line]:
     return [_line(key, row, best) for key, row in best.items()]
 
 
-def _line(
-    key: tuple[str, str, str, str, str],
-    row: dict[str, object],
-    best: dict[tuple[str, str, str, str, str], dict[str, object]],
-) -> Line:
-    graph, method, epsilon, access, family = key
+def _line(key: _Key, row: dict[str, Any], best: dict[_Key, dict[str, Any]]) -> Line:
+    graph, method, _, access, family = key
     compared = reference_of(method, access)
-    auc, gain, reference = float(row["auc"]), None, ""  # type: ignore[arg-type]
-    if compared is not None:
-        other = best.get((graph, compared[0], "any", compared[1], family))
-        reference = f"{compared[0]} ({compared[1]})"
-        gain = None if other is None else auc - float(other["auc"])  # type: ignore[arg-type]
-    few, some = (float(row[name]) for name in ("tpr at 0.1 %", "tpr at 1 %"))  # type: ignore[arg-type]
-    return Line(graph, method, epsilon, access, family, str(row["attack"]), auc, few, some, reference, gain)
+    other = None if compared is None else best.get((graph, compared[0], "any", compared[1], family))
+    gain = None if other is None else row["auc"] - other["auc"]
+    return Line(*key, attack=row["attack"], auc=row["auc"], some=row["tpr at 1 %"], gain=gain)
 
 
 @dataclass(frozen=True)
@@ -75,6 +72,10 @@ class Judged:
     p: float
     at_least: float
     auc: float
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.graph, self.method, self.epsilon, self.access, self.attack
 
     def verdict(self, level: float) -> str:
         """In words; `level` is what one test may err with."""

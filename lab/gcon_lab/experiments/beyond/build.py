@@ -26,6 +26,7 @@ from gcon_lab.experiments.sweep.grid import BUDGETS, PAPER_GRAPHS
 from gcon_lab.experiments.sweep.run import run_units
 from gcon_lab.experiments.sweep.social import SOCIAL, check_social
 from gcon_lab.experiments.sweep.store import ResultStore
+from gcon_lab.tables import grid, markdown
 
 GRAPHS = (*PAPER_GRAPHS, *SOCIAL, *CIRCLES)
 ACCESSES = {
@@ -94,35 +95,31 @@ def _non_private(rows: Sequence[Mean], gaps: Sequence[Difference]) -> Iterator[s
     yield "## Against the best non-private model\n"
     yield "The best of three on every graph, by its mean test score (in its favour): GCN and GPR-GNN, which have all edges, and"
     yield "our method without noise, from own edges. Then ours from own edges minus the best, paired; * where p < 0.05.\n"
-    yield f"| graph | {' | '.join(NON_PRIVATE)} | best | {' | '.join(f'ours at {each}' for each in budgets)} |"
-    yield "|---|" + "---|" * (len(NON_PRIVATE) + 1 + len(budgets))
-    found = {(row.graph, row.method, row.epsilon, row.access): row for row in rows}
-    for graph, (name, _) in best.items():
-        models = [_cell(found.get((graph, *key))) for key in NON_PRIVATE.values()]
-        paired = {gap.epsilon: gap for gap in ours if (gap.graph, gap.other) == (graph, name)}
-        cells = [_gap_cell(paired.get(each)) for each in budgets]
-        yield f"| {' | '.join([graph, *models, name, *cells])} |"
-    yield ""
+    models = {(row.graph, row.method, row.epsilon, row.access): _cell(row) for row in rows}
+    paired = {(gap.graph, gap.other, gap.epsilon): _gap_cell(gap) for gap in ours}
+    yield markdown(
+        ["graph", *NON_PRIVATE, "best", *(f"ours at {each}" for each in budgets)],
+        [
+            [graph, *(models.get((graph, *key), "") for key in NON_PRIVATE.values()), name]
+            + [paired.get((graph, name, each), "") for each in budgets]
+            for graph, (name, _) in best.items()
+        ],
+    )
 
 
-def _gap_cell(gap: Difference | None) -> str:
-    return "" if gap is None else f"{gap.difference:+.3f} ± {gap.standard_error:.3f}{'*' if gap.p < 0.05 else ''}"
+def _gap_cell(gap: Difference) -> str:
+    return f"{gap.difference:+.3f} ± {gap.standard_error:.3f}{'*' if gap.p < 0.05 else ''}"
 
 
 def _tables(rows: Sequence[Mean]) -> Iterator[str]:
     budgets = sorted({row.epsilon for row in rows if row.epsilon != "any"}, key=float)
     for access, title in ACCESSES.items():
         here = [row for row in rows if row.access == access]
-        if not here:
-            continue
-        columns = ["any", *budgets] if any(row.epsilon != "any" for row in here) else ["any"]
-        yield f"## {title}\n\n| graph | method | {' | '.join(columns)} |\n|---|---|{'---|' * len(columns)}"
-        for graph, method in dict.fromkeys((row.graph, row.method) for row in here):
-            found = {row.epsilon: row for row in here if (row.graph, row.method) == (graph, method)}
-            cells = (_cell(found.get(column)) for column in columns)
-            yield f"| {graph} | {method} | {' | '.join(cells)} |"
-        yield ""
+        columns = ["any", *(budgets if any(row.epsilon != "any" for row in here) else ())]
+        cells = {(row.graph, row.method, row.epsilon): _cell(row) for row in here}
+        if here:
+            yield f"## {title}\n\n" + grid(["graph", "method"], dict(zip(columns, columns, strict=True)), cells)
 
 
-def _cell(row: Mean | None) -> str:
-    return "" if row is None else f"{row.mean:.3f} ± {row.standard_error:.3f}"
+def _cell(row: Mean) -> str:
+    return f"{row.mean:.3f} ± {row.standard_error:.3f}"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import polars as pl
 from scipy.stats import ttest_rel
 
 from gcon_lab.methods import GCN, GPRGNN, Moments, MomentsWithoutEdges
+from gcon_lab.tables import sheet
 
 OURS, CONTROL = Moments.name, MomentsWithoutEdges.name
 WITHOUT_NOISE = "moments-without-noise"
@@ -126,36 +125,16 @@ def _paired_p(gaps: Sequence[float], spread: float) -> float:
 
 
 def means_csv(rows: Sequence[Mean]) -> str:
-    return _sheet(
-        ["graph", "method", "epsilon", "access", "mean", "standard error", "runs"],
-        [
-            [row.graph, row.method, row.epsilon, row.access, f"{row.mean:.4f}", f"{row.standard_error:.4f}", row.runs]
-            for row in rows
-        ],
-    )
+    head = ["graph", "method", "epsilon", "access", "mean", "standard error", "runs"]
+    return sheet(head, [(*astuple(row)[:4], f"{row.mean:.4f}", f"{row.standard_error:.4f}", row.runs) for row in rows])
 
 
 def differences_csv(rows: Sequence[Difference]) -> str:
     head = ["graph", "epsilon", "access", "other", "ours minus other", "standard error", "p", "runs"]
-    return _sheet(
+    return sheet(
         head,
         [
-            [
-                row.graph,
-                row.epsilon,
-                row.access,
-                row.other,
-                f"{row.difference:+.4f}",
-                f"{row.standard_error:.4f}",
-                f"{row.p:.2g}",
-                row.runs,
-            ]
+            (*astuple(row)[:4], f"{row.difference:+.4f}", f"{row.standard_error:.4f}", f"{row.p:.2g}", row.runs)
             for row in rows
         ],
     )
-
-
-def _sheet(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([head, *rows])
-    return text.getvalue()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from gcon_lab.experiments.beyond.summary import (
 from gcon_lab.experiments.beyond.units import WITHOUT_VALIDATION
 from gcon_lab.experiments.sweep.grid import PAPER_GRAPHS
 from gcon_lab.experiments.sweep.social import FEW_LABELS, MANY
+from gcon_lab.tables import markdown
 
 _DENSE = ("circles-50-0.5-weak", "circles-75-0.4-weak", "circles-100-0.4-weak", "circles-100-0.3-large")
 _COMPETITORS = ("gcon", "gap", "progap", "lpgnet", "dpgcn", "dp-sgd")
@@ -60,10 +61,7 @@ class Target:
 
 def target_lines(targets: Iterable[Target]) -> Iterator[str]:
     """A section of a page."""
-    yield "## What was to be shown\n\n| asked | where | met | numbers |\n|---|---|---|---|"
-    for target in targets:
-        yield f"| {target.asked} | {target.where} | {target.met} | {target.numbers} |"
-    yield ""
+    yield "## What was to be shown\n\n" + markdown(["asked", "where", "met", "numbers"], map(astuple, targets))
 
 
 class Results:

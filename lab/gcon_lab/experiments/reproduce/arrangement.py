@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gcon.errors import InputError
 from gcon.files.datasets.facts import FACTS, names
 from gcon_lab.experiments.reproduce.points import ANY, Kind, Point
+from gcon_lab.experiments.sweep.grid import HOMOPHILOUS, PAPER_GRAPHS
 
-_CITATIONS = ("cora-ml", "citeseer", "pubmed")
-GRAPHS = {"fig1": (*_CITATIONS, "actor"), "fig2": _CITATIONS, "fig3": _CITATIONS, "fig4": _CITATIONS}
+GRAPHS = {"fig1": PAPER_GRAPHS, "fig2": HOMOPHILOUS, "fig3": HOMOPHILOUS, "fig4": HOMOPHILOUS}
 # The legend's headings. A control reads no edge in training.
 KINDS: dict[Kind, str] = {
     "gcon": "this method",
@@ -46,11 +44,7 @@ def panels(points: Sequence[Point], graphs: Sequence[str] = ()) -> list[list[Pan
     Args:
         points: of one figure, in any order.
         graphs: those that get a panel even without points, in this order; others with points follow.
-
-    Raises:
-        InputError: two points claim one place of one line.
     """
-    _check_distinct(points)
     found = {point.graph for point in points}
     known = [*graphs, *(name for name in names() if name in found and name not in graphs)]
     columns = [*known, *sorted(found - set(known))]
@@ -68,12 +62,7 @@ def panels(points: Sequence[Point], graphs: Sequence[str] = ()) -> list[list[Pan
 
 def lines_of(points: Sequence[Point]) -> dict[str, Kind]:
     """Every line with its kind: sorted by kind, then as in the paper, then as they come."""
-    kinds: dict[str, Kind] = {}
-    for point in points:
-        if kinds.setdefault(point.line, point.kind) != point.kind:
-            raise InputError(
-                "points", rule="a line must be of one kind", got=point.line, fix="Give the two kinds two names."
-            )
+    kinds = {point.line: point.kind for point in points}
     order = list(KINDS)
     known = {line: number for number, line in enumerate(_LINES)}
     ranked = sorted(kinds, key=lambda line: (order.index(kinds[line]), known.get(line, len(known))))
@@ -83,15 +72,3 @@ def lines_of(points: Sequence[Point]) -> dict[str, Kind]:
 def places_of(points: Sequence[Point], least: Sequence[float] = ()) -> list[float]:
     """The places on the horizontal axis, rising; those in `least` even without points."""
     return sorted({*least, *(float(point.place) for point in points if point.place != ANY)})
-
-
-def _check_distinct(points: Sequence[Point]) -> None:
-    counts = Counter((point.graph, point.reading, point.line, point.place) for point in points)
-    repeated = [" / ".join(key) for key, count in counts.items() if count > 1]
-    if repeated:
-        raise InputError(
-            "points",
-            rule="one point for a graph, reading, line and place",
-            got=f"several for {repeated[0]}",
-            fix="Give what differs in access or settings a line of its own.",
-        )

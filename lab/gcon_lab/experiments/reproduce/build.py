@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from rich.console import Console
@@ -112,15 +113,15 @@ def reproduce(job: Job, console: Console) -> Outcome:
     """Measure until the time is up, then write what there is."""
     if job.what == BEYOND:
         return _beyond(job, console)
-    given = None if job.competitors is None else read_sheet(job.competitors.read_text(errors="replace"))
-    deadline = time.time() + 60 * job.minutes
-    missing = run_units(list(_units(job)), job.out / "store", workers=job.workers, deadline=deadline, console=console)
-    sheet: Sheet = given or []
-    if given is None and "fig1" in job.parts:
-        sheet, unfinished = _competitors(job, deadline, console)
-        missing += unfinished
-    elif given is None:
-        sheet = _finished_competitors(job)
+    sheet = None if job.competitors is None else read_sheet(job.competitors.read_text(errors="replace"))
+    work: dict[str, Any] = {"workers": job.workers, "deadline": time.time() + 60 * job.minutes, "console": console}
+    missing = run_units(list(_units(job)), job.out / "store", **work)
+    if sheet is None:
+        folder = job.out / ("competitors-quick" if job.quick else "competitors")
+        effort = baselines.QUICK if job.quick else baselines.FULL
+        if "fig1" in job.parts:
+            missing += baselines.finish_groups(folder, list(baselines.groups(effort, job.graphs)), effort, **work)
+        sheet = _finished_competitors(folder, effort, job.graphs)
     points = all_points(job, sheet)
     return Outcome(missing, tuple(write_parts(job.parts, points, job.graphs, job.out, facts=_facts(job))))
 
@@ -145,27 +146,11 @@ def _units(job: Job) -> Iterator[Unit]:
             yield from plan.control_units()
 
 
-def _competitors(job: Job, deadline: float, console: Console) -> tuple[Sheet, int]:
-    folder, effort = _competitors_folder(job), _effort(job)
-    work = list(baselines.groups(effort, job.graphs))
-    unfinished = baselines.finish_groups(folder, work, effort, workers=job.workers, deadline=deadline, console=console)
-    return _finished_competitors(job), unfinished
-
-
-def _finished_competitors(job: Job) -> Sheet:
-    folder = _competitors_folder(job)
+def _finished_competitors(folder: Path, effort: baselines.Effort, graphs: Sequence[str]) -> Sheet:
     if not folder.exists():
         return []
-    text = baselines.table(folder, _effort(job), job.graphs)
+    text = baselines.table(folder, effort, graphs)
     return read_sheet(text) if len(text.splitlines()) > 1 else []
-
-
-def _competitors_folder(job: Job) -> Path:
-    return job.out / ("competitors-quick" if job.quick else "competitors")
-
-
-def _effort(job: Job) -> baselines.Effort:
-    return baselines.QUICK if job.quick else baselines.FULL
 
 
 def all_points(job: Job, sheet: Sheet) -> list[Point]:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gcon.errors import InputError
 from gcon_lab.experiments.reproduce.comparisons import Comparison, weigh
 from gcon_lab.experiments.reproduce.points import ANY, Kind, Point
 
-HOMOPHILOUS = ("cora-ml", "citeseer", "pubmed")
-GRAPHS = (*HOMOPHILOUS, "actor")
 EPSILONS = ("0.5", "1", "2", "3", "4")
 STEPS = ("1", "2", "5", "10", "inf")
 RESTARTS = ("0.2", "0.4", "0.6", "0.8")
 COMPETITORS = ("DP-SGD", "DPGCN", "LPGNet", "GAP", "ProGAP")
-MLP = "MLP"
+GCON, MLP = "GCON", "MLP"
 CONTROLS = (MLP, "encoder", "encoder, one hop", "self-training", "self-training, one hop", "GCON without edges")
 UPPER = "GCN (non-DP)"
 
@@ -52,12 +49,7 @@ class Lookup:
     """All points, each found by its name."""
 
     def __init__(self, points: Iterable[Point]) -> None:
-        self._points: dict[tuple[str, str, str, str, str], Point] = {}
-        for point in points:
-            name = (point.figure, point.graph, point.reading, point.line, point.place)
-            if name in self._points:  # two answers to one question: choosing one quietly would decide a verdict
-                raise InputError("points", rule="must name each point once", got=name, fix="Leave one of them out.")
-            self._points[name] = point
+        self._points = {(each.figure, each.graph, each.reading, each.line, each.place): each for each in points}
 
     def panel(self, figure: str, graph: str, reading: str = "") -> Panel:
         inside = {name[3:]: point for name, point in self._points.items() if name[:3] == (figure, graph, reading)}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gcon_lab.experiments.reproduce.claim_terms import (
     CLOSE,
     COMPETITORS,
     CONTROLS,
     EPSILONS,
-    GRAPHS,
-    HOMOPHILOUS,
+    GCON,
     MLP,
     UPPER,
     Lookup,
@@ -24,98 +23,80 @@ from gcon_lab.experiments.reproduce.claim_terms import (
 from gcon_lab.experiments.reproduce.comparisons import above, weigh
 from gcon_lab.experiments.reproduce.points import Point
 from gcon_lab.experiments.reproduce.verdicts import Draft
+from gcon_lab.experiments.sweep.grid import HOMOPHILOUS, PAPER_GRAPHS
 
 
-def competitors(all_: Lookup, line: str) -> list[Draft]:
+def competitors(all_: Lookup) -> Iterator[Draft]:
     """Claim 5."""
-    return [
-        _against(
-            all_.panel("fig1", graph),
-            line,
-            epsilon,
-            graph=graph,
-            rivals=_lines(all_.panel("fig1", graph).kind("competitor", epsilon), COMPETITORS),
-            controls=_lines(all_.panel("fig1", graph).kind("control", epsilon), CONTROLS),
-        )
-        for graph in GRAPHS
-        for epsilon in EPSILONS
-    ]
+    for graph, panel, epsilon in _places(all_):
+        rivals = _lines(panel.kind("competitor", epsilon), COMPETITORS)
+        controls = _lines(panel.kind("control", epsilon), CONTROLS)
+        yield _against(panel, epsilon, graph=graph, rivals=rivals, controls=controls)
 
 
-def above_mlp(all_: Lookup, line: str) -> list[Draft]:
+def above_mlp(all_: Lookup) -> Iterator[Draft]:
     """Claim 7."""
-    drafts = []
-    for graph in GRAPHS:
-        panel = all_.panel("fig1", graph)
-        for epsilon in EPSILONS:
-            controls = [each for each in _lines(panel.kind("control", epsilon), CONTROLS) if each != MLP]
-            drafts.append(_against(panel, line, epsilon, graph=graph, rivals=[MLP], controls=controls))
-    return drafts
+    for graph, panel, epsilon in _places(all_):
+        controls = [each for each in _lines(panel.kind("control", epsilon), CONTROLS) if each != MLP]
+        yield _against(panel, epsilon, graph=graph, rivals=[MLP], controls=controls)
 
 
-def close(all_: Lookup, line: str) -> list[Draft]:
+def close(all_: Lookup) -> Iterator[Draft]:
     """Claim 6."""
-    drafts = []
-    for graph in GRAPHS:
-        for epsilon in EPSILONS:
-            panel = all_.panel("fig1", graph)
-            method, upper = panel.find(line, epsilon), panel.find(UPPER, epsilon)
-            drafts.append(_within(at(graph, epsilon), {line: method, UPPER: upper}, method, upper, what="gap"))
-    return drafts
+    for graph, panel, epsilon in _places(all_):
+        method, upper = panel.find(GCON, epsilon), panel.find(UPPER, epsilon)
+        yield _within(at(graph, epsilon), {GCON: method, UPPER: upper}, method, upper, what="gap")
 
 
-def withstands(all_: Lookup, line: str) -> list[Draft]:
+def withstands(all_: Lookup) -> Iterator[Draft]:
     """Claim 9b."""
-    drafts = []
-    for graph in GRAPHS:
+    for graph in PAPER_GRAPHS:
         panel = all_.panel("fig1", graph)
-        small, large = panel.find(line, "0.5"), panel.find(line, "4")
-        named = {f"{line} at 0.5": small, f"{line} at 4": large}
-        drafts.append(_within(graph, named, small, large, what="loss"))
-    return drafts
+        small, large = panel.find(GCON, "0.5"), panel.find(GCON, "4")
+        yield _within(graph, {f"{GCON} at 0.5": small, f"{GCON} at 4": large}, small, large, what="loss")
 
 
-def gain(all_: Lookup, line: str) -> list[Draft]:
+def gain(all_: Lookup) -> Iterator[Draft]:
     """Claim 8: over the mean of the competitors, since a gain over the best one would compare two selections."""
 
     def terms(graph: str) -> tuple[list[tuple[float, Point]], list[str]]:
         panel = all_.panel("fig1", graph)
-        weights = {line: 1 / len(EPSILONS), **dict.fromkeys(COMPETITORS, -1 / len(EPSILONS) / len(COMPETITORS))}
+        weights = {GCON: 1 / len(EPSILONS), **dict.fromkeys(COMPETITORS, -1 / len(EPSILONS) / len(COMPETITORS))}
         curves = {name: panel.curve(name, EPSILONS) for name in weights}
         missing = [f"{each} on {graph}" for _, names in curves.values() for each in names]
         return [(weights[name], point) for name, (points, _) in curves.items() for point in points], missing
 
     actor, actor_missing = terms("actor")
-    drafts = []
     for graph in HOMOPHILOUS:
-        mine, missing = terms(graph)
-        missing = missing + actor_missing
-        if missing:
-            drafts.append(Draft(where=f"{graph} against actor", numbers="", missing=missing))
+        where, (mine, missing) = f"{graph} against actor", terms(graph)
+        if missing or actor_missing:
+            yield Draft(where=where, numbers="", missing=missing + actor_missing)
             continue
         gains = f"gain {weigh('', mine).difference:+.4f}, on actor {weigh('', actor).difference:+.4f}"
         difference = weigh(f"gain on {graph} > gain on actor", [*mine, *((-weight, point) for weight, point in actor)])
-        drafts.append(Draft(where=f"{graph} against actor", numbers=gains, deciding=[difference]))
-    return drafts
+        yield Draft(where=where, numbers=gains, deciding=[difference])
 
 
-def competitors_fall(all_: Lookup) -> list[Draft]:
+def competitors_fall(all_: Lookup) -> Iterator[Draft]:
     """Claim 9a: the paper explains the fall by homophily, so Actor is left out."""
-    drafts = []
     for graph in HOMOPHILOUS:
         for name in COMPETITORS:
             points, missing = all_.panel("fig1", graph).curve(name, ("0.5", "4"))
             falls = [] if missing else [step(points[1], points[0])]
-            drafts.append(Draft(where=f"{graph}, {name}", numbers=path(points), deciding=falls, missing=missing))
-    return drafts
+            yield Draft(where=f"{graph}, {name}", numbers=path(points), deciding=falls, missing=missing)
 
 
-def _against(
-    panel: Panel, line: str, epsilon: str, *, graph: str, rivals: Sequence[str], controls: Sequence[str]
-) -> Draft:
-    named = {name: panel.find(name, epsilon) for name in (line, *rivals, *controls)}
+def _places(all_: Lookup) -> Iterator[tuple[str, Panel, str]]:
+    """Every graph, its panel and every budget."""
+    for graph in PAPER_GRAPHS:
+        panel = all_.panel("fig1", graph)
+        yield from ((graph, panel, epsilon) for epsilon in EPSILONS)
+
+
+def _against(panel: Panel, epsilon: str, *, graph: str, rivals: Sequence[str], controls: Sequence[str]) -> Draft:
+    named = {name: panel.find(name, epsilon) for name in (GCON, *rivals, *controls)}
     missing = [name for name, point in named.items() if point is None]
-    method = named[line]
+    method = named[GCON]
     rival_points, control_points = (
         [point for name in names if (point := named[name]) is not None] for names in (rivals, controls)
     )
@@ -127,7 +108,7 @@ def _against(
         return Draft(where=at(graph, epsilon), numbers=numbers, missing=missing)
     lead = None
     if best_control is not None:
-        lead = weigh(f"{line} > {best_control.line} (control)", [(1.0, method), (-1.0, best_control)])
+        lead = weigh(f"{GCON} > {best_control.line} (control)", [(1.0, method), (-1.0, best_control)])
     return Draft(
         where=at(graph, epsilon),
         numbers=numbers,

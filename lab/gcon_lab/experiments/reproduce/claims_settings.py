@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise, product
 
 from gcon_lab.experiments.reproduce.claim_terms import (
     EPSILONS,
-    HOMOPHILOUS,
     LITTLE,
     RAPID,
     RESTARTS,
@@ -22,13 +21,13 @@ from gcon_lab.experiments.reproduce.claim_terms import (
 from gcon_lab.experiments.reproduce.comparisons import above, weigh
 from gcon_lab.experiments.reproduce.points import Point
 from gcon_lab.experiments.reproduce.verdicts import Draft
+from gcon_lab.experiments.sweep.grid import HOMOPHILOUS
 
 Curves = dict[str, tuple[list[Point], list[str]]]  # points and missing ones, by restart
 
 
-def best_restart(all_: Lookup) -> list[Draft]:
+def best_restart(all_: Lookup) -> Iterator[Draft]:
     """Claim 1: decided on the mean over the budgets, the best of each budget beside it."""
-    drafts = []
     for graph, restart in (("cora-ml", "0.8"), ("citeseer", "0.8"), ("pubmed", "0.4")):
         panel = all_.panel("fig4", graph)
         winners = []
@@ -37,98 +36,74 @@ def best_restart(all_: Lookup) -> list[Draft]:
             if not missing:
                 winners.append(f"{max(points, key=lambda point: point.mean).line} at {epsilon}")
         note = f"; best: {', '.join(winners)}" if winners else ""
-        drafts.append(_extreme(panel, restart, EPSILONS, where=graph, highest=True, note=note))
-    return drafts
+        yield _extreme(panel, restart, EPSILONS, where=graph, highest=True, note=note)
 
 
-def worst_restart(all_: Lookup) -> list[Draft]:
+def worst_restart(all_: Lookup) -> Iterator[Draft]:
     """Claim 2a."""
-    return [
-        _extreme(all_.panel("fig4", graph), "0.2", [epsilon], where=at(graph, epsilon), highest=False)
-        for graph in HOMOPHILOUS
-        for epsilon in ("0.5", "1")
-    ]
+    for graph, epsilon in product(HOMOPHILOUS, ("0.5", "1")):
+        yield _extreme(all_.panel("fig4", graph), "0.2", [epsilon], where=at(graph, epsilon), highest=False)
 
 
-def little_from_small_restart(all_: Lookup) -> list[Draft]:
+def little_from_small_restart(all_: Lookup) -> Iterator[Draft]:
     """Claim 2b."""
-    drafts = []
-    for graph in HOMOPHILOUS:
-        for epsilon in ("3", "4"):
-            points, missing = _restarts(all_.panel("fig4", graph), epsilon)
-            where, numbers = at(graph, epsilon), listed(points)
-            small = [point for point in points if point.line == "restart 0.2"]
-            others = [point for point in points if point.line != "restart 0.2"]
-            if missing:  # a missing restart may be the one that 0.2 does not exceed
-                drafts.append(Draft(where=where, numbers=numbers, missing=missing))
-                continue
-            gain = above(small[0], max(others, key=lambda point: point.mean))
-            drafts.append(Draft(where=where, numbers=numbers, fits=gain.difference <= LITTLE, shown=[gain]))
-    return drafts
+    for graph, epsilon in product(HOMOPHILOUS, ("3", "4")):
+        points, missing = _restarts(all_.panel("fig4", graph), epsilon)
+        where, numbers = at(graph, epsilon), listed(points)
+        if missing:  # a missing restart may be the one that 0.2 does not exceed
+            yield Draft(where=where, numbers=numbers, missing=missing)
+            continue
+        (small,) = (point for point in points if point.line == "restart 0.2")
+        gain = above(small, max((point for point in points if point is not small), key=lambda point: point.mean))
+        yield Draft(where=where, numbers=numbers, fits=gain.difference <= LITTLE, shown=[gain])
 
 
-def curves_over_steps(all_: Lookup) -> list[Draft]:
+def curves_over_steps(all_: Lookup) -> Iterator[Draft]:
     """Claim 3: one step against the limit."""
-    drafts = []
-    for graph in HOMOPHILOUS:
-        for restart in RESTARTS:
-            points, missing = all_.panel("fig2", graph).curve(f"restart {restart}", ("1", "inf"))
-            where, numbers = f"{graph}, restart {restart}", path(points)
-            if missing:
-                drafts.append(Draft(where=where, numbers=numbers, missing=missing))
-                continue
-            fall = step(*points)
-            deciding, shown = ([fall], []) if restart == "0.2" else ([], [fall])
-            fits = {"0.2": fall.difference > RAPID, "0.4": 0 < fall.difference <= RAPID}
-            drafts.append(
-                Draft(
-                    where=where,
-                    numbers=f"{numbers}, change {-fall.difference:+.4f}",
-                    fits=fits.get(restart, fall.difference <= LITTLE),
-                    deciding=deciding,
-                    shown=shown,
-                )
-            )
-    return drafts
-
-
-def no_help_after_ten(all_: Lookup) -> list[Draft]:
-    """Claim 4a: the limit against ten steps, with private and with public inference."""
-    drafts = []
-    for figure, reading, graph in [*(("fig2", "", graph) for graph in HOMOPHILOUS), *_public_panels(all_)]:
-        panel = all_.panel(figure, graph, reading)
-        curves = _curves(panel, ("10", "inf"))
-        gains = [step(last, ten) for ten, last in (points for points, missing in curves.values() if not missing)]
-        drafts.append(
-            Draft(
-                where=_public(figure, reading, graph),
-                numbers=_paths(curves),
-                fits=all(gain.difference <= LITTLE for gain in gains),
-                shown=gains,
-                missing=_missing(curves),
-            )
+    for graph, restart in product(HOMOPHILOUS, RESTARTS):
+        points, missing = all_.panel("fig2", graph).curve(f"restart {restart}", ("1", "inf"))
+        where, numbers = f"{graph}, restart {restart}", path(points)
+        if missing:
+            yield Draft(where=where, numbers=numbers, missing=missing)
+            continue
+        fall = step(*points)
+        fits = {"0.2": fall.difference > RAPID, "0.4": 0 < fall.difference <= RAPID}
+        yield Draft(
+            where=where,
+            numbers=f"{numbers}, change {-fall.difference:+.4f}",
+            fits=fits.get(restart, fall.difference <= LITTLE),
+            deciding=[fall] if restart == "0.2" else [],
+            shown=[fall] if restart != "0.2" else [],
         )
-    return drafts
 
 
-def help_until_ten(all_: Lookup) -> list[Draft]:
+def no_help_after_ten(all_: Lookup) -> Iterator[Draft]:
+    """Claim 4a: the limit against ten steps, with private and with public inference."""
+    for figure, reading, graph in [*(("fig2", "", graph) for graph in HOMOPHILOUS), *_public_panels(all_)]:
+        curves = _curves(all_.panel(figure, graph, reading), ("10", "inf"))
+        gains = [step(last, ten) for ten, last in (points for points, missing in curves.values() if not missing)]
+        yield Draft(
+            where=_public(figure, reading, graph),
+            numbers=_paths(curves),
+            fits=all(gain.difference <= LITTLE for gain in gains),
+            shown=gains,
+            missing=_missing(curves),
+        )
+
+
+def help_until_ten(all_: Lookup) -> Iterator[Draft]:
     """Claim 4b: each reading of Figure 3 by itself."""
-    drafts = []
     for figure, reading, graph in _public_panels(all_):
-        panel = all_.panel(figure, graph, reading)
-        curves = _curves(panel, STEPS[:-1])
+        curves = _curves(all_.panel(figure, graph, reading), STEPS[:-1])
         whole = [points for points, missing in curves.values() if not missing]
         steps = [step(before, after) for points in whole for before, after in pairwise(points)]
-        drafts.append(
-            Draft(
-                where=_public(figure, reading, graph),
-                numbers=_paths(curves),
-                fits=all(step.difference <= LITTLE for step in steps),
-                deciding=[step(points[-1], points[0]) for points in whole],
-                missing=_missing(curves),
-            )
+        yield Draft(
+            where=_public(figure, reading, graph),
+            numbers=_paths(curves),
+            fits=all(step.difference <= LITTLE for step in steps),
+            deciding=[step(points[-1], points[0]) for points in whole],
+            missing=_missing(curves),
         )
-    return drafts
 
 
 def _extreme(panel: Panel, restart: str, places: Sequence[str], *, where: str, highest: bool, note: str = "") -> Draft:

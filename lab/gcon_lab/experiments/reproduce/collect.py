@@ -10,6 +10,7 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import polars as pl
 
@@ -42,31 +43,27 @@ class Plan:
     grid: Grid
     runs: int
 
-    @property
-    def has_public_test(self) -> bool:
-        """Whether Fig. 3 is about this graph."""
-        return self.grid.public_test
-
     def model_units(self) -> list[ModelUnit]:
-        widths = self.grid.hidden
-        return [self._model_unit(run, hidden) for run in range(self.runs) for hidden in widths]
+        return [unit for run in range(self.runs) for unit in self._run(run)]
 
     def honest_units(self) -> list[HonestUnit]:
         """The honest version of Fig. 1."""
-        budgets = self.grid.budgets
-        return [HonestUnit(graph=self.graph, run=run, epsilon=e) for run in range(self.runs) for e in budgets]
+        wanted = product(range(self.runs), self.grid.budgets)
+        return [HonestUnit(graph=self.graph, run=run, epsilon=epsilon) for run, epsilon in wanted]
 
     def control_units(self) -> list[PublicControlUnit]:
-        """Fig. 3's controls."""
-        return [PublicControlUnit(graph=self.graph, run=run) for run in range(self.runs if self.has_public_test else 0)]
+        """Fig. 3's controls, where it is about this graph."""
+        return [
+            PublicControlUnit(graph=self.graph, run=run) for run in range(self.runs if self.grid.public_test else 0)
+        ]
 
     def scores(self, store: ResultStore) -> pl.DataFrame:
         """The grid's scores of all complete runs."""
-        names = [[self._model_unit(run, hidden).name for hidden in self.grid.hidden] for run in range(self.runs)]
+        names = [[unit.name for unit in self._run(run)] for run in range(self.runs)]
         return store.read(name for run in names if all(map(store.has, run)) for name in run)
 
-    def _model_unit(self, run: int, hidden: int) -> ModelUnit:
-        return ModelUnit(graph=self.graph, run=run, hidden=hidden, grid=self.grid)
+    def _run(self, run: int) -> list[ModelUnit]:
+        return [ModelUnit(graph=self.graph, run=run, hidden=hidden, grid=self.grid) for hidden in self.grid.hidden]
 
 
 def points_of(plan: Plan, store: ResultStore) -> Iterator[Point]:
@@ -86,13 +83,13 @@ def points_of(plan: Plan, store: ResultStore) -> Iterator[Point]:
     for figure in ("fig2", "fig4"):
         yield _control(figure, plan.graph, best(without))
     for restart in ALL_RESTARTS:
-        line = private.filter(pl.col("restart") == restart)
-        for steps in plan.grid.schemes:
-            here = line.filter((pl.col("epsilon") == FIXED_BUDGET) & (pl.col("steps") == step_words(steps)))
-            yield _point("fig2", plan.graph, f"restart {restart:g}", step_words(steps), best(here))
+        line, drawn = f"restart {restart:g}", private.filter(pl.col("restart") == restart)
+        for steps in map(step_words, plan.grid.schemes):
+            here = drawn.filter((pl.col("epsilon") == FIXED_BUDGET) & (pl.col("steps") == steps))
+            yield _point("fig2", plan.graph, line, steps, best(here))
         for epsilon in plan.grid.budgets:
-            here = line.filter((pl.col("epsilon") == epsilon) & (pl.col("steps") == "2"))
-            yield _point("fig4", plan.graph, f"restart {restart:g}", f"{epsilon:g}", best(here))
+            here = drawn.filter((pl.col("epsilon") == epsilon) & (pl.col("steps") == "2"))
+            yield _point("fig4", plan.graph, line, f"{epsilon:g}", best(here))
     yield from _public_test(plan, store, scores.filter(pl.col("access") == "public-graph"))
 
 
@@ -100,16 +97,12 @@ def _public_test(plan: Plan, store: ResultStore, scores: pl.DataFrame) -> Iterat
     controls = store.read(unit.name for unit in plan.control_units())
     for reading in READINGS:
         read = scores.filter(pl.col("reading") == reading)
-        for restart in ALL_RESTARTS:
-            for steps in plan.grid.schemes:
-                here = read.filter((pl.col("restart") == restart) & (pl.col("steps") == step_words(steps)))
-                place = step_words(steps)
-                yield _point("fig3", plan.graph, f"restart {restart:g}", place, best(here), reading=reading)
+        for restart, steps in product(ALL_RESTARTS, map(step_words, plan.grid.schemes)):
+            here = read.filter((pl.col("restart") == restart) & (pl.col("steps") == steps))
+            yield _point("fig3", plan.graph, f"restart {restart:g}", steps, best(here), reading=reading)
         without = best(read.filter(pl.col("epsilon") == math.inf))
         yield _control("fig3", plan.graph, without, reading=reading)
-        if controls.is_empty():
-            continue
-        for line in controls["line"].unique(maintain_order=True):
+        for line in () if controls.is_empty() else controls["line"].unique(maintain_order=True):
             here = controls.filter((pl.col("line") == line) & (pl.col("reading") == reading))
             yield _control("fig3", plan.graph, best(here, ("settings",)), line=line, reading=reading)
 
@@ -177,13 +170,9 @@ def _point(
         line=line,
         kind=kind,
         place=place,
-        access=chosen.access,
-        mean=chosen.mean,
-        deviation=chosen.deviation,
-        runs=chosen.runs,
         delta=delta,
         chosen_by=chosen_by,
-        settings=chosen.settings,
+        **vars(chosen),
     )
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from scipy import stats
 
-from gcon.errors import InputError
 from gcon_lab.experiments.reproduce.points import Point
 
 LEVEL = 0.05
@@ -57,8 +56,6 @@ def weigh(name: str, terms: Sequence[tuple[float, Point]]) -> Comparison:
         name: what is compared.
         terms: weight and point of each mean.
     """
-    for _, point in terms:
-        _refuse_nonsense(point)
     # Rounded, so that 0.80 - 0.78 is not above a margin of 0.02 by the last bit.
     difference = round(sum(weight * point.mean for weight, point in terms), 9)
     if any(point.runs < 2 for _, point in terms):
@@ -91,15 +88,3 @@ def correct(family: Sequence[Comparison]) -> list[Comparison]:
     """The comparisons with corrected p-values. One that cannot be tested still counts in the size of the family."""
     p_values = holm([1.0 if each.p is None else each.p for each in family])
     return [each if each.p is None else replace(each, p=p) for each, p in zip(family, p_values, strict=True)]
-
-
-def _refuse_nonsense(point: Point) -> None:
-    unknown_spread = point.runs == 1  # whatever was written for it is not read
-    sound = point.runs >= 1 and math.isfinite(point.mean)
-    if not sound or not (unknown_spread or (math.isfinite(point.deviation) and point.deviation >= 0)):
-        raise InputError(
-            "points",
-            rule="must have a finite mean, a deviation of at least 0, and at least one run",
-            got=f"{point.mean} ± {point.deviation} of {point.runs} runs ({point.figure}, {point.graph}, {point.line})",
-            fix="Make the sheet again.",
-        )

@@ -46,27 +46,27 @@ def read_sheet(text: str) -> Sheet:
             fix="Pass what gcon_lab.experiments.baselines wrote, for example docs/results/baselines.csv.",
         )
     kept = [row for row in rows if row["mean"]]  # a skipped group has no mean
+    seen = set()
     for row in kept:
-        _check_numbers(row)
+        place = row["graph"], row["epsilon"], row["method"], row["access"]
+        rule = "must have one row for a graph, epsilon, method and access" if place in seen else ""
+        if not _has_numbers(row):
+            rule = "must have numbers for epsilon (or any), mean, standard deviation (from 0) and runs (from 1)"
+        if rule:
+            got = f"another row for {row['method']} on {row['graph']}"
+            raise InputError("competitors", rule=rule, got=got, fix="Make the table again.")
+        seen.add(place)
     return kept
 
 
-def _check_numbers(row: dict[str, str]) -> None:
+def _has_numbers(row: dict[str, str]) -> bool:
     """A number that is none would be found only when everything has been measured."""
     try:
-        found = [float(row[name]) for name in ("mean", "standard deviation", "runs")]
-        if row["epsilon"] != ANY:
-            found.append(float(row["epsilon"]))
-        whole = all(map(math.isfinite, found)) and str(int(row["runs"])) == row["runs"]
-    except (TypeError, ValueError):
-        whole = False
-    if not whole:
-        raise InputError(
-            "competitors",
-            rule="must have numbers for epsilon (or any), mean, standard deviation and runs",
-            got=f"another row for {row['method']} on {row['graph']}",
-            fix="Make the table again.",
-        )
+        found = [float(row[name]) for name in ("mean", "standard deviation")]
+        found.append(0.0 if row["epsilon"] == ANY else float(row["epsilon"]))
+        return all(map(math.isfinite, found)) and found[1] >= 0 and row["runs"].isdigit() and int(row["runs"]) >= 1
+    except (AttributeError, TypeError, ValueError):
+        return False
 
 
 def level_points(sheet: Sheet, figure: str, graph: str) -> Iterator[Point]:

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gcon.errors import InputError
 from gcon.pages.svg import svg_text
 from gcon_lab.experiments.reproduce.arrangement import GRAPHS, KINDS, Panel, lines_of, panels, places_of
 from gcon_lab.experiments.reproduce.line_styles import LineStyle, styles_of
@@ -66,18 +65,12 @@ def draw(figure: str, points: Sequence[Point]) -> tuple[str, bytes]:
 
     Args:
         figure: fig1, fig2, fig3 or fig4.
-        points: those of other figures are left out; what is missing is left empty.
-
-    Raises:
-        InputError: the figure is unknown, or two points claim one place.
+        points: its own; what is missing is left empty.
     """
-    if figure not in GRAPHS:
-        raise InputError("figure", rule=f"must be one of {', '.join(GRAPHS)}", got=repr(figure), fix="Check the name.")
     from matplotlib import style
 
-    own = [point for point in points if point.figure == figure]
     with style.context(["default", _LOOK]):
-        drawn = _figure(figure, own)
+        drawn = _figure(figure, points)
         buffer = io.BytesIO()
         drawn.savefig(buffer, format="png", dpi=160, bbox_inches="tight", metadata={"Software": None})
         return svg_text(drawn, figure) + "\n", buffer.getvalue()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
-from typing import Literal, get_args
+from typing import Literal
 
-from gcon.errors import InputError
+from gcon_lab.tables import sheet
 
 Kind = Literal["gcon", "competitor", "control", "non-private"]
 ANY = "any"  # the place of a line that does not depend on the horizontal axis
@@ -49,32 +47,5 @@ class Point:
 
 def to_csv(points: Iterable[Point]) -> str:
     """The points as a sheet, in the order given, to four digits."""
-    sheet = io.StringIO()
-    writer = csv.DictWriter(sheet, [field.name for field in fields(Point)], lineterminator="\n")
-    writer.writeheader()
-    for point in points:
-        writer.writerow({**asdict(point), "mean": f"{point.mean:.4f}", "deviation": f"{point.deviation:.4f}"})
-    return sheet.getvalue()
-
-
-def from_csv(sheet: str) -> list[Point]:
-    """The points of a sheet.
-
-    Example:
-        >>> from_csv(to_csv([]))
-        []
-    """
-    rows = csv.DictReader(io.StringIO(sheet))
-    known = [field.name for field in fields(Point)]
-    if rows.fieldnames != known:
-        raise InputError(
-            "points", rule=f"must have the columns {', '.join(known)}", got=rows.fieldnames, fix="Make them again."
-        )
-    return [_point(row) for row in rows]
-
-
-def _point(row: dict[str, str]) -> Point:
-    if row["kind"] not in get_args(Kind):
-        raise InputError("kind", rule=f"must be one of {get_args(Kind)}", got=row["kind"], fix="Make the sheet again.")
-    numbers = {"mean": float(row["mean"]), "deviation": float(row["deviation"]), "runs": int(row["runs"])}
-    return Point(**{**row, **numbers})  # type: ignore[arg-type]
+    rows = [{**asdict(point), "mean": f"{point.mean:.4f}", "deviation": f"{point.deviation:.4f}"} for point in points]
+    return sheet([field.name for field in fields(Point)], (row.values() for row in rows))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass
 
+from gcon_lab import tables
 from gcon_lab.experiments.reproduce.comparisons import Comparison, correct
 
 HOLDS = "holds"
@@ -16,6 +15,7 @@ UNKNOWN = "no results yet"
 VERDICTS = (HOLDS, ONLY_WITHOUT_CONTROLS, FAILS, UNKNOWN)
 
 OVERALL = "overall"
+_COLUMNS = ("claim", "where", "verdict", "numbers", "significance")
 _NAMED_AT_MOST = 4  # p-values or places written out in one cell; the rest is counted
 
 _LEGEND = (
@@ -144,29 +144,14 @@ def markdown(verdicts: Sequence[Verdict]) -> str:
     """Two tables: the claims, then every place they speak of."""
     whole = [(row.claim, row.verdict, row.numbers, row.significance) for row in overall(verdicts)]
     places = [(row.claim.partition(".")[0], *astuple(row)[1:]) for row in verdicts]
-    return "\n".join(
-        [
-            *_table(("claim", "verdict", "places", "significance"), whole),
-            "",
-            *_table(("claim", "where", "verdict", "numbers", "significance"), places),
-            "",
-            _LEGEND,
-            "",
-        ]
-    )
-
-
-def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
-    lines = [header, ("---",) * len(header), *rows]
-    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
+    claims = tables.markdown(("claim", "verdict", "places", "significance"), whole)
+    return f"{claims}\n{tables.markdown(_COLUMNS, places)}\n{_LEGEND}\n"
 
 
 def to_csv(verdicts: Sequence[Verdict]) -> str:
     """Every place and, below each claim's places, the claim as a whole."""
-    sheet = io.StringIO()
-    writer = csv.writer(sheet, lineterminator="\n")
-    writer.writerow(field.name for field in fields(Verdict))
+    rows = []
     for whole in overall(verdicts):
-        writer.writerows(astuple(row) for row in verdicts if row.claim == whole.claim)
-        writer.writerow(astuple(whole))
-    return sheet.getvalue()
+        rows += [astuple(row) for row in verdicts if row.claim == whole.claim]
+        rows.append(astuple(whole))
+    return tables.sheet(_COLUMNS, rows)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
+from gcon.pages.frame import render
+from gcon.pages.svg import inline_svg
 from gcon.writing import write_whole
 from gcon_lab.experiments.reproduce import claims
 from gcon_lab.experiments.reproduce.figures import draw
-from gcon_lab.experiments.reproduce.page import Section, page
 from gcon_lab.experiments.reproduce.points import Point, to_csv
-from gcon_lab.experiments.reproduce.tables import dataset_rows, dataset_table, figure_rows, markdown, measure
+from gcon_lab.experiments.reproduce.tables import DATASET_COLUMNS, dataset_row, figure_rows, figure_tables
 from gcon_lab.experiments.sweep.graphs import MADE_UP, open_graph
+from gcon_lab.tables import markdown, sheet
 
 FIGURES = ("fig1", "fig2", "fig3", "fig4")
 PARTS = ("table2", *FIGURES, "claims")
@@ -37,39 +37,86 @@ WORDS = {
     ),
     "fig4": "Own edges at inference; all other settings by validation, not charged.",
 }
+LABELS = {
+    "as in the paper": (
+        "delta 1/|E| takes the number of edges as public; settings chosen by validation accuracy, not charged: as in the paper."
+    ),
+    "honest": "public delta, choices free or paid.",
+    "controls": (
+        "read no edge in training. A node's own edges are free at inference, so a private model is worth its budget only "
+        "where it beats them."
+    ),
+}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Part:
-    """One part: its section of the page, its text in Markdown, and files besides its table."""
+    """One part.
 
-    section: Section
+    Attributes:
+        name: of its files, and where links on the page lead.
+        title, words: plain text; with a drawing the words are its caption.
+        columns, rows: its table on the page.
+        csv: the table to take along.
+        text: the same in Markdown.
+        svg, png: the drawing, where there is one.
+    """
+
+    name: str
+    title: str
+    words: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    csv: str
     text: str
-    drawings: Mapping[str, bytes] = field(default_factory=dict)
+    svg: str = ""
+    png: bytes = b""
 
-    def files(self) -> Iterator[tuple[str, bytes]]:
-        yield self.section.csv_name, self.section.csv.encode()
-        yield f"{self.section.anchor}.md", self.text.encode()
-        yield from self.drawings.items()
+    @property
+    def drawing(self) -> str:
+        """The drawing for the inside of the page."""
+        return inline_svg(self.svg, self.name, self.title)
+
+    def files(self) -> Iterator[tuple[str, str | bytes]]:
+        yield f"{self.name}.csv", self.csv
+        yield f"{self.name}.md", self.text
+        if self.svg:
+            yield f"{self.name}.svg", self.svg
+            yield f"{self.name}.png", self.png
+
+    def section(self) -> str:
+        """Of the text that gathers all parts."""
+        shown = f"![{self.title}]({self.name}.svg)\n\n" if self.svg else ""
+        return f"## {self.title}\n\n{self.words}\n\n{shown}{self.text}"
 
 
 def write_parts(
     names: Sequence[str], points: Sequence[Point], graphs: Sequence[str], out: Path, *, facts: Mapping[str, str]
 ) -> Iterator[Path]:
-    """Write some of `PARTS`, and the page and the text that gather them; gives the paths as they are written."""
+    """Write some of `PARTS`, and the page and the text that gather them; gives the paths as they are written.
+
+    Args:
+        names: of the parts.
+        points: of all figures, in any order.
+        graphs: of the table of datasets.
+        out: the folder.
+        facts: how it was made, such as the command, the versions and the machine.
+    """
     parts = [_part(name, points, graphs) for name in PARTS if name in names]
     for part in parts:
         for name, content in part.files():
             yield write_whole(out / name, content)
     heads = "\n".join(f"- {name}: {words}" for name, words in facts.items())
-    texts = [f"## {part.section.title}\n\n{part.section.words}\n\n{_shown(part)}{part.text}" for part in parts]
-    whole = "\n\n".join(["# The paper's figures and table, made again", heads, *texts])
-    yield write_whole(out / "results.md", f"{whole}\n".encode())
-    yield write_whole(out / "index.html", page([part.section for part in parts], facts=facts).encode())
+    whole = ["# The paper's figures and table, made again", heads, *(part.section() for part in parts)]
+    yield write_whole(out / "results.md", "\n\n".join(whole) + "\n")
+    yield write_whole(out / "index.html", page(parts, facts=facts))
 
 
-def _shown(part: Part) -> str:
-    return "".join(f"![{part.section.title}]({name})\n\n" for name in part.drawings if name.endswith(".svg"))
+def page(parts: Sequence[Part], *, facts: Mapping[str, str]) -> str:
+    """All of it on one HTML page that needs nothing but itself."""
+    titles = {**{part.name: part.title for part in parts}, "facts": "How it was made"}
+    values = {"parts": parts, "sections": titles, "labels": LABELS, "facts": facts}
+    return render("reproduction.html", values, package="gcon_lab.experiments.reproduce")
 
 
 def _part(name: str, points: Sequence[Point], graphs: Sequence[str]) -> Part:
@@ -83,45 +130,40 @@ def _part(name: str, points: Sequence[Point], graphs: Sequence[str]) -> Part:
 def _figure(name: str, points: Sequence[Point]) -> Part:
     svg, png = draw(name, points)
     columns, rows = figure_rows(points)
-    section = Section(
-        anchor=name,
+    return Part(
+        name=name,
         title=TITLES[name],
         words=WORDS[name],
-        svg=svg,
         columns=columns,
         rows=rows,
-        csv_name=f"{name}.csv",
         csv=to_csv(points),
+        text=figure_tables(points),
+        svg=svg,
+        png=png,
     )
-    return Part(section, markdown(points), {f"{name}.svg": svg.encode(), f"{name}.png": png})
 
 
 def _datasets(graphs: Sequence[str]) -> Part:
-    measured = [measure(open_graph(graph, 0).graph) for graph in graphs if graph != MADE_UP]
-    columns, rows = dataset_rows(measured)
-    sheet = io.StringIO()
-    csv.writer(sheet, lineterminator="\n").writerows([columns, *rows])
-    section = Section(
-        anchor="table2",
+    rows = [dataset_row(open_graph(graph, 0).graph) for graph in graphs if graph != MADE_UP]
+    return Part(
+        name="table2",
         title="The datasets",
         words="What the paper's table says, and what was measured on the loaded graphs.",
-        columns=columns,
+        columns=DATASET_COLUMNS,
         rows=rows,
-        csv_name="table2.csv",
-        csv=sheet.getvalue(),
+        csv=sheet(DATASET_COLUMNS, rows),
+        text=markdown(DATASET_COLUMNS, rows),
     )
-    return Part(section, dataset_table(measured))
 
 
 def _claims(points: Sequence[Point]) -> Part:
     found = claims.check(points)
-    section = Section(
-        anchor="claims",
+    return Part(
+        name="claims",
         title="What the paper claims",
         words="Every claim of the paper's text, tested on these numbers.",
         columns=("claim", "verdict", "numbers"),
         rows=[(each.claim, each.verdict, each.numbers) for each in claims.overall(found)],
-        csv_name="claims.csv",
         csv=claims.to_csv(found),
+        text=claims.markdown(found),
     )
-    return Part(section, claims.markdown(found))

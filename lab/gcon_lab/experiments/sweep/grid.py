@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 
 from gcon.learn.training_rows import Expansion
 
-PAPER_GRAPHS = ("cora-ml", "citeseer", "pubmed", "actor")
 HOMOPHILOUS = ("cora-ml", "citeseer", "pubmed")
+PAPER_GRAPHS = (*HOMOPHILOUS, "actor")
 ALL_RESTARTS = (0.2, 0.4, 0.6, 0.8)
 ALL_STEPS = (1, 2, 5, 10, math.inf)
 BUDGETS = (0.5, 1.0, 2.0, 3.0, 4.0)

@@ -65,9 +65,11 @@ def test_pupils(nodes):
     assert torch.equal(weights[:4], weights[4:])
     assert float(weights.min()) >= 1 / 3 / 8 - 1e-12  # a third of the picks is everybody
     teacher, others = first.average[1], ~nodes.train_mask
-    for _, pupil in twins:  # as sure as the average that taught it, as far as a temperature can
-        sureness = [float(each[others].max(dim=1).values.mean()) for each in (pupil.answers, teacher)]
-        assert abs(sureness[0] - sureness[1]) < 0.1
+    for _, pupil in twins:  # nearer to the average that taught it than without calibration
+        raw = pupil.regression.answers(pupil.view()(others))
+        distances = [-float((teacher[others] * each.log()).sum()) for each in (pupil.answers[others], raw)]
+        assert distances[0] <= distances[1] + 1e-9
+    assert any(pupil.calibration.temperature != 1 for _, pupil in twins)
 
 
 def test_what_is_right_by_the_training_nodes_gets_the_picks():

@@ -154,6 +154,8 @@ class Ensemble:
         if self.judges.folds is None:
             return self._with(pairs, answers, [each[self.judges.mask] for each in answers], lesson)
         others, members = ~self.sample.train_mask, []
+        if not bool(others.any()):
+            others = self.sample.train_mask  # everybody is labelled: pseudo-labels taught nobody
         for (seen, regression), given, twin in zip(pairs, answers, self.members[-len(pairs) :], strict=True):
             found = closest_calibration(given[others], self.average[1][others])
             members.append(Member(seen.view, regression, found, found.of(given), twin.judged))

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gcon.cli.ledger_place import warn_of_copies
+from gcon.errors import PromiseWarning
+
 
 @pytest.fixture
 def folder(run, tmp_path):
@@ -99,3 +102,19 @@ def test_a_state_folder_that_cannot_be_written_stops_nothing(run, folder, monkey
     (folder / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "file"))
     assert look(run, folder / "edges.csv", folder / "nodes.csv")[0] == 0
+
+
+def test_bytes_that_are_no_text_stop_nothing(run, folder):
+    """In what was remembered, and in the names of the edges and their ledger."""
+    odd = folder / os.fsdecode(b"odd-\xff")
+    try:
+        odd.mkdir()
+    except OSError:
+        pytest.skip("this file system takes text only")
+    assert look(run, folder / "edges.csv", folder / "nodes.csv")[0] == 0
+    seen = Path(os.environ["XDG_STATE_HOME"]) / "gcon" / "edges.seen"
+    seen.write_bytes(b'{"ledger":"\xff","mark":"\xff"}\n' + seen.read_bytes())
+    shutil.copy(folder / "edges.csv", odd / "edges.csv")
+    warn_of_copies(folder / "edges.csv", folder / "edges.csv.ledger")
+    with pytest.warns(PromiseWarning, match="have another ledger"):
+        warn_of_copies(odd / "edges.csv", odd / "edges.csv.ledger")

@@ -13,10 +13,10 @@ from scipy.special import expit
 from sklearn.base import clone
 
 import gcon
-from gcon.edges.edge_list import public_edges
+from gcon.edges.edge_list import private_edges, public_edges
 from gcon.edges.graph import private_graph
 from gcon.edges.schemes import Schemes, propagate
-from gcon.errors import AccessRefusedError, BudgetExceededError, InputError
+from gcon.errors import AccessRefusedError, BudgetExceededError, InputError, PrivateComputationError
 from gcon.methods.public_graph import predict_on_public_graph
 from gcon.privacy.ledger import Kind, Outcome
 
@@ -252,6 +252,29 @@ def test_reading_own_edges_is_recorded(parts):
     diagnostic = ledger.entries()[-1].request
     assert "not for publication" in diagnostic.mechanism
     assert diagnostic.cost.epsilon == 0
+
+
+def test_edges_that_are_named_are_read_instead_of_those_of_the_graph(parts, other_parts):
+    """As private ones, whatever graph stands beside them: wrapped or bare, and recorded in the estimator's ledger."""
+    ledger = gcon.MemoryLedger()
+    model, named = fitted({"X": parts.private()}, ledger=ledger), other_parts.pairs()
+    expected = model.predict_proba(parts.features, access="own-edges", edges=named)
+    assert not np.allclose(expected, model.predict_proba(parts.private(), access="own-edges"))
+    declared = gcon.public_graph(parts.features, parts.pairs())
+    for graph in (parts.private(), declared, parts.pyg(), parts.features):
+        for edges in (named, other_parts.private().edges):
+            before = len(ledger.entries())
+            assert np.array_equal(model.predict_proba(graph, access="own-edges", edges=edges), expected)
+            assert [entry.request.kind for entry in ledger.entries()[before:]] == [Kind.DELIVERY]
+        with pytest.raises(AccessRefusedError, match="declared public"):
+            model.predict(graph, access="own-edges", edges=declared.edges)
+
+
+@pytest.mark.parametrize("ends", [(0, 1), (0, 150)])
+def test_wrapped_edges_of_other_nodes_are_refused_whatever_they_join(parts, reference, ends):
+    edges = private_edges(torch.tensor(ends)[:, None], 200)[0]
+    with pytest.raises(PrivateComputationError):
+        reference.predict(parts.features, access="own-edges", edges=edges)
 
 
 def test_edges_that_would_not_be_read_are_refused(parts, reference):

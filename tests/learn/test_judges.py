@@ -41,6 +41,18 @@ def test_every_training_node_is_asked_once_and_never_after_its_own_label():
     assert torch.equal(found[:, 0], NODES.train_mask.nonzero()[:, 0].double())  # in the order of the nodes
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_fewer_training_nodes_than_parts(count):
+    """Nobody is asked about no node, or after no lesson; who was taught by nobody says nothing."""
+    mask = torch.zeros(90, dtype=torch.bool)
+    mask[NODES.train_mask.nonzero()[:count, 0]] = True
+    few = dataclasses.replace(BLIND, train_mask=mask)
+    start = Ensemble.without_members(few)
+    taught = start.taught(start.sampled([view_of(few.features)]), PENALTIES)
+    assert all(each.judged.shape == (count, 3) for each in taught.members)
+    assert (count == 1) == bool((taught.members[0].judged == 1 / 3).all())
+
+
 def test_every_part_has_its_share_of_every_class():
     judges = Judges.of(BLIND)
     for label in range(3):

@@ -89,8 +89,9 @@ def warn_of_copies(edges: Path, ledger: Path) -> None:
     with suppress(OSError):
         at, key, folder = content.stat(), _key(), state_folder()
         # Under the key too: the size of a file tells how many edges there are.
-        place = f"{content.absolute()} {at.st_size} {at.st_mtime_ns}".encode()
-        mine, seen = str(ledger.absolute()), hashlib.blake2b(place, key=key).hexdigest()
+        place = os.fsencode(f"{content.absolute()} {at.st_size} {at.st_mtime_ns}")
+        mine = str(ledger.absolute()).encode("utf-8", "backslashreplace").decode()  # names may be no text
+        seen = hashlib.blake2b(place, key=key).hexdigest()
         known = _known(folder / "edges.seen")
         mark = next((each.mark for each in reversed(known) if (each.ledger, each.seen) == (mine, seen)), None)
         if mark is None:
@@ -133,6 +134,6 @@ def _known(path: Path) -> list[_Seen]:
     found = []
     with suppress(FileNotFoundError):
         for line in path.read_bytes().splitlines():
-            with suppress(msgspec.DecodeError):
+            with suppress(ValueError):  # msgspec's own, or bytes that are no text
                 found.append(msgspec.json.decode(line, type=_Seen))
     return found

@@ -63,7 +63,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             access: `none` reads no edge; `cached` neither, but uses what was released of every training node;
                 `own-edges` answers each node from its own (private) edges; `public-graph` reads all edges of a graph
                 whose edges were declared public. `model_.accesses` lists those of a model.
-            edges: the edges for `own-edges`, unless X has them.
+            edges: the edges for `own-edges`, private; if X has some too, these are read instead.
 
         Privacy:
             See `Predictions.promise`. Answers from own edges are recorded in the ledger, if there is one.
@@ -153,7 +153,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X: as for `predictions`, with labels and masks or without.
             y: labels, if X has none.
             access: which edges may be read; it must be named.
-            edges: the edges for `own-edges`, unless X has them.
+            edges: the edges for `own-edges`, private; if X has some too, these are read instead.
             mask: the nodes to score; by default the test nodes, or all that have a label.
             split: which column of a mask that holds several splits.
             pay: with `own-edges`, epsilon of a noisy count of right answers, which may be published.

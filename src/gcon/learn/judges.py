@@ -58,10 +58,15 @@ class Judges:
         """
         if self.folds is None:
             return [each[self.mask] for each in answers]
-        found = [torch.zeros(len(self.labels), each.shape[1], dtype=torch.float64) for each in answers]
-        for fold in range(_FOLDS):
+        # Who was taught by nobody says nothing: a single node has no other.
+        found = [
+            torch.full((len(self.labels), each.shape[1]), 1 / each.shape[1], dtype=torch.float64) for each in answers
+        ]
+        for fold in self.folds.unique():  # fewer than five, if there are fewer nodes
             part, asked = self.folds == fold, self.mask.clone()
             asked[self.mask] = part
-            for table, rows in zip(found, ask(Lesson(lesson.labels, lesson.mask & ~asked), asked), strict=True):
-                table[part] = rows
+            others = lesson.mask & ~asked
+            if bool(others.any()):
+                for table, rows in zip(found, ask(Lesson(lesson.labels, others), asked), strict=True):
+                    table[part] = rows
         return found

@@ -99,7 +99,11 @@ class DeferredLedger:
 
     def settle(self, reservation: Reservation, outcome: Outcome) -> None:
         """Settle at once what was not released; note what was."""
-        charge = self._charges[reservation.number]
+        charge = self._charges.get(reservation.number)
+        if charge is None or charge.reservation != reservation:
+            raise LedgerError("This reservation was not made in this ledger.")
+        if charge.handed_over:  # the file does not know yet, and would let it be withdrawn
+            raise LedgerError("This reservation is settled already; reserve again for another release.")
         if outcome is Outcome.RELEASED:
             charge.handed_over = True
             return

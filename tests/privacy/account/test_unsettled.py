@@ -13,7 +13,7 @@ from gcon.privacy.account import release_once
 from gcon.privacy.budget import Budget
 from gcon.privacy.deferred_ledger import DeferredLedger
 from gcon.privacy.gates import diagnose
-from gcon.privacy.ledger import MemoryLedger, Outcome
+from gcon.privacy.ledger import Kind, MemoryLedger, Outcome, Request
 from gcon.privacy.ledger_file import FileLedger
 from gcon.privacy.randomness import SystemRandomness
 
@@ -77,6 +77,22 @@ def test_a_deferred_ledger_withholds_at_once_and_forgets_what_was_withdrawn(kit,
     with pytest.raises(ZeroDivisionError), books_block(kit, books):
         1 / 0  # noqa: B018
     assert (books.in_words(), outcomes(ledger)) == ("", [Outcome.WITHDRAWN])
+
+
+def test_a_deferred_ledger_settles_once_and_only_what_it_reserved(ledger):
+    books, other = DeferredLedger(ledger), MemoryLedger("circles")
+    request = Request(kind=Kind.RELEASE, mechanism="m", purpose="p", cost=Budget(1.0, 1e-5))
+    before, mine, foreign = ledger.reserve(request), books.reserve(request), [other.reserve(request) for _ in range(2)]
+    for reservation in (before, *foreign):
+        for outcome in (Outcome.RELEASED, Outcome.WITHDRAWN):
+            with pytest.raises(LedgerError, match="not made in this ledger"):
+                books.settle(reservation, outcome)
+    books.settle(mine, Outcome.RELEASED)
+    for outcome in (Outcome.RELEASED, Outcome.WITHDRAWN):
+        with pytest.raises(LedgerError, match="settled already"):
+            books.settle(mine, outcome)
+    assert books.finish() is None
+    assert (outcomes(ledger), ledger.total().epsilon) == ([Outcome.RESERVED, Outcome.RELEASED], 2.0)
 
 
 def books_block(kit, books):

@@ -34,8 +34,9 @@ def test_demo_writes_a_report_and_prints_one_json_object(run, tmp_path):
     assert math.isfinite(data.total_epsilon)
     levels = [level.noise_to_edge for level in data.noise]
     assert levels == sorted(levels, reverse=True)
-    # What was really released: the branch that was taken, not the moments alone.
-    assert all(any(name.startswith("neighbour counts") for name in level.released) for level in data.noise)
+    # What was really released: the branch that was taken, not the moments alone. With little noise counts are sure to come.
+    assert all(level.released for level in data.noise)
+    assert any(name.startswith("neighbour counts") for name in data.noise[-1].released)
     assert sum(map(sum, data.confusion)) == sum(entry.count for entry in data.reliability) > 0
 
     page = (folder / "report.html").read_bytes()

@@ -60,6 +60,7 @@ def test_what_needs_no_verb_imports_nothing_heavy(words):
     assert done.returncode == (2 if words in ([], ["trian"]) else 0)
 
 
+@pytest.mark.slow
 def test_a_verb_is_loaded_when_it_is_called():
     done = subprocess.run([sys.executable, "-c", AFTER, "plan", "--help"], check=False, capture_output=True, text=True)
     assert "torch" in done.stderr.splitlines()[-1]  # so the test above can fail

@@ -38,6 +38,7 @@ def test_names_and_number_of_columns(fitted):
     assert fitted.model_.encoder.num_features == columns.width == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [gcon.GCON(epochs=3), gcon.NodeClassifier()], ids=["paper", "default"])
 def test_a_release_does_it_again(people, parts, tmp_path, estimator):
     model = estimator.fit(people, parts.labels, edges=parts.pairs(), **CHOICE)
@@ -119,6 +120,7 @@ def test_answers_with_an_index(fitted, people):
         back.set_output(transform="polars")
 
 
+@pytest.mark.slow
 def test_a_report_reads_the_frame_as_training_did(fitted, people, parts):
     place = np.arange(len(parts.labels))
     page = fitted.report(people, parts.labels, train_mask=place < 100, test_mask=place >= 100)

@@ -18,6 +18,8 @@ import pytest
 from gcon.cli import app as cli
 from gcon.methods.scores import Scores
 
+pytestmark = pytest.mark.slow
+
 SCORES = {field.name for field in fields(Scores)}
 LEDGER = "edges.csv.ledger"
 FILES = ["--edges", "edges.csv", "--nodes", "nodes.csv"]

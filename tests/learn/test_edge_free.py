@@ -102,6 +102,7 @@ def test_without_validation_nodes(trained):
     assert 0 < found.loss < 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "validation", [NOBODY, pytest.param(NODES.validation_mask, marks=pytest.mark.slow)], ids=["none", "some"]
 )
@@ -113,6 +114,7 @@ def test_a_class_without_training_labels(validation):
     assert float((found.answers.argmax(dim=1) == NODES.labels)[others].double().mean()) > 0.7
 
 
+@pytest.mark.slow
 def test_a_single_class():
     one = NODES.train_mask & (NODES.labels == 1)
     found = learn_without_edges(changed(train_mask=one, validation_mask=NOBODY), seed=1)

@@ -115,6 +115,7 @@ def test_test_labels_change_nothing(large):
     assert torch.equal(learned_anew(blind).answers, learned_anew(NODES).answers)
 
 
+@pytest.mark.slow
 def test_without_validation_nodes(large):
     nobody = torch.zeros_like(NODES.validation_mask)
     free = learned_anew(dataclasses.replace(NODES, validation_mask=nobody))

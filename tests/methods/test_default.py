@@ -134,6 +134,7 @@ def test_no_validation_nodes(parts):
     assert model.score(graph) > 0.4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("edges", [None, [], np.empty((2, 0), dtype=np.int64)], ids=["none", "list", "array"])
 def test_no_edges(parts, edges):
     model = gcon.NodeClassifier(random_state=7).fit(parts.features, parts.labels, edges=edges)

@@ -112,6 +112,7 @@ def test_with_and_without_a_promise(change, tmp_path):
     assert ("carries no promise about edges" in card) == ("epsilon" in change)
 
 
+@pytest.mark.slow
 def test_without_validation_nodes(tmp_path):
     nodes, edge_index = PARTS["counts"]
     blind = replace(nodes, validation_mask=torch.zeros_like(nodes.validation_mask))

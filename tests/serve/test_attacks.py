@@ -56,6 +56,7 @@ def resident(process):
     return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * 4096
 
 
+@pytest.mark.slow
 def test_trailers_are_counted(up):
     """Twenty megabytes of them cost a worker 430 MB once."""
     with connected(up) as connection:  # what a first request needs is not what is measured
@@ -104,6 +105,7 @@ def test_who_is_refused_before_the_end_is_cut_off_with_the_reason(up, head, body
     assert b"connection: close" in got
 
 
+@pytest.mark.slow
 def test_who_is_too_slow_is_cut_off(world, tmp_path):
     with running(world, tmp_path, "--seconds", 0.3) as service, connected(service) as connection:
         connection.sendall(HEAD + b"content-length: 100\r\n\r\n{")

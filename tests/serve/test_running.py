@@ -178,6 +178,7 @@ def alone(world, tmp_path_factory):
         yield service
 
 
+@pytest.mark.slow
 def test_the_log_names_nobody(world, alone):
     ask_for(alone.address, world, 1)
     lines = [json.loads(line) for line in alone.errors.read_text().splitlines()]
@@ -212,6 +213,7 @@ def test_other_peoples_edges_change_no_byte_of_a_running_service(world, tmp_path
         assert moved[0] != moved[1]
 
 
+@pytest.mark.slow
 def test_a_stop_finishes_what_was_begun(world, tmp_path):
     with running(world, tmp_path, kind="paper") as service:
         threads = ask_for(service.address, world, 2, service.stop)
@@ -222,6 +224,7 @@ def test_a_stop_finishes_what_was_begun(world, tmp_path):
         assert not Path(f"/proc/{service.process.pid}").exists() or service.process.poll() is not None
 
 
+@pytest.mark.slow
 def test_hang_up_opens_files_anew_and_ends_nothing(world, tmp_path):
     (tmp_path / "current").symlink_to(world.place / "moments")
     with running(world, tmp_path, "--workers", 2, kind=tmp_path / "current") as service:

@@ -55,6 +55,7 @@ def test_paper_with_unusual_settings(paper_release, options):
     assert failed(paper_release(**options)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"epsilon": 1e-3}, {"epsilon": 60.0}, {"epsilon": 0.5, "delta": 1e-12}], ids=str)
 @pytest.mark.parametrize("asked", [True, False])
 def test_moments_with_unusual_budgets(moments_release, unasked, options, asked):

@@ -97,6 +97,7 @@ def run(run, monkeypatch, tmp_path):
 FILES = ("--nodes", "nodes.csv", "--edges", "edges.csv")
 
 
+@pytest.mark.slow
 def test_the_verb_attacks_a_method_and_records_a_diagnostic(run, tmp_path):
     out = tmp_path / "attacked"
     code, printed, _ = run(

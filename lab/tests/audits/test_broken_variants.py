@@ -36,6 +36,8 @@ from gcon_lab.audits.measure import measure
 from gcon_lab.audits.privacy_loss import GaussianNoise, RadialNoise
 from gcon_lab.mechanisms.gaussian_objective_plan import make_gaussian_objective_plan
 
+pytestmark = pytest.mark.slow
+
 ERROR = 1e-3  # of a bound, as in an audit: here it is missing something that must not happen by chance
 EXACTLY = (HALVED, ROOT_TWO)
 EXACT = ("objective-perturbation", "gaussian-objective")

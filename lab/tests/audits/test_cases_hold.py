@@ -26,6 +26,8 @@ from gcon_lab.audits.measure import (
     wrong_bound_probability,
 )
 
+pytestmark = pytest.mark.slow
+
 ERROR = 1e-8
 MADE = makers(larger_graph)
 # Few runs are enough where a bound is only held against the claim; runs of these are slow.

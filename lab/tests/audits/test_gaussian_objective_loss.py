@@ -21,6 +21,8 @@ from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.audits.privacy_loss import GaussianNoise
 from gcon_lab.mechanisms.gaussian_objective_plan import theorem_c
 
+pytestmark = pytest.mark.slow
+
 DELTA, RESTART, SOFT = 1e-3, 0.8, SoftMargin(2)
 
 

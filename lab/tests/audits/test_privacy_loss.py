@@ -19,6 +19,8 @@ from gcon.mechanisms.theorem import ObjectiveShape, theorem_one
 from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.audits.privacy_loss import RadialNoise
 
+pytestmark = pytest.mark.slow
+
 DELTA = 1e-3
 
 

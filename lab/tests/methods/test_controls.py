@@ -138,6 +138,7 @@ def test_self_training_answers_for_its_own_nodes_only():
     assert len(fitted.ledger.entries()) == entries
 
 
+@pytest.mark.slow
 def test_self_training_without_validation_and_with_one_class():
     nobody = torch.zeros_like(NODES.validation_mask)
     blind = private_graph(changed(validation_mask=nobody), torch.tensor([[0], [1]]))

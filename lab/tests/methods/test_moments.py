@@ -27,6 +27,8 @@ from gcon.privacy.ledger import Kind, MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.methods import METHODS, Moments, MomentsWithoutEdges
 
+pytestmark = pytest.mark.slow
+
 SIZE = 300
 ACCESSES = ("own-edges", "none", "cached")  # of the training nodes; public-graph is for others
 SECOND_SHARE = 1 - FIRST_SHARE  # of more moments

@@ -61,6 +61,7 @@ def test_without_edges_the_answers_of_all_accesses_agree_under_noise():
     assert torch.equal(own.argmax(dim=1), none.argmax(dim=1))
 
 
+@pytest.mark.slow
 def test_the_only_class_that_was_taught_is_the_answer():
     one = dataclasses.replace(NODES, train_mask=NODES.train_mask & (NODES.labels == 1), validation_mask=NOBODY)
     for found in all_answers(private_graph(one, EDGES, name="circles"), 1.0):

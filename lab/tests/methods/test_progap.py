@@ -55,6 +55,7 @@ def reference(depth, *, earlier, noisy=None):
     raise AssertionError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [1, 2])
 @pytest.mark.parametrize("earlier", [True, False])
 def test_infinite_epsilon_is_the_method_without_noise(depth, earlier):

@@ -35,6 +35,7 @@ def refusal(*given, **options):
     return str(raised.value)
 
 
+@pytest.mark.slow
 def test_private_edges_of_a_sound_cluster(cluster, folder):
     ids = StoredEdges(folder).header.node_ids
     edges = cluster_edges(cluster.address, folder, num_nodes=100, node_ids=ids, security=cluster.security)

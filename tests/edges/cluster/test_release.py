@@ -73,6 +73,7 @@ def test_the_papers_training_is_the_same(both, parts):
     assert torch.equal(models[0].weights, models[1].weights)
 
 
+@pytest.mark.slow
 def test_our_own_training_is_the_same(both, parts):
     models = [
         Moments(epsilon=4.0).train(parts[0], private, ledger=MemoryLedger(), randomness=SeededRandomness(1))

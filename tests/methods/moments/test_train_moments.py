@@ -132,6 +132,7 @@ def test_counts_are_of_labels_and_of_answers_elsewhere(nodes, dense):
     assert torch.equal(model.tables[0].value, by_hand)
 
 
+@pytest.mark.slow
 def test_two_rounds_on_a_dense_graph_with_unsure_answers(nodes, dense, unsure):
     model = trained(*unsure, epsilon=16.0)
     assert sureness(model.answers) <= UNSURE
@@ -156,6 +157,7 @@ def test_two_rounds_on_a_dense_graph_with_unsure_answers(nodes, dense, unsure):
     assert [each.rounds for each in quiet.tables] == [1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.3, 8.0, math.inf])
 def test_without_validation_nodes_no_answers_are_counted(nodes, dense, epsilon):
     stages = []

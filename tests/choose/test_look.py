@@ -23,6 +23,8 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 
+pytestmark = pytest.mark.slow
+
 
 def made(homophily=0.8, mean_degree=10.0, feature_signal=1.5, num_nodes=800, seed=1):
     return gcon.datasets.social_circles(

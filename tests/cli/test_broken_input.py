@@ -18,6 +18,8 @@ from gcon.cli import app as cli
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger_file import FileLedger
 
+pytestmark = pytest.mark.slow
+
 SECRET = "zq-secret"  # part of ids in the edges file
 NODES, EDGES, LEDGER, WEIGHTS, RELEASE = (
     Path(name)

@@ -17,6 +17,8 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 
 import gcon
 
+pytestmark = pytest.mark.slow
+
 # Few epochs for speed. The checks themselves put a seed into random_state wherever they compare two fits.
 CHECKED = [
     gcon.GCON(epochs=30),  # private: the noise of epsilon 1 is in every weight

@@ -16,6 +16,8 @@ from gcon.methods import moments
 from gcon.privacy.ledger import Outcome
 from gcon.release.layout import release_files
 
+pytestmark = pytest.mark.slow
+
 
 def told(model, ledger, stages):
     """All that is said of a run but the numbers that follow from the noisy statistics."""

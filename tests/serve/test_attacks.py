@@ -16,6 +16,8 @@ from gcon.serve.limits import UNIT
 from gcon.serve.questions import MOST_NUMBERS, Shape, question
 from gcon.serve.settings import Limits
 
+pytestmark = pytest.mark.slow
+
 HEAD = b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 QUESTION = b'{"me":{"id":"n1"}}'
 

@@ -18,6 +18,8 @@ from gcon.verify.count_steps import _check_both_ends, _Table
 from gcon.verify.steps import Steps
 from gcon.verify.verify import verify_release
 
+pytestmark = pytest.mark.slow
+
 # Changed alone, with every other file as it was.
 OPEN_ALONE = {
     "libraries.gcon",  # who wrote it, in versions

@@ -23,6 +23,8 @@ from gcon_lab.experiments.attacks.methods import ATTACKED, Gcon, is_spending, re
 from gcon_lab.experiments.attacks.released import released_evidence
 from gcon_lab.methods import DPSGD, GAP, GCN, MLP, LPGNet, Moments
 
+pytestmark = pytest.mark.slow
+
 ALARM = 1e-6
 
 

@@ -13,6 +13,8 @@ from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.audits.cases.mixed_release import mixed_release
 from gcon_lab.audits.cases.neighbour_counts import count_losses, neighbour_counts
 
+pytestmark = pytest.mark.slow
+
 
 def log_chance(table, exact, rate):
     return -rate * float((table - exact).abs().sum())

@@ -29,6 +29,8 @@ from gcon_lab.experiments.reproduce.tables import (
 )
 from gcon_lab.experiments.reproduce.write import LABELS, Part, page
 
+pytestmark = pytest.mark.slow
+
 PLACES = {"fig1": ("0.5", "4"), "fig2": ("1", "inf"), "fig3": ("1", "inf"), "fig4": ("1", "3")}
 COMPETITORS = ("DP-SGD", "DPGCN", "LPGNet", "GAP", "ProGAP")
 CONTROLS = ("encoder, one hop", "self-training & one <hop>")

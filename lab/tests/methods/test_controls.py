@@ -17,6 +17,8 @@ from gcon.privacy.budget import NOTHING
 from gcon.privacy.ledger import Kind, MemoryLedger
 from gcon_lab.methods.self_training import SelfTraining
 
+pytestmark = pytest.mark.slow
+
 ALL = (EncoderAlone, EncoderOneHop, SelfTraining)
 ONE_HOP = (EncoderOneHop, SelfTraining)
 CIRCLES = social_circles(240, num_classes=3, per_class=10, mean_degree=6.0, feature_signal=4.0, seed=5)

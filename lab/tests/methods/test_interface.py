@@ -27,6 +27,8 @@ from gcon_lab.methods import GAP, GCN, MLP, LPGNet, ProGAP
 from gcon_lab.methods.competitor import RANGES, CompetitorMethod, PrivateCompetitorMethod, settings_of
 from gcon_lab.methods.gap import unit
 
+pytestmark = pytest.mark.slow
+
 NODES, EDGE_INDEX = social_circles_parts(
     100, num_classes=3, per_class=6, num_validation=25, num_test=50, mean_degree=4.0, seed=3
 )

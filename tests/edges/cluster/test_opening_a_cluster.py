@@ -27,6 +27,8 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.opening import apply_private
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 
+pytestmark = pytest.mark.slow
+
 
 def refusal(*given, **options):
     with pytest.raises(InputError) as raised:

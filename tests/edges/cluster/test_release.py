@@ -22,6 +22,8 @@ from gcon.privacy.ledger import MemoryLedger, Outcome
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon_lab.mechanisms.class_sums import ClassSums
 
+pytestmark = pytest.mark.slow
+
 ROWS = torch.randn(100, 4, generator=torch.Generator().manual_seed(5))
 SECRET = "there are 977 edges"
 

@@ -28,6 +28,8 @@ from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon_lab.bench.live_tensors import LiveTensors
 from gcon_lab.mechanisms.class_sums import ClassSums
 
+pytestmark = pytest.mark.slow
+
 NODES, COLUMNS = 20_000, 16
 ROWS = torch.randn(NODES, COLUMNS, generator=torch.Generator().manual_seed(1))
 TARGETS = torch.zeros(NODES, 2)

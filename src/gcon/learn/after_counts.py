@@ -129,7 +129,6 @@ def after_counts(
         return found  # a second table: the first one has taught its features already
     ensemble, [seen] = after.ensemble, after.ensemble.sampled([after.rescaled])
     lesson = pseudo_labels(found.answers[ensemble.places], ensemble.sample, _TAUGHT_SHARE)
-
     with one_thread():
         taught = [
             Regression.fitted(seen.rows, lesson, num_classes=nodes.num_classes, penalty=penalty)

@@ -107,7 +107,7 @@ def kernel_chosen(name):
 @contextmanager
 def large_from(num_nodes):
     """A graph with more nodes than these is a large one: a sample teaches, and answers come in blocks."""
-    limits = {"EXACT_NODES": num_nodes, "COMPARED_NODES": num_nodes, "BLOCK_NODES": 70}
+    limits = {"EXACT_NODES": num_nodes, "SAMPLE_NODES": num_nodes, "COMPARED_NODES": num_nodes, "BLOCK_NODES": 70}
     with patch.multiple(sizes, **limits):
         yield
 

@@ -19,7 +19,7 @@ from torch.nn.functional import normalize
 
 from gcon.errors import InputError
 from gcon.learn.directions import principal_rows, weighting
-from gcon.learn.ensemble import Ensemble, view_of
+from gcon.learn.ensemble import Ensemble
 from gcon.learn.feature_graph import label_agreement, nearest_rows, neighbour_graph, smoothed_rows
 from gcon.learn.members import Lesson
 from gcon.learn.perceptron import EncoderSettings, train_encoder
@@ -59,7 +59,7 @@ class SelfTraining(CompetitorMethod):
 
     def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
         features = nodes.features
-        directions = principal_rows(features, features, weighting(features), _WIDTH)
+        directions, _ = principal_rows(features, weighting(features), _WIDTH)
         nearest = nearest_rows(directions[:, :_GRAPH_WIDTH], self.neighbours)
         graph, rows = neighbour_graph(nearest), normalize(directions, dim=1)
         views = [normalize(each, dim=1) for each in smoothed_rows(graph, rows, _RESTARTS)]
@@ -82,15 +82,12 @@ class SelfTraining(CompetitorMethod):
     def _answers(self, nodes: PublicNodes, views: Sequence[Tensor]) -> Tensor:
         """Class probabilities of all nodes."""
 
-        def encoded(lesson: Lesson) -> Tensor:
+        def encoded(lesson: Lesson, at: Tensor | slice) -> list[Tensor]:
             taught = replace(nodes, train_mask=lesson.mask)
-            return train_encoder(taught, EncoderSettings(seed=self.seed)).probabilities(nodes.features)
+            return [train_encoder(taught, EncoderSettings(seed=self.seed)).probabilities(nodes.features)[at].double()]
 
         ensemble = Ensemble.without_members(nodes, validation_shares=self.validation_shares)
-        seen = ensemble.sampled([view_of(view) for view in views])
-        answered = ensemble.sampled([view_of(encoded(ensemble.lesson))])
-        ensemble = ensemble.joined_by(answered, lambda lesson, mask: [encoded(lesson)[mask].double()])
-        ensemble = ensemble.taught(seen, _PENALTIES)
+        ensemble = ensemble.joined_by(encoded(ensemble.lesson, slice(None)), encoded).taught(views, _PENALTIES)
         for _ in range(self.rounds):
-            ensemble = ensemble.taught(seen, _PENALTIES, self.taught_share)
+            ensemble = ensemble.taught(views, _PENALTIES, self.taught_share)
         return ensemble.answers

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gcon.learn.after_release import AfterMoments
-from gcon.learn.ensemble import Ensemble, SampledView, view_of
+from gcon.learn.ensemble import Ensemble
 from gcon.learn.members import Lesson, Regression, pseudo_labels
 from gcon.learn.sizes import blocks
 from gcon.machine import one_thread
@@ -113,7 +113,7 @@ class AfterCounts:
 
 
 def after_counts(
-    after: AfterMoments, before: AfterMoments | AfterCounts, noisy: Tensor, deviation: float, nodes: PublicNodes
+    after: AfterMoments, before: AfterMoments | AfterCounts, noisy: Tensor, deviation: float
 ) -> AfterCounts:
     """Answers from released counts. What the first table of counts teaches about features becomes part of the start.
 
@@ -122,35 +122,39 @@ def after_counts(
         before: what was answered before these counts.
         noisy: the released counts, n x c.
         deviation: of their noise.
-        nodes: public labels and splits.
     """
-    found = _learned(before.answers, before.judged, believed_counts(noisy, deviation, before.answers), nodes)
-    if before is not after:
-        return found  # a second table: the first one has taught its features already
-    ensemble, [seen] = after.ensemble, after.ensemble.sampled([after.rescaled])
-    lesson = pseudo_labels(found.answers[ensemble.places], ensemble.sample, _TAUGHT_SHARE)
-    with one_thread():
-        taught = [
-            Regression.fitted(seen.rows, lesson, num_classes=nodes.num_classes, penalty=penalty)
-            for penalty in _FEATURE_PENALTIES
-        ]
-    ensemble = ensemble.joined_by_pupils([seen] * len(taught), lesson, taught)
-    start = ensemble.answers
-    return _learned(start, ensemble.judged, believed_counts(noisy, deviation, start), nodes)
+    sample, start, judged = after.free.sample, before.answers, before.judged
+    counts = believed_counts(noisy, deviation, start)
+    if before is after:  # a second table comes when the first one has taught its features already
+        model, _ = _learned(sample.at(start), judged, sample.at(counts), sample.nodes)
+        taught_by = model.answers(sample.at(start), sample.at(counts))
+        lesson = pseudo_labels(taught_by, sample.nodes, _TAUGHT_SHARE)
+        with one_thread():
+            pupils = [
+                Regression.fitted(
+                    after.rescaled, lesson, num_classes=sample.nodes.num_classes, penalty=penalty
+                ).answers(after.rescaled)
+                for penalty in _FEATURE_PENALTIES
+            ]
+        ensemble = after.ensemble.joined_by_pupils(pupils, lesson)
+        start, judged = sample.everywhere(ensemble.answers, after.free.rows), ensemble.judged
+        counts = believed_counts(noisy, deviation, start)
+    model, judged = _learned(sample.at(start), judged, sample.at(counts), sample.nodes)
+    return AfterCounts(start=start, model=model, answers=model.answers(start, counts), judged=judged)
 
 
-def _learned(start: Tensor, judged: Tensor, counts: Tensor, nodes: PublicNodes) -> AfterCounts:
-    """Regressions on believed counts, some beside the start, averaged as the judges say.
+def _learned(start: Tensor, judged: Tensor, counts: Tensor, nodes: PublicNodes) -> tuple[CountModel, Tensor]:
+    """Regressions on believed counts, some beside the start, averaged as the judges say; and what the judges get.
 
     The start knows the labels that it was taught by: a regression on it and on counts, taught by the same labels, trusts it too
     much. So what counts say alone is multiplied with the start as well, less the class shares that both bring along. Training
     nodes that are judges have a start without their own labels, and teach with that.
     """
     ensemble, classes = Ensemble.without_members(nodes), nodes.num_classes
-    honest = start[ensemble.places].double().clone()
+    honest = start.double().clone()
     if ensemble.judges.folds is not None:
         honest[ensemble.judges.mask] = judged
-    inputs = count_inputs(honest, counts[ensemble.places])
+    inputs = count_inputs(honest, counts)
     own, plain, logs, shares = (list(range(place * classes, (place + 1) * classes)) for place in range(4))
     alone = [_scaling(inputs, groups) for groups in ((plain,), (logs + shares,))]
     beside = [_scaling(inputs, groups) for groups in ((own, plain), (own, logs + shares))]
@@ -167,29 +171,24 @@ def _learned(start: Tensor, judged: Tensor, counts: Tensor, nodes: PublicNodes) 
         usual[-1] = (taught / taught.sum()).log()
         return [*told, *both, *(as_it_is + table - usual for table in told)]
 
-    def ask(lesson: Lesson, mask: Tensor) -> list[Tensor]:
-        return [torch.softmax(inputs[mask] @ table, dim=1) for table in [as_it_is, *fitted(lesson)]]
+    def asked(tables: Sequence[Tensor], mask: Tensor | slice) -> list[Tensor]:
+        return [torch.softmax(inputs[mask] @ table, dim=1) for table in tables]
 
     with one_thread():
-        tables = [as_it_is, *fitted(ensemble.lesson)]
-        ensemble = ensemble.joined_by(_as_views(inputs, tables), ask)
-        lesson = pseudo_labels(ensemble.average[1], ensemble.sample, _TAUGHT_SHARE)
+        tables, everybody = [as_it_is, *fitted(ensemble.lesson)], slice(None)
+        ensemble = ensemble.joined_by(
+            asked(tables, everybody), lambda lesson, mask: asked([as_it_is, *fitted(lesson)], mask)
+        )
+        lesson = pseudo_labels(ensemble.answers, nodes, _TAUGHT_SHARE)
         again = fitted(lesson)
-        ensemble, tables = ensemble.joined_by_pupils(_as_views(inputs, again), lesson), tables + again
-    weights, calibrated = ensemble.average[0], []
+        ensemble, tables = ensemble.joined_by_pupils(asked(again, everybody), lesson), tables + again
+    calibrated = []
     for member, table in zip(ensemble.members, tables, strict=True):
-        assert member.calibration is not None
         table = table / member.calibration.temperature
         table[-1] += member.calibration.shift
         calibrated.append(table)
-    kept = weights > 0
-    model = CountModel(weights[kept], torch.stack(calibrated)[kept])
-    return AfterCounts(start=start, model=model, answers=model.answers(start, counts), judged=ensemble.judged)
-
-
-def _as_views(inputs: Tensor, tables: Sequence[Tensor]) -> list[SampledView]:
-    answers = [torch.softmax(inputs @ table, dim=1) for table in tables]
-    return [SampledView(view_of(each), each) for each in answers]
+    kept = ensemble.weights > 0
+    return CountModel(ensemble.weights[kept], torch.stack(calibrated)[kept]), ensemble.judged
 
 
 def _regressions(inputs: Tensor, scaling: Tensor, lesson: Lesson, num_classes: int) -> list[Tensor]:

@@ -11,7 +11,7 @@ from typing import final
 from torch import Tensor
 
 from gcon.learn.edge_free import PENALTIES, EdgeFree
-from gcon.learn.ensemble import Ensemble, View, view_of
+from gcon.learn.ensemble import Ensemble
 from gcon.learn.rescaling import FILTERS, rescaling
 
 TAUGHT_SHARE = 0.8  # of the unlabelled nodes; answers that have seen the graph may teach more than edge-free ones
@@ -23,22 +23,24 @@ class AfterMoments:
     """What moments make of the edge-free model.
 
     Attributes:
+        free: the edge-free model.
         answers: class probabilities of all nodes.
         judged: those of the judges, without what their own labels taught.
-        ensemble: with members on rescaled features.
+        ensemble: with members on rescaled features of the sampled nodes.
         rescaled: the first of these features.
     """
 
+    free: EdgeFree
     answers: Tensor
     judged: Tensor
     ensemble: Ensemble
-    rescaled: View
+    rescaled: Tensor
 
 
 def after_moments(free: EdgeFree, moments: Tensor) -> AfterMoments:
     """The ensemble with members on features rescaled by moments of its directions."""
-    ensemble, rows = free.ensemble, free.rows
-    rescaled = [view_of(rows, rescaling(rows, moments, ridge=ridge, power=power)) for ridge, power in FILTERS]
-    views = ensemble.sampled(rescaled)
-    ensemble = ensemble.taught(views, PENALTIES).taught(views, PENALTIES, TAUGHT_SHARE)
-    return AfterMoments(answers=ensemble.answers, judged=ensemble.judged, ensemble=ensemble, rescaled=rescaled[0])
+    rows = free.sample.at(free.rows)
+    views = [rescaling(free.rows, moments, ridge=ridge, power=power)(rows) for ridge, power in FILTERS]
+    ensemble = free.ensemble.taught(views, PENALTIES).taught(views, PENALTIES, TAUGHT_SHARE)
+    answers = free.sample.everywhere(ensemble.answers, free.rows)
+    return AfterMoments(free=free, answers=answers, judged=ensemble.judged, ensemble=ensemble, rescaled=views[0])

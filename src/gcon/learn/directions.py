@@ -1,8 +1,8 @@
 """Principal directions of public features: what nodes are compared by, and what members of the ensemble learn from.
 
 Features are taken as they are, or weighted (for bags of words tf-idf, so that the directions are those of latent semantic
-indexing). Weights and directions are those of a sample of the nodes, which is everybody up to `EXACT_NODES`. Features may
-lie in a file (a memory map): of more nodes, a block is read at a time.
+indexing). Weights and directions are those of the sampled nodes (sample.py). Features may lie in a file (a memory map): of
+large graphs a block is read at a time.
 """
 
 from __future__ import annotations
@@ -29,29 +29,35 @@ def weighting(features: Tensor) -> Weighting:
     filled = rows.count_nonzero(dim=0)
     if bool((rows >= 0).all()) and int(filled.sum()) <= MOST_FILLED * rows.numel():
         factors = torch.log(len(rows) / (1 + filled)).clamp_min(0)
-        return lambda some: normalize(some * factors, dim=1)
+        return lambda some: normalize(some * factors.to(some.device), dim=1)
     centre, deviations = rows.mean(dim=0), rows.std(dim=0, correction=0)
     deviations = deviations.masked_fill(deviations == 0, 1.0)
-    return lambda some: normalize((some - centre) / deviations, dim=1)
+    return lambda some: normalize((some - centre.to(some.device)) / deviations.to(some.device), dim=1)
 
 
-def principal_rows(features: Tensor, sample: Tensor, weigh: Weighting, width: int) -> Tensor:
-    """Weighted features along the leading principal directions of a sample (not centred); the strongest one first.
+def principal_rows(features: Tensor, weigh: Weighting, width: int) -> tuple[Tensor, Tensor]:
+    """Weighted features along their leading principal directions (not centred), the strongest first; and these directions.
 
     Args:
         features: one row per node.
-        sample: some of these rows, or all of them.
         weigh: makes unit rows of features.
         width: the number of directions, or less where rows or columns are fewer.
+
+    Returns:
+        n x k rows, and d x k directions: weighted features of other nodes times these are their rows.
     """
-    rows = weigh(sample.to(torch.float32))
+    rows = weigh(features.to(torch.float32))
     sparse = int(rows.count_nonzero()) <= MOST_FILLED * rows.numel()
     matrix = scipy.sparse.csr_matrix(rows.numpy()) if sparse else rows.numpy()
     left, strengths, right = randomized_svd(matrix, min(width, *rows.shape), random_state=0)
-    if len(sample) == len(features):
-        return torch.from_numpy(np.ascontiguousarray(left * strengths, dtype=np.float32))
-    directions = torch.from_numpy(np.ascontiguousarray(right.T, dtype=np.float32))
-    principal = torch.empty(len(features), directions.shape[1])
+    found = (np.ascontiguousarray(each, dtype=np.float32) for each in (left * strengths, right.T))
+    principal, directions = map(torch.from_numpy, found)
+    return principal, directions
+
+
+def unit_rows_along(directions: Tensor, weigh: Weighting, features: Tensor, device: str) -> Tensor:
+    """The same rows for all nodes of a large graph, of length 1, a block at a time; float32."""
+    rows, along = torch.empty(len(features), directions.shape[1]), directions.to(device)
     for nodes in blocks(len(features)):
-        principal[nodes] = weigh(features[nodes].to(torch.float32)) @ directions
-    return principal
+        rows[nodes] = normalize(weigh(features[nodes].to(device, torch.float32)) @ along, dim=1).cpu()
+    return rows

@@ -10,7 +10,6 @@ after_release.py.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import final
@@ -22,12 +21,13 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from gcon.learn import sizes
-from gcon.learn.directions import principal_rows, weighting
-from gcon.learn.ensemble import Ensemble, SampledView, View, part_of, view_of
+from gcon.learn.directions import Weighting, principal_rows, unit_rows_along, weighting
+from gcon.learn.ensemble import Ensemble
 from gcon.learn.feature_graph import graph_moments, label_agreement, nearest_rows, neighbour_graph, smoothed_rows
 from gcon.learn.held_out import with_validation
 from gcon.learn.members import Lesson, validation_loss
 from gcon.learn.perceptron import EncoderSettings, train_encoder
+from gcon.learn.sample import Sample, part_of
 from gcon.learn.unit_rows import rows_with_sum_one
 from gcon.nodes import PublicNodes
 
@@ -35,7 +35,6 @@ WIDTH, GRAPH_WIDTH, NEIGHBOURS = 200, 100, 20
 PENALTIES = (1.0, 0.1)  # on the squared weights of a regression
 TAUGHT_SHARE = 0.5
 RESTARTS = (0.1, 0.2, 0.4, 1.0)  # of smoothing; 1 is none, and comes last
-_SAMPLE_SEED = 1
 
 
 @final
@@ -44,7 +43,8 @@ class EdgeFree:
     """The trained model.
 
     Attributes:
-        ensemble: its members, as matrices of answers.
+        sample: who taught and was taught; everybody, unless the graph is large.
+        ensemble: members that answer for the sample.
         answers: class probabilities of all nodes, their best average; of a large graph in float32.
         rows: the principal directions on which regressions do better: n x k, of length 1, float32.
         expected_moments: F' G F of these rows F over their graph of nearest features: what edges are expected to look like.
@@ -52,6 +52,7 @@ class EdgeFree:
         neighbours_agree: how much more often than chance nodes with the nearest rows share their label.
     """
 
+    sample: Sample
     ensemble: Ensemble
     answers: Tensor
     rows: Tensor
@@ -60,12 +61,13 @@ class EdgeFree:
     neighbours_agree: float
 
 
-def learn_without_edges(nodes: PublicNodes, *, seed: int) -> EdgeFree:
+def learn_without_edges(nodes: PublicNodes, *, seed: int, device: str = "cpu") -> EdgeFree:
     """The edge-free model of these nodes; the last ones are kept in memory, since several budgets and methods share them.
 
     Args:
         nodes: public features, labels and splits; features may lie in a file.
         seed: of the encoder and the perceptron.
+        device: where all nodes of a large graph are looked at. Last bits differ from device to device.
 
     Privacy:
         Reads public nodes: there is no argument that could hold an edge. Test labels are for scores only, and what is
@@ -76,66 +78,64 @@ def learn_without_edges(nodes: PublicNodes, *, seed: int) -> EdgeFree:
     content = hashlib.sha256()  # of the masks first, which say how many labels follow
     for values in (*masks, *(nodes.labels[mask] for mask in masks)):
         content.update(np.ascontiguousarray(values.numpy()).data)
-    key = (nodes.fingerprint, nodes.num_classes, content.hexdigest())
-    known = _Known(key, seed, replace(nodes, test_mask=torch.zeros_like(nodes.test_mask)))
-    return _kept_large(known) if nodes.num_nodes > sizes.EXACT_NODES else _kept(known)
+    large = nodes.num_nodes > sizes.EXACT_NODES
+    key = (nodes.fingerprint, nodes.num_classes, content.hexdigest(), device if large else "")
+    known = _Known(key, seed, replace(nodes, test_mask=torch.zeros_like(nodes.test_mask)), device)
+    return _kept_large(known) if large else _kept(known)
 
 
 @dataclass(frozen=True)
 class _Known:
     """Public nodes and a seed, equal if their contents are: checksums, so that what is kept does not hold the tables twice."""
 
-    key: tuple[str, int, str]
+    key: tuple[str, int, str, str]
     seed: int
     nodes: PublicNodes = field(compare=False)
+    device: str = field(compare=False)
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Directions:
-    """One set of principal directions with its graph of nearest rows; the last view is the rows as they are."""
+    """One set of principal directions of the sample, with its graph of nearest rows; the last view is the rows as they are."""
 
+    weigh: Weighting
+    directions: Tensor
     rows: Tensor
     graph: scipy.sparse.csr_matrix
     neighbours_agree: float
-    views: tuple[SampledView, ...]
-
-
-def _smoothed(graph: scipy.sparse.csr_matrix, rows: Tensor, restart: float) -> Tensor:
-    return smoothed_rows(graph, rows, [restart])[0]
+    views: list[Tensor]
 
 
 def _trained(known: _Known) -> EdgeFree:
-    nodes, unit = known.nodes, partial(normalize, dim=1)
-    ensemble = Ensemble.without_members(nodes)
-    sample = nodes.features[sizes.sampled(nodes.num_nodes, sizes.EXACT_NODES, seed=_SAMPLE_SEED)]
-    directions = []
-    for weigh in (unit, weighting(sample)):
-        rows = principal_rows(nodes.features, sample, weigh, WIDTH)
+    sample, unit = Sample.of(known.nodes, known.device), partial(normalize, dim=1)
+    nodes, found = sample.nodes, []
+    for weigh in (unit, weighting(nodes.features)):
+        rows, directions = principal_rows(nodes.features, weigh, WIDTH)
         nearest = nearest_rows(rows[:, :GRAPH_WIDTH], NEIGHBOURS)
-        for block in sizes.blocks(len(rows)):
-            rows[block] = normalize(rows[block], dim=1)
-        graph = neighbour_graph(nearest)
-        smoothed = smoothed_rows(graph, rows, RESTARTS, places=ensemble.places)
-        views = [
-            SampledView(view_of(partial(_smoothed, graph, rows, restart), unit), unit(table))
-            for restart, table in zip(RESTARTS, smoothed, strict=True)
-        ]
+        graph, rows = neighbour_graph(nearest), unit(rows)
         agree = label_agreement(nearest, nodes.labels, nodes.train_mask | nodes.validation_mask)
-        directions.append(_Directions(rows=rows, graph=graph, neighbours_agree=agree, views=tuple(views)))
-        del nearest, smoothed  # of a large graph these are large tables
-    views = [view for each in directions for view in each.views]
-    ensemble = ensemble.joined_by(*_networks(ensemble, known.seed)).taught(views, PENALTIES)
-    plain = [  # the members that read the rows as they are
-        [member.judged for member in ensemble.members if member.view is one.views[-1].view] for one in directions
-    ]
-    losses = [min(validation_loss(judged, ensemble.judges.labels) for judged in some) for some in plain]
-    ensemble = ensemble.taught(views, PENALTIES, TAUGHT_SHARE)
-    loss, best = min(zip(losses, directions, strict=True), key=lambda entry: entry[0])
+        views = [unit(table) for table in smoothed_rows(graph, rows, RESTARTS)]
+        found.append(
+            _Directions(weigh=weigh, directions=directions, rows=rows, graph=graph, neighbours_agree=agree, views=views)
+        )
+    views = [view for each in found for view in each.views]
+    ensemble = Ensemble.without_members(nodes)
+    networks = partial(_networks, nodes, known.seed)
+    ensemble = ensemble.joined_by(networks(ensemble.lesson, slice(None)), networks).taught(views, PENALTIES)
+    losses = [validation_loss(member.judged, ensemble.judges.labels) for member in ensemble.members]
+    # The members that read the rows as they are: the last ones of their directions.
+    per_set = len(RESTARTS) * len(PENALTIES)
+    plain = [min(losses[end - len(PENALTIES) : end]) for end in range(len(losses) - per_set, len(losses) + 1, per_set)]
+    loss, best = min(zip(plain, found, strict=True), key=lambda entry: entry[0])
+    ensemble, rows = ensemble.taught(views, PENALTIES, TAUGHT_SHARE), best.rows
+    if sample.places is not None:
+        rows = unit_rows_along(best.directions, best.weigh, known.nodes.features, known.device)
     return EdgeFree(
-        ensemble=ensemble.settled(),
-        answers=ensemble.answers,
-        rows=best.rows,
+        sample=sample,
+        ensemble=ensemble,
+        answers=sample.everywhere(ensemble.answers, rows),
+        rows=rows,
         expected_moments=graph_moments(best.graph, best.rows),
         loss=loss,
         neighbours_agree=best.neighbours_agree,
@@ -146,26 +146,21 @@ _kept = lru_cache(maxsize=4)(_trained)
 _kept_large = lru_cache(maxsize=1)(_trained)  # one large table is enough to keep in memory
 
 
-def _networks(ensemble: Ensemble, seed: int) -> tuple[list[SampledView], Callable[[Lesson, Tensor], list[Tensor]]]:
-    """Class probabilities by the encoder, and by a perceptron; and what they answer after another lesson.
+def _networks(nodes: PublicNodes, seed: int, lesson: Lesson, at: Tensor | slice) -> list[Tensor]:
+    """Class probabilities of some nodes by the encoder, and by a perceptron, after a lesson; float64.
 
     The perceptron keeps all its inputs, on rows with sum 1: better than the encoder where nodes have few words.
     """
     keeping = EncoderSettings(
         hidden=64, drop_input=False, unit_input=False, weight_decay=5e-4, epochs=500, centre=False, seed=seed
     )
-
-    def trained(nodes: PublicNodes) -> list[View]:
-        labelled = part_of(nodes, (nodes.train_mask | nodes.validation_mask).nonzero()[:, 0])
-        with_sum_one = replace(labelled, features=rows_with_sum_one(labelled.features))
-        encoder = train_encoder(labelled, EncoderSettings(centre=False, seed=seed))
-        perceptron = train_encoder(with_sum_one, keeping)
-        return [
-            view_of(nodes.features, encoder.probabilities),
-            view_of(nodes.features, rows_with_sum_one, perceptron.probabilities),
-        ]
-
-    def ask(lesson: Lesson, mask: Tensor) -> list[Tensor]:
-        return [view()(mask).double() for view in trained(replace(ensemble.sample, train_mask=lesson.mask))]
-
-    return ensemble.sampled(trained(ensemble.nodes)), ask
+    taught = replace(nodes, train_mask=lesson.mask)
+    labelled = part_of(taught, (taught.train_mask | taught.validation_mask).nonzero()[:, 0])
+    with_sum_one = replace(labelled, features=rows_with_sum_one(labelled.features))
+    encoder, perceptron = (
+        train_encoder(labelled, EncoderSettings(centre=False, seed=seed)),
+        train_encoder(with_sum_one, keeping),
+    )
+    asked = nodes.features[at]
+    answers = encoder.probabilities(asked), perceptron.probabilities(rows_with_sum_one(asked))
+    return [each.double() for each in answers]

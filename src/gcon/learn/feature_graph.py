@@ -18,7 +18,6 @@ from torch.nn.functional import normalize
 from gcon.learn import sizes
 from gcon.learn.cells import matches_in_cells
 
-_EVERYBODY = slice(None)
 _COLUMNS = 8  # smoothed at a time: so few stay in the processor's cache; it does not change the result
 
 
@@ -27,7 +26,7 @@ class Nearest:
     """The nearest other nodes of every node.
 
     Attributes:
-        places: n x k node numbers, the nearest first; never the node itself. Of 32 bits in large graphs.
+        places: n x k node numbers, the nearest first; never the node itself. Of 32 bits if they are many.
         cosines: n x k similarities; negative ones count as 0.
     """
 
@@ -72,12 +71,7 @@ def neighbour_graph(nearest: Nearest) -> scipy.sparse.csr_matrix:
 
 
 def smoothed_rows(
-    graph: scipy.sparse.csr_matrix,
-    rows: Tensor,
-    restarts: Sequence[float],
-    *,
-    places: sizes.Places = _EVERYBODY,
-    steps: int = 10,
+    graph: scipy.sparse.csr_matrix, rows: Tensor, restarts: Sequence[float], *, steps: int = 10
 ) -> list[Tensor]:
     """Personalised PageRank of rows, for several restarts: Z <- (1 - restart) G Z + restart X, so many times from Z = X.
 
@@ -87,35 +81,28 @@ def smoothed_rows(
         graph: symmetric, n x n.
         rows: X, n x d.
         restarts: 1 leaves the rows as they are.
-        places: of the rows that are wanted.
         steps: how often.
     """
-    smoothed = [torch.empty_like(rows[places]) for _ in restarts]
-    if all(restart == 1 for restart in restarts):
-        return [rows[places] for _ in restarts]
+    smoothed = [torch.empty_like(rows) for _ in restarts]
     for start in range(0, rows.shape[1], _COLUMNS):
         part = slice(start, start + _COLUMNS)
         product = np.ascontiguousarray(rows[:, part].numpy())
         for step in range(steps + 1):
             if step > 0:
                 product = graph @ product
-            wanted = torch.from_numpy(product)[places]
             for restart, table in zip(restarts, smoothed, strict=True):
                 weight = (1 - restart) ** step * (restart if step < steps else 1.0)
                 if step == 0:
-                    torch.mul(wanted, weight, out=table[:, part])
+                    torch.mul(torch.from_numpy(product), weight, out=table[:, part])
                 else:
-                    table[:, part].add_(wanted, alpha=weight)
+                    table[:, part].add_(torch.from_numpy(product), alpha=weight)
     return smoothed
 
 
 def graph_moments(graph: scipy.sparse.csr_matrix, rows: Tensor) -> Tensor:
     """F' G F, float64."""
     wide = rows.double()
-    moments = torch.zeros(rows.shape[1], rows.shape[1], dtype=torch.float64)
-    for nodes in sizes.blocks(len(rows)):
-        moments += wide[nodes].T @ torch.from_numpy(graph[nodes] @ wide.numpy())
-    return moments
+    return wide.T @ torch.from_numpy(graph @ wide.numpy())
 
 
 def label_agreement(nearest: Nearest, labels: Tensor, known: Tensor) -> float:
@@ -124,7 +111,7 @@ def label_agreement(nearest: Nearest, labels: Tensor, known: Tensor) -> float:
     Returns:
         1 for always, 0 for as often as two random nodes do (and if no pair of known labels is there).
     """
-    places = nearest.places[known].long()  # of known nodes alone: in a large graph these are few
+    places = nearest.places[known].long()
     pairs = known[places]
     if not bool(pairs.any()):
         return 0.0

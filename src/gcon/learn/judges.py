@@ -6,7 +6,7 @@ did not teach (cross-fitting).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -47,7 +47,7 @@ class Judges:
         return cls(nodes.train_mask, labels, folds)
 
     def answered(
-        self, answers: list[Tensor], lesson: Lesson, ask: Callable[[Lesson, Tensor], list[Tensor]]
+        self, answers: Sequence[Tensor], lesson: Lesson, ask: Callable[[Lesson, Tensor], list[Tensor]]
     ) -> list[Tensor]:
         """The members' answers at the judges, without what their own labels taught.
 

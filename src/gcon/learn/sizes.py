@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 COMPARED_NODES = 10_000  # above: nearest features by cells; all pairs of more would take most of a training
-EXACT_NODES = 50_000  # above: learning from a sample of as many nodes, answers in blocks
+EXACT_NODES = 50_000  # above: a sample learns, and a network that it taught answers for all (sample.py)
+SAMPLE_NODES = 25_000
 BLOCK_NODES = 16_384
 
 Places = Tensor | slice  # node numbers

@@ -154,7 +154,8 @@ class Moments(ReleasingMethod):
         check_charge(plan.budget, ledger=ledger, randomness=randomness, purpose=purpose)
 
         progress("learn without edges")
-        free, device = learn_without_edges(nodes, seed=self.seed), chosen_device(self.device)
+        device = chosen_device(self.device)
+        free = learn_without_edges(nodes, seed=self.seed, device=device)
         directions = EdgeMoments(free.rows, device=device)
 
         with spend(edges, plan, ledger=ledger, randomness=randomness, purpose=purpose) as account:
@@ -184,7 +185,7 @@ class Moments(ReleasingMethod):
                     coded = codes(published, labels)
                     counts = account.release(plan.counts(coded, nodes.num_classes, rounds=rounds, device=device))
                     tables.append(counts)
-                    found = after_counts(after, before, counts.value, counts.standard_deviation, nodes)
+                    found = after_counts(after, before, counts.value, counts.standard_deviation)
                     heard = owner_counts(
                         found, counts.value, coded=coded, before=published, labels=labels, homophily=homophily
                     )

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList
 
+KINDS = 16  # of nodes, by their number
 ENTRIES_A_NODE = 40  # unless something else is asked for
 _SHARE = 0.6  # of the slots of a node are edges, about
 _CANDIDATES = {"cpu": 2**21, "cuda": 2**26}  # slots that are looked at together
@@ -29,9 +30,10 @@ class MadeRows:
         num_nodes: n.
         entries: both directions of all edges, about.
         device: where to make them.
+        alike: the share of edges that join nodes whose numbers are the same modulo `KINDS`; else chance decides.
     """
 
-    def __init__(self, num_nodes: int, entries: int, device: str = "cpu") -> None:
+    def __init__(self, num_nodes: int, entries: int, device: str = "cpu", *, alike: float = 0.0) -> None:
         self.num_nodes, self.device = num_nodes, torch.device(device)
         self._size = 1 << (num_nodes - 1).bit_length()
         wanted = entries / num_nodes / 2 * self._size / num_nodes  # candidates that are no nodes count too
@@ -39,8 +41,11 @@ class MadeRows:
         self._bar = round(wanted / self._slots * 2**31)
         generator = torch.Generator().manual_seed(0)
         self._factors = (torch.randint(2**20, 2**60, (self._slots,), generator=generator) * 2 + 1).tolist()
-        self._inverses = [pow(factor, -1, self._size) for factor in self._factors]
         self._shifts = torch.randint(self._size, (self._slots,), generator=generator).tolist()
+        for slot in range(round(alike * self._slots)):  # i -> a i + b keeps i modulo 16 if a is 1 and b is 0 there
+            self._factors[slot] = self._factors[slot] // KINDS * KINDS + 1
+            self._shifts[slot] = self._shifts[slot] // KINDS * KINDS
+        self._inverses = [pow(factor, -1, self._size) for factor in self._factors]
 
     def chunks(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Consecutive rows: how many neighbours each has, and these one after another, rising, each once."""
@@ -64,9 +69,9 @@ class MadeRows:
         return found
 
 
-def made_edges(num_nodes: int, entries: int, device: str = "cpu") -> EdgeList:
+def made_edges(num_nodes: int, entries: int, device: str = "cpu", *, alike: float = 0.0) -> EdgeList:
     """The whole graph in memory. On a GPU the rows are made twice, so that nothing is ever there twice."""
-    rows = MadeRows(num_nodes, entries, device)
+    rows = MadeRows(num_nodes, entries, device, alike=alike)
     kept = None if rows.device.type == "cuda" else list(rows.chunks())
     pointers = torch.zeros(num_nodes + 1, dtype=torch.int64, device=rows.device)
     torch.cumsum(torch.cat([degrees for degrees, _ in kept or rows.chunks()]), 0, out=pointers[1:])

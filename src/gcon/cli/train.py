@@ -129,7 +129,7 @@ def train(
         set_aside = int(with_validation(graph.nodes).validation_mask.sum()) if model.method == Moments.name else 0
         if set_aside > int(graph.nodes.validation_mask.sum()):
             output.remark(f"{set_aside} labelled nodes were set aside to choose by; mark some 'val' to say which.")
-        output.result(fields, f"{statement}\nWritten: {out}")
+        output.result(fields, "\n".join([*statement.sentences, f"Written: {out}"]))
 
 
 def _papers_method(given: dict[str, Any], **budget_and_device: Any) -> Objective:

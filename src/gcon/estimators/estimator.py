@@ -44,7 +44,7 @@ class PrivateClassifier(FittedClassifier, ABC):
     shares: ClassVar[Mapping[str, float]]
 
     @abstractmethod
-    def _method(self) -> ReleasingMethod:
+    def _method(self, given: Mapping[str, Any]) -> ReleasingMethod:
         """The method with these parameters; `InputError` for wrong ones, before anything is read."""
 
     @classmethod
@@ -119,7 +119,11 @@ class PrivateClassifier(FittedClassifier, ABC):
             Pays `epsilon` and `delta` from the ledger before any edge is read.
         """
         _refuse_row_searches()
-        method, randomness = self._method(), randomness_from(self.random_state)
+        given = {  # as Python's own numbers: a search over settings passes NumPy's
+            parameter: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+            for parameter, value in self.__dict__.items()
+        }
+        method, randomness = self._method(given), randomness_from(self.random_state)
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         masks = {"train_mask": train_mask, "validation_mask": validation_mask, "test_mask": test_mask, "split": split}
         graph = self._graph(X, {"labels": y, "edges": edges, **masks}, drop=drop, categorical=categorical, name=name)
@@ -163,13 +167,6 @@ class PrivateClassifier(FittedClassifier, ABC):
             features, done = learned_features(self, X, drop=drop, categorical=categorical)
             columns = replace(columns, features=features, feature_columns=done, labels=labels)
         return as_private_graph(columns, classes=self.classes, name=name)
-
-    def _plain(self) -> dict[str, Any]:
-        """The parameters as Python's own numbers: a search over settings passes NumPy's."""
-        return {
-            name: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
-            for name, value in self.__dict__.items()
-        }
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Like scikit-learn's, but a seed is never printed: it would let anybody subtract the noise."""

@@ -17,8 +17,8 @@ from gcon.edges.graph import PrivateGraph
 from gcon.errors import InputError, PromiseWarning
 from gcon.estimators.fitted import FittedClassifier
 from gcon.estimators.progress import Callback, fit_progress
-from gcon.estimators.tables import learned_features
-from gcon.files.frames import column_names
+from gcon.estimators.tables import MATRIX, checked_table
+from gcon.files.frames import column_names, learn_frame, without
 from gcon.files.inputs import as_private_graph, read_columns
 from gcon.machine import threads_for
 from gcon.methods.model import Model, ReleasingMethod
@@ -164,7 +164,15 @@ class PrivateClassifier(FittedClassifier, ABC):
             labels = columns.labels
             if np.shape(np.asarray(labels))[1:] == (1,):
                 labels = column_or_1d(np.asarray(labels), warn=True)
-            features, done = learned_features(self, X, drop=drop, categorical=categorical)
+            lost = [each for each in drop if each not in names]
+            if not names:
+                features, done = checked_table(self, X, reset=True, **MATRIX), None
+            elif lost:
+                rule, got = "must name columns of X", repr(drop if isinstance(drop, str) else lost[0])
+                fix = "Pass a list of names." if isinstance(drop, str) else f"X has {names[:8]}."
+                raise InputError("drop", rule=rule, got=got, fix=fix)
+            else:
+                features, done = learn_frame(without(X, drop), drop=drop, categorical=categorical)
             columns = replace(columns, features=features, feature_columns=done, labels=labels)
         return as_private_graph(columns, classes=self.classes, name=name)
 

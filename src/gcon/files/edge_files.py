@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -159,9 +158,10 @@ def edge_chunks(
 
 def _columns(path: Path, wanted: tuple[str, str], *, header: bool, ignored: Sequence[str]) -> list[str]:
     """The names of the two id columns in the file; an `InputError` with all that is wrong with its columns."""
-    types = None
-    with suppress(*read_errors()):  # what the reader says may hold ids: only the kind is kept
+    try:
         types = column_types(path, header=header)
+    except read_errors():  # what the reader says may hold ids: only the kind is kept
+        types = None
     if types is None:
         raise_problems([edge_problem(path, "unreadable")])
     found = names = [name for name, _ in types]

@@ -20,7 +20,7 @@ from gcon.files.edge_problems import edge_problem
 from gcon.files.file_problems import TABLES, Problem, file_problem, raise_problems, require_readers
 from gcon.files.node_ids import IdLookup, NodeIds, as_node_ids
 from gcon.files.store_files import open_store, store_chunks
-from gcon.files.table_files import column_types, read_errors, table_batches
+from gcon.files.table_files import TableFile, read_errors
 from gcon.privacy.boundary import Private
 from gcon.privacy.frames import without_frames
 
@@ -130,10 +130,10 @@ def edge_chunks(
         return
     import polars as pl
 
-    names = _columns(path, (source_column, target_column), header=header, ignored=ignore_columns)
+    table, names = _table(path, (source_column, target_column), header=header, ignored=ignore_columns)
     lookup, kinds = None if ids is None else IdLookup(ids), set[str]()
     try:
-        for batch in table_batches(path, names, header=header):
+        for batch in table.batches(names):
             ends = []
             for column in batch.iter_columns():
                 whole = column.dtype.is_integer()
@@ -156,15 +156,18 @@ def edge_chunks(
         raise_problems([edge_problem(path, kind) for kind in sorted(kinds)])
 
 
-def _columns(path: Path, wanted: tuple[str, str], *, header: bool, ignored: Sequence[str]) -> list[str]:
-    """The names of the two id columns in the file; an `InputError` with all that is wrong with its columns."""
+def _table(
+    path: Path, wanted: tuple[str, str], *, header: bool, ignored: Sequence[str]
+) -> tuple[TableFile, Sequence[str]]:
+    """The table and the names of its two id columns; an `InputError` with all that is wrong with its columns."""
+    table = None
     try:
-        types = column_types(path, header=header)
+        table = TableFile(path, header=header)
     except read_errors():  # what the reader says may hold ids: only the kind is kept
-        types = None
-    if types is None:
+        pass
+    if table is None:
         raise_problems([edge_problem(path, "unreadable")])
-    found = names = [name for name, _ in types]
+    found = names = [name for name, _ in table.types]
     problems: list[Problem] = []
     if header or path.suffix.lower() == ".parquet":
         # The first line of a text file is only known to be a header if both names are in it.
@@ -180,11 +183,11 @@ def _columns(path: Path, wanted: tuple[str, str], *, header: bool, ignored: Sequ
         problems += [edge_problem(path, kind, names=listed) for kind, listed in told.items() if listed]
     elif len(names) != 2 or ignored:
         problems.append(edge_problem(path, "two columns"))
-    if not problems and not all(kind in ("numbers", "strings") for name, kind in types if name in names):
+    if not problems and not all(kind in ("numbers", "strings") for name, kind in table.types if name in names):
         problems.append(edge_problem(path, "type"))
     if problems:
         raise_problems(problems)
-    return names
+    return table, names
 
 
 def _read(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
 
 from fuzz.contract import FOLDER, check, check_folder
 from fuzz.mutate import change_json, mostly
-from gcon.release.layout import canonical, digest
+from gcon.release.layout import canonical
 from gcon.release.read import load_release
 from gcon.version import __version__
 
@@ -42,7 +43,7 @@ def sealed(document: dict[str, object]) -> bytes:
     """The document with the checksum that it needs."""
     whole = canonical({**document, "checksum": "@checksum"})
     unsigned = whole.replace(b'  "checksum": "@checksum",\n', b"", 1)  # of the keys it is never the last
-    return whole.replace(b"@checksum", digest(unsigned).encode(), 1)
+    return whole.replace(b"@checksum", hashlib.sha256(unsigned).hexdigest().encode(), 1)
 
 
 def one(data: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from random import Random
 
@@ -9,7 +10,7 @@ from fuzz import release_json
 from fuzz.contract import check, check_folder
 from fuzz.mutate import change_bytes, change_tree
 from fuzz.release_json import METHODS, NAMES, SEEDS, home
-from gcon.release.layout import canonical, digest
+from gcon.release.layout import canonical
 from gcon.release.read import load_release
 
 TENSORS = "model.safetensors"
@@ -31,8 +32,12 @@ FORMS = _forms()
 
 def record_for(name: str, tensors: bytes) -> bytes:
     """The release.json that fits these tensors."""
-    whole = FORMS[name].replace(b"@sha256", digest(tensors).encode()).replace(b'"@size"', str(len(tensors)).encode())
-    return whole.replace(b"@checksum", digest(whole.replace(CHECKSUM, b"")).encode())
+    whole = (
+        FORMS[name]
+        .replace(b"@sha256", hashlib.sha256(tensors).hexdigest().encode())
+        .replace(b'"@size"', str(len(tensors)).encode())
+    )
+    return whole.replace(b"@checksum", hashlib.sha256(whole.replace(CHECKSUM, b"")).hexdigest().encode())
 
 
 def seeds() -> list[bytes]:

@@ -8,7 +8,6 @@ import pytest
 
 from gcon.errors import InputError
 from gcon.writing import (
-    hold_room,
     move_together,
     uninterrupted,
     whole_file,
@@ -105,15 +104,6 @@ def test_what_killed_processes_left_beside_it_is_removed(tmp_path):
             ".of another program.unfinished",
             ".target.unfinished",
         ]
-
-
-def test_room_is_held_or_refused(tmp_path):
-    held = hold_room(tmp_path, 100_000)
-    assert held.stat().st_blocks * 512 >= 100_000
-    held.unlink()
-    with pytest.raises(OSError, match="No space left"):
-        hold_room(tmp_path, 2**60)
-    assert os.listdir(tmp_path) == []
 
 
 def test_signals_wait_for_the_end_of_a_block(interrupts):

@@ -117,26 +117,6 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def hold_room(folder: Path, size: int) -> Path:
-    """Take this much room on the disk of a folder, in a file that is removed when the room is needed.
-
-    Raises:
-        OSError: there is not so much.
-    """
-    path = folder / "room"
-    if shutil.disk_usage(folder).free < size:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
-    with open(path, "xb") as file:  # whoever made the folder removes it, whatever happens
-        try:
-            os.posix_fallocate(file.fileno(), 0, max(1, size))
-        except AttributeError:  # not on every Unix
-            pass
-        except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):  # nor on every disk
-                raise OSError(error.errno, error.strerror, str(folder)) from None
-    return path
-
-
 @contextmanager
 def work_folder(target: Path) -> Iterator[Path]:
     """A folder `.NAME.unfinished` for large work on private values, of one process at a time, readable by its owner only.
@@ -147,9 +127,18 @@ def work_folder(target: Path) -> Iterator[Path]:
     Raises:
         InputError: another process works there, or it cannot be made.
     """
-    folder = target.with_name(f".{target.name}.unfinished")
+    folder, handle = target.with_name(f".{target.name}.unfinished"), None
     try:
-        handle = _claimed(folder)
+        if folder.is_symlink():  # who put it there?
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        while handle is None:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            with suppress(FileNotFoundError):  # somebody took it for left behind: make it again
+                folder.chmod(0o700)
+                handle = _locked(folder)
+                if handle is None:
+                    rule, fix = "one command at a time writes there", "Wait for its end, or choose another name."
+                    raise InputError("out", rule=rule, got=f"another one at work in {folder.name}", fix=fix)
     except KeyboardInterrupt:  # after it was made
         with suppress(OSError):
             folder.rmdir()
@@ -158,7 +147,13 @@ def work_folder(target: Path) -> Iterator[Path]:
         got, fix = error.strerror or "an error", "Check permissions."
         raise InputError("out", rule="must be a folder to write to", got=got, fix=fix) from None
     try:
-        _remove_left_behind(folder)
+        for other in folder.parent.glob(".*.unfinished"):  # of killed processes: nobody holds their locks
+            if other != folder and not other.is_symlink() and (other / _MARK).is_file():
+                with suppress(OSError):  # of somebody else
+                    left = _locked(other)
+                    if left is not None:
+                        shutil.rmtree(other, ignore_errors=True)
+                        os.close(left)
         for path in folder.iterdir():
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         (folder / _MARK).touch()
@@ -167,21 +162,6 @@ def work_folder(target: Path) -> Iterator[Path]:
         with uninterrupted():
             shutil.rmtree(folder, ignore_errors=True)  # what the work itself says is worth more than this
             os.close(handle)  # and with it the lock
-
-
-def _claimed(folder: Path) -> int:
-    """Make a work folder and take its lock."""
-    if folder.is_symlink():  # who put it there?
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-    while True:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        with suppress(FileNotFoundError):  # somebody took it for left behind: make it again
-            folder.chmod(0o700)
-            handle = _locked(folder)
-            if handle is None:
-                rule, fix = "one command at a time writes there", "Wait for its end, or choose another name."
-                raise InputError("out", rule=rule, got=f"another one at work in {folder.name}", fix=fix)
-            return handle
 
 
 def _locked(folder: Path) -> int | None:
@@ -202,18 +182,6 @@ def _locked(folder: Path) -> int | None:
             return None
         raise
     return handle
-
-
-def _remove_left_behind(mine: Path) -> None:
-    """Remove the work folders of killed processes beside this one: nobody holds their locks."""
-    for folder in mine.parent.glob(".*.unfinished"):
-        if folder == mine or folder.is_symlink() or not (folder / _MARK).is_file():
-            continue
-        with suppress(OSError):  # of somebody else
-            handle = _locked(folder)
-            if handle is not None:
-                shutil.rmtree(folder, ignore_errors=True)
-                os.close(handle)
 
 
 def move_together(moves: Iterable[tuple[Path, Path]]) -> None:

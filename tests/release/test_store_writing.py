@@ -12,7 +12,17 @@ import pytest
 
 from gcon.errors import InputError, ReleaseFormatError
 from gcon.release import store
-from gcon.release.store import load_release, save_release
+from gcon.release.store import hold_room, load_release, save_release
+
+
+def test_room_is_held_or_refused(tmp_path):
+    held = hold_room(tmp_path, num_nodes=100_000, num_features=10, num_classes=3)
+    assert held.stat().st_blocks * 512 >= 100_000 * 100
+    held.unlink()
+    with pytest.raises(OSError, match="No space left"):
+        hold_room(tmp_path, num_nodes=2**60, num_features=10, num_classes=3)
+    assert os.listdir(tmp_path) == []
+
 
 # ---- what cannot be saved
 

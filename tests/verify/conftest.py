@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import math
 import shutil
@@ -22,7 +23,7 @@ from gcon.methods.objective import Objective
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
 from gcon.release import read
-from gcon.release.layout import canonical, digest, release_files
+from gcon.release.layout import canonical, release_files
 from gcon.release.read import load_release
 from gcon.release.store import save_release
 
@@ -134,9 +135,9 @@ class Forger:
         document = copy.deepcopy(document)
         for name in document["files"]:
             content = (self.folder / name).read_bytes()
-            document["files"][name] = {"sha256": digest(content), "size": len(content)}
+            document["files"][name] = {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
         document.pop("checksum")
-        whole = document | {"checksum": digest(canonical(document))}
+        whole = document | {"checksum": hashlib.sha256(canonical(document)).hexdigest()}
         (self.folder / "release.json").write_bytes(canonical(whole))
 
     def put_text(self, name, content):

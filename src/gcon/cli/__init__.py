@@ -7,14 +7,14 @@ from typing import Any, NoReturn
 
 from gcon.errors import MissingExtraError
 
-_before: dict[int, Any] = {}  # who takes a signal once a verb has begun
+handlers: dict[int, Any] = {}  # who takes a signal once a verb has begun, and itself says what was stopped
 
 
 def main() -> None:
     """The entry point: names the extra to install where the command line's own dependencies are missing."""
     for number in (signal.SIGINT, signal.SIGTERM):  # loading takes seconds, in which people change their minds
         if signal.getsignal(number) is not signal.SIG_IGN:
-            _before[number] = signal.signal(number, _stop_at_once)
+            handlers[number] = signal.signal(number, _stop_at_once)
     try:
         from gcon.cli.app import main as run
     except ModuleNotFoundError as error:
@@ -22,12 +22,6 @@ def main() -> None:
             raise SystemExit(str(MissingExtraError(error.name, extra="cli"))) from None
         raise
     run()
-
-
-def verb_begins() -> None:
-    """From now on the verb itself says what a signal stopped."""
-    while _before:
-        signal.signal(*_before.popitem())
 
 
 def _stop_at_once(number: int, _: object) -> NoReturn:

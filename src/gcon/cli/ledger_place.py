@@ -85,14 +85,24 @@ def warn_of_copies(edges: Path, ledger: Path) -> None:
         Reads the edges. Kept are keyed fingerprints, readable by the operator only; nothing of them is told. Without a state
         folder that can be written nothing is remembered.
     """
-    content = edges / HEADER if edges.is_dir() else edges
+    content, folder = edges / HEADER if edges.is_dir() else edges, state_folder()
     with suppress(OSError):
-        at, key, folder = content.stat(), _key(), state_folder()
+        at = content.stat()
+        folder.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):  # the operator's key is made once
+            handle = os.open(folder / "edges.key", os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
+            with os.fdopen(handle, "wb") as file:
+                file.write(secrets.token_bytes(_KEY_BYTES))
+        key = (folder / "edges.key").read_bytes()
         # Under the key too: the size of a file tells how many edges there are.
         place = os.fsencode(f"{content.absolute()} {at.st_size} {at.st_mtime_ns}")
         mine = str(ledger.absolute()).encode("utf-8", "backslashreplace").decode()  # names may be no text
         seen = hashlib.blake2b(place, key=key).hexdigest()
-        known = _known(folder / "edges.seen")
+        known = []
+        with suppress(FileNotFoundError):
+            for line in (folder / "edges.seen").read_bytes().splitlines():
+                with suppress(ValueError):  # cut or foreign: msgspec's own, or bytes that are no text
+                    known.append(msgspec.json.decode(line, type=_Seen))
         mark = next((each.mark for each in reversed(known) if (each.ledger, each.seen) == (mine, seen)), None)
         if mark is None:
             with content.open("rb") as file:
@@ -116,24 +126,3 @@ def warn_of_copies(edges: Path, ledger: Path) -> None:
             PromiseWarning,
             stacklevel=2,
         )
-
-
-def _key() -> bytes:
-    """The operator's key; made once."""
-    path = state_folder() / "edges.key"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError):
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
-        with os.fdopen(handle, "wb") as file:
-            file.write(secrets.token_bytes(_KEY_BYTES))
-    return path.read_bytes()
-
-
-def _known(path: Path) -> list[_Seen]:
-    """What was remembered; lines that are cut or foreign are passed over."""
-    found = []
-    with suppress(FileNotFoundError):
-        for line in path.read_bytes().splitlines():
-            with suppress(ValueError):  # msgspec's own, or bytes that are no text
-                found.append(msgspec.json.decode(line, type=_Seen))
-    return found

@@ -38,8 +38,9 @@ def load_graph(where: GraphSource, *, known: FeatureColumns | None = None) -> Pr
             got="both" if where.source is not None else "neither",
             fix=f"Data sets: {', '.join(names())}.",
         )
+    choices = vars(where.node_format) if isinstance(where, TableSource) else {}
     if where.source is not None:
-        for name, given in vars(where.node_format).items() if isinstance(where, TableSource) else ():
+        for name, given in choices.items():
             if given:
                 rule, fix = "is about a nodes file", "Leave it out: a named data set has numbers only."
                 raise InputError(f"--{name}", rule=rule, got=f"the data set {where.source}", fix=fix)
@@ -49,7 +50,7 @@ def load_graph(where: GraphSource, *, known: FeatureColumns | None = None) -> Pr
         return load(where.source, split=where.split)
     if where.edges is None or where.nodes is None:
         raise InputError("--edges, --nodes", rule="belong together", got="one of them", fix="Pass both.")
-    table = _table(where, where.nodes, known)
+    table = read_nodes(where.nodes, features_path=where.features, feature_columns=known, **choices)
     private, hygiene = read_edges(where.edges, ids=table.ids, **where.edge_format.columns())
     return PrivateGraph(table.nodes, private, hygiene, where.edges.stem)
 
@@ -57,13 +58,9 @@ def load_graph(where: GraphSource, *, known: FeatureColumns | None = None) -> Pr
 def load_nodes(where: GraphSource, *, known: FeatureColumns | None = None) -> PublicNodes:
     """The public side alone: no edges file is opened, if one was named at all."""
     if where.source is None and where.nodes is not None:
-        return _table(where, where.nodes, known).nodes
+        choices = vars(where.node_format) if isinstance(where, TableSource) else {}
+        return read_nodes(where.nodes, features_path=where.features, feature_columns=known, **choices).nodes
     return load_graph(where).nodes
-
-
-def _table(where: GraphSource, nodes: Path, known: FeatureColumns | None = None) -> NodeTable:
-    choices = vars(where.node_format) if isinstance(where, TableSource) else {}
-    return read_nodes(nodes, features_path=where.features, feature_columns=known, **choices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +104,7 @@ def load_training(where: TrainingSource, *, until: ExitStack) -> TrainableGraph:
         )
     if store is None or where.nodes is None or where.source is not None:
         return load_graph(where)
-    table = _table(where, where.nodes)
+    table = read_nodes(where.nodes, features_path=where.features, **vars(where.node_format))
     private: Private[Edges] = (
         _on_cluster(where, store, table, until)
         if on_cluster

@@ -39,7 +39,7 @@ import typer
 from rich.console import Console
 
 from gcon import errors
-from gcon.cli import verb_begins
+from gcon.cli import handlers
 from gcon.writing import STOPS
 
 if TYPE_CHECKING:
@@ -104,9 +104,10 @@ class Output:
 @contextmanager
 def reporting(*, as_json: bool, quiet: bool) -> Iterator[Output]:
     """Gives a verb its output, and turns errors, signals and what the system refuses into a message and an exit code."""
-    verb_begins()
+    while handlers:
+        signal.signal(*handlers.popitem())
     output = Output(as_json=as_json, quiet=quiet, progress=Console(stderr=True, quiet=quiet or as_json))
-    others = warnings.showwarning
+    others, mine, before = warnings.showwarning, os.getpid(), {}
 
     def tell(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
         """Warnings of ours are said in one line each; others as Python says them."""
@@ -115,12 +116,29 @@ def reporting(*, as_json: bool, quiet: bool) -> Iterator[Output]:
         else:
             others(message, category, *place, **more)
 
+    def stop(number: int, _: object) -> None:
+        """Signals that would end the process at once raise instead."""
+        if os.getpid() != mine:  # a forked child: as if nobody had asked
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            return
+        output.stopped.append(number)
+        raise StoppedError
+
     try:
-        with warnings.catch_warnings(), _stoppable(output.stopped):
+        with warnings.catch_warnings():
+            if threading.current_thread() is threading.main_thread():
+                for each in STOPS:  # like Ctrl-C, so that what was charged is told and temporary folders go
+                    if signal.getsignal(each) is signal.SIG_DFL:
+                        before[each] = signal.signal(each, stop)
             for ours in (errors.PromiseWarning, errors.AnswersWarning):
                 warnings.simplefilter("always", ours)
             warnings.showwarning = tell  # put back by catch_warnings
-            yield output
+            try:
+                yield output
+            finally:
+                for each, handler in before.items():
+                    signal.signal(each, handler)
     except (errors.GconError, OSError, MemoryError, KeyboardInterrupt) as error:
         _end(output, error)
     except Exception as error:
@@ -186,30 +204,6 @@ def _tell(
     if not told:
         with suppress(OSError):
             _error_console().print(f"error: {message}", markup=False)
-
-
-@contextmanager
-def _stoppable(stopped: list[int]) -> Iterator[None]:
-    """Signals that would end the process at once raise instead, in this process and where nobody else takes them."""
-    mine, before = os.getpid(), {}
-
-    def stop(number: int, _: object) -> None:
-        if os.getpid() != mine:  # a forked child: as if nobody had asked
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-            return
-        stopped.append(number)
-        raise StoppedError
-
-    if threading.current_thread() is threading.main_thread():
-        for number in STOPS:  # like Ctrl-C, so that what was charged is told and temporary folders go
-            if signal.getsignal(number) is signal.SIG_DFL:
-                before[number] = signal.signal(number, stop)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _error_console() -> Console:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -40,15 +40,37 @@ def open_payment(
         name: what the owner calls the data; a new ledger takes it, an old one must have it already.
     """
     ledger = open_ledger(where, name=name)
-    if where.edges is not None:
-        usual, places = None, [where.edges.parent, ledger.path.parent]
+    path, kept, missing, found = ledger.path, recovery_folder(ledger.path), list[str](), set[Path]()
+    if where.edges is not None:  # the ledger may be new, an older one, or not theirs
+        spent = ledger.total()
         with suppress(InputError):  # what these edges were converted with is gone, and another ledger was named
             usual = ledger_beside(where.edges)
-        for words in _missing_spending(ledger, usual=usual, places=places if near is None else [*places, near]):
+            if usual.exists() and usual.resolve() != path:
+                missing.append(
+                    f"These edges have a ledger, {usual}, and {path} is paid from instead. What was spent there is not counted "
+                    "here."
+                )
+        if spent.epsilon == 0 and kept.exists():
+            missing.append(f"{kept} holds results that were paid for, but the ledger {path} knows of no spending.")
+        for place in filter(None, (where.edges.parent, path.parent, near)):
+            with suppress(OSError):
+                found.update(islice(place.resolve().glob("*/release.json"), MOST_FOLDERS))
+        for release in sorted(found):
+            with suppress(OSError, ValueError, RecursionError, TypeError, KeyError):
+                with release.open("rb") as file:
+                    receipt: Any = json.loads(file.read(MOST_BYTES))["receipt"]
+                total = float(receipt["total"]["epsilon"])
+                if receipt["data_set"] == ledger.data_set and total > spent.epsilon:
+                    missing.append(
+                        f"The release {release.parent} says that epsilon {total:g} was spent on '{ledger.data_set}' by then, but "
+                        f"the ledger {path} knows of {spent.epsilon:g}. If it is about the same edges, restore their ledger: "
+                        "what was spent stays spent."
+                    )
+        for words in missing:
             output.warn(f"warning: {words}")
-    if recovery_folder(ledger.path).exists() and (settled := settle_kept(ledger)):
+    if kept.exists() and (settled := settle_kept(ledger)):
         numbers = ", ".join(map(str, settled))
-        output.remark(f"Settled in {ledger.path} what an earlier command could not: entries {numbers}.")
+        output.remark(f"Settled in {path} what an earlier command could not: entries {numbers}.")
     payment = DeferredLedger(ledger)
     output.payments.append(payment)
     return payment
@@ -73,36 +95,6 @@ def open_ledger(where: GraphSource, *, name: str | None = None) -> FileLedger:
         fix = "Leave it out; gcon report and gcon site take a --name of their own."
         raise InputError("--name", rule=rule, got=f"{name!a}", fix=fix)
     return books
-
-
-def _missing_spending(ledger: FileLedger, *, usual: Path | None, places: Iterable[Path]) -> Iterator[str]:
-    """Who near the edges knows of more spending than the ledger does, in words: it may be new, an older one, or not theirs.
-
-    Args:
-        ledger: that is paid from.
-        usual: where the ledger of these edges lies if none is named; None if that place is gone.
-        places: folders in which releases of the same edges may lie.
-    """
-    path, spent = ledger.path, ledger.total()
-    if usual is not None and usual.exists() and usual.resolve() != path:
-        yield f"These edges have a ledger, {usual}, and {path} is paid from instead. What was spent there is not counted here."
-    if spent.epsilon == 0 and recovery_folder(path).exists():
-        yield f"{recovery_folder(path)} holds results that were paid for, but the ledger {path} knows of no spending."
-    found: set[Path] = set()
-    for place in places:
-        with suppress(OSError):
-            found.update(islice(place.resolve().glob("*/release.json"), MOST_FOLDERS))
-    for release in sorted(found):
-        with suppress(OSError, ValueError, RecursionError, TypeError, KeyError):
-            with release.open("rb") as file:
-                receipt: Any = json.loads(file.read(MOST_BYTES))["receipt"]
-            total = float(receipt["total"]["epsilon"])
-            if receipt["data_set"] == ledger.data_set and total > spent.epsilon:
-                yield (
-                    f"The release {release.parent} says that epsilon {total:g} was spent on '{ledger.data_set}' by then, but the "
-                    f"ledger {path} knows of {spent.epsilon:g}. If it is about the same edges, restore their ledger: what was "
-                    "spent stays spent."
-                )
 
 
 def hand_out_release(output: Output, books: DeferredLedger, model: Model, out: Path) -> None:

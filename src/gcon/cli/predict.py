@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -85,7 +85,8 @@ def predict(
             else:
                 loaded = load_features(where, read_edges_too=kind == "own-edges", known=released.feature_columns)
         ids, matrix = loaded.ids, loaded.features
-        with prediction_writer(out, ids, owner_only=not publishable) as write, _shown(output, len(ids), write) as show:
+        with prediction_writer(out, ids, owner_only=not publishable) as write, ExitStack() as until:
+            show = until.enter_context(_shown(output, len(ids), write)) if len(ids) > BATCH_ROWS else write
             if public is not None:
                 show(predict_on_public_graph(released, matrix, bare, device=place))
             elif kind == "own-edges" and loaded.edges is not None:
@@ -137,10 +138,7 @@ def _deliver(
 
 @contextmanager
 def _shown(output: Output, total: int, write: Callable[[Predictions], None]) -> Iterator[Callable[[Predictions], None]]:
-    """The same function, which moves a bar where there are many nodes."""
-    if total <= BATCH_ROWS:
-        yield write
-        return
+    """The same function, which moves a bar."""
     columns = (TextColumn("predict"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = output.progress
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

@@ -26,8 +26,8 @@ from gcon.methods.moments import Moments
 from gcon.methods.objective import Objective
 from gcon.nodes import warn_of_scales
 from gcon.privacy.randomness import randomness_from
-from gcon.release.store import room_for
-from gcon.writing import hold_room, work_folder
+from gcon.release.store import hold_room
+from gcon.writing import work_folder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,9 +105,9 @@ def train(
             graph = load_training(where, until=until)
             warn_of_scales(graph.nodes)
             books = open_payment(where, output, near=out.absolute().parent, name=name)
-            sizes = graph.nodes.num_nodes, graph.nodes.features.shape[1], graph.nodes.num_classes
-            room = hold_room(claim, room_for(*sizes))
-            until.enter_context(threads_for(*graph.nodes.features.shape))
+            num_nodes, num_features = graph.nodes.features.shape
+            room = hold_room(claim, num_nodes=num_nodes, num_features=num_features, num_classes=graph.nodes.num_classes)
+            until.enter_context(threads_for(num_nodes, num_features))
             try:
                 trained = training.train(
                     graph.nodes, graph.edges, ledger=books, randomness=randomness, progress=status.update
@@ -129,7 +129,7 @@ def train(
         set_aside = int(with_validation(graph.nodes).validation_mask.sum()) if model.method == Moments.name else 0
         if set_aside > int(graph.nodes.validation_mask.sum()):
             output.remark(f"{set_aside} labelled nodes were set aside to choose by; mark some 'val' to say which.")
-        output.result(fields, f"{statement}\nWritten: {out}")
+        output.result(fields, "\n".join([*statement.sentences, f"Written: {out}"]))
 
 
 def _papers_method(given: dict[str, Any], **budget_and_device: Any) -> Objective:

@@ -17,8 +17,8 @@ from gcon.edges.graph import PrivateGraph
 from gcon.errors import InputError, PromiseWarning
 from gcon.estimators.fitted import FittedClassifier
 from gcon.estimators.progress import Callback, fit_progress
-from gcon.estimators.tables import learned_features
-from gcon.files.frames import column_names
+from gcon.estimators.tables import MATRIX, checked_table
+from gcon.files.frames import column_names, learn_frame, without
 from gcon.files.inputs import as_private_graph, read_columns
 from gcon.machine import threads_for
 from gcon.methods.model import Model, ReleasingMethod
@@ -44,7 +44,7 @@ class PrivateClassifier(FittedClassifier, ABC):
     shares: ClassVar[Mapping[str, float]]
 
     @abstractmethod
-    def _method(self) -> ReleasingMethod:
+    def _method(self, given: Mapping[str, Any]) -> ReleasingMethod:
         """The method with these parameters; `InputError` for wrong ones, before anything is read."""
 
     @classmethod
@@ -119,7 +119,11 @@ class PrivateClassifier(FittedClassifier, ABC):
             Pays `epsilon` and `delta` from the ledger before any edge is read.
         """
         _refuse_row_searches()
-        method, randomness = self._method(), randomness_from(self.random_state)
+        given = {  # as Python's own numbers: a search over settings passes NumPy's
+            parameter: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+            for parameter, value in self.__dict__.items()
+        }
+        method, randomness = self._method(given), randomness_from(self.random_state)
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         masks = {"train_mask": train_mask, "validation_mask": validation_mask, "test_mask": test_mask, "split": split}
         graph = self._graph(X, {"labels": y, "edges": edges, **masks}, drop=drop, categorical=categorical, name=name)
@@ -160,16 +164,17 @@ class PrivateClassifier(FittedClassifier, ABC):
             labels = columns.labels
             if np.shape(np.asarray(labels))[1:] == (1,):
                 labels = column_or_1d(np.asarray(labels), warn=True)
-            features, done = learned_features(self, X, drop=drop, categorical=categorical)
+            lost = [each for each in drop if each not in names]
+            if not names:
+                features, done = checked_table(self, X, reset=True, **MATRIX), None
+            elif lost:
+                rule, got = "must name columns of X", repr(drop if isinstance(drop, str) else lost[0])
+                fix = "Pass a list of names." if isinstance(drop, str) else f"X has {names[:8]}."
+                raise InputError("drop", rule=rule, got=got, fix=fix)
+            else:
+                features, done = learn_frame(without(X, drop), drop=drop, categorical=categorical)
             columns = replace(columns, features=features, feature_columns=done, labels=labels)
         return as_private_graph(columns, classes=self.classes, name=name)
-
-    def _plain(self) -> dict[str, Any]:
-        """The parameters as Python's own numbers: a search over settings passes NumPy's."""
-        return {
-            name: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
-            for name, value in self.__dict__.items()
-        }
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Like scikit-learn's, but a seed is never printed: it would let anybody subtract the noise."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar
 
@@ -117,8 +117,7 @@ class GCON(PrivateClassifier):
         self.verbose = verbose
         self.callback = callback
 
-    def _method(self) -> Objective:
-        given = self._plain()
+    def _method(self, given: Mapping[str, Any]) -> Objective:
         encoder = {field.name: given[field.name] for field in fields(EncoderSettings) if field.name in given}
         others = {field.name: given[field.name] for field in fields(Objective) if field.name in given}
         return Objective(

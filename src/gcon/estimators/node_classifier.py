@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from gcon.estimators.estimator import PrivateClassifier
@@ -85,8 +85,7 @@ class NodeClassifier(PrivateClassifier):
         self.verbose = verbose
         self.callback = callback
 
-    def _method(self) -> Moments:
-        given = self._plain()
+    def _method(self, given: Mapping[str, Any]) -> Moments:
         check_seed("encoder_seed", given["encoder_seed"])
         settings = {name: given[name] for name in ("epsilon", "delta", "device", "protect_edges")}
         return Moments(**settings, seed=given["encoder_seed"])

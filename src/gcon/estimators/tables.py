@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from gcon.columns import FeatureColumns, same_features
+from gcon.columns import same_features
 from gcon.edges.graph import PrivateGraph, PublicGraph
 from gcon.errors import InputError
-from gcon.files.frames import column_names, frame_features, learn_frame, without
+from gcon.files.frames import column_names, frame_features, without
 from gcon.files.inputs import Columns, as_features, read_columns
 
 MATRIX = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False}
-
-
-def learned_features(
-    estimator: Any, X: Any, *, drop: Sequence[str], categorical: Sequence[str]
-) -> tuple[Any, FeatureColumns | None]:
-    """The features to train on; and what was done with the columns, if they have names."""
-    names = column_names(X)
-    if not names:
-        return _checked(estimator, X, reset=True, **MATRIX), None
-    lost = [name for name in drop if name not in names]
-    if lost:
-        fix = "Pass a list of names." if isinstance(drop, str) else f"X has {names[:8]}."
-        raise InputError(
-            "drop", rule="must name columns of X", got=repr(drop if isinstance(drop, str) else lost[0]), fix=fix
-        )
-    return learn_frame(without(X, drop), drop=drop, categorical=categorical)
 
 
 def known_columns(estimator: Any, X: Any, **given: Any) -> Columns:
@@ -55,7 +38,7 @@ def _known_features(estimator: Any, features: Any, *, is_table: bool) -> Any:
     known = estimator.model_.feature_columns
     if known is not None and is_table and column_names(features):
         kept = without(features, known.drop)
-        _checked(estimator, kept, reset=False, skip_check_array=True)
+        checked_table(estimator, kept, reset=False, skip_check_array=True)
         return frame_features(kept, known)
     if known is not None and not known.plain:
         return frame_features(features, known)
@@ -63,10 +46,10 @@ def _known_features(estimator: Any, features: Any, *, is_table: bool) -> Any:
         return features
     if not hasattr(estimator, "feature_names_in_") and hasattr(features, "columns"):
         features = np.asarray(features)  # a loaded model, or one of a graph, knows its columns by their places
-    return _checked(estimator, features, reset=False, **MATRIX)
+    return checked_table(estimator, features, reset=False, **MATRIX)
 
 
-def _checked(estimator: Any, X: Any, **how: Any) -> Any:
+def checked_table(estimator: Any, X: Any, **how: Any) -> Any:
     """A table under scikit-learn's own checks: names, number and type of the columns."""
     try:
         return validate_data(estimator, X, **how)

@@ -20,7 +20,7 @@ from gcon.files.edge_problems import edge_problem
 from gcon.files.file_problems import TABLES, Problem, file_problem, raise_problems, require_readers
 from gcon.files.node_ids import IdLookup, NodeIds, as_node_ids
 from gcon.files.store_files import open_store, store_chunks
-from gcon.files.table_files import column_types, read_errors, table_batches
+from gcon.files.table_files import TableFile, read_errors
 from gcon.privacy.boundary import Private
 from gcon.privacy.frames import without_frames
 
@@ -119,60 +119,21 @@ def edge_chunks(
     if path.suffix.lower() == SUFFIX:
         yield from store_chunks(path, ids=ids)
         return
-    problems: list[Problem] = []
     wrong = file_problem(path, "edges", suffixes=SUFFIXES)
     if wrong is not None:
-        problems.append(wrong)
-    elif path.suffix.lower() == ".npz":
+        raise_problems([wrong])
+    if path.suffix.lower() == ".npz":
         chunks, problems = scan_arrays(path, ids=ids, ignored=ignore_columns)
         yield from chunks
-    else:
-        names = _columns(path, (source_column, target_column), problems, header=header, ignored=ignore_columns)
-        if not problems:
-            yield from _scan(path, names, problems, header=header, ids=ids)
-    if problems:
-        raise_problems(problems)
-
-
-def _columns(
-    path: Path, wanted: tuple[str, str], problems: list[Problem], *, header: bool, ignored: Sequence[str]
-) -> list[str]:
-    """The names of the two id columns in the file; adds what is wrong with its columns to the list."""
-    try:
-        types = column_types(path, header=header)
-    except read_errors():  # what the reader says may hold ids: only the kind is kept
-        problems.append(edge_problem(path, "unreadable"))
-        return []
-    found = names = [name for name, _ in types]
-    if header or path.suffix.lower() == ".parquet":
-        # The first line of a text file is only known to be a header if both names are in it.
-        missing = [name for name in dict.fromkeys(wanted) if name not in found]
-        if missing or wanted[0] == wanted[1]:
-            problems.append(edge_problem(path, "columns", names=missing or [wanted[0]]))
-            return []
-        names = list(wanted)
-        told = {
-            "repeated": sorted(name for name, times in Counter(found).items() if times > 1),
-            "further": [name for name in found if name not in (*wanted, *ignored)],
-            "ignored": [name for name in ignored if name not in found],
-        }
-        problems += [edge_problem(path, kind, names=listed) for kind, listed in told.items() if listed]
-    elif len(names) != 2 or ignored:
-        problems.append(edge_problem(path, "two columns"))
-    if not problems and not all(kind in ("numbers", "strings") for name, kind in types if name in names):
-        problems.append(edge_problem(path, "type"))
-    return names
-
-
-def _scan(
-    path: Path, names: list[str], problems: list[Problem], *, header: bool, ids: NodeIds | None
-) -> Iterator[NDArray[Any]]:
-    """Rows of all ends, batch by batch; adds what is wrong to the list at the end."""
+        if problems:
+            raise_problems(problems)
+        return
     import polars as pl
 
+    table, names = _table(path, (source_column, target_column), header=header, ignored=ignore_columns)
     lookup, kinds = None if ids is None else IdLookup(ids), set[str]()
     try:
-        for batch in table_batches(path, names, header=header):
+        for batch in table.batches(names):
             ends = []
             for column in batch.iter_columns():
                 whole = column.dtype.is_integer()
@@ -182,8 +143,8 @@ def _scan(
                     kinds.add("missing")
                     values = values.filter(~lost)
                 if lookup is not None:
-                    rows, wrong = lookup.rows(values)
-                    kinds |= wrong
+                    rows, unfit = lookup.rows(values)
+                    kinds |= unfit
                     ends.append(rows)
             if lookup is not None and not kinds:
                 yield np.stack(ends)
@@ -191,7 +152,42 @@ def _scan(
         kinds.add("unpacked")
     except read_errors():  # what the reader says may hold ids: only the kind is kept
         kinds.add("unreadable")
-    problems += [edge_problem(path, kind) for kind in sorted(kinds)]
+    if kinds:
+        raise_problems([edge_problem(path, kind) for kind in sorted(kinds)])
+
+
+def _table(
+    path: Path, wanted: tuple[str, str], *, header: bool, ignored: Sequence[str]
+) -> tuple[TableFile, Sequence[str]]:
+    """The table and the names of its two id columns; an `InputError` with all that is wrong with its columns."""
+    table = None
+    try:
+        table = TableFile(path, header=header)
+    except read_errors():  # what the reader says may hold ids: only the kind is kept
+        pass
+    if table is None:
+        raise_problems([edge_problem(path, "unreadable")])
+    found = names = [name for name, _ in table.types]
+    problems: list[Problem] = []
+    if header or path.suffix.lower() == ".parquet":
+        # The first line of a text file is only known to be a header if both names are in it.
+        missing = [name for name in dict.fromkeys(wanted) if name not in found]
+        if missing or wanted[0] == wanted[1]:
+            raise_problems([edge_problem(path, "columns", names=missing or [wanted[0]])])
+        names = list(wanted)
+        told = {
+            "repeated": sorted(name for name, times in Counter(found).items() if times > 1),
+            "further": [name for name in found if name not in (*wanted, *ignored)],
+            "ignored": [name for name in ignored if name not in found],
+        }
+        problems += [edge_problem(path, kind, names=listed) for kind, listed in told.items() if listed]
+    elif len(names) != 2 or ignored:
+        problems.append(edge_problem(path, "two columns"))
+    if not problems and not all(kind in ("numbers", "strings") for name, kind in table.types if name in names):
+        problems.append(edge_problem(path, "type"))
+    if problems:
+        raise_problems(problems)
+    return table, names
 
 
 def _read(

@@ -71,7 +71,16 @@ def read_columns(data: Any, **given: Any) -> Columns:
             "Read the file, for example with pandas; gcon train takes files.",
         )
         raise InputError("X", rule=rule, got=f"a path, {os.fspath(data)!r}", fix=fix)
-    _refuse_other_graphs(data)
+    refused = None  # what is not one graph of one kind of node
+    if hasattr(type(data), "to_homogeneous"):
+        refused = "must have one kind of node and of edge", "Pass data.to_homogeneous(), with features of one width."
+    elif isinstance(data, DataLoader):
+        rule = "must be a whole graph: a loader samples from the edges, and no promise covers that"
+        refused = rule, "Pass the Data that the loader was made of."
+    elif isinstance(data, Dataset):
+        refused = "must be one graph, not a data set", "Pass dataset[0]."
+    if refused is not None:
+        raise InputError("X", rule=refused[0], got=type(data).__name__, fix=refused[1])
     if hasattr(data, "edge_index"):
         said = tuple(name for name in EDGE_VALUES if getattr(data, name, None) is not None)
         found = {
@@ -91,20 +100,6 @@ def read_columns(data: Any, **given: Any) -> Columns:
     if found.get("features") is None:
         raise InputError("features", rule="are needed", got="none", fix="PyG: data.x; networkx: node attribute 'x'.")
     return Columns(**{**found, **given})
-
-
-def _refuse_other_graphs(data: Any) -> None:
-    """Refuse graphs of several kinds of nodes, loaders and whole data sets: they are not one graph of one kind of node."""
-    if hasattr(type(data), "to_homogeneous"):
-        rule, fix = "must have one kind of node and of edge", "Pass data.to_homogeneous(), with features of one width."
-    elif isinstance(data, DataLoader):
-        rule = "must be a whole graph: a loader samples from the edges, and no promise covers that"
-        fix = "Pass the Data that the loader was made of."
-    elif isinstance(data, Dataset):
-        rule, fix = "must be one graph, not a data set", "Pass dataset[0]."
-    else:
-        return
-    raise InputError("X", rule=rule, got=type(data).__name__, fix=fix)
 
 
 def as_features(features: Any) -> Tensor:

@@ -53,7 +53,23 @@ def labelled_mask(mask: Any, name: str, labels: NDArray[Any], *, default: bool, 
     known = torch.from_numpy(~unlabelled(labels))
     if mask is None:
         return known if default else torch.zeros_like(known)
-    chosen = _as_mask(mask, name, len(labels), split)
+    given, num_nodes, chosen = as_tensor(mask), len(labels), None
+    if given is not None and given.dtype == torch.bool:
+        if tuple(given.shape) == (num_nodes,):
+            chosen = given
+        elif given.dim() == 2 and len(given) == num_nodes:
+            chosen = given[:, _checked_split(split, name, int(given.shape[1]))]
+    elif given is not None and given.dim() == 1 and not given.is_floating_point() and not given.is_complex():
+        inside = bool(((given >= 0) & (given < num_nodes)).all())
+        if inside and len(given.unique()) == len(given):
+            chosen = torch.zeros(num_nodes, dtype=torch.bool).index_fill(0, given.long(), True)
+    if chosen is None:
+        raise InputError(
+            name,
+            rule=f"must hold one boolean per node ({num_nodes})",
+            got=type(mask).__name__ if given is None else f"{given.dtype} of shape {tuple(given.shape)}",
+            fix="Pass a boolean vector, or the numbers of the chosen rows, each once.",
+        )
     lost = (chosen & ~known).nonzero().flatten().tolist()
     if lost:
         raise InputError(
@@ -63,25 +79,6 @@ def labelled_mask(mask: Any, name: str, labels: NDArray[Any], *, default: bool, 
             fix="Label the node, or take it out of the mask.",
         )
     return chosen
-
-
-def _as_mask(mask: Any, name: str, num_nodes: int, split: int | None) -> Tensor:
-    result = as_tensor(mask)
-    if result is not None and result.dtype == torch.bool:
-        if tuple(result.shape) == (num_nodes,):
-            return result
-        if result.dim() == 2 and len(result) == num_nodes:
-            return result[:, _checked_split(split, name, int(result.shape[1]))]
-    elif result is not None and result.dim() == 1 and not result.is_floating_point() and not result.is_complex():
-        inside = bool(((result >= 0) & (result < num_nodes)).all())
-        if inside and len(result.unique()) == len(result):
-            return torch.zeros(num_nodes, dtype=torch.bool).index_fill(0, result.long(), True)
-    raise InputError(
-        name,
-        rule=f"must hold one boolean per node ({num_nodes})",
-        got=type(mask).__name__ if result is None else f"{result.dtype} of shape {tuple(result.shape)}",
-        fix="Pass a boolean vector, or the numbers of the chosen rows, each once.",
-    )
 
 
 def _checked_split(split: Any, name: str, count: int) -> int:

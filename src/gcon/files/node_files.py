@@ -27,7 +27,7 @@ from gcon.files.file_problems import (
 from gcon.files.node_columns import known_labels, read_labels, read_splits
 from gcon.files.node_features import LIST_COLUMN, numbers_only, read_features
 from gcon.files.node_ids import NodeIds, read_ids
-from gcon.files.table_files import UNFIT, column_types, read_errors, table_batches
+from gcon.files.table_files import UNFIT, TableFile, read_errors
 from gcon.nodes import PublicNodes
 
 if TYPE_CHECKING:
@@ -245,21 +245,21 @@ def _frame(
     if wrong is not None:
         raise_problems([wrong])
     try:
-        every = column_types(path)
-        types = [(name, kind) for name, kind in every if name not in drop]
+        table = TableFile(path)
+        types = [(name, kind) for name, kind in table.types if name not in drop]
         if others is not None:
             types = [(name, kind) for name, kind in types if name in (*plain, *others)]
         for name, kind in types:
             if kind.startswith(UNFIT) or (name in plain and "list<" in kind):
                 rule = f"column {shortened(repr(name), 80)}: must hold numbers or words, or be the lists of features"
                 problems.add(rule, f"type {kind.removeprefix(UNFIT)}", "Convert it, or leave it out: --drop NAME.")
-        names = [name for name, _ in every]
+        names = [name for name, _ in table.types]
         repeated = sorted(name for name, times in Counter(names).items() if times > 1)
         if repeated:
             got = f"{listed(repeated)} more than once"
             problems.add("every column needs a name of its own", got, "Rename or drop one of them.")
         fit = [name for name, _ in types]
-        batches = [] if problems.found else list(table_batches(path, fit))
+        batches = [] if problems.found else list(table.batches(fit))
         frame = pl.concat(batches) if batches else pl.DataFrame({name: [] for name in fit})
     except read_errors() as error:
         got = (str(error).splitlines() or ["an error"])[0]

@@ -7,7 +7,8 @@ file to standard error, or (`collect_batches`) end early as if the file were sho
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,27 +26,70 @@ FEW = 1024
 UNFIT = "unfit "  # how a type's name begins if a column is never read: polars or pyarrow may end the process over it
 
 
-def column_types(path: Path, *, header: bool = True) -> list[tuple[str, str]]:
-    """Names of the columns, and what they hold: "numbers" (whole), "strings" or another type's name.
+class TableFile:
+    """A table in a file: its columns, and its rows batch by batch.
 
-    Text has strings; without a header its columns are called "0", "1", ...
+    Attributes:
+        types: names of the columns, and what they hold: "numbers" (whole), "strings" or another type's name. Text has strings;
+            without a header its columns are called "0", "1", ...
 
     Raises:
-        Exception: whatever the reader says about a damaged file. It may hold content: drop it for private files.
+        Exception: whatever the reader says about a damaged file, also in `batches`. It may hold content: drop it for private
+            files.
     """
-    import pyarrow.parquet  # type: ignore[import-untyped]
 
-    if path.suffix.lower() != ".parquet":
-        first, _ = _first_line(path)
-        count = len(first)
-        types = [(name if header else str(place), "strings") for place, name in enumerate(first)]
-    else:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            count = file.metadata.num_columns
-            types = [(field.name, _kind(field.type)) for field in file.schema_arrow] if count <= MOST_COLUMNS else []
-    if count > MOST_COLUMNS:
-        raise TooLargeError(f"{count} columns where {MOST_COLUMNS} are read at most; keep features in an .npy")
-    return types
+    def __init__(self, path: Path, *, header: bool = True) -> None:
+        import pyarrow.parquet  # type: ignore[import-untyped]
+
+        self._path, self._header, self._separator = path, header, SEPARATORS.get(path.suffix.lower())
+        self._empty = False  # nothing follows the header of a text file
+        if self._separator is not None:
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                lines = csv.reader(file, delimiter=self._separator)
+                first = next(lines, [])
+                self._empty = header and next(lines, None) is None
+            count = len(first)
+            self.types = [(name if header else str(place), "strings") for place, name in enumerate(first)]
+        else:
+            with pyarrow.parquet.ParquetFile(path) as file:
+                count = file.metadata.num_columns
+                fields = file.schema_arrow if count <= MOST_COLUMNS else ()
+                self.types = [(field.name, _kind(field.type)) for field in fields]
+        if count > MOST_COLUMNS:
+            raise TooLargeError(f"{count} columns where {MOST_COLUMNS} are read at most; keep features in an .npy")
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """These columns in pieces of bounded size; an empty text field is null."""
+        import polars as pl
+        import pyarrow
+        import pyarrow.csv  # type: ignore[import-untyped]
+
+        with ExitStack() as until:
+            found: Iterable[Any] = ()
+            if self._separator is None:
+                found = _parquet_batches(self._path, list(columns))
+            elif not self._empty:
+                read = pyarrow.csv.ReadOptions(
+                    block_size=BLOCK, column_names=None if self._header else [name for name, _ in self.types]
+                )
+                parse = pyarrow.csv.ParseOptions(
+                    delimiter=self._separator, newlines_in_values=True, ignore_empty_lines=False
+                )
+                convert = pyarrow.csv.ConvertOptions(
+                    column_types=dict.fromkeys(columns, pyarrow.string()),
+                    include_columns=list(columns),
+                    null_values=[""],
+                    strings_can_be_null=True,
+                )
+                found = until.enter_context(pyarrow.csv.open_csv(self._path, read, parse, convert))
+            size = 0
+            for batch in found:
+                # polars takes offsets, UTF-8 and the metadata of fields on trust, so it gets checked arrays under our names.
+                batch.validate(full=True)
+                for column in batch.columns:
+                    size += _bytes_of_words(column) if pyarrow.types.is_dictionary(column.type) else column.nbytes
+                check_room(self._path, size)
+                yield pl.DataFrame([cast(pl.Series, pl.from_arrow(batch.column(name))).alias(name) for name in columns])
 
 
 def _kind(dtype: Any) -> str:
@@ -72,26 +116,6 @@ def _is_text(dtype: Any) -> bool:
     return any(is_text(dtype) for is_text in texts)
 
 
-def table_batches(path: Path, columns: Sequence[str], *, header: bool = True) -> Iterator[pl.DataFrame]:
-    """The table in pieces of bounded size; an empty text field is null.
-
-    Raises:
-        Exception: see `column_types`.
-    """
-    import polars as pl
-    import pyarrow
-
-    batches = _parquet_batches if path.suffix.lower() == ".parquet" else _text_batches
-    size = 0
-    for batch in batches(path, list(columns), header):
-        # polars takes offsets, UTF-8 and the metadata of fields on trust, so it gets checked arrays under our names.
-        batch.validate(full=True)
-        for column in batch.columns:
-            size += _bytes_of_words(column) if pyarrow.types.is_dictionary(column.type) else column.nbytes
-        check_room(path, size)
-        yield pl.DataFrame([cast(pl.Series, pl.from_arrow(batch.column(name))).alias(name) for name in columns])
-
-
 def _bytes_of_words(column: Any) -> int:
     """The size of a column of categories, with words that are stored once counted as often as they occur."""
     import pyarrow
@@ -110,7 +134,7 @@ def read_errors() -> tuple[type[BaseException], ...]:
     return (Exception, pl.exceptions.PanicException)
 
 
-def _parquet_batches(path: Path, columns: list[str], header: bool) -> Iterator[Any]:
+def _parquet_batches(path: Path, columns: list[str]) -> Iterator[Any]:
     import pyarrow.parquet
 
     rows = _rows_at_once(path, columns)
@@ -156,37 +180,3 @@ def _plain(dtype: Any) -> Any:
     import pyarrow
 
     return dtype.value_type if pyarrow.types.is_dictionary(dtype) else dtype
-
-
-def _text_batches(path: Path, columns: list[str], header: bool) -> Iterator[Any]:
-    import pyarrow
-    import pyarrow.csv  # type: ignore[import-untyped]
-
-    first, more = _first_line(path)
-    if header and not more:
-        return
-    reader = pyarrow.csv.open_csv(
-        path,
-        read_options=pyarrow.csv.ReadOptions(
-            block_size=BLOCK, column_names=None if header else [str(place) for place in range(len(first))]
-        ),
-        parse_options=pyarrow.csv.ParseOptions(
-            delimiter=SEPARATORS[path.suffix.lower()], newlines_in_values=True, ignore_empty_lines=False
-        ),
-        convert_options=pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(columns, pyarrow.string()),
-            include_columns=columns,
-            null_values=[""],
-            strings_can_be_null=True,
-        ),
-    )
-    with reader:
-        yield from reader
-
-
-def _first_line(path: Path) -> tuple[list[str], bool]:
-    """The fields of the first line, and whether anything follows it."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        lines = csv.reader(file, delimiter=SEPARATORS[path.suffix.lower()])
-        first = next(lines, [])
-        return first, next(lines, None) is not None

@@ -208,13 +208,14 @@ class MemoryLedger:
             )
             self._entries.append(entry)
             self._spent.add(request.cost)
-            reservation = Reservation(entry.number, self._mark, object(), entry.time, self.total())
+            reservation = Reservation(entry.number, self._mark, object(), entry.time, self._spent.rounded())
             self._withdrawals[entry.number] = reservation.withdrawal
             return reservation
 
     def check(self, request: Request) -> None:
         """Raise `BudgetExceededError` if the request would pass the ceiling now."""
-        check_ceiling(self._ceiling, spent=self.total(), asked=request.cost)
+        with self._lock:
+            check_ceiling(self._ceiling, spent=self._spent.rounded(), asked=request.cost)
 
     def settle(self, reservation: Reservation, outcome: Outcome) -> None:
         """Say what became of a reservation, once."""

@@ -81,8 +81,20 @@ def read_ledger(data: bytes, head: bytes | None, checkpoint: bytes = b"", *, his
         size += len(line) + 1
         if differs and known == (chain, size):
             differs = False
-    problem, number = _compare(chain, head)
-    if problem is None and differs:
+    record = {"lines": 0, "last_hash": FIRST_HASH} if head is None else read_record(head) or {}
+    count, known_lines, last_hash = chain.lines, record.get("lines"), record.get("last_hash")
+    problem, number = None, None
+    if type(known_lines) is not int or known_lines < (head is not None) or not isinstance(last_hash, str):
+        problem = "the head file is damaged."
+    elif count < known_lines:
+        problem, number = f"the file has {count} whole lines, but its head knows {known_lines}.", count + 1
+    elif count == 0:
+        problem = "the file is empty or gone."
+    elif count > known_lines + 1:
+        problem = f"the file has {count} lines, but its head knows only {known_lines}: it is missing or old."
+    elif last_hash != (chain.last_hash if known_lines == count else chain.hash_before):
+        problem, number = f"line {known_lines} is not the one that the head knows.", known_lines
+    elif differs:
         problem = "the checkpoint file says other sums than the lines: remove that file."
     return Reading(
         chain=chain,
@@ -93,20 +105,3 @@ def read_ledger(data: bytes, head: bytes | None, checkpoint: bytes = b"", *, his
         head_is_behind=head != render_head(chain),
         taken_apart=chain.lines - first,
     )
-
-
-def _compare(chain: Chain, head: bytes | None) -> tuple[str | None, int | None]:
-    """What is wrong between lines and head, and with which line."""
-    record = {"lines": 0, "last_hash": FIRST_HASH} if head is None else read_record(head) or {}
-    count, known, last_hash = chain.lines, record.get("lines"), record.get("last_hash")
-    if type(known) is not int or known < (head is not None) or not isinstance(last_hash, str):
-        return "the head file is damaged.", None
-    if count < known:
-        return f"the file has {count} whole lines, but its head knows {known}.", count + 1
-    if count == 0:
-        return "the file is empty or gone.", None
-    if count > known + 1:
-        return f"the file has {count} lines, but its head knows only {known}: it is missing or old.", None
-    if last_hash != (chain.last_hash if known == count else chain.hash_before):
-        return f"line {known} is not the one that the head knows.", known
-    return None, None

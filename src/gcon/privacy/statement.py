@@ -81,14 +81,22 @@ def statement(
         promise = "There is no promise: the noise was drawn from a seed, for an experiment."
     else:
         promise = "There is no promise: no noise was added."
-    sentences = [
-        f"Protected: {change.sentence}",
-        f"Public, and not protected: {', '.join(PUBLIC)}.",
-        promise,
-        *_several(by_edges or {}),
-        f"Released, once: what {receipt.mechanism} computed, for {receipt.purpose}.",
-        _spent(receipt),
-    ]
+    sentences = [f"Protected: {change.sentence}", f"Public, and not protected: {', '.join(PUBLIC)}.", promise]
+    if by_edges:
+        told = [
+            f"{number} edge{'s' if number > 1 else ''}, "
+            + (f"epsilon {_number(each.epsilon)}, delta {_number(each.delta)}" if each else "nothing is promised")
+            for number, each in by_edges.items()
+        ]
+        sentences.append(f"Edges that change together, wherever they are: {'; '.join(told)}.")
+    sentences.append(f"Released, once: what {receipt.mechanism} computed, for {receipt.purpose}.")
+    total = f"epsilon {_number(receipt.total.epsilon)}, delta {_number(receipt.total.delta)} (basic composition)"
+    sentences.append(
+        f"Spent on data set '{receipt.data_set}' so far, as its ledger knows: {total}."
+        if receipt.counted
+        else f"Nobody counted other releases of data set '{receipt.data_set}': no ledger was given. All that is known is what "
+        f"one process released from the same node table: {total}."
+    )
     if receipt.budget != NOTHING:  # a mechanism that says nothing about its noise draws floating-point numbers
         noise = receipt.plan.get("noise", "floating-point numbers, the proof is about real ones")
         noise = "; ".join(map(str, noise)) if isinstance(noise, list) else noise
@@ -128,29 +136,6 @@ def statement(
             for number, each in by_edges.items()
         ]
     return Statement(tuple(sentences), fields)
-
-
-def _several(by_edges: Mapping[int, Budget | None]) -> list[str]:
-    """What is promised for edges that change together: a list of numbers, in one sentence."""
-    if not by_edges:
-        return []
-    told = [
-        f"{number} edge{'s' if number > 1 else ''}, "
-        + (f"epsilon {_number(each.epsilon)}, delta {_number(each.delta)}" if each else "nothing is promised")
-        for number, each in by_edges.items()
-    ]
-    return [f"Edges that change together, wherever they are: {'; '.join(told)}."]
-
-
-def _spent(receipt: Receipt) -> str:
-    """What is known of other releases."""
-    total = f"epsilon {_number(receipt.total.epsilon)}, delta {_number(receipt.total.delta)} (basic composition)"
-    if receipt.counted:
-        return f"Spent on data set '{receipt.data_set}' so far, as its ledger knows: {total}."
-    return (
-        f"Nobody counted other releases of data set '{receipt.data_set}': no ledger was given. All that is known is what one "
-        f"process released from the same node table: {total}."
-    )
 
 
 def _number(value: float) -> str:

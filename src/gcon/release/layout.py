@@ -16,7 +16,6 @@ import torch
 from safetensors.torch import save as bytes_from_tensors
 from torch import Tensor
 
-from gcon.columns import FeatureColumns
 from gcon.errors import InputError
 from gcon.methods.model import Model
 from gcon.methods.record import RELEASE, TENSORS, Count, NotNegative, Record
@@ -142,11 +141,15 @@ def release_files(model: Model) -> dict[str, bytes]:
                 unit_input=encoder.unit_input,
             ),
             "receipt": paid,
-            "files": {name: FileRecord(sha256=digest(content), size=len(content)) for name, content in files.items()},
+            "files": {
+                name: FileRecord(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
+                for name, content in files.items()
+            },
         }
         if model.feature_columns is not None:
             unsigned["feature_columns"] = vars(model.feature_columns)
-        return files | {RELEASE: canonical(unsigned | {"checksum": digest(canonical(unsigned))})}
+        checksum = hashlib.sha256(canonical(unsigned)).hexdigest()
+        return files | {RELEASE: canonical(unsigned | {"checksum": checksum})}
     except (AttributeError, TypeError, ValueError) as error:
         raise unfit(f"something else: {error}") from error
 
@@ -163,7 +166,14 @@ def texts(model: Model) -> dict[str, bytes]:
         "promise": "\n".join(f"- {_plain(sentence)}" for sentence in statement.sentences),
         "accesses": "\n".join(["| access | what is promised |", "|---|---|", *rows]),
     }
-    edges, columns = protected_change(model.receipt.plan).edges, model.feature_columns
+    edges, columns, told = protected_change(model.receipt.plan).edges, model.feature_columns, ""
+    if columns is not None:  # of very many, the first
+        names = [_plain(name) for name in columns.names[:MOST_TOLD]]
+        names += [f"… and {len(columns.names) - MOST_TOLD} more"] if len(columns.names) > MOST_TOLD else []
+        special = [name for name in columns.names if name in columns.categories or name in columns.fill][:MOST_TOLD]
+        rows = [f"| {_plain(name)} | {_plain(columns.described(name))} |" for name in special]
+        table = ["", "| column | what it holds |", "|---|---|", *rows] if rows else []
+        told = COLUMNS.format(names=", ".join(names), table="\n".join(table))
     card = CARD.format(
         group=ONE_EDGE if edges == 1 else SEVERAL_EDGES.format(edges=edges),
         warning="" if model.receipt.keeps_promise else NO_PROMISE,
@@ -171,7 +181,7 @@ def texts(model: Model) -> dict[str, bytes]:
         num_features=model.encoder.num_features,
         description=model.description(),
         table=ANY_TABLE.format(num_features=model.encoder.num_features) if columns is None else NAMED_TABLE,
-        columns="" if columns is None else _columns_in_words(columns),
+        columns=told,
         **said,
     )
     return {
@@ -179,16 +189,6 @@ def texts(model: Model) -> dict[str, bytes]:
         "privacy.md": PRIVACY.format(**said).encode(),
         "README.md": card.encode(),
     }
-
-
-def _columns_in_words(columns: FeatureColumns) -> str:
-    """What the card says of the columns; of very many, of the first."""
-    names = [_plain(name) for name in columns.names[:MOST_TOLD]]
-    more = [f"… and {len(columns.names) - MOST_TOLD} more"] if len(columns.names) > MOST_TOLD else []
-    special = [name for name in columns.names if name in columns.categories or name in columns.fill][:MOST_TOLD]
-    rows = [f"| {_plain(name)} | {_plain(columns.described(name))} |" for name in special]
-    table = ["", "| column | what it holds |", "|---|---|", *rows] if rows else []
-    return COLUMNS.format(names=", ".join([*names, *more]), table="\n".join(table))
 
 
 def _plain(words: str) -> str:
@@ -218,11 +218,6 @@ def _strict(value: object) -> object:
         return [_strict(entry) for entry in value]
     plain: object = value.item() if isinstance(value, np.generic) else value
     return "inf" if plain == math.inf else plain
-
-
-def digest(content: bytes) -> str:
-    """SHA-256 in hexadecimal."""
-    return hashlib.sha256(content).hexdigest()
 
 
 def unfit(got: str) -> InputError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -30,10 +31,8 @@ from gcon.release.layout import (
     FORMAT_VERSION,
     TEXTS,
     FileRecord,
-    ReceiptRecord,
     ReleaseRecord,
     canonical,
-    digest,
     texts,
 )
 from gcon.version import __version__
@@ -71,8 +70,7 @@ def load_release(folder: str | os.PathLike[str]) -> Model:
     if set(release.files) != {TENSORS, *TEXTS}:
         refuse(RELEASE, f"'files' must hold exactly {', '.join(sorted((TENSORS, *TEXTS)))}")
     try:
-        receipt, layout = _receipt(release.receipt), _layout(release)
-        columns = _columns(release)
+        receipt, columns, layout = _parts(release)
     except InputError as error:
         refuse(RELEASE, f"holds a setting out of range ({error})")
     for name in TEXTS:
@@ -97,7 +95,7 @@ def load_release(folder: str | os.PathLike[str]) -> Model:
     model = replace(MODELS[release.method].from_parts(release.settings, tensors, common), feature_columns=columns)
     if release.libraries.get("gcon") == __version__:  # another version may word its pages otherwise
         for name, text in texts(model).items():
-            if digest(text) != release.files[name].sha256:
+            if hashlib.sha256(text).hexdigest() != release.files[name].sha256:
                 refuse(name, "does not say what follows from the model")
     return model
 
@@ -122,7 +120,7 @@ def _read(home: Path, name: str, *, most: int, record: FileRecord | None = None,
             _check_header(file, size, layout)
             file.seek(0)
         content = file.read(size + 1)
-    if record is not None and (len(content), digest(content)) != (record.size, record.sha256):
+    if record is not None and (len(content), hashlib.sha256(content).hexdigest()) != (record.size, record.sha256):
         refuse(name, f"does not have the checksum that {RELEASE} says: it was damaged or edited")
     return content
 
@@ -140,7 +138,8 @@ def _document(content: bytes) -> ReleaseRecord[Any]:
             problem = f"is of format version {version}; this gcon reads versions up to {FORMAT_VERSION}"
             refuse(RELEASE, problem, "Install a newer gcon.")
         unsigned = {key: value for key, value in document.items() if key != "checksum"}
-        whole = document.get("checksum") == digest(canonical(unsigned)) and content == canonical(document)
+        checksum = hashlib.sha256(canonical(unsigned)).hexdigest()
+        whole = document.get("checksum") == checksum and content == canonical(document)
     except ReleaseFormatError:
         raise
     except (ValueError, RecursionError):
@@ -163,8 +162,9 @@ def _document(content: bytes) -> ReleaseRecord[Any]:
     return release
 
 
-def _receipt(given: ReceiptRecord) -> Receipt:
-    """The receipt, if it can be one."""
+def _parts(release: ReleaseRecord[Any]) -> tuple[Receipt, FeatureColumns | None, Layout]:
+    """What release.json stands for: the receipt, what was done with the columns, and type and shape of all tensors."""
+    given, encoder, named = release.receipt, release.encoder, release.feature_columns
     budget, total = (
         Budget(math.inf if each.epsilon == "inf" else each.epsilon, each.delta) for each in (given.budget, given.total)
     )
@@ -173,39 +173,8 @@ def _receipt(given: ReceiptRecord) -> Receipt:
     insecure = given.randomness != SystemRandomness.source and budget != NOTHING
     if given.keeps_promise and (insecure or math.isinf(budget.epsilon)):
         refuse(RELEASE, "'receipt' claims a promise where there is none (a seed, or infinite epsilon)")
-    parts = msgspec.structs.asdict(given)
-    return Receipt(**parts | {"budget": budget, "total": total, "plan": _with_infinity(given.plan)})
-
-
-def _columns(release: ReleaseRecord[Any]) -> FeatureColumns | None:
-    """What was done with the columns of the training table, if it gives the features of the encoder."""
-    given = release.feature_columns
-    if given is None:
-        return None
-    columns = FeatureColumns(
-        names=tuple(given.names),
-        categories={name: tuple(each) for name, each in given.categories.items()},
-        fill={name: float(value) for name, value in given.fill.items()},
-        drop=tuple(given.drop),
-    )
-    if columns.width != release.encoder.num_features:
-        refuse(RELEASE, "'feature_columns' do not give the features of 'encoder'")
-    return columns
-
-
-def _with_infinity(value: Any) -> Any:
-    """Strict JSON has no infinity: the word "inf" stands for it."""
-    if isinstance(value, dict):
-        return {key: _with_infinity(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_with_infinity(entry) for entry in value]
-    return math.inf if value == "inf" else value
-
-
-def _layout(release: ReleaseRecord[Any]) -> Layout:
-    """Type and shape of all tensors."""
-    encoder, num_classes = release.encoder, len(release.class_names)
-    features, hidden = encoder.num_features, encoder.hidden
+    paid = msgspec.structs.asdict(given) | {"budget": budget, "total": total, "plan": _with_infinity(given.plan)}
+    num_classes, features, hidden = len(release.class_names), encoder.num_features, encoder.hidden
     width = features if hidden is None else hidden
     layout: Layout = {
         "encoder.head_weight": ("F32", (width, num_classes)),
@@ -215,7 +184,27 @@ def _layout(release: ReleaseRecord[Any]) -> Layout:
         layout |= {"encoder.hidden_weight": ("F32", (features, hidden)), "encoder.hidden_bias": ("F32", (hidden,))}
     if encoder.centre:
         layout["encoder.centre"] = ("F64", (width,))
-    return layout | MODELS[release.method].layout(release.settings, width=width, num_classes=num_classes)
+    layout |= MODELS[release.method].layout(release.settings, width=width, num_classes=num_classes)
+    columns = None
+    if named is not None:
+        columns = FeatureColumns(
+            names=tuple(named.names),
+            categories={name: tuple(each) for name, each in named.categories.items()},
+            fill={name: float(value) for name, value in named.fill.items()},
+            drop=tuple(named.drop),
+        )
+        if columns.width != features:
+            refuse(RELEASE, "'feature_columns' do not give the features of 'encoder'")
+    return Receipt(**paid), columns, layout
+
+
+def _with_infinity(value: Any) -> Any:
+    """Strict JSON has no infinity: the word "inf" stands for it."""
+    if isinstance(value, dict):
+        return {key: _with_infinity(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_with_infinity(entry) for entry in value]
+    return math.inf if value == "inf" else value
 
 
 def _check_header(file: BinaryIO, size: int, layout: Layout) -> None:

@@ -15,7 +15,9 @@ Other files in the folder are ignored and never opened.
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 from pathlib import Path
 
 import torch
@@ -28,11 +30,30 @@ from gcon.release.read import load_release
 from gcon.writing import whole_folder, write_new
 
 
-def room_for(num_nodes: int, num_features: int, num_classes: int) -> int:
-    """More bytes than a release takes, from public sizes alone."""
+def hold_room(folder: Path, *, num_nodes: int, num_features: int, num_classes: int) -> Path:
+    """Take more room on the disk of a folder than a release needs, in a file that is removed when the room is needed.
+
+    Raises:
+        OSError: there is not so much.
+
+    Privacy:
+        Public sizes alone decide how much.
+    """
     of_nodes = num_nodes * (28 * num_classes + 16)  # answers three times, counts twice, labels and codes
     of_features = 16 * (num_features + 1) * max(64, num_classes)
-    return of_nodes + of_features + 2**23  # moments of up to some hundred directions, and words
+    size = of_nodes + of_features + 2**23  # moments of up to some hundred directions, and words
+    path = folder / "room"
+    if shutil.disk_usage(folder).free < size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+    with open(path, "xb") as file:  # whoever made the folder removes it, whatever happens
+        try:
+            os.posix_fallocate(file.fileno(), 0, size)
+        except AttributeError:  # not on every Unix
+            pass
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):  # nor on every disk
+                raise OSError(error.errno, error.strerror, str(folder)) from None
+    return path
 
 
 def save_release(model: Model, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -63,7 +84,18 @@ def save_release(model: Model, folder: str | os.PathLike[str], *, overwrite: boo
         rule, fix = "must be a released model", "Of a fitted classifier that is its model_."
         raise InputError("model", rule=rule, got=type(model).__name__, fix=fix)
     folder = Path(folder).absolute()
-    _check_target(folder, overwrite=overwrite)
+    if os.path.lexists(folder):
+        if not overwrite:
+            rule, fix = "must not exist yet", "Choose another name, or pass overwrite=True to replace a release."
+            raise InputError("folder", rule=rule, got=f"'{folder}', which does", fix=fix)
+        found: str | None = "a link or a file"
+        if folder.is_dir() and not folder.is_symlink():
+            others = sorted(entry.name for entry in folder.iterdir() if entry.name not in NAMES or entry.is_dir())
+            found = f"a folder that also holds {others[0]!r}" if others else None
+        if found is not None:
+            rule = "must hold a release and nothing else to be overwritten"
+            fix = "Move away what is there, or choose another name."
+            raise InputError("folder", rule=rule, got=found, fix=fix)
     files = release_files(model)
     with whole_folder(folder, replaces=NAMES if overwrite else None) as new:
         for name in NAMES:
@@ -78,19 +110,3 @@ def save_release(model: Model, folder: str | os.PathLike[str], *, overwrite: boo
         copies = named_tensors(copy)
         if any(not torch.equal(tensor, copies[name]) for name, tensor in named_tensors(model).items()):
             raise unfit("tensors that read back differently")
-
-
-def _check_target(folder: Path, *, overwrite: bool) -> None:
-    if not os.path.lexists(folder):
-        return
-    if not overwrite:
-        rule, fix = "must not exist yet", "Choose another name, or pass overwrite=True to replace a release."
-        raise InputError("folder", rule=rule, got=f"'{folder}', which does", fix=fix)
-    found = "a link or a file"
-    if folder.is_dir() and not folder.is_symlink():
-        others = sorted(entry.name for entry in folder.iterdir() if entry.name not in NAMES or entry.is_dir())
-        if not others:
-            return
-        found = f"a folder that also holds {others[0]!r}"
-    rule = "must hold a release and nothing else to be overwritten"
-    raise InputError("folder", rule=rule, got=found, fix="Move away what is there, or choose another name.")

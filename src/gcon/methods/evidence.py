@@ -156,17 +156,6 @@ class PublishedAnswers:
         return rows.clamp_min(_SMALLEST).log()
 
 
-def count_rows(start: Tensor, counted: Tensor, answers: Tensor, labels: Tensor) -> Tensor:
-    """Rows of `ExactCounts`: the start, the codes that were counted, those of published answers, and these with labels."""
-    coded = [one_hot(each, start.shape[1]).double() for each in (counted, codes(answers, labels))]
-    return torch.cat([start.double(), *coded, with_labels(answers, labels)], dim=1)
-
-
-def codes(answers: Tensor, labels: Tensor) -> Tensor:
-    """One class per node: its label where that is public (-1: unknown), else the likeliest one."""
-    return torch.where(labels >= 0, labels, answers.argmax(dim=1))
-
-
 def with_labels(answers: Tensor, labels: Tensor) -> Tensor:
     """Class probabilities, certain where a label is public; float64."""
     truth = one_hot(labels.clamp_min(0), answers.shape[1]).double()
@@ -214,7 +203,8 @@ def scores_with_own_edges(way: Way, rows: Tensor, edges: Edges, num_classes: int
     for first in range(0, len(rows), _PIECE_ROWS):
         piece = slice(first, first + _PIECE_ROWS)
         sums, degrees = heard[piece, :-1] * unit, heard[piece, -1]
-        scores[piece] = _rounded(way.scores(rows[piece], sums, degrees))
+        # Rounded: one row alone has other last bits than the same row among others.
+        scores[piece] = (way.scores(rows[piece], sums, degrees) * _GRID).round_() / _GRID
     return scores
 
 
@@ -235,11 +225,6 @@ def _heard(block: RowBlock, said: Tensor, *, out: Tensor) -> None:
     out[:, -1] = block.degrees
 
 
-def _rounded(scores: Tensor) -> Tensor:
-    """One row alone has other last bits than the same row among others."""
-    return (scores * _GRID).round_() / _GRID
-
-
 def row_scores(way: Way, rows: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:
     """The same scores for one node at a time, from its row and its neighbours: for a service.
 
@@ -254,7 +239,7 @@ def row_scores(way: Way, rows: Tensor) -> Callable[[int, NDArray[Any]], NDArray[
     def scores(row: int, neighbours: NDArray[Any]) -> NDArray[np.float64]:
         sums = torch.from_numpy(said[neighbours].sum(axis=0, keepdims=True).astype(np.float64) * unit)
         scored = way.scores(rows[row : row + 1], sums, torch.tensor([len(neighbours)]))
-        found: NDArray[np.float64] = _rounded(scored)[0].numpy()
+        found: NDArray[np.float64] = ((scored * _GRID).round_() / _GRID)[0].numpy()  # as in the table
         return found
 
     return scores

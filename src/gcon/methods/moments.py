@@ -25,6 +25,7 @@ import torch
 from msgspec import Meta
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from gcon.edges.source import Edges
 from gcon.errors import AnswersWarning, InputError, PlanMismatchError
@@ -47,16 +48,13 @@ from gcon.methods.evidence import (
     ExactCounts,
     PublishedAnswers,
     Way,
-    above_chance,
-    codes,
-    count_rows,
     messages,
     row_scores,
     scores_from_far,
     scores_with_own_edges,
     with_labels,
 )
-from gcon.methods.graph_facts import cautious_homophily, counted_rows, fact_errors, graph_facts
+from gcon.methods.graph_facts import counted_rows, graph_facts
 from gcon.methods.known_rows import known_rows, nothing_known, recognises, rows_as_read
 from gcon.methods.method import Progress, check_seed, silent
 from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
@@ -163,8 +161,7 @@ class Moments(ReleasingMethod):
             counted = EdgeMoments(counted_rows(free.answers), device=device)
             about = account.release(plan.gaussian.noisy(counted, share=ANSWERS_SHARE))
             facts = graph_facts(about, free.answers, nodes)
-            errors = fact_errors(about, free.answers, nodes)
-            homophily = cautious_homophily(facts, errors, nodes.num_classes)
+            homophily = facts.cautious_homophily
             statistics, tables, heard = [moments, about], [], None
             if facts.mean_degree < HEARD * geometric_deviation(plan.rates[0]):
                 progress("second release")
@@ -181,7 +178,7 @@ class Moments(ReleasingMethod):
                 rounds = 2 if loud and sureness(with_labels(published, labels)) <= UNSURE else 1
                 for _ in range(rounds):
                     progress("second release")
-                    coded = codes(published, labels)
+                    coded = with_labels(published, labels).argmax(dim=1)
                     counts = account.release(plan.counts(coded, nodes.num_classes, rounds=rounds, device=device))
                     tables.append(counts)
                     found = after_counts(after, before, counts.value, counts.standard_deviation, nodes)
@@ -276,7 +273,7 @@ def owner_counts(
     """The same, from what released counts made of the answers before them."""
     degrees, published = counts.sum(dim=1).clamp_min(0).double(), with_labels(found.answers, labels)
     degrees = degrees / degrees.sum() if bool(degrees.sum() > 0) else torch.full_like(degrees, 1 / len(degrees))
-    alike = above_chance(homophily, before.shape[1]) > 0
+    alike = homophily > 1 / before.shape[1]
     gain = max(sureness(found.answers) - sureness(before), 0.0)
     return OwnerCounts(
         start=found.start.float(),
@@ -299,20 +296,22 @@ def owners_way(published: Tensor, labels: Tensor, counts: OwnerCounts | None, ho
         counts: None where no counts were released.
         homophily: the share of edges inside a class.
     """
-    if counts is not None:
-        rows = count_rows(counts.start, counts.codes, published, labels)
-        way = ExactCounts(
-            model=counts.model,
-            edge_shares=counts.edge_shares,
-            edge_messages=counts.edge_messages,
-            shares=mean_row(rows[:, -published.shape[1] :].split(BATCH_ROWS)),
-            homophily=homophily,
-            lean=counts.lean,
-            voice=counts.voice,
-        )
-        return way, rows
-    rows = torch.cat([published.double(), with_labels(published, labels)], dim=1)
-    return Evidence(homophily=homophily, shares=mean_row(published.split(BATCH_ROWS))), rows
+    classes, heard = published.shape[1], with_labels(published, labels)
+    if counts is None:
+        shares = mean_row(published.split(BATCH_ROWS))
+        return Evidence(homophily=homophily, shares=shares), torch.cat([published.double(), heard], dim=1)
+    coded = [one_hot(each, classes).double() for each in (counts.codes, heard.argmax(dim=1))]
+    rows = torch.cat([counts.start.double(), *coded, heard], dim=1)
+    way = ExactCounts(
+        model=counts.model,
+        edge_shares=counts.edge_shares,
+        edge_messages=counts.edge_messages,
+        shares=mean_row(rows[:, -classes:].split(BATCH_ROWS)),
+        homophily=homophily,
+        lean=counts.lean,
+        voice=counts.voice,
+    )
+    return way, rows
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -65,10 +65,10 @@ class BranchCosts:
 
     def of(self, epsilon: float, edges: int, curve: Curve = mixed_delta) -> list[float]:
         """The delta of every branch at this epsilon, if so many edges change."""
-        answer, first = answer_response(self.answer_epsilon, edges), math.sqrt(self.first_share) * self.distance
-        return [curve(epsilon, edges * self.distance, answer)] + [
+        answer, first = self.answer_epsilon, math.sqrt(self.first_share) * self.distance
+        return [curve(epsilon, edges * self.distance, responses(answer, edges))] + [
             max(
-                curve(epsilon, edges * first, [*count_responses(rate, rounds, degrees), *answer])
+                curve(epsilon, edges * first, responses(answer, edges, rate=rate, rounds=rounds, degrees=degrees))
                 for degrees in WORST_DEGREES[edges]
             )
             for rounds, rate in enumerate(self.rates, start=1)
@@ -92,15 +92,16 @@ def smallest_epsilon(costs: BranchCosts, delta: float, edges: int) -> float:
         high = found * (1 + 10**-DIGITS)
 
 
-def answer_response(epsilon: float, edges: int) -> Responses:
-    """The count of answers draws its noise for the decimal that epsilon prints as, which may be larger than the float."""
-    return [(Fraction(math.nextafter(epsilon, math.inf)) * edges, 1)]
+def responses(
+    answer_epsilon: float, edges: int, *, rate: float = 0.0, rounds: int = 0, degrees: Degrees = ()
+) -> Responses:
+    """Of so many tables of counts, where the nodes have these degrees among the changed edges, and of the count of answers.
 
-
-def count_responses(rate: float, rounds: int, degrees: Degrees) -> Responses:
-    """Of so many tables of counts, where the nodes have these degrees among the changed edges."""
+    That one draws its noise for the decimal that epsilon prints as, which may be larger than the float.
+    """
     exact = Fraction(rate)
-    return [(degree * exact, number * rounds) for degree, number in Counter(degrees).items()]
+    counts = [(degree * exact, number * rounds) for degree, number in Counter(degrees).items()]
+    return [*counts, (Fraction(math.nextafter(answer_epsilon, math.inf)) * edges, 1)]
 
 
 def largest_count_rate(
@@ -110,10 +111,11 @@ def largest_count_rate(
 
     Found for edges among few nodes, which are mostly the worst; if others cost more at that rate, for those, and so on.
     """
-    answer, every = answer_response(answer_epsilon, edges), WORST_DEGREES[edges]
+    every = WORST_DEGREES[edges]
 
     def cost(rate: float, degrees: Degrees) -> float:
-        return mixed_delta(epsilon, edges * first, [*count_responses(rate, rounds, degrees), *answer])
+        beside = responses(answer_epsilon, edges, rate=rate, rounds=rounds, degrees=degrees)
+        return mixed_delta(epsilon, edges * first, beside)
 
     worst = min(every, key=lambda degrees: (len(degrees), degrees[0]))
     while True:

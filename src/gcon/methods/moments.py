@@ -38,9 +38,9 @@ from gcon.learn.rescaling import shrunk_moments
 from gcon.learn.student import train_student
 from gcon.machine import chosen_device
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.gaussian_release import NoisyStatistic
+from gcon.mechanisms.gaussian_release import NoisyRelease, NoisyStatistic
 from gcon.mechanisms.mixed_release import MOST_ROUNDS, mixed_plan, mixed_plan_from
-from gcon.mechanisms.neighbour_counts import NoisyCounts, geometric_deviation
+from gcon.mechanisms.neighbour_counts import NeighbourCounts, NoisyCounts, geometric_deviation
 from gcon.mechanisms.noisy_count import NoisyCount
 from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
 from gcon.methods.evidence import (
@@ -157,15 +157,15 @@ class Moments(ReleasingMethod):
 
         with spend(edges, plan, ledger=ledger, randomness=randomness, purpose=purpose) as account:
             progress("first release")
-            moments = account.release(plan.gaussian.noisy(directions, share=FEATURES_SHARE))
+            moments = account.release(NoisyRelease(plan=plan, statistic=directions, share=FEATURES_SHARE))
             counted = EdgeMoments(counted_rows(free.answers), device=device)
-            about = account.release(plan.gaussian.noisy(counted, share=ANSWERS_SHARE))
+            about = account.release(NoisyRelease(plan=plan, statistic=counted, share=ANSWERS_SHARE))
             facts = graph_facts(about, free.answers, nodes)
             homophily = facts.cautious_homophily
             statistics, tables, heard = [moments, about], [], None
             if facts.mean_degree < HEARD * geometric_deviation(plan.rates[0]):
                 progress("second release")
-                again = account.release(plan.gaussian.noisy(directions, share=1 - FIRST_SHARE))
+                again = account.release(NoisyRelease(plan=plan, statistic=directions, share=1 - FIRST_SHARE))
                 statistics.append(again)
                 after = after_moments(free, believed_moments((moments, again), free))
                 published = after.answers
@@ -176,12 +176,16 @@ class Moments(ReleasingMethod):
                 published = after.answers
                 loud = facts.mean_degree >= LOUD * geometric_deviation(plan.rates[1])
                 rounds = 2 if loud and sureness(with_labels(published, labels)) <= UNSURE else 1
+                rate = plan.rates[rounds - 1]
                 for _ in range(rounds):
                     progress("second release")
                     coded = with_labels(published, labels).argmax(dim=1)
-                    counts = account.release(plan.counts(coded, nodes.num_classes, rounds=rounds, device=device))
+                    table = NeighbourCounts(
+                        codes=coded, num_codes=nodes.num_classes, rate=rate, rounds=rounds, device=device
+                    )
+                    counts = account.release(table)
                     tables.append(counts)
-                    found = after_counts(after, before, counts.value, counts.standard_deviation, nodes)
+                    found = after_counts(after, before, counts.value, geometric_deviation(rate), nodes)
                     heard = owner_counts(
                         found, counts.value, coded=coded, before=published, labels=labels, homophily=homophily
                     )

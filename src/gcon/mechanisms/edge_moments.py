@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import final
 
 import torch
@@ -58,6 +57,7 @@ class EdgeMoments(HoldsRows, Statistic):
             )
         self._device = device
         self._whole, self._units = left_numbers(given)
+        self.settings = {"columns": self._whole.shape[1], "bits": LEFT_BITS}  # bits: of an entry in fixed point
         first, second = longest_rows(self._whole.to(torch.float64) * self._units)
         if second == 0 and longest_rows(given)[1] > 0:
             raise InputError(
@@ -70,10 +70,6 @@ class EdgeMoments(HoldsRows, Statistic):
         sums, pairs = self._whole.abs().sum(dim=0) * self._units, len(given) * (len(given) - 1)
         self.rounding = _LAST_ROUNDING * min(float(sums @ sums), pairs * first * second)
         self.sensitivity = 2 * first * second + 2 * self.rounding
-
-    def public_record(self) -> Mapping[str, object]:
-        """The number of columns, and the bits of an entry in fixed point."""
-        return {"columns": self._whole.shape[1], "bits": LEFT_BITS}
 
     def precisely(self, edges: Edges) -> Precise:
         """F' A F, one pass over the edges."""

@@ -208,7 +208,7 @@ class NoisyRelease:
         """The statistic's settings, its bound, and the noise."""
         statistic = self.statistic
         return {
-            **statistic.public_record(),
+            **statistic.settings,
             "statistic": statistic.name,
             "share": float(self.share),
             "sensitivity": statistic.sensitivity,

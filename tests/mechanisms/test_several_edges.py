@@ -12,7 +12,7 @@ import torch
 
 from gcon.edges.edge_list import private_edges, public_edges
 from gcon.errors import InputError, PlanMismatchError
-from gcon.mechanisms.branch_costs import WORST_DEGREES, BranchCosts, responses
+from gcon.mechanisms.branch_costs import WORST_DEGREES, responses
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.mixed_curve import mixed_delta, nearly_mixed_delta
 from gcon.mechanisms.mixed_release import mixed_plan, mixed_plan_from
@@ -30,15 +30,6 @@ GRAPHIC = (1, 2, 5, 9, 17, 31, 54, 90, 151, 244)  # degree lists of graphs with 
 
 def planned(edges, epsilon=1.0, delta=DELTA):
     return mixed_plan(epsilon, delta, first_share=SHARE, answer_share=ANSWER, method="test", protect_edges=edges)
-
-
-def costs_of(plan):
-    return BranchCosts(
-        distance=plan.distance,
-        first_share=plan.first_share,
-        rates=plan.rates,
-        answer_epsilon=plan.answer_epsilon,
-    )
 
 
 def count_responses(rate, rounds, degrees):
@@ -257,7 +248,7 @@ def test_the_quick_curve_is_near():
 @pytest.mark.parametrize(("edges", "epsilon"), [(1, 1.0), (2, 0.3), (3, 1.0)])
 def test_a_plan_spends_its_budget_on_so_many_edges(edges, epsilon):
     plan = planned(edges, epsilon)
-    for cost in costs_of(plan).of(epsilon, edges):
+    for cost in plan.costs(epsilon, edges):
         assert 0.99 * DELTA / 3 <= cost <= DELTA / 3
     if edges > 1:
         with pytest.raises(PlanMismatchError):
@@ -272,7 +263,7 @@ def test_a_plan_spends_its_budget_on_so_many_edges(edges, epsilon):
 @pytest.mark.parametrize(("edges", "epsilon"), [(5, 4.0), (7, 0.1), (10, 1.0)])
 def test_many_edges(edges, epsilon):
     plan = planned(edges, epsilon)
-    for cost in costs_of(plan).of(epsilon, edges):
+    for cost in plan.costs(epsilon, edges):
         assert 0.99 * DELTA / 3 <= cost <= DELTA / 3
 
 
@@ -302,14 +293,14 @@ def test_noise_grows_as_planned():
 def test_what_is_stated_for_several_edges(edges):
     """At the stated epsilon all branches together cost at most delta, and at a slightly smaller one more."""
     plan = planned(edges)
-    stated, costs = plan.by_edges(), costs_of(plan)
+    stated = plan.by_edges()
     assert list(stated) == sorted({*STATED_EDGES, edges})
     assert stated[edges] == plan.budget
     assert [budget.epsilon for budget in stated.values()] == sorted(budget.epsilon for budget in stated.values())
     for number, budget in stated.items():
         assert budget.delta == DELTA
-        assert math.fsum(costs.of(budget.epsilon, number)) <= DELTA
-        assert math.fsum(costs.of(budget.epsilon * (1 - 2e-3), number)) > DELTA
+        assert math.fsum(plan.costs(budget.epsilon, number)) <= DELTA
+        assert math.fsum(plan.costs(budget.epsilon * (1 - 2e-3), number)) > DELTA
         assert budget.epsilon == float(f"{budget.epsilon:.4g}")
 
 
@@ -319,7 +310,7 @@ def test_unusual_budgets_have_numbers_too(budget):
     stated = plan.by_edges([1, 2, 4])
     assert 0 < stated[1].epsilon <= stated[2].epsilon == budget[0] < stated[4].epsilon
     for number in (1, 4):
-        assert math.fsum(costs_of(plan).of(stated[number].epsilon, number)) <= budget[1]
+        assert math.fsum(plan.costs(stated[number].epsilon, number)) <= budget[1]
 
 
 def test_nothing_is_stated_for_more_edges_than_the_table_has():

@@ -1,4 +1,4 @@
-"""What the branches of a mixed release cost for one edge, or for several that change together (docs/proofs/several-edges.md).
+"""What tables of counts cost for one edge, or for several that change together (docs/proofs/several-edges.md).
 
 k edges move Gaussian releases k times as far. In a table of counts, a node with m of these edges has counts that change by m in
 all: a response of m times the rate. How the edges lie is not known, so the worst of all ways counts. A response of rate a + b is
@@ -10,18 +10,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 
-from gcon.mechanisms.mixed_curve import Responses, largest, mixed_delta, nearly_mixed_delta
-from gcon.privacy.budget import round_up_digits
-from gcon.privacy.protected_change import DIGITS
-
-Curve = Callable[[float, float, Responses], float]
-_NEAR, _LEAST_EPSILON = 1e-6, 1e-9
-_SLACK = 1e-15  # of a sum of three numbers, each rounded up
+from gcon.mechanisms.mixed_curve import Responses, largest, mixed_delta
 
 Degrees = tuple[int, ...]  # largest first
 
@@ -45,51 +36,6 @@ WORST_DEGREES: dict[int, tuple[Degrees, ...]] = {
     edges: tuple(degrees for degrees in _degrees if sum(degrees) == 2 * edges) for edges in range(1, 11)
 }
 """The degrees of simple graphs with so many edges that are no splitting of others; the star's come first."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BranchCosts:
-    """The numbers of a plan that costs follow from, all for one edge.
-
-    Attributes:
-        distance: mu, of all Gaussian releases without tables.
-        first_share: of mu^2, before tables.
-        rates: of the noise of tables, for one and for two.
-        answer_epsilon: of the count of answers at the end; 0 for none.
-    """
-
-    distance: float
-    first_share: float
-    rates: tuple[float, ...]
-    answer_epsilon: float
-
-    def of(self, epsilon: float, edges: int, curve: Curve = mixed_delta) -> list[float]:
-        """The delta of every branch at this epsilon, if so many edges change."""
-        answer, first = self.answer_epsilon, math.sqrt(self.first_share) * self.distance
-        return [curve(epsilon, edges * self.distance, responses(answer, edges))] + [
-            max(
-                curve(epsilon, edges * first, responses(answer, edges, rate=rate, rounds=rounds, degrees=degrees))
-                for degrees in WORST_DEGREES[edges]
-            )
-            for rounds, rate in enumerate(self.rates, start=1)
-        ]
-
-
-@lru_cache(maxsize=256)  # a statement is written, read and compared
-def smallest_epsilon(costs: BranchCosts, delta: float, edges: int) -> float:
-    """An epsilon at which all branches together cost at most this delta: hardly above the smallest, of few digits."""
-    low, high = 0.0, 1.0
-    while math.fsum(costs.of(high, edges, nearly_mixed_delta)) > delta:
-        low, high = high, 2 * high
-    while high - low > _NEAR * high and high > _LEAST_EPSILON:
-        middle = (low + high) / 2
-        nearly = math.fsum(costs.of(middle, edges, nearly_mixed_delta))
-        low, high = (low, middle) if nearly <= delta else (middle, high)
-    while True:  # float64 found the place; the exact curve has the last word
-        found = round_up_digits(high, DIGITS)
-        if math.fsum(costs.of(found, edges)) * (1 + _SLACK) <= delta:
-            return found
-        high = found * (1 + 10**-DIGITS)
 
 
 def responses(

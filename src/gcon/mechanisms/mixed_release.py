@@ -14,30 +14,33 @@ Each branch alone costs at most a third of delta, and the worst mixture of branc
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, final
 
 from gcon.errors import InputError, PlanMismatchError
-from gcon.mechanisms.branch_costs import BranchCosts, largest_count_rate, responses, smallest_epsilon
+from gcon.mechanisms.branch_costs import WORST_DEGREES, largest_count_rate, responses
 from gcon.mechanisms.composition import pure_as_gaussian
 from gcon.mechanisms.gaussian_curve import gaussian_delta
 from gcon.mechanisms.gaussian_release import NoisyRelease, largest_distance
-from gcon.mechanisms.mixed_curve import LEAST, largest, mixed_delta
+from gcon.mechanisms.mixed_curve import LEAST, Responses, largest, mixed_delta, nearly_mixed_delta
 from gcon.mechanisms.neighbour_counts import CHANGED_ENTRIES, EXACT_GEOMETRIC, NeighbourCounts
 from gcon.mechanisms.noisy_count import NoisyCount
 from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
 from gcon.mechanisms.samplers.geometric import LEAST_RATE
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN
-from gcon.privacy.budget import Budget, checked_budget
+from gcon.privacy.budget import Budget, checked_budget, round_up_digits
 from gcon.privacy.plan import Mechanism
-from gcon.privacy.protected_change import EDGES_FIELD, STATED_EDGES, check_edges
+from gcon.privacy.protected_change import DIGITS, EDGES_FIELD, STATED_EDGES, check_edges
 from gcon.privacy.proven import proven
 
 MOST_ROUNDS = 2
 _MOST_EPSILON = 500.0
 _BRANCHES = 1 + MOST_ROUNDS
 _SLACK = 1e-12  # shares may add to this part more than they should; the noise is larger by more than that
+_SUM_SLACK = 1e-15  # of a sum of three numbers, each rounded up
+_NEAR, _LEAST_EPSILON = 1e-6, 1e-9
 
 
 @final
@@ -82,12 +85,24 @@ class MixedPlan:
         ):
             right = False
         else:
-            costs = BranchCosts(
-                distance=mu, first_share=self.first_share, rates=self.rates, answer_epsilon=self.answer_epsilon
-            )
-            right = all(0 <= cost <= part for cost in costs.of(epsilon, self.protect_edges))
+            right = all(0 <= cost <= part for cost in self.costs(epsilon, self.protect_edges))
         if not right:
             raise PlanMismatchError("This noise is too small for what the plan says that the release costs.")
+
+    def costs(
+        self, epsilon: float, edges: int, curve: Callable[[float, float, Responses], float] = mixed_delta
+    ) -> list[float]:
+        """The delta of every branch at this epsilon, if so many edges change."""
+        mu, answer = self.distance, self.answer_epsilon
+        assert mu is not None  # there is a promise
+        first = math.sqrt(self.first_share) * mu
+        return [curve(epsilon, edges * mu, responses(answer, edges))] + [
+            max(
+                curve(epsilon, edges * first, responses(answer, edges, rate=rate, rounds=rounds, degrees=degrees))
+                for degrees in WORST_DEGREES[edges]
+            )
+            for rounds, rate in enumerate(self.rates, start=1)
+        ]
 
     def by_edges(self, numbers: Sequence[int] = STATED_EDGES) -> dict[int, Budget]:
         """What is promised for so many edges that change together, at the same delta.
@@ -95,15 +110,11 @@ class MixedPlan:
         Args:
             numbers: of edges, from 1 to 10; the protected number is always among those that are told.
         """
-        budget, protected, mu = self.budget, self.protect_edges, self.distance
-        assert mu is not None  # there is a promise
-        costs = BranchCosts(
-            distance=mu, first_share=self.first_share, rates=self.rates, answer_epsilon=self.answer_epsilon
-        )
+        budget, protected = self.budget, self.protect_edges
         found = {protected: budget}
         for edges in {*numbers} - {protected}:
             check_edges(edges)
-            epsilon = smallest_epsilon(costs, budget.delta, edges)
+            epsilon = smallest_epsilon(self, edges)
             found[edges] = Budget(min(epsilon, budget.epsilon) if edges < protected else epsilon, budget.delta)
         return dict(sorted(found.items()))
 
@@ -163,6 +174,23 @@ class MixedPlan:
             each.epsilon != self.answer_epsilon or each.sensitivity != ENDS_OF_AN_EDGE for each in answers
         ):
             raise PlanMismatchError("This plan pays for one count of answers, at the epsilon that it names.")
+
+
+@lru_cache(maxsize=256)  # a statement is written, read and compared
+def smallest_epsilon(plan: MixedPlan, edges: int) -> float:
+    """An epsilon at which all branches together cost at most the plan's delta: hardly above the smallest, of few digits."""
+    delta, low, high = plan.budget.delta, 0.0, 1.0
+    while math.fsum(plan.costs(high, edges, nearly_mixed_delta)) > delta:
+        low, high = high, 2 * high
+    while high - low > _NEAR * high and high > _LEAST_EPSILON:
+        middle = (low + high) / 2
+        nearly = math.fsum(plan.costs(middle, edges, nearly_mixed_delta))
+        low, high = (low, middle) if nearly <= delta else (middle, high)
+    while True:  # float64 found the place; the exact curve has the last word
+        found = round_up_digits(high, DIGITS)
+        if math.fsum(plan.costs(found, edges)) * (1 + _SUM_SLACK) <= delta:
+            return found
+        high = found * (1 + 10**-DIGITS)
 
 
 def mixed_plan(

@@ -26,7 +26,7 @@ from gcon.methods.evidence import (
     tells,
     with_labels,
 )
-from gcon.methods.graph_facts import counted_rows, graph_facts, homophily_misfits, usual_homophily
+from gcon.methods.graph_facts import counted_rows, graph_facts, usual_homophily
 
 
 def some_answers(num_nodes=40, num_classes=3, seed=0):
@@ -48,8 +48,14 @@ def moments_of(answers, edge_index):
     return one_way + one_way.T
 
 
+def facts_of(moments, answers, nodes, *, deviation):
+    noise = {"standard_deviation": deviation, "symmetric": True, "sensitivity": 2.18, "share": 1.0}
+    return graph_facts(NoisyStatistic(name="m", value=moments, **noise), answers, nodes)
+
+
 def fitted_homophily(moments, answers, nodes, *, deviation):
-    return min(homophily_misfits(moments, answers, nodes, deviation=deviation), key=lambda entry: entry[1])[0]
+    with_counts = torch.nn.functional.pad(moments, (0, 1, 0, 1))
+    return facts_of(with_counts, answers, nodes, deviation=deviation).homophily
 
 
 def random_edges(num_nodes=40, count=70, seed=3):
@@ -464,11 +470,7 @@ def test_only_whole_numbers_come_from_the_edges(kind):
 @pytest.mark.parametrize("planted", [0.05, 0.3, 0.9])
 def test_cautious_homophily_stops_at_chance(planted, deviation):
     nodes, edge_index, answers = circles(planted)
-    moments = moments_of(counted_rows(answers), edge_index)
-    noisy = NoisyStatistic(
-        name="m", value=moments, standard_deviation=deviation, symmetric=True, sensitivity=2.18, share=1.0
-    )
-    facts = graph_facts(noisy, answers, nodes)
+    facts = facts_of(moments_of(counted_rows(answers), edge_index), answers, nodes, deviation=deviation)
     away, cautious = facts.homophily - 0.25, facts.cautious_homophily - 0.25
     assert abs(cautious) == pytest.approx(max(abs(away) - facts.homophily_error, 0.0))
     assert cautious == 0 or cautious * away > 0

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, final
 
 from gcon.errors import InputError, PlanMismatchError
@@ -111,11 +110,22 @@ class MixedPlan:
             numbers: of edges, from 1 to 10; the protected number is always among those that are told.
         """
         budget, protected = self.budget, self.protect_edges
-        found = {protected: budget}
+        found, delta = {protected: budget}, budget.delta
         for edges in {*numbers} - {protected}:
             check_edges(edges)
-            epsilon = smallest_epsilon(self, edges)
-            found[edges] = Budget(min(epsilon, budget.epsilon) if edges < protected else epsilon, budget.delta)
+            # An epsilon at which all branches together cost at most delta: hardly above the smallest, of few digits.
+            low, high = 0.0, 1.0
+            while math.fsum(self.costs(high, edges, nearly_mixed_delta)) > delta:
+                low, high = high, 2 * high
+            while high - low > _NEAR * high and high > _LEAST_EPSILON:
+                middle = (low + high) / 2
+                nearly = math.fsum(self.costs(middle, edges, nearly_mixed_delta))
+                low, high = (low, middle) if nearly <= delta else (middle, high)
+            epsilon = round_up_digits(high, DIGITS)
+            # float64 found the place; the exact curve has the last word.
+            while not math.fsum(self.costs(epsilon, edges)) * (1 + _SUM_SLACK) <= delta:
+                epsilon = round_up_digits(epsilon * (1 + 10**-DIGITS), DIGITS)
+            found[edges] = Budget(min(epsilon, budget.epsilon) if edges < protected else epsilon, delta)
         return dict(sorted(found.items()))
 
     @property
@@ -174,23 +184,6 @@ class MixedPlan:
             each.epsilon != self.answer_epsilon or each.sensitivity != ENDS_OF_AN_EDGE for each in answers
         ):
             raise PlanMismatchError("This plan pays for one count of answers, at the epsilon that it names.")
-
-
-@lru_cache(maxsize=256)  # a statement is written, read and compared
-def smallest_epsilon(plan: MixedPlan, edges: int) -> float:
-    """An epsilon at which all branches together cost at most the plan's delta: hardly above the smallest, of few digits."""
-    delta, low, high = plan.budget.delta, 0.0, 1.0
-    while math.fsum(plan.costs(high, edges, nearly_mixed_delta)) > delta:
-        low, high = high, 2 * high
-    while high - low > _NEAR * high and high > _LEAST_EPSILON:
-        middle = (low + high) / 2
-        nearly = math.fsum(plan.costs(middle, edges, nearly_mixed_delta))
-        low, high = (low, middle) if nearly <= delta else (middle, high)
-    while True:  # float64 found the place; the exact curve has the last word
-        found = round_up_digits(high, DIGITS)
-        if math.fsum(plan.costs(found, edges)) * (1 + _SUM_SLACK) <= delta:
-            return found
-        high = found * (1 + 10**-DIGITS)
 
 
 def mixed_plan(

@@ -47,18 +47,43 @@ def counted_rows(answers: Tensor) -> Tensor:
 def graph_facts(moments: NoisyStatistic, answers: Tensor, nodes: PublicNodes) -> GraphFacts:
     """The facts.
 
+    For every candidate of the homophily -2 log of its posterior density, up to a constant, is its misfit: the smallest explains
+    best. What answers of class y look like is seen on labelled nodes. Compared is what the moments say beyond their margins: how
+    many edges a class has does not tell where they lead. Where the moments say little, the best stays near 0.6.
+
     Args:
-        moments: noisy edge moments of `counted_rows(answers)`.
-        answers: class probabilities of all nodes.
+        moments: noisy edge moments of `counted_rows(answers)`; their noise is sigma on the diagonal, sigma / sqrt(2) off it.
+        answers: P, class probabilities of all nodes.
         nodes: public labels.
     """
-    misfits = homophily_misfits(moments.value[:-1, :-1], answers, nodes, deviation=moments.standard_deviation)
-    found, _ = min(misfits, key=lambda entry: entry[1])
-    places = torch.tensor([place for place, _ in misfits], dtype=torch.float64)
-    weights = torch.softmax(-torch.tensor([misfit for _, misfit in misfits], dtype=torch.float64) / 2, dim=0)
+    observed, classes, known = moments.value[:-1, :-1], nodes.num_classes, nodes.train_mask | nodes.validation_mask
+    truth = torch.nn.functional.one_hot(nodes.labels[known], classes).double()
+    shares = answers.mean(dim=0, dtype=torch.float64)
+    seen = (truth.T @ answers[known].double() + 5 * shares) / (truth.sum(dim=0) + 5)[:, None]
+    sizes = (truth.mean(dim=0) + shares) / 2
+    total = observed.sum().clamp_min(1.0)
+    apart = torch.outer(sizes, sizes).fill_diagonal_(0.0)
+    apart = apart / apart.sum().clamp_min(_NO_EDGE)  # 0 if all answers and labels name one class
+    candidates, tables = [step / 50 for step in range(1, 48)], [observed]
+    for homophily in [1.0, *candidates]:
+        between = (1 - homophily) * apart + homophily * torch.diag(sizes)
+        tables.append(total * (seen.T @ between @ seen))
+    beyond = []
+    for table in tables:  # less what their row sums alone would make
+        margins = table.sum(dim=1)
+        beyond.append(table - torch.outer(margins, margins) / margins.sum().clamp_min(1.0))
+    noise = moments.standard_deviation**2 / 2 * (1 + torch.eye(classes, dtype=observed.dtype))
+    variances = noise + (_MISFIT * beyond[1].abs().mean()).square() + 1.0  # one edge alone tells nothing
+    misfits = [
+        float(((beyond[0] - each).square() / variances).sum()) + ((homophily - _USUAL) / _USUAL_SPREAD) ** 2
+        for homophily, each in zip(candidates, beyond[2:], strict=True)
+    ]
+    found = candidates[misfits.index(min(misfits))]
+    places = torch.tensor(candidates, dtype=torch.float64)
+    weights = torch.softmax(-torch.tensor(misfits, dtype=torch.float64) / 2, dim=0)
     mean = (weights * places).sum()
     spread = float((weights * (places - mean).square()).sum().sqrt())
-    error, chance = max(spread, float(places[1] - places[0]) / 2), 1 / nodes.num_classes  # the grid is no finer
+    error, chance = max(spread, float(places[1] - places[0]) / 2), 1 / classes  # the grid is no finer
     return GraphFacts(
         homophily=found,
         homophily_error=error,
@@ -70,45 +95,6 @@ def graph_facts(moments: NoisyStatistic, answers: Tensor, nodes: PublicNodes) ->
 def degree_error(deviation: float, num_nodes: int) -> float:
     """The standard deviation of the mean degree for moments with this noise."""
     return deviation / CONSTANT**2 / num_nodes
-
-
-def homophily_misfits(
-    moments: Tensor, answers: Tensor, nodes: PublicNodes, *, deviation: float
-) -> list[tuple[float, float]]:
-    """For every candidate of the homophily, -2 log of its posterior density up to a constant: the smallest explains best.
-
-    What answers of class y look like is seen on labelled nodes. Compared is what the moments say beyond their margins: how
-    many edges a class has does not tell where they lead. Where the moments say little, the best stays near 0.6.
-
-    Args:
-        moments: noisy P' A P, c x c.
-        answers: P, class probabilities of all nodes.
-        nodes: public labels.
-        deviation: sigma of the noise: so much on the diagonal, sigma / sqrt(2) off it.
-    """
-    classes, known = nodes.num_classes, nodes.train_mask | nodes.validation_mask
-    truth = torch.nn.functional.one_hot(nodes.labels[known], classes).double()
-    shares = answers.mean(dim=0, dtype=torch.float64)
-    seen = (truth.T @ answers[known].double() + 5 * shares) / (truth.sum(dim=0) + 5)[:, None]
-    sizes = (truth.mean(dim=0) + shares) / 2
-    total = moments.sum().clamp_min(1.0)
-    apart = torch.outer(sizes, sizes).fill_diagonal_(0.0)
-    apart = apart / apart.sum().clamp_min(_NO_EDGE)  # 0 if all answers and labels name one class
-    noise = deviation**2 / 2 * (1 + torch.eye(classes, dtype=moments.dtype))
-    candidates, tables = [step / 50 for step in range(1, 48)], [moments]
-    for homophily in [1.0, *candidates]:
-        between = (1 - homophily) * apart + homophily * torch.diag(sizes)
-        tables.append(total * (seen.T @ between @ seen))
-    beyond = []
-    for table in tables:  # less what their row sums alone would make
-        margins = table.sum(dim=1)
-        beyond.append(table - torch.outer(margins, margins) / margins.sum().clamp_min(1.0))
-    observed, perfect, *expected = beyond
-    misfit = noise + (_MISFIT * perfect.abs().mean()).square() + 1.0  # one edge alone tells nothing
-    return [
-        (homophily, float(((observed - each).square() / misfit).sum()) + ((homophily - _USUAL) / _USUAL_SPREAD) ** 2)
-        for homophily, each in zip(candidates, expected, strict=True)
-    ]
 
 
 def usual_homophily(neighbours_agree: float) -> float:

@@ -16,8 +16,9 @@ from gcon.choose.noise_levels import look_error
 from gcon.errors import InputError
 from gcon.learn.edge_free import learn_without_edges
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.gaussian_release import gaussian_plan
+from gcon.mechanisms.gaussian_release import NoisyRelease, gaussian_plan
 from gcon.mechanisms.mixed_release import mixed_plan
+from gcon.mechanisms.neighbour_counts import NeighbourCounts
 from gcon.methods.graph_facts import counted_rows
 from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FIRST_SHARE, HEARD, Moments
 from gcon.nodes import PublicNodes
@@ -70,10 +71,10 @@ def test_the_noise_is_what_the_releases_would_add(nodes, facts, epsilon, asked):
     )
 
     def deviation(statistic, share, plan):
-        return plan.noisy(statistic, share=share).public_record()["standard_deviation"]
+        return NoisyRelease(plan=plan, statistic=statistic, share=share).public_record()["standard_deviation"]
 
-    assert found.moments == pytest.approx(deviation(EdgeMoments(rows), 1 - ANSWERS_SHARE, plan.gaussian), rel=1e-5)
-    table = plan.counts(torch.zeros(400, dtype=torch.int64), 4, rounds=1)
+    assert found.moments == pytest.approx(deviation(EdgeMoments(rows), 1 - ANSWERS_SHARE, plan), rel=1e-5)
+    table = NeighbourCounts(codes=torch.zeros(400, dtype=torch.int64), num_codes=4, rate=plan.rates[0])
     assert found.counts == table.public_record()["standard_deviation"]
     assert found.heard_degree == pytest.approx(HEARD * found.counts)
     assert found.heard_edges == pytest.approx(found.moments / 2 / facts.leading_variance)

@@ -24,7 +24,7 @@ def test_the_noise_is_that_of_the_plan_of_a_training(run, edges):
     assert (said["method"], said["protect_edges"], said["delta"]) == ("moments", edges, 1e-6)
     assert [said["counts"], said["counts_of_two"]] == [geometric_deviation(rate) for rate in plan.rates]
     assert said["heard_degree"] == HEARD * said["counts"]
-    assert said["first_moments"] == pytest.approx(2 / plan.gaussian.distance / FEATURES_SHARE**0.5)
+    assert said["first_moments"] == pytest.approx(2 / plan.distance / FEATURES_SHARE**0.5)
     assert said["by_edges"] == {str(number): budget.epsilon for number, budget in plan.by_edges().items()}
     assert said["by_edges"][str(edges)] == 1.0
 

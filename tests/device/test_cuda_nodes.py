@@ -9,10 +9,10 @@ from gcon.edges.graph import PrivateGraph
 from gcon.files.datasets.synthetic import social_circles
 from gcon.learn import perceptron
 from gcon.learn.perceptron import EncoderSettings, train_encoder
+from gcon.methods.model import joined
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.methods.own_edges import deliver_from_own_edges, predict_from_own_edges
-from gcon.methods.scored import joined
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 

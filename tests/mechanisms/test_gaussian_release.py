@@ -131,10 +131,7 @@ def test_a_share_is_a_part_of_the_budget():
 
 def test_a_statistic_without_a_proof_is_refused(computed):
     class Claimed(Statistic):
-        name, sensitivity, rounding = "claimed", 1e-6, 0.0
-
-        def public_record(self):
-            return {}
+        name, sensitivity, rounding, settings = "claimed", 1e-6, 0.0, {}
 
         def precisely(self, edges):
             return computed.append(self) or in_float64(torch.zeros(1, 1))

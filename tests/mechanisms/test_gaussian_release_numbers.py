@@ -16,7 +16,7 @@ from gcon.errors import InputError
 from gcon.mechanisms import gaussian_release
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_multiplier
-from gcon.mechanisms.gaussian_release import add_noise, gaussian_plan
+from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.privacy.account import spend
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
@@ -87,19 +87,25 @@ def scales(monkeypatch):
     return seen
 
 
+def with_deviation(statistic, sigma):
+    release = gaussian_plan(1.0, 1e-5, method="test").noisy(statistic, share=1.0)
+    object.__setattr__(release, "standard_deviation", sigma)
+    return release
+
+
 def test_scales_off_the_diagonal_are_never_below_sigma_over_root_two(scales):
     generator = np.random.default_rng(3)
     diagonal = [row == column for row in range(WIDTH) for column in range(row, WIDTH)]
     for sigma in (10.0 ** generator.uniform(-20, 20, 200)).tolist():
         scales.clear()
-        add_noise(MOMENTS.precisely(EDGES), sigma, MOMENTS, SystemRandomness())
+        with_deviation(MOMENTS, sigma).add_noise(MOMENTS.precisely(EDGES), SystemRandomness())
         (found,) = scales
         assert len(found) == len(diagonal)
         for scale, on in zip(found, diagonal, strict=True):
             square, needed = Fraction(scale) ** 2, Fraction(sigma) ** 2 / (1 if on else 2)
             assert needed <= square <= needed * (1 + Fraction(1, 10**14))
         scales.clear()
-        add_noise(SUMS.precisely(EDGES), sigma, SUMS, SystemRandomness())
+        with_deviation(SUMS, sigma).add_noise(SUMS.precisely(EDGES), SystemRandomness())
         assert scales == [[[sigma] * WIDTH] * SIZE]
 
 

@@ -18,7 +18,7 @@ from gcon.errors import InputError, PlanMismatchError, UnprovenBoundError
 from gcon.mechanisms.composition import gaussian_total, pure_as_gaussian
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_curve import gaussian_delta
-from gcon.mechanisms.gaussian_release import gaussian_plan
+from gcon.mechanisms.gaussian_release import NoisyRelease, gaussian_plan
 from gcon.mechanisms.mixed_curve import LEAST, mixed_delta
 from gcon.mechanisms.mixed_release import MixedPlan, mixed_plan
 from gcon.mechanisms.neighbour_counts import NeighbourCounts
@@ -46,11 +46,11 @@ def lonely(edges):
 
 
 def moments(share, plan=PLAN, statistic=MOMENTS):
-    return plan.gaussian.noisy(statistic, share=share)
+    return NoisyRelease(plan=plan, statistic=statistic, share=share)
 
 
 def counts(rounds, plan=PLAN):
-    return plan.counts(CODES, 3, rounds=rounds)
+    return NeighbourCounts(codes=CODES, num_codes=3, rate=plan.rates[rounds - 1], rounds=rounds)
 
 
 def answers(epsilon=None, sensitivity=2):
@@ -163,7 +163,7 @@ def test_the_slack_of_shares_is_paid_for_by_larger_noise(share):
     most = share * (1 + 0.99e-12)
     release = moments(most, plan)
     plan.check([release, counts(1, plan)])
-    assert (release.statistic.sensitivity / release.standard_deviation) ** 2 < share * plan.gaussian.distance**2
+    assert (release.statistic.sensitivity / release.standard_deviation) ** 2 < share * plan.distance**2
     with pytest.raises(PlanMismatchError):
         plan.check([moments(share + 0.9e-12, plan), counts(1, plan)])  # a slack of the whole would allow it
 
@@ -178,7 +178,7 @@ def test_the_account_keeps_to_it():
         with pytest.raises(PlanMismatchError):
             account.release(moments(0.04))
         codes = table.value.argmax(dim=1)  # the second table's codes come from the first
-        second = account.release(PLAN.counts(codes, 3, rounds=2))
+        second = account.release(NeighbourCounts(codes=codes, num_codes=3, rate=PLAN.rates[1], rounds=2))
         number = account.release(answers())
         with pytest.raises(PlanMismatchError):
             account.release(answers())
@@ -211,9 +211,9 @@ BUDGETS = [
 
 
 def branches(plan):
-    first, answer = math.sqrt(plan.first_share) * plan.gaussian.distance, [(plan.answer_epsilon, 1)]
+    first, answer = math.sqrt(plan.first_share) * plan.distance, [(plan.answer_epsilon, 1)]
     return [
-        (plan.gaussian.distance, answer),
+        (plan.distance, answer),
         (first, [(plan.rates[0], 2), *answer]),
         (first, [(plan.rates[1], 4), *answer]),
     ]
@@ -235,7 +235,7 @@ def test_every_branch_costs_a_third_of_delta_and_hardly_less(epsilon, delta, sha
 
 def worst_choice(plan, cells=20_001):
     """The largest delta of any choice of branch by the first stage: the mean over its Gaussian of the worst branch."""
-    epsilon, mu = plan.budget.epsilon, plan.gaussian.distance
+    epsilon, mu = plan.budget.epsilon, plan.distance
     first = math.sqrt(plan.first_share) * mu
     rests = [[(math.sqrt(mu**2 - first**2), [])], [(0.0, [(plan.rates[0], 2)])], [(0.0, [(plan.rates[1], 4)])]]
     middles = np.linspace(-9, 9, cells) + first
@@ -313,9 +313,13 @@ def test_a_branch_above_its_third_is_refused():
         {"budget": Budget(EPSILON, 0.0)},
         {"budget": Budget(0.0, DELTA)},
         {"budget": Budget(math.inf, 0.0)},
-        {"gaussian": gaussian_plan(EPSILON, DELTA, method="test")},
-        {"gaussian": gaussian_plan(2.0, DELTA, method="test")},
-        {"gaussian": gaussian_plan(math.inf, DELTA, method="test")},
+        {"distance": gaussian_plan(EPSILON, DELTA, method="test").distance},
+        {"distance": PLAN.distance * 1.001},
+        {"distance": 0.0},
+        {"distance": -PLAN.distance},
+        {"distance": math.inf},
+        {"distance": math.nan},
+        {"distance": None},
     ):
         with pytest.raises(PlanMismatchError):
             dataclasses.replace(PLAN, **change)
@@ -330,7 +334,7 @@ def test_more_noise_than_needed_is_a_plan():
         {"answer_epsilon": 0.0},
         {"budget": Budget(1.1, DELTA)},
         {"budget": Budget(EPSILON, 2 * DELTA)},
-        {"gaussian": dataclasses.replace(PLAN.gaussian, distance=PLAN.gaussian.distance / 2)},
+        {"distance": PLAN.distance / 2},
     ):
         dataclasses.replace(PLAN, **change).check([])
 
@@ -344,27 +348,22 @@ def test_without_answers_in_the_plan_there_are_none():
             plan.check([answers(epsilon)])
 
 
-def test_only_a_real_gaussian_plan_pays_for_moments():
-    """A look-alike could check releases as it likes, so it is no part of a plan, whatever its distance is."""
+def test_moments_that_were_made_for_something_like_this_plan_are_refused():
+    """A look-alike could say another distance whenever it is asked, so whatever it says now, the plan pays for its own."""
 
-    class Derived(type(PLAN.gaussian)):
-        def check(self, mechanisms):
-            pass
+    class Derived(MixedPlan):
+        pass
 
-    mine = PLAN.gaussian
-    alike = [
-        Derived(budget=mine.budget, distance=mine.distance, name=mine.name),
-        SimpleNamespace(distance=mine.distance, check=lambda mechanisms: None),
-    ]
-    for gaussian in alike:
+    fields = {field.name: getattr(PLAN, field.name) for field in dataclasses.fields(PLAN)}
+    renamed = dataclasses.replace(PLAN, name="somebody else's")
+    for alike in (Derived(**fields), SimpleNamespace(**fields), renamed):
         with pytest.raises(PlanMismatchError):
-            dataclasses.replace(PLAN, gaussian=gaussian)
-        with pytest.raises(PlanMismatchError):
-            forged(PLAN, gaussian=gaussian).check([])
+            PLAN.check([moments(0.1, alike)])
+    PLAN.check([moments(0.1, MixedPlan(**fields))])
 
 
 def test_forged_releases_are_refused():
-    larger = forged(PLAN.gaussian, distance=10 * PLAN.gaussian.distance)
+    larger = forged(PLAN, distance=10 * PLAN.distance)
     release = moments(0.1)
     object.__setattr__(release, "plan", larger)
     with pytest.raises(PlanMismatchError):
@@ -461,8 +460,8 @@ def test_infinite_epsilon_gives_exact_values_in_every_branch():
     ledger = MemoryLedger("circle")
     for rounds in (1, 2):
         with spend(PRIVATE, plan, ledger=ledger, randomness=SystemRandomness(), purpose="test") as account:
-            first = account.release(plan.gaussian.noisy(MOMENTS, share=0.1))
-            tables = [account.release(plan.counts(CODES, 3, rounds=rounds)) for _ in range(rounds)]
+            first = account.release(moments(0.1, plan))
+            tables = [account.release(counts(rounds, plan)) for _ in range(rounds)]
             number = account.release(NoisyCount(math.inf, lonely, 2))
         assert torch.equal(first.value, MOMENTS.of(EDGES))
         assert all(torch.equal(table.value, exact) for table in tables)
@@ -479,7 +478,7 @@ def test_infinite_epsilon_gives_exact_values_in_every_branch():
 def test_as_one_gaussian_it_is_at_least_the_worst_branch(epsilon, delta, share, answer):
     """Its curve lies above that of every branch, and of the worst choice, at every epsilon; and it is what section 5 says."""
     plan = mixed_plan(epsilon, delta, first_share=share, answer_share=answer, method="test")
-    distance, mu = plan.gaussian_distance, plan.gaussian.distance
+    distance, mu = plan.gaussian_distance, plan.distance
     squares = [(1 - share) * mu**2, 2 * pure_as_gaussian(plan.rates[0]) ** 2, 4 * pure_as_gaussian(plan.rates[1]) ** 2]
     expected = share * mu**2 + max(squares) + pure_as_gaussian(plan.answer_epsilon) ** 2
     assert distance**2 == pytest.approx(expected, rel=1e-11)

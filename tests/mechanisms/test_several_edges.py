@@ -12,7 +12,7 @@ import torch
 
 from gcon.edges.edge_list import private_edges, public_edges
 from gcon.errors import InputError, PlanMismatchError
-from gcon.mechanisms.branch_costs import WORST_DEGREES, BranchCosts, count_responses
+from gcon.mechanisms.branch_costs import WORST_DEGREES, responses
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.mixed_curve import mixed_delta, nearly_mixed_delta
 from gcon.mechanisms.mixed_release import mixed_plan, mixed_plan_from
@@ -32,13 +32,9 @@ def planned(edges, epsilon=1.0, delta=DELTA):
     return mixed_plan(epsilon, delta, first_share=SHARE, answer_share=ANSWER, method="test", protect_edges=edges)
 
 
-def costs_of(plan):
-    return BranchCosts(
-        distance=plan.gaussian.distance,
-        first_share=plan.first_share,
-        rates=plan.rates,
-        answer_epsilon=plan.answer_epsilon,
-    )
+def count_responses(rate, rounds, degrees):
+    """Of tables alone, without a count of answers."""
+    return responses(0.0, sum(degrees) // 2, rate=rate, rounds=rounds, degrees=degrees)[:-1]
 
 
 # --- how edges can lie ------------------------------------------------------------------------------------------------
@@ -241,9 +237,9 @@ def test_the_real_table_stays_below_the_bound(name, shifts, edges, rate):
 def test_the_quick_curve_is_near():
     for edges, epsilon, distance in itertools.product((1, 3, 10), (0.5, 2.0), (0.05, 0.7)):
         for degrees in WORST_DEGREES[edges][:3]:
-            responses = count_responses(0.1, 2, degrees)
-            exact = mixed_delta(epsilon, distance, responses)
-            assert nearly_mixed_delta(epsilon, distance, responses) == pytest.approx(exact, rel=1e-6, abs=1e-15)
+            beside = count_responses(0.1, 2, degrees)
+            exact = mixed_delta(epsilon, distance, beside)
+            assert nearly_mixed_delta(epsilon, distance, beside) == pytest.approx(exact, rel=1e-6, abs=1e-15)
 
 
 # --- plans ------------------------------------------------------------------------------------------------------------
@@ -252,7 +248,7 @@ def test_the_quick_curve_is_near():
 @pytest.mark.parametrize(("edges", "epsilon"), [(1, 1.0), (2, 0.3), (3, 1.0)])
 def test_a_plan_spends_its_budget_on_so_many_edges(edges, epsilon):
     plan = planned(edges, epsilon)
-    for cost in costs_of(plan).of(epsilon, edges):
+    for cost in plan.costs(epsilon, edges):
         assert 0.99 * DELTA / 3 <= cost <= DELTA / 3
     if edges > 1:
         with pytest.raises(PlanMismatchError):
@@ -267,27 +263,28 @@ def test_a_plan_spends_its_budget_on_so_many_edges(edges, epsilon):
 @pytest.mark.parametrize(("edges", "epsilon"), [(5, 4.0), (7, 0.1), (10, 1.0)])
 def test_many_edges(edges, epsilon):
     plan = planned(edges, epsilon)
-    for cost in costs_of(plan).of(epsilon, edges):
+    for cost in plan.costs(epsilon, edges):
         assert 0.99 * DELTA / 3 <= cost <= DELTA / 3
 
 
 def test_one_edge_is_what_it_was():
     plan = planned(1)
     assert plan == mixed_plan(1.0, DELTA, first_share=SHARE, answer_share=ANSWER, method="test")
-    assert (plan.gaussian.distance, *plan.rates) == (0.24719252954396537, 0.39031314404952727, 0.20069584296310336)
+    assert (plan.distance, *plan.rates) == (0.24719252954396537, 0.39031314404952727, 0.20069584296310336)
 
 
 def test_noise_grows_as_planned():
     """Gaussian noise k times; counts nearly k times, drawn and measured."""
     one, four = planned(1), planned(4)
-    assert one.gaussian.distance / four.gaussian.distance == pytest.approx(4, rel=1e-9)
+    assert one.distance / four.distance == pytest.approx(4, rel=1e-9)
     assert one.answer_epsilon / four.answer_epsilon == pytest.approx(4)
     for rate, wider in zip(one.rates, four.rates, strict=True):
         assert 3.5 < geometric_deviation(wider) / geometric_deviation(rate) < 4.1
     size = 3000
     codes, nothing = torch.arange(size) % 3, public_edges(torch.zeros(2, 0, dtype=torch.int64), size)
     for plan in (one, four):
-        drawn = plan.counts(codes, 3, rounds=1).apply(nothing, SystemRandomness()).value.double()
+        table = NeighbourCounts(codes=codes, num_codes=3, rate=plan.rates[0])
+        drawn = table.apply(nothing, SystemRandomness()).value.double()
         # The mean of 9000 squares has a relative deviation of about sqrt(5/9000): six of them are 0.14.
         assert float(drawn.square().mean()) == pytest.approx(geometric_deviation(plan.rates[0]) ** 2, rel=0.15)
 
@@ -296,14 +293,14 @@ def test_noise_grows_as_planned():
 def test_what_is_stated_for_several_edges(edges):
     """At the stated epsilon all branches together cost at most delta, and at a slightly smaller one more."""
     plan = planned(edges)
-    stated, costs = plan.by_edges(), costs_of(plan)
+    stated = plan.by_edges()
     assert list(stated) == sorted({*STATED_EDGES, edges})
     assert stated[edges] == plan.budget
     assert [budget.epsilon for budget in stated.values()] == sorted(budget.epsilon for budget in stated.values())
     for number, budget in stated.items():
         assert budget.delta == DELTA
-        assert math.fsum(costs.of(budget.epsilon, number)) <= DELTA
-        assert math.fsum(costs.of(budget.epsilon * (1 - 2e-3), number)) > DELTA
+        assert math.fsum(plan.costs(budget.epsilon, number)) <= DELTA
+        assert math.fsum(plan.costs(budget.epsilon * (1 - 2e-3), number)) > DELTA
         assert budget.epsilon == float(f"{budget.epsilon:.4g}")
 
 
@@ -313,7 +310,7 @@ def test_unusual_budgets_have_numbers_too(budget):
     stated = plan.by_edges([1, 2, 4])
     assert 0 < stated[1].epsilon <= stated[2].epsilon == budget[0] < stated[4].epsilon
     for number in (1, 4):
-        assert math.fsum(costs_of(plan).of(stated[number].epsilon, number)) <= budget[1]
+        assert math.fsum(plan.costs(stated[number].epsilon, number)) <= budget[1]
 
 
 def test_nothing_is_stated_for_more_edges_than_the_table_has():
@@ -342,7 +339,7 @@ def test_the_ledger_counts_one_edge():
     plan, one, ledger = planned(3), planned(1), MemoryLedger("circle")
     edges, _ = private_edges(torch.tensor([[0, 1], [1, 2]]), 4)
     with spend(edges, plan, ledger=ledger, randomness=SystemRandomness(), purpose="test") as account:
-        account.release(plan.counts(torch.tensor([0, 1, 0, 1]), 2, rounds=1))
+        account.release(NeighbourCounts(codes=torch.tensor([0, 1, 0, 1]), num_codes=2, rate=plan.rates[0]))
     (entry,) = ledger.entries()
     assert entry.request.cost == ledger.total() == plan.budget
     assert entry.request.protected_change == "one undirected edge"

@@ -11,6 +11,7 @@ from gcon.edges.edge_list import public_edges
 from gcon.edges.source import RowBlock, block_slices
 from gcon.files.datasets import social_circles_parts
 from gcon.learn.after_counts import CountModel, count_inputs
+from gcon.mechanisms.gaussian_release import NoisyStatistic
 from gcon.methods import evidence
 from gcon.methods.evidence import (
     LOUDEST,
@@ -18,8 +19,6 @@ from gcon.methods.evidence import (
     ExactCounts,
     PublishedAnswers,
     above_chance,
-    codes,
-    count_rows,
     messages,
     row_scores,
     scores_from_far,
@@ -27,7 +26,7 @@ from gcon.methods.evidence import (
     tells,
     with_labels,
 )
-from gcon.methods.graph_facts import FactErrors, GraphFacts, cautious_homophily, homophily_misfits, usual_homophily
+from gcon.methods.graph_facts import counted_rows, graph_facts, usual_homophily
 
 
 def some_answers(num_nodes=40, num_classes=3, seed=0):
@@ -49,8 +48,14 @@ def moments_of(answers, edge_index):
     return one_way + one_way.T
 
 
+def facts_of(moments, answers, nodes, *, deviation):
+    noise = {"standard_deviation": deviation, "symmetric": True, "sensitivity": 2.18, "share": 1.0}
+    return graph_facts(NoisyStatistic(name="m", value=moments, **noise), answers, nodes)
+
+
 def fitted_homophily(moments, answers, nodes, *, deviation):
-    return min(homophily_misfits(moments, answers, nodes, deviation=deviation), key=lambda entry: entry[1])[0]
+    with_counts = torch.nn.functional.pad(moments, (0, 1, 0, 1))
+    return facts_of(with_counts, answers, nodes, deviation=deviation).homophily
 
 
 def random_edges(num_nodes=40, count=70, seed=3):
@@ -144,6 +149,13 @@ def exact_counts(voice=0.0):
     )
 
 
+def count_rows(start, counted, answers, labels):
+    """Of `ExactCounts`: the start, the codes that were counted, those of published answers, and these with labels."""
+    later = torch.where(labels >= 0, labels, answers.argmax(dim=1))
+    coded = [torch.nn.functional.one_hot(each, 3).double() for each in (counted, later)]
+    return torch.cat([start, *coded, with_labels(answers, labels)], dim=1)
+
+
 def way_and_rows(kind, labels=SOME):
     """A way that owners may be answered in, and the rows of forty nodes."""
     answers = some_answers()
@@ -187,7 +199,8 @@ def test_counts_by_a_plain_loop(labels, voice):
     counted, model = torch.arange(40) % 3, some_model()
     way = exact_counts(voice)
     found = own_scores(way, count_rows(start, counted, answers, labels), edge_index)
-    later, heard = codes(answers, labels), with_labels(answers, labels)
+    heard = with_labels(answers, labels)
+    later = heard.argmax(dim=1)
     for node in range(40):
         near = neighbours_of(edge_index, node)
         score = torch.zeros(3, dtype=torch.float64)
@@ -235,8 +248,7 @@ def test_labelled_neighbours_say_their_label(kind):
 
 def test_the_code_of_a_node_is_its_label_or_its_likeliest_class():
     answers = some_answers()
-    assert torch.equal(codes(answers, NOBODY), answers.argmax(dim=1))
-    assert torch.equal(codes(answers, SOME), torch.where(SOME >= 0, SOME, answers.argmax(dim=1)))
+    assert torch.equal(with_labels(answers, NOBODY).argmax(dim=1), answers.argmax(dim=1))
     certain = with_labels(answers.float(), SOME)
     assert certain.dtype == torch.float64
     assert torch.equal(certain[SOME < 0], answers.float().double()[SOME < 0])
@@ -454,9 +466,11 @@ def test_only_whole_numbers_come_from_the_edges(kind):
     assert torch.equal(found, scores_with_own_edges(way, rows, edges, 3))
 
 
-@pytest.mark.parametrize(
-    ("found", "error", "cautious"), [(0.9, 0.1, 0.8), (0.3, 0.1, 0.25), (0.1, 0.1, 0.2), (0.2, 0.1, 0.25)]
-)
-def test_cautious_homophily_stops_at_chance(found, error, cautious):
-    facts, errors = GraphFacts(homophily=found, mean_degree=5.0), FactErrors(homophily=error, mean_degree=1.0)
-    assert cautious_homophily(facts, errors, 4) == pytest.approx(cautious)
+@pytest.mark.parametrize("deviation", [0.0, 300.0, 1e5])
+@pytest.mark.parametrize("planted", [0.05, 0.3, 0.9])
+def test_cautious_homophily_stops_at_chance(planted, deviation):
+    nodes, edge_index, answers = circles(planted)
+    facts = facts_of(moments_of(counted_rows(answers), edge_index), answers, nodes, deviation=deviation)
+    away, cautious = facts.homophily - 0.25, facts.cautious_homophily - 0.25
+    assert abs(cautious) == pytest.approx(max(abs(away) - facts.homophily_error, 0.0))
+    assert cautious == 0 or cautious * away > 0

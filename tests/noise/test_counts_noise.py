@@ -16,6 +16,7 @@ import torch
 
 from gcon.edges.edge_list import private_edges
 from gcon.mechanisms.edge_moments import EdgeMoments
+from gcon.mechanisms.gaussian_release import NoisyRelease
 from gcon.mechanisms.mixed_release import mixed_plan
 from gcon.mechanisms.neighbour_counts import NeighbourCounts
 from gcon.privacy.account import spend
@@ -55,8 +56,9 @@ def rate_by_hand(responses):
 
 def released(rounds):
     with spend(PRIVATE, PLAN, ledger=MemoryLedger(), randomness=SystemRandomness(), purpose="test") as account:
-        account.release(PLAN.gaussian.noisy(EdgeMoments(torch.ones(SIZE, 1)), share=SHARE))
-        tables = [account.release(PLAN.counts(CODES, CLASSES, rounds=rounds)) for _ in range(rounds)]
+        account.release(NoisyRelease(plan=PLAN, statistic=EdgeMoments(torch.ones(SIZE, 1)), share=SHARE))
+        table = NeighbourCounts(codes=CODES, num_codes=CLASSES, rate=PLAN.rates[rounds - 1], rounds=rounds)
+        tables = [account.release(table) for _ in range(rounds)]
     return np.stack([table.value.numpy() - EXACT for table in tables])
 
 

@@ -144,7 +144,7 @@ def test_every_mixed_plan_holds_and_no_larger_one(epsilon, delta, first_share, a
     except PlanMismatchError:  # a few tiny budgets, where the float64 curve is not monotone in its last digits
         assume(False)
     branches = Branches(
-        distance=digits.mpf(plan.gaussian.distance),
+        distance=digits.mpf(plan.distance),
         first_share=digits.mpf(first_share),
         rates=tuple(digits.mpf(rate) for rate in plan.rates),
         answer_epsilon=digits.mpf(plan.answer_epsilon),

@@ -7,7 +7,8 @@ import math
 import pytest
 
 from gcon.errors import ReleaseFormatError
-from gcon.mechanisms.branch_costs import BranchCosts
+from gcon.mechanisms.mixed_release import MixedPlan
+from gcon.privacy.budget import Budget
 from gcon.release.read import load_release
 from gcon.verify.arithmetic import digits
 from gcon.verify.folder import read_folder
@@ -114,10 +115,11 @@ def stated_fails(forged, said):
 @pytest.mark.parametrize("edges", [1, 2, 3, 6, 10])
 def test_both_curves_agree(edges):
     """The plan's, with few lists of degrees, and the verifier's, with all."""
-    costs = BranchCosts(distance=0.2, first_share=0.1, rates=(0.3, 0.16), answer_epsilon=0.05)
+    numbers = {"distance": 0.2, "first_share": 0.1, "rates": (0.3, 0.16), "answer_epsilon": 0.05}
+    plan = MixedPlan(budget=Budget(2.0, 0.1), name="test", **numbers)
     first = digits.mpf(math.sqrt(0.1) * 0.2)
     for epsilon in (0.1 * edges, 0.7 * edges, 1.5 * edges):
-        _, *mine = costs.of(epsilon, edges)
-        for tables, (rate, cost) in enumerate(zip(costs.rates, mine, strict=True), start=1):
+        _, *mine = plan.costs(epsilon, edges)
+        for tables, (rate, cost) in enumerate(zip(plan.rates, mine, strict=True), start=1):
             other = tables_delta(digits.mpf(epsilon), first, Tables(digits.mpf(rate), tables, digits.mpf(0.05)), edges)
             assert float(other) == pytest.approx(cost, rel=1e-12)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import partial
 from typing import final
 
@@ -71,6 +70,7 @@ class BilinearSums(Statistic):
         given, answers = checked_rows("features", features), checked_rows("answers", answers)
         check_same_nodes(given, answers)
         self._self_weight, self._device = float(self_weight), device
+        self.settings = {"rows": given.shape[1], "columns": answers.shape[1], "self_weight": self._self_weight}
         self._features, self._feature_units = left_numbers(given)
         self._answer_units = column_units(answers)
         self._answers = whole_numbers(answers, self._answer_units)
@@ -80,9 +80,6 @@ class BilinearSums(Statistic):
         bound = bilinear_bound(*extents, self._self_weight)
         self.rounding = rounding_of_walks(rounded, self._answer_units, steps=1)
         self.sensitivity = bound * (1 + ALLOWANCE) + 2 * self.rounding if bound > 0 else 0.0
-
-    def public_record(self) -> Mapping[str, object]:
-        return {"rows": self._features.shape[1], "columns": self._answers.shape[1], "self_weight": self._self_weight}
 
     def precisely(self, edges: Edges) -> Precise:
         check_nodes(edges, self._features)

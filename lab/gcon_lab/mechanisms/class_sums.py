@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import final
 
 import torch
@@ -55,10 +54,8 @@ class ClassSums(HoldsRows, WalkStatistic):
         self._device = device
         free = self._bound(self._features, real_numbers(*self._targets), schemes)
         self.edge_free = None if free is None else free[:, None]
-
-    def public_record(self) -> Mapping[str, object]:
-        rows = self._features.shape[1] * self._schemes.num_blocks
-        return self._record(rows=rows, columns=len(self._targets.units))
+        rows = self._features.shape[1] * schemes.num_blocks
+        self.settings = self._settings(rows=rows, columns=len(self._targets.units))
 
     def precisely(self, edges: Edges) -> Precise:
         check_nodes(edges, self._features)

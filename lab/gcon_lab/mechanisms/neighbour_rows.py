@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import final
 
 import torch
@@ -43,12 +42,9 @@ class NeighbourRows(Statistic):
     def __init__(self, rows: Tensor, *, device: str = "cpu") -> None:
         whole, self._units = fixed_point(checked_rows("rows", rows), _BITS)
         self._whole, self._device = whole.to(torch.int64).contiguous(), device
+        self.settings = {"columns": whole.shape[1], "bits": _BITS}  # bits: of sums in fixed point
         # A single node has no edge: nothing can change.
         self.sensitivity = math.hypot(*longest_rows(whole * self._units)) * (1 + 1e-15) if len(whole) > 1 else 0.0
-
-    def public_record(self) -> Mapping[str, object]:
-        """The number of columns, and the bits of their sums in fixed point."""
-        return {"columns": self._whole.shape[1], "bits": _BITS}
 
     def precisely(self, edges: Edges) -> Precise:
         """A B, exactly."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import final
 
 import torch
@@ -44,10 +43,8 @@ class WalkMoments(WalkStatistic):
         self._everyone, self._weights = torch.arange(len(self._rows)), left_numbers(self._rows)
         free = self._bound(self._rows, real_numbers(*self._weights), schemes)
         self.edge_free = None if free is None else free[None, :]
-
-    def public_record(self) -> Mapping[str, object]:
         width = self._rows.shape[1]
-        return self._record(rows=width, columns=width * self._schemes.num_blocks)
+        self.settings = self._settings(rows=width, columns=width * schemes.num_blocks)
 
     def precisely(self, edges: Edges) -> Precise:
         check_nodes(edges, self._rows)

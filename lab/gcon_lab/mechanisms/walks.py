@@ -37,7 +37,7 @@ class WalkStatistic(Statistic):
         free = torch.tensor([bound.free for bound in self._bounds])
         return free.repeat_interleave(features.shape[1]) if free.any() else None
 
-    def _record(self, *, rows: int, columns: int) -> dict[str, object]:
+    def _settings(self, *, rows: int, columns: int) -> dict[str, object]:
         return {
             "rows": rows,
             "columns": columns,

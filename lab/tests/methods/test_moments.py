@@ -136,7 +136,7 @@ def test_the_noise_of_all_releases_is_what_the_budget_asks_for(released, graph, 
     assert kinds == [NoisyRelease] * len(statistics) + [NeighbourCounts] * len(tables) + [NoisyCount]
     shares = (FEATURES_SHARE, ANSWERS_SHARE, *([] if tables else [SECOND_SHARE]))
     for statistic, share in zip(statistics, shares, strict=True):
-        sigma = statistic.sensitivity / (plan.gaussian.distance * math.sqrt(share))
+        sigma = statistic.sensitivity / (plan.distance * math.sqrt(share))
         assert statistic.standard_deviation == pytest.approx(sigma, rel=1e-9)
     assert all(table.rate == plan.rates[len(tables) - 1] and table.rounds == len(tables) for table in tables)
     # One branch costs at most its third of delta, and nearly all of it: two entries per table, and the count of answers.
@@ -215,7 +215,7 @@ def test_two_releases_of_the_moments_are_one_at_the_joint_budget(released, monke
     first, _, second, _ = (line.value for line in released)
     monkeypatch.setattr(moments, "shrunk_moments", lambda value, *, deviation, **_: (value, deviation))
     value, deviation = moments.believed_moments((first, second), moments.learn_without_edges(SPARSE_NODES, seed=0))
-    whole = first.sensitivity / plan_of(2.0).gaussian.distance
+    whole = first.sensitivity / plan_of(2.0).distance
     assert deviation == pytest.approx(whole / math.sqrt(FEATURES_SHARE + SECOND_SHARE), rel=1e-9)
     by_share = (FEATURES_SHARE * first.value + SECOND_SHARE * second.value) / (FEATURES_SHARE + SECOND_SHARE)
     assert torch.allclose(value, by_share, rtol=1e-9)

@@ -108,7 +108,7 @@ def moments_noise(
         method="advice",
         protect_edges=protect_edges,
     )
-    distance = plan.gaussian.distance
+    distance = plan.distance
 
     def deviation(sensitivity: float, share: float) -> float:
         return 0.0 if distance is None else sensitivity / (distance * math.sqrt(share))

@@ -13,7 +13,7 @@ from gcon.machine import threads_for
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.methods.evidence import above_chance
-from gcon.methods.graph_facts import counted_rows, fact_errors, graph_facts
+from gcon.methods.graph_facts import counted_rows, degree_error, graph_facts
 from gcon.privacy.account import check_charge, spend
 from gcon.privacy.budget import checked_budget, chosen_delta
 from gcon.privacy.ledger import Ledger
@@ -72,14 +72,14 @@ def take_look(
         answers = learn_without_edges(nodes, seed=0).answers
     with spend(graph.edges, plan, ledger=ledger, randomness=randomness, purpose=purpose) as account:
         moments = account.release(plan.noisy(EdgeMoments(counted_rows(answers)), share=1.0))
-    facts, errors = graph_facts(moments, answers, nodes), fact_errors(moments, answers, nodes)
+    facts = graph_facts(moments, answers, nodes)
     return Look(
         homophily=facts.homophily,
-        homophily_error=errors.homophily,
+        homophily_error=facts.homophily_error,
         above_chance=above_chance(facts.homophily, nodes.num_classes),
-        above_chance_error=errors.homophily * nodes.num_classes / (nodes.num_classes - 1),
+        above_chance_error=facts.homophily_error * nodes.num_classes / (nodes.num_classes - 1),
         mean_degree=facts.mean_degree,
-        mean_degree_error=errors.mean_degree,
+        mean_degree_error=degree_error(moments.standard_deviation, nodes.num_nodes),
         receipt=account.receipt,
     )
 

@@ -121,7 +121,7 @@ def _trained(known: _Known) -> EdgeFree:
         )
     views = [view for each in found for view in each.views]
     ensemble = Ensemble.without_members(nodes)
-    networks = partial(_networks, nodes, known.seed)
+    networks = partial(_networks, nodes, known.seed, "cpu" if sample.places is None else known.device)
     ensemble = ensemble.joined_by(networks(ensemble.lesson, slice(None)), networks).taught(views, PENALTIES)
     losses = [validation_loss(member.judged, ensemble.judges.labels) for member in ensemble.members]
     # The members that read the rows as they are: the last ones of their directions.
@@ -146,7 +146,7 @@ _kept = lru_cache(maxsize=4)(_trained)
 _kept_large = lru_cache(maxsize=1)(_trained)  # one large table is enough to keep in memory
 
 
-def _networks(nodes: PublicNodes, seed: int, lesson: Lesson, at: Tensor | slice) -> list[Tensor]:
+def _networks(nodes: PublicNodes, seed: int, device: str, lesson: Lesson, at: Tensor | slice) -> list[Tensor]:
     """Class probabilities of some nodes by the encoder, and by a perceptron, after a lesson; float64.
 
     The perceptron keeps all its inputs, on rows with sum 1: better than the encoder where nodes have few words.
@@ -158,8 +158,8 @@ def _networks(nodes: PublicNodes, seed: int, lesson: Lesson, at: Tensor | slice)
     labelled = part_of(taught, (taught.train_mask | taught.validation_mask).nonzero()[:, 0])
     with_sum_one = replace(labelled, features=rows_with_sum_one(labelled.features))
     encoder, perceptron = (
-        train_encoder(labelled, EncoderSettings(centre=False, seed=seed)),
-        train_encoder(with_sum_one, keeping),
+        train_encoder(labelled, EncoderSettings(centre=False, seed=seed), device=device),
+        train_encoder(with_sum_one, keeping, device=device),
     )
     asked = nodes.features[at]
     answers = encoder.probabilities(asked), perceptron.probabilities(rows_with_sum_one(asked))

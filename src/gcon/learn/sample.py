@@ -16,10 +16,11 @@ from torch.nn.init import xavier_uniform_
 
 from gcon.learn import sizes
 from gcon.learn.encoder import Encoder
+from gcon.machine import threads_for
 from gcon.nodes import PublicNodes
 
 _TRAINING_SHARE, _VALIDATION_SHARE = 0.6, 0.2  # of the sample, at most; other nodes fill it
-_HIDDEN, _STEPS, _BATCH, _LEARNING_RATE, _WEIGHT_DECAY = 128, 2000, 512, 2e-3, 1e-5
+_HIDDEN, _STEPS, _BATCH, _LEARNING_RATE, _WEIGHT_DECAY = 128, 1000, 1024, 3e-3, 1e-5
 _SAMPLE_SEED, _NETWORK_SEED = 2, 5
 
 
@@ -31,7 +32,7 @@ class Sample:
     Attributes:
         nodes: a table of them.
         places: where they are among all nodes, rising; None for everybody.
-        device: where the network works.
+        device: where networks of a large graph learn and answer.
     """
 
     nodes: PublicNodes
@@ -90,10 +91,9 @@ def _taught(rows: Tensor, answers: Tensor, device: str) -> Encoder:
     optimizer = torch.optim.Adam(parameters, lr=_LEARNING_RATE, weight_decay=_WEIGHT_DECAY)
     slower = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=1.0, end_factor=0.0, total_iters=_STEPS)
     scale = 1 / float(rows.std()) if bool(rows.any()) else 1.0  # rows of length 1 have small entries
-    with torch.random.fork_rng([device] if device != "cpu" else []):
+    with threads_for(_BATCH, rows.shape[1]), torch.random.fork_rng([device] if device != "cpu" else []):
         torch.manual_seed(_NETWORK_SEED)
-        for _ in range(_STEPS):
-            some = torch.randint(len(rows), (_BATCH,), generator=generator).to(device)
+        for some in torch.randint(len(rows), (_STEPS, _BATCH), generator=generator).to(device):
             hidden = dropout(torch.relu(rows[some] * scale @ parameters[0] + parameters[1]))
             optimizer.zero_grad()
             cross_entropy(hidden @ parameters[2] + parameters[3], answers[some]).backward()

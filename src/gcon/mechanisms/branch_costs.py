@@ -1,4 +1,4 @@
-"""What the branches of a mixed release cost for one edge, or for several that change together (docs/proofs/several-edges.md).
+"""What tables of counts cost for one edge, or for several that change together (docs/proofs/several-edges.md).
 
 k edges move Gaussian releases k times as far. In a table of counts, a node with m of these edges has counts that change by m in
 all: a response of m times the rate. How the edges lie is not known, so the worst of all ways counts. A response of rate a + b is
@@ -10,18 +10,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 
-from gcon.mechanisms.mixed_curve import Responses, largest, mixed_delta, nearly_mixed_delta
-from gcon.privacy.budget import round_up_digits
-from gcon.privacy.protected_change import DIGITS
-
-Curve = Callable[[float, float, Responses], float]
-_NEAR, _LEAST_EPSILON = 1e-6, 1e-9
-_SLACK = 1e-15  # of a sum of three numbers, each rounded up
+from gcon.mechanisms.mixed_curve import Responses, largest, mixed_delta
 
 Degrees = tuple[int, ...]  # largest first
 
@@ -47,60 +38,16 @@ WORST_DEGREES: dict[int, tuple[Degrees, ...]] = {
 """The degrees of simple graphs with so many edges that are no splitting of others; the star's come first."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BranchCosts:
-    """The numbers of a plan that costs follow from, all for one edge.
+def responses(
+    answer_epsilon: float, edges: int, *, rate: float = 0.0, rounds: int = 0, degrees: Degrees = ()
+) -> Responses:
+    """Of so many tables of counts, where the nodes have these degrees among the changed edges, and of the count of answers.
 
-    Attributes:
-        distance: mu, of all Gaussian releases without tables.
-        first_share: of mu^2, before tables.
-        rates: of the noise of tables, for one and for two.
-        answer_epsilon: of the count of answers at the end; 0 for none.
+    That one draws its noise for the decimal that epsilon prints as, which may be larger than the float.
     """
-
-    distance: float
-    first_share: float
-    rates: tuple[float, ...]
-    answer_epsilon: float
-
-    def of(self, epsilon: float, edges: int, curve: Curve = mixed_delta) -> list[float]:
-        """The delta of every branch at this epsilon, if so many edges change."""
-        answer, first = answer_response(self.answer_epsilon, edges), math.sqrt(self.first_share) * self.distance
-        return [curve(epsilon, edges * self.distance, answer)] + [
-            max(
-                curve(epsilon, edges * first, [*count_responses(rate, rounds, degrees), *answer])
-                for degrees in WORST_DEGREES[edges]
-            )
-            for rounds, rate in enumerate(self.rates, start=1)
-        ]
-
-
-@lru_cache(maxsize=256)  # a statement is written, read and compared
-def smallest_epsilon(costs: BranchCosts, delta: float, edges: int) -> float:
-    """An epsilon at which all branches together cost at most this delta: hardly above the smallest, of few digits."""
-    low, high = 0.0, 1.0
-    while math.fsum(costs.of(high, edges, nearly_mixed_delta)) > delta:
-        low, high = high, 2 * high
-    while high - low > _NEAR * high and high > _LEAST_EPSILON:
-        middle = (low + high) / 2
-        nearly = math.fsum(costs.of(middle, edges, nearly_mixed_delta))
-        low, high = (low, middle) if nearly <= delta else (middle, high)
-    while True:  # float64 found the place; the exact curve has the last word
-        found = round_up_digits(high, DIGITS)
-        if math.fsum(costs.of(found, edges)) * (1 + _SLACK) <= delta:
-            return found
-        high = found * (1 + 10**-DIGITS)
-
-
-def answer_response(epsilon: float, edges: int) -> Responses:
-    """The count of answers draws its noise for the decimal that epsilon prints as, which may be larger than the float."""
-    return [(Fraction(math.nextafter(epsilon, math.inf)) * edges, 1)]
-
-
-def count_responses(rate: float, rounds: int, degrees: Degrees) -> Responses:
-    """Of so many tables of counts, where the nodes have these degrees among the changed edges."""
     exact = Fraction(rate)
-    return [(degree * exact, number * rounds) for degree, number in Counter(degrees).items()]
+    counts = [(degree * exact, number * rounds) for degree, number in Counter(degrees).items()]
+    return [*counts, (Fraction(math.nextafter(answer_epsilon, math.inf)) * edges, 1)]
 
 
 def largest_count_rate(
@@ -110,10 +57,11 @@ def largest_count_rate(
 
     Found for edges among few nodes, which are mostly the worst; if others cost more at that rate, for those, and so on.
     """
-    answer, every = answer_response(answer_epsilon, edges), WORST_DEGREES[edges]
+    every = WORST_DEGREES[edges]
 
     def cost(rate: float, degrees: Degrees) -> float:
-        return mixed_delta(epsilon, edges * first, [*count_responses(rate, rounds, degrees), *answer])
+        beside = responses(answer_epsilon, edges, rate=rate, rounds=rounds, degrees=degrees)
+        return mixed_delta(epsilon, edges * first, beside)
 
     worst = min(every, key=lambda degrees: (len(degrees), degrees[0]))
     while True:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import final
 
 import torch
@@ -12,8 +11,9 @@ from gcon.edges.kernels import multiply
 from gcon.edges.source import Edges, HoldsRows, RowBlock
 from gcon.errors import InputError
 from gcon.mechanisms.exact_products import LEFT_BITS, Precise, exact_products, exact_total, left_numbers
-from gcon.mechanisms.public_rows import MOST_NODES, NODE_BITS, check_nodes, checked_rows, longest_rows
+from gcon.mechanisms.public_rows import MOST_NODES, NODE_BITS, check_nodes, check_rows, longest_rows
 from gcon.mechanisms.statistic import Statistic
+from gcon.nodes import row_slices
 from gcon.privacy.proven import proven
 
 _SUM_BITS = LEFT_BITS + NODE_BITS  # of a sum over neighbours
@@ -48,7 +48,8 @@ class EdgeMoments(HoldsRows, Statistic):
     name, symmetric, row_fields = "edge moments", True, ("_whole",)
 
     def __init__(self, rows: Tensor, *, device: str = "cpu") -> None:
-        given = checked_rows("rows", rows)
+        given = rows.detach()
+        check_rows("rows", given)
         if len(given) > MOST_NODES:
             raise InputError(
                 "rows",
@@ -58,7 +59,8 @@ class EdgeMoments(HoldsRows, Statistic):
             )
         self._device = device
         self._whole, self._units = left_numbers(given)
-        first, second = longest_rows(self._whole.to(torch.float64) * self._units)
+        self.settings = {"columns": self._whole.shape[1], "bits": LEFT_BITS}  # bits: of an entry in fixed point
+        first, second = longest_rows(self._whole, self._units)
         if second == 0 and longest_rows(given)[1] > 0:
             raise InputError(
                 "rows",
@@ -67,13 +69,10 @@ class EdgeMoments(HoldsRows, Statistic):
                 fix="Scale the rows, or set tiny ones to 0.",
             )
         # Of the size of the whole matrix either bound holds on all graphs.
-        sums, pairs = self._whole.abs().sum(dim=0) * self._units, len(given) * (len(given) - 1)
+        totals = [self._whole[part].abs().sum(dim=0) for part in row_slices(len(given))]
+        sums, pairs = torch.stack(totals).sum(dim=0) * self._units, len(given) * (len(given) - 1)
         self.rounding = _LAST_ROUNDING * min(float(sums @ sums), pairs * first * second)
         self.sensitivity = 2 * first * second + 2 * self.rounding
-
-    def public_record(self) -> Mapping[str, object]:
-        """The number of columns, and the bits of an entry in fixed point."""
-        return {"columns": self._whole.shape[1], "bits": LEFT_BITS}
 
     def precisely(self, edges: Edges) -> Precise:
         """F' A F, one pass over the edges."""

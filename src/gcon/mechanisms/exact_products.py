@@ -10,14 +10,13 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.edges.fixed_point import WholeRows, units_below
+from gcon.nodes import row_slices
 
 LEFT_BITS = 22  # of the left numbers
 _ROW_BITS = 13  # so many rows are multiplied at a time
@@ -78,22 +77,19 @@ def exact_total(
     while some := list(itertools.islice(blocks, _BEFORE_OVERFLOW // (ROWS_AT_ONCE >> _ROW_BITS))):
         for place, pieces in enumerate(zip(*some, strict=True)):
             total = total + (torch.stack(pieces).sum(dim=0).numpy().astype(object) << (_PIECE_BITS * place))
-    value, rest = _in_two(total, parts)
-    units = left_units[:, None] * right_units
-    return Precise(torch.from_numpy(value) * units, torch.from_numpy(rest) * units)
-
-
-def _in_two(total: NDArray[Any], parts: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Whole numbers over a number of parts: the nearest float64, and what is missing, rounded to nearest."""
     high = total >> _LOW_BITS
     if parts == 1 and abs(high).max(initial=0) < 2**53:  # all but sums over more than 2^41 edges; far faster
         low = (total - (high << _LOW_BITS)).astype(np.float64)
         most = high.astype(np.float64) * 2.0**_LOW_BITS
         value = most + low  # rounds once, and float64 holds what is missing: |most| >= low, or most is 0
-        return value, low - (value - most)
-    value = np.array([number / parts for number in total.flat], dtype=np.float64).reshape(total.shape)
-    missing = [Fraction(number, parts) - Fraction(near) for number, near in zip(total.flat, value.flat, strict=True)]
-    return value, np.array([float(number) for number in missing], dtype=np.float64).reshape(total.shape)
+        rest = low - (value - most)
+    else:
+        value = np.array([number / parts for number in total.flat], dtype=np.float64).reshape(shape)
+        pairs = zip(total.flat, value.flat, strict=True)
+        missing = [float(Fraction(number, parts) - Fraction(near)) for number, near in pairs]
+        rest = np.array(missing, dtype=np.float64).reshape(shape)
+    units = left_units[:, None] * right_units
+    return Precise(torch.from_numpy(value) * units, torch.from_numpy(rest) * units)
 
 
 def left_numbers(rows: Tensor) -> WholeRows:
@@ -106,5 +102,7 @@ def left_numbers(rows: Tensor) -> WholeRows:
         tensor([[2097152],
                 [ 524288]], dtype=torch.int32)
     """
-    units = units_below(rows, LEFT_BITS)
-    return WholeRows((rows / units).round_().to(torch.int32).contiguous(), units)
+    units, whole = units_below(rows, LEFT_BITS), torch.empty(rows.shape, dtype=torch.int32)
+    for part in row_slices(len(rows)):
+        whole[part] = (rows[part].to("cpu", torch.float64) / units).round_().to(torch.int32)
+    return WholeRows(whole, units)

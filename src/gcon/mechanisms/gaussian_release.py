@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import torch
 from torch import Tensor
@@ -56,6 +56,14 @@ class NoisyStatistic:
     symmetric: bool
     sensitivity: float
     share: float
+
+
+class HasDistance(Protocol):
+    """A plan that pays for Gaussian releases."""
+
+    @property
+    def distance(self) -> float | None:
+        """mu, of all of them together; None without a promise."""
 
 
 @final
@@ -134,15 +142,15 @@ def gaussian_plan(epsilon: float, delta: float, *, method: str) -> GaussianPlan:
     budget, name = checked_budget(epsilon, delta), f"gaussian release ({method})"
     if math.isinf(budget.epsilon):
         return GaussianPlan(budget=Budget(math.inf, 0.0), distance=None, name=name)
-    return largest_plan(budget, name)
+    return GaussianPlan(budget=budget, distance=largest_distance(budget.epsilon, budget.delta), name=name)
 
 
-def largest_plan(budget: Budget, name: str) -> GaussianPlan:
-    """The same for a finite budget that was checked, or for a part of one."""
-    largest, shrink = 1 / gaussian_multiplier(budget.epsilon, budget.delta), _SLACK
-    while gaussian_delta(budget.epsilon, (1 - shrink) * largest) > budget.delta and shrink < _MOST_SHRINK:
+def largest_distance(epsilon: float, delta: float) -> float:
+    """The same for a finite budget that was checked, or for a part of one; the plan checks it."""
+    largest, shrink = 1 / gaussian_multiplier(epsilon, delta), _SLACK
+    while gaussian_delta(epsilon, (1 - shrink) * largest) > delta and shrink < _MOST_SHRINK:
         shrink *= 2
-    return GaussianPlan(budget=budget, distance=(1 - shrink) * largest, name=name)
+    return (1 - shrink) * largest
 
 
 @final
@@ -157,17 +165,19 @@ class NoisyRelease:
         share: of the plan's squared distance, in (0, 1]; 0 only for what cannot depend on edges.
         reads_edges: whether an edge can change anything in it.
         standard_deviation: sigma = sensitivity / (mu sqrt(share)), rounded up; 0 where no edge is read and without a promise.
+        spacing: of the lattice: that of the smallest standard deviation of an entry's noise; 0 without noise.
     """
 
-    plan: GaussianPlan
+    plan: HasDistance
     statistic: Statistic
     share: float
     reads_edges: bool = field(init=False)
     standard_deviation: float = field(init=False)
+    spacing: float = field(init=False)
 
     def __post_init__(self) -> None:
         """The statistic is proven, the share is one, and float64 can hold the noise that follows from them."""
-        statistic, distance, deviation = self.statistic, self.plan.distance, 0.0
+        statistic, distance, deviation, spacing = self.statistic, self.plan.distance, 0.0, 0.0
         proof_page(type(statistic))
         reads_edges = statistic.sensitivity != 0
         least = 1e-12 if reads_edges else 0.0
@@ -187,22 +197,24 @@ class NoisyRelease:
                     f"Rounding of walks must be at most {_MOST_ROUNDING:g} of what one edge can change: centre the rows "
                     "(nearly constant ones drown in rounding), or take a statistic with exact sums."
                 )
+            spacing = lattice_spacing(deviation * _ROOT_HALF if statistic.symmetric else deviation)
         object.__setattr__(self, "reads_edges", reads_edges)
         object.__setattr__(self, "standard_deviation", deviation)
+        object.__setattr__(self, "spacing", spacing)
 
     check = __post_init__  # the account asks again before it releases: the noise follows from what is held by then
 
     def public_record(self) -> Mapping[str, object]:
         """The statistic's settings, its bound, and the noise."""
-        deviation, statistic = self.standard_deviation, self.statistic
+        statistic = self.statistic
         return {
-            **statistic.public_record(),
+            **statistic.settings,
             "statistic": statistic.name,
             "share": float(self.share),
             "sensitivity": statistic.sensitivity,
             "rounding": statistic.rounding,
-            "standard_deviation": deviation,
-            "spacing": _spacing(deviation, statistic) if deviation > 0 else 0.0,
+            "standard_deviation": self.standard_deviation,
+            "spacing": self.spacing,
         }
 
     def apply(self, edges: Edges, randomness: Randomness) -> NoisyStatistic:
@@ -212,40 +224,34 @@ class NoisyRelease:
             With all releases of the plan it is (epsilon, delta)-DP for one undirected edge, if the sensitivity holds: the
             statistic's own page proves it.
         """
-        statistic, deviation = self.statistic, self.standard_deviation
+        statistic = self.statistic
         exact = statistic.precisely(edges)
         return NoisyStatistic(
             name=statistic.name,
-            value=exact.value if deviation == 0 else add_noise(exact, deviation, statistic, randomness),
-            standard_deviation=deviation,
+            value=exact.value if self.standard_deviation == 0 else self.add_noise(exact, randomness),
+            standard_deviation=self.standard_deviation,
             symmetric=statistic.symmetric,
             sensitivity=statistic.sensitivity,
             share=float(self.share),
         )
 
+    def add_noise(self, exact: Precise, randomness: Randomness) -> Tensor:
+        """The lattice point nearest to value plus real noise; entries that read no edge stay as they are.
 
-def add_noise(exact: Precise, deviation: float, statistic: Statistic, randomness: Randomness) -> Tensor:
-    """The lattice point nearest to value plus real noise of this deviation; entries that read no edge stay as they are.
-
-    Symmetric values get independent noise on and above the diagonal: standard deviation sigma on it and sigma / sqrt(2)
-    (rounded up) above, mirrored below.
-    """
-    value, rest, spacing = exact.value, exact.rest, _spacing(deviation, statistic)
-    if statistic.symmetric:
-        rows, columns = torch.triu_indices(*value.shape)
-        scales = torch.full(rows.shape, deviation * _ROOT_HALF, dtype=torch.float64)
-        scales[rows == columns] = deviation
-        noisy = torch.empty_like(value)
-        noisy[rows, columns] = rounded_noise(
-            randomness, value[rows, columns], scale=scales, spacing=spacing, rest=rest[rows, columns]
-        )
-        noisy[columns, rows] = noisy[rows, columns]
-        return noisy
-    noisy = rounded_noise(randomness, value, scale=deviation, spacing=spacing, rest=rest)
-    free = statistic.edge_free
-    return noisy if free is None else torch.where(free, value, noisy)
-
-
-def _spacing(deviation: float, statistic: Statistic) -> float:
-    """Of the lattice: that of the smallest standard deviation of an entry's noise."""
-    return lattice_spacing(deviation * _ROOT_HALF if statistic.symmetric else deviation)
+        Symmetric values get independent noise on and above the diagonal: standard deviation sigma on it and sigma / sqrt(2)
+        (rounded up) above, mirrored below.
+        """
+        value, rest, spacing, deviation = exact.value, exact.rest, self.spacing, self.standard_deviation
+        if self.statistic.symmetric:
+            rows, columns = torch.triu_indices(*value.shape)
+            scales = torch.full(rows.shape, deviation * _ROOT_HALF, dtype=torch.float64)
+            scales[rows == columns] = deviation
+            noisy = torch.empty_like(value)
+            noisy[rows, columns] = rounded_noise(
+                randomness, value[rows, columns], scale=scales, spacing=spacing, rest=rest[rows, columns]
+            )
+            noisy[columns, rows] = noisy[rows, columns]
+            return noisy
+        noisy = rounded_noise(randomness, value, scale=deviation, spacing=spacing, rest=rest)
+        free = self.statistic.edge_free
+        return noisy if free is None else torch.where(free, value, noisy)

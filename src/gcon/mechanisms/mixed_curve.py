@@ -40,13 +40,14 @@ def mixed_delta(epsilon: float, distance: float, responses: Responses = ()) -> f
         1.4148e-07
     """
     wide, far = _digits.mpf(epsilon), _digits.mpf(distance)
-    delta = sum(chance * _gaussian(wide - loss, far) for loss, chance in _losses(tuple(responses)).items())
+    losses, _, _ = _losses(tuple(responses))
+    delta = sum(chance * _gaussian(wide - loss, far) for loss, chance in losses.items())
     return min(1.0, math.nextafter(float(delta), math.inf))
 
 
 @lru_cache(maxsize=512)
-def _losses(responses: tuple[tuple[float | Fraction, int], ...]) -> dict[Any, Any]:
-    """The total loss of all responses, and the chance of each value."""
+def _losses(responses: tuple[tuple[float | Fraction, int], ...]) -> tuple[dict[Any, Any], NDArray[Any], NDArray[Any]]:
+    """The total loss of all responses with the chance of each value; and both once more, about the same, in float64."""
     losses = {_digits.mpf(0): _digits.mpf(1)}
     for rate, number in responses:
         # Exactly: a float and small multiples of one have far fewer digits.
@@ -61,7 +62,7 @@ def _losses(responses: tuple[tuple[float | Fraction, int], ...]) -> dict[Any, An
             for other, step in steps:
                 total = loss + step * wide
                 losses[total] = losses.get(total, 0) + chance * other
-    return losses
+    return losses, np.array([float(loss) for loss in losses]), np.array([float(each) for each in losses.values()])
 
 
 @lru_cache(maxsize=4096)  # of several edges, however they lie, the losses are the same; and plans are checked again
@@ -75,17 +76,11 @@ def _gaussian(epsilon: Any, distance: Any) -> Any:
 
 def nearly_mixed_delta(epsilon: float, distance: float, responses: Responses) -> float:
     """About the same in float64, far sooner: to find a place where the exact one is then asked; never what is promised."""
-    losses, chances = _nearly_losses(tuple(responses))
+    _, losses, chances = _losses(tuple(responses))
     rests = epsilon - losses
     first = log_ndtr(distance / 2 - rests / distance)
     gaps = np.minimum(rests + log_ndtr(-distance / 2 - rests / distance) - first, 0.0)
     return float(chances @ (np.exp(first) * -np.expm1(gaps)))
-
-
-@lru_cache(maxsize=512)
-def _nearly_losses(responses: tuple[tuple[float | Fraction, int], ...]) -> tuple[NDArray[Any], NDArray[Any]]:
-    law = _losses(responses)
-    return np.array([float(loss) for loss in law]), np.array([float(chance) for chance in law.values()])
 
 
 def largest(fits: Callable[[float], bool]) -> float:

@@ -14,31 +14,32 @@ Each branch alone costs at most a third of delta, and the worst mixture of branc
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, final
 
-from torch import Tensor
-
 from gcon.errors import InputError, PlanMismatchError
-from gcon.mechanisms.branch_costs import BranchCosts, answer_response, largest_count_rate, smallest_epsilon
+from gcon.mechanisms.branch_costs import WORST_DEGREES, largest_count_rate, responses
 from gcon.mechanisms.composition import pure_as_gaussian
-from gcon.mechanisms.gaussian_release import GaussianPlan, NoisyRelease, largest_plan
-from gcon.mechanisms.mixed_curve import LEAST, largest, mixed_delta
+from gcon.mechanisms.gaussian_curve import gaussian_delta
+from gcon.mechanisms.gaussian_release import NoisyRelease, largest_distance
+from gcon.mechanisms.mixed_curve import LEAST, Responses, largest, mixed_delta, nearly_mixed_delta
 from gcon.mechanisms.neighbour_counts import CHANGED_ENTRIES, EXACT_GEOMETRIC, NeighbourCounts
 from gcon.mechanisms.noisy_count import NoisyCount
 from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
 from gcon.mechanisms.samplers.geometric import LEAST_RATE
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN
-from gcon.privacy.budget import Budget, checked_budget
+from gcon.privacy.budget import Budget, checked_budget, round_up_digits
 from gcon.privacy.plan import Mechanism
-from gcon.privacy.protected_change import EDGES_FIELD, STATED_EDGES, check_edges
+from gcon.privacy.protected_change import DIGITS, EDGES_FIELD, STATED_EDGES, check_edges
 from gcon.privacy.proven import proven
 
 MOST_ROUNDS = 2
 _MOST_EPSILON = 500.0
 _BRANCHES = 1 + MOST_ROUNDS
 _SLACK = 1e-12  # shares may add to this part more than they should; the noise is larger by more than that
+_SUM_SLACK = 1e-15  # of a sum of three numbers, each rounded up
+_NEAR, _LEAST_EPSILON = 1e-6, 1e-9
 
 
 @final
@@ -49,7 +50,7 @@ class MixedPlan:
 
     Attributes:
         budget: what all releases together cost.
-        gaussian: the branch of moments alone, at its part of delta; its distance is mu.
+        distance: mu, of all Gaussian releases in the branch of moments alone; None without a promise (infinite epsilon).
         first_share: of mu^2, spent before counts.
         rates: of the noise of counts, for one round and for two.
         answer_epsilon: of the one count of answers at the end; 0 for none.
@@ -58,7 +59,7 @@ class MixedPlan:
     """
 
     budget: Budget
-    gaussian: GaussianPlan
+    distance: float | None
     first_share: float
     rates: tuple[float, ...]
     answer_epsilon: float
@@ -68,10 +69,9 @@ class MixedPlan:
     def __post_init__(self) -> None:
         """Every branch costs at most its part of delta."""
         check_edges(self.protect_edges)
-        epsilon, delta, mu = self.budget.epsilon, _part(self.budget.delta), self.gaussian.distance
-        if type(self.gaussian) is not GaussianPlan:  # anything else could check its releases as it likes
-            right = False
-        elif math.isinf(epsilon):
+        epsilon, mu = self.budget.epsilon, self.distance
+        part = math.nextafter(self.budget.delta / _BRANCHES, 0.0)  # rounded down: all parts add to at most delta
+        if math.isinf(epsilon):
             right = mu is None and all(math.isinf(rate) for rate in self.rates)
         elif (
             mu is None
@@ -80,20 +80,28 @@ class MixedPlan:
             or not math.sqrt(self.first_share) * mu >= LEAST
             or not 0 <= self.answer_epsilon < epsilon
             or not all(0 < rate < math.inf for rate in self.rates)
+            or not gaussian_delta(epsilon, mu) <= part
         ):
             right = False
         else:
-            right = all(0 <= cost <= delta for cost in self._costs.of(epsilon, self.protect_edges))
+            right = all(0 <= cost <= part for cost in self.costs(epsilon, self.protect_edges))
         if not right:
             raise PlanMismatchError("This noise is too small for what the plan says that the release costs.")
 
-    @property
-    def _costs(self) -> BranchCosts:
-        mu = self.gaussian.distance
+    def costs(
+        self, epsilon: float, edges: int, curve: Callable[[float, float, Responses], float] = mixed_delta
+    ) -> list[float]:
+        """The delta of every branch at this epsilon, if so many edges change."""
+        mu, answer = self.distance, self.answer_epsilon
         assert mu is not None  # there is a promise
-        return BranchCosts(
-            distance=mu, first_share=self.first_share, rates=self.rates, answer_epsilon=self.answer_epsilon
-        )
+        first = math.sqrt(self.first_share) * mu
+        return [curve(epsilon, edges * mu, responses(answer, edges))] + [
+            max(
+                curve(epsilon, edges * first, responses(answer, edges, rate=rate, rounds=rounds, degrees=degrees))
+                for degrees in WORST_DEGREES[edges]
+            )
+            for rounds, rate in enumerate(self.rates, start=1)
+        ]
 
     def by_edges(self, numbers: Sequence[int] = STATED_EDGES) -> dict[int, Budget]:
         """What is promised for so many edges that change together, at the same delta.
@@ -101,18 +109,29 @@ class MixedPlan:
         Args:
             numbers: of edges, from 1 to 10; the protected number is always among those that are told.
         """
-        budget, protected, costs = self.budget, self.protect_edges, self._costs
-        found = {protected: budget}
+        budget, protected = self.budget, self.protect_edges
+        found, delta = {protected: budget}, budget.delta
         for edges in {*numbers} - {protected}:
             check_edges(edges)
-            epsilon = smallest_epsilon(costs, budget.delta, edges)
-            found[edges] = Budget(min(epsilon, budget.epsilon) if edges < protected else epsilon, budget.delta)
+            # An epsilon at which all branches together cost at most delta: hardly above the smallest, of few digits.
+            low, high = 0.0, 1.0
+            while math.fsum(self.costs(high, edges, nearly_mixed_delta)) > delta:
+                low, high = high, 2 * high
+            while high - low > _NEAR * high and high > _LEAST_EPSILON:
+                middle = (low + high) / 2
+                nearly = math.fsum(self.costs(middle, edges, nearly_mixed_delta))
+                low, high = (low, middle) if nearly <= delta else (middle, high)
+            epsilon = round_up_digits(high, DIGITS)
+            # float64 found the place; the exact curve has the last word.
+            while not math.fsum(self.costs(epsilon, edges)) * (1 + _SUM_SLACK) <= delta:
+                epsilon = round_up_digits(epsilon * (1 + 10**-DIGITS), DIGITS)
+            found[edges] = Budget(min(epsilon, budget.epsilon) if edges < protected else epsilon, delta)
         return dict(sorted(found.items()))
 
     @property
     def gaussian_distance(self) -> float | None:
         """Of one Gaussian release that is, for one edge, no more private than the worst branch: responses as Gaussians."""
-        mu = self.gaussian.distance
+        mu = self.distance
         if mu is None:
             return None
         rests = [(1 - self.first_share) * mu**2]
@@ -123,19 +142,13 @@ class MixedPlan:
             1 + _SLACK
         )
 
-    def counts(self, codes: Tensor, num_codes: int, *, rounds: int, device: str = "cpu") -> NeighbourCounts:
-        """A table of neighbour counts, one of so many."""
-        return NeighbourCounts(
-            codes=codes, num_codes=num_codes, rate=self.rates[rounds - 1], rounds=rounds, device=device
-        )
-
     def public_record(self, released: Sequence[Mechanism[Any]]) -> Mapping[str, object]:
         """The budget, what each branch may spend, and every release so far."""
-        noise = {} if self.gaussian.distance is None else {"noise": [EXACT_GAUSSIAN, EXACT_GEOMETRIC]}
+        noise = {} if self.distance is None else {"noise": [EXACT_GAUSSIAN, EXACT_GEOMETRIC]}
         return {
             "epsilon": self.budget.epsilon,
             "delta": self.budget.delta,
-            "distance": self.gaussian.distance,
+            "distance": self.distance,
             "first_share": self.first_share,
             "rates": list(self.rates),
             "answer_epsilon": self.answer_epsilon,
@@ -154,7 +167,8 @@ class MixedPlan:
             raise PlanMismatchError(
                 "This plan pays for Gaussian releases, then neighbour counts, then one count of answers."
             )
-        self.gaussian.check(gaussian)
+        if any(type(each.plan) is not MixedPlan or each.plan != self for each in gaussian):
+            raise PlanMismatchError("This plan pays for Gaussian releases that were made for it.")
         most = self.first_share if counts else 1.0
         if counts:
             rounds = counts[0].rounds
@@ -172,11 +186,6 @@ class MixedPlan:
             raise PlanMismatchError("This plan pays for one count of answers, at the epsilon that it names.")
 
 
-def _part(delta: float) -> float:
-    """Of each branch; rounded down, so that all parts add to at most delta."""
-    return math.nextafter(delta / _BRANCHES, 0.0)
-
-
 def mixed_plan(
     epsilon: float, delta: float, *, first_share: float, answer_share: float, method: str, protect_edges: int = 1
 ) -> MixedPlan:
@@ -192,26 +201,24 @@ def mixed_plan(
     """
     check_edges(protect_edges)
     edges = int(protect_edges)
-    budget, name, parts = checked_budget(epsilon, delta), f"mixed release ({method})", f"gaussian release ({method})"
+    budget, name = checked_budget(epsilon, delta), f"mixed release ({method})"
     if _MOST_EPSILON < budget.epsilon < math.inf:
         rule = f"must be at most {_MOST_EPSILON:g}, or infinite: more promises nothing"
         raise InputError("epsilon", rule=rule, got=repr(epsilon), fix="For example 1.")
     if math.isinf(budget.epsilon):
-        budget = Budget(math.inf, 0.0)
         return MixedPlan(
-            budget=budget,
-            gaussian=GaussianPlan(budget=budget, distance=None, name=parts),
+            budget=Budget(math.inf, 0.0),
+            distance=None,
             first_share=first_share,
             rates=(math.inf,) * MOST_ROUNDS,
             answer_epsilon=math.inf if answer_share > 0 else 0.0,
             name=name,
             protect_edges=edges,
         )
-    part, answer = _part(budget.delta), answer_share * budget.epsilon / edges
-    alone = largest_plan(Budget(budget.epsilon, part), parts)  # a third of the least delta is one too
-    beside = answer_response(answer, edges)
+    part, answer = math.nextafter(budget.delta / _BRANCHES, 0.0), answer_share * budget.epsilon / edges
+    beside = responses(answer, edges)
     shift = largest(lambda distance: mixed_delta(budget.epsilon, distance, beside) <= part) / edges
-    mu = min(shift * (1 - _SLACK), alone.distance or 0.0)
+    mu = min(shift * (1 - _SLACK), largest_distance(budget.epsilon, part))  # a third of the least delta is one too
     first = math.sqrt(first_share) * mu
     rates = tuple(
         largest_count_rate(budget.epsilon, part, first=first, rounds=rounds, answer_epsilon=answer, edges=edges)
@@ -223,7 +230,7 @@ def mixed_plan(
         raise InputError("epsilon", rule=rule, got=repr(epsilon), fix="Nothing could be learned; use at least 1e-6.")
     return MixedPlan(
         budget=budget,
-        gaussian=replace(alone, distance=mu),
+        distance=mu,
         first_share=first_share,
         rates=rates,
         answer_epsilon=answer,
@@ -234,10 +241,9 @@ def mixed_plan(
 
 def mixed_plan_from(record: Mapping[str, Any], budget: Budget) -> MixedPlan:
     """The plan behind a public record, if its numbers fit the budget; else `PlanMismatchError`."""
-    part = Budget(budget.epsilon, _part(budget.delta))
     return MixedPlan(
         budget=budget,
-        gaussian=GaussianPlan(budget=part, distance=record["distance"], name="read"),
+        distance=record["distance"],
         first_share=record["first_share"],
         rates=tuple(record["rates"]),
         answer_epsilon=record["answer_epsilon"],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 import torch
@@ -64,6 +64,7 @@ class NeighbourCounts:
         rate: of the noise; infinite without a promise.
         rounds: how many such tables the plan's budget is split over.
         device: where to count.
+        reads_edges: whether an edge can change anything in it: a single node has none.
 
     Privacy:
         One edge changes two entries by 1; each is a randomised response of this rate.
@@ -74,6 +75,7 @@ class NeighbourCounts:
     rate: float
     rounds: int = 1
     device: str = "cpu"
+    reads_edges: bool = field(init=False)
 
     def __post_init__(self) -> None:
         """The codes are codes, and there is noise."""
@@ -92,13 +94,9 @@ class NeighbourCounts:
             )
         if self.rate != math.inf and not LEAST_RATE <= self.rate <= MOST_RATE:
             raise PlanMismatchError(f"Counts need noise of a rate from {LEAST_RATE:g} to {MOST_RATE:g}.")
+        object.__setattr__(self, "reads_edges", len(codes) > 1)
 
     check = __post_init__  # the account asks again before it releases
-
-    @property
-    def reads_edges(self) -> bool:
-        """A single node has no edge."""
-        return len(self.codes) > 1
 
     def public_record(self) -> Mapping[str, object]:
         """The size, and the noise."""
@@ -123,7 +121,7 @@ class NeighbourCounts:
         counts = torch.empty(table.shape, dtype=torch.float64, device=table.device)
         edges.fill(counts, _counts, table)
         value = counts.to("cpu", torch.int64)
-        if math.isfinite(self.rate) and self.reads_edges:
+        if math.isfinite(self.rate) and len(self.codes) > 1:
             value += two_sided_geometric_numbers(randomness, self.rate, *value.shape)
         return NoisyCounts(value=value, rate=self.rate, rounds=self.rounds)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import final
 
 from gcon.edges.source import Edges
@@ -45,4 +46,7 @@ class NoisyCount(PureMechanism[int]):
     def apply(self, edges: Edges, randomness: Randomness) -> int:
         """The count plus noise; it may be negative or too large, which is part of the promise."""
         value = int(self.numbers_of(edges))
-        return value if math.isinf(self.epsilon) else value + two_sided_geometric(randomness, self._rate())
+        if math.isinf(self.epsilon):
+            return value
+        rate = Fraction(repr(self.epsilon)) / self.sensitivity  # of the decimal that the ledger adds up
+        return value + two_sided_geometric(randomness, rate)

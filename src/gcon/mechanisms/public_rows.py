@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
 from gcon.edges.source import Edges
 from gcon.errors import InputError, PlanMismatchError
+from gcon.nodes import row_slices
 
 ALLOWANCE = 1e-9  # relative; covers the rounding of lengths
 NODE_BITS = 28
@@ -26,6 +29,13 @@ def checked_rows(parameter: str, rows: Tensor, *, as_they_are: bool = False) -> 
     Privacy:
         Reads public rows only.
     """
+    check_rows(parameter, rows)
+    keep = as_they_are and rows.dtype in (torch.float32, torch.float64)
+    return rows.detach().clone() if keep else rows.detach().to("cpu", torch.float64, copy=True)
+
+
+def check_rows(parameter: str, rows: Tensor) -> None:
+    """Refuse what is not an n x d matrix of finite numbers of sensible size."""
     if rows.dim() != 2 or rows.is_complex():
         raise InputError(
             parameter,
@@ -33,9 +43,8 @@ def checked_rows(parameter: str, rows: Tensor, *, as_they_are: bool = False) -> 
             got="another shape or type",
             fix="Pass n x d numbers.",
         )
-    keep = as_they_are and rows.dtype in (torch.float32, torch.float64)
-    copy = rows.detach().clone() if keep else rows.detach().to("cpu", torch.float64, copy=True)
-    size = float(torch.maximum(copy.max(), -copy.min())) if copy.numel() else 0.0
+    # In float64 before the sign is changed: the smallest number of a short integer type has no opposite there.
+    size = max(float(rows.max()), -float(rows.min())) if rows.numel() else 0.0
     if not (size == 0 or _SMALLEST <= size <= _LARGEST):
         raise InputError(
             parameter,
@@ -43,28 +52,38 @@ def checked_rows(parameter: str, rows: Tensor, *, as_they_are: bool = False) -> 
             got="others",
             fix="Replace missing values, and scale the rows.",
         )
-    return copy
 
 
-def longest_rows(rows: Tensor) -> tuple[float, float]:
+def longest_rows(rows: Tensor, units: Tensor | None = None) -> tuple[float, float]:
     """The lengths of the longest and the second longest row, never rounded down; 0 for rows of zeros, or without a row.
 
     An edge joins two *different* nodes, so products of two rows are bounded by these two lengths. A length of 0 means
     that no edge matters: squares of a short row beside a long one must not vanish.
 
+    Args:
+        rows: one per node, as they are or in fixed point.
+        units: of the columns, where rows are in fixed point.
+
     Example:
         >>> longest_rows(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
         (5.000000005, 0.0)
     """
-    rows = rows.to(torch.float64)
-    if not rows.any():
+    units = torch.ones((), dtype=torch.float64) if units is None else units
+
+    def parts() -> Iterator[Tensor]:  # float64 numbers of all rows may be too many
+        return (rows[part].to("cpu", torch.float64) * units for part in row_slices(len(rows)))
+
+    size = max((float(part.abs().amax()) for part in parts() if part.numel()), default=0.0)
+    if size == 0:
         return 0.0, 0.0
-    largest = rows.abs().amax(dim=1)
-    size = float(largest.max())
-    scales = torch.where((largest > 0) & (largest < _SHORT * size), largest, size)
-    lengths = torch.linalg.vector_norm(rows / scales[:, None], dim=1) * scales
-    longest = [float(length) * (1 + ALLOWANCE) for length in lengths.topk(min(2, len(lengths))).values]
-    return (longest[0], longest[1]) if len(longest) == 2 else (longest[0], 0.0)
+    longest = []
+    for part in parts():
+        largest = part.abs().amax(dim=1)
+        scales = torch.where((largest > 0) & (largest < _SHORT * size), largest, size)
+        lengths = torch.linalg.vector_norm(part / scales[:, None], dim=1) * scales
+        longest += [float(length) * (1 + ALLOWANCE) for length in lengths.topk(min(2, len(lengths))).values]
+    first, second = sorted([*longest, 0.0], reverse=True)[:2]
+    return first, second
 
 
 def check_nodes(edges: Edges, rows: Tensor) -> None:

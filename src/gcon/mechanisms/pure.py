@@ -1,11 +1,10 @@
-"""What mechanisms with pure epsilon on whole numbers share: the numbers with their bound, the budget, and exact rates."""
+"""What mechanisms with pure epsilon on whole numbers share: the numbers with their bound, and the budget."""
 
 from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Generic, TypeVar
 
 from gcon.edges.source import Edges
@@ -56,7 +55,3 @@ class PureMechanism(ABC, Generic[NumbersT]):
     def reads_edges(self) -> bool:
         """Always: a sensitivity of 0 is refused."""
         return True
-
-    def _rate(self) -> Fraction:
-        """Epsilon over the sensitivity, for the decimal that epsilon prints as: what the ledger adds up."""
-        return Fraction(repr(self.epsilon)) / self.sensitivity

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import final
 
 from gcon.edges.source import Edges
@@ -42,6 +43,6 @@ class Selection(PureMechanism[Sequence[int]]):
         largest = max(value)
         if math.isinf(self.epsilon):
             return list(value).index(largest)
-        rate = self._rate() / 2
+        rate = Fraction(repr(self.epsilon)) / self.sensitivity / 2  # of the decimal that the ledger adds up
         order = shuffled(randomness, len(value))
         return next(place for place in order if coin_exp(randomness, rate * (largest - int(value[place]))))

@@ -28,6 +28,7 @@ class Statistic(ABC):
             read or rows are identically zero, never because a product of small numbers vanished.
         rounding: the Frobenius distance of what `precisely` returns from the real-number value, at most, whatever the edges
             are. From public numbers alone (docs/proofs/exact-noise.md, 3). 0: arithmetic is exact, in any order.
+        settings: public numbers and words, for ledger and receipt.
         symmetric: whether the matrix is symmetric; its noise is then too.
         edge_free: true where an entry cannot depend on any edge (broadcasts to the value); None: nowhere. It gets no noise.
 
@@ -38,12 +39,9 @@ class Statistic(ABC):
     name: str
     sensitivity: float
     rounding: float
+    settings: Mapping[str, object]
     symmetric: bool = False
     edge_free: Tensor | None = None
-
-    @abstractmethod
-    def public_record(self) -> Mapping[str, object]:
-        """Its settings as public numbers and words."""
 
     @abstractmethod
     def precisely(self, edges: Edges) -> Precise:

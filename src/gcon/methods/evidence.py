@@ -156,17 +156,6 @@ class PublishedAnswers:
         return rows.clamp_min(_SMALLEST).log()
 
 
-def count_rows(start: Tensor, counted: Tensor, answers: Tensor, labels: Tensor) -> Tensor:
-    """Rows of `ExactCounts`: the start, the codes that were counted, those of published answers, and these with labels."""
-    coded = [one_hot(each, start.shape[1]).double() for each in (counted, codes(answers, labels))]
-    return torch.cat([start.double(), *coded, with_labels(answers, labels)], dim=1)
-
-
-def codes(answers: Tensor, labels: Tensor) -> Tensor:
-    """One class per node: its label where that is public (-1: unknown), else the likeliest one."""
-    return torch.where(labels >= 0, labels, answers.argmax(dim=1))
-
-
 def with_labels(answers: Tensor, labels: Tensor) -> Tensor:
     """Class probabilities, certain where a label is public; float64."""
     truth = one_hot(labels.clamp_min(0), answers.shape[1]).double()
@@ -190,8 +179,10 @@ def messages(answers: Tensor, homophily: float, shares: Tensor | None = None) ->
     return LOUDEST * torch.tanh(said / LOUDEST)
 
 
-def scores_with_own_edges(way: Way, rows: Tensor, edges: Edges, num_classes: int) -> Tensor:
-    """Log-scores of every node, in one pass over the edges.
+def scores_with_own_edges(
+    way: Way, rows: Tensor, edges: Edges, num_classes: int, *, asked: Tensor | None = None
+) -> Tensor:
+    """Log-scores of every node, or of some, in one pass over the edges.
 
     What neighbours say is added up in fixed point, with a unit that depends on the number of nodes alone: sums are exact, the
     same in any order and on any machine, and no other row has a say in them. Only sums and degrees come from the blocks of the
@@ -203,18 +194,23 @@ def scores_with_own_edges(way: Way, rows: Tensor, edges: Edges, num_classes: int
         rows: one per node, public, float64.
         edges: of all nodes.
         num_classes: columns of the scores.
+        asked: a public mask of the nodes that scores are wanted for; None for all.
 
     Privacy:
         Works on opened edges, inside a gate; row i reads the edges of node i only.
     """
     said, unit = what_all_say(way, rows)
-    heard = torch.empty(len(rows), said.shape[1] + 1, dtype=torch.float64)
-    edges.fill(heard, _heard, said)
+    if asked is None:
+        heard = torch.empty(len(rows), said.shape[1] + 1, dtype=torch.float64)
+        edges.fill(heard, _heard, said)
+    else:
+        heard, rows = torch.cat(list(edges.map_blocks(_heard_by, said, asked))), rows[asked]
     scores = torch.empty(len(rows), num_classes, dtype=torch.float64)
     for first in range(0, len(rows), _PIECE_ROWS):
         piece = slice(first, first + _PIECE_ROWS)
         sums, degrees = heard[piece, :-1] * unit, heard[piece, -1]
-        scores[piece] = _rounded(way.scores(rows[piece], sums, degrees))
+        # Rounded: one row alone has other last bits than the same row among others.
+        scores[piece] = (way.scores(rows[piece], sums, degrees) * _GRID).round_() / _GRID
     return scores
 
 
@@ -235,9 +231,11 @@ def _heard(block: RowBlock, said: Tensor, *, out: Tensor) -> None:
     out[:, -1] = block.degrees
 
 
-def _rounded(scores: Tensor) -> Tensor:
-    """One row alone has other last bits than the same row among others."""
-    return (scores * _GRID).round_() / _GRID
+def _heard_by(block: RowBlock, said: Tensor, asked: Tensor) -> Tensor:
+    """The same for the nodes of a block that are asked."""
+    heard = torch.empty(len(block.row_pointers) - 1, said.shape[1] + 1, dtype=torch.float64)
+    _heard(block, said, out=heard)
+    return heard[asked[block.nodes]]
 
 
 def row_scores(way: Way, rows: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:
@@ -254,7 +252,7 @@ def row_scores(way: Way, rows: Tensor) -> Callable[[int, NDArray[Any]], NDArray[
     def scores(row: int, neighbours: NDArray[Any]) -> NDArray[np.float64]:
         sums = torch.from_numpy(said[neighbours].sum(axis=0, keepdims=True).astype(np.float64) * unit)
         scored = way.scores(rows[row : row + 1], sums, torch.tensor([len(neighbours)]))
-        found: NDArray[np.float64] = _rounded(scored)[0].numpy()
+        found: NDArray[np.float64] = ((scored * _GRID).round_() / _GRID)[0].numpy()  # as in the table
         return found
 
     return scores

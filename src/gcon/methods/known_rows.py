@@ -6,6 +6,8 @@ is not recognised.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -59,11 +61,11 @@ def rows_as_read(known: Tensor) -> Tensor:
 def _digests(features: Tensor) -> NDArray[np.int64]:
     """One number per row, from its values as float32 (as the table's checksum has them).
 
-    The words of a row go, one after the other, through the finaliser of splitmix64.
+    The words of a row go, one after the other, through the finaliser of splitmix64. Batches of rows take turns on all threads.
     """
     num_rows, width = features.shape
-    digests = np.empty(num_rows, dtype=np.int64)
-    for rows in row_slices(num_rows, width=width):
+
+    def digested(rows: slice) -> NDArray[np.int64]:
         values = features[rows].detach().cpu().float().add(0.0).contiguous().numpy()  # -0 becomes 0
         state = np.full(len(values), width, dtype=np.uint64)
         for word in values.view(np.uint32).T:
@@ -72,5 +74,8 @@ def _digests(features: Tensor) -> NDArray[np.int64]:
             state = (state ^ (state >> np.uint64(30))) * _FIRST
             state = (state ^ (state >> np.uint64(27))) * _SECOND
             state ^= state >> np.uint64(31)
-        digests[rows] = state.view(np.int64)
-    return digests
+        return state.view(np.int64)
+
+    with ThreadPoolExecutor(torch.get_num_threads()) as threads:
+        parts = list(threads.map(digested, row_slices(num_rows, width=width)))
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from gcon.edges.source import Edges
 from gcon.errors import InputError
 from gcon.learn.encoder import Encoder
 from gcon.methods.method import PrivateMethod, Progress, ScoreFunction, silent
-from gcon.methods.predictions import Access, why_no_promise
+from gcon.methods.predictions import Access, Predictions, why_no_promise
 from gcon.methods.record import Common, Layout, Record
 from gcon.nodes import BATCH_ROWS, PublicNodes, row_slices
 from gcon.privacy.boundary import Private
@@ -222,6 +222,26 @@ def check_rows(start: Tensor, edges: Edges) -> None:
         raise InputError(
             "features", rule=f"must have one row per node ({edges.num_nodes})", got=len(start), fix="Pass all nodes."
         )
+
+
+def predictions_from(model: Model, scorer: Scorer, scores: Tensor, *, access: Access) -> Predictions:
+    """The classes with the largest scores, and their probabilities."""
+    return Predictions(
+        classes=scores.argmax(dim=1).cpu(),
+        probabilities=scorer.probabilities(scores).cpu(),
+        class_names=model.class_names,
+        access=access,
+        no_promise=why_no_promise(model.receipt),
+    )
+
+
+def joined(batches: Iterable[Predictions]) -> Predictions:
+    """Predictions of consecutive nodes, batch by batch, as one table."""
+    parts = list(batches)
+    if len(parts) == 1:
+        return parts[0]
+    classes = torch.cat([part.classes for part in parts])
+    return replace(parts[0], classes=classes, probabilities=torch.cat([part.probabilities for part in parts]))
 
 
 def score_functions(scorer: Scorer) -> dict[Access, ScoreFunction]:

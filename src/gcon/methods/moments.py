@@ -25,6 +25,7 @@ import torch
 from msgspec import Meta
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from gcon.edges.source import Edges
 from gcon.errors import AnswersWarning, InputError, PlanMismatchError
@@ -37,9 +38,9 @@ from gcon.learn.rescaling import shrunk_moments
 from gcon.learn.student import train_student
 from gcon.machine import chosen_device
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.gaussian_release import NoisyStatistic
+from gcon.mechanisms.gaussian_release import NoisyRelease, NoisyStatistic
 from gcon.mechanisms.mixed_release import MOST_ROUNDS, mixed_plan, mixed_plan_from
-from gcon.mechanisms.neighbour_counts import NoisyCounts, geometric_deviation
+from gcon.mechanisms.neighbour_counts import NeighbourCounts, NoisyCounts, geometric_deviation
 from gcon.mechanisms.noisy_count import NoisyCount
 from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
 from gcon.methods.evidence import (
@@ -47,16 +48,13 @@ from gcon.methods.evidence import (
     ExactCounts,
     PublishedAnswers,
     Way,
-    above_chance,
-    codes,
-    count_rows,
     messages,
     row_scores,
     scores_from_far,
     scores_with_own_edges,
     with_labels,
 )
-from gcon.methods.graph_facts import cautious_homophily, counted_rows, fact_errors, graph_facts
+from gcon.methods.graph_facts import counted_rows, graph_facts
 from gcon.methods.known_rows import known_rows, nothing_known, recognises, rows_as_read
 from gcon.methods.method import Progress, check_seed, silent
 from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
@@ -160,16 +158,15 @@ class Moments(ReleasingMethod):
 
         with spend(edges, plan, ledger=ledger, randomness=randomness, purpose=purpose) as account:
             progress("first release")
-            moments = account.release(plan.gaussian.noisy(directions, share=FEATURES_SHARE))
+            moments = account.release(NoisyRelease(plan=plan, statistic=directions, share=FEATURES_SHARE))
             counted = EdgeMoments(counted_rows(free.answers), device=device)
-            about = account.release(plan.gaussian.noisy(counted, share=ANSWERS_SHARE))
+            about = account.release(NoisyRelease(plan=plan, statistic=counted, share=ANSWERS_SHARE))
             facts = graph_facts(about, free.answers, nodes)
-            errors = fact_errors(about, free.answers, nodes)
-            homophily = cautious_homophily(facts, errors, nodes.num_classes)
+            homophily = facts.cautious_homophily
             statistics, tables, heard = [moments, about], [], None
             if facts.mean_degree < HEARD * geometric_deviation(plan.rates[0]):
                 progress("second release")
-                again = account.release(plan.gaussian.noisy(directions, share=1 - FIRST_SHARE))
+                again = account.release(NoisyRelease(plan=plan, statistic=directions, share=1 - FIRST_SHARE))
                 statistics.append(again)
                 after = after_moments(free, believed_moments((moments, again), free))
                 published = after.answers
@@ -180,12 +177,16 @@ class Moments(ReleasingMethod):
                 published = after.answers
                 loud = facts.mean_degree >= LOUD * geometric_deviation(plan.rates[1])
                 rounds = 2 if loud and sureness(with_labels(published, labels)) <= UNSURE else 1
+                rate = plan.rates[rounds - 1]
                 for _ in range(rounds):
                     progress("second release")
-                    coded = codes(published, labels)
-                    counts = account.release(plan.counts(coded, nodes.num_classes, rounds=rounds, device=device))
+                    coded = with_labels(published, labels).argmax(dim=1)
+                    table = NeighbourCounts(
+                        codes=coded, num_codes=nodes.num_classes, rate=rate, rounds=rounds, device=device
+                    )
+                    counts = account.release(table)
                     tables.append(counts)
-                    found = after_counts(after, before, counts.value, counts.standard_deviation)
+                    found = after_counts(after, before, counts.value, geometric_deviation(rate))
                     heard = owner_counts(
                         found, counts.value, coded=coded, before=published, labels=labels, homophily=homophily
                     )
@@ -225,8 +226,8 @@ class Moments(ReleasingMethod):
 
 def _right_answers(way: Way, rows: Tensor, labels: Tensor, mask: Tensor, num_classes: int, edges: Edges) -> int:
     """How many nodes of a mask their owners answer right. Works on opened edges: called by the account."""
-    scores = scores_with_own_edges(way, rows, edges, num_classes)
-    return int((scores.argmax(dim=1) == labels)[mask].sum())
+    scores = scores_with_own_edges(way, rows, edges, num_classes, asked=mask)
+    return int((scores.argmax(dim=1) == labels[mask]).sum())
 
 
 def sureness(answers: Tensor) -> float:
@@ -277,7 +278,7 @@ def owner_counts(
     """The same, from what released counts made of the answers before them."""
     degrees, published = counts.sum(dim=1).clamp_min(0).double(), with_labels(found.answers, labels)
     degrees = degrees / degrees.sum() if bool(degrees.sum() > 0) else torch.full_like(degrees, 1 / len(degrees))
-    alike = above_chance(homophily, before.shape[1]) > 0
+    alike = homophily > 1 / before.shape[1]
     gain = max(sureness(found.answers) - sureness(before), 0.0)
     return OwnerCounts(
         start=found.start.float(),
@@ -300,20 +301,22 @@ def owners_way(published: Tensor, labels: Tensor, counts: OwnerCounts | None, ho
         counts: None where no counts were released.
         homophily: the share of edges inside a class.
     """
-    if counts is not None:
-        rows = count_rows(counts.start, counts.codes, published, labels)
-        way = ExactCounts(
-            model=counts.model,
-            edge_shares=counts.edge_shares,
-            edge_messages=counts.edge_messages,
-            shares=mean_row(rows[:, -published.shape[1] :].split(BATCH_ROWS)),
-            homophily=homophily,
-            lean=counts.lean,
-            voice=counts.voice,
-        )
-        return way, rows
-    rows = torch.cat([published.double(), with_labels(published, labels)], dim=1)
-    return Evidence(homophily=homophily, shares=mean_row(published.split(BATCH_ROWS))), rows
+    classes, heard = published.shape[1], with_labels(published, labels)
+    if counts is None:
+        shares = mean_row(published.split(BATCH_ROWS))
+        return Evidence(homophily=homophily, shares=shares), torch.cat([published.double(), heard], dim=1)
+    coded = [one_hot(each, classes).double() for each in (counts.codes, heard.argmax(dim=1))]
+    rows = torch.cat([counts.start.double(), *coded, heard], dim=1)
+    way = ExactCounts(
+        model=counts.model,
+        edge_shares=counts.edge_shares,
+        edge_messages=counts.edge_messages,
+        shares=mean_row(rows[:, -classes:].split(BATCH_ROWS)),
+        homophily=homophily,
+        lean=counts.lean,
+        voice=counts.voice,
+    )
+    return way, rows
 
 
 @dataclass(frozen=True, kw_only=True)

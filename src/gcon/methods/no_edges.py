@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from torch import Tensor
 
-from gcon.methods.model import Model
+from gcon.methods.model import Model, joined, predictions_from
 from gcon.methods.predictions import Predictions, checked_access
-from gcon.methods.scored import joined, predictions_from
 from gcon.nodes import row_slices
 
 

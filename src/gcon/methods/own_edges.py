@@ -10,9 +10,8 @@ from torch import Tensor
 from gcon.edges.edge_list import public_edges
 from gcon.edges.source import Edges
 from gcon.errors import AccessRefusedError
-from gcon.methods.model import Model
+from gcon.methods.model import Model, joined, predictions_from
 from gcon.methods.predictions import Predictions
-from gcon.methods.scored import joined, predictions_from
 from gcon.nodes import row_slices
 from gcon.privacy.boundary import Private
 from gcon.privacy.gates import answer_owners

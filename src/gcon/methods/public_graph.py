@@ -7,9 +7,8 @@ from torch import Tensor
 from gcon.edges.source import Edges
 from gcon.errors import AccessRefusedError, InputError
 from gcon.methods.known_rows import recognises
-from gcon.methods.model import Model
+from gcon.methods.model import Model, predictions_from
 from gcon.methods.predictions import Predictions
-from gcon.methods.scored import predictions_from
 from gcon.nodes import features_fingerprint
 from gcon.privacy.boundary import Private
 

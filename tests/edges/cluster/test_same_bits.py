@@ -17,7 +17,7 @@ from gcon.errors import BoundaryError, PrivateComputationError
 from gcon.learn.after_counts import CountModel
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.neighbour_counts import NeighbourCounts
-from gcon.methods.evidence import Evidence, ExactCounts, count_rows, scores_with_own_edges
+from gcon.methods.evidence import Evidence, ExactCounts, scores_with_own_edges, with_labels
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
@@ -66,7 +66,8 @@ def test_owners_answers(both, kind):
         model, shares = CountModel(torch.full((2,), 0.5).double(), tables), torch.full((4,), 0.25).double()
         weights = {"homophily": 0.8, "lean": 1.0, "voice": 0.5}
         way = ExactCounts(model=model, edge_shares=shares, edge_messages=0 * shares, shares=shares, **weights)
-        rows = count_rows(answers, labels.clamp_min(0), answers, labels)
+        heard = with_labels(answers, labels)
+        rows = torch.cat([answers, heard.round(), heard.round(), heard], dim=1)
     else:
         way, rows = Evidence(homophily=0.8, shares=answers.mean(dim=0)), torch.cat([answers, answers], dim=1)
     expected = scores_with_own_edges(way, rows, both.here, 4)

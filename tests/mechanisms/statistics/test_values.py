@@ -164,8 +164,8 @@ def test_nothing_can_change_on_one_node_or_with_one_row_that_is_not_zero():
 
 def test_signed_targets_have_a_bound_of_their_own():
     signed, schemes = ClassSums(ROWS, TARGETS - 0.5, SCHEMES), ClassSums(ROWS, TARGETS, SCHEMES)
-    assert signed.public_record()["bounds"] == ["no edge is read", "influence, sharp", "influence, sharp"]
-    assert schemes.public_record()["bounds"] == ["no edge is read", "class sums, phi", "class sums, phi"]
+    assert signed.settings["bounds"] == ["no edge is read", "influence, sharp", "influence, sharp"]
+    assert schemes.settings["bounds"] == ["no edge is read", "class sums, phi", "class sums, phi"]
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------

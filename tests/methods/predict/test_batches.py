@@ -14,10 +14,10 @@ from gcon.errors import AccessRefusedError, InputError, PrivateComputationError
 from gcon.files.node_ids import as_node_ids
 from gcon.methods import model as models
 from gcon.methods import moments, no_edges, own_edges
+from gcon.methods.model import joined
 from gcon.methods.no_edges import batches_without_edges, predict_without_edges
 from gcon.methods.own_edges import deliver_from_own_edges, predict_from_own_edges
 from gcon.methods.predictions import Predictions
-from gcon.methods.scored import joined
 from gcon.nodes import row_slices
 from gcon.privacy.ledger import MemoryLedger, Outcome
 from gcon.release.prediction_files import prediction_writer, write_predictions

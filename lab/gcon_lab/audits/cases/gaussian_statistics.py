@@ -12,7 +12,7 @@ from gcon.edges.edge_list import EdgeList
 from gcon.edges.schemes import Schemes
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_curve import gaussian_epsilon
-from gcon.mechanisms.gaussian_release import add_noise, gaussian_plan
+from gcon.mechanisms.gaussian_release import NoisyRelease, gaussian_plan
 from gcon.mechanisms.statistic import Statistic
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
@@ -126,25 +126,23 @@ def _run(statistic: Statistic, factor: float = 1.0) -> Run:
         if count == 1:
             return first.value[None]
         draw = _symmetric_copies if statistic.symmetric else _copies
-        others = draw(statistic, statistic.of(edges), first.standard_deviation, count - 1, randomness)
+        others = draw(release, statistic.of(edges), count - 1, randomness)
         return torch.cat([first.value[None], others])
 
     return run
 
 
-def _copies(statistic: Statistic, exact: Tensor, deviation: float, count: int, randomness: Randomness) -> Tensor:
-    return add_noise(in_float64(exact.expand(count, -1, -1)), deviation, statistic, randomness)
+def _copies(release: NoisyRelease, exact: Tensor, count: int, randomness: Randomness) -> Tensor:
+    return release.add_noise(in_float64(exact.expand(count, -1, -1)), randomness)
 
 
-def _symmetric_copies(
-    statistic: Statistic, exact: Tensor, deviation: float, count: int, randomness: Randomness
-) -> Tensor:
+def _symmetric_copies(release: NoisyRelease, exact: Tensor, count: int, randomness: Randomness) -> Tensor:
     """Many small symmetric matrices as the blocks on the diagonal of a larger one: their noise is independent."""
     width, parts = len(exact), []
     for start in range(0, count, _BLOCKS):
         blocks = min(_BLOCKS, count - start)
         whole = torch.kron(torch.eye(blocks, dtype=torch.float64), exact)
-        noisy = add_noise(in_float64(whole), deviation, statistic, randomness).reshape(blocks, width, blocks, width)
+        noisy = release.add_noise(in_float64(whole), randomness).reshape(blocks, width, blocks, width)
         parts.append(noisy[torch.arange(blocks), :, torch.arange(blocks), :])
     return torch.cat(parts)
 

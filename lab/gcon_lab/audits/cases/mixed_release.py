@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList
-from gcon.mechanisms.gaussian_release import NoisyStatistic
+from gcon.mechanisms.gaussian_release import NoisyRelease, NoisyStatistic
 from gcon.mechanisms.mixed_curve import mixed_delta
 from gcon.mechanisms.mixed_release import MixedPlan, mixed_plan
 from gcon.mechanisms.noisy_count import NoisyCount
@@ -78,10 +78,10 @@ def _case(plan: MixedPlan, options: str, branch: int | None) -> AuditCase:
 
 
 def _with_noise(plan: MixedPlan, factor: float) -> MixedPlan:
-    assert plan.gaussian.distance is not None
+    assert plan.distance is not None
     return changed(
         plan,
-        gaussian=changed(plan.gaussian, distance=plan.gaussian.distance / factor),
+        distance=plan.distance / factor,
         rates=tuple(rate / factor for rate in plan.rates),
         answer_epsilon=plan.answer_epsilon / factor,
     )
@@ -92,7 +92,7 @@ def _branch_epsilon(plan: MixedPlan, branch: int) -> float:
 
     The count of answers moves by 2, so its loss is epsilon, 0 or -epsilon: a little less than a response of that rate.
     """
-    mu = plan.gaussian.distance
+    mu = plan.distance
     assert mu is not None
     distance, responses = mu, []
     if branch != _MOMENTS:
@@ -122,7 +122,10 @@ def _run(plan: MixedPlan) -> Run:
         many = copies(edges, count)
         # Rows of one number: a release of all copies is a release of every copy with the same noise.
         rows = NeighbourRows(torch.ones(many.num_nodes, 1))
-        first, rest = (plan.gaussian.noisy(rows, share=share).apply(many, randomness) for share in (_FIRST, 1 - _FIRST))
+        first, rest = (
+            NoisyRelease(plan=plan, statistic=rows, share=share).apply(many, randomness)
+            for share in (_FIRST, 1 - _FIRST)
+        )
         return Runs(
             first=first,
             rest=rest,

@@ -13,7 +13,7 @@ from gcon.learn.training_rows import training_rows
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
-from gcon.methods.evidence import codes, scores_with_own_edges
+from gcon.methods.evidence import scores_with_own_edges, with_labels
 from gcon.methods.graph_facts import counted_rows
 from gcon.methods.model import Model
 from gcon.methods.moments import MomentsModel, owners_way
@@ -77,7 +77,7 @@ def _statistics(model: MomentsModel, nodes: PublicNodes) -> Iterator[Evidence]:
 def _tables(model: MomentsModel) -> Iterator[Evidence]:
     """The last table was counted by the codes in the release; one before it by those of the answers without counts."""
     if model.counts is not None:
-        before = [codes(model.answers, model.labels)] * (len(model.tables) - 1)
+        before = [with_labels(model.answers, model.labels).argmax(dim=1)] * (len(model.tables) - 1)
         for table, counted in zip(model.tables, [*before, model.counts.codes], strict=True):
             yield NoisyTable(codes=counted, value=table.value, rate=table.rate)
 

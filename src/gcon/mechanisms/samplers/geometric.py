@@ -9,6 +9,7 @@ no rounding, and no chance that float64 stands for (docs/proofs/neighbour-counts
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.errors import PlanMismatchError
-from gcon.privacy.randomness import Randomness
+from gcon.privacy.randomness import Randomness, SystemRandomness
 
 _WORD = 32  # bits that are compared at a time
 _RARE = 2 * _WORD * math.log(2)  # e^-this is the chance of anything above the digits that are drawn one by one
@@ -38,9 +39,16 @@ def two_sided_geometric_numbers(randomness: Randomness, rate: float, *shape: int
     if not LEAST_RATE <= rate <= MOST_RATE:
         raise PlanMismatchError(f"Whole-number noise needs a rate from {LEAST_RATE:g} to {MOST_RATE:g}.")
     numbers = torch.empty(math.prod(shape), dtype=torch.int64)
-    for start in range(0, len(numbers), _BLOCK):
+
+    def fill(start: int) -> None:
         part = numbers[start : start + _BLOCK]
         part.copy_(torch.from_numpy(_geometric(randomness, rate, len(part)) - _geometric(randomness, rate, len(part))))
+
+    # Bytes of the operating system are independent in any order, so blocks are drawn side by side; a seed has one order.
+    workers = torch.get_num_threads() if isinstance(randomness, SystemRandomness) else 1
+    with ThreadPoolExecutor(workers) as threads:
+        for _ in threads.map(fill, range(0, len(numbers), _BLOCK)):
+            pass  # an error in a block is raised here
     return numbers.reshape(shape)
 
 

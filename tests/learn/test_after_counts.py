@@ -14,8 +14,9 @@ from gcon.learn import sizes
 from gcon.learn.after_counts import AfterCounts, CountModel, after_counts, believed_counts, count_inputs
 from gcon.learn.after_release import after_moments
 from gcon.learn.edge_free import learn_without_edges
-from gcon.learn.ensemble import Ensemble, view_of
+from gcon.learn.ensemble import Ensemble
 from gcon.learn.members import Lesson, Regression
+from gcon.learn.sample import Sample
 from gcon.mechanisms.neighbour_counts import geometric_deviation
 
 
@@ -54,6 +55,11 @@ def nobody_asks(lesson, mask):
 def answering(before, answers, nodes):
     """The same, with other answers."""
     return replace(before, answers=answers, judged=answers[nodes.validation_mask])
+
+
+def with_nodes(before, nodes):
+    """The same, taught by other labels from now on."""
+    return replace(before, free=replace(before.free, sample=Sample.of(nodes)))
 
 
 # ---- what counts are believed to be
@@ -178,19 +184,13 @@ def test_tables_give_what_the_fitted_regressions_give(monkeypatch):
     monkeypatch.setattr(Ensemble, "joined_by_pupils", watched)
     start = before.answers.clamp_min(1e-3)
     start = start / start.sum(dim=1, keepdim=True)
-    found = after_counts(before, answering(before, start, nodes), noisy, deviation, nodes)
+    found = after_counts(before, answering(before, start, nodes), noisy, deviation)
     check(found, 4)
     ensemble = ensembles[-1]
     # The start; then by true and by pseudo-labels four regressions on counts, four beside the start, and four products.
     assert len(ensemble.members) == 1 + 2 * 12
-    weights, average = ensemble.average
-    assert torch.allclose(found.answers, average, atol=1e-5)
-    assert torch.equal(found.model.weights, weights[weights > 0])
-    one_by_one = sum(
-        weight * member.answered(member.view()(slice(None)))
-        for weight, member in zip(weights, ensemble.members, strict=True)
-    )
-    assert torch.allclose(found.answers, one_by_one, atol=1e-5)
+    assert torch.allclose(found.answers, ensemble.answers, atol=1e-5)
+    assert torch.equal(found.model.weights, ensemble.weights[ensemble.weights > 0])
     # Asked again at other counts: the same as regressions of their own would answer, row by row.
     other = believed_counts(noisy, deviation, start).flip(0)
     asked = found.model.answers(start, other)
@@ -201,13 +201,13 @@ def test_tables_give_what_the_fitted_regressions_give(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("num_classes", [2, 3, 6])
 def test_shapes(num_classes):
-    nodes, before, noisy, deviation = released(num_classes)
-    check(after_counts(before, before, noisy, deviation, nodes), num_classes)
+    _, before, noisy, deviation = released(num_classes)
+    check(after_counts(before, before, noisy, deviation), num_classes)
 
 
 def test_counts_that_tell_make_better_answers():
     nodes, before, noisy, deviation = released(feature_signal=1.0, homophily=0.8, mean_degree=12)
-    found = after_counts(before, before, noisy, deviation, nodes)
+    found = after_counts(before, before, noisy, deviation)
     right = [
         float((each.argmax(dim=1) == nodes.labels)[nodes.test_mask].double().mean())
         for each in (before.answers, found.answers)
@@ -218,10 +218,11 @@ def test_counts_that_tell_make_better_answers():
 @pytest.mark.slow
 def test_test_labels_change_nothing():
     nodes, before, noisy, deviation = released()
-    found = after_counts(before, before, noisy, deviation, nodes)
+    found = after_counts(before, before, noisy, deviation)
     known = nodes.train_mask | nodes.validation_mask
     blind = replace(nodes, labels=torch.where(known, nodes.labels, -1), test_mask=torch.zeros_like(known))
-    again = after_counts(before, before, noisy, deviation, blind)
+    other = with_nodes(before, blind)
+    again = after_counts(other, other, noisy, deviation)
     assert torch.equal(again.answers, found.answers)
     assert torch.equal(again.model.tables, found.model.tables)
 
@@ -235,7 +236,7 @@ def test_a_class_that_nobody_taught(validation):
     if not validation:
         nodes = replace(nodes, validation_mask=torch.zeros_like(nodes.validation_mask))
     before, truth = after(nodes), exact_counts(edge_index, nodes.labels, 4)
-    found = after_counts(before, before, truth + geometric_noise(1.0, truth.shape, 1), geometric_deviation(1.0), nodes)
+    found = after_counts(before, before, truth + geometric_noise(1.0, truth.shape, 1), geometric_deviation(1.0))
     check(found, 4)
     if not validation:
         assert float(found.answers[:, 2].max()) < 0.2
@@ -246,7 +247,7 @@ def test_one_class_was_taught():
     nobody = torch.zeros_like(nodes.validation_mask)
     nodes = replace(nodes, train_mask=nodes.train_mask & (nodes.labels == 1), validation_mask=nobody)
     before, truth = after(nodes), exact_counts(edge_index, nodes.labels, 4)
-    found = after_counts(before, before, truth, 0.0, nodes)
+    found = after_counts(before, before, truth, 0.0)
     check(found, 4)
     assert bool((found.answers.argmax(dim=1) == 1).all())
 
@@ -254,7 +255,7 @@ def test_one_class_was_taught():
 def test_without_validation_nodes_counts_are_chosen_by_training_nodes():
     """The same members, and counts that tell are used; nobody is judged by what its own label taught."""
     nodes, before, noisy, deviation = released(num_validation=0, feature_signal=1.0, homophily=0.8, mean_degree=12)
-    found = after_counts(before, before, noisy, deviation, nodes)
+    found = after_counts(before, before, noisy, deviation)
     check(found, 4)
     assert len(found.model.weights) == 1 + 2 * 12  # a third of the picks is all of them
     right, judged = (
@@ -274,7 +275,7 @@ def test_every_node_is_labelled():
     nobody = torch.zeros_like(nodes.train_mask)
     nodes = replace(nodes, train_mask=~nobody, validation_mask=nobody, test_mask=nobody)
     before, truth = after(nodes), exact_counts(edge_index, nodes.labels, 4)
-    check(after_counts(before, before, truth, 0.0, nodes), 4)
+    check(after_counts(before, before, truth, 0.0), 4)
 
 
 @pytest.mark.slow
@@ -283,23 +284,21 @@ def test_counts_that_say_nothing(counts):
     nodes, _ = graph()
     before = after(nodes)
     for deviation in (0.0, 2.0):
-        check(after_counts(before, before, counts.long(), deviation, nodes), 4)
+        check(after_counts(before, before, counts.long(), deviation), 4)
 
 
 def test_a_large_graph_is_asked_in_blocks(monkeypatch):
     """A sample teaches, all are asked; blocks change nothing but last bits."""
-    monkeypatch.setattr(sizes, "EXACT_NODES", 300)
-    monkeypatch.setattr(sizes, "BLOCK_NODES", 128)
+    for name, size in {"EXACT_NODES": 300, "SAMPLE_NODES": 300, "BLOCK_NODES": 128}.items():
+        monkeypatch.setattr(sizes, name, size)
     nodes, edge_index = graph()
     free = learn_without_edges(nodes, seed=0)
-    start = Ensemble.without_members(nodes)
-    assert len(start.sample.labels) == 300
-    start = start.joined_by(start.sampled([view_of(free.answers)]), nobody_asks)
-    before = after_moments(replace(free, ensemble=start), free.rows.double().T @ free.rows.double())
+    assert len(free.sample.nodes.labels) == 300
+    before = after_moments(free, free.rows.double().T @ free.rows.double())
     assert before.answers.dtype == torch.float32
     truth = exact_counts(edge_index, nodes.labels, 4)
     noisy = truth + geometric_noise(1.0, truth.shape, 1)
-    found = after_counts(before, before, noisy, geometric_deviation(1.0), nodes)
+    found = after_counts(before, before, noisy, geometric_deviation(1.0))
     check(found, 4)
     monkeypatch.setattr(sizes, "BLOCK_NODES", 50)
     believed = believed_counts(noisy, geometric_deviation(1.0), found.start)
@@ -311,14 +310,13 @@ def test_a_large_graph_is_asked_in_blocks(monkeypatch):
 def test_codes_are_what_regressions_are_taught_on():
     """A column per code, in their order: another numbering of the codes is another model, asked with other counts."""
     nodes, before, noisy, deviation = released()
-    found = after_counts(before, before, noisy, deviation, nodes)
+    found = after_counts(before, before, noisy, deviation)
     order = torch.tensor([2, 0, 3, 1])
     start = before.answers[:, order]
     moved = torch.argsort(order)[nodes.labels]
-    other = after_counts(
-        before, answering(before, start, nodes), noisy[:, order], deviation, replace(nodes, labels=moved)
-    )
+    renamed = with_nodes(before, replace(nodes, labels=moved))
+    other = after_counts(renamed, answering(renamed, start, nodes), noisy[:, order], deviation)
     check(other, 4)
-    same = after_counts(before, replace(before), noisy, deviation, nodes)
+    same = after_counts(before, replace(before), noisy, deviation)
     assert torch.allclose(other.answers, same.answers[:, order], atol=0.02)
     assert one_hot(found.answers.argmax(dim=1), 4).sum() == 400

@@ -43,7 +43,7 @@ def trained():
 
 
 def test_there_is_no_way_in_for_edges():
-    assert set(inspect.signature(learn_without_edges).parameters) == {"nodes", "seed"}
+    assert set(inspect.signature(learn_without_edges).parameters) == {"nodes", "seed", "device"}
     for module in (after_release, directions, edge_free, ensemble, feature_graph, members):
         assert not {"EdgeList", "Private", "PrivateGraph", "propagate"} & set(vars(module))
 

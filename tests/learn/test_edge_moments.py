@@ -79,7 +79,7 @@ def left_by_shrinking(parts, deviation):
 def test_nearer_to_the_truth_than_the_noisy_moments(deviation, share, homophily):
     """As in use: many principal directions, few edges each."""
     nodes, edge_index = social_circles_parts(600, num_features=64, mean_degree=4.0, homophily=homophily, seed=1)
-    rows = normalize(principal_rows(nodes.features, nodes.features, weighting(nodes.features), 200), dim=1).double()
+    rows = normalize(principal_rows(nodes.features, weighting(nodes.features), 200)[0], dim=1).double()
     one_way = rows[edge_index[0]].T @ rows[edge_index[1]]
     public = torch.from_numpy(neighbour_graph(nearest_rows(rows, 20)) @ rows.numpy())
     assert left_by_shrinking((rows, one_way + one_way.T, rows.T @ public), deviation) <= share

@@ -44,14 +44,12 @@ def test_the_graph_by_hand():
     once = 0.75 * expected @ rows.numpy() + 0.25 * rows.numpy()
     assert np.allclose(smoothed_rows(graph, rows, [0.25], steps=1)[0].numpy(), once, atol=1e-5)
     assert torch.equal(smoothed_rows(graph, rows, [1.0])[0], rows)
-    some = torch.tensor([2, 0])
-    for restart, together in zip(
-        (0.1, 1.0, 0.4), smoothed_rows(graph, rows, (0.1, 1.0, 0.4), places=some), strict=True
-    ):
+    restarts = (0.1, 1.0, 0.4)
+    for restart, together in zip(restarts, smoothed_rows(graph, rows, restarts), strict=True):
         by_hand = rows.double().numpy()
         for _ in range(10):
             by_hand = (1 - restart) * expected @ by_hand + restart * rows.numpy()
-        assert np.allclose(together.numpy(), by_hand[some], atol=1e-4)
+        assert np.allclose(together.numpy(), by_hand, atol=1e-4)
 
 
 def test_weights_of_words_and_of_other_features():
@@ -69,10 +67,11 @@ def test_weights_of_words_and_of_other_features():
 
 def test_principal_rows_keep_products():
     rows = torch.from_numpy(np.random.default_rng(2).standard_normal((40, 6))).float()
-    principal = principal_rows(rows, rows, torch.clone, 200)
+    principal, directions = principal_rows(rows, torch.clone, 200)
+    assert torch.allclose(rows @ directions, principal, atol=1e-4)
     assert principal.shape == (40, 6)
     assert torch.allclose(principal @ principal.T, rows @ rows.T, atol=1e-4)
-    lengths = principal_rows(rows, rows, torch.clone, 3).norm(dim=0)
+    lengths = principal_rows(rows, torch.clone, 3)[0].norm(dim=0)
     assert lengths.shape == (3,)
     assert bool((lengths[:-1] >= lengths[1:]).all())
 

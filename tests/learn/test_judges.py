@@ -1,14 +1,15 @@
 """Who judges members: validation nodes, or training nodes that are asked without what their own labels taught."""
 
 import dataclasses
+from itertools import product
 
 import pytest
 import torch
 
 from gcon.files.datasets import social_circles_parts
-from gcon.learn.ensemble import Ensemble, view_of
+from gcon.learn.ensemble import Ensemble
 from gcon.learn.judges import Judges
-from gcon.learn.members import Lesson
+from gcon.learn.members import Lesson, Regression, pseudo_labels
 
 NODES, _ = social_circles_parts(90, num_classes=3, per_class=8, num_validation=30, num_test=30, seed=4)
 BLIND = dataclasses.replace(NODES, validation_mask=torch.zeros(90, dtype=torch.bool))
@@ -48,7 +49,7 @@ def test_fewer_training_nodes_than_parts(count):
     mask[NODES.train_mask.nonzero()[:count, 0]] = True
     few = dataclasses.replace(BLIND, train_mask=mask)
     start = Ensemble.without_members(few)
-    taught = start.taught(start.sampled([view_of(few.features)]), PENALTIES)
+    taught = start.taught([few.features], PENALTIES)
     assert all(each.judged.shape == (count, 3) for each in taught.members)
     assert (count == 1) == bool((taught.members[0].judged == 1 / 3).all())
 
@@ -64,11 +65,11 @@ def test_every_part_has_its_share_of_every_class():
 def test_pupils(nodes):
     """By validation nodes pupils are judged for themselves; else as their twins, with whom they share their weight."""
     start = Ensemble.without_members(nodes)
-    views = start.sampled([view_of(nodes.features), view_of(nodes.features[:, :5])])
+    views = [nodes.features, nodes.features[:, :5]]
     first = start.taught(views, PENALTIES)
     both = first.taught(views, PENALTIES, 0.5)
     twins = list(zip(both.members[:4], both.members[4:], strict=True))
-    weights = both.average[0]
+    weights = both.weights
     assert float(weights.sum()) == pytest.approx(1)
     if nodes is NODES:
         assert not any(torch.equal(one.judged, two.judged) for one, two in twins)
@@ -76,9 +77,11 @@ def test_pupils(nodes):
     assert all(one.judged is two.judged for one, two in twins)
     assert torch.equal(weights[:4], weights[4:])
     assert float(weights.min()) >= 1 / 3 / 8 - 1e-12  # a third of the picks is everybody
-    teacher, others = first.average[1], ~nodes.train_mask
-    for _, pupil in twins:  # nearer to the average that taught it than without calibration
-        raw = pupil.regression.answers(pupil.view()(others))
+    teacher, others = first.answers, ~nodes.train_mask
+    lesson = pseudo_labels(teacher, nodes, 0.5)
+    for (_, pupil), (view, penalty) in zip(twins, product(views, PENALTIES), strict=True):
+        # Nearer to the average that taught it than without calibration.
+        raw = Regression.fitted(view, lesson, num_classes=3, penalty=penalty).answers(view[others])
         distances = [-float((teacher[others] * each.log()).sum()) for each in (pupil.answers[others], raw)]
         assert distances[0] <= distances[1] + 1e-9
     assert any(pupil.calibration.temperature != 1 for _, pupil in twins)
@@ -89,8 +92,5 @@ def test_what_is_right_by_the_training_nodes_gets_the_picks():
     right = torch.full((90, 3), 0.1).scatter_(1, BLIND.labels[:, None], 0.8)
     start = Ensemble.without_members(BLIND)
     tables = [(each / each.sum(dim=1, keepdim=True)).double() for each in (random, right)]
-    joined = start.joined_by(
-        start.sampled([view_of(each) for each in tables]), lambda lesson, mask: [each[mask] for each in tables]
-    )
-    weights = joined.average[0]
-    assert weights.tolist() == pytest.approx([1 / 6, 5 / 6])
+    joined = start.joined_by(tables, lambda lesson, mask: [each[mask] for each in tables])
+    assert joined.weights.tolist() == pytest.approx([1 / 6, 5 / 6])

@@ -9,13 +9,12 @@ import torch
 from torch.nn.functional import normalize
 
 from gcon.files.datasets import social_circles
-from gcon.learn import edge_free, ensemble, sizes, student
-from gcon.learn.after_counts import after_counts
-from gcon.learn.after_release import after_moments
-from gcon.learn.directions import principal_rows, weighting
+from gcon.learn import edge_free, sizes, student
+from gcon.learn.directions import principal_rows, unit_rows_along, weighting
 from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.feature_graph import graph_moments, nearest_rows, neighbour_graph, smoothed_rows
 from gcon.learn.rescaling import rescaling
+from gcon.learn.sample import Sample, part_of
 from gcon.methods.moments import Moments
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
@@ -36,9 +35,8 @@ NODES = GRAPH.nodes
 @pytest.fixture
 def large(monkeypatch):
     """A limit below the graph, a sample of a third of it, and several blocks."""
-    monkeypatch.setattr(sizes, "EXACT_NODES", 1000)
-    monkeypatch.setattr(sizes, "COMPARED_NODES", 1000)
-    monkeypatch.setattr(sizes, "BLOCK_NODES", 700)
+    for name, size in {"EXACT_NODES": 1000, "SAMPLE_NODES": 1000, "COMPARED_NODES": 1000, "BLOCK_NODES": 700}.items():
+        monkeypatch.setattr(sizes, name, size)
     edge_free._kept_large.cache_clear()
     yield
     edge_free._kept_large.cache_clear()
@@ -47,11 +45,6 @@ def large(monkeypatch):
 def learned_anew(nodes):
     edge_free._kept_large.cache_clear()
     return learn_without_edges(nodes, seed=0)
-
-
-def joined_by_answers(free):
-    start = ensemble.Ensemble.without_members(NODES)
-    return start.joined_by(start.sampled([ensemble.view_of(free.answers)]), lambda lesson, mask: [])
 
 
 def share_right(answers):
@@ -76,7 +69,8 @@ def exact():
 def test_accuracy_is_close_to_the_exact_one_and_repeats(large, exact):
     free, model = learn_without_edges(NODES, seed=0), trained()
     assert free.answers.dtype == torch.float32
-    assert len(free.ensemble.members) == 1
+    assert len(free.sample.nodes.labels) == 1000
+    assert torch.equal(free.answers[free.sample.places], free.ensemble.answers.float())
     for here, there in ((free.answers, exact[0].answers), (model.answers, exact[1].answers)):
         assert torch.allclose(here.sum(dim=1).double(), torch.ones(3000, dtype=torch.float64), atol=1e-5)
         assert share_right(here) > share_right(there) - 0.03
@@ -123,51 +117,47 @@ def test_without_validation_nodes(large):
     assert share_right(free.answers) > 0.7
 
 
-@pytest.mark.slow
-def test_a_sample_of_nearly_everybody_gives_nearly_the_exact_answers_after_the_release(exact, monkeypatch):
-    """A large graph's ensemble differs by its sample, by float32, and by the single member that it starts from."""
-    free = exact[0]
-    single = joined_by_answers(free)
-    truth = torch.nn.functional.one_hot(NODES.labels, 3).double()
-    rows = free.rows.double()
-    moments = rows.T @ truth @ truth.T @ rows / 100
-    counts = torch.from_numpy(np.random.default_rng(0).poisson(1 + 2 * truth.numpy()))
-    whole = after_moments(dataclasses.replace(free, ensemble=single), moments)
-    with_counts = after_counts(whole, whole, counts, 0.0, NODES)
-    monkeypatch.setattr(sizes, "EXACT_NODES", 2999)
-    monkeypatch.setattr(ensemble, "_TRAINING_SHARE", 1.0)
-    start = joined_by_answers(free)
-    assert len(start.sample.features) == 2999
-    sampled = after_moments(dataclasses.replace(free, ensemble=start), moments)
-    assert sampled.answers.dtype == torch.float32
-    assert float((sampled.answers.double() - whole.answers).abs().max()) < 0.02
-    found = after_counts(sampled, sampled, counts, 0.0, NODES)
-    assert found.start.dtype == torch.float32
-    assert float((found.start.double() - with_counts.start).abs().max()) < 0.05
-    off = (found.answers - with_counts.answers).abs()  # a pick that goes to another regression moves a few answers
-    assert float(off.mean()) < 0.01
-    assert float(off.max()) < 0.2
-    assert float((found.answers.argmax(dim=1) == with_counts.answers.argmax(dim=1)).double().mean()) > 0.98
+def test_the_network_answers_as_the_sample_does():
+    """Everybody's answers follow from the rows; the sample is a third of them, and the network is as sure as its teacher."""
+    rows = normalize(NODES.features, dim=1)
+    truth = torch.softmax(12 * rows[:, :3].double(), dim=1)
+    places = sizes.sampled(3000, 1000, seed=7)
+    sample = Sample(part_of(NODES, places), places, "cpu")
+    found = sample.everywhere(truth[places], rows)
+    assert found.dtype == torch.float32
+    assert torch.equal(found[places], truth[places].float())
+    others = torch.ones(3000, dtype=torch.bool)
+    others[places] = False
+    assert float((found.argmax(dim=1) == truth.argmax(dim=1))[others].double().mean()) > 0.95
+    assert float((found[others].max(dim=1).values - truth[others].max(dim=1).values).mean().abs()) < 0.02
+    state = torch.random.get_rng_state()
+    assert torch.equal(sample.everywhere(truth[places], rows), found)
+    assert torch.equal(torch.random.get_rng_state(), state)
+    zeros = sample.everywhere(truth[places], torch.zeros(3000, 4))
+    assert bool(zeros.isfinite().all())
 
 
 def test_the_sample_has_labels_first_and_repeats(monkeypatch):
-    assert ensemble.Ensemble.without_members(NODES).places == slice(None)
+    everybody = Sample.of(NODES)
+    assert everybody.places is None
+    assert everybody.at(NODES.labels) is NODES.labels
+    assert everybody.everywhere(NODES.labels, NODES.features) is NODES.labels
     monkeypatch.setattr(sizes, "EXACT_NODES", 1000)
-    places = ensemble.Ensemble.without_members(NODES).places
+    monkeypatch.setattr(sizes, "SAMPLE_NODES", 1000)
+    places = Sample.of(NODES).places
     assert len(places) == 1000
     assert bool((places[1:] > places[:-1]).all())
-    assert torch.equal(places, ensemble.Ensemble.without_members(NODES).places)
+    assert torch.equal(places, Sample.of(NODES).places)
     chosen = torch.zeros(3000, dtype=torch.bool)
     chosen[places] = True
     assert bool(chosen[NODES.train_mask].all())
     assert int((chosen & NODES.validation_mask).sum()) == 200  # a fifth of the sample at most
-    everybody = dataclasses.replace(
+    labelled = dataclasses.replace(
         NODES,
         train_mask=~NODES.validation_mask,
         test_mask=torch.zeros_like(NODES.test_mask),
     )
-    chosen = ensemble.Ensemble.without_members(everybody).places
-    assert int(everybody.train_mask[chosen].sum()) == 600
+    assert int(labelled.train_mask[Sample.of(labelled).places].sum()) == 600
 
 
 @pytest.mark.parametrize("kind", ["numbers", "words", "constant column"])
@@ -184,14 +174,19 @@ def test_directions_of_a_sample_are_nearly_those_of_everybody(monkeypatch, kind)
     assert torch.allclose(weighting(features[:600])(features), expected, atol=0.25)
     monkeypatch.setattr(sizes, "EXACT_NODES", 300)
     monkeypatch.setattr(sizes, "BLOCK_NODES", 128)
-    sampled = principal_rows(features, features[:300], weigh, 200)
-    assert torch.allclose(sampled @ sampled.T, expected @ expected.T, atol=1e-3)  # all directions are kept: a rotation
-    sample, unit = features[sizes.sampled(900, 300, seed=1)], partial(normalize, dim=1)
-    plain, weighted = (principal_rows(features, sample, weigh, 5) for weigh in (unit, weighting(sample)))
-    assert plain.shape == weighted.shape == (900, 5)
+    rows, directions = principal_rows(features[:300], weigh, 200)
+    everybody = unit_rows_along(directions, weigh, features, "cpu")
+    filled = features[:300].any(dim=1)  # rows of zeros have no direction
+    assert torch.allclose(everybody[:300][filled], normalize(rows, dim=1)[filled], atol=1e-4)
+    assert torch.allclose(
+        everybody @ everybody.T, expected @ expected.T, atol=1e-3
+    )  # all directions are kept: a rotation
+    unit = partial(normalize, dim=1)
+    rows, directions = principal_rows(features[sizes.sampled(900, 300, seed=1)], unit, 5)
+    assert rows.shape == (300, 5)
     units = unit(features)
     kept = units.square().sum() - torch.linalg.svdvals(units)[5:].square().sum()  # by the five best directions
-    assert float(plain.square().sum()) > 0.97 * float(kept)
+    assert float((units @ directions).square().sum()) > 0.97 * float(kept)
 
 
 def test_smoothing_moments_and_rescaling_in_parts(monkeypatch):

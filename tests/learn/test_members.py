@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gcon.files.datasets import social_circles_parts
-from gcon.learn.ensemble import Ensemble, Member, view_of
+from gcon.learn.ensemble import Ensemble, Member
 from gcon.learn.members import (
     Calibration,
     Lesson,
@@ -38,10 +38,11 @@ def calibrated(answers, nodes, *, validation_shares=True):
 
 
 def best_average(members, nodes):
-    joined = tuple(Member(view_of(each), None, None, each, each[nodes.validation_mask]) for each in members)
+    as_it_is = Calibration(1.0, torch.zeros(3, dtype=torch.float64))
+    joined = tuple(Member(as_it_is, each, each[nodes.validation_mask]) for each in members)
     ensemble = dataclasses.replace(Ensemble.without_members(nodes), members=joined)
-    weights, average = ensemble.average
-    assert torch.allclose(torch.einsum("m,mnc->nc", weights, torch.stack(members)), average, rtol=1e-15)
+    average = sum(weight * each for weight, each in zip(ensemble.weights, members, strict=True))
+    assert torch.allclose(average, ensemble.answers, rtol=1e-15)
     return ensemble.answers
 
 
@@ -101,25 +102,12 @@ def test_a_larger_penalty_makes_answers_less_sure():
 def test_members_come_one_per_view_and_penalty():
     views = [NODES.features, NODES.features[:, :5], NODES.features[:, 5:]]
     start = Ensemble.without_members(NODES)
-    ensemble = start.taught(start.sampled([view_of(view) for view in views]), (1.0, 0.1))
+    ensemble = start.taught(views, (1.0, 0.1))
     members = [member.answers for member in ensemble.members]
     assert len(members) == 6
     assert all(are_probabilities(member) for member in members)
     alone = calibrated(softmax_regression(views[1], true_labels(NODES), 3, 0.1), NODES)
     assert torch.equal(members[3], alone)
-    asked = [member.answered(member.view()(slice(None))) for member in ensemble.members]
-    assert all(torch.equal(*pair) for pair in zip(members, asked, strict=True))
-
-
-def test_a_settled_ensemble_answers_as_before():
-    start = Ensemble.without_members(NODES)
-    random = start.sampled([view_of(random_answers(1))])
-    ensemble = start.joined_by(random, lambda lesson, mask: []).taught(start.sampled([view_of(NODES.features)]), (1.0,))
-    settled = ensemble.settled()
-    assert all(member.regression is None for member in settled.members)
-    assert torch.equal(settled.answers, ensemble.answers)
-    more = [each.taught(start.sampled([view_of(NODES.features)]), (0.1,), 0.5).answers for each in (ensemble, settled)]
-    assert torch.equal(*more)
 
 
 def test_calibration_cools_what_is_too_sure_and_sharpens_what_is_not_sure_enough():

@@ -19,7 +19,7 @@ from gcon.learn import sizes
 from gcon.learn.after_counts import after_counts
 from gcon.learn.after_release import after_moments as new_after_moments
 from gcon.learn.edge_free import learn_without_edges
-from gcon.learn.ensemble import Ensemble, view_of
+from gcon.learn.ensemble import Ensemble
 from gcon.learn.feature_graph import nearest_rows, neighbour_graph
 
 TEMPERATURES = (0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0)
@@ -216,12 +216,11 @@ def test_members_and_their_average(trained):
     views = [free.rows, nodes.features]
     old = members(nodes, views, nodes.labels, nodes.train_mask, (1.0, 0.1))
     start = Ensemble.without_members(nodes)
-    seen = start.sampled([view_of(view) for view in views])
-    new = start.taught(seen, (1.0, 0.1))
+    new = start.taught(views, (1.0, 0.1))
     assert all(torch.equal(*pair) for pair in zip(old, answers_of(new), strict=True))
     assert torch.equal(average(old, nodes), new.answers)
     old += members(nodes, views, *pseudo_labels(average(old, nodes), nodes, 0.5), (1.0, 0.1))
-    assert torch.equal(average(old, nodes), new.taught(seen, (1.0, 0.1), 0.5).answers)
+    assert torch.equal(average(old, nodes), new.taught(views, (1.0, 0.1), 0.5).answers)
 
 
 def test_answers_after_the_release(trained):
@@ -233,13 +232,13 @@ def test_answers_after_the_release(trained):
     # A second table: what was answered before is the start. The regressions are asked as tables, and nobody is surer than 1e-4.
     start = probabilities(found.answers)
     before = replace(found, answers=start, judged=start[nodes.validation_mask])
-    second = after_counts(found, before, counts, 0.0, nodes)
+    second = after_counts(found, before, counts, 0.0)
     assert second.start is start
     assert torch.allclose(second.answers, after_the_counts(nodes, start, counts.double()), atol=1e-5)
     # The first one teaches features too, and they join the start, to the last bit.
     again, first = (
-        after_counts(found, replace(found), counts, 0.0, nodes),
-        after_counts(found, found, counts, 0.0, nodes),
+        after_counts(found, replace(found), counts, 0.0),
+        after_counts(found, found, counts, 0.0),
     )
     lesson = pseudo_labels(again.answers, nodes, 0.8)
     every += members(nodes, views[:1], *lesson, (1.0, 0.1))

@@ -6,7 +6,7 @@ Above 50,000 nodes a sample learns, and a network that it taught answers for all
 printed: seconds of the whole training on the clock and of the processor (which other programs on the machine change little),
 the highest resident memory of the process, that before training (interpreter and graph), on a GPU its highest memory, and the
 share of test nodes answered rightly: by the edge-free model, and with access `none` and `cached`. `--profile` prints where the
-time goes.
+time goes. `--disk` reads features and edges from files: memory before training is then that of the interpreter and labels.
 """
 
 from __future__ import annotations
@@ -19,18 +19,24 @@ import pstats
 import resource
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from gcon.edges.source import Edges
+from gcon.edges.stored import StoredEdges
 from gcon.learn.edge_free import learn_without_edges
 from gcon.methods.moments import Moments
 from gcon.nodes import PublicNodes
 from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
-from gcon_lab.bench.graphs import KINDS, made_edges
+from gcon_lab.bench.graphs import KINDS, MadeRows, made_edges
+from gcon_lab.bench.stores import write_rows
 
 CLASSES = 10
 ALIKE = 0.5  # of the edges join nodes of one kind
@@ -46,6 +52,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--labelled", type=float, default=0.01, help="share of the nodes, at least 20 per class")
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--disk", action="store_true", help="features and edges in files, read through 64 MiB")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -56,13 +63,17 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
-def made_nodes(size: int, given: argparse.Namespace) -> PublicNodes:
+def made_nodes(size: int, given: argparse.Namespace, folder: Path) -> PublicNodes:
     """Ten classes, by the number of a node modulo 16; a class mean and noise make its features."""
     generator = torch.Generator(given.device).manual_seed(1)
     labels = torch.arange(size) % KINDS % CLASSES
     means = torch.randn(CLASSES, given.features, device=given.device, generator=generator)
     means *= given.signal / torch.linalg.vector_norm(means, dim=1, keepdim=True)
-    features = torch.empty(size, given.features)
+    shape = (size, given.features)
+    features = torch.empty(shape)
+    if given.disk:
+        file = np.lib.format.open_memmap(folder / "features.npy", mode="w+", dtype=np.float32, shape=shape)
+        features = torch.from_numpy(file)
     for rows in torch.arange(size).split(2**18):
         part = slice(int(rows[0]), int(rows[-1]) + 1)
         noise = torch.randn(len(rows), given.features, device=given.device, generator=generator)
@@ -90,7 +101,19 @@ def right(answers: Tensor, nodes: PublicNodes) -> float:
 def one(given: argparse.Namespace) -> dict[str, float]:
     """Train on one graph in this process."""
     (size,) = given.nodes
-    nodes, edges = made_nodes(size, given), made_edges(size, round(size * given.degree), given.device, alike=ALIKE)
+    with tempfile.TemporaryDirectory() as folder:
+        return trained(size, given, Path(folder))
+
+
+def trained(size: int, given: argparse.Namespace, folder: Path) -> dict[str, float]:
+    """The same, with a folder for what is on disk."""
+    nodes, entries = made_nodes(size, given, folder), round(size * given.degree)
+    edges: Edges
+    if given.disk:
+        write_rows(MadeRows(size, entries, alike=ALIKE), folder / "edges.csr")
+        edges = StoredEdges(folder / "edges.csr", 2**26)
+    else:
+        edges = made_edges(size, entries, given.device, alike=ALIKE)
     before, on_gpu = peak(), given.device != "cpu"
     if on_gpu:
         torch.cuda.empty_cache()
@@ -143,7 +166,11 @@ def main() -> int:
     )
     names = ("degree", "features", "signal", "labelled", "epsilon", "device")
     for place, size in enumerate(given.nodes):
-        options = [f"--{name}={getattr(given, name)}" for name in names] + ["--profile"] * given.profile
+        options = (
+            [f"--{name}={getattr(given, name)}" for name in names]
+            + ["--profile"] * given.profile
+            + ["--disk"] * given.disk
+        )
         child = [sys.executable, __file__, "--alone", "--nodes", str(size), *options]
         line = json.loads(subprocess.run(child, check=True, stdout=subprocess.PIPE, text=True).stdout)
         if place == 0:

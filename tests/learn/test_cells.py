@@ -57,16 +57,6 @@ def test_the_same_rows_give_the_same_neighbours_whatever_the_threads(rows):
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
-def test_centres_of_centres_find_them_too(rows, exact, monkeypatch):
-    """Very many rows have many centres, which are then sorted into cells themselves."""
-    monkeypatch.setattr(cells, "_WHOLE", 40)
-    monkeypatch.setattr(cells, "ROWS_PER_CELL", 32)
-    places, cosines = cells.matches_in_cells(rows, 20)
-    exact_mean, found_mean = float(exact.cosines.mean()), float(cosines.mean())
-    assert int(places.min()) >= 0
-    assert found_mean > exact_mean - 0.02
-
-
 @pytest.mark.parametrize("kind", ["zeros", "equal", "two kinds", "half zeros"])
 def test_equal_rows_cost_no_more_than_others(kind, monkeypatch):
     compared = []

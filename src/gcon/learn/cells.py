@@ -1,8 +1,7 @@
 """The most similar rows of many, nearly: rows are sorted into cells, and compared inside the nearest cells alone.
 
-Cells have centres found by a few rounds of k-means on a sample. Cells are equally large whatever the number of rows, and
-the nearest of many centres are found in the same way, so the cost grows hardly faster than the number of rows. One thread
-works, in a fixed order: the same rows give the same result.
+Cells have centres found by a few rounds of k-means on a sample. There are at most `EXACT_NODES` rows, so all centres are compared
+with all rows. One thread works, in a fixed order: the same rows give the same result.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Indices = NDArray[np.int64]
 ROWS_PER_CELL = 256
 PROBES = 8  # cells that a row is compared with
 _LARGEST_CELL = 4 * ROWS_PER_CELL  # a larger one (many equal rows) is cut, or its cost would be quadratic
-_WHOLE = 4096  # so few rows are compared all with all
+_PART = 4096  # rows that a lonely one is compared with
 _ROUNDS = 3  # of k-means
 _ROWS_PER_CENTRE = 32  # in the sample that k-means reads
 _CHUNK = 2048
@@ -42,11 +41,11 @@ def matches_in_cells(units: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """
     rows = units.numpy()
     with one_thread():
-        found = _by_cells(rows, rows, count, np.random.default_rng(0))
+        found = _by_cells(rows, count, np.random.default_rng(0))
         # Rows whose cells hold too few others are compared with a fixed part of the table instead.
         lonely = np.flatnonzero((found.places < 0).any(axis=1))
         found.places[lonely], found.cosines[lonely] = -1, _SELF
-        found.compare(lonely, np.arange(0, len(rows), max(len(rows) // _WHOLE, 1)))
+        found.compare(lonely, np.arange(0, len(rows), max(len(rows) // _PART, 1)))
     found.sort()
     return torch.from_numpy(found.places), torch.from_numpy(found.cosines)
 
@@ -87,13 +86,14 @@ class _Matches:
             self.cosines[part] = np.take_along_axis(self.cosines[part], order, axis=1)
 
 
-def _by_cells(queries: Floats, base: Floats, count: int, random: np.random.Generator) -> _Matches:
-    """Compare every query with the base rows of its nearest cells."""
-    centres = _centres(base, random)
-    asked = _nearest(queries, centres, PROBES, random)
-    home = asked[:, 0] if queries is base else _nearest(base, centres, 1, random)[:, 0]
-    found = _Matches(queries, base, count)
-    for inside, asking in zip(_grouped(home, len(centres)), _grouped(asked.reshape(-1), len(centres)), strict=True):
+def _by_cells(rows: Floats, count: int, random: np.random.Generator) -> _Matches:
+    """Compare every row with the rows of its nearest cells."""
+    centres = _centres(rows, random)
+    asked = _nearest(rows, centres, PROBES)
+    found = _Matches(rows, rows, count)
+    for inside, asking in zip(
+        _grouped(asked[:, 0], len(centres)), _grouped(asked.reshape(-1), len(centres)), strict=True
+    ):
         who = asking // asked.shape[1]
         pieces = math.ceil(len(inside) / _LARGEST_CELL)
         for piece in range(pieces):
@@ -102,15 +102,12 @@ def _by_cells(queries: Floats, base: Floats, count: int, random: np.random.Gener
     return found
 
 
-def _nearest(queries: Floats, centres: Floats, count: int, random: np.random.Generator) -> Places:
-    """The nearest centres of every query, the best first: exact for few centres, else by cells of them."""
-    if len(centres) > _WHOLE:
-        found = _by_cells(queries, centres, count, random)
-    else:
-        found = _Matches(queries, centres, count)
-        found.compare(np.arange(len(queries)), np.arange(len(centres)))
+def _nearest(rows: Floats, centres: Floats, count: int) -> Places:
+    """The nearest centres of every row, the best first."""
+    found = _Matches(rows, centres, count)
+    found.compare(np.arange(len(rows)), np.arange(len(centres)))
     found.sort()
-    return np.maximum(found.places, 0)  # a query far from every cell asks the first centre
+    return found.places
 
 
 def _centres(rows: Floats, random: np.random.Generator) -> Floats:
@@ -119,7 +116,7 @@ def _centres(rows: Floats, random: np.random.Generator) -> Floats:
     centres = rows[np.sort(order[:number])]
     sample = rows[np.sort(order[: _ROWS_PER_CENTRE * number])]
     for _ in range(_ROUNDS):
-        home = _nearest(sample, centres, 1, random)[:, 0]
+        home = _nearest(sample, centres, 1)[:, 0]
         sums = np.zeros_like(centres)
         np.add.at(sums, home, sample)
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)

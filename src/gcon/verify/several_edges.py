@@ -128,7 +128,7 @@ def _can_be_built(degrees: list[int]) -> bool:
     return True
 
 
-def checkstated(folder: Folder, branches: Any, steps: Steps) -> None:
+def check_stated(folder: Folder, branches: Any, steps: Steps) -> None:
     """What is said about 1, 2, 5 and 10 edges follows from the noise of all three branches together."""
     plan, protected = folder.plan, branches.edges
     delta, first = finite(plan, "delta"), digits.sqrt(branches.first_share) * branches.distance

@@ -165,6 +165,4 @@ def test_wrong_numbers_and_plans_of_too_little_influence_are_refused():
     with pytest.raises(PlanMismatchError, match="edge influence"):
         ObjectivePerturbation(plans=(dataclasses.replace(plan, protect_edges=3),), **options)
     with pytest.raises(PlanMismatchError):  # its theorem is proven for one edge
-        make_gaussian_objective_plan(
-            plan.budget, loss=loss, edge_influence=0.4, ridge=1.0, protect_edges=2, **rows
-        )
+        make_gaussian_objective_plan(plan.budget, loss=loss, edge_influence=0.4, ridge=1.0, protect_edges=2, **rows)

@@ -167,7 +167,7 @@ def main() -> None:
         "the expected calibration error of answers with own edges.",
         "",
     ]
-    words = [each for each, usual in ((given.labels, "all"), (given.graphs, "shapes")) if (each == usual) != (each == "all")]
+    words = [each for each in (given.graphs, given.labels) if each in {*LABELS, "shapes"} - {"all"}]
     page = f"{'-'.join(words) or 'default'}.md"
     write_whole(given.out / page, "\n".join([*head, *table(results), ""]))
 

@@ -151,10 +151,9 @@ def _words(fields: dict[str, object]) -> str:
     reserve = fields["certificate_reserve"]
     kept = reserve["epsilon"] if isinstance(reserve, dict) else 0.0
     lines.append(f"{'kept back for the certificate':38s} {kept:g} of epsilon")
-    lines += [
-        f"{f'epsilon and delta for {_edges(int(edges))}':38s} {'nothing is promised' if said is None else f'{said[0]:g}, {said[1]:g}'}"
-        for edges, said in cast("dict[str, list[float] | None]", fields["by_edges"]).items()
-    ]
+    for edges, said in cast("dict[str, list[float] | None]", fields["by_edges"]).items():
+        promised = "nothing is promised" if said is None else f"{said[0]:g}, {said[1]:g}"
+        lines.append(f"{f'epsilon and delta for {_edges(int(edges))}':38s} {promised}")
     return "\n".join([*lines, str(fields["attacker"])])
 
 

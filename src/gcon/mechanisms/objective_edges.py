@@ -2,7 +2,8 @@
 
 Theorem 1 knows the graph through one number, how far all rows move together. k edges move them k times as far as one, so the
 theorem with k times the edge influence protects k edges. Read backwards, the noise of a release says what is promised for any
-other number of edges: how rare long weights are does not depend on edges, so delta stays, and epsilon grows at most in proportion.
+other number of edges: how rare long weights are does not depend on edges, so delta
+stays, and epsilon grows at most in proportion.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ from gcon.verify.arithmetic import (
 from gcon.verify.folder import Folder
 from gcon.verify.influence import check_influence
 from gcon.verify.losses import LossBounds, loss_bounds
-from gcon.verify.reserve import check_reserve
 from gcon.verify.objective_edges import check_other_edges
+from gcon.verify.reserve import check_reserve
 from gcon.verify.several_edges import edges_of
 from gcon.verify.steps import Steps, UnfitError
 from gcon.verify.theorem import Public, check_theorem

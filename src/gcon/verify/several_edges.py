@@ -150,9 +150,9 @@ def check_stated(folder: Folder, branches: Any, steps: Steps) -> None:
             continue
         cost = together(epsilon, edges)
         steps.check(
-            f"{in_words(edges)}: at the stated epsilon, {shown(epsilon)}, the three branches cost together delta = {shown(cost)}, "
-            f"at most {shown(delta)}, however the edges lie (degree lists: {len(degree_lists(edges))}); hardly any smaller "
-            "epsilon would do",
+            f"{in_words(edges)}: at the stated epsilon, {shown(epsilon)}, the three branches cost together delta = "
+            f"{shown(cost)}, at most {shown(delta)}, however the edges lie (degree lists: {len(degree_lists(edges))}); hardly "
+            "any smaller epsilon would do",
             entry["delta"] == plan["delta"]
             and bool(cost <= delta)
             and bool(epsilon <= _NOTHING or together(epsilon * (1 - LAST_DIGIT), edges) > delta),

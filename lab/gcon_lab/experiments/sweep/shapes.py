@@ -78,17 +78,17 @@ class Shape:
         )
 
 
-def _both(name: str, **options: float | bool | tuple[float, ...]) -> dict[str, Shape]:
+def _both(name: str, *, dense_homophily: float = 0.5, **options: float | bool | tuple[float, ...]) -> dict[str, Shape]:
     """Sparse, where moments are released, and dense, where neighbours are counted."""
     return {
         f"{name}-{words}": Shape(degree=degree, homophily=homophily, **options)  # type: ignore[arg-type]
-        for words, degree, homophily in (("sparse", 5, 0.8), ("dense", 40, 0.5))
+        for words, degree, homophily in (("sparse", 5, 0.8), ("dense", 40, dense_homophily))
     }
 
 
 SHAPES = (
-    _both("hundred-classes-20-features", nodes=5000, classes=100, features=20, signal=3.0)
-    | _both("hundred-classes-200-features", nodes=5000, classes=100, features=200, signal=4.0)
+    _both("hundred-classes-20-features", nodes=5000, classes=100, features=20, signal=3.0, dense_homophily=0.1)
+    | _both("hundred-classes-200-features", nodes=5000, classes=100, features=200, signal=4.0, dense_homophily=0.1)
     | _both("thousand-nodes", nodes=1000, signal=1.5)
     | _both("mixed-scales", features=128, classes=5, signal=2.0, mixed=True)
     | _both("uneven-classes", nodes=12000, signal=1.5, shares=SHARES)

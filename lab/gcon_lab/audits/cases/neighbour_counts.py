@@ -11,7 +11,18 @@ from gcon.edges.edge_list import EdgeList
 from gcon.mechanisms.neighbour_counts import NeighbourCounts
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
-from gcon_lab.audits.cases.case import DIRECTED, ONE_ENTRY, HALVED, ROOT_TWO, AuditCase, Broken, Run, Score, Scores, reused
+from gcon_lab.audits.cases.case import (
+    DIRECTED,
+    HALVED,
+    ONE_ENTRY,
+    ROOT_TWO,
+    AuditCase,
+    Broken,
+    Run,
+    Score,
+    Scores,
+    reused,
+)
 from gcon_lab.audits.pairs import copies, listed_twice, two_nodes
 
 _EPSILON = 1.0

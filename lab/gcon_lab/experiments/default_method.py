@@ -162,7 +162,7 @@ def main() -> None:
         "",
         f"Made by `python -m gcon_lab.experiments.default_method {options} --out DIR`:",
         f"mean and standard error over {given.runs} runs of the share of right answers on test nodes; delta {DELTA:g}, seeded",
-        "noise. Settings were looked for on runs 0 to 13 and 30 to 36 of these graphs. `control, no edge` is the same pipeline",
+        "noise. Settings were looked for on runs 0 to 13 and 30 to 36 of real graphs. `control, no edge` is the same pipeline",
         "with the private statistics left out: a zero-budget answer, which may use a node's own edges for free. `calibration` is",
         "the expected calibration error of answers with own edges.",
         "",

@@ -58,17 +58,17 @@ def make(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def stream(arguments: argparse.Namespace) -> dict[str, Any]:
     """Read batch by batch."""
+    from gcon.edges.edge_list import simple_undirected
     from gcon.files import edge_files
     from gcon.files.node_ids import as_node_ids
 
     ids, before = as_node_ids(node_ids(arguments)), peak()
     start = time.perf_counter()
     marks: dict[str, Any] = {}
-    clean = edge_files.simple_undirected
 
     def marked(*given: Any) -> Any:
         marks.update(read_seconds=time.perf_counter() - start, read_peak=peak())
-        return clean(*given)
+        return simple_undirected(*given)
 
     with mock.patch.object(edge_files, "simple_undirected", marked):
         edges, _ = edge_files.read_edges(arguments.file, ids=ids)

@@ -5,7 +5,7 @@
 Writes a file of random edges, then reads it in fresh processes, one way after the other, `--repeats` times:
 - stream: `gcon.files.tables.read_edges`;
 - plain: the whole table at once with polars, the same lookup of ids on whole columns, the same cleaning.
-"read" is until all ends are rows of the nodes file; "all" includes the cleaning (`private_edges`). Peaks count the
+"read" is until all ends are rows of the nodes file; "all" includes the cleaning (`simple_undirected`). Peaks count the
 whole process, libraries included (VmHWM). Exits with 1 if streaming passes 8 GiB or the two graphs differ.
 """
 
@@ -58,7 +58,7 @@ def make(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def stream(arguments: argparse.Namespace) -> dict[str, Any]:
     """Read batch by batch."""
-    from gcon.edges.edge_list import private_edges
+    from gcon.edges.edge_list import simple_undirected
     from gcon.files import edge_files
     from gcon.files.node_ids import as_node_ids
 
@@ -68,9 +68,9 @@ def stream(arguments: argparse.Namespace) -> dict[str, Any]:
 
     def marked(*given: Any) -> Any:
         marks.update(read_seconds=time.perf_counter() - start, read_peak=peak())
-        return private_edges(*given)
+        return simple_undirected(*given)
 
-    with mock.patch.object(edge_files, "private_edges", marked):
+    with mock.patch.object(edge_files, "simple_undirected", marked):
         edges, _ = edge_files.read_edges(arguments.file, ids=ids)
     return {"before": before, **marks, "seconds": time.perf_counter() - start, "peak": peak(), "graph": digest(edges)}
 

@@ -49,7 +49,7 @@ def test_in_words(run):
     [
         (["--protect-edges", 11], "protect_edges"),
         (["--protect-edges", 0], "protect_edges"),
-        (["--protect-edges", 2, "--method", "paper"], "protect-edges"),
+        (["--protect-edges", 11, "--method", "paper"], "protect_edges"),
         (["--classes", 7], "classes"),
         (["--restart", 0.8], "restart"),
         (["--method", "paper", "--dim", 16, "--labelled", 100], "classes"),

@@ -59,7 +59,7 @@ def test_three_edges_from_training_to_the_statement(place):
     [
         (["--protect-edges", 11], "from 1 to 10"),
         (["--protect-edges", 0], "from 1 to 10"),
-        (["--protect-edges", 2, "--method", "paper"], "the default protects up to 10 edges together"),
+        (["--protect-edges", 11, "--method", "paper"], "from 1 to 10"),
     ],
 )
 def test_what_is_refused_before_anything_is_read(place, options, words):
@@ -67,3 +67,22 @@ def test_what_is_refused_before_anything_is_read(place, options, words):
     assert code == 2
     assert words in said["message"]
     assert not (place / "never").exists()
+
+
+def test_the_papers_method_from_planning_to_the_verifier(place):
+    code, said = train(place, "--method", "paper", "--hidden", 4, "--protect-edges", 5, "--out", place / "paper")
+    assert code == 0
+    assert "(2, 1e-05)-differentially private for any 5 edges together" in " ".join(said["sentences"])
+    code, fields = run("statement", place / "paper")
+    assert fields["protected_change"] == "any 5 undirected edges"
+    stated = {entry["edges"]: entry["epsilon"] for entry in fields["by_edges"]}
+    assert stated[5] == 2.0
+    assert 0.4 < stated[1] < 0.41
+    assert 3.9 < stated[10] < 4.0
+    assert {entry["delta"] for entry in fields["by_edges"]} == {1e-5}
+    assert run("statement", place / "paper", "--verify")[0] == 0
+    numbers = ["--epsilon", 2, "--method", "paper", "--classes", 4, "--dim", 4, "--labelled", 120]
+    planned = {edges: run("plan", *numbers, "--protect-edges", edges)[1] for edges in (1, 5)}
+    assert planned[5]["edge_influence"] == pytest.approx(5 * planned[1]["edge_influence"])
+    assert planned[5]["noise_rate"] < planned[1]["noise_rate"] / 5
+    assert planned[5]["by_edges"]["5"] == [2.0, 1e-5]

@@ -18,9 +18,8 @@ from gcon.mechanisms.mixed_curve import mixed_delta, nearly_mixed_delta
 from gcon.mechanisms.mixed_release import mixed_plan, mixed_plan_from
 from gcon.mechanisms.neighbour_counts import NeighbourCounts, geometric_deviation
 from gcon.privacy.account import spend
-from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import MemoryLedger
-from gcon.privacy.protected_change import STATED_EDGES, check_edges, group_budget
+from gcon.privacy.protected_change import STATED_EDGES, check_edges
 from gcon.privacy.randomness import SystemRandomness
 from gcon.verify.several_edges import degree_lists
 
@@ -329,9 +328,9 @@ def test_other_numbers_of_edges_are_refused(wrong):
 @pytest.mark.parametrize(("times", "epsilon"), [(2, 0.5), (3, 2.0)])
 def test_the_way_out_for_more_edges(times, epsilon):
     """What the refusal advises for several times ten edges keeps the budget."""
-    group = group_budget(Budget(epsilon / times, DELTA / (times * math.exp(epsilon))), times)
-    assert group.epsilon <= epsilon * (1 + 1e-12)
-    assert group.delta <= DELTA
+    one = epsilon / times
+    group = DELTA / (times * math.exp(epsilon)) * sum(math.exp(step * one) for step in range(times))
+    assert group <= DELTA
 
 
 def test_the_ledger_counts_one_edge():
@@ -347,17 +346,3 @@ def test_the_ledger_counts_one_edge():
     assert entry.request.gaussian_distance == plan.gaussian_distance
     assert 2.5 < one.gaussian_distance / plan.gaussian_distance < 3.1
     assert account.receipt.protected_change == "any 3 undirected edges"
-
-
-# --- groups -----------------------------------------------------------------------------------------------------------
-
-
-def test_the_rule_for_groups():
-    for epsilon, edges in itertools.product((0.1, 1.0), (1, 2, 5)):
-        found = group_budget(Budget(epsilon, 1e-6), edges)
-        exact = 1e-6 * math.expm1(edges * epsilon) / math.expm1(epsilon)
-        assert found.epsilon == pytest.approx(edges * epsilon)
-        assert exact * (1 - 1e-12) <= found.delta <= exact * 1.001
-    assert group_budget(Budget(2.0, 1e-5), 10) is None
-    assert group_budget(Budget(400.0, 1e-5), 10) is None
-    assert group_budget(Budget(1.0, 0.9), 1) == Budget(1.0, 0.9)

@@ -25,6 +25,11 @@ def three(moments_release):
 
 
 @pytest.fixture(scope="module")
+def four_by_the_paper(paper_release):
+    return paper_release(protect_edges=4)
+
+
+@pytest.fixture(scope="module")
 def two_with_tables(moments_release):
     return moments_release(16.0, sparse=False, tables=1, protect_edges=2)
 
@@ -40,8 +45,8 @@ def verifies(folder):
         return False
 
 
-def test_honest_releases(three, two_with_tables):
-    for folder, edges in ((three, 3), (two_with_tables, 2)):
+def test_honest_releases(three, two_with_tables, four_by_the_paper):
+    for folder, edges in ((three, 3), (two_with_tables, 2), (four_by_the_paper, 4)):
         found = verify_release(folder)
         assert failed(folder) == []
         assert f"-differentially private for any {edges} undirected edges" in found.verdict
@@ -49,12 +54,13 @@ def test_honest_releases(three, two_with_tables):
         assert f"Any {edges} edges together are protected" in (folder / "README.md").read_text()
 
 
-@pytest.mark.parametrize("edges", [1, 2, 4, 10, 0, 11, -3, 3.0, True, "3", None])
-def test_another_number_of_edges_is_noticed(three, forger, edges):
+@pytest.mark.parametrize("edges", [1, 2, 5, 10, 0, 11, -3, 3.0, True, "3", None])
+@pytest.mark.parametrize(("kind", "protected"), [("three", 3), ("four_by_the_paper", 4)])
+def test_another_number_of_edges_is_noticed(request, forger, kind, protected, edges):
     """Also if every word follows from it, and the protected change is named to fit."""
-    forged = forger(three)
+    forged = forger(request.getfixturevalue(kind))
     document = forged.document()
-    for name in ("any 3 undirected edges", f"any {edges} undirected edges", "one undirected edge"):
+    for name in (f"any {protected} undirected edges", f"any {edges} undirected edges", "one undirected edge"):
         for write in (forged.put_document, forged.put_consistently):
             changed = copy.deepcopy(document)
             changed["receipt"]["plan"]["protect_edges"] = edges
@@ -80,10 +86,10 @@ def test_a_number_left_out_or_added_is_noticed(three, releases, forger, tmp_path
         assert not verifies(forged.folder)
 
 
-@pytest.mark.parametrize("kind", ["moments", "paper", "three"])
-def test_every_stated_number_is_recomputed(releases, three, forger, kind):
+@pytest.mark.parametrize("kind", ["moments", "paper", "three", "four_by_the_paper"])
+def test_every_stated_number_is_recomputed(releases, request, forger, kind):
     """Against the noise, not only against the words that this version writes."""
-    forged = forger(releases.get(kind, three))
+    forged = forger(releases.get(kind) or request.getfixturevalue(kind))
     said = forged.document("privacy.json")
     for place, entry in enumerate(said["fields"]["by_edges"]):
         for name, factor in (("epsilon", 0.99), ("epsilon", 1.01), ("delta", 0.5), ("delta", 2.0), ("edges", 2)):

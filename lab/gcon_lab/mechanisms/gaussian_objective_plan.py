@@ -121,7 +121,9 @@ class GaussianObjectivePlan(ObjectivePlan[TheoremC]):
         return self.theorem.edge_influence
 
     def _covers_its_theorem(self) -> bool:
-        """Conditions (i) to (iii) of Theorem C, evaluated again for the noise that is really added."""
+        """Conditions (i) to (iii) of Theorem C, evaluated again for the noise that is really added; for one edge."""
+        if self.protect_edges != 1:
+            return False
         if not self.needs_noise:
             return True
         shape, values, scale = self._shape, self.theorem, self.scale

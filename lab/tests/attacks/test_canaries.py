@@ -36,8 +36,16 @@ def test_canaries_are_far_apart_and_use_no_node_twice():
 
 
 def test_too_many_canaries_are_refused():
-    with pytest.raises(InputError, match="hops apart"):
-        draw_canaries(ring(6), 2, seed=0)
+    with pytest.raises(InputError, match="3 pairs of nodes that are not linked"):
+        draw_canaries(ring(4), 3, seed=0)
+
+
+def test_on_a_dense_graph_canaries_are_nearer():
+    pairs = torch.combinations(torch.arange(60))
+    edges = public_edges(pairs[torch.rand(len(pairs), generator=torch.Generator().manual_seed(1)) < 0.5].T, 60)
+    drawn = draw_canaries(edges, 20, seed=1)
+    assert len(drawn.pairs.unique()) == 40
+    assert not any(is_linked(edges, tuple(pair)) for pair in drawn.pairs.tolist())
 
 
 def test_p_values_by_hand():

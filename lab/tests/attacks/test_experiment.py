@@ -83,6 +83,9 @@ def test_all_methods_are_attacked():
     tests = canary_units("cora-ml", (1.0,), runs=2)
     assert len({unit.name for unit in tests}) == len(tests)
     assert "mlp" not in {unit.method for unit in tests}
+    some = ("moments", "moments-without-edges")
+    assert [unit.method for unit in attack_units(("dense",), (1.0,), some)] == list(some)
+    assert [unit.method for unit in canary_units("dense", (1.0,), runs=1, methods=some)] == ["moments"]
 
 
 @pytest.fixture

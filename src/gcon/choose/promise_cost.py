@@ -8,10 +8,12 @@ from dataclasses import asdict, dataclass
 from gcon.edges.schemes import Schemes
 from gcon.mechanisms.influence import FeatureExtent, InfluenceBound, edge_influence
 from gcon.mechanisms.losses import loss_by_name
+from gcon.mechanisms.objective_edges import influence_of, objective_by_edges
 from gcon.mechanisms.objective_plan import NoisePlan, check_ridge, make_plan
 from gcon.mechanisms.theorem import ObjectiveShape, TheoremOne, theorem_one
 from gcon.privacy.attacker import best_advantage, best_true_positive_rate, in_words
 from gcon.privacy.budget import Budget
+from gcon.privacy.protected_change import STATED_EDGES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,19 +36,24 @@ class PromiseCost:
 
     def fields(self) -> dict[str, object]:
         """As JSON has it; an infinite noise rate, for no noise at all, is None."""
-        rate = self.theorem.noise_rate
+        rate, plan = self.theorem.noise_rate, self.release
+        by_edges = (
+            objective_by_edges(plan.public_record(), plan.budget, STATED_EDGES).items() if plan.needs_noise else ()
+        )
         return asdict(self.theorem) | {
             "noise_rate": rate if math.isfinite(rate) else None,
+            "protect_edges": plan.protect_edges,
+            "by_edges": {str(edges): each and [each.epsilon, each.delta] for edges, each in by_edges},
             "influence_bounds": list(self.influence_bounds),
             "noise_to_signal": self.noise_to_signal,
             "best_advantage": best_advantage(self.budget),
             "true_positive_rate_at_1_percent": best_true_positive_rate(self.budget, 0.01),
             "attacker": in_words(self.budget),
             "certificate_reserve": {
-                "epsilon": 2 * self.release.terms.reserved_epsilon,
-                "delta": self.budget.delta - self.release.exact.delta,
-                "final_noise": self.release.final_noise,
-                "gradient_tolerance": self.release.tolerance,
+                "epsilon": 2 * plan.terms.reserved_epsilon,
+                "delta": self.budget.delta - plan.exact.delta,
+                "final_noise": plan.final_noise,
+                "gradient_tolerance": plan.tolerance,
             },
         }
 
@@ -64,6 +71,7 @@ def promise_cost(
     influence: InfluenceBound,
     diameter: float,
     margin: float | None,
+    protect_edges: int = 1,
 ) -> PromiseCost:
     """The cost of a promise.
 
@@ -79,6 +87,7 @@ def promise_cost(
         influence: how an edge's influence is bound.
         diameter: largest distance between two feature rows, in [0, 2].
         margin: over the floor of the ridge; None is the floor.
+        protect_edges: how many edges, 1 to 10, may change together within the budget.
 
     Privacy:
         Free: no number here depends on an edge.
@@ -92,7 +101,7 @@ def promise_cost(
         noise_share=noise_share,
         num_features=num_features,
         num_labelled=num_labelled,
-        edge_influence=bound.value,
+        edge_influence=influence_of(protect_edges, bound.value),
         loss=the_loss,
     )
     theorem = theorem_one(shape, ridge=ridge, margin=margin)
@@ -105,6 +114,7 @@ def promise_cost(
         ridge=ridge,
         noise_share=noise_share,
         margin=margin,
+        protect_edges=protect_edges,
     )
     return PromiseCost(
         budget=budget,

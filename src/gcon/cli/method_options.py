@@ -55,15 +55,9 @@ class PaperOptions:
         elif method != Objective.name:
             rule = f"must be '{Moments.name}' or '{Objective.name}'"
             raise InputError("method", rule=rule, got=repr(method), fix="Leave it out for the default.")
-        elif protect_edges != 1:
-            raise InputError(
-                "protect-edges",
-                rule="must be 1 with --method paper: its noise is proven for one edge",
-                got=protect_edges,
-                fix="Leave out --method: the default protects up to 10 edges together.",
-            )
         else:
             steps = tuple(_number_of_steps(entry) for entry in given.pop("steps", ["2"]))
+            given["protect_edges"] = protect_edges
             given["schemes"] = Schemes(restart=given.pop("restart", 0.8), steps=steps)
         return given
 

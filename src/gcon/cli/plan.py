@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -96,6 +96,7 @@ def _papers_cost(budget: Budget, given: Mapping[str, Any]) -> PromiseCost:
         influence=numbers.get("influence", "auto"),  # another name is refused there
         diameter=numbers["diameter"],
         margin=numbers.get("xi"),
+        protect_edges=numbers["protect_edges"],
     )
 
 
@@ -150,6 +151,9 @@ def _words(fields: dict[str, object]) -> str:
     reserve = fields["certificate_reserve"]
     kept = reserve["epsilon"] if isinstance(reserve, dict) else 0.0
     lines.append(f"{'kept back for the certificate':38s} {kept:g} of epsilon")
+    for edges, said in cast("dict[str, list[float] | None]", fields["by_edges"]).items():
+        promised = "nothing is promised" if said is None else f"{said[0]:g}, {said[1]:g}"
+        lines.append(f"{f'epsilon and delta for {_edges(int(edges))}':38s} {promised}")
     return "\n".join([*lines, str(fields["attacker"])])
 
 

@@ -12,6 +12,7 @@ from gcon.estimators.progress import Callback
 from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.privacy.ledger import Ledger
+from gcon.privacy.protected_change import protected_change
 
 
 class GCON(PrivateClassifier):
@@ -32,6 +33,7 @@ class GCON(PrivateClassifier):
         influence: `auto`, `paper`, `simple` or `sharp`: which proven bound on an edge's influence.
         clip: largest off-diagonal transition weight, in (0, 1/2].
         margin: xi, added to the floor of the ridge; None is the recommended rule.
+        protect_edges: how many edges, 1 to 10, may change together within epsilon and delta; more of them, more noise.
         centre: centre encoded features before scaling them to length 1.
         unit_input: scale raw feature rows to length 1 before encoding.
         dropout, weight_decay, learning_rate, epochs, patience: how the encoder is trained.
@@ -74,6 +76,7 @@ class GCON(PrivateClassifier):
         influence: str = "auto",
         clip: float = 0.5,
         margin: float | None = None,
+        protect_edges: int = 1,
         centre: bool = True,
         unit_input: bool = True,
         dropout: float = 0.5,
@@ -102,6 +105,7 @@ class GCON(PrivateClassifier):
         self.influence = influence
         self.clip = clip
         self.margin = margin
+        self.protect_edges = protect_edges
         self.centre = centre
         self.unit_input = unit_input
         self.dropout = dropout
@@ -137,4 +141,5 @@ class GCON(PrivateClassifier):
             "clip": settings.schemes.clip,
             "loss": settings.loss,
             "inference_restart": settings.inference_restart,
+            "protect_edges": protected_change(model.receipt.plan).edges,
         }

@@ -55,7 +55,7 @@ def certificate_terms(budget: Budget) -> CertificateTerms:
     # (1 + e^eps) delta_a must be a small part of delta. It is far below it for every usual budget; a huge epsilon or
     # a minute delta gets more noise instead of an exception.
     allowed = math.log(budget.delta) + math.log(1e-6)
-    while _log_waste(budget.epsilon, gaussian_log_delta(reserved, 1 / noise_over_radius)) > allowed:
+    while log_waste(budget.epsilon, gaussian_log_delta(reserved, 1 / noise_over_radius)) > allowed:
         noise_over_radius *= 2
     return CertificateTerms(
         reserved_epsilon=reserved,
@@ -68,7 +68,7 @@ def exact_budget(budget: Budget, terms: CertificateTerms) -> Budget:
     """The budget that is left for the exact minimiser."""
     if terms is NO_TERMS:
         return budget
-    waste = math.exp(_log_waste(budget.epsilon, terms.log_reserved_delta))
+    waste = math.exp(log_waste(budget.epsilon, terms.log_reserved_delta))
     delta = math.exp(-terms.reserved_epsilon) * (budget.delta - waste)
     if delta <= 0:
         raise InputError(
@@ -80,7 +80,7 @@ def exact_budget(budget: Budget, terms: CertificateTerms) -> Budget:
 def spent_budget(exact: Budget, terms: CertificateTerms) -> Budget:
     """The promise of the whole release, re-derived from the exact mechanism's: the statement's arithmetic."""
     epsilon, reserve = exact.epsilon, terms.reserved_epsilon
-    waste = math.exp(_log_waste(epsilon + reserve, terms.log_reserved_delta))
+    waste = math.exp(log_waste(epsilon + reserve, terms.log_reserved_delta))
     return Budget(epsilon + 2 * reserve, math.exp(reserve) * exact.delta + waste)
 
 
@@ -102,7 +102,7 @@ def reserve_is_covered(budget: Budget, exact: Budget, terms: CertificateTerms) -
     return whole.epsilon <= budget.epsilon * (1 + 1e-12) and whole.delta <= budget.delta * (1 + 1e-12)
 
 
-def _log_waste(epsilon: float, log_delta: float) -> float:
+def log_waste(epsilon: float, log_delta: float) -> float:
     """log((1 + e^eps) delta) without overflow."""
     if log_delta == -math.inf:
         return log_delta

@@ -17,6 +17,7 @@ from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.certificate import certified_gradient_norm
 from gcon.mechanisms.losses import ConvexLoss
 from gcon.mechanisms.newton import minimise
+from gcon.mechanisms.objective_edges import influence_of
 from gcon.mechanisms.objective_plan import ObjectivePlan
 from gcon.mechanisms.perturbed_objective import PerturbedObjectives
 from gcon.mechanisms.samplers.objective_noise import EXACT_OBJECTIVE, NORMAL_SPACING, EnclosedNoise
@@ -70,12 +71,15 @@ def check_training_rows(plans: Sequence[ConvexPlan], *, mask: Tensor, targets: T
         raise InputError("targets", rule="must lie in [0, 1]", got="a value outside", fix="The loss bounds need it.")
 
 
-def check_cover(aggregates: Aggregates, *, edge_influence: float, num_features: int, num_nodes: int) -> None:
-    """Refuse aggregates with a larger influence, or of another shape, than a plan was made for."""
-    if not edge_influence >= aggregates.edge_influence:  # also refuses NaN
+def check_cover(
+    aggregates: Aggregates, *, edge_influence: float, num_features: int, num_nodes: int, protect_edges: int = 1
+) -> None:
+    """Refuse aggregates with a larger influence of so many edges, or of another shape, than a plan was made for."""
+    carried = influence_of(protect_edges, aggregates.edge_influence)
+    if not edge_influence >= carried:  # also refuses NaN
         raise PlanMismatchError(
-            f"plan made for edge influence {edge_influence:g}; the aggregates carry "
-            f"{aggregates.edge_influence:g}. Make the plan from the aggregates' own bound."
+            f"plan made for edge influence {edge_influence:g}; the aggregates carry {carried:g}. Make the plan from the "
+            "aggregates' own bound."
         )
     if num_features != aggregates.num_columns or num_nodes != aggregates.num_rows:
         raise PlanMismatchError(

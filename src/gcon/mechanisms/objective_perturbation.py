@@ -66,6 +66,7 @@ class ObjectivePerturbation:
                 edge_influence=plan.theorem.edge_influence,
                 num_features=plan.num_features,
                 num_nodes=self.mask.numel(),
+                protect_edges=plan.protect_edges,
             )
             # Zero noise is right only where nothing needs noise: never by accident.
             if plan.needs_noise and not plan.adds_noise:

@@ -18,9 +18,11 @@ from gcon.mechanisms.certificate_terms import (
     reserve_is_covered,
 )
 from gcon.mechanisms.losses import ConvexLoss, check_registered
+from gcon.mechanisms.objective_edges import influence_of
 from gcon.mechanisms.samplers.objective_noise import likely_error
 from gcon.mechanisms.theorem import ObjectiveShape, TheoremOne, TheoremValues, theorem_one
 from gcon.privacy.budget import Budget
+from gcon.privacy.protected_change import EDGES_FIELD, check_edges
 
 _NOT_COVERED = "This plan's noise does not cover what the plan says that the weights cost."
 
@@ -49,6 +51,7 @@ class ObjectivePlan(ABC, Generic[Values]):
         loss: the registered loss.
         num_features, num_labelled: the shape that the plan was made for.
         noise_share: omega, the least share of epsilon that goes to the noise.
+        protect_edges: how many edges may change together within the budget; the theorem's edge influence is theirs.
     """
 
     budget: Budget
@@ -60,6 +63,7 @@ class ObjectivePlan(ABC, Generic[Values]):
     num_features: int
     num_labelled: int
     noise_share: float
+    protect_edges: int = 1
 
     @classmethod
     def made(
@@ -73,6 +77,7 @@ class ObjectivePlan(ABC, Generic[Values]):
         ridge: float,
         noise_share: float = 0.9,
         margin: float | None = None,
+        protect_edges: int = 1,
     ) -> Self:
         """Calibrate the noise for one release.
 
@@ -81,10 +86,11 @@ class ObjectivePlan(ABC, Generic[Values]):
             loss: a registered loss.
             num_features: d, columns of the aggregates.
             num_labelled: n_1, rows in the loss.
-            edge_influence: Psi, the bound that the aggregates carry.
+            edge_influence: Psi, the bound that the aggregates carry, for one edge.
             ridge: Lambda > 0; the theorem's floor may raise it.
             noise_share: omega in (0, 1).
             margin: xi, what is added to the floor; None for the floor itself.
+            protect_edges: how many edges, 1 to 10, may change together within the budget.
 
         Privacy:
             Reads public numbers only.
@@ -92,6 +98,7 @@ class ObjectivePlan(ABC, Generic[Values]):
         check_ridge(ridge=ridge, noise_share=noise_share, margin=margin)
         check_influence(edge_influence)
         check_sizes(num_features=num_features, num_labelled=num_labelled)
+        check_edges(protect_edges)
         needs_noise = edge_influence > 0 and math.isfinite(budget.epsilon)
         terms = certificate_terms(budget) if needs_noise else NO_TERMS
         exact = exact_budget(budget, terms)
@@ -102,7 +109,7 @@ class ObjectivePlan(ABC, Generic[Values]):
             noise_share=float(noise_share),
             num_features=num_features,
             num_labelled=num_labelled,
-            edge_influence=float(edge_influence),
+            edge_influence=influence_of(int(protect_edges), float(edge_influence)),
             loss=loss,
         )
         theorem = cls._evaluated(shape, ridge=float(ridge), margin=None if margin is None else float(margin))
@@ -116,6 +123,7 @@ class ObjectivePlan(ABC, Generic[Values]):
             num_features=num_features,
             num_labelled=num_labelled,
             noise_share=shape.noise_share,
+            protect_edges=int(protect_edges),
         )
 
     def __post_init__(self) -> None:
@@ -124,6 +132,7 @@ class ObjectivePlan(ABC, Generic[Values]):
             check_influence(self.theorem.edge_influence)
             check_sizes(num_features=self.num_features, num_labelled=self.num_labelled)
             check_registered(self.loss)
+            check_edges(self.protect_edges)
             check_tolerance(self.tolerance)
             covered = self._covers_its_reserve() and self._covers_its_theorem() and self._resolves_its_tolerance()
         except InputError as error:
@@ -202,7 +211,7 @@ class ObjectivePlan(ABC, Generic[Values]):
             "reserved_epsilon": self.terms.reserved_epsilon,
             "reserved_delta": self.terms.reserved_delta,
             "final_noise": self.final_noise,
-        }
+        } | ({} if self.protect_edges == 1 else {EDGES_FIELD: self.protect_edges})
 
 
 @final

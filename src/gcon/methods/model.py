@@ -21,9 +21,9 @@ from gcon.methods.predictions import Access, Predictions, why_no_promise
 from gcon.methods.record import Common, Layout, Record
 from gcon.nodes import BATCH_ROWS, PublicNodes, row_slices
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import NOTHING, Budget
+from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Ledger
-from gcon.privacy.protected_change import STATED_EDGES, group_budget, protected_change
+from gcon.privacy.protected_change import STATED_EDGES, protected_change
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
 from gcon.privacy.statement import Statement, statement
@@ -121,15 +121,9 @@ class Model(ABC):
         """The one receipt."""
         return (self.receipt,)
 
+    @abstractmethod
     def by_edges(self, numbers: Sequence[int] = STATED_EDGES) -> Mapping[int, Budget | None]:
-        """What is promised for so many edges that change together; None for nothing, no entries without a promise.
-
-        Here by the rule that holds for every mechanism; a model whose proof gives more says more.
-        """
-        receipt = self.receipt
-        if not receipt.keeps_promise or receipt.budget == NOTHING:
-            return {}
-        return {edges: group_budget(receipt.budget, edges) for edges in numbers}
+        """What is promised for so many edges that change together; None for nothing, no entries without a promise."""
 
     def __repr__(self) -> str:
         budget, edges = self.receipt.budget, protected_change(self.receipt.plan).edges

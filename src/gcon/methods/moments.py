@@ -87,6 +87,7 @@ COUNTED_SHARE = 0.05  # of epsilon, for the count of right answers
 HEARD = 4.0  # neighbours over the noise of a count from which counts are worth their budget
 LOUD, UNSURE = 10.0, 0.6  # the same from which a second table is, if codes are no surer than this
 LEAN, LEAN_PER_GAIN, MOST_LEAN = 0.25, 6.0, 2.0  # of the mean answer around a node, by what counts added to the answers
+FEW_CLASSES = 10  # with more, that mean weighs more
 # Published answers were chosen by the validation nodes, so they look better there than they are, by up to this share of them.
 _FLATTERED = 0.03
 _SURE_OF = 3.0  # standard deviations of the count of right answers: own edges are left out for what noise hardly makes
@@ -280,14 +281,16 @@ def owner_counts(
     degrees = degrees / degrees.sum() if bool(degrees.sum() > 0) else torch.full_like(degrees, 1 / len(degrees))
     alike = homophily > 1 / before.shape[1]
     gain = max(sureness(found.answers) - sureness(before), 0.0)
+    lean = (LEAN + LEAN_PER_GAIN * gain) * max(1.0, before.shape[1] / FEW_CLASSES)
     return OwnerCounts(
         start=found.start.float(),
         codes=coded,
         model=found.model,
         edge_shares=degrees @ published,
         edge_messages=degrees @ messages(published, homophily, published.mean(dim=0)),
-        # The mean answer around a node speaks for its class only where friends are alike.
-        lean=min(LEAN + LEAN_PER_GAIN * gain, MOST_LEAN) if alike else 0.0,
+        # The mean answer around a node speaks for its class only where friends are alike. With many classes there are few
+        # neighbours of each, and counts, noisy as they are, taught little: the mean must speak for itself.
+        lean=min(lean, MOST_LEAN) if alike else 0.0,
         voice=VOICE if alike and sureness(found.answers) <= UNSURE else 0.0,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ from gcon.edges.fixed_point import Walk, column_units, real_numbers, whole_numbe
 from gcon.edges.kernels.multiply import walk_step
 from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import Edges, RowBlock
-from gcon.errors import AccessRefusedError, InputError, check_number
+from gcon.errors import AccessRefusedError, InputError, PlanMismatchError, check_number
 from gcon.learn.encoder import Encoder
 from gcon.learn.perceptron import MANY_ROWS, EncoderSettings, train_encoder
 from gcon.learn.training_rows import Expansion, check_expansion, training_rows
@@ -24,6 +24,7 @@ from gcon.machine import chosen_device
 from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.influence import InfluenceBound, check_bound
 from gcon.mechanisms.losses import loss_by_name
+from gcon.mechanisms.objective_edges import objective_by_edges
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.objective_plan import check_ridge, make_plan
 from gcon.methods.known_rows import known_rows, nothing_known, rows_as_read
@@ -34,8 +35,9 @@ from gcon.methods.record import Checksum, Common, Count, Layout, NotNegative, Re
 from gcon.nodes import PublicNodes
 from gcon.privacy.account import check_charge, release_once
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import checked_budget
+from gcon.privacy.budget import NOTHING, Budget, checked_budget
 from gcon.privacy.ledger import Ledger
+from gcon.privacy.protected_change import STATED_EDGES, check_edges
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
 
@@ -57,6 +59,7 @@ class Objective(ReleasingMethod):
         ridge: Lambda.
         noise_share: omega.
         margin: xi; None for the recommended rule.
+        protect_edges: how many edges, 1 to 10, may change together within epsilon and delta; more of them, more noise.
         inference_restart: alpha_I.
         device: where propagation and the solver run: `auto` (a GPU if there is one), `cpu`, `cuda` or `cuda:NUMBER`.
             The encoder does so from 65,536 labelled rows on. The noise and the certificate stay on the processor, and so
@@ -76,6 +79,7 @@ class Objective(ReleasingMethod):
     margin: float | None = None
     inference_restart: float = 0.3
     device: str = "auto"
+    protect_edges: int = 1
 
     def __post_init__(self) -> None:
         # Everything is checked here, long before anything is trained, opened or paid for.
@@ -84,6 +88,7 @@ class Objective(ReleasingMethod):
         check_expansion(self.expand)
         check_ridge(ridge=self.ridge, noise_share=self.noise_share, margin=self.margin)
         check_bound(self.influence, self.schemes)
+        check_edges(self.protect_edges)
         chosen_device(self.device)
         check_number(
             "inference_restart",
@@ -118,7 +123,8 @@ class Objective(ReleasingMethod):
             encoder: an edge-free encoder trained before, to share it between runs.
 
         Privacy:
-            The model is (epsilon, delta)-DP for one undirected edge, by Theorem 1. Edges are read after the ledger is charged.
+            The model is (epsilon, delta)-DP for one undirected edge, or for any `protect_edges` of them together, by
+            Theorem 1. Edges are read after the ledger is charged.
         """
         budget = checked_budget(self.epsilon, self.delta_for(nodes))
         check_charge(budget, ledger=ledger, randomness=randomness, purpose=purpose)
@@ -144,6 +150,7 @@ class Objective(ReleasingMethod):
             ridge=self.ridge,
             noise_share=self.noise_share,
             margin=self.margin,
+            protect_edges=self.protect_edges,
         )
 
         progress("propagate, perturb, solve and release")
@@ -230,6 +237,16 @@ class ObjectiveModel(Model):
     encoder: Encoder
     settings: ObjectiveModelSettings
     receipt: Receipt
+
+    def by_edges(self, numbers: Sequence[int] = STATED_EDGES) -> Mapping[int, Budget | None]:
+        """From Theorem 1 with the noise of its plan; nothing is said where that does not hold the theorem's numbers."""
+        receipt = self.receipt
+        if not receipt.keeps_promise or receipt.budget == NOTHING:
+            return {}
+        try:
+            return objective_by_edges(receipt.plan, receipt.budget, numbers)
+        except (PlanMismatchError, InputError, TypeError, ValueError, KeyError, ArithmeticError):
+            return {}
 
     def tensors(self) -> dict[str, Tensor]:
         """The weights, and which rows they were trained on."""

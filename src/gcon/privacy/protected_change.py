@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
-
-from mpmath.ctx_mp import MPContext
 
 from gcon.errors import check_number
-from gcon.privacy.budget import Budget, compose, round_up_digits
 
 MOST_EDGES = 10
 STATED_EDGES = (1, 2, 5, 10)  # for so many edges every statement says what is promised
 DIGITS = 4  # of these numbers, rounded up
 EDGES_FIELD = "protect_edges"  # in a plan's record; not there for one edge
-_digits = MPContext()
-_digits.dps = 30
 
 
 @dataclass(frozen=True)
@@ -61,21 +55,3 @@ def check_edges(edges: object) -> None:
         fix=f"For j times {MOST_EDGES} edges, protect {MOST_EDGES} at epsilon/j and at delta/(j e^epsilon).",
         whole=True,
     )
-
-
-def group_budget(budget: Budget, edges: int) -> Budget | None:
-    """What a promise for one edge is for several, whatever made it: k eps, delta (1 + e^eps + ... + e^((k-1) eps)).
-
-    None where that delta is a half or more: nothing worth the name is promised.
-
-    Example:
-        >>> group_budget(Budget(0.5, 1e-6), 2)
-        Budget(epsilon=1.0, delta=2.649e-06)
-    """
-    exact = Fraction(repr(budget.delta))
-    factor = sum(_digits.exp(_digits.mpf(budget.epsilon) * step) for step in range(edges))
-    delta = _digits.mpf(exact.numerator) / exact.denominator * factor
-    if delta >= 0.5 and edges > 1:
-        return None
-    total = compose([budget] * edges).epsilon
-    return budget if edges == 1 else Budget(total, round_up_digits(float(delta) * (1 + 1e-12), DIGITS))

@@ -16,6 +16,7 @@ from typing import Any
 
 from gcon.verify.arithmetic import digits, finite, shown
 from gcon.verify.folder import Folder
+from gcon.verify.several_edges import edges_of
 from gcon.verify.steps import Steps, UnfitError
 
 _ROOM = digits.mpf(10) ** -8  # relative; allowances for rounding
@@ -37,7 +38,7 @@ _SHARP = {
 
 
 def check_influence(folder: Folder, steps: Steps) -> Any:
-    """Psi of the plan, held against what the bounds that it names lead to."""
+    """Psi of the plan, for all edges that it protects, held against what the bounds that it names lead to for one."""
     record, influence = folder.plan["influence"], finite(folder.plan, "edge_influence", above=False)
     if not isinstance(record, dict) or set(record) != _RECORD:
         raise UnfitError("'influence' must say where the edge influence comes from")
@@ -55,10 +56,12 @@ def check_influence(folder: Folder, steps: Steps) -> Any:
     parts = [_bound(name, restart, clip, count, diameter) for name, count in zip(bounds, counts, strict=True)]
     least, rounding = sum(parts) / len(parts), finite(record, "rounding", above=False)
     room = _SHARP_ROOM if "sharp" in bounds else _ROOM
+    edges = edges_of(folder.plan)
+    words = "" if edges == 1 else f", {edges} times: once for every edge"
     steps.check(
         f"The edge influence Psi = {shown(influence)} is that of the bounds {bounds} for features of diameter {shown(diameter)}, "
-        f"{shown(least)}, and of rounding, {shown(rounding)}",
-        bool(least * (1 - _ROOM) <= influence - rounding <= least * (1 + room))
+        f"{shown(least)}, and of rounding, {shown(rounding)}{words}",
+        bool(least * (1 - _ROOM) <= influence / edges - rounding <= least * (1 + room))
         and bool(rounding <= _MOST_ROUNDING * least),
     )
     steps.check("Rows of length 1 are at most 2 apart, and so is the diameter", bool(diameter <= 2 * (1 + _ROOM)))

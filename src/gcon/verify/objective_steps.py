@@ -24,8 +24,9 @@ from gcon.verify.arithmetic import (
 from gcon.verify.folder import Folder
 from gcon.verify.influence import check_influence
 from gcon.verify.losses import LossBounds, loss_bounds
+from gcon.verify.objective_edges import check_other_edges
 from gcon.verify.reserve import check_reserve
-from gcon.verify.several_edges import check_group
+from gcon.verify.several_edges import edges_of
 from gcon.verify.steps import Steps, UnfitError
 from gcon.verify.theorem import Public, check_theorem
 
@@ -48,7 +49,8 @@ def check_paper(folder: Folder, steps: Steps) -> None:
     """From the public numbers to the noise, and from the noise back to (epsilon, delta)."""
     plan, budget = folder.plan, folder.model.receipt.budget
     free = plan.get("edge_influence") == 0
-    if set(plan) != (_PLAN if free else _PLAN | {"noise"}):
+    several = {"protect_edges"} if edges_of(plan) > 1 else set()
+    if set(plan) != _PLAN | several | (set() if free else {"noise"}):
         raise UnfitError("the plan must hold exactly the numbers of Theorem 1, of the reserve and of its noise")
     steps.check(
         f"The plan is for the budget of the receipt: epsilon {plan['epsilon']!r}, delta {plan['delta']!r}"
@@ -76,7 +78,7 @@ def check_paper(folder: Folder, steps: Steps) -> None:
     check_theorem(public, plan, steps)
     _check_exactness(plan, public, steps)
     _check_weights(folder, public, steps)
-    check_group(folder, steps)
+    check_other_edges(folder, public, steps)
 
 
 def _check_shape(folder: Folder, steps: Steps) -> LossBounds:

@@ -18,8 +18,8 @@ from gcon.verify.folder import Folder
 from gcon.verify.steps import Steps, UnfitError
 
 MOST_EDGES = 10
-_STATED = {1, 2, 5, 10}
-_LAST_DIGIT = 2e-3  # relative; four digits, rounded up
+STATED = {1, 2, 5, 10}
+LAST_DIGIT = 2e-3  # relative; four digits, rounded up
 _NOTHING = 1e-8  # smaller epsilons need not be the smallest
 _MARGIN = digits.mpf(10) ** -30
 _BITS = 190  # of a chance: sixty digits have no more
@@ -140,48 +140,31 @@ def check_stated(folder: Folder, branches: Any, steps: Steps) -> None:
             for number, rate in enumerate(branches.rates, start=1)
         )
 
-    for edges, entry in _stated(folder, _STATED | {protected}).items():
+    for edges, entry in stated(folder, STATED | {protected}).items():
         epsilon = finite(entry, "epsilon")
         if edges == protected:
             steps.check(
-                f"{_any(edges)}: the stated epsilon, {shown(epsilon)}, and delta are those of the plan",
+                f"{in_words(edges)}: the stated epsilon, {shown(epsilon)}, and delta are those of the plan",
                 entry["epsilon"] == plan["epsilon"] and entry["delta"] == plan["delta"],
             )
             continue
         cost = together(epsilon, edges)
         steps.check(
-            f"{_any(edges)}: at the stated epsilon, {shown(epsilon)}, the three branches cost together delta = {shown(cost)}, "
-            f"at most {shown(delta)}, however the edges lie (degree lists: {len(degree_lists(edges))}); hardly any smaller "
-            "epsilon would do",
+            f"{in_words(edges)}: at the stated epsilon, {shown(epsilon)}, the three branches cost together delta = "
+            f"{shown(cost)}, at most {shown(delta)}, however the edges lie (degree lists: {len(degree_lists(edges))}); hardly "
+            "any smaller epsilon would do",
             entry["delta"] == plan["delta"]
             and bool(cost <= delta)
-            and bool(epsilon <= _NOTHING or together(epsilon * (1 - _LAST_DIGIT), edges) > delta),
+            and bool(epsilon <= _NOTHING or together(epsilon * (1 - LAST_DIGIT), edges) > delta),
         )
 
 
-def check_group(folder: Folder, steps: Steps) -> None:
-    """What is said about 1, 2, 5 and 10 edges is what a promise for one edge leads to, whatever made it."""
-    budget = folder.model.receipt.budget
-    epsilon, delta = digits.mpf(repr(budget.epsilon)), digits.mpf(repr(budget.delta))
-    for edges, entry in _stated(folder, _STATED).items():
-        whole, rest = edges * epsilon, delta * digits.expm1(edges * epsilon) / digits.expm1(epsilon)
-        words = f"{_any(edges)}: by the rule for groups epsilon {shown(whole)} and delta {shown(rest)}"
-        if entry["epsilon"] is None and entry["delta"] is None:
-            steps.check(f"{words}, so that nothing is promised", bool(rest >= digits.mpf("0.499")))
-            continue
-        said = finite(entry, "epsilon"), finite(entry, "delta")
-        steps.check(
-            f"{words}; stated are {shown(said[0])} and {shown(said[1])}",
-            bool(abs(said[0] - whole) <= whole * digits.mpf(10) ** -12)
-            and bool(rest * (1 - digits.mpf(10) ** -15) <= said[1] <= rest * (1 + _LAST_DIGIT)),
-        )
-
-
-def _any(edges: int) -> str:
+def in_words(edges: int) -> str:
+    """How a sentence starts."""
     return "One edge" if edges == 1 else f"Any {edges} edges together"
 
 
-def _stated(folder: Folder, wanted: set[int]) -> dict[int, dict[str, Any]]:
+def stated(folder: Folder, wanted: set[int]) -> dict[int, dict[str, Any]]:
     """What privacy.json says, by the number of edges."""
     try:
         said = json.loads(folder.texts["privacy.json"])["fields"]["by_edges"]

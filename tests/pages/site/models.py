@@ -99,7 +99,7 @@ def moments(epsilon=1.0, delta=1e-5, *, names=NAMES, protect_edges=1, **words):
     )
 
 
-def paper(epsilon=2.0, delta=1e-5, *, names=NAMES, edge_influence=0.4, ridge=1.0, **words):
+def paper(epsilon=2.0, delta=1e-5, *, names=NAMES, edge_influence=0.4, ridge=1.0, protect_edges=1, **words):
     plan = make_plan(
         Budget(epsilon, delta),
         loss=loss_by_name("soft-margin", len(names)),
@@ -107,6 +107,7 @@ def paper(epsilon=2.0, delta=1e-5, *, names=NAMES, edge_influence=0.4, ridge=1.0
         num_labelled=60,
         edge_influence=edge_influence,
         ridge=ridge,
+        protect_edges=protect_edges,
     )
     settings = ObjectiveModelSettings(
         schemes=Schemes(restart=0.8, steps=(2,)),

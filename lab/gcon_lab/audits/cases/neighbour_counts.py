@@ -11,7 +11,18 @@ from gcon.edges.edge_list import EdgeList
 from gcon.mechanisms.neighbour_counts import NeighbourCounts
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
-from gcon_lab.audits.cases.case import DIRECTED, HALVED, ROOT_TWO, AuditCase, Broken, Run, Score, Scores, reused
+from gcon_lab.audits.cases.case import (
+    DIRECTED,
+    HALVED,
+    ONE_ENTRY,
+    ROOT_TWO,
+    AuditCase,
+    Broken,
+    Run,
+    Score,
+    Scores,
+    reused,
+)
 from gcon_lab.audits.pairs import copies, listed_twice, two_nodes
 
 _EPSILON = 1.0
@@ -38,7 +49,7 @@ def _case(rounds: int) -> AuditCase:
             Broken(kind=ROOT_TWO, run=_run(math.sqrt(2) * rate, rounds)),
             Broken(kind="one end's code counted twice", run=_run(rate, rounds, twice=True), score=_score((2, 1))),
             # An edge is in the row of one end only, so noise is made for one entry; but the graph is symmetrised.
-            Broken(kind="one directed entry taken for one edge", run=_run(_EPSILON / rounds, rounds)),
+            Broken(kind=ONE_ENTRY, run=_run(_EPSILON / rounds, rounds)),
             Broken(kind=DIRECTED, run=_run(rate, rounds), pair=listed_twice(), score=_score((2, 2))),
             reused(_run(rate, rounds), torch.cat, score=_total),
         ),

@@ -10,7 +10,7 @@ from torch import Tensor
 from gcon.edges.edge_list import EdgeList
 from gcon.mechanisms.gaussian_curve import gaussian_epsilon
 from gcon.privacy.randomness import Randomness
-from gcon_lab.audits.cases.case import AuditCase, Broken, Run, Score, Scores, changed, too_little_noise
+from gcon_lab.audits.cases.case import ONE_ENTRY, AuditCase, Broken, Run, Score, Scores, changed, too_little_noise
 from gcon_lab.audits.pairs import copies, two_nodes
 from gcon_lab.mechanisms.neighbour_sums import SumsPlan, gaussian_sums_plan, laplace_sums_plan
 
@@ -29,7 +29,7 @@ def neighbour_sums() -> list[AuditCase]:
         for rounds, plan in plans.items()
     ]
     # GAP's noise, charged with the epsilon that it was made for.
-    wrong = Broken(kind="one directed entry taken for one edge", run=_run(published))
+    wrong = Broken(kind=ONE_ENTRY, run=_run(published))
     cases[0] = changed(cases[0], broken=(*cases[0].broken, wrong))
     return [*cases, _case("Gaussian, 1 round, published (directed) calibration", published)]
 

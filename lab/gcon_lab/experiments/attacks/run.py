@@ -31,33 +31,37 @@ _ACCESSES = {
     "none": "Without any edge at inference (publishable)",
 }
 _NAMES = ("graph", "method", "epsilon", "access", "attack")
-_HEAD = f"""# Link attacks, measured
+_HEAD = """# Link attacks, measured
 
-Command: `python -m gcon_lab.experiments.attacks.run --out OUT` (needs `GCON_DATA`). What the attacks are and how to read this:
-[link attacks](../../attacks.md). A cell is the area under the ROC curve; in brackets the gain over the same attack on the
-edge-free reference; then true positives at 1 % false ones. Methods at their defaults, delta = 1e-5, {PAIRS} linked and as
-many unlinked pairs (a fifth and a thirtieth of them where the model has to be asked pair by pair); the learned attack knows
-half of the pairs and is measured on the rest; of the eight distances and the two learned models the best is shown. Noise is
-seeded: none of these models keeps a promise.
+Command: `python -m gcon_lab.experiments.attacks.run {options}--out OUT` (needs `GCON_DATA`).
+What the attacks are and how to read this: [link attacks](../../attacks.md). A cell is the area under the ROC curve; in brackets
+the gain over the same attack on the edge-free reference; then true positives at 1 % false ones. Methods at their defaults,
+delta = 1e-5, {pairs} linked and as many unlinked pairs (a fifth and a thirtieth of them where the model has to be asked pair by
+pair); the learned attack knows half of the pairs and is measured on the rest; of the eight distances and the two learned models
+the best is shown. Noise is seeded: none of these models keeps a promise.
 """
 
 
-def attack_units(graphs: Sequence[str], budgets: Sequence[float]) -> list[AttackUnit]:
+def attack_units(
+    graphs: Sequence[str], budgets: Sequence[float], methods: Sequence[str] = tuple(ATTACKED)
+) -> list[AttackUnit]:
     """Every method on every graph."""
     return [
         AttackUnit(graph=graph, method=method, epsilon=epsilon)
         for graph in graphs
-        for method in ATTACKED
+        for method in methods
         for epsilon in (budgets if is_spending(method) else (None,))
     ]
 
 
-def canary_units(graph: str, budgets: Sequence[float], *, runs: int) -> list[CanaryUnit]:
+def canary_units(
+    graph: str, budgets: Sequence[float], *, runs: int, methods: Sequence[str] = tuple(ATTACKED)
+) -> list[CanaryUnit]:
     """Every method that reads edges; one that is not private is passed off with epsilon 1, in the first run alone."""
     return [
         CanaryUnit(graph=graph, method=method, epsilon=epsilon, run=run)
         for run in range(runs)
-        for method in ATTACKED
+        for method in methods
         if reads_edges(method) and (is_spending(method) or run == 0)
         for epsilon in (budgets if is_spending(method) else (1.0,))
     ]
@@ -71,6 +75,7 @@ def build(
     workers: int,
     deadline: float,
     console: Console,
+    options: str = "",
 ) -> tuple[int, list[Path]]:
     """Measure until the deadline, write what there is; returns what is missing, and the files."""
     missing = run_units([*attacks, *canaries], out / "store", workers=workers, deadline=deadline, console=console)
@@ -82,7 +87,12 @@ def build(
         "attacks.csv": found.write_csv(float_precision=4) if rows else "",
         "canaries.csv": _canary_sheet(tests, level),
         "attacks.md": "\n".join(
-            [_HEAD, *target_lines(shown(rows, tests, level)), *_tables(rows), *_canaries(tests, level)]
+            [
+                _HEAD.format(options=options, pairs=PAIRS),
+                *target_lines(shown(rows, tests, level)),
+                *_tables(rows),
+                *_canaries(tests, level),
+            ]
         ),
     }
     for name, text in texts.items():
@@ -138,23 +148,34 @@ def main() -> None:
         "--canary-runs", type=int, default=1, help="trainings with canaries, a method, budget and graph"
     )
     parser.add_argument("--graphs", help="names, separated by commas")
+    parser.add_argument("--methods", help="names, separated by commas; the edge-free reference of each is one of them")
     parser.add_argument("--workers", type=int, default=2, help="processes, one core each")
     parser.add_argument("--minutes", type=float, default=90.0, help="stop after so long; the same command goes on")
     given = parser.parse_args()
     graphs = tuple(given.graphs.split(",")) if given.graphs else GRAPHS[:1] if given.quick else GRAPHS
+    methods = tuple(given.methods.split(",")) if given.methods else tuple(ATTACKED)
+    options = f"--graphs {given.graphs} " if given.graphs else ""
+    options += f"--methods {given.methods} " if given.methods else ""
+    options += f"--canary-runs {given.canary_runs} " if given.canary_runs > 1 else ""
     budgets = QUICK_BUDGETS if given.quick else BUDGETS
     canaries = [
         unit
         for graph in graphs
-        for unit in canary_units(graph, budgets if graph == CANARY_GRAPH else CANARY_BUDGETS, runs=given.canary_runs)
+        for unit in canary_units(
+            graph,
+            CANARY_BUDGETS if graph in GRAPHS and graph != CANARY_GRAPH else budgets,
+            runs=given.canary_runs,
+            methods=methods,
+        )
     ]
     missing, files = build(
-        attack_units(graphs, budgets),
+        attack_units(graphs, budgets, methods),
         canaries,
         given.out,
         workers=given.workers,
         deadline=time.time() + 60 * given.minutes,
         console=Console(stderr=True),
+        options=options,
     )
     print(f"{missing} units are missing: give the same command again." if missing else "Complete.", *files, sep="\n")
 

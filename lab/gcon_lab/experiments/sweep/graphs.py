@@ -16,6 +16,7 @@ from gcon.files.datasets.facts import FACTS
 from gcon.files.datasets.synthetic import social_circles
 from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import MemoryLedger
+from gcon_lab.experiments.sweep.shapes import SHAPES
 from gcon_lab.experiments.sweep.social import SOCIAL, load_social
 
 MADE_UP = "made-up"  # small, and there on every machine
@@ -85,6 +86,8 @@ def open_graph(name: str, run: int) -> OpenGraph:
         graph = social_circles(600, num_classes=3, mean_degree=6, feature_signal=2.0, num_validation=100, num_test=200)
     elif name in CIRCLES:
         graph = CIRCLES[name].draw(name, seed=run)
+    elif name in SHAPES:
+        graph = SHAPES[name].draw(name, seed=run)
     elif name in SOCIAL:
         graph = load_social(name, run=run)
     else:

@@ -140,10 +140,10 @@ def test_a_look_without_information_says_that_it_is_belief(graph):
 
 
 def test_facts_without_noise_are_exact(graph):
-    answers = learn_without_edges(graph.nodes, seed=0).answers
-    moments = EdgeMoments(counted_rows(answers)).of(open_private(graph.edges))
+    free = learn_without_edges(graph.nodes, seed=0)
+    moments = EdgeMoments(counted_rows(free.answers)).of(open_private(graph.edges))
     exact = NoisyStatistic(name="m", value=moments, standard_deviation=0.0, symmetric=True, sensitivity=2.18, share=1.0)
-    found = graph_facts(exact, answers, graph.nodes)
+    found = graph_facts(exact, free.answers, free.examples)
     assert isinstance(found, GraphFacts)
     assert found.mean_degree == pytest.approx(10.0, rel=1e-4)  # rows are rounded to fixed point
     assert found.homophily == pytest.approx(0.8, abs=0.1)

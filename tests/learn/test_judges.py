@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from gcon.files.datasets import social_circles_parts
+from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.ensemble import Ensemble
 from gcon.learn.judges import Judges
 from gcon.learn.members import Lesson, Regression, pseudo_labels
@@ -94,3 +95,17 @@ def test_what_is_right_by_the_training_nodes_gets_the_picks():
     tables = [(each / each.sum(dim=1, keepdim=True)).double() for each in (random, right)]
     joined = start.joined_by(tables, lambda lesson, mask: [each[mask] for each in tables])
     assert joined.weights.tolist() == pytest.approx([1 / 6, 5 / 6])
+
+
+def test_examples_of_answers_are_not_taught_by_their_own_labels():
+    """Training nodes are answered too surely; without others to ask, they are answered by who did not see their label."""
+    free, blind = learn_without_edges(NODES, seed=0), learn_without_edges(BLIND, seed=0)
+    labels, answers = blind.examples
+    assert torch.equal(labels, NODES.labels[NODES.train_mask])
+    assert answers is blind.ensemble.judged
+    surer = blind.answers[NODES.train_mask].gather(1, labels[:, None]).mean()
+    assert float(answers.gather(1, labels[:, None]).mean()) < float(surer) - 0.02
+    labels, answers = free.examples
+    known = NODES.train_mask | NODES.validation_mask
+    assert torch.equal(labels, NODES.labels[known])
+    assert torch.equal(answers, free.answers[known])

@@ -50,7 +50,9 @@ def moments_of(answers, edge_index):
 
 def facts_of(moments, answers, nodes, *, deviation):
     noise = {"standard_deviation": deviation, "symmetric": True, "sensitivity": 2.18, "share": 1.0}
-    return graph_facts(NoisyStatistic(name="m", value=moments, **noise), answers, nodes)
+    known = nodes.train_mask | nodes.validation_mask
+    examples = nodes.labels[known], answers[known]
+    return graph_facts(NoisyStatistic(name="m", value=moments, **noise), answers, examples)
 
 
 def fitted_homophily(moments, answers, nodes, *, deviation):

@@ -69,10 +69,10 @@ def take_look(
     plan, purpose = gaussian_plan(budget.epsilon, budget.delta, method="advice"), "a look at homophily and mean degree"
     check_charge(plan.budget, ledger=ledger, randomness=randomness, purpose=purpose)
     with threads_for(*nodes.features.shape):
-        answers = learn_without_edges(nodes, seed=0).answers
+        free = learn_without_edges(nodes, seed=0)
     with spend(graph.edges, plan, ledger=ledger, randomness=randomness, purpose=purpose) as account:
-        moments = account.release(plan.noisy(EdgeMoments(counted_rows(answers)), share=1.0))
-    facts = graph_facts(moments, answers, nodes)
+        moments = account.release(plan.noisy(EdgeMoments(counted_rows(free.answers)), share=1.0))
+    facts = graph_facts(moments, free.answers, free.examples)
     return Look(
         homophily=facts.homophily,
         homophily_error=facts.homophily_error,

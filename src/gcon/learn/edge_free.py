@@ -60,6 +60,18 @@ class EdgeFree:
     loss: float
     neighbours_agree: float
 
+    @property
+    def examples(self) -> tuple[Tensor, Tensor]:
+        """Labels of nodes, and what they are answered: what answers of a class look like.
+
+        Without validation nodes nobody's own label taught these answers: those of training nodes are surer than others'.
+        """
+        judges, nodes = self.ensemble.judges, self.sample.nodes
+        if judges.folds is not None:
+            return judges.labels, self.ensemble.judged
+        known = nodes.train_mask | nodes.validation_mask
+        return nodes.labels[known], self.sample.at(self.answers)[known]
+
 
 def learn_without_edges(nodes: PublicNodes, *, seed: int, device: str = "cpu") -> EdgeFree:
     """The edge-free model of these nodes; the last ones are kept in memory, since several budgets and methods share them.

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from gcon.mechanisms.gaussian_release import NoisyStatistic
-from gcon.nodes import PublicNodes
 
 CONSTANT = 0.3  # the column of the answers that counts edges
 _USUAL, _USUAL_SPREAD = 0.6, 0.2  # what is believed of homophily before anything is released
@@ -44,7 +43,7 @@ def counted_rows(answers: Tensor) -> Tensor:
     return torch.cat([answers, constant], dim=1)
 
 
-def graph_facts(moments: NoisyStatistic, answers: Tensor, nodes: PublicNodes) -> GraphFacts:
+def graph_facts(moments: NoisyStatistic, answers: Tensor, examples: tuple[Tensor, Tensor]) -> GraphFacts:
     """The facts.
 
     For every candidate of the homophily -2 log of its posterior density, up to a constant, is its misfit: the smallest explains
@@ -54,12 +53,12 @@ def graph_facts(moments: NoisyStatistic, answers: Tensor, nodes: PublicNodes) ->
     Args:
         moments: noisy edge moments of `counted_rows(answers)`; their noise is sigma on the diagonal, sigma / sqrt(2) off it.
         answers: P, class probabilities of all nodes.
-        nodes: public labels.
+        examples: public labels of some nodes, and what they are answered.
     """
-    observed, classes, known = moments.value[:-1, :-1], nodes.num_classes, nodes.train_mask | nodes.validation_mask
-    truth = torch.nn.functional.one_hot(nodes.labels[known], classes).double()
+    observed, classes = moments.value[:-1, :-1], answers.shape[1]
+    truth = torch.nn.functional.one_hot(examples[0], classes).double()
     shares = answers.mean(dim=0, dtype=torch.float64)
-    seen = (truth.T @ answers[known].double() + 5 * shares) / (truth.sum(dim=0) + 5)[:, None]
+    seen = (truth.T @ examples[1].double() + 5 * shares) / (truth.sum(dim=0) + 5)[:, None]
     sizes = (truth.mean(dim=0) + shares) / 2
     total = observed.sum().clamp_min(1.0)
     apart = torch.outer(sizes, sizes).fill_diagonal_(0.0)
@@ -88,7 +87,7 @@ def graph_facts(moments: NoisyStatistic, answers: Tensor, nodes: PublicNodes) ->
         homophily=found,
         homophily_error=error,
         cautious_homophily=max(found - error, chance) if found > chance else min(found + error, chance),
-        mean_degree=float(moments.value[-1, -1]) / CONSTANT**2 / nodes.num_nodes,
+        mean_degree=float(moments.value[-1, -1]) / CONSTANT**2 / len(answers),
     )
 
 

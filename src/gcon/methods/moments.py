@@ -162,7 +162,7 @@ class Moments(ReleasingMethod):
             moments = account.release(NoisyRelease(plan=plan, statistic=directions, share=FEATURES_SHARE))
             counted = EdgeMoments(counted_rows(free.answers), device=device)
             about = account.release(NoisyRelease(plan=plan, statistic=counted, share=ANSWERS_SHARE))
-            facts = graph_facts(about, free.answers, nodes)
+            facts = graph_facts(about, free.answers, free.examples)
             homophily = facts.cautious_homophily
             statistics, tables, heard = [moments, about], [], None
             if facts.mean_degree < HEARD * geometric_deviation(plan.rates[0]):

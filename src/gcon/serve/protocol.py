@@ -54,7 +54,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Its headers have ended."""
         self._in_head = False
         self._expected()
-        self.scope[CONNECTION] = self  # type: ignore[typeddict-unknown-key]
+        self.scope[CONNECTION] = self  # type: ignore[literal-required]
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:

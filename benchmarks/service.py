@@ -1,6 +1,6 @@
 """How many people a service answers: requests each second and the slowest of a hundred, against a bare FastAPI handler.
 
-    .venv/bin/python benchmarks/service.py            ours against the bare handler, a PubMed-size graph; exits with 1 below 65 % (/me: 50 %)
+    .venv/bin/python benchmarks/service.py            ours against the bare handler; exits with 1 below 65 % (/me: 50 %) of it
     .venv/bin/python benchmarks/service.py --steady 600   ten minutes of steady load: memory at the beginning and at the end
     .venv/bin/python benchmarks/service.py --refusals 20000   whether the time of a refusal tells if a node exists
 

@@ -1,6 +1,6 @@
 """How many people a service answers: requests each second and the slowest of a hundred, against a bare FastAPI handler.
 
-    .venv/bin/python benchmarks/service.py            ours against the bare handler, a PubMed-size graph; exits with 1 below 40 %
+    .venv/bin/python benchmarks/service.py            ours against the bare handler; exits with 1 below 65 % (/me: 50 %) of it
     .venv/bin/python benchmarks/service.py --steady 600   ten minutes of steady load: memory at the beginning and at the end
     .venv/bin/python benchmarks/service.py --refusals 20000   whether the time of a refusal tells if a node exists
 
@@ -32,7 +32,7 @@ import torch
 from scipy.stats import mannwhitneyu
 
 NODES, FEATURES, CLASSES, DEGREE = 19_717, 500, 3, 4.5  # of PubMed
-LEAST_SHARE = 0.4
+LEAST_SHARE = {"/predict, ids": 0.65, "/me": 0.5}  # of the bare handler
 CONNECTIONS = 16
 BARE = """
 import sys, socket
@@ -253,7 +253,7 @@ def compare(world: World, turns: int, seconds: float) -> bool:
     for name, loads in found.items():
         slowest = statistics.median(each.slowest for each in loads)
         print(f"{name:20} {rates[name]:9.0f} {rates[name] / rates['bare']:8.0%} {slowest:13.2f} ms")
-    return all(rates[name] >= LEAST_SHARE * rates["bare"] for name in ("/predict, ids", "/me"))
+    return all(rates[name] >= least * rates["bare"] for name, least in LEAST_SHARE.items())
 
 
 def steady(world: World, seconds: float) -> bool:

@@ -114,7 +114,10 @@ def train(
                 )
             except PrivateComputationError:
                 if on_cluster:  # said whatever it was
-                    output.notes.append("Look whether the cluster's scheduler and workers are still there.")
+                    output.notes.append(
+                        "Look whether the cluster's scheduler and workers are still there: if they were lost, that is why, "
+                        "and another training is another charge."
+                    )
                 raise
             status.update("write")
             model = replace(trained, feature_columns=graph.nodes.feature_columns)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,10 +40,17 @@ _USUAL_NEIGHBOURS = 2.0  # added to every neighbourhood: few neighbours say litt
 _GRID = 2.0**24  # scores are whole numbers of 1/this
 _PIECE_ROWS = 1024  # nodes whose scores are made at a time
 _RARE = 0.02  # added to shares of classes before their logarithm is taken
+# What regressions on counts take: as in `gcon.learn.after_counts`, which teaches them.
+_LEAST_ANSWER, _SHARES_SCALE = 1e-4, 3.0
+
+Numbers = NDArray[np.float64]
 
 
 class Way(Protocol):
-    """How an owner's scores follow from what her neighbours say; small, and reads no edge itself."""
+    """How an owner's scores follow from what her neighbours say; small, and reads no edge itself.
+
+    Scores are made by NumPy: for one row, as a service asks, a call of torch takes several times as long as its work.
+    """
 
     def rows(self, answers: Tensor) -> Tensor:
         """What is known of nodes of which nothing but an answer is known: the rows that the others take, float64."""
@@ -50,8 +58,8 @@ class Way(Protocol):
     def said(self, rows: Tensor) -> Tensor:
         """What nodes say, numbers from -1 to 1; no column if they say nothing. Rows as `scores` takes them."""
 
-    def scores(self, rows: Tensor, sums: Tensor, degrees: Tensor) -> Tensor:
-        """Log-scores of nodes from their own rows, and from the sums of what so many neighbours say."""
+    def scores(self, rows: Numbers, sums: Numbers, degrees: Numbers) -> Numbers:
+        """Log-scores of nodes from their own rows, and from the sums of what so many neighbours say; degrees are n x 1."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -79,19 +87,20 @@ class Evidence:
         told = messages(answers, self.homophily, self.shares)
         return torch.cat([told, answers], dim=1) if lean >= 0 else told
 
-    def scores(self, rows: Tensor, sums: Tensor, degrees: Tensor) -> Tensor:
+    def scores(self, rows: Numbers, sums: Numbers, degrees: Numbers) -> Numbers:
         """The own answer, the messages of neighbours, and the mean answer around."""
         classes = rows.shape[1] // 2
         own = rows[:, :classes]
-        scores = own.clamp_min(_SMALLEST).log()
+        scores = _logarithms(own)
         if sums.shape[1] == 0:
             return scores
         scores += sums[:, :classes]
         if sums.shape[1] > classes:
-            weight = (1 - _OWN_WEIGHT) / (degrees.to(torch.float64) + 1)[:, None]
-            around = weight * (sums[:, classes:] + own) + _OWN_WEIGHT * own
-            scores += around.clamp_min_(_SMALLEST).log_()
-        return _TRUST * scores
+            around = (1 - _OWN_WEIGHT) / (degrees + 1) * (sums[:, classes:] + own)
+            around += _OWN_WEIGHT * own
+            scores += _logarithms(around)
+        scores *= _TRUST
+        return scores
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -128,15 +137,37 @@ class ExactCounts:
         told = messages(rows[:, -classes:], self.homophily, self.shares) - self.edge_messages
         return torch.cat([rows[:, classes:], told / 2], dim=1)  # halves: numbers stay below 1
 
-    def scores(self, rows: Tensor, sums: Tensor, degrees: Tensor) -> Tensor:
+    def scores(self, rows: Numbers, sums: Numbers, degrees: Numbers) -> Numbers:
         """What regressions say at exact counts, the mean answer around, and the messages."""
         classes = rows.shape[1] // 4
-        start, (codes, later, answers) = rows[:, :classes], sums[:, : 3 * classes].tensor_split(3, dim=1)
-        asked = [self.model.answers(start, counts).clamp_min(_SMALLEST).log() for counts in (codes, later)]
-        usual = _USUAL_NEIGHBOURS * self.edge_shares
-        around = (answers + usual) / (degrees.to(torch.float64)[:, None] + _USUAL_NEIGHBOURS)
-        scores = (asked[0] + asked[1]) / 2 + self.lean * ((around + _RARE) / (self.edge_shares + _RARE)).log()
+        asked = _logarithms(self._asked(rows[:, :classes], sums[:, : 2 * classes].reshape(-1, 2, classes)))
+        usual = self.edge_shares.numpy()
+        around = (sums[:, 2 * classes : 3 * classes] + _USUAL_NEIGHBOURS * usual) / (degrees + _USUAL_NEIGHBOURS)
+        scores = (asked[:, 0] + asked[:, 1]) / 2 + self.lean * np.log((around + _RARE) / (usual + _RARE))
         return scores if self.voice == 0 else scores + 2 * self.voice * sums[:, 3 * classes :]
+
+    @cached_property
+    def _table(self) -> Numbers:
+        """All regressions side by side: (4 c + 1) x (regressions c)."""
+        tables = self.model.tables
+        return np.ascontiguousarray(tables.permute(1, 0, 2).reshape(tables.shape[1], -1).numpy())
+
+    def _asked(self, start: Numbers, counts: Numbers) -> Numbers:
+        """`CountModel.answers` of several counts per node, n x counts x c, in one product."""
+        counts = np.maximum(counts, 0.0)
+        inputs = np.empty((*counts.shape[:2], len(self._table)))
+        ways = inputs[..., :-1].reshape(*counts.shape[:2], 4, -1)
+        ways[:, :, 0] = np.log(np.maximum(start, _LEAST_ANSWER))[:, None]
+        ways[:, :, 1] = counts
+        np.log1p(counts, out=ways[:, :, 2])
+        np.multiply(_SHARES_SCALE / (counts.sum(axis=2, keepdims=True) + 1), counts, out=ways[:, :, 3])
+        inputs[..., -1] = 1.0
+        scores = (inputs.reshape(-1, inputs.shape[2]) @ self._table).reshape(*counts.shape[:2], -1, counts.shape[2])
+        scores -= scores.max(axis=3, keepdims=True)
+        raised = np.exp(scores, out=scores)
+        raised *= self.model.weights.numpy()[:, None] / raised.sum(axis=3, keepdims=True)
+        answers: Numbers = raised.sum(axis=2)
+        return answers
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -151,9 +182,9 @@ class PublishedAnswers:
         """Nothing."""
         return rows[:, :0]
 
-    def scores(self, rows: Tensor, sums: Tensor, degrees: Tensor) -> Tensor:
+    def scores(self, rows: Numbers, sums: Numbers, degrees: Numbers) -> Numbers:
         """The logarithms of the answers."""
-        return rows.clamp_min(_SMALLEST).log()
+        return _logarithms(rows)
 
 
 def with_labels(answers: Tensor, labels: Tensor) -> Tensor:
@@ -208,9 +239,8 @@ def scores_with_own_edges(
     scores = torch.empty(len(rows), num_classes, dtype=torch.float64)
     for first in range(0, len(rows), _PIECE_ROWS):
         piece = slice(first, first + _PIECE_ROWS)
-        sums, degrees = heard[piece, :-1] * unit, heard[piece, -1]
-        # Rounded: one row alone has other last bits than the same row among others.
-        scores[piece] = (way.scores(rows[piece], sums, degrees) * _GRID).round_() / _GRID
+        sums, degrees = heard[piece, :-1] * unit, heard[piece, -1:]
+        scores[piece] = torch.from_numpy(_rounded(way.scores(rows[piece].numpy(), sums.numpy(), degrees.numpy())))
     return scores
 
 
@@ -238,6 +268,17 @@ def _heard_by(block: RowBlock, said: Tensor, asked: Tensor) -> Tensor:
     return heard[asked[block.nodes]]
 
 
+def _logarithms(shares: Numbers) -> Numbers:
+    found: Numbers = np.log(np.maximum(shares, _SMALLEST))
+    return found
+
+
+def _rounded(scores: Numbers) -> Numbers:
+    """One row alone has other last bits than the same row among others."""
+    found: Numbers = np.rint(scores * _GRID) / _GRID
+    return found
+
+
 def row_scores(way: Way, rows: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:
     """The same scores for one node at a time, from its row and its neighbours: for a service.
 
@@ -247,12 +288,11 @@ def row_scores(way: Way, rows: Tensor) -> Callable[[int, NDArray[Any]], NDArray[
         The function is called inside a gate, or with neighbours that somebody named.
     """
     whole, unit = what_all_say(way, rows)
-    said = whole.numpy()
+    said, known = whole.numpy(), rows.numpy()
 
     def scores(row: int, neighbours: NDArray[Any]) -> NDArray[np.float64]:
-        sums = torch.from_numpy(said[neighbours].sum(axis=0, keepdims=True).astype(np.float64) * unit)
-        scored = way.scores(rows[row : row + 1], sums, torch.tensor([len(neighbours)]))
-        found: NDArray[np.float64] = ((scored * _GRID).round_() / _GRID)[0].numpy()  # as in the table
+        sums = np.add.reduce(said.take(neighbours, axis=0), keepdims=True) * unit
+        found: Numbers = _rounded(way.scores(known[row : row + 1], sums, np.array([[float(len(neighbours))]])))[0]
         return found
 
     return scores

@@ -685,8 +685,8 @@ class AnswersScorer(Scorer):
 
         def shares(row: int, neighbours: NDArray[Any]) -> NDArray[np.float64]:
             scores = of_row(row, neighbours)
-            raised: NDArray[np.float64] = np.exp(scores - scores.max())
-            raised /= raised.sum()
+            raised: NDArray[np.float64] = np.exp(scores - np.maximum.reduce(scores))
+            raised /= np.add.reduce(raised)
             return raised
 
         return shares

@@ -34,7 +34,7 @@ from gcon.errors import BoundaryError, LedgerRefusedError, PlanMismatchError, Un
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import Kind, Ledger, Outcome, Request, Reservation
-from gcon.privacy.opening import apply_private
+from gcon.privacy.opening import apply_private, check_there
 from gcon.privacy.plan import Mechanism, Plan, PricedMechanism, SingleRelease
 from gcon.privacy.protected_change import protected_change
 from gcon.privacy.proven import proof_page
@@ -118,6 +118,7 @@ class Account:
             gaussian_distance=plan.gaussian_distance if self._keeps_promise else None,
         )
         self._paid = plan.budget, plan.gaussian_distance
+        check_there(self._edges)
         self._reservation = self._ledger.reserve(request)
         self._open, self._process = True, os.getpid()
         return self

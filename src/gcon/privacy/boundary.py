@@ -25,6 +25,7 @@ class Private(Generic[T_co]):
         value: the private value.
         description: public words for it, shown when it is printed.
         run: where the value is on other machines, what sends them a whole computation and returns its result.
+        check: likewise, what raises if they are not there; asked before anything is charged.
 
     Example:
         >>> from gcon.privacy.boundary import Private
@@ -35,19 +36,26 @@ class Private(Generic[T_co]):
         Holds the value; reveals the description, which must therefore be public.
     """
 
-    __slots__ = ("__description", "__run", "__value")
+    __slots__ = ("__check", "__description", "__run", "__value")
+    __check: Callable[[], None] | None
     __description: str
     __run: Callable[[Callable[[Any], Any]], Any] | None
     __value: T_co
 
     def __init__(
-        self, value: T_co, description: str, *, run: Callable[[Callable[[Any], Any]], Any] | None = None
+        self,
+        value: T_co,
+        description: str,
+        *,
+        run: Callable[[Callable[[Any], Any]], Any] | None = None,
+        check: Callable[[], None] | None = None,
     ) -> None:
         if hasattr(self, "_Private__description"):
             self._refuse()  # a private value is never exchanged
         object.__setattr__(self, "_Private__value", value)
         object.__setattr__(self, "_Private__description", description)
         object.__setattr__(self, "_Private__run", run)
+        object.__setattr__(self, "_Private__check", check)
 
     def __repr__(self) -> str:
         return f"<private: {self.__description}>"

@@ -53,6 +53,16 @@ def apply_private(function: Callable[[T], U], private: Private[T]) -> U:
     raise failure
 
 
+def check_there(private: Private[Any]) -> None:
+    """Refuse a value on other machines that are gone: what is charged for it then would be lost.
+
+    Privacy:
+        Reads nothing; tells whether the machines answer.
+    """
+    if private._Private__check is not None:  # type: ignore[attr-defined]
+        private._Private__check()  # type: ignore[attr-defined]
+
+
 def check_here(private: Private[Any]) -> None:
     """Refuse a value on other machines: answers are written down where they are computed, and would be lost there.
 

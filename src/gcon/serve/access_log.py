@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 
 from gcon.errors import InputError, LedgerError
+from gcon.serve.clock import timestamp
 
 
 class AccessLog:
@@ -36,9 +36,7 @@ class AccessLog:
 
     def record(self, owner: str) -> None:
         """One line. Raises where it cannot be written whole: then nothing is answered."""
-        line = (
-            json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "node": owner}).encode() + b"\n"
-        )
+        line = f'{{"time": "{timestamp()}", "node": {json.dumps(owner)}}}\n'.encode()
         if self._torn:  # end the line that was cut off
             line = b"\n" + line
         try:

@@ -42,7 +42,7 @@ def answering(service: Service) -> dict[str, Answering]:
     """By path: how its questions are answered. `/me` is there only with private edges."""
 
     def shape() -> Shape:
-        return Shape(service.limits.most_neighbours, service.faces.held.model.encoder.num_features)
+        return Shape(service.limits.most_neighbours, service.faces.held.num_features)
 
     def refusal(body: bytes) -> Reply | None:
         try:

@@ -9,15 +9,16 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from ipaddress import IPv6Address, IPv6Network, ip_address
-from typing import Any
+from typing import Any, NamedTuple
 
-from gcon.serve.answers import Answering
-from gcon.serve.incoming import Incoming, Receive, TooLargeError, TooOftenError, answered
+from gcon.serve.answers import Answering, Reply
+from gcon.serve.incoming import LONG, Incoming, Receive, TooLargeError, TooOftenError, answered
 from gcon.serve.limits import RateLimit, units
 from gcon.serve.logs import Log
 from gcon.serve.metrics import Metrics
-from gcon.serve.protocol import AT_ONCE
+from gcon.serve.protocol import AT_ONCE, CONNECTION, BoundedProtocol
 from gcon.serve.replies import TOO_OFTEN, problem, retry_after
 from gcon.serve.settings import Limits
 
@@ -37,7 +38,10 @@ _HEADERS = [
 ]
 
 
-_Refusal = tuple[int, str, str] | tuple[int, str, str, float]
+_JSON = (b"content-type", b"application/json")
+_JSON_LINE = b"%s: %s\r\n" % _JSON
+_LINES = b"".join(b"%s: %s\r\n" % header for header in _HEADERS)
+_LONGEST_KEPT = 64  # characters of an address: a proxy may hand on longer words, which nobody has to remember
 
 
 class Guard:
@@ -77,15 +81,46 @@ class Guard:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
-        start, status = time.perf_counter(), 0
-        route = scope["path"] if scope["path"] in self._routes else "other"
-        address = caller(scope["client"][0] if scope.get("client") else "")
-        declared = _declared(scope)
+        start, connection = time.perf_counter(), scope.pop(CONNECTION, None)
+        head = _head(scope, self._routes)
+        work = self._direct.get(head.route) if scope["method"] == "POST" else None
+        refusal = self._refusal(head)
+        body = None if work is None or connection is None else self._whole(connection, scope, head)
+        if work is None or body is None:
+            await self._wait_and_answer(head, refusal, work, scope, receive, send, start)
+            return
+        reply = refusal or self._at_once(work, body, head)
+        connection.say(reply.status, _lines(reply), reply.body)
+        self._count(head.route, reply.status, start)
+
+    def _whole(self, connection: BoundedProtocol, scope: Scope, head: _Head) -> bytes | None:
+        """A short body that is there to its end: nothing has to be waited for, so nobody can be too slow."""
+        short = head.declared is not None and head.declared <= min(LONG, self._most(head.route))
+        return connection.whole_body(scope) if short else None
+
+    def _at_once(self, work: Answering, body: bytes, head: _Head) -> Reply:
+        try:
+            return work.reply(body, head.authorization)
+        except Exception as error:
+            return self._withheld(error, head.route)
+
+    async def _wait_and_answer(
+        self,
+        head: _Head,
+        refusal: Reply | None,
+        work: Answering | None,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        start: float,
+    ) -> None:
+        """A request whose body is still to come, or that the application answers."""
+        status = 0
         body = Incoming(
             receive,
-            most=self._most(route),
-            declared=declared,
-            pay=lambda cost: self._addresses.wait(address, cost),
+            most=self._most(head.route),
+            declared=head.declared,
+            pay=lambda cost: self._addresses.wait(head.address, cost),
         )
 
         async def answer(message: MutableMapping[str, Any]) -> None:
@@ -100,63 +135,98 @@ class Guard:
             await send(message)
 
         try:
-            refusal = self._refusal(address, declared, route)
             if refusal is not None:
-                await _say(answer, *refusal)
+                await _say(answer, refusal)
                 return
             async with asyncio.timeout(self._limits.seconds):
-                if scope["method"] == "POST" and route in self._direct:
-                    await self._answer(self._direct[route], scope, body, answer)
-                else:
+                if work is None:
                     await self._application(scope, body, answer)
+                elif (reply := await answered(work, body, head.authorization, self._aside)) is not None:
+                    await _say(answer, reply)
         except (TooLargeError, TooOftenError, TimeoutError) as error:
             if status == 0:
-                await _say(answer, *self._cut_off(error, route))
-        except Exception as error:  # the details may hold anything, so nothing but the kind is told
-            self._log.event("failure", route=route, kind=type(error).__name__)
+                await _say(answer, self._cut_off(error, head.route))
+        except Exception as error:
+            withheld = self._withheld(error, head.route)
             if status == 0:
-                await _say(answer, 500, "withheld", "Something failed. What failed is not told; nothing was answered.")
+                await _say(answer, withheld)
         finally:
-            seconds = time.perf_counter() - start if self._timed else None
-            self._metrics.request(route, status, seconds)
-            self._log.request(route, status, seconds)
+            self._count(head.route, status, start)
 
-    async def _answer(self, work: Answering, scope: Scope, receive: Receive, send: Send) -> None:
-        reply = await answered(work, receive, _header(scope, b"authorization").decode("latin-1"), self._aside)
-        if reply is not None:
-            given = [(name.encode(), value.encode()) for name, value in reply.headers]
-            await _respond(send, reply.status, [(b"content-type", b"application/json"), *given], reply.body)
+    def _count(self, route: str, status: int, start: float) -> None:
+        seconds = time.perf_counter() - start if self._timed else None
+        self._metrics.request(route, status, seconds)
+        self._log.request(route, status, seconds)
 
-    def _refusal(self, address: str, declared: int | None, route: str) -> _Refusal | None:
+    def _refusal(self, head: _Head) -> Reply | None:
         """What is refused before the body is read."""
-        large = declared is not None and declared > self._most(route)
-        wait = self._addresses.wait(address, 1 if large else units(declared or 0))
+        large = head.declared is not None and head.declared > self._most(head.route)
+        wait = self._addresses.wait(head.address, 1 if large else units(head.declared or 0))
         if wait > 0:
             return _too_often(wait)
-        return self._too_large(route) if large else None
+        return self._too_large(head.route) if large else None
 
     def _most(self, route: str) -> int:
         return min(self._limits.most_bytes, _MOST.get(route, self._limits.most_bytes))
 
-    def _cut_off(self, error: Exception, route: str) -> _Refusal:
+    def _cut_off(self, error: Exception, route: str) -> Reply:
         """What is said to a request that is not read or answered to its end."""
         if isinstance(error, TooOftenError):
             return _too_often(error.seconds)
         if isinstance(error, TooLargeError):
             return self._too_large(route)
-        return 503, "busy", f"The answer took longer than {self._limits.seconds:g} seconds. Try again later."
+        message = f"The answer took longer than {self._limits.seconds:g} seconds. Try again later."
+        return Reply(problem("busy", message), 503)
 
-    def _too_large(self, route: str) -> _Refusal:
-        most = self._most(route)
-        return 413, "too large", f"body: must have at most {most} bytes. Send fewer neighbours, or their ids."
+    def _too_large(self, route: str) -> Reply:
+        message = f"body: must have at most {self._most(route)} bytes. Send fewer neighbours, or their ids."
+        return Reply(problem("too large", message), 413)
+
+    def _withheld(self, error: Exception, route: str) -> Reply:
+        """The details may hold anything, so nothing but the kind is told, and that to the operator alone."""
+        self._log.event("failure", route=route, kind=type(error).__name__)
+        message = "Something failed. What failed is not told; nothing was answered."
+        return Reply(problem("withheld", message), 500)
 
 
-def _too_often(wait: float) -> _Refusal:
-    return 429, "too many requests", TOO_OFTEN, wait
+class _Head(NamedTuple):
+    """What a request says before its body.
+
+    Attributes:
+        route: its path, or one word for all that are not told apart.
+        address: whom it comes from.
+        declared: the length of its body; None for one that comes in chunks.
+        authorization: the header of that name.
+    """
+
+    route: str
+    address: str
+    declared: int | None
+    authorization: str
+
+
+def _head(scope: Scope, routes: frozenset[str]) -> _Head:
+    headers = dict(reversed(scope["headers"]))  # of several with one name the first counts
+    route = scope["path"] if scope["path"] in routes else "other"
+    address = scope["client"][0] if scope.get("client") else ""
+    authorization = headers.get(b"authorization", b"").decode("latin-1")
+    return _Head(route, caller(address), _declared(headers), authorization)
+
+
+def _declared(headers: Mapping[bytes, bytes]) -> int | None:
+    """The length of a body as its header says; None for one that comes in chunks. What is no number is longer than anything."""
+    if headers.get(b"transfer-encoding"):
+        return None
+    declared = headers.get(b"content-length") or b"0"
+    return int(declared[:20]) if declared.isdigit() else 10**20
 
 
 def caller(address: str) -> str:
     """Whom an address belongs to: one of IPv4, or a network of 64 bits of IPv6, which a single customer usually has."""
+    return _kept(address) if len(address) <= _LONGEST_KEPT else _caller(address)
+
+
+def _caller(address: str) -> str:
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:
@@ -166,26 +236,25 @@ def caller(address: str) -> str:
     return str(found)
 
 
-async def _say(send: Send, status: int, error: str, message: str, wait: float | None = None) -> None:
-    headers = [(b"content-type", b"application/json")]
-    if wait is not None:
-        headers.append((b"retry-after", retry_after(wait).encode()))
-    await _respond(send, status, headers, problem(error, message))
+_kept = lru_cache(maxsize=1024)(_caller)
 
 
-async def _respond(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
-    headers.append((b"content-length", str(len(body)).encode()))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def _too_often(wait: float) -> Reply:
+    return Reply(problem("too many requests", TOO_OFTEN), 429, (("retry-after", retry_after(wait)),))
 
 
-def _header(scope: Scope, wanted: bytes) -> bytes:
-    return next((bytes(value) for name, value in scope["headers"] if name == wanted), b"")
+async def _say(send: Send, reply: Reply) -> None:
+    await send({"type": "http.response.start", "status": reply.status, "headers": _headers(reply)})
+    await send({"type": "http.response.body", "body": reply.body})
 
 
-def _declared(scope: Scope) -> int | None:
-    """The length of a body as its header says; None for one that comes in chunks. What is no number is longer than anything."""
-    if _header(scope, b"transfer-encoding"):
-        return None
-    declared = _header(scope, b"content-length") or b"0"
-    return int(declared[:20]) if declared.isdigit() else 10**20
+def _headers(reply: Reply) -> list[tuple[bytes, bytes]]:
+    given = [(name.encode(), value.encode()) for name, value in reply.headers]
+    return [_JSON, *given, (b"content-length", str(len(reply.body)).encode())]
+
+
+def _lines(reply: Reply) -> bytes:
+    """All headers as they are sent."""
+    if not reply.headers:
+        return b"%scontent-length: %d\r\n%s" % (_JSON_LINE, len(reply.body), _LINES)
+    return b"".join(b"%s: %s\r\n" % header for header in _headers(reply)) + _LINES

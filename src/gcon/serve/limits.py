@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 UNIT = 2**14  # bytes of a body that cost as much as one request more
 _SLOT = struct.Struct("<dd")  # how full, and when that was
-_SLOTS = 2**16
+_SLOTS = 2**20  # 16 MB if all are ever used; one in a million shares the bucket of an attacker
 
 
 def units(body: int) -> int:

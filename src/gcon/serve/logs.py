@@ -14,7 +14,9 @@ import socket
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
+from functools import lru_cache
+
+from gcon.serve.clock import timestamp
 
 _STANDARD_ERROR = 2
 _MOST = select.PIPE_BUF  # bytes that a pipe takes as a whole, or not at all
@@ -33,19 +35,28 @@ class Log:
 
     def event(self, what: str, **facts: object) -> None:
         """Something happened to the service."""
-        if self._lost:
-            self._say("lines lost", {"count": self._lost}, self._lost)
+        self._own_up()
         self._say(what, facts, 0)
 
     def request(self, route: str, status: int, seconds: float | None) -> None:
         """One request was answered or refused."""
-        if self._requests:
-            more = {} if seconds is None else {"milliseconds": round(1000 * seconds, 1)}
-            self.event("request", route=route, status=status, **more)
+        if not self._requests:
+            return
+        self._own_up()
+        # By hand, as `json.dumps` would: this is written for every request.
+        more = "" if seconds is None else f', "milliseconds": {round(1000 * seconds, 1)!r}'
+        line = f'{{"time": "{timestamp()}", "event": "request", "route": {_quoted(route)}, "status": {status}{more}}}\n'
+        self._write_line(line.encode(), 0)
+
+    def _own_up(self) -> None:
+        if self._lost:
+            self._say("lines lost", {"count": self._lost}, self._lost)
 
     def _say(self, what: str, facts: dict[str, object], settles: int) -> None:
-        line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": what, **facts}
-        content = (json.dumps(line) + "\n").encode()
+        line = {"time": timestamp(), "event": what, **facts}
+        self._write_line((json.dumps(line) + "\n").encode(), settles)
+
+    def _write_line(self, content: bytes, settles: int) -> None:
         try:
             if len(content) > _MOST:
                 raise BlockingIOError
@@ -55,6 +66,11 @@ class Log:
             self._lost -= settles
         except (OSError, ValueError):  # whoever reads is gone or busy; the service is neither
             self._lost += 0 if settles else 1
+
+
+@lru_cache(maxsize=256)
+def _quoted(text: str) -> str:
+    return json.dumps(text)
 
 
 def unblocked(file: int) -> Callable[[bytes], object]:

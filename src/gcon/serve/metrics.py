@@ -40,6 +40,7 @@ class Metrics:
         names += itertools.product(("reloads",), _OUTCOMES)
         names += itertools.product(("seconds",), self._routes, (*map(str, _BOUNDS), "+Inf", "sum"))
         self._place = {name: place for place, name in enumerate(names)}
+        self._said = {int(said): said for said in _STATUSES[:-1]}
         memory = mmap.mmap(-1, MOST_WORKERS * len(names) * 8)
         self._counts: NDArray[np.float64] = np.frombuffer(memory, dtype=np.float64).reshape(MOST_WORKERS, len(names))
         self.worker = 0
@@ -47,8 +48,7 @@ class Metrics:
     def request(self, route: str, status: int, seconds: float | None) -> None:
         """One request was answered or refused; its time only where no private edge was read."""
         known = route if ("requests", route, "200") in self._place else "other"
-        said = str(status) if str(status) in _STATUSES else "other"
-        self._add(("requests", known, said), 1)
+        self._add(("requests", known, self._said.get(status, "other")), 1)
         if seconds is not None:
             place = bisect.bisect_left(_BOUNDS, seconds)
             self._add(("seconds", known, str(_BOUNDS[place]) if place < len(_BOUNDS) else "+Inf"), 1)

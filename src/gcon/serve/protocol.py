@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import MutableMapping
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 MOST_BESIDE = 2**16  # bytes of a request that are not its body
 _LINE = 64  # what a header or a trailer costs beside its letters
@@ -13,6 +14,7 @@ _PIECE = 8  # what a chunk costs beside its content
 _LINGER = 2.0  # seconds
 _MOST_LATE = 2**23  # bytes that are let fall after the last answer
 AT_ONCE = "gcon.at_once"  # in a scope: the connection is closed with no regard for what else is sent
+CONNECTION = "gcon.connection"  # in a scope: the connection, for requests that are answered without waiting
 
 
 class TooMuchBesideError(Exception):
@@ -52,6 +54,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Its headers have ended."""
         self._in_head = False
         self._expected()
+        self.scope[CONNECTION] = self  # type: ignore[literal-required]
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -73,6 +76,31 @@ class BoundedProtocol(HttpToolsProtocol):
                 self.transport.close()
         if self._deadline is None and (self.cycle is None or self.cycle.response_complete):
             self._expect_request()
+
+    def whole_body(self, scope: MutableMapping[str, Any]) -> bytes | None:
+        """The body of a request that is there to its end and can be answered at once; None for all others."""
+        cycle = self.cycle
+        if cycle.scope is not scope or cycle.more_body or cycle.waiting_for_100_continue:
+            return None
+        return None if cycle.disconnected or cycle.flow.write_paused else bytes(cycle.body)
+
+    def say(self, status: int, headers: bytes, body: bytes) -> None:
+        """The whole answer to such a request, in one write: as uvicorn says it in two, after a look at every header.
+
+        Args:
+            status: its number.
+            headers: lines with their ends, all but those of the connection itself.
+            body: as long as the headers say.
+        """
+        cycle = self.cycle
+        end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
+        cycle.response_started = True
+        self.transport.write(b"".join((STATUS_LINE[status], headers, end, body)))
+        cycle.response_complete = True
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            self.transport.close()
+        cycle.on_response()
 
     def send_400_response(self, msg: str) -> None:
         """Something that is no request; an answer that has begun is not spoilt by a second one."""

@@ -72,6 +72,7 @@ class ServedRelease:
             rule, fix = "must have class names that differ as text", "Train with other names."
             raise InputError("release", rule=rule, got="two that do not", fix=fix)
         self._scorer: Scorer = model.scorer()
+        self.num_features = model.encoder.num_features
         if table is not None:
             if not same_features(table.feature_columns, model.feature_columns):
                 rule, fix = "must treat the columns of the node table as before", "Start the service again with it."

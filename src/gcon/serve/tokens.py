@@ -201,7 +201,7 @@ class TokenStore:
 
 def _signature(path: Path) -> tuple[int, ...]:
     """Tells a file from another of the same name, and from itself with other content or other permissions."""
-    facts = path.stat()
+    facts = os.stat(path)
     return facts.st_ino, facts.st_mode, facts.st_size, facts.st_mtime_ns
 
 

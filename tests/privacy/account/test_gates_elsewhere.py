@@ -2,11 +2,13 @@
 
 import pytest
 
-from gcon.errors import AccessRefusedError, PrivateComputationError
+from gcon.errors import AccessRefusedError, InputError, PrivateComputationError
+from gcon.privacy.account import release_once
 from gcon.privacy.boundary import Private
 from gcon.privacy.gates import answer_owners, diagnose
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.opening import check_here
+from gcon.privacy.randomness import SystemRandomness
 
 FAR = Private("the edges", "edges on a cluster", run=lambda compute: compute("the edges over there"))
 
@@ -35,3 +37,16 @@ def test_other_values_are_here():
     with pytest.raises(AccessRefusedError, match="Nothing was recorded"):
         check_here(FAR)
     check_here(Private(3, "a number"))
+
+
+def test_machines_that_are_gone_are_noticed_before_the_charge(kit):
+    def gone():
+        raise InputError("scheduler", rule="must be there", got="no answer", fix="Start it.")
+
+    ledger = MemoryLedger()
+    for check, entries in ((gone, 0), (lambda: None, 1)):
+        edges = Private("edges", "edges on a cluster", run=lambda compute: pytest.fail("was read"), check=check)
+        with pytest.raises((InputError, PrivateComputationError)) as raised:
+            release_once(kit.mechanism(), edges, ledger=ledger, randomness=SystemRandomness(), purpose="test")
+        assert (raised.type is InputError) == (entries == 0)
+        assert len(ledger.entries()) == entries

@@ -38,4 +38,4 @@ def cluster_edges(
             raise
         raise MissingExtraError("distributed", extra="cluster") from None
     edges = open_cluster(address, path, num_nodes=num_nodes, node_ids=node_ids, security=security)
-    return Private(edges, "edges of a simple undirected graph on a cluster", run=edges.run)
+    return Private(edges, "edges of a simple undirected graph on a cluster", run=edges.run, check=edges.check)

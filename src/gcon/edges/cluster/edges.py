@@ -67,12 +67,26 @@ class ClusterEdges(Edges):
             raise NoCertificateError("The solver on the cluster could not prove its answer.")
         raise PrivateComputationError("A computation on the cluster failed. What failed is not told.")
 
+    def check(self) -> None:
+        """Look whether the cluster is still there: some worker, that is; a computation goes on without lost ones.
+
+        Raises:
+            InputError: no scheduler, or no workers within reach.
+        """
+        with connected(self.address, self._security) as client:
+            _check_reachable(client, any)
+
     def _coordinated(self, client: Any, order: Package, rows: Mapping[str, Tensor]) -> Any:
         """The answer of the coordinator, started again with those who are left where a worker was lost."""
         for _ in range(ATTEMPTS):
             futures: list[Any] = []
             try:
                 client.wait_for_workers(1, timeout=WORKER_SECONDS)
+            except TimeoutError:
+                break  # all are gone, and none came back
+            except Exception:
+                continue
+            try:
                 addresses = _address_book(client)
                 team = Team(client, uuid.uuid4().hex, addresses, self.num_nodes, self.path)
                 orders = [(team.run, part, *team.packed[1:]) for part in range(len(addresses))]
@@ -112,22 +126,16 @@ def open_cluster(
     """See `gcon.edges.cluster.cluster_edges`."""
     folder = Path(path)
     with connected(address, security) as client:
-        if not client.nthreads():
-            raise InputError(
-                "scheduler",
-                rule="must have workers",
-                got=f"none at {address}",
-                fix="Start some: dask worker ADDRESS --nthreads 1.",
-            )
         _check_reachable(client)
         try:
             future = client.submit(check_everywhere, folder, __version__, key=f"gcon-{uuid.uuid4().hex}", pure=False)
             problem, found_nodes, found_ids = future.result()
         except Exception:
-            raise InputError(
-                "scheduler",
-                rule="its workers must have the same versions of gcon, Python and Dask as this process",
-                got="workers that could not run a check",
+            if client.status != "running":
+                raise _no_answer(address) from None
+            raise _refused(
+                "its workers must have the same versions of gcon, Python and Dask as this process",
+                got="workers that could not run a check, or were lost",
                 fix="Use one image or environment for all, and look into the workers' logs.",
             ) from None
     parameter = f"edges file {folder.name!r}"
@@ -148,22 +156,42 @@ def _address_book(client: Any) -> list[str]:
     return sorted(client.nthreads())
 
 
-def _check_reachable(client: Any) -> None:
-    """Rows of public matrices go straight from here to the workers."""
+def _check_reachable(client: Any, enough: Callable[[list[bool]], bool] = all) -> None:
+    """Rows of public matrices go straight from here to the workers, so there must be some, and they must answer."""
     addresses = _address_book(client)
+    if not addresses:
+        fix = "Start some: dask worker ADDRESS --nthreads 1."
+        raise _refused("must have workers", got=f"none at {client.scheduler.address}", fix=fix)
 
-    async def call() -> None:
-        await asyncio.gather(*(client.rpc(address).identity() for address in addresses))
+    async def answers(address: str) -> bool:
+        try:
+            await asyncio.wait_for(client.rpc(address).identity(), REACH_SECONDS)
+        except Exception:
+            return False
+        return True
 
-    try:
-        client.sync(call, callback_timeout=REACH_SECONDS)
-    except Exception:
-        raise InputError(
-            "scheduler",
-            rule="its workers must be within reach of this process, not only of the scheduler",
+    async def all_answers() -> list[bool]:
+        return await asyncio.gather(*map(answers, addresses))
+
+    if not enough(client.sync(all_answers)):
+        raise _refused(
+            "its workers must be within reach of this process, not only of the scheduler",
             got="one that did not answer",
-            fix="Start training inside the network of the cluster.",
-        ) from None
+            fix="Start training inside the network of the cluster, and look whether the worker is still there.",
+        )
+
+
+def _no_answer(address: str) -> InputError:
+    return _refused(
+        "must be the address of a running Dask scheduler, with its protocol, and with its certificates",
+        got=f"no answer from {address}",
+        fix="For example tls://HOST:8786; start one with: dask scheduler.",
+    )
+
+
+def _refused(rule: str, *, got: str, fix: str) -> InputError:
+    """What is wrong with a cluster is found out before a charge, or not told."""
+    return InputError("scheduler", rule=rule, got=got, fix=f"{fix} Nothing was charged for it.")
 
 
 @contextmanager
@@ -182,12 +210,7 @@ def connected(address: str, security: Any) -> Iterator[Any]:
                 address, security=security, timeout=CONNECT_SECONDS, set_as_default=False, name="gcon"
             )
         except Exception:
-            raise InputError(
-                "scheduler",
-                rule="must be the address of a running Dask scheduler, with its protocol, and with its certificates",
-                got=f"no answer from {address}",
-                fix="For example tls://HOST:8786; start one with: dask scheduler.",
-            ) from None
+            raise _no_answer(address) from None
         with client:
             yield client
     finally:

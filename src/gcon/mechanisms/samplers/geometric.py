@@ -26,9 +26,7 @@ _WORD = 32  # bits that are compared at a time
 _RARE = 2 * _WORD * math.log(2)  # e^-this is the chance of anything above the digits that are drawn one by one
 _SURE = 128  # bits beyond those asked for, to know where a chance lies
 _BLOCK = 2**18
-_alone = (
-    threading.Lock()
-)  # mpmath keeps constants for all threads and does not guard them: a wrong one would be a wrong chance
+_alone = threading.Lock()  # what mpmath keeps of constants is not guarded, and a wrong one would be a wrong chance
 LEAST_RATE, MOST_RATE = 1e-9, 1e3  # between noise that int64 holds with ease, and chances with few leading zeros
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from gcon.edges import source
 from gcon.edges.edge_list import public_edges
 from gcon.edges.source import RowBlock, block_slices
 from gcon.files.datasets import social_circles_parts
@@ -466,6 +467,18 @@ def test_only_whole_numbers_come_from_the_edges(kind):
     assert torch.equal(heard, heard.round())
     assert heard.shape == (40, way.said(rows).shape[1] + 1)
     assert torch.equal(found, scores_with_own_edges(way, rows, edges, 3))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("nodes", [[], [0], [7, 8, 39], range(40)], ids=len)
+def test_some_nodes_get_the_scores_that_all_get(monkeypatch, kind, nodes):
+    """In small blocks too: a count of right answers reads the edges of the nodes that it counts, and of nobody else."""
+    way, rows = way_and_rows(kind)
+    edges, asked = public_edges(random_edges(), 40), torch.zeros(40, dtype=torch.bool)
+    asked[list(nodes)] = True
+    every = scores_with_own_edges(way, rows, edges, 3)
+    monkeypatch.setitem(source.PART_NODES, "cpu", 7)
+    assert torch.equal(scores_with_own_edges(way, rows, edges, 3, asked=asked), every[asked])
 
 
 @pytest.mark.parametrize("deviation", [0.0, 300.0, 1e5])

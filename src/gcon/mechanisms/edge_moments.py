@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import final
 
-import torch
 from torch import Tensor
 
 from gcon.edges.kernels import multiply
@@ -69,8 +68,8 @@ class EdgeMoments(HoldsRows, Statistic):
                 fix="Scale the rows, or set tiny ones to 0.",
             )
         # Of the size of the whole matrix either bound holds on all graphs.
-        totals = [self._whole[part].abs().sum(dim=0) for part in row_slices(len(given))]
-        sums, pairs = torch.stack(totals).sum(dim=0) * self._units, len(given) * (len(given) - 1)
+        totals = (self._whole[part].abs().sum(dim=0) for part in row_slices(len(given)))  # none without a row
+        sums, pairs = sum(totals) * self._units, len(given) * (len(given) - 1)
         self.rounding = _LAST_ROUNDING * min(float(sums @ sums), pairs * first * second)
         self.sensitivity = 2 * first * second + 2 * self.rounding
 

@@ -72,6 +72,9 @@ def test_owners_answers(both, kind):
         way, rows = Evidence(homophily=0.8, shares=answers.mean(dim=0)), torch.cat([answers, answers], dim=1)
     expected = scores_with_own_edges(way, rows, both.here, 4)
     assert torch.equal(both.there.run(lambda edges: scores_with_own_edges(way, rows, edges, 4)), expected)
+    some = torch.arange(100) % 7 == 2  # as for the count of right answers
+    found = both.there.run(lambda edges: scores_with_own_edges(way, rows, edges, 4, asked=some))
+    assert torch.equal(found, expected[some])
 
 
 def test_walks_wider_than_a_pass(both):

@@ -6,7 +6,11 @@ randomness have a false-alarm probability below 1e-6.
 
 import itertools
 import math
+import os
+import threading
+import time
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import mpmath
@@ -14,6 +18,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
+from mpmath.ctx_mp import MPContext
 from tests.mechanisms.counting import Counting
 
 from gcon.errors import PlanMismatchError
@@ -294,6 +299,67 @@ def test_blocks_draw_bytes_of_their_own(monkeypatch):
     places = digits_for(1e-3) + 1
     assert sum(size == 40 for size in source.taken) == 10 * 2 * places  # a word per number and coin; more once in 2^32
     assert sum(source.taken) == 40 * 10 * 2 * places
+
+
+def test_several_threads_use_every_byte_once(monkeypatch):
+    monkeypatch.setattr(geometric, "_BLOCK", 10)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+    threads, taken = set(), []
+
+    def watched(count, urandom=os.urandom):
+        threads.add(threading.get_ident())
+        taken.append(urandom(count))
+        time.sleep(1e-4)  # the others have their turn
+        return taken[-1]
+
+    monkeypatch.setattr(os, "urandom", watched)
+    numbers = two_sided_geometric_numbers(SystemRandomness(), 1e-3, 20, 10)
+    assert len(threads) == 4
+    assert len(torch.unique(numbers, dim=0)) == 20
+    places = digits_for(1e-3) + 1
+    assert sum(map(len, taken)) == 40 * 20 * 2 * places  # a word per number and coin; more once in 2^32
+
+
+def test_a_block_that_fails_fails_all(monkeypatch):
+    """Otherwise its numbers would be what the memory held before."""
+    monkeypatch.setattr(geometric, "_BLOCK", 10)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+    left = itertools.count()
+
+    def breaking(count, urandom=os.urandom):
+        if next(left) == 100:
+            raise OSError("no more bytes")
+        return urandom(count)
+
+    monkeypatch.setattr(os, "urandom", breaking)
+    with pytest.raises(OSError, match="no more bytes"):
+        two_sided_geometric_numbers(SystemRandomness(), 1e-3, 1000)
+
+
+def test_one_chance_is_computed_at_a_time(monkeypatch):
+    """What mpmath keeps of constants is not guarded: two threads could leave a wrong one, and every chance after it."""
+    inside, most = [], []
+
+    def watched():
+        context = MPContext()
+        exp = context.exp
+
+        def slow_exp(number):
+            inside.append(number)
+            most.append(len(inside))
+            time.sleep(1e-3)
+            inside.pop()
+            return exp(number)
+
+        context.exp = slow_exp
+        return context
+
+    monkeypatch.setattr(geometric, "MPContext", watched)
+    geometric._word.cache_clear()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda place: geometric._word(0.3, place, False, 0), range(12)))
+    assert len(most) >= 12
+    assert set(most) == {1}
 
 
 def test_a_seed_repeats_its_numbers_and_two_draws_differ():

@@ -162,6 +162,26 @@ def test_nothing_can_change_on_one_node_or_with_one_row_that_is_not_zero():
     assert ClassSums(torch.ones(3, 2), torch.zeros(3, 2), schemes).sensitivity == 0
 
 
+@pytest.mark.parametrize("places", [(0, 1), (2, 3), (3, 4), (0, 39), (37, 39)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int8])
+def test_lengths_and_sums_in_pieces_are_those_of_all_rows(monkeypatch, places, dtype):
+    """Wherever the two longest rows are: in one piece, or in two. A sensitivity without one of them would be too small."""
+    rows = (10 * ROWS).to(dtype)
+    rows[places[0]], rows[places[1]] = -128, 120
+    whole = EdgeMoments(rows)
+    monkeypatch.setattr("gcon.nodes.BATCH_ROWS", 3)
+    pieces = EdgeMoments(rows)
+    assert torch.equal(pieces.of(EDGES), whole.of(EDGES))
+    assert (pieces.sensitivity, pieces.rounding) == pytest.approx((whole.sensitivity, whole.rounding), rel=1e-14)
+    assert pieces.sensitivity >= 2 * 128 * 120 * rows.shape[1]
+
+
+def test_without_a_node_nothing_can_change():
+    for columns in (0, 3):
+        moments = EdgeMoments(torch.empty(0, columns))
+        assert (moments.sensitivity, moments.rounding) == (0, 0)
+
+
 def test_signed_targets_have_a_bound_of_their_own():
     signed, schemes = ClassSums(ROWS, TARGETS - 0.5, SCHEMES), ClassSums(ROWS, TARGETS, SCHEMES)
     assert signed.settings["bounds"] == ["no edge is read", "influence, sharp", "influence, sharp"]

@@ -9,6 +9,7 @@ no rounding, and no chance that float64 stands for (docs/proofs/neighbour-counts
 from __future__ import annotations
 
 import math
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
@@ -25,6 +26,7 @@ _WORD = 32  # bits that are compared at a time
 _RARE = 2 * _WORD * math.log(2)  # e^-this is the chance of anything above the digits that are drawn one by one
 _SURE = 128  # bits beyond those asked for, to know where a chance lies
 _BLOCK = 2**18
+_alone = threading.Lock()  # what mpmath keeps of constants is not guarded, and a wrong one would be a wrong chance
 LEAST_RATE, MOST_RATE = 1e-9, 1e3  # between noise that int64 holds with ease, and chances with few leading zeros
 
 
@@ -45,7 +47,7 @@ def two_sided_geometric_numbers(randomness: Randomness, rate: float, *shape: int
         part.copy_(torch.from_numpy(_geometric(randomness, rate, len(part)) - _geometric(randomness, rate, len(part))))
 
     # Bytes of the operating system are independent in any order, so blocks are drawn side by side; a seed has one order.
-    workers = torch.get_num_threads() if isinstance(randomness, SystemRandomness) else 1
+    workers = torch.get_num_threads() if type(randomness) is SystemRandomness else 1
     with ThreadPoolExecutor(workers) as threads:
         for _ in threads.map(fill, range(0, len(numbers), _BLOCK)):
             pass  # an error in a block is raised here
@@ -80,13 +82,14 @@ def _word(rate: float, place: int, above: bool, word: int) -> int:
     Chances are irrational (Lindemann), so their digits are decided once enough of them are computed.
     """
     bits, sure = _WORD * (word + 1), _SURE
-    while True:
-        context = MPContext()
-        context.prec = bits + 2 * sure
-        power = context.exp(-context.mpf(rate) * 2**place)
-        scaled = (power if above else power / (1 + power)) * context.mpf(2) ** bits
-        floor = context.floor(scaled)
-        if context.mpf(2) ** -sure < scaled - floor < 1 - context.mpf(2) ** -sure:
-            digits: int = int(floor) % 2**_WORD
-            return digits
-        sure *= 2
+    with _alone:
+        while True:
+            context = MPContext()
+            context.prec = bits + 2 * sure
+            power = context.exp(-context.mpf(rate) * 2**place)
+            scaled = (power if above else power / (1 + power)) * context.mpf(2) ** bits
+            floor = context.floor(scaled)
+            if context.mpf(2) ** -sure < scaled - floor < 1 - context.mpf(2) ** -sure:
+                digits: int = int(floor) % 2**_WORD
+                return digits
+            sure *= 2

@@ -143,6 +143,22 @@ def test_rates_hold_at_once_too(world, tmp_path):
     assert [each[9:12] for each in said] == [b"200"] * 3 + [b"429", b"200"]
 
 
+def test_a_length_with_zeros_in_front_hides_nothing(world, tmp_path):
+    """The limits are those of what comes, at once as in pieces, whatever the header says."""
+
+    def padded(path, content):
+        return f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {'0' * 20}{len(content)}\r\n\r\n".encode() + content
+
+    limits = Limits(per_address=1e-3, burst=3)
+    for request, status in (
+        (padded("/me", json.dumps({"node": "n" * 8000}).encode()), b"413"),
+        (padded("/predict", json.dumps(ASK).encode() + b" " * 200_000), b"429"),
+    ):
+        for pieces in ([request], [request[:-1], request[-1:]]):
+            said, _ = said_to(make_service(world, tmp_path, limits=limits), *pieces)
+            assert said[0][9:12] == status
+
+
 def test_several_at_once_are_answered_in_turn(service):
     """Two requests in one piece: the first does not take the body of the second."""
     both, _ = said_to(service, post("/predict", ASK) + post("/predict", {"me": {"id": "n7"}}))

@@ -45,7 +45,7 @@ def objective_by_edges(plan: Mapping[str, Any], budget: Budget, numbers: Sequenc
     for edges in {*numbers} - {protected}:
         check_edges(edges)
         epsilon, delta = _promise(plan, budget.delta, edges / protected)
-        within = delta <= budget.delta * (1 + 10 * _SLACK)
+        within = delta <= budget.delta * (1 + 2 * _SLACK)
         if edges < protected:  # the budget itself holds for fewer edges too
             found[edges] = Budget(min(epsilon, budget.epsilon), budget.delta) if within else budget
         else:

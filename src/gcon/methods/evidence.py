@@ -240,7 +240,9 @@ def scores_with_own_edges(
     for first in range(0, len(rows), _PIECE_ROWS):
         piece = slice(first, first + _PIECE_ROWS)
         sums, degrees = heard[piece, :-1] * unit, heard[piece, -1:]
-        scores[piece] = torch.from_numpy(_rounded(way.scores(rows[piece].numpy(), sums.numpy(), degrees.numpy())))
+        with np.errstate(all="ignore"):  # a warning of NumPy's would leave the gate
+            found = _rounded(way.scores(rows[piece].numpy(), sums.numpy(), degrees.numpy()))
+        scores[piece] = torch.from_numpy(found)
     return scores
 
 
@@ -292,7 +294,8 @@ def row_scores(way: Way, rows: Tensor) -> Callable[[int, NDArray[Any]], NDArray[
 
     def scores(row: int, neighbours: NDArray[Any]) -> NDArray[np.float64]:
         sums = np.add.reduce(said.take(neighbours, axis=0), keepdims=True) * unit
-        found: Numbers = _rounded(way.scores(known[row : row + 1], sums, np.array([[float(len(neighbours))]])))[0]
+        with np.errstate(all="ignore"):  # as above
+            found: Numbers = _rounded(way.scores(known[row : row + 1], sums, np.array([[float(len(neighbours))]])))[0]
         return found
 
     return scores

@@ -193,6 +193,8 @@ LABELS = {
     "leading zeros": ("01,02,01", ("01", "02"), [0, 1, 0]),
     "negative": ("-2,1,-2", (-2, 1), [0, 1, 0]),
     "none": ("-1,1,,0", (0, 1), [-1, 1, -1, 0]),
+    "as pandas writes them": ("0.0,3.0,-1.0,,NaN", (0, 3), [0, 1, -1, -1, -1]),
+    "fractions": ("0.5,1.5,-1.0", ("0.5", "1.5"), [0, 1, -1]),
     "unicode": ("ä,人,ä", ("ä", "人"), [0, 1, 0]),
 }
 
@@ -203,6 +205,14 @@ def test_kinds_of_labels(tmp_path, labels, names, numbers):
     nodes = nodes_of(tmp_path, f"id,label,x\n{rows}")
     assert nodes.class_names == names
     assert nodes.labels.tolist() == numbers
+
+
+def test_a_column_without_a_name_is_refused(tmp_path):
+    """As pandas writes its index: it would be a feature that nobody finds again."""
+    text = ",id,label,x\n0,a,0,1\n1,b,1,2\n"
+    with pytest.raises(InputError, match="every column needs a name"):
+        nodes_of(tmp_path, text)
+    assert nodes_of(tmp_path, text, drop=[""]).features.shape == (2, 1)
 
 
 def test_class_lists(tmp_path):

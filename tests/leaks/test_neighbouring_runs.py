@@ -217,4 +217,5 @@ def test_settings_hold_public_numbers_only():
         "margin",
         "inference_restart",
         "device",
+        "protect_edges",
     }

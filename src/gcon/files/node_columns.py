@@ -83,14 +83,19 @@ def read_labels(
 def known_labels(column: pl.Series) -> pl.Series:
     """Labels as strings, null where there is none: an empty cell, or -1 as in scikit-learn's semi-supervised models.
 
-    Whole numbers stored as fractions (pandas with gaps) lose their point.
+    Whole numbers stored as fractions (pandas with gaps) lose their point, also in text.
     """
     import polars as pl
 
+    if column.dtype == pl.String:
+        words = column.to_frame("label").select(pl.when(pl.col("label") != "").then("label"))["label"]
+        numbers = words.cast(pl.Float64, strict=False)
+        if numbers.null_count() == words.null_count() and bool(words.str.contains(".", literal=True).any()):
+            column = numbers.alias(column.name)
     if column.dtype.is_float():
         column = column.fill_nan(None)
         whole = column.cast(pl.Int64, strict=False)
         column = whole if bool((whole.cast(column.dtype) == column).all()) else column
     text = column.cast(pl.String, strict=False)
-    known = ~pl.col("label").is_in(["", "-1"])
+    known = ~pl.col("label").is_in(["", "-1", "-1.0"])
     return text.to_frame("label").select(pl.when(known).then("label"))["label"].alias(column.name)

@@ -259,6 +259,9 @@ def _frame(
             got = f"{listed(repeated)} more than once"
             problems.add("every column needs a name of its own", got, "Rename or drop one of them.")
         fit = [name for name, _ in types]
+        if "" in fit:
+            fix = "Write the table without it (pandas: index=False), name it, or leave it out: --drop ''."
+            problems.add("every column needs a name", "one without (as pandas writes its index)", fix)
         batches = [] if problems.found else list(table.batches(fit))
         frame = pl.concat(batches) if batches else pl.DataFrame({name: [] for name in fit})
     except read_errors() as error:

@@ -33,6 +33,7 @@ class EdgeMoments(HoldsRows, Statistic):
         device: where to multiply.
 
     Example:
+        >>> import torch
         >>> from gcon.edges.edge_list import public_edges
         >>> path = public_edges(torch.tensor([[0, 1], [1, 2]]), 3)
         >>> EdgeMoments(torch.ones(3, 1)).of(path)

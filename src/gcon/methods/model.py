@@ -69,7 +69,6 @@ class Model(ABC):
     Attributes:
         method: the name of the method that made it.
         accesses: what it can be asked under.
-        choices: how its settings were chosen, and whether that was public, free or paid.
         record_type: what its settings look like in a file.
         settings: public numbers and names.
         encoder: turns features of any node into what prediction starts from.
@@ -80,7 +79,6 @@ class Model(ABC):
 
     method: ClassVar[str]
     accesses: ClassVar[tuple[str, ...]]
-    choices: ClassVar[str]
     record_type: ClassVar[type[Record]]
     settings: ModelSettings
     encoder: Encoder
@@ -96,6 +94,11 @@ class Model(ABC):
     def training_nodes(self) -> str:
         """Checksum of the public feature table that the model was trained on."""
         return self.settings.training_nodes
+
+    @property
+    @abstractmethod
+    def choices(self) -> str:
+        """How its settings were chosen, and whether that was public, free or paid."""
 
     @abstractmethod
     def description(self) -> str:

@@ -398,12 +398,6 @@ class MomentsModel(Model):
     method = Moments.name
     accesses = ("none", "cached", "own-edges", "public-graph")
     record_type = MomentsRecord
-    choices = (
-        "nothing was chosen by looking at private edges for free. Constants are the same for all graphs; what is automatic was "
-        "chosen from public features and labels, or from the released numbers, which is free; whether owners are answered from "
-        "their edges was chosen by a noisy count of right answers, whose price is part of the budget."
-    )
-
     answers: Tensor
     cached: Tensor | None
     labels: Tensor
@@ -413,6 +407,18 @@ class MomentsModel(Model):
     statistics: tuple[NoisyStatistic, ...]
     tables: tuple[NoisyCounts, ...]
     receipt: Receipt
+
+    @property
+    def choices(self) -> str:
+        """Without validation nodes nothing was counted, so nothing was chosen by that."""
+        counted = (
+            "; whether owners are answered from their edges was chosen by a noisy count of right answers, whose price is part "
+            "of the budget."
+        )
+        return (
+            "nothing was chosen by looking at private edges for free. Constants are the same for all graphs; what is automatic "
+            "was chosen from public features and labels, or from the released numbers, which is free"
+        ) + (counted if self.settings.asked else ".")
 
     @property
     def best_answers(self) -> Tensor:

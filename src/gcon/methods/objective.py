@@ -228,15 +228,19 @@ class ObjectiveModel(Model):
     method = Objective.name
     accesses = ("none", "own-edges", "public-graph")
     record_type = ObjectiveRecord
-    choices = (
-        "the settings were given by the operator or are the defaults; the program chose nothing by looking at private edges. "
-        "What gcon tune chooses for a price is a release of its own, in the ledger."
-    )
 
     weights: Tensor
     encoder: Encoder
     settings: ObjectiveModelSettings
     receipt: Receipt
+
+    @property
+    def choices(self) -> str:
+        """The same for all."""
+        return (
+            "the settings were given by the operator or are the defaults; the program chose nothing by looking at private "
+            "edges. What gcon tune chooses for a price is a release of its own, in the ledger."
+        )
 
     def by_edges(self, numbers: Sequence[int] = STATED_EDGES) -> Mapping[int, Budget | None]:
         """From Theorem 1 with the noise of its plan; nothing is said where that does not hold the theorem's numbers."""

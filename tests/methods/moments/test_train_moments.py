@@ -167,6 +167,8 @@ def test_without_validation_nodes_no_answers_are_counted(nodes, dense, epsilon):
     assert model.receipt.plan["answer_epsilon"] == 0
     assert (model.settings.right, model.settings.asked, model.settings.own_edges) == (None, 0, True)
     asked = trained(nodes, dense, epsilon=epsilon)
+    assert "count of right answers" in asked.choices
+    assert "count of right answers" not in model.choices
     assert released(asked) == [*released(model), "answers"]
     assert asked.receipt.plan["answer_epsilon"] == pytest.approx(0.05 * epsilon)
     if math.isfinite(epsilon):  # what is not spent on the count is spent on the rest

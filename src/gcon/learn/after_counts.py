@@ -23,8 +23,9 @@ from gcon.nodes import PublicNodes
 _PENALTIES = (1.0, 10.0)
 _TAUGHT_SHARE = 0.8  # of the unlabelled nodes
 _FEATURE_PENALTIES = (1.0, 0.1)
-_LEAST_ANSWER, _LEAST_SCALE = 1e-4, 1e-12
-_SHARES_SCALE = 3.0  # shares vary less than logarithms of counts
+LEAST_ANSWER = 1e-4  # owners' exact counts are asked with the same two (gcon.methods.evidence)
+SHARES_SCALE = 3.0  # shares vary less than logarithms of counts
+_LEAST_SCALE = 1e-12
 _LEAST_COUNT, _LEAST_DEGREE = 0.05, 0.3  # what is expected of a count, and of a degree
 _LEAST_SPREAD = 1e-3  # of degrees, relative and squared
 _LEAST_CROWDING = 0.2  # the variance of a count over its mean; 1 for a Poisson number
@@ -89,9 +90,9 @@ class CountModel:
 def count_inputs(answers: Tensor, counts: Tensor) -> Tensor:
     """Logarithms of the answers, the counts, their logarithms, their shares, and 1; one row per node, float64."""
     counts = counts.double().clamp_min(0.0)
-    shares = _SHARES_SCALE * counts / (counts.sum(dim=1, keepdim=True) + 1)
+    shares = SHARES_SCALE * counts / (counts.sum(dim=1, keepdim=True) + 1)
     one = torch.ones(len(counts), 1, dtype=torch.float64)
-    return torch.cat([answers.double().clamp_min(_LEAST_ANSWER).log(), counts, counts.log1p(), shares, one], dim=1)
+    return torch.cat([answers.double().clamp_min(LEAST_ANSWER).log(), counts, counts.log1p(), shares, one], dim=1)
 
 
 @final

@@ -26,7 +26,7 @@ from torch.nn.functional import one_hot
 from gcon.edges.kernels import multiply
 from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import Edges, RowBlock
-from gcon.learn.after_counts import CountModel
+from gcon.learn.after_counts import LEAST_ANSWER, SHARES_SCALE, CountModel
 from gcon.nodes import row_slices
 
 LOUDEST = 1.0  # the largest message, in units of log-probability
@@ -40,8 +40,6 @@ _USUAL_NEIGHBOURS = 2.0  # added to every neighbourhood: few neighbours say litt
 _GRID = 2.0**24  # scores are whole numbers of 1/this
 _PIECE_ROWS = 1024  # nodes whose scores are made at a time
 _RARE = 0.02  # added to shares of classes before their logarithm is taken
-# What regressions on counts take: as in `gcon.learn.after_counts`, which teaches them.
-_LEAST_ANSWER, _SHARES_SCALE = 1e-4, 3.0
 
 Numbers = NDArray[np.float64]
 
@@ -157,10 +155,10 @@ class ExactCounts:
         counts = np.maximum(counts, 0.0)
         inputs = np.empty((*counts.shape[:2], len(self._table)))
         ways = inputs[..., :-1].reshape(*counts.shape[:2], 4, -1)
-        ways[:, :, 0] = np.log(np.maximum(start, _LEAST_ANSWER))[:, None]
+        ways[:, :, 0] = np.log(np.maximum(start, LEAST_ANSWER))[:, None]
         ways[:, :, 1] = counts
         np.log1p(counts, out=ways[:, :, 2])
-        np.multiply(_SHARES_SCALE / (counts.sum(axis=2, keepdims=True) + 1), counts, out=ways[:, :, 3])
+        np.multiply(SHARES_SCALE / (counts.sum(axis=2, keepdims=True) + 1), counts, out=ways[:, :, 3])
         inputs[..., -1] = 1.0
         scores = (inputs.reshape(-1, inputs.shape[2]) @ self._table).reshape(*counts.shape[:2], -1, counts.shape[2])
         scores -= scores.max(axis=3, keepdims=True)

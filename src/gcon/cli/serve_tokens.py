@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -45,19 +46,21 @@ def issue(
         if unknown:
             rule, fix = "must be in the node table", "Check the ids."
             raise InputError("node", rule=rule, got=repr(unknown[0][:60]), fix=fix)
-        store = TokenStore(tokens, new=True)
-        output.notes.append("There may be tokens that nobody has seen: see gcon serve tokens list, and revoke them.")
-        with uninterrupted():
-            made = store.issue(node or known, days=days)
-            sheet = io.StringIO()
-            csv.writer(sheet, lineterminator="\n").writerows([("node", "token"), *made])
-            try:
-                write_whole(out, sheet.getvalue())
-            except BaseException:  # nobody can see them, so nobody should hold them
-                store.take_back(token for _, token in made)
-                output.notes[:] = ["No token was issued: what could not be handed out was taken back."]
-                raise
-            output.notes[:] = [f"Issued: {len(made)}. Written: {out}."]
+        with closing(TokenStore(tokens, new=True)) as store:  # here: closing writes, and a signal then has its words
+            output.notes.append(
+                "There may be tokens that nobody has seen: see gcon serve tokens list, and revoke them."
+            )
+            with uninterrupted():
+                made = store.issue(node or known, days=days)
+                sheet = io.StringIO()
+                csv.writer(sheet, lineterminator="\n").writerows([("node", "token"), *made])
+                try:
+                    write_whole(out, sheet.getvalue())
+                except BaseException:  # nobody can see them, so nobody should hold them
+                    store.take_back(token for _, token in made)
+                    output.notes[:] = ["No token was issued: what could not be handed out was taken back."]
+                    raise
+                output.notes[:] = [f"Issued: {len(made)}. Written: {out}."]
         fields: dict[str, object] = {"out": str(out), "issued": len(made), "days": days}
         output.result(fields, f"Issued: {len(made)}. Written: {out}. Hand each to its owner, then delete the file.")
 
@@ -66,8 +69,7 @@ def issue(
 def show(tokens: TokenFile, json: options.Json = False, quiet: options.Quiet = False) -> None:
     """List tokens by node: when they were issued, until when they hold, and whether they were taken back."""
     with reporting(as_json=json, quiet=quiet) as output:
-        facts = TokenStore(tokens).facts()
-        now = time.time()
+        facts, now = _read(tokens), time.time()
         lines = [f"{each.name}  {each.node}  {_state(each, now)}" for each in facts]
         fields: dict[str, object] = {"tokens": [{**vars(each), "valid": each.valid(now)} for each in facts]}
         output.result(fields, "\n".join(lines) or "No token was issued.")
@@ -84,13 +86,13 @@ def revoke(
     """Take tokens back; a running service refuses them from the next request on."""
     with reporting(as_json=json, quiet=quiet) as output:
         output.notes.append("NOTHING WAS REVOKED: the tokens still hold.")
-        store = TokenStore(tokens)
         try:
-            with uninterrupted():
+            with closing(TokenStore(tokens)) as store, uninterrupted():
                 count = store.revoke(node=node, name=name)
                 output.notes[:] = [f"Revoked: {count}. That holds."]
-        except OSError:
-            store.close()  # what the disk refused to confirm may stand in the file even so: whoever opens it next will see
+        except (
+            OSError
+        ):  # what the disk refused to confirm may stand in the file even so: whoever opens it next will see
             mine = [each for each in _read(tokens) if node in (None, each.node) and name in (None, each.name)]
             if all(each.revoked is not None for each in mine):
                 output.notes[:] = ["They are marked as revoked, but the disk did not confirm it: revoke them again."]
@@ -100,11 +102,8 @@ def revoke(
 
 def _read(tokens: Path) -> list[TokenFacts]:
     """What the file says, to somebody who opens it now."""
-    store = TokenStore(tokens)
-    try:
+    with closing(TokenStore(tokens)) as store:
         return store.facts()
-    finally:
-        store.close()
 
 
 def _state(facts: TokenFacts, now: float) -> str:

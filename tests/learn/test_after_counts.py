@@ -15,7 +15,6 @@ from gcon.learn.after_counts import AfterCounts, CountModel, after_counts, belie
 from gcon.learn.after_release import after_moments
 from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.ensemble import Ensemble
-from gcon.learn.members import Lesson, Regression
 from gcon.learn.sample import Sample
 from gcon.mechanisms.neighbour_counts import geometric_deviation
 
@@ -133,22 +132,6 @@ def test_a_model_is_an_average_of_softmax_regressions():
     by_hand = sum(w * torch.softmax(inputs @ t, dim=1) for w, t in zip(model.weights, model.tables, strict=True))
     assert torch.allclose(model.answers(start, counts), by_hand)
     assert torch.equal(model.answers(start[:0], counts[:0]), torch.zeros(0, 3, dtype=torch.float64))
-
-
-@pytest.mark.parametrize("num_classes", [2, 3, 5])
-@pytest.mark.parametrize("taught", ["all", "some", "one"])
-def test_the_table_of_a_regression_gives_its_answers(num_classes, taught):
-    """Classes that nobody taught get next to nothing; of two classes scikit-learn keeps one column."""
-    generator = torch.Generator().manual_seed(num_classes)
-    rows = torch.randn(60, 4, generator=generator)
-    known = {"all": num_classes, "some": max(num_classes - 1, 2), "one": 1}[taught]
-    labels = torch.arange(60) % known + (num_classes - known)
-    lesson = Lesson(labels, torch.ones(60, dtype=torch.bool))
-    regression = Regression.fitted(rows, lesson, num_classes=num_classes, penalty=1.0)
-    table = regression.table(4)
-    assert (table.shape, table.dtype) == ((5, num_classes), torch.float64)
-    found = torch.softmax(rows.double() @ table[:-1] + table[-1], dim=1)
-    assert torch.allclose(found, regression.answers(rows), atol=1e-6)
 
 
 def released(num_classes=4, *, rate=1.0, **changed):

@@ -10,7 +10,8 @@ from gcon.files.datasets import social_circles_parts
 from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.ensemble import Ensemble
 from gcon.learn.judges import Judges
-from gcon.learn.members import Lesson, Regression, pseudo_labels
+from gcon.learn.members import Lesson, pseudo_labels, taught_tables
+from gcon.learn.softmax_regression import class_probabilities
 
 NODES, _ = social_circles_parts(90, num_classes=3, per_class=8, num_validation=30, num_test=30, seed=4)
 BLIND = dataclasses.replace(NODES, validation_mask=torch.zeros(90, dtype=torch.bool))
@@ -82,7 +83,8 @@ def test_pupils(nodes):
     lesson = pseudo_labels(teacher, nodes, 0.5)
     for (_, pupil), (view, penalty) in zip(twins, product(views, PENALTIES), strict=True):
         # Nearer to the average that taught it than without calibration.
-        raw = Regression.fitted(view, lesson, num_classes=3, penalty=penalty).answers(view[others])
+        table = taught_tables(view, lesson, 3, PENALTIES)[PENALTIES.index(penalty)]
+        raw = class_probabilities(view[others], table)
         distances = [-float((teacher[others] * each.log()).sum()) for each in (pupil.answers[others], raw)]
         assert distances[0] <= distances[1] + 1e-9
     assert any(pupil.calibration.temperature != 1 for _, pupil in twins)

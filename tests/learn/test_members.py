@@ -12,12 +12,13 @@ from gcon.learn.ensemble import Ensemble, Member
 from gcon.learn.members import (
     Calibration,
     Lesson,
-    Regression,
     best_calibration,
     closest_calibration,
     pseudo_labels,
+    taught_tables,
     validation_loss,
 )
+from gcon.learn.softmax_regression import class_probabilities
 
 NODES, _ = social_circles_parts(90, num_classes=3, per_class=8, num_validation=30, num_test=30, seed=4)
 NOBODY = torch.zeros(90, dtype=torch.bool)
@@ -28,7 +29,8 @@ def true_labels(nodes):
 
 
 def softmax_regression(rows, lesson, num_classes, penalty):
-    return Regression.fitted(rows, lesson, num_classes=num_classes, penalty=penalty).answers(rows)
+    (table,) = taught_tables(rows, lesson, num_classes, [penalty])
+    return class_probabilities(rows, table)
 
 
 def calibrated(answers, nodes, *, validation_shares=True):
@@ -71,13 +73,13 @@ def test_validation_loss_by_hand():
 
 def test_a_regression_is_the_minimum_of_its_loss():
     """Sum of losses plus penalty/2 times squared weights (not the bias): no gradient is left in the logits' terms."""
-    rows = NODES.features[:, :4].double()
+    rows = NODES.features[:, :4].float()
     answers = softmax_regression(rows, true_labels(NODES), 3, 0.7)
     assert are_probabilities(answers)
     mask = NODES.train_mask
     missed = answers[mask] - torch.nn.functional.one_hot(NODES.labels[mask], 3).double()
-    weights = -rows[mask].T @ missed / 0.7  # from the gradient being 0
-    logits = rows @ weights
+    weights = -rows[mask].double().T @ missed / 0.7  # from the gradient being 0
+    logits = rows.double() @ weights
     shift = answers.log() - logits
     shift = shift - shift.mean(dim=1, keepdim=True)
     assert float((shift - shift[0]).abs().max()) < 1e-2  # the bias, the same for all nodes
@@ -88,10 +90,10 @@ def test_a_regression_knows_only_the_classes_it_was_taught():
     taught = NODES.train_mask & (NODES.labels != 1)
     answers = softmax_regression(NODES.features, Lesson(NODES.labels, taught), 3, 1.0)
     assert are_probabilities(answers)
-    assert torch.equal(answers[:, 1], torch.zeros(90, dtype=torch.float64))
+    assert float(answers[:, 1].max()) < 1e-9
     single = NODES.train_mask & (NODES.labels == 1)
     answers = softmax_regression(NODES.features, Lesson(NODES.labels, single), 3, 1.0)
-    assert torch.equal(answers, torch.eye(3, dtype=torch.float64)[[1]].expand(90, 3))
+    assert torch.allclose(answers, torch.eye(3, dtype=torch.float64)[[1]].expand(90, 3), atol=1e-9)
 
 
 def test_a_larger_penalty_makes_answers_less_sure():
@@ -106,7 +108,8 @@ def test_members_come_one_per_view_and_penalty():
     members = [member.answers for member in ensemble.members]
     assert len(members) == 6
     assert all(are_probabilities(member) for member in members)
-    alone = calibrated(softmax_regression(views[1], true_labels(NODES), 3, 0.1), NODES)
+    table = taught_tables(views[1], true_labels(NODES), 3, (1.0, 0.1))[1]
+    alone = calibrated(class_probabilities(views[1], table), NODES)
     assert torch.equal(members[3], alone)
 
 

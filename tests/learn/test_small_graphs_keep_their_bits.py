@@ -1,7 +1,6 @@
 """Graphs up to 50,000 nodes: the same bits as before large graphs were served. The old ensemble is written out here."""
 
 import math
-import warnings
 from dataclasses import replace
 from itertools import product
 
@@ -9,10 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
-from torch.nn.functional import nll_loss, normalize
+from torch.nn.functional import nll_loss, normalize, one_hot
 
 from gcon.files.datasets import social_circles_parts
 from gcon.learn import sizes
@@ -21,21 +18,15 @@ from gcon.learn.after_release import after_moments as new_after_moments
 from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.ensemble import Ensemble
 from gcon.learn.feature_graph import nearest_rows, neighbour_graph
+from gcon.learn.softmax_regression import class_probabilities, softmax_regressions
 
 TEMPERATURES = (0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0)
 
 
-def regression(rows, labels, mask, num_classes, penalty):
-    answers = torch.zeros(len(rows), num_classes, dtype=torch.float64)
-    if len(seen := labels[mask].unique()) == 1:
-        answers[:, seen] = 1.0
-        return answers
-    model = LogisticRegression(C=1 / penalty, max_iter=100)
-    with warnings.catch_warnings(), threadpool_limits(limits=1):
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(rows[mask].numpy(), labels[mask].numpy())
-    answers[:, model.classes_] = torch.from_numpy(model.predict_proba(rows.numpy())).double()
-    return answers
+def regressions(rows, labels, mask, num_classes, penalties):
+    with threadpool_limits(limits=1):
+        tables = softmax_regressions(rows[mask], one_hot(labels[mask], num_classes), penalties)
+        return [class_probabilities(rows, table) for table in tables]
 
 
 def loss(answers, labels):
@@ -83,8 +74,9 @@ def pseudo_labels(answers, nodes, share):
 
 def members(nodes, views, labels, taught, penalties):
     return [
-        calibrated(regression(view, labels, taught, nodes.num_classes, penalty), nodes, labels, taught)
-        for view, penalty in product(views, penalties)
+        calibrated(each, nodes, labels, taught)
+        for view in views
+        for each in regressions(view, labels, taught, nodes.num_classes, penalties)
     ]
 
 
@@ -163,11 +155,13 @@ def after_the_counts(nodes, start, counts):
         lesson = (nodes.labels, nodes.train_mask)
         if share is not None:
             lesson = pseudo_labels(average(every, nodes), nodes, share)
-        told = [regression(rows, *lesson, nodes.num_classes, each) for rows, each in product(alone, (1.0, 10.0))]
+        told, both = (
+            [each for rows in some for each in regressions(rows, *lesson, nodes.num_classes, (10.0, 1.0))]
+            for some in (alone, beside)
+        )
         usual = log_shares(lesson[0][lesson[1]], nodes.num_classes)
         products = [torch.softmax(start.clamp_min(1e-4).log() + each.log() - usual, dim=1) for each in told]
-        told += [regression(rows, *lesson, nodes.num_classes, each) for rows, each in product(beside, (1.0, 10.0))]
-        products = [*(() if share else (start,)), *told, *products]
+        products = [*(() if share else (start,)), *told, *both, *products]
         every += [calibrated(each, nodes, *lesson) for each in products]
     return average(every, nodes)
 

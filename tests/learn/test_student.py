@@ -41,7 +41,7 @@ def test_mostly_empty_features_take_the_other_path_to_the_same_student(teacher, 
     features = rows(200, filled=0.1)
     assert float((features != 0).double().mean()) < 0.2
     sparse = train_student(features, teacher(features))
-    monkeypatch.setattr("gcon.learn.student._MOSTLY_EMPTY", -1.0)
+    monkeypatch.setattr("gcon.learn.softmax_regression._MOSTLY_EMPTY", -1.0)
     dense = train_student(features, teacher(features))
     assert torch.allclose(sparse.head_weight, dense.head_weight, atol=1e-4)
     assert torch.allclose(sparse.probabilities(features), dense.probabilities(features), atol=1e-5)

@@ -14,15 +14,16 @@ import torch
 from torch import Tensor
 
 from gcon.learn.after_release import AfterMoments
+from gcon.learn.edge_free import PENALTIES
 from gcon.learn.ensemble import Ensemble
-from gcon.learn.members import Lesson, Regression, pseudo_labels
+from gcon.learn.members import Lesson, pseudo_labels, taught_tables
 from gcon.learn.sizes import blocks
+from gcon.learn.softmax_regression import class_probabilities
 from gcon.machine import one_thread
 from gcon.nodes import PublicNodes
 
-_PENALTIES = (1.0, 10.0)
+_PENALTIES = (10.0, 1.0)
 _TAUGHT_SHARE = 0.8  # of the unlabelled nodes
-_FEATURE_PENALTIES = (1.0, 0.1)
 LEAST_ANSWER = 1e-4  # owners' exact counts are asked with the same two (gcon.methods.evidence)
 SHARES_SCALE = 3.0  # shares vary less than logarithms of counts
 _LEAST_SCALE = 1e-12
@@ -131,12 +132,8 @@ def after_counts(
         taught_by = model.answers(sample.at(start), sample.at(counts))
         lesson = pseudo_labels(taught_by, sample.nodes, _TAUGHT_SHARE)
         with one_thread():
-            pupils = [
-                Regression.fitted(
-                    after.rescaled, lesson, num_classes=sample.nodes.num_classes, penalty=penalty
-                ).answers(after.rescaled)
-                for penalty in _FEATURE_PENALTIES
-            ]
+            tables = taught_tables(after.rescaled, lesson, sample.nodes.num_classes, PENALTIES)
+            pupils = [class_probabilities(after.rescaled, table) for table in tables]
         ensemble = after.ensemble.joined_by_pupils(pupils, lesson)
         start, judged = sample.everywhere(ensemble.answers, after.free.rows), ensemble.judged
         counts = believed_counts(noisy, deviation, start)
@@ -194,9 +191,8 @@ def _learned(start: Tensor, judged: Tensor, counts: Tensor, nodes: PublicNodes) 
 
 def _regressions(inputs: Tensor, scaling: Tensor, lesson: Lesson, num_classes: int) -> list[Tensor]:
     """One per penalty on scaled inputs, as tables from the inputs to scores."""
-    rows, tables = (inputs @ scaling).float(), []
-    for penalty in _PENALTIES:
-        scores = Regression.fitted(rows, lesson, num_classes=num_classes, penalty=penalty).table(scaling.shape[1])
+    tables = []
+    for scores in taught_tables((inputs @ scaling).float(), lesson, num_classes, _PENALTIES):
         table = scaling @ scores[:-1]
         table[-1] += scores[-1]
         tables.append(table)

@@ -19,6 +19,7 @@ from torch.nn.functional import normalize
 from gcon.learn.sizes import blocks
 
 MOST_FILLED = 0.2  # bags of words are emptier than this
+_NARROW = 1000  # so many columns have a square matrix of products that is cheap, and gives the directions exactly
 
 Weighting = Callable[[Tensor], Tensor]  # features of some nodes, float32 -> unit rows
 
@@ -46,10 +47,14 @@ def principal_rows(features: Tensor, weigh: Weighting, width: int) -> tuple[Tens
     Returns:
         n x k rows, and d x k directions: weighted features of other nodes times these are their rows.
     """
-    rows = weigh(features.to(torch.float32))
+    rows, kept = weigh(features.to(torch.float32)), min(width, *features.shape)
+    if rows.shape[1] <= _NARROW:
+        axes = torch.linalg.eigh((rows.T @ rows).double()).eigenvectors  # the strongest last
+        directions = axes[:, -kept:].flip(1).float().contiguous()
+        return rows @ directions, directions
     sparse = int(rows.count_nonzero()) <= MOST_FILLED * rows.numel()
     matrix = scipy.sparse.csr_matrix(rows.numpy()) if sparse else rows.numpy()
-    left, strengths, right = randomized_svd(matrix, min(width, *rows.shape), random_state=0)
+    left, strengths, right = randomized_svd(matrix, kept, random_state=0)
     found = (np.ascontiguousarray(each, dtype=np.float32) for each in (left * strengths, right.T))
     principal, directions = map(torch.from_numpy, found)
     return principal, directions

@@ -166,8 +166,8 @@ def _networks(nodes: PublicNodes, seed: int, device: str, lesson: Lesson, at: Te
     keeping = EncoderSettings(
         hidden=64, drop_input=False, unit_input=False, weight_decay=5e-4, epochs=500, centre=False, seed=seed
     )
-    taught = replace(nodes, train_mask=lesson.mask)
-    labelled = part_of(taught, (taught.train_mask | taught.validation_mask).nonzero()[:, 0])
+    known = (lesson.mask | nodes.validation_mask).nonzero()[:, 0]
+    labelled = replace(part_of(nodes, known), train_mask=lesson.mask[known])
     with_sum_one = replace(labelled, features=rows_with_sum_one(labelled.features))
     encoder, perceptron = (
         train_encoder(labelled, EncoderSettings(centre=False, seed=seed), device=device),

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
 from typing import final
 
 import torch
@@ -19,12 +18,13 @@ from gcon.learn.judges import Judges
 from gcon.learn.members import (
     Calibration,
     Lesson,
-    Regression,
     best_calibration,
     closest_calibration,
+    log_likelihoods,
     pseudo_labels,
-    validation_loss,
+    taught_tables,
 )
+from gcon.learn.softmax_regression import class_probabilities
 from gcon.machine import one_thread
 from gcon.nodes import PublicNodes
 
@@ -119,10 +119,10 @@ class Ensemble:
         """
 
         def fitted(lesson: Lesson, at: Tensor | slice) -> list[Tensor]:
-            classes = self.nodes.num_classes
             return [
-                Regression.fitted(view, lesson, num_classes=classes, penalty=penalty).answers(view[at])
-                for view, penalty in product(views, penalties)
+                class_probabilities(view[at], table)
+                for view in views
+                for table in taught_tables(view, lesson, self.nodes.num_classes, penalties)
             ]
 
         everybody = slice(None)
@@ -145,13 +145,14 @@ class Ensemble:
         a pick. If training nodes are the judges, a third of the picks is all members.
         """
         tables = {id(member.judged): member.judged for member in self.members}
-        judged, labels, number = torch.stack(list(tables.values())), self.judges.labels, len(tables)
+        labels = self.judges.labels  # of an answer only its probability of the true label counts
+        right = torch.stack([judged[torch.arange(len(labels)), labels] for judged in tables.values()])
         of_all = 0 if self.judges.folds is None else _PICKS_OF_ALL
-        weights, total = [of_all / _PICKS / number] * number, of_all * judged.mean(dim=0)
+        weights, total = [of_all / _PICKS / len(right)] * len(right), of_all * right.mean(dim=0)
         for pick in range(of_all + 1, _PICKS + 1):
-            best = min(range(number), key=lambda place: validation_loss((total + judged[place]) / pick, labels))
+            best = int(log_likelihoods((total + right) / pick).argmax())
             weights[best] += 1 / _PICKS
-            total += judged[best]
+            total += right[best]
         shared, sharing = dict(zip(tables, weights, strict=True)), Counter(id(member.judged) for member in self.members)
         return torch.tensor(
             [shared[id(each.judged)] / sharing[id(each.judged)] for each in self.members], dtype=torch.float64

@@ -18,7 +18,7 @@ from torch.nn.functional import normalize
 from gcon.learn import sizes
 from gcon.learn.cells import matches_in_cells
 
-_COLUMNS = 8  # smoothed at a time: so few stay in the processor's cache; it does not change the result
+_COLUMNS = 32  # smoothed at a time: so few stay in the processor's cache; it does not change the result
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

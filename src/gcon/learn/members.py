@@ -1,26 +1,19 @@
-"""What members of the ensemble are made of: lessons, softmax regressions, and calibration."""
+"""What members of the ensemble are made of: lessons, regressions on them, and calibration."""
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
-from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
-from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
-from torch.nn.functional import nll_loss
+from torch.nn.functional import one_hot
 
+from gcon.learn.softmax_regression import softmax_regressions
 from gcon.nodes import PublicNodes
-
-if TYPE_CHECKING:
-    from sklearn.linear_model import LogisticRegression
 
 _TEMPERATURES = (0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0)
 _LEAST = 1e-9  # instead of the logarithm of 0
-_SURE = 30.0  # a score so much lower than others is as good as none
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,55 +34,9 @@ def pseudo_labels(answers: Tensor, nodes: PublicNodes, share: float) -> Lesson:
     return Lesson(torch.where(free, classes, nodes.labels), mask)
 
 
-@dataclass(frozen=True, eq=False)
-class Regression:
-    """A fitted softmax regression: small, whatever it was taught by.
-
-    Attributes:
-        model: scikit-learn's; None if a single class was taught.
-        single: that class.
-        num_classes: columns of the answers.
-    """
-
-    model: LogisticRegression | None
-    single: int
-    num_classes: int
-
-    @classmethod
-    def fitted(cls, rows: Tensor, lesson: Lesson, *, num_classes: int, penalty: float) -> Regression:
-        """Least loss on the rows that the lesson has labels for, with a penalty on squared weights."""
-        from sklearn.linear_model import LogisticRegression  # here, because it pulls in a progress bar of its own
-
-        labels = lesson.labels[lesson.mask]
-        if len(seen := labels.unique()) == 1:
-            return cls(None, int(seen), num_classes)
-        model = LogisticRegression(C=1 / penalty, max_iter=100)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # stopping early regularises too
-            model.fit(rows[lesson.mask].numpy(), labels.numpy())
-        return cls(model, -1, num_classes)
-
-    def table(self, width: int) -> Tensor:
-        """Its scores as a matrix, (width + 1) x c, float64: the last row is added to those of any input."""
-        table = torch.zeros(width + 1, self.num_classes, dtype=torch.float64)
-        if self.model is None:
-            table[-1, self.single] = _SURE
-            return table
-        found = torch.from_numpy(np.column_stack([self.model.coef_, self.model.intercept_])).double().T
-        found = torch.cat([torch.zeros_like(found), found], dim=1) if found.shape[1] == 1 else found  # of two classes
-        table[:, self.model.classes_] = found
-        table[-1] -= _SURE
-        table[-1, self.model.classes_] += _SURE
-        return table
-
-    def answers(self, rows: Tensor) -> Tensor:
-        """Class probabilities of rows, float64; classes that nobody taught get 0."""
-        answers = torch.zeros(len(rows), self.num_classes, dtype=torch.float64)
-        if self.model is None:
-            answers[:, self.single] = 1.0
-        else:
-            answers[:, self.model.classes_] = torch.from_numpy(self.model.predict_proba(rows.numpy())).double()
-        return answers
+def taught_tables(rows: Tensor, lesson: Lesson, num_classes: int, penalties: Sequence[float]) -> list[Tensor]:
+    """Softmax regressions on the rows that the lesson has labels for, one per penalty."""
+    return softmax_regressions(rows[lesson.mask], one_hot(lesson.labels[lesson.mask], num_classes), penalties)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,9 +65,12 @@ def best_calibration(judged: Tensor, labels: Tensor, lesson: Lesson | None) -> C
         counts = [torch.bincount(each, minlength=judged.shape[1]).double() + 1 for each in both]
         wanted, taught = ((each / each.sum()).log() for each in counts)
         shift = wanted - taught
-    choices = product(_TEMPERATURES, (0.0,) if lesson is None else (0.0, 0.5, 1.0))
-    candidates = [Calibration(temperature, share * shift) for temperature, share in choices]
-    return min(candidates, key=lambda candidate: validation_loss(candidate.of(judged), labels))
+    shares = torch.tensor((0.0,) if lesson is None else (0.0, 0.5, 1.0), dtype=torch.float64)
+    logs, temperatures = judged.clamp_min(_LEAST).log(), torch.tensor(_TEMPERATURES, dtype=torch.float64)
+    scores = (logs / temperatures[:, None, None])[:, None] + (shares[:, None] * shift)[:, None]
+    right = torch.log_softmax(scores, dim=-1)[..., torch.arange(len(labels)), labels].mean(dim=-1)
+    temperature, share = divmod(int(right.argmax()), len(shares))
+    return Calibration(_TEMPERATURES[temperature], float(shares[share]) * shift)
 
 
 def closest_calibration(answers: Tensor, teacher: Tensor) -> Calibration:
@@ -133,4 +83,9 @@ def closest_calibration(answers: Tensor, teacher: Tensor) -> Calibration:
 
 def validation_loss(answers: Tensor, labels: Tensor) -> float:
     """Mean negative log-probability of the true labels."""
-    return float(nll_loss(answers.clamp_min(_LEAST).log(), labels))
+    return -float(log_likelihoods(answers[torch.arange(len(labels)), labels]))
+
+
+def log_likelihoods(right: Tensor) -> Tensor:
+    """The mean logarithm, along the last axis, of probabilities of true labels."""
+    return right.clamp_min(_LEAST).log().mean(dim=-1)

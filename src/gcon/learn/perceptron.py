@@ -102,6 +102,7 @@ def train_encoder(nodes: PublicNodes, settings: EncoderSettings, *, device: str 
     optimizer = torch.optim.Adam(
         [{"params": parameters[:1], "weight_decay": weight_decay}, {"params": parameters[1:], "weight_decay": 0.0}],
         lr=settings.learning_rate,
+        fused=True,
     )
     dropout = (settings.dropout if settings.drop_input else 0.0, settings.dropout)
     looked_at = nodes.validation_mask.nonzero()[:, 0]

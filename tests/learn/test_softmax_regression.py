@@ -1,0 +1,83 @@
+"""Softmax regressions: the least loss, by another program too, however the rows are scaled."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from torch.nn.functional import one_hot
+
+from gcon.learn import softmax_regression
+from gcon.learn.softmax_regression import class_probabilities, softmax_regressions
+
+PENALTIES = (1.0, 0.1)
+
+
+def examples(num_classes, size=150, width=6, *, scales=1.0):
+    generator = torch.Generator().manual_seed(num_classes)
+    labels = torch.arange(size) % num_classes
+    centres = torch.randn(num_classes, width, generator=generator)
+    return (centres[labels] + torch.randn(size, width, generator=generator)) * scales, labels
+
+
+@pytest.mark.parametrize("narrow", [True, False])
+@pytest.mark.parametrize("num_classes", [3, 5])
+def test_it_answers_as_scikit_learn_does(monkeypatch, narrow, num_classes):
+    monkeypatch.setattr(softmax_regression, "_STEEP_WHITE", 1e-7)
+    if not narrow:
+        monkeypatch.setattr(softmax_regression, "_NARROW", 0)
+    rows, labels = examples(num_classes)
+    for penalty, table in zip(PENALTIES, softmax_regressions(rows, one_hot(labels), PENALTIES), strict=True):
+        assert (table.shape, table.dtype) == ((7, num_classes), torch.float64)
+        model = LogisticRegression(C=1 / penalty, tol=1e-9, max_iter=10_000).fit(rows.double().numpy(), labels.numpy())
+        found = class_probabilities(rows, table).numpy()
+        np.testing.assert_allclose(found, model.predict_proba(rows.numpy()), atol=1e-3)
+
+
+def test_columns_of_any_scale_take_the_same_answers():
+    """Whitening makes up for scales; the penalty does not, so it is small here."""
+    rows, labels = examples(3)
+    scales = torch.tensor([1e-2, 1.0, 1e2, 1.0, 1e-1, 10.0])
+    tables = [softmax_regressions(each, one_hot(labels), [1e-6])[0] for each in (rows, rows * scales)]
+    one, two = (class_probabilities(each, table) for each, table in zip((rows, rows * scales), tables, strict=True))
+    assert torch.allclose(one, two, atol=0.02)
+
+
+def test_empty_rows_are_kept_sparse(monkeypatch):
+    rows, labels = examples(3)
+    rows = torch.where(rows > 1.5, rows, 0.0)
+    monkeypatch.setattr(softmax_regression, "_NARROW", 0)
+    (sparse,) = softmax_regressions(rows, one_hot(labels), [1.0])
+    monkeypatch.setattr(softmax_regression, "_MOSTLY_EMPTY", 0.0)
+    (dense,) = softmax_regressions(rows, one_hot(labels), [1.0])
+    assert torch.allclose(sparse, dense, atol=1e-3)
+
+
+def test_soft_targets_are_met():
+    rows, _ = examples(3, size=400)
+    targets = torch.softmax(rows[:, :3].double(), dim=1)
+    (table,) = softmax_regressions(rows, targets, [1e-3])
+    assert torch.allclose(class_probabilities(rows, table), targets, atol=0.01)
+
+
+@pytest.mark.parametrize("num_classes", [2, 3, 5])
+@pytest.mark.parametrize("known", [1, 2])
+def test_classes_that_nobody_taught_get_next_to_nothing(num_classes, known):
+    rows, labels = examples(known)
+    (table,) = softmax_regressions(rows, one_hot(labels + num_classes - known, num_classes), [1.0])
+    answers = class_probabilities(rows, table)
+    assert bool(table.isfinite().all())
+    assert torch.allclose(answers.sum(dim=1), torch.ones(len(rows), dtype=torch.float64))
+    assert not answers[:, : num_classes - known].numel() or float(answers[:, : num_classes - known].max()) < 1e-9
+
+
+def test_a_larger_penalty_gives_smaller_weights():
+    rows, labels = examples(4)
+    strict, loose = softmax_regressions(rows, one_hot(labels), (100.0, 0.1))
+    assert float(strict[:-1].norm()) < float(loose[:-1].norm()) / 2
+
+
+def test_rows_without_anything_learn_the_shares():
+    rows, labels = torch.zeros(90, 4), torch.arange(90) % 3 // 2
+    (table,) = softmax_regressions(rows, one_hot(labels, 2), [1.0])
+    expected = torch.tensor([2 / 3, 1 / 3], dtype=torch.float64).expand(90, 2)
+    assert torch.allclose(class_probabilities(rows, table), expected, atol=1e-2)

@@ -49,12 +49,12 @@ def softmax_regressions(rows: Tensor, targets: Tensor, penalties: Sequence[float
             root = cholesky(inputs.T @ inputs * (0.5 / size) + np.diag(ridge), lower=True)
             white = solve_triangular(root, np.eye(width), lower=True).T
             pull = (white.T * ridge) @ white
-            known = inputs @ white.astype(np.float32)
-            found = white @ _least_loss(known, wanted, pull.__matmul__, root.T @ found, _STEEP_WHITE)
+            whitened = inputs @ white.astype(np.float32)
+            found = white @ _least_loss(whitened, wanted, pull.__matmul__, root.T @ found, _STEEP_WHITE)
         else:
             empty = np.count_nonzero(inputs) < _MOSTLY_EMPTY * inputs.size
-            known = scipy.sparse.csr_matrix(inputs) if empty else inputs
-            found = _least_loss(known, wanted, ridge[:, None].__mul__, found, _STEEP)
+            compact = scipy.sparse.csr_matrix(inputs) if empty else inputs
+            found = _least_loss(compact, wanted, ridge[:, None].__mul__, found, _STEEP)
         table = torch.zeros(width, targets.shape[1], dtype=torch.float64)
         table[-1] -= _SURE
         table[:, seen] = torch.from_numpy(found)
@@ -67,7 +67,7 @@ def _least_loss(
 ) -> Table:
     """The table of least mean cross entropy + half of table . pull(table), where pull is linear and symmetric."""
 
-    def loss_and_slope(flat: Table) -> tuple[float, Table]:
+    def loss_and_slope(flat: NDArray[np.float64]) -> tuple[float, Table]:
         table = flat.reshape(start.shape)
         scores = inputs @ table.astype(np.float32)
         scores -= scores.max(axis=1, keepdims=True)
@@ -78,9 +78,15 @@ def _least_loss(
         loss = np.log(totals).sum(dtype=np.float64) - np.multiply(wanted, scores).sum(dtype=np.float64)
         return float(loss) / len(wanted) + float(np.vdot(table, pulled)) / 2, slope.ravel()
 
-    options = {"maxiter": _MOST_STEPS, "gtol": steep, "ftol": _GAIN}
-    found: Table = minimize(loss_and_slope, start.ravel(), jac=True, method="L-BFGS-B", options=options).x
-    return found.reshape(start.shape)
+    found = minimize(
+        loss_and_slope,
+        start.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": _MOST_STEPS, "gtol": steep, "ftol": _GAIN},
+    )
+    table: Table = found.x.reshape(start.shape)
+    return table
 
 
 def class_probabilities(rows: Tensor, table: Tensor) -> Tensor:

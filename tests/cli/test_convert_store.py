@@ -137,8 +137,8 @@ def test_training_reads_the_store_through_its_buffer(source, store):
     assert not (store / "edges.csr.ledger").exists()
     in_memory = open_private(load_graph(where).edges)
     assert torch.equal(in_memory.columns, edges.columns)
-    for_prediction = load_features(where, read_edges_too=True)
-    assert torch.equal(open_private(for_prediction.edges).columns, edges.columns)
+    _, _, for_prediction = load_features(where, read_edges_too=True)
+    assert torch.equal(open_private(for_prediction).columns, edges.columns)
     with pytest.raises(InputError, match="--buffer"):
         loaded_training(in_store(store, "12"))
 

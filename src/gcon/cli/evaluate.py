@@ -59,7 +59,8 @@ def evaluate(
     """
     with reporting(as_json=json, quiet=quiet) as output:
         checked_access(access, ANY_MODEL)
-        public = public_files(access, where)
+        asked = access == "public-graph" or where.public_edges is not None
+        public = public_files(access, where) if asked else None
         if paid is not None and access != "own-edges":
             raise InputError(
                 "paid",
@@ -120,7 +121,7 @@ def _on_public_graph(model: Model, nodes: Path, edges: Path, where: PredictionSo
     """Scores over edges that the caller declares public, and the nodes that they are about."""
     table = read_nodes(nodes, features_path=where.features, feature_columns=model.feature_columns)
     refuse_training_nodes(model, table.nodes.features)
-    bare = read_public_edges(edges, ids=table.ids, **where.edge_format.columns())
+    bare = read_public_edges(edges, ids=table.ids, **where.columns())
     found = predict_on_public_graph(model, table.nodes.features, bare)
     return score(found, _in_model_order(table.nodes, model), table.nodes.test_mask), table.nodes.test_mask
 

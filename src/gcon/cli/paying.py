@@ -21,7 +21,7 @@ from gcon.files.datasets import facts_of
 from gcon.methods.model import Model
 from gcon.privacy.deferred_ledger import DeferredLedger
 from gcon.privacy.ledger_file import FileLedger
-from gcon.release.recovery import keep, recovery_folder, settle_kept
+from gcon.release.recovery import RECOVERY, keep, settle_kept
 from gcon.release.store import save_release
 from gcon.writing import uninterrupted
 
@@ -40,7 +40,8 @@ def open_payment(
         name: what the owner calls the data; a new ledger takes it, an old one must have it already.
     """
     ledger = open_ledger(where, name=name)
-    path, kept, missing, found = ledger.path, recovery_folder(ledger.path), list[str](), set[Path]()
+    path, missing, found = ledger.path, list[str](), set[Path]()
+    kept = path.with_name(RECOVERY.format(path.name))
     if where.edges is not None:  # the ledger may be new, an older one, or not theirs
         spent = ledger.total()
         with suppress(InputError):  # what these edges were converted with is gone, and another ledger was named

@@ -9,29 +9,23 @@ from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from torch import Tensor
 
 from gcon.cli import options
 from gcon.cli.checks import check_replaceable
-from gcon.cli.loading import LoadedFeatures, load_features, public_files
+from gcon.cli.loading import load_features, public_files
 from gcon.cli.output import Output, reporting
 from gcon.cli.paying import finish, open_payment
 from gcon.cli.records import with_records
 from gcon.cli.source import PredictionSource
-from gcon.edges.edge_list import EdgeList
-from gcon.errors import PrivateComputationError
 from gcon.files.tables import read_node_features, read_public_edges
 from gcon.files.write_files import checked_target
 from gcon.machine import chosen_device
-from gcon.methods.model import Model
 from gcon.methods.no_edges import batches_without_edges
 from gcon.methods.own_edges import deliver_from_own_edges
 from gcon.methods.predictions import ANY_MODEL, Predictions, audience_of, checked_access, promise_under, why_no_promise
 from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
 from gcon.nodes import BATCH_ROWS
-from gcon.privacy.boundary import Private
-from gcon.privacy.ledger import Ledger
-from gcon.release.prediction_files import prediction_writer
+from gcon.release.prediction_files import Ids, prediction_writer
 from gcon.release.read import load_release
 
 
@@ -68,7 +62,8 @@ def predict(
         checked_target(out, "out")
         inputs = where.edges, where.nodes, where.features, where.ledger, where.public_edges
         check_replaceable(out, overwrite=overwrite, inputs=inputs)
-        public = public_files(access, where)
+        asked = access == "public-graph" or where.public_edges is not None
+        public = public_files(access, where) if asked else None
         place = chosen_device(device)
         released = load_release(model)
         kind = checked_access(access, released.accesses)
@@ -76,23 +71,23 @@ def predict(
         publishable = audience_of(kind, no_promise) == "public"
         with output.progress.status("read"):
             if public is not None:
-                known, features = read_node_features(
+                ids: Ids
+                ids, matrix = read_node_features(
                     public[0], features_path=where.features, feature_columns=released.feature_columns
                 )
-                refuse_training_nodes(released, features)
-                bare = read_public_edges(public[1], ids=known, **where.edge_format.columns())
-                loaded = LoadedFeatures(known, features, None)
+                refuse_training_nodes(released, matrix)
+                bare = read_public_edges(public[1], ids=ids, **where.columns())
             else:
-                loaded = load_features(where, read_edges_too=kind == "own-edges", known=released.feature_columns)
-        ids, matrix = loaded.ids, loaded.features
+                own = kind == "own-edges"
+                ids, matrix, edges = load_features(where, read_edges_too=own, known=released.feature_columns)
         with prediction_writer(out, ids, owner_only=not publishable) as write, ExitStack() as until:
             show = until.enter_context(_shown(output, len(ids), write)) if len(ids) > BATCH_ROWS else write
             if public is not None:
                 show(predict_on_public_graph(released, matrix, bare, device=place))
-            elif kind == "own-edges" and loaded.edges is not None:
+            elif kind == "own-edges" and edges is not None:
                 released.encoder.check(matrix)  # before a ledger is made
                 books = open_payment(where, output)
-                _deliver(released, matrix, loaded.edges, show, ledger=books, device=place)
+                deliver_from_own_edges(released, matrix, edges, show, ledger=books, device=place)
             else:
                 for batch in batches_without_edges(released, matrix, access=kind, device=place):
                     show(batch)
@@ -107,33 +102,6 @@ def predict(
             "nodes": len(ids),
         }
         output.result(fields, f"{promise}\nWritten: {out}")
-
-
-def _deliver(
-    model: Model,
-    features: Tensor,
-    edges: Private[EdgeList],
-    write: Callable[[Predictions], None],
-    *,
-    ledger: Ledger,
-    device: str,
-) -> None:
-    """Answer owners; that a disk refuses the answers is no secret, and is told as what it is."""
-    refused: list[OSError] = []
-
-    def watched(predictions: Predictions) -> None:
-        try:
-            write(predictions)
-        except OSError as error:
-            refused.append(OSError(error.errno, error.strerror, error.filename))
-            raise
-
-    try:
-        deliver_from_own_edges(model, features, edges, watched, ledger=ledger, device=device)
-    except PrivateComputationError:
-        if refused:
-            raise refused[0] from None
-        raise
 
 
 @contextmanager

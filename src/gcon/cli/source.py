@@ -60,8 +60,8 @@ class NodeFormat:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphSource:
-    """A data set by name, or files; and the ledger that belongs to it. What columns are, a model knows."""
+class _Graph:
+    """A data set by name, or files."""
 
     source: Annotated[
         str | None, typer.Argument(help="A data set by name (gcon data list); or pass --edges and --nodes.")
@@ -69,16 +69,19 @@ class GraphSource:
     edges: Edges = None
     nodes: Nodes = None
     features: Features = None
-    edge_format: EdgeFormat = field(default_factory=EdgeFormat)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphSource(EdgeFormat, _Graph):
+    """A graph, and the ledger that belongs to it. What columns are, a model knows."""
+
     split: Annotated[int, typer.Option(help="Which split of a named data set; 0 is the paper's.")] = 0
     ledger: LedgerPath = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableSource(GraphSource):
+class TableSource(NodeFormat, GraphSource):
     """A graph that no model was trained on yet: what its columns are must be said."""
-
-    node_format: NodeFormat = field(default_factory=NodeFormat)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +89,11 @@ class TrainingSource(TableSource):
     """A graph to train on: its edges may also stay on a disk, or on the workers of a cluster."""
 
     buffer: Annotated[
-        str, typer.Option(help="How much memory an edge store (.csr) is read through, for example 256MiB.")
-    ] = "256MiB"
+        str | None,
+        typer.Option(
+            help="How much memory an edge store (.csr) is read through, for example 256MiB.", show_default="256MiB"
+        ),
+    ] = None
     scheduler: Annotated[
         str | None,
         typer.Option(

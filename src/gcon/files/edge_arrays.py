@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from gcon.files.array_files import TooLargeError, load_archive
@@ -43,7 +44,8 @@ def scan_arrays(
     if index.ndim != 2 or index.shape[0] != 2 or index.dtype.kind not in "iu":
         problems.append(edge_problem(path, "shape"))
     elif ids is not None:
-        if ids.numbers is not None and not ids.are_row_numbers:
+        numbered = ids.column.dtype.is_integer()
+        if numbered and not np.array_equal(ids.column.to_numpy(), np.arange(len(ids))):
             problems.append(edge_problem(path, "row numbers"))
         elif index.size and (int(index.min()) < 0 or int(index.max()) >= len(ids)):
             problems.append(edge_problem(path, "unknown"))

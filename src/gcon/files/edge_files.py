@@ -17,8 +17,8 @@ from gcon.errors import InputError
 from gcon.files.array_files import TooLargeError
 from gcon.files.edge_arrays import scan_arrays
 from gcon.files.edge_problems import edge_problem
-from gcon.files.file_problems import TABLES, Problem, file_problem, raise_problems, require_readers
-from gcon.files.node_ids import IdLookup, NodeIds, as_node_ids
+from gcon.files.file_problems import TABLES, Problem, check_file, raise_problems, require_readers
+from gcon.files.node_ids import NodeIds, as_node_ids, row_finder
 from gcon.files.store_files import open_store, store_chunks
 from gcon.files.table_files import TableFile, read_errors
 from gcon.privacy.boundary import Private
@@ -119,9 +119,7 @@ def edge_chunks(
     if path.suffix.lower() == SUFFIX:
         yield from store_chunks(path, ids=ids)
         return
-    wrong = file_problem(path, "edges", suffixes=SUFFIXES)
-    if wrong is not None:
-        raise_problems([wrong])
+    check_file(path, "edges", suffixes=SUFFIXES)
     if path.suffix.lower() == ".npz":
         chunks, problems = scan_arrays(path, ids=ids, ignored=ignore_columns)
         yield from chunks
@@ -131,7 +129,7 @@ def edge_chunks(
     import polars as pl
 
     table, names = _table(path, (source_column, target_column), header=header, ignored=ignore_columns)
-    lookup, kinds = None if ids is None else IdLookup(ids), set[str]()
+    find, kinds = None if ids is None else row_finder(ids), set[str]()
     try:
         for batch in table.batches(names):
             ends = []
@@ -142,11 +140,11 @@ def edge_chunks(
                 if lost.any():
                     kinds.add("missing")
                     values = values.filter(~lost)
-                if lookup is not None:
-                    rows, unfit = lookup.rows(values)
+                if find is not None:
+                    rows, unfit = find(values)
                     kinds |= unfit
                     ends.append(rows)
-            if lookup is not None and not kinds:
+            if find is not None and not kinds:
                 yield np.stack(ends)
     except TooLargeError:
         kinds.add("unpacked")
@@ -195,7 +193,7 @@ def _read(
 ) -> tuple[EdgeList, EdgeHygiene]:
     """All edges in memory (bare and private!), and what cleaning removed."""
     require_readers()
-    known = as_node_ids(ids)
+    known = ids if isinstance(ids, NodeIds) else as_node_ids(ids)
     if path.suffix.lower() == SUFFIX:
         store = open_store(path, ids=known)
         return store.load(), store.hygiene

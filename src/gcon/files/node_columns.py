@@ -17,22 +17,41 @@ if TYPE_CHECKING:
 PARTS = {"train": "train", "val": "validation", "validation": "validation", "test": "test"}
 
 
-def read_splits(column: pl.Series, problems: FileProblems) -> dict[str, NDArray[np.bool_]]:
-    """The masks train, validation and test."""
+def read_parts(
+    frame: pl.DataFrame, problems: FileProblems, *, label_column: str = "label", split_column: str = "split"
+) -> tuple[pl.Series, dict[str, NDArray[np.bool_]]]:
+    """Labels as strings, and the masks train, validation and test; without a column of splits all labelled rows train.
+
+    A label is null where there is none: an empty cell, or -1 as in scikit-learn's semi-supervised models. Whole numbers stored as
+    fractions (pandas with gaps) lose their point, also in text.
+    """
     import polars as pl
 
-    values = column.cast(pl.String, strict=False).fill_null("")
-    masks = {part: np.zeros(values.len(), dtype=bool) for part in PARTS.values()}
+    column = frame[label_column] if label_column in frame.columns else pl.repeat("", frame.height, eager=True)
+    if column.dtype == pl.String:
+        words = column.to_frame("label").select(pl.when(pl.col("label") != "").then("label"))["label"]
+        numbers = words.cast(pl.Float64, strict=False)
+        if numbers.null_count() == words.null_count() and bool(words.str.contains(".", literal=True).any()):
+            column = numbers
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+        whole = column.cast(pl.Int64, strict=False)
+        column = whole if bool((whole.cast(column.dtype) == column).all()) else column
+    known = ~pl.col("label").is_in(["", "-1", "-1.0"])
+    texts = column.cast(pl.String, strict=False).to_frame("label").select(pl.when(known).then("label"))["label"]
+    masks = {part: np.zeros(frame.height, dtype=bool) for part in PARTS.values()}
+    if split_column not in frame.columns:
+        return texts.alias(label_column), masks | {"train": texts.is_not_null().to_numpy()}
+    splits = frame[split_column].cast(pl.String, strict=False).fill_null("")
     for word, part in PARTS.items():
-        masks[part] |= (values == word).to_numpy()
-    strange = ~values.is_in(["", *PARTS]).to_numpy()
+        masks[part] |= (splits == word).to_numpy()
     problems.add_rows(
-        strange,
-        f"column {column.name!r}: must be train, val, test or empty",
-        values,
+        ~splits.is_in(["", *PARTS]).to_numpy(),
+        f"column {split_column!r}: must be train, val, test or empty",
+        splits,
         "Use these words, in small letters and without blanks.",
     )
-    return masks
+    return texts.alias(label_column), masks
 
 
 def read_labels(
@@ -78,24 +97,3 @@ def read_labels(
     elif len(names) < 2:
         problems.add("needs at least two classes", f"{names}", "With one class there is nothing to learn; -1 is none.")
     return numbers, names
-
-
-def known_labels(column: pl.Series) -> pl.Series:
-    """Labels as strings, null where there is none: an empty cell, or -1 as in scikit-learn's semi-supervised models.
-
-    Whole numbers stored as fractions (pandas with gaps) lose their point, also in text.
-    """
-    import polars as pl
-
-    if column.dtype == pl.String:
-        words = column.to_frame("label").select(pl.when(pl.col("label") != "").then("label"))["label"]
-        numbers = words.cast(pl.Float64, strict=False)
-        if numbers.null_count() == words.null_count() and bool(words.str.contains(".", literal=True).any()):
-            column = numbers.alias(column.name)
-    if column.dtype.is_float():
-        column = column.fill_nan(None)
-        whole = column.cast(pl.Int64, strict=False)
-        column = whole if bool((whole.cast(column.dtype) == column).all()) else column
-    text = column.cast(pl.String, strict=False)
-    known = ~pl.col("label").is_in(["", "-1", "-1.0"])
-    return text.to_frame("label").select(pl.when(known).then("label"))["label"].alias(column.name)

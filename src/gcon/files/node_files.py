@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -18,13 +17,13 @@ from gcon.errors import InputError
 from gcon.files.file_problems import (
     TABLES,
     FileProblems,
-    file_problem,
+    check_file,
     listed,
     raise_problems,
     require_readers,
     shortened,
 )
-from gcon.files.node_columns import known_labels, read_labels, read_splits
+from gcon.files.node_columns import read_labels, read_parts
 from gcon.files.node_features import LIST_COLUMN, numbers_only, read_features
 from gcon.files.node_ids import NodeIds, read_ids
 from gcon.files.table_files import UNFIT, TableFile, read_errors
@@ -91,12 +90,7 @@ def read_nodes(
     others = None if feature_columns is None else (*feature_columns.names, LIST_COLUMN)
     frame = _frame(problems, needed=apart[:2], plain=apart, drop=drop, others=others)
     ids = read_ids(frame[id_column], problems)
-    texts = known_labels(frame[label_column])
-    if split_column in frame.columns:
-        masks = read_splits(frame[split_column], problems)
-    else:  # every row with a label is for training
-        nobody = np.zeros(frame.height, dtype=bool)
-        masks = {"train": texts.is_not_null().to_numpy(), "validation": nobody, "test": nobody}
+    texts, masks = read_parts(frame, problems, label_column=label_column, split_column=split_column)
     labels, class_names = read_labels(texts, masks, problems, classes=chosen)
     features, done = read_features(
         frame.drop(*apart, strict=False),
@@ -193,12 +187,9 @@ def read_raw_nodes(path: Path, *, features_path: Path | None = None, drop: Seque
     problems = FileProblems("nodes", path)
     frame = _frame(problems, needed=("id",), plain=("id", "label", "split"), drop=drop)
     ids = read_ids(frame["id"], problems)
-    texts = {}
-    if "label" in frame.columns:
-        texts["label"] = known_labels(frame["label"])
-    if "split" in frame.columns:
-        read_splits(frame["split"], problems)
-        texts["split"] = frame["split"].cast(pl.String, strict=False)
+    labels, _ = read_parts(frame, problems)
+    texts = {"label": labels, "split": frame.get_column("split", default=labels).cast(pl.String, strict=False)}
+    texts = {name: texts[name] for name in texts if name in frame.columns}
     rest = frame.drop("id", "label", "split", strict=False)
     features, _ = read_features(
         rest, features_path, problems, height=frame.height, known=numbers_only(rest), fix=NUMBERS_ONLY
@@ -241,9 +232,7 @@ def _frame(
     import polars as pl
 
     path = problems.path
-    wrong = file_problem(path, "nodes", suffixes=TABLES)
-    if wrong is not None:
-        raise_problems([wrong])
+    check_file(path, "nodes", suffixes=TABLES)
     try:
         table = TableFile(path)
         types = [(name, kind) for name, kind in table.types if name not in drop]

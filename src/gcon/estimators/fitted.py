@@ -18,7 +18,8 @@ from gcon.edges.graph import PrivateGraph, PublicGraph
 from gcon.errors import AccessRefusedError, InputError
 from gcon.estimators.node_score import NodeScore, own_edge_score
 from gcon.estimators.tables import known_columns
-from gcon.files.inputs import Columns, Masks, as_private_graph, edge_index_of, read_columns
+from gcon.files.edges import as_edge_index
+from gcon.files.inputs import Columns, Masks, as_private_graph, read_columns
 from gcon.files.labels import as_labels, class_numbers, labelled_mask
 from gcon.methods.accuracy import check_scored, micro_f1
 from gcon.methods.features_only import FeaturesOnly, onnx_bytes
@@ -275,7 +276,8 @@ def _private_edges(columns: Columns) -> Private[EdgeList]:
             "edges", rule="are needed for access='own-edges'", got="none", fix="Pass edges=, if only an empty list."
         )
     num_nodes = len(columns.features)
-    return private_edges(edge_index_of(columns, num_nodes=num_nodes), num_nodes)[0]
+    index = as_edge_index(columns.edges, num_nodes=num_nodes, ids=columns.ids, values=columns.edge_values)
+    return private_edges(index, num_nodes)[0]
 
 
 def _in_pandas(values: NDArray[Any], X: Any, *, columns: Any = None) -> Any:

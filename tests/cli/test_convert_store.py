@@ -15,8 +15,8 @@ from tests.opened import open_private
 
 from gcon.cli.checks import size_in_bytes
 from gcon.cli.loading import load_features, load_graph, load_training
+from gcon.cli.options import TrainingSource
 from gcon.cli.paying import open_ledger
-from gcon.cli.source import TrainingSource
 from gcon.edges.stored import StoredEdges
 from gcon.errors import InputError
 from gcon.files import convert_files

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gcon.cli.checks import size_in_bytes
 from gcon.cli.ledger_place import has_ledger
-from gcon.cli.source import GraphSource, PredictionSource, TableSource, TrainingSource
+from gcon.cli.options import GraphSource, PredictionSource, TableSource, TrainingSource
 from gcon.columns import FeatureColumns
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import LargeGraph, PrivateGraph, TrainableGraph

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from gcon.cli.ledger_place import ledger_beside, state_folder, warn_of_copies
+from gcon.cli.options import GraphSource
 from gcon.cli.output import Output, refusal
-from gcon.cli.source import GraphSource
 from gcon.errors import GconError, InputError, PaidResultError
 from gcon.files.datasets import facts_of
 from gcon.methods.model import Model

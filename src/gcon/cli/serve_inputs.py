@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from gcon.cli.options import EdgeFormat, GraphSource
 from gcon.cli.paying import open_ledger
-from gcon.cli.source import EdgeFormat, GraphSource
 from gcon.columns import FeatureColumns
 from gcon.edges.store_format import SUFFIX
 from gcon.errors import InputError

@@ -11,7 +11,7 @@ from gcon.cli import options
 from gcon.cli.loading import load_graph
 from gcon.cli.options import TableSource
 from gcon.cli.output import Output
-from gcon.cli.paying import open_ledger
+from gcon.cli.paying import open_payment
 from gcon.errors import InputError
 from gcon.privacy.gates import diagnose
 
@@ -57,7 +57,7 @@ def attack(
                 chosen, graph.nodes, opened, pairs=pairs, canaries=canaries, progress=status.update
             ),
             graph.edges,
-            ledger=open_ledger(where),
+            ledger=open_payment(where, output).ledger,
             purpose=f"link attacks on {chosen.name}, for the operator",
         )
     files = [] if out is None else found.write(out, title=f"{chosen.name}: {OPERATOR_ONLY}")

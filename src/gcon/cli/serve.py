@@ -109,7 +109,9 @@ def run(
             if edges is not None and tokens is not None and known is not None:
                 TokenStore(tokens).close()
                 beside = tokens.with_name(f"{tokens.name}.log") if access_log is None else access_log
-                owners, log = open_owners(edges, known, edge_format=edge_format, ledger=ledger, access_log=beside)
+                owners, log = open_owners(
+                    edges, known, output, edge_format=edge_format, ledger=ledger, access_log=beside
+                )
                 held.owners = owners
         service = Service(
             held=held,

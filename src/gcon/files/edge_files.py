@@ -23,7 +23,7 @@ from gcon.files.edges import as_edge_index
 from gcon.files.file_problems import TABLES, Problem, check_file, listed, raise_problems, require_readers, shortened
 from gcon.files.node_ids import NodeIds, as_node_ids, row_finder
 from gcon.files.store_files import open_store, store_chunks
-from gcon.files.table_files import TableFile, read_errors
+from gcon.files.table_files import Table, open_table, read_errors
 from gcon.privacy.boundary import Private
 from gcon.privacy.frames import without_frames
 
@@ -217,13 +217,11 @@ def edge_chunks(
         raise_problems([_problem(path, kind) for kind in sorted(kinds)])
 
 
-def _table(
-    path: Path, wanted: tuple[str, str], *, header: bool, ignored: Sequence[str]
-) -> tuple[TableFile, Sequence[str]]:
+def _table(path: Path, wanted: tuple[str, str], *, header: bool, ignored: Sequence[str]) -> tuple[Table, Sequence[str]]:
     """The table and the names of its two id columns; an `InputError` with all that is wrong with its columns."""
     table = None
     try:
-        table = TableFile(path, header=header)
+        table = open_table(path, header=header)
     except read_errors():  # what the reader says may hold ids: only the kind is kept
         pass
     if table is None:
@@ -269,7 +267,7 @@ def _read(
         chunk = chunks.pop()  # let go once it is copied
         index[:, start : start + chunk.shape[1]] = chunk
         start += chunk.shape[1]
-    return simple_undirected(torch.from_numpy(index), len(known))
+    return simple_undirected(torch.from_numpy(index), len(known.column))
 
 
 def _arrays(

@@ -67,7 +67,25 @@ def read_features(
         return None, None
 
     def read(name: str) -> Cells:
-        return _cells(frame[name])
+        """Text is read as numbers where it can be; a column of categories, in Parquet, is text."""
+        column, dtype = frame[name], frame[name].dtype
+        words = dtype in (pl.Categorical, pl.Enum)
+        if not (dtype.is_numeric() or words or dtype in (pl.String, pl.Boolean, pl.Null)):
+            return Cells(name, None, None, None, f"type {dtype}")
+
+        def texts() -> list[str]:
+            if words or dtype == pl.String:
+                return column.cast(pl.String).fill_null("").to_list()
+            return [category_of(value) for value in column.to_list()]
+
+        if words:
+            return Cells(name, None, texts, None, "categories")
+        numbers = column.cast(pl.Float64, strict=False)
+        strange = (numbers.is_null() & column.is_not_null()).to_numpy() if dtype == pl.String else None
+        odd = "text"
+        if strange is not None and strange.any():
+            odd = f"text such as {column[int(strange.argmax())][:MOST_SHOWN]!r}"
+        return Cells(name, numbers.fill_null(np.nan).to_numpy(), texts, strange, odd)
 
     troubles: list[Trouble] = []
     if known is None:
@@ -89,32 +107,6 @@ def read_features(
 def numbers_only(frame: pl.DataFrame) -> FeatureColumns | None:
     """What to do where nothing is prepared: every column is a number."""
     return FeatureColumns(names=tuple(frame.columns)) if frame.width else None
-
-
-def _cells(column: pl.Series) -> Cells:
-    """Text is read as numbers where it can be; a column of categories, in Parquet, is text."""
-    import polars as pl
-
-    name, dtype = column.name, column.dtype
-    words = dtype in (pl.Categorical, pl.Enum)
-    if not (dtype.is_numeric() or words or dtype in (pl.String, pl.Boolean, pl.Null)):
-        return Cells(name, None, None, None, f"type {dtype}")
-
-    def texts() -> list[str]:
-        if words or dtype == pl.String:
-            return column.cast(pl.String).fill_null("").to_list()
-        return [category_of(value) for value in column.to_list()]
-
-    if words:
-        return Cells(name, None, texts, None, "categories")
-    numbers = column.cast(pl.Float64, strict=False)
-    strange = (numbers.is_null() & column.is_not_null()).to_numpy() if dtype == pl.String else None
-    odd = (
-        "text"
-        if strange is None or not strange.any()
-        else f"text such as {column[int(strange.argmax())][:MOST_SHOWN]!r}"
-    )
-    return Cells(name, numbers.fill_null(np.nan).to_numpy(), texts, strange, odd)
 
 
 def _without_names(

@@ -26,7 +26,7 @@ from gcon.files.file_problems import (
 )
 from gcon.files.node_features import LIST_COLUMN, numbers_only, read_features
 from gcon.files.node_ids import PLAIN_NUMBER, NodeIds, read_ids
-from gcon.files.table_files import UNFIT, TableFile, read_errors
+from gcon.files.table_files import UNFIT, open_table, read_errors
 from gcon.nodes import PublicNodes
 
 if TYPE_CHECKING:
@@ -317,7 +317,7 @@ def _frame(
     path = problems.path
     check_file(path, "nodes", suffixes=TABLES)
     try:
-        table = TableFile(path)
+        table = open_table(path)
         types = [(name, kind) for name, kind in table.types if name not in drop]
         if others is not None:
             types = [(name, kind) for name, kind in types if name in (*plain, *others)]

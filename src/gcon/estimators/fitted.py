@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self, Unpack
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
@@ -21,7 +22,7 @@ from gcon.estimators.node_score import NodeScore, own_edge_score
 from gcon.files.edges import as_edge_index
 from gcon.files.frames import column_names, frame_features, without
 from gcon.files.inputs import Columns, Masks, as_features, as_private_graph, read_columns
-from gcon.files.labels import as_labels, class_numbers, labelled_mask
+from gcon.files.labels import as_labels, labelled_mask
 from gcon.methods.accuracy import check_scored, micro_f1
 from gcon.methods.features_only import FeaturesOnly, onnx_bytes
 from gcon.methods.model import Model
@@ -180,7 +181,10 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         named = as_labels(columns.labels, len(columns.features))
         chosen = labelled_mask(columns.test_mask, "mask", named, default=True, split=split)
         check_scored(chosen)
-        labels = class_numbers(named, self.classes_.tolist())  # -1: another class
+        places = {name: number for number, name in enumerate(self.classes_.tolist())}
+        labels = torch.tensor(
+            [places.get(label, -1) for label in named.tolist()], dtype=torch.int64
+        )  # -1: another class
         if kind == "own-edges":
             private, books = _private_edges(columns), self._books()
             return own_edge_score(self.model_, columns.features, labels, chosen, private, pay=pay, ledger=books)

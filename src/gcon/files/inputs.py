@@ -18,7 +18,7 @@ from gcon.edges.graph import PrivateGraph, PublicGraph
 from gcon.errors import InputError
 from gcon.files.edges import as_edge_index, rows_of
 from gcon.files.frames import frame_features
-from gcon.files.labels import as_labels, as_tensor, class_list, class_numbers, labelled_mask, unlabelled
+from gcon.files.labels import as_labels, as_tensor, class_list, labelled_mask, unlabelled
 from gcon.files.networkx_graphs import networkx_columns
 from gcon.nodes import PublicNodes, check_features
 from gcon.privacy.frames import without_frames
@@ -161,7 +161,8 @@ def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> Pri
     if len(names) == 1 and unlabelled(labels).any():
         rule, fix = "needs two classes, and -1, None and NaN are none", "Name that class otherwise: 0 instead of -1."
         raise InputError("y", rule=rule, got="one class and nodes without a label", fix=fix)
-    numbers = class_numbers(labels, names)
+    places = {name: number for number, name in enumerate(names)}
+    numbers = torch.tensor([places.get(label, -1) for label in labels.tolist()], dtype=torch.int64)
     used = train | validation | test
     wrong = used & (numbers < 0)
     if bool(train.any()) and bool(wrong.any()):

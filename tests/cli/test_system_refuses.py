@@ -44,9 +44,9 @@ def test_a_bug_after_a_charge_says_what_was_charged(run, tmp_path, monkeypatch):
 
 
 def test_a_closed_pipe_without_a_charge_is_no_error_to_talk_about(run, monkeypatch, capsys):
-    def closed(_):
+    def closed(*_):
         raise BrokenPipeError(32, "Broken pipe")
 
-    monkeypatch.setattr(output, "_print", closed)
+    monkeypatch.setattr(output.sys, "stdout", SimpleNamespace(write=closed))
     code, _, said = run("version")
     assert (code, said) == (10, "")

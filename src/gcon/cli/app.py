@@ -7,9 +7,10 @@ from itertools import pairwise
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
-from gcon.cli.output import print_json, tell_error
-from gcon.cli.verbs import LazyVerbs
+from gcon.cli.output import EXIT_CODES, Output
+from gcon.cli.verbs import LABORATORY, VERBS, LazyVerbs
 from gcon.errors import GconError
 from gcon.version import __version__
 
@@ -21,6 +22,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+for _name, _words in VERBS.items():  # for help alone: a call loads the verb itself
+    _panel = "Commands of the laboratory (pip install gcon-lab)" if _name in LABORATORY else None
+    app.command(_name, help=_words, rich_help_panel=_panel)(lambda: None)
 
 
 @app.callback(invoke_without_command=True)
@@ -36,6 +40,12 @@ def gcon(
         context.fail("Missing command.")
 
 
+program = typer.main.get_group(app)
+for _parameter in program.get_params(typer.Context(program)):
+    if getattr(_parameter, "is_flag", False):
+        _parameter.metavar = ""  # help would show `<bool>`, as in `verbs.command`
+
+
 def _message(error: typer.TyperException) -> str:
     """What is wrong; with what was given, where the message of the library leaves it out (it has no full stop)."""
     message = error.format_message()
@@ -46,19 +56,20 @@ def _message(error: typer.TyperException) -> str:
 
 def main() -> None:
     """Run the command; a wrong call is bad input too, and with --json it is told as one JSON object."""
-    as_json = "--json" in sys.argv
+    output = Output(as_json="--json" in sys.argv, quiet=False, progress=Console(stderr=True))
     try:
-        code = app(standalone_mode=False, prog_name="gcon")
+        code = program(standalone_mode=False, prog_name="gcon")
     except typer.TyperException as error:
         message = _message(error)
-        if as_json:
-            print_json({"error": "UsageError", "message": message, "exit_code": 2})
-        elif message:  # there is none where a verb was left out, and help was printed instead
+        if not output.as_json and message:  # there is none where a verb was left out, and help was printed instead
             where = getattr(getattr(error, "ctx", None), "command_path", "gcon")
-            sys.stderr.write(f"error: {message.rstrip('.')}. See {where} --help.\n")
+            message = f"{message.rstrip('.')}. See {where} --help."
         code = 2
+        if message or output.as_json:
+            output.error("UsageError", message, code)
     except GconError as error:  # before a verb began: it could not be loaded
-        code = tell_error(error, as_json=as_json)
+        code = next(code for kind, code in EXIT_CODES if isinstance(error, kind))
+        output.error(type(error).__name__, str(error), code)
     except typer.Abort:
         code = 130
     sys.exit(code if isinstance(code, int) else 0)

@@ -20,6 +20,7 @@ from gcon.errors import AnswersWarning, InputError, warn_caller
 BATCH_ROWS = 65_536
 BATCH_ENTRIES = 2**23
 MOST_SCALES = 1000
+FEWEST_SCORED = 20  # nodes: fewer say nothing about a model
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

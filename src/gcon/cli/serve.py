@@ -13,6 +13,7 @@ from gcon.cli import options, serve_tokens
 from gcon.cli.output import reporting
 from gcon.cli.records import with_records
 from gcon.cli.source import EdgeFormat, Edges, Features, LedgerPath
+from gcon.cli.verbs import VERBS
 from gcon.errors import InputError, MissingExtraError
 from gcon.serve.settings import Limits
 
@@ -26,7 +27,7 @@ class _OrRun(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(cls=_OrRun, no_args_is_help=True, help="Answer people about themselves: gcon serve RELEASE.")
+app = typer.Typer(cls=_OrRun, no_args_is_help=True, help=VERBS["serve"])
 app.add_typer(serve_tokens.app, name="tokens")
 
 
@@ -68,7 +69,7 @@ def run(
     """Serve a released model: /predict, /statement, /card, /health, /metrics and pages; with --edges and --tokens also /me.
 
     Stops on SIGTERM and Ctrl+C, after the requests that are being answered. SIGHUP opens tokens and access log anew.
-    Tokens of owners: gcon serve tokens --help.
+    Tokens of owners: gcon serve tokens --help. Needs gcon with its extra 'serve' (pip).
     Example: gcon serve model --nodes nodes.csv
     """
     with reporting(as_json=json, quiet=quiet) as output, ExitStack() as until:

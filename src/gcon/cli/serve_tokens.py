@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from gcon.cli import options
-from gcon.cli.checks import check_replaceable
+from gcon.cli.checks import check_replaceable, check_writable
 from gcon.cli.output import reporting
 from gcon.errors import InputError
 from gcon.files.tables import read_node_ids
@@ -41,6 +41,7 @@ def issue(
     """
     with reporting(as_json=json, quiet=quiet) as output:
         check_replaceable(checked_target(out, "out"), overwrite=overwrite, inputs=(tokens, nodes))
+        check_writable(tokens, "tokens")
         known = dict.fromkeys(str(entry) for entry in read_node_ids(nodes).tolist())
         unknown = [entry for entry in node if entry not in known]
         if unknown:

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gcon.columns import MOST_SHOWN, Cells, FeatureColumns, Trouble, category_of, features_of, learn_columns
+from gcon.columns import Cells, FeatureColumns, Trouble, category_of, features_of, kind_of_text, learn_columns
 from gcon.files.array_files import TOO_LARGE, TooLargeError, dense, load_archive, tensor_over
 from gcon.files.file_problems import FileProblems, Problem, file_problem, listed
 from gcon.nodes import row_slices
@@ -108,11 +108,7 @@ def _cells(column: pl.Series) -> Cells:
         return Cells(name, None, texts, None, "categories")
     numbers = column.cast(pl.Float64, strict=False)
     strange = (numbers.is_null() & column.is_not_null()).to_numpy() if dtype == pl.String else None
-    odd = (
-        "text"
-        if strange is None or not strange.any()
-        else f"text such as {column[int(strange.argmax())][:MOST_SHOWN]!r}"
-    )
+    odd = "text" if strange is None or not strange.any() else kind_of_text(column[int(strange.argmax())])
     return Cells(name, numbers.fill_null(np.nan).to_numpy(), texts, strange, odd)
 
 

@@ -105,7 +105,7 @@ def model_report(
     compared = None if shown is None or control is None else _compared(shown, control)
     no_help = isinstance(model, MomentsModel) and not model.settings.own_edges
     published = "Answers that may be published" if reason is None else "Answers that read no edge"
-    headline = _headline(published, shown, part, compared, own, NO_HELP if no_help else NOT_MEASURED)
+    headline = _headline(published, shown or str(against), part, compared, own, NO_HELP if no_help else NOT_MEASURED)
     counted = [entry for entry in entries if _counts(entry)]
     known = compose(entry.request.cost for entry in counted)  # less than the receipt's, if that is an old copy
     total = Budget(max(known.epsilon, receipt.total.epsilon), max(known.delta, receipt.total.delta))
@@ -159,7 +159,7 @@ def _answers(
 ) -> tuple[list[ScoredNodes], str | None, str]:
     """Every published way to answer, the best one first; or why there is none; and which nodes are asked about."""
     if nodes is None:
-        return [], "no table of public nodes was given (--nodes)", ""
+        return [], "no table of public nodes was given (--nodes FILE, or a data set by name; in Python X and y)", ""
     masks = {"test": nodes.test_mask, "validation": nodes.validation_mask}
     part = next((part for part, mask in masks.items() if int(mask.sum()) >= FEWEST), None)
     if part is None:
@@ -191,16 +191,16 @@ def _compared(shown: ScoredNodes, control: Tensor) -> tuple[float, float, float]
 
 def _headline(
     published: str,
-    shown: ScoredNodes | None,
+    shown: ScoredNodes | str,
     part: str,
     compared: tuple[float, float, float] | None,
     own: Share | None,
     without: str,
 ) -> tuple[str, ...]:
-    """What the report says first, also where that is not what one hoped for."""
+    """What the report says first, also where that is not what one hoped for; instead of scores: why there are none."""
     said = []
-    if shown is None:
-        said.append("No accuracy: that needs the public nodes with labels and 20 or more of them marked for testing.")
+    if isinstance(shown, str):
+        said.append(f"No accuracy: {shown}. It takes labels, and {FEWEST} or more nodes marked for testing.")
     else:
         said.append(f"{published} are right for {100 * shown.accuracy:.1f} % of {shown.count} {part} nodes.")
     if compared is not None:

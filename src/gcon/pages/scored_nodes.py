@@ -12,9 +12,8 @@ from gcon.methods.features_only import FeaturesOnly
 from gcon.methods.model import Model
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.predictions import why_no_promise
+from gcon.nodes import FEWEST_SCORED as FEWEST
 from gcon.nodes import PublicNodes
-
-FEWEST = 20  # nodes: fewer say nothing
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -111,6 +111,13 @@ def test_string_labels(parts, reference):
     assert model.score(parts.features, names[parts.labels], mask=test) == reference.score(parts.private())
 
 
+def test_marks_of_no_label_that_numpy_made_words_of_are_no_classes(parts):
+    names, known = np.array(["art", "music", "sport"])[parts.labels], np.arange(120) % 2 == 0
+    for labels in (np.where(known, names, -1), np.where(known, names, np.nan), np.where(known, names, "")):
+        assert labels.dtype.kind == "U"
+        assert gcon.GCON(epochs=1).fit(parts.features, labels, edges=[]).classes_.tolist() == ["art", "music", "sport"]
+
+
 def test_labels_outside_the_masks_are_never_read(parts, reference):
     used = np.logical_or.reduce(list(parts.masks.values()))
     free = ~(used & ~parts.masks["test_mask"])

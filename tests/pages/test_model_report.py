@@ -86,7 +86,7 @@ def test_the_control_stands_beside_the_model(free):
     assert "± 0.0" not in words(report)
     other = model_report(model, replace(table, features=table.features + 1))  # not the nodes of the training
     assert "Control, no edges" not in words(other)
-    assert "No accuracy: that needs the public nodes" in words(model_report(model))
+    assert "No accuracy: no table of public nodes was given (--nodes FILE" in words(model_report(model))
     assert "Control, no edges" not in words(model_report(model, table, control_seed=None))
     assert len(free) == 1
 

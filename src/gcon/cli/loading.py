@@ -60,7 +60,14 @@ def load_nodes(where: GraphSource, *, known: FeatureColumns | None = None) -> Pu
     if where.source is None and where.nodes is not None:
         choices = vars(where.node_format) if isinstance(where, TableSource) else {}
         return read_nodes(where.nodes, features_path=where.features, feature_columns=known, **choices).nodes
+    if where.source is None:
+        raise _no_nodes()
     return load_graph(where).nodes
+
+
+def _no_nodes() -> InputError:
+    fix = f"Pass --nodes FILE, or name a data set: {', '.join(names())}."
+    return InputError("--nodes", rule="are needed", got="none", fix=fix)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +82,7 @@ class LoadedFeatures:
 def load_features(where: GraphSource, *, read_edges_too: bool, known: FeatureColumns | None = None) -> LoadedFeatures:
     """Read a graph for prediction: labels may be missing, and an edges file is opened only if it is needed."""
     if where.source is None and where.nodes is None:
-        fix = f"Pass --nodes FILE, or name a data set: {', '.join(names())}."
-        raise InputError("--nodes", rule="are needed to predict", got="none", fix=fix)
+        raise _no_nodes()
     if where.source is not None or where.nodes is None:
         graph = load_graph(where)
         return LoadedFeatures(range(graph.nodes.num_nodes), graph.nodes.features, graph.edges)

@@ -79,6 +79,8 @@ def read_columns(data: Any, **given: Any) -> Columns:
         refused = rule, "Pass the Data that the loader was made of."
     elif isinstance(data, Dataset):
         refused = "must be one graph, not a data set", "Pass dataset[0]."
+    elif isinstance(data, list | tuple) and any(hasattr(each, "edge_index") for each in data[:1]):
+        refused = "must be one graph, not several", "Pass one of them."
     if refused is not None:
         raise InputError("X", rule=refused[0], got=type(data).__name__, fix=refused[1])
     if hasattr(data, "edge_index"):

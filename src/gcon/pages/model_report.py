@@ -18,10 +18,10 @@ from gcon.methods.controls import MomentsWithoutEdges
 from gcon.methods.model import Model
 from gcon.methods.moments import MomentsModel
 from gcon.methods.predictions import why_no_promise
-from gcon.nodes import PublicNodes
+from gcon.nodes import FEWEST_SCORED, PublicNodes
 from gcon.pages.frame import render
 from gcon.pages.model_page import MOST_CLASSES, public_facts, spent
-from gcon.pages.scored_nodes import FEWEST, ScoredNodes, calibration_error, scored, unknown_classes
+from gcon.pages.scored_nodes import ScoredNodes, calibration_error, scored, unknown_classes
 from gcon.pages.shares import Share, paid_share, share_of
 from gcon.privacy.attacker import in_words, right_at_most
 from gcon.privacy.budget import NOTHING, Budget, compose
@@ -161,9 +161,9 @@ def _answers(
     if nodes is None:
         return [], "no table of public nodes was given (--nodes FILE, or a data set by name; in Python X and y)", ""
     masks = {"test": nodes.test_mask, "validation": nodes.validation_mask}
-    part = next((part for part, mask in masks.items() if int(mask.sum()) >= FEWEST), None)
+    part = next((part for part, mask in masks.items() if int(mask.sum()) >= FEWEST_SCORED), None)
     if part is None:
-        return [], f"the table has fewer than {FEWEST} labelled test or validation nodes", ""
+        return [], f"the table has fewer than {FEWEST_SCORED} labelled test or validation nodes", ""
     if (reason := unknown_classes(model, nodes)) is not None:
         return [], reason, part
     step("ask the model")
@@ -200,7 +200,7 @@ def _headline(
     """What the report says first, also where that is not what one hoped for; instead of scores: why there are none."""
     said = []
     if isinstance(shown, str):
-        said.append(f"No accuracy: {shown}. It takes labels, and {FEWEST} or more nodes marked for testing.")
+        said.append(f"No accuracy: {shown}. It takes labels, and {FEWEST_SCORED} or more nodes marked for testing.")
     else:
         said.append(f"{published} are right for {100 * shown.accuracy:.1f} % of {shown.count} {part} nodes.")
     if compared is not None:

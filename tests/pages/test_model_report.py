@@ -127,6 +127,9 @@ def test_own_edges_only_where_somebody_paid(free):
 
     bought = paid_share(uncounted, [entry(model)])
     assert (bought.value, bought.nodes[:14]) == (0.9, "100 test nodes")
+    noisier = entry(model, result={**entry(model).result, "micro_f1": 0.4, "standard_deviation": 0.3})
+    assert paid_share(uncounted, [entry(model), noisier]) == bought  # what was bought last is not always the best
+    assert paid_share(model, [noisier]) == own
     other = entry(model, result={**entry(model).result, "model": "another time"})
     assert paid_share(uncounted, [other]) is None
     assert paid_share(uncounted, [entry(model, purpose="something else")]) is None

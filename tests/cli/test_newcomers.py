@@ -164,3 +164,19 @@ def test_decimal_commas_in_a_frame_are_told_to_be_points():
     assert POINT in str(caught.value)
     with pytest.raises(gcon.GconError, match=r"Pass categorical=\['town'\]"):
         gcon.NodeClassifier().fit(frame[["town"]], np.array([0, 1]), edges=[])
+
+
+def test_nodes_of_the_training_are_told_of_their_better_answers(run, tmp_path):
+    graph = ("--edges", tmp_path / "edges.csv", "--nodes", tmp_path / "nodes.csv")
+    command("data", "make", "--out", tmp_path, "--nodes", 400, "--mean-degree", 40, "--quiet")
+    assert command("train", *graph, "--epsilon", 8, "--out", tmp_path / "model", "--quiet") == 0
+    for verb, *more in (("evaluate",), ("predict", "--out", tmp_path / "p.csv", "--overwrite")):
+        asked = [verb, tmp_path / "model", "--nodes", tmp_path / "nodes.csv", *more]
+        code, _, err = run(*asked)
+        assert code == 0
+        assert "--access cached uses the counts released of them too" in err
+        assert "cached" not in run(*asked, "--access", "cached")[2]
+        assert run(*asked, "--json")[2] == ""
+    lines = (tmp_path / "nodes.csv").read_text().splitlines()
+    (tmp_path / "nodes.csv").write_text("\n".join([*lines[:1], *lines[40:]]) + "\n")  # not the table of the training
+    assert "--access cached" not in run("evaluate", tmp_path / "model", "--nodes", tmp_path / "nodes.csv")[2]

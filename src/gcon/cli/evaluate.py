@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gcon.choose.paid_accuracy import paid_accuracy, paid_noise
 from gcon.cli import options
-from gcon.cli.loading import load_graph, load_nodes, public_files
+from gcon.cli.loading import load_graph, load_nodes, public_files, tell_of_cached
 from gcon.cli.output import reporting
 from gcon.cli.paying import finish, open_payment
 from gcon.cli.records import with_records
@@ -83,6 +83,8 @@ def evaluate(
                 predict_without_edges(released, table.features, access=kind), _in_model_order(table, released), mask
             )
             words = "No edge was read: this may be published."
+            if kind == "none":
+                tell_of_cached(output, released, table.features)
             output.result(*_told(released, asdict(found), kind, mask, publishable=True, words=words))
             return
         graph = load_graph(where, known=released.feature_columns)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gcon.cli.checks import size_in_bytes
 from gcon.cli.ledger_place import has_ledger
+from gcon.cli.output import Output
 from gcon.cli.source import GraphSource, PredictionSource, TableSource, TrainingSource
 from gcon.columns import FeatureColumns
 from gcon.edges.edge_list import EdgeList
@@ -24,7 +25,9 @@ from gcon.errors import AccessRefusedError, InputError
 from gcon.files.datasets import load, names
 from gcon.files.store_files import ids_fingerprint, private_store
 from gcon.files.tables import NodeTable, read_edges, read_node_features, read_nodes
-from gcon.nodes import PublicNodes
+from gcon.methods.model import Model
+from gcon.methods.moments import MomentsModel
+from gcon.nodes import PublicNodes, features_fingerprint
 from gcon.privacy.boundary import Private
 from gcon.release.prediction_files import Ids
 
@@ -92,6 +95,14 @@ def load_features(where: GraphSource, *, read_edges_too: bool, known: FeatureCol
     if where.edges is None:
         raise InputError("--edges", rule="is needed for own-edges", got="nothing", fix="Pass the edges file.")
     return LoadedFeatures(ids, features, read_edges(where.edges, ids=ids, **where.edge_format.columns())[0])
+
+
+def tell_of_cached(output: Output, model: Model, features: Tensor) -> None:
+    """Say that the nodes of the training can be answered better, and as publicly, where that is so."""
+    knows_more = isinstance(model, MomentsModel) and model.tables
+    if knows_more and features_fingerprint(features) == model.training_nodes:
+        words = "These are the nodes of the training: --access cached uses the counts released of them too, and is as public."
+        output.progress.print(words, highlight=False, soft_wrap=True)
 
 
 def load_training(where: TrainingSource, *, until: ExitStack) -> TrainableGraph:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gcon.cli import options
 from gcon.cli.checks import check_replaceable
-from gcon.cli.loading import LoadedFeatures, load_features, public_files
+from gcon.cli.loading import LoadedFeatures, load_features, public_files, tell_of_cached
 from gcon.cli.output import Output, reporting
 from gcon.cli.paying import finish, open_payment
 from gcon.cli.records import with_records
@@ -98,6 +98,8 @@ def predict(
                     show(batch)
         if kind == "own-edges":
             finish(output, books)
+        if kind == "none":
+            tell_of_cached(output, released, matrix)
         promise = promise_under(kind, no_promise)
         fields: dict[str, object] = {
             "out": str(out),

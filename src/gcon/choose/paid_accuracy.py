@@ -10,7 +10,6 @@ from torch import Tensor
 
 from gcon.edges.source import Edges
 from gcon.errors import AnswersWarning, InputError, warn_caller
-from gcon.mechanisms.neighbour_counts import geometric_deviation
 from gcon.mechanisms.noisy_count import NoisyCount
 from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
 from gcon.methods.model import Model
@@ -82,7 +81,7 @@ def paid_noise(epsilon: float, num_nodes: int) -> float:
     if not 0 < epsilon < math.inf:  # without noise it would be the exact count
         rule = "must be a positive, finite number"
         raise InputError("epsilon", rule=rule, got=epsilon, fix="Usual is 0.1: noise of about 30 answers.")
-    return geometric_deviation(epsilon / ENDS_OF_AN_EDGE) / num_nodes
+    return NoisyCount(epsilon, lambda _: 0, ENDS_OF_AN_EDGE).standard_deviation / num_nodes
 
 
 def epsilon_for(deviation: float, num_nodes: int) -> float:

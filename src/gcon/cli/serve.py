@@ -74,6 +74,9 @@ def run(
     """
     with reporting(as_json=json, quiet=quiet) as output, ExitStack() as until:
         try:
+            import fastapi  # noqa: F401  first: all others take seconds to load
+            import uvicorn  # noqa: F401
+
             from gcon.cli.serve_inputs import open_owners, read_table
             from gcon.machine import keep_to_one_thread
             from gcon.release.read import load_release

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -23,6 +24,11 @@ from numpy.typing import NDArray
 from gcon.errors import InputError
 
 MOST_SHOWN = 80  # letters of a name or cell in a message
+COMMAS = "numbers with a comma, such as "
+WITH_A_POINT = (
+    "Write numbers with a point (1.5), without marks of thousands; pandas reads others: read_csv(..., decimal=',')."
+)
+_COMMA = re.compile(r"\s*[-+]?[0-9]+([.' ][0-9]{3})*(,[0-9]+)+(\.[0-9]+)?([eE][-+]?[0-9]+)?\s*")
 GAP = ""  # the category of a gap: no cell holds it, since an empty cell is one
 MOST_ENTRIES, MOST_BYTES = 150_000, 2**23  # what a release has room for
 
@@ -142,6 +148,11 @@ class Trouble(NamedTuple):
     rows: NDArray[np.bool_] | None = None
 
 
+def kind_of_text(cell: str) -> str:
+    """What a cell that is no number is, for messages."""
+    return f"{COMMAS if _COMMA.fullmatch(cell[:MOST_SHOWN]) else 'text such as '}{cell[:MOST_SHOWN]!r}"
+
+
 def category_of(value: object) -> str:
     """A cell as the name of a category, "" for a gap; whole numbers stored as fractions lose their point."""
     if isinstance(value, str):
@@ -243,4 +254,5 @@ def _no_categories(cells: Cells) -> Trouble:
 def _no_numbers(cells: Cells, got: str, fix: str, rows: NDArray[np.bool_] | None) -> Trouble:
     """In some rows, or as a whole."""
     name = repr(cells.name)[:MOST_SHOWN]
-    return Trouble(f"column {name}: features must be finite numbers", got, fix.format(name=name), rows)
+    fix = WITH_A_POINT if got.startswith(COMMAS) else fix.format(name=name)
+    return Trouble(f"column {name}: features must be finite numbers", got, fix, rows)

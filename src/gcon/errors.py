@@ -26,6 +26,8 @@ No message ever holds a value that was derived from private edges.
 from __future__ import annotations
 
 import numbers
+import sys
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -36,6 +38,14 @@ class PromiseWarning(UserWarning):
 
 class AnswersWarning(UserWarning):
     """Answers are others than may be expected: parts of the training nodes count as never seen, or columns as nothing."""
+
+
+def warn_caller(words: str, kind: type[Warning]) -> None:
+    """Warn at the line that led here, the user's own: the first one outside of gcon and scikit-learn."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).split(".")[0] in ("gcon", "sklearn"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(words, kind, stacklevel=level)
 
 
 class GconError(Exception):

@@ -7,6 +7,7 @@ cost and who may see it.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
-from gcon.errors import InputError, check_number
+from gcon.errors import InputError, check_number, warn_caller
 from gcon.estimators.node_score import NodeScore
 from gcon.files.labels import as_labels, unlabelled
 
@@ -95,9 +96,14 @@ def node_folds(y: Any, n_splits: int = 5, *, stratify: bool = True, random_state
     labels, known = _labelled(y)
     kind = StratifiedKFold if stratify else KFold
     try:
-        folds = list(kind(n_splits, shuffle=True, random_state=random_state).split(known, labels[known].astype(str)))
+        with warnings.catch_warnings(record=True) as heard:
+            folds = list(
+                kind(n_splits, shuffle=True, random_state=random_state).split(known, labels[known].astype(str))
+            )
     except ValueError as error:
         raise _too_few(error) from None
+    for warning in heard:  # at the caller's line
+        warn_caller(str(warning.message), warning.category)
     for train, test in folds:
         parts = {"train_mask": known[train], "validation_mask": known[:0], "test_mask": known[test]}
         yield {name: _mask(rows, len(labels)) for name, rows in parts.items()}

@@ -6,7 +6,6 @@ Tables too large for memory are read a batch of rows at a time; the features of 
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,11 +15,12 @@ import torch
 from torch import Tensor
 
 from gcon.columns import FeatureColumns
-from gcon.errors import AnswersWarning, InputError
+from gcon.errors import AnswersWarning, InputError, warn_caller
 
 BATCH_ROWS = 65_536
 BATCH_ENTRIES = 2**23
 MOST_SCALES = 1000
+FEWEST_SCORED = 20  # nodes: fewer say nothing about a model
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -153,12 +153,11 @@ def warn_of_scales(nodes: PublicNodes) -> None:
     names = [f"column {place}" for place in range(len(reach))] if columns is None else columns.feature_names
     shown = ", ".join(f"{names[place]!a:.80} {reach[place]:.3g}" for place in small[:3])
     more = f" and {len(small) - 3} more" if len(small) > 3 else ""
-    warnings.warn(
+    warn_caller(
         f"features: columns should differ in scale by at most {MOST_SCALES} times, or the small ones will hardly count. "
         f"{names[largest]!a:.80} reaches {reach[largest]:.3g}, but {shown}{more}. Divide each column by its largest number in "
         "the training table, in all tables alike, or drop what is no feature.",
         AnswersWarning,
-        stacklevel=3,
     )
 
 

@@ -138,7 +138,9 @@ def test_validation_nodes_are_needed(run, folder, files, look):
 def test_no_graph_is_named(run):
     code, out, _ = run("advise", "--json")
     assert code == 2
-    assert "SOURCE" in json.loads(out)["message"]
+    assert json.loads(out)["message"].startswith(
+        "--nodes: are needed; got none. Pass --nodes FILE, or name a data set: cora-ml"
+    )
 
 
 def test_a_delta_above_one_over_n_is_warned_about_and_one_half_is_refused(run, folder):

@@ -38,6 +38,9 @@ def test_demo_writes_a_report_and_prints_one_json_object(run, tmp_path):
     assert all(level.released for level in data.noise)
     assert any(name.startswith("neighbour counts") for name in data.noise[-1].released)
     assert sum(map(sum, data.confusion)) == sum(entry.count for entry in data.reliability) > 0
+    (shown,) = (model for model in data.private if model.epsilon == data.shown_epsilon)
+    right = sum(row[place] for place, row in enumerate(data.confusion)) / sum(map(sum, data.confusion))
+    assert right == pytest.approx(shown.cached[0])  # the matrix is that of the headline
 
     page = (folder / "report.html").read_bytes()
     assert OPERATOR_ONLY.encode() in page

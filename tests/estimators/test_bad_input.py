@@ -358,6 +358,8 @@ def test_a_fitted_model_is_stored_without_its_ledger_and_says_so(parts, tmp_path
 def test_forgotten_edges_are_said(parts):
     with pytest.warns(PromiseWarning, match=r"edges=\[\] if there are none"):
         gcon.GCON(epochs=2, ledger=gcon.MemoryLedger("friends")).fit(parts.features, parts.labels)
+    with pytest.warns(PromiseWarning, match=r"epsilon is spent on it all the same"):
+        gcon.NodeClassifier().fit(parts.features, parts.labels)
     with warnings.catch_warnings():
         warnings.simplefilter("error", PromiseWarning)
         gcon.GCON(epochs=2, ledger=gcon.MemoryLedger("friends")).fit(parts.features, parts.labels, edges=[])

@@ -111,6 +111,14 @@ def test_string_labels(parts, reference):
     assert model.score(parts.features, names[parts.labels], mask=test) == reference.score(parts.private())
 
 
+def test_marks_of_no_label_that_numpy_made_words_of_are_no_classes(parts):
+    names = ["art", "music", "sport"]
+    for mark in (-1, -1.0, np.nan, ""):
+        labels = np.array([names[label] if row % 2 else mark for row, label in enumerate(parts.labels)])
+        assert labels.dtype.kind == "U"
+        assert gcon.GCON(epochs=1).fit(parts.features, labels, edges=[]).classes_.tolist() == names
+
+
 def test_labels_outside_the_masks_are_never_read(parts, reference):
     used = np.logical_or.reduce(list(parts.masks.values()))
     free = ~(used & ~parts.masks["test_mask"])

@@ -198,7 +198,7 @@ def test_a_label_without_a_class_is_refused():
         ({"labels": [0, 0, 0, 0]}, "labels"),
         ({"train_mask": [True, True]}, "train_mask"),
         ({"train_mask": [1, 1, 0, 0]}, "train_mask"),
-        ({"test_mask": [True, False, False, False]}, "train_mask, test_mask"),
+        ({"train_mask": [True] * 4, "test_mask": [True, False, False, False]}, "train_mask, test_mask"),
         ({"train_mask": [False] * 4}, "train_mask"),
         ({"features": np.array([[np.nan, 1.0]] * 4)}, "features"),
         ({"features": np.zeros((4, 0))}, "features"),

@@ -27,7 +27,12 @@ def mixed():
 
 
 def test_what_is_not_one_graph_is_refused():
-    for other, way_out in ((mixed(), "to_homogeneous"), (DataLoader([data()]), "Pass the Data"), (Several(), r"\[0\]")):
+    for other, way_out in (
+        (mixed(), "to_homogeneous"),
+        (DataLoader([data()]), "Pass the Data"),
+        (Several(), r"\[0\]"),
+        ([data(), data()], "Pass one of them"),
+    ):
         with pytest.raises(InputError, match=rf"^X: .*got {type(other).__name__}.*{way_out}"):
             read_columns(other)
 

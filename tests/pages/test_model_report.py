@@ -86,7 +86,7 @@ def test_the_control_stands_beside_the_model(free):
     assert "± 0.0" not in words(report)
     other = model_report(model, replace(table, features=table.features + 1))  # not the nodes of the training
     assert "Control, no edges" not in words(other)
-    assert "No accuracy: that needs the public nodes" in words(model_report(model))
+    assert "No accuracy: no table of public nodes was given (--nodes FILE" in words(model_report(model))
     assert "Control, no edges" not in words(model_report(model, table, control_seed=None))
     assert len(free) == 1
 
@@ -127,6 +127,9 @@ def test_own_edges_only_where_somebody_paid(free):
 
     bought = paid_share(uncounted, [entry(model)])
     assert (bought.value, bought.nodes[:14]) == (0.9, "100 test nodes")
+    noisier = entry(model, result={**entry(model).result, "micro_f1": 0.4, "standard_deviation": 0.3})
+    assert paid_share(uncounted, [entry(model), noisier]) == bought  # what was bought last is not always the best
+    assert paid_share(model, [noisier]) == own
     other = entry(model, result={**entry(model).result, "model": "another time"})
     assert paid_share(uncounted, [other]) is None
     assert paid_share(uncounted, [entry(model, purpose="something else")]) is None

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.serve.conftest import Caller, make_service
 
-from gcon.serve.settings import Limits
+from gcon.serve.settings import NOT_CACHED, Limits
 from gcon.serve.tokens import TokenStore
 
 
@@ -107,7 +107,11 @@ def test_a_body_that_is_no_question_is_told_what_one_looks_like(call, body):
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        ({"me": {"id": "n1"}, "access": "cached"}, "access: must be 'own-edges' or 'none'; got 'cached'."),
+        (
+            {"me": {"id": "n1"}, "access": "cached"},
+            f"access: must be 'own-edges' or 'none'; got 'cached'. {NOT_CACHED}",
+        ),
+        ({"me": {"id": "n1"}, "access": "all"}, "access: must be 'own-edges' or 'none'; got 'all'. See /openapi.json."),
         ({"me": {"id": 1}}, "me.id: must be a string; got `int`."),
         ({"me": "n1"}, "me: must be people, each with either id or features; got `str`."),
         (

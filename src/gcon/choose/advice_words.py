@@ -67,7 +67,7 @@ def _noise_words(noise: NoiseFacts, num_nodes: int) -> list[str]:
     if noise.protect_edges > 1:
         several = f" for any {noise.protect_edges} edges together (epsilon {noise.one_edge:.3g} for one)"
     return [
-        f"Noise at epsilon {noise.epsilon:g}, delta {noise.delta:g}{several}: moments {noise.moments:.1f} a direction, "
+        f"Noise at epsilon {noise.epsilon:g}, delta {noise.delta:g}{several}: moments {noise.moments:.1f} per direction, "
         f"and {edges}; "
         f"neighbour counts {noise.counts:.1f} per count, heard from a mean degree of {noise.heard_degree:.1f}."
     ]
@@ -133,7 +133,7 @@ def _time_words(found: RunTime, num_nodes: int) -> str:
     beyond = "" if num_nodes <= found.largest else f"; nothing beyond {found.largest:,} nodes was measured"
     return (
         f"A training takes about {_duration(found.seconds)} of one core ({_duration(found.least)} to "
-        f"{_duration(found.most)}{beyond})."
+        f"{_duration(found.most)}{beyond}), after some seconds in which Python loads what it needs."
     )
 
 

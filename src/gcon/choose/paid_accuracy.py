@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gcon.edges.source import Edges
-from gcon.errors import InputError
+from gcon.errors import AnswersWarning, InputError, warn_caller
 from gcon.mechanisms.noisy_count import NoisyCount
 from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
 from gcon.methods.model import Model
@@ -19,6 +19,8 @@ from gcon.privacy.boundary import Private
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
+
+MOST_NOISE, USEFUL_NOISE = 0.1, 0.02  # standard deviations: a share that says little, and one that says something
 
 
 @dataclass(frozen=True)
@@ -42,14 +44,11 @@ def paid_accuracy(
     ledger: Ledger,
     randomness: Randomness,
 ) -> PaidAccuracy:
-    """Count correct own-edges answers on the nodes of a mask, with noise for `epsilon`.
+    """Count correct own-edges answers on the nodes of a mask, with noise for `epsilon`; before it is paid, warn of much noise.
 
     Privacy:
         One edge changes the answers of its two ends at most, so the count has sensitivity 2. Costs (epsilon, 0).
     """
-    if not 0 < epsilon < math.inf:  # without noise it would be the exact count
-        rule = "must be a positive, finite number"
-        raise InputError("epsilon", rule=rule, got=epsilon, fix="Usual is 0.1: noise of some 30 answers.")
     if mask.dtype != torch.bool or tuple(mask.shape) != (len(features),):
         raise InputError(
             "mask", rule="must hold one boolean per node", got=str(mask.dtype), fix="An index could count a node twice."
@@ -57,6 +56,7 @@ def paid_accuracy(
     total = int(mask.sum())
     if total == 0:
         raise InputError("mask", rule="needs at least one node to score", got="an empty mask", fix="Mark test nodes.")
+    deviation = paid_noise(epsilon, total)
     answer = own_edge_answers(model, features)
 
     def correct(opened: Edges) -> int:
@@ -64,7 +64,35 @@ def paid_accuracy(
         return int((classes[mask] == labels[mask]).sum())
 
     mechanism = NoisyCount(epsilon, correct, ENDS_OF_AN_EDGE)
+    if deviation > MOST_NOISE:
+        warn_caller(
+            f"With epsilon {epsilon:g} on {total} nodes this share has a noise of {deviation:.2g} (standard deviation): it "
+            f"says little. Epsilon {epsilon_for(USEFUL_NOISE, total):.2g} would make that {USEFUL_NOISE}; more nodes help too.",
+            AnswersWarning,
+        )
     purpose = "accuracy with own edges, to be published"
     released = release_once(mechanism, edges, ledger=ledger, randomness=randomness, purpose=purpose)
     share = min(max(released.value / total, 0.0), 1.0)
-    return PaidAccuracy(share, mechanism.standard_deviation / total, total, released.receipt)
+    return PaidAccuracy(share, deviation, total, released.receipt)
+
+
+def paid_noise(epsilon: float, num_nodes: int) -> float:
+    """The standard deviation of the noise in a share of so many nodes: public, and known before anything is paid."""
+    if not 0 < epsilon < math.inf:  # without noise it would be the exact count
+        rule = "must be a positive, finite number"
+        raise InputError("epsilon", rule=rule, got=epsilon, fix="Usual is 0.1: noise of about 30 answers.")
+    return NoisyCount(epsilon, lambda _: 0, ENDS_OF_AN_EDGE).standard_deviation / num_nodes
+
+
+def epsilon_for(deviation: float, num_nodes: int) -> float:
+    """The epsilon, of two digits, whose noise in a share of so many nodes has this standard deviation or a smaller one.
+
+    With q = exp(-epsilon / 2) that of a count is sqrt(2 q) / (1 - q) = 1 / (sqrt(2) sinh(epsilon / 4)).
+
+    Example:
+        >>> epsilon_for(0.02, 1000)
+        0.15
+    """
+    exact = 2 * ENDS_OF_AN_EDGE * math.asinh(1 / (math.sqrt(2) * deviation * num_nodes))
+    unit = 10.0 ** (math.floor(math.log10(exact)) - 1)
+    return math.ceil(exact / unit) * unit

@@ -34,21 +34,38 @@ def check_new_file(out: Path) -> None:
         raise InputError(
             "out", rule="must lie in an existing folder", got=str(out), fix="Make the parent folder first."
         )
+    check_writable(out)
+
+
+def check_writable(out: Path, parameter: str = "out") -> None:
+    """Refuse a target whose folder, or the one that it would be made in, takes no new files (one is made and removed)."""
+    folder = next(folder for folder in out.absolute().parents if folder.is_dir())
     try:
-        tempfile.TemporaryFile(dir=out.absolute().parent, prefix=f".{out.name}.").close()
+        tempfile.TemporaryFile(dir=folder, prefix=f".{out.name}.").close()
     except OSError as error:
-        raise InputError(
-            "out",
-            rule="must lie in a folder that can be written to",
-            got=f"{out} ({error.strerror})",
-            fix="Choose another folder, or change its permissions.",
-        ) from None
+        raise unwritable(out, error, parameter) from None
+
+
+def unwritable(out: Path, error: OSError, parameter: str = "out") -> InputError:
+    """Every verb's words for a target that the system does not let it write."""
+    rule, fix = (
+        "must lie in a folder that can be written to",
+        "Choose another one, or check permissions and free space.",
+    )
+    return InputError(parameter, rule=rule, got=f"{out} ({error.strerror or type(error).__name__})", fix=fix)
 
 
 def check_replaceable(out: Path, *, overwrite: bool, inputs: Iterable[Path | None] = ()) -> None:
-    """Refuse a file that exists, unless it may be replaced; an input, and what belongs to a ledger or a release, never."""
-    if not os.path.lexists(out):
-        return
+    """Refuse a file that exists, unless it may be replaced; an input, and what belongs to a ledger or a release, never.
+
+    And one in a folder that cannot be written to.
+    """
+    if os.path.lexists(out):
+        _check_replaced(out, overwrite=overwrite, inputs=inputs)
+    check_writable(out)
+
+
+def _check_replaced(out: Path, *, overwrite: bool, inputs: Iterable[Path | None]) -> None:
     reason = None
     if any(path is not None and path.exists() and out.exists() and path.samefile(out) for path in inputs):
         reason = "is read by this very command"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from gcon.cli import options
-from gcon.cli.checks import check_replaceable, size_in_bytes
+from gcon.cli.checks import check_replaceable, check_writable, size_in_bytes
 from gcon.cli.ledger_place import carry_ledger, ledger_beside
 from gcon.cli.options import EdgeFormat, Features, NodeFormat
 from gcon.cli.output import Output
@@ -57,12 +58,16 @@ def check(
     """Everything that is wrong with a pair of files, in one pass. Exit code 2 if something is.
 
     Problems of the nodes come with their row numbers; those of the edges without any content. An edge store is compared
-    with its checksums, and every edge must stand in the rows of both ends.
+    with its checksums, and every edge must stand in the rows of both ends. Warnings are about files that can be read, and
+    would give a poorer model than they could, or one that nobody can judge.
     """
-    with output.progress.status("check"):
+    with output.progress.status("check"), warnings.catch_warnings(record=True) as heard:
         problems = check_files(nodes, edges, features_path=features, **vars(node_format), **edge_format.columns())
-    fields: dict[str, object] = {"ok": not problems, "problems": [str(problem) for problem in problems]}
-    output.result(fields, "\n".join(str(problem) for problem in problems) or "nothing is wrong")
+    warned, told = [str(warning.message) for warning in heard], [str(problem) for problem in problems]
+    for words in warned:
+        output.remark(f"warning: {words}")
+    fields: dict[str, object] = {"ok": not problems, "problems": told, "warnings": warned}
+    output.result(fields, "\n".join(told) or "nothing is wrong")
     if problems:
         raise typer.Exit(2)
 
@@ -92,6 +97,8 @@ def convert(
     Example: gcon data convert --nodes nodes.csv --edges edges.csv --out folder --format parquet
     """
     memory_bytes = size_in_bytes("--memory", memory, least="MiB")
+    if out.is_dir():
+        check_writable(out / "nodes")
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),

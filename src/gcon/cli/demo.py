@@ -18,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from gcon.cli import options
+from gcon.cli.checks import check_writable, unwritable
 from gcon.cli.output import Output
 from gcon.cli.report import PAGE, RECORD, read_record, write_file
 from gcon.edges.edge_list import EdgeList
@@ -127,7 +128,7 @@ def run_demo(graph: PrivateGraph, about: str, runs: int, *, step: Callable[[str]
         found.append(scores)
         first = first or models
     shown, nodes, tested = first[SHOWN], graph.nodes, graph.nodes.test_mask
-    total, seen = books.total(), predict_without_edges(shown, nodes.features)
+    total, seen = books.total(), predict_without_edges(shown, nodes.features, access="cached")  # as the headline
     return ReportData(
         data_set=graph.name,
         about=f"{about} {runs} run(s), each with its own encoder and noise.",
@@ -277,11 +278,9 @@ def _check_folder(out: Path) -> None:
         raise InputError("out", rule=rule, got=f"{out} with {PAGE} or {RECORD}", fix=fix)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        writable = os.access(out, os.W_OK)
-    except OSError:
-        writable = False
-    if not writable:
-        raise InputError("out", rule="must be a folder that can be written", got=str(out), fix="Choose another one.")
+    except OSError as error:
+        raise unwritable(out, error) from None
+    check_writable(out / PAGE)
 
 
 def _words(data: ReportData, runs: int) -> str:

@@ -10,9 +10,9 @@ import torch
 import typer
 from torch import Tensor
 
-from gcon.choose.paid_accuracy import paid_accuracy
+from gcon.choose.paid_accuracy import paid_accuracy, paid_noise
 from gcon.cli import options
-from gcon.cli.loading import load_graph, load_nodes, public_files
+from gcon.cli.loading import load_graph, load_nodes, public_files, tell_of_cached
 from gcon.cli.options import PredictionSource
 from gcon.cli.output import Output
 from gcon.cli.paying import finish, open_payment
@@ -46,7 +46,10 @@ def evaluate(
     model: Annotated[Path, typer.Argument(help="A release folder.")],
     *,
     access: Annotated[str, typer.Option(help="none, cached, own-edges, or public-graph with --public-edges.")] = "none",
-    paid: Annotated[float | None, typer.Option(help="Epsilon for a noisy count that may be published.")] = None,
+    paid: Annotated[
+        float | None,
+        typer.Option(help="Epsilon for a noisy count that may be published; its noise is about 3 answers / EPSILON."),
+    ] = None,
     where: PredictionSource,
     config: options.Config = None,
 ) -> None:
@@ -75,6 +78,8 @@ def evaluate(
             predict_without_edges(released, table.features, access=kind), _in_model_order(table, released), mask
         )
         words = "No edge was read: this may be published."
+        if kind == "none":
+            tell_of_cached(output, released, table.features)
         output.result(*_told(released, asdict(found), kind, mask, publishable=True, words=words))
         return
     graph = load_graph(where, known=released.feature_columns)
@@ -82,6 +87,9 @@ def evaluate(
     check_scored(mask)  # public, so found out before a ledger is made and edges are opened
     released.encoder.check(graph.nodes.features)
     labels = _in_model_order(graph.nodes, released)
+    if paid is not None:  # said before it is paid
+        noise = f"a standard deviation of {paid_noise(paid, int(mask.sum())):.2g} on {int(mask.sum())} nodes"
+        output.progress.print(f"Epsilon {paid:g} buys a share with noise: {noise}.", highlight=False, soft_wrap=True)
     books = open_payment(where, output)
     if paid is not None:
         bought = paid_accuracy(

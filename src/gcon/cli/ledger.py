@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from gcon.cli import options
+from gcon.cli.checks import check_writable
 from gcon.cli.ledger_place import ledger_beside
 from gcon.cli.output import Output
 from gcon.errors import InputError, LedgerError, check_number
@@ -152,6 +153,7 @@ def recover(
             rule = "must say which of the kept results to write"
             known = ", ".join(str(each.entries[0][0]) for each in kept) or "none"
             raise InputError("entry", rule=rule, got=f"{entry} where these are kept: {known}", fix="Pass --entry N.")
+        check_writable(out)
         finish_kept(books, chosen[0], out)
         kept.remove(chosen[0])
         lines.append(f"Written: {out}")

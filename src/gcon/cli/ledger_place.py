@@ -11,7 +11,6 @@ import hashlib
 import os
 import secrets
 import stat
-import warnings
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from gcon.edges.store_format import HEADER
-from gcon.errors import InputError, PromiseWarning
+from gcon.errors import InputError, PromiseWarning, warn_caller
 from gcon.writing import OWNER_ONLY, write_whole
 
 _PATH = "ledger-path"
@@ -120,9 +119,8 @@ def warn_of_copies(edges: Path, ledger: Path) -> None:
                 "Ledgers cannot be joined: what was spent is their sum (gcon ledger show tells each). Pay from one of them from "
                 "now on, and lower its ceiling by what the others hold (gcon ledger set-ceiling)."
             )
-        warnings.warn(
+        warn_caller(
             f"The edges in {edges.name} have another ledger, {' and '.join(other)}, and {ledger.name} does not count what was "
             f"spent there. {advice}",
             PromiseWarning,
-            stacklevel=2,
         )

@@ -15,6 +15,7 @@ from torch import Tensor
 from gcon.cli.checks import size_in_bytes
 from gcon.cli.ledger_place import has_ledger
 from gcon.cli.options import GraphSource, PredictionSource, TableSource, TrainingSource
+from gcon.cli.output import Output
 from gcon.columns import FeatureColumns
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import LargeGraph, PrivateGraph, TrainableGraph
@@ -25,7 +26,9 @@ from gcon.errors import AccessRefusedError, InputError
 from gcon.files.datasets import load, names
 from gcon.files.store_files import ids_fingerprint, private_store
 from gcon.files.tables import read_edges, read_node_features, read_nodes
-from gcon.nodes import PublicNodes
+from gcon.methods.model import Model
+from gcon.methods.moments import MomentsModel
+from gcon.nodes import PublicNodes, features_fingerprint
 from gcon.privacy.boundary import Private
 from gcon.release.prediction_files import Ids
 
@@ -59,11 +62,18 @@ def load_graph(where: GraphSource, *, known: FeatureColumns | None = None) -> Pr
 
 def load_nodes(where: GraphSource, *, known: FeatureColumns | None = None) -> PublicNodes:
     """The public side alone: no edges file is opened, if one was named at all."""
-    if where.source is not None or where.nodes is None:
+    if where.source is not None:
         return load_graph(where).nodes
+    if where.nodes is None:
+        raise _no_nodes()
     drop, categorical = (where.drop, where.categorical) if isinstance(where, TableSource) else ([], [])
     columns: dict[str, Any] = {"feature_columns": known, "drop": drop, "categorical": categorical}
     return read_nodes(where.nodes, features_path=where.features, **columns).nodes
+
+
+def _no_nodes() -> InputError:
+    fix = f"Pass --nodes FILE, or name a data set: {', '.join(names())}."
+    return InputError("--nodes", rule="are needed", got="none", fix=fix)
 
 
 def load_features(
@@ -74,8 +84,7 @@ def load_features(
     Labels may be missing, and an edges file is opened only if it is needed.
     """
     if where.source is None and where.nodes is None:
-        fix = f"Pass --nodes FILE, or name a data set: {', '.join(names())}."
-        raise InputError("--nodes", rule="are needed to predict", got="none", fix=fix)
+        raise _no_nodes()
     if where.source is not None or where.nodes is None:
         graph = load_graph(where)
         return range(graph.nodes.num_nodes), graph.nodes.features, graph.edges
@@ -85,6 +94,14 @@ def load_features(
     if where.edges is None:
         raise InputError("--edges", rule="is needed for own-edges", got="nothing", fix="Pass the edges file.")
     return ids, features, read_edges(where.edges, ids=ids, **where.columns())[0]
+
+
+def tell_of_cached(output: Output, model: Model, features: Tensor) -> None:
+    """Say that the nodes of the training can be answered better, and as publicly, where that is so."""
+    knows_more = isinstance(model, MomentsModel) and model.tables
+    if knows_more and features_fingerprint(features) == model.training_nodes:
+        words = "These are the nodes of the training: --access cached uses the counts released of them too, and is as public."
+        output.progress.print(words, highlight=False, soft_wrap=True)
 
 
 def load_training(where: TrainingSource, *, until: ExitStack) -> TrainableGraph:

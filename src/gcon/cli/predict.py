@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from gcon.cli import options
 from gcon.cli.checks import check_replaceable
-from gcon.cli.loading import load_features, public_files
+from gcon.cli.loading import load_features, public_files, tell_of_cached
 from gcon.cli.options import PredictionSource
 from gcon.cli.output import Output
 from gcon.cli.paying import finish, open_payment
@@ -90,6 +90,8 @@ def predict(
                 show(batch)
     if kind == "own-edges":
         finish(output, books)
+    if kind == "none":
+        tell_of_cached(output, released, matrix)
     promise = promise_under(kind, no_promise)
     fields: dict[str, object] = {
         "out": str(out),

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from gcon.cli import options
-from gcon.cli.checks import RELEASE
+from gcon.cli.checks import RELEASE, check_writable, unwritable
 from gcon.cli.ledger_place import ledger_beside
 from gcon.cli.loading import load_nodes
 from gcon.cli.options import GraphSource
@@ -99,6 +99,7 @@ def _check_target(path: Path) -> None:
     if path.is_dir() or (path.exists() and not is_page(path)):
         rule = "must be a new file, or an older page of gcon's"
         raise InputError("out", rule=rule, got=str(path), fix="Choose another name, such as report.html.")
+    check_writable(path)
 
 
 def read_record(folder: Path) -> ReportData:
@@ -126,6 +127,4 @@ def _told_if_refused(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(
-            "folder", rule="must be writable", got=f"{path.parent} ({type(error).__name__})", fix="Choose another one."
-        ) from None
+        raise unwritable(path, error) from None

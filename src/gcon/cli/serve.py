@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from gcon.cli import options, serve_tokens
 from gcon.cli.options import EdgeFormat, Edges, Features, LedgerPath
 from gcon.cli.output import Output
+from gcon.cli.verbs import VERBS
 from gcon.errors import InputError, MissingExtraError
 from gcon.serve.settings import Limits
 
@@ -25,7 +26,7 @@ class _OrRun(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(cls=_OrRun, no_args_is_help=True, help="Answer people about themselves: gcon serve RELEASE.")
+app = typer.Typer(cls=_OrRun, no_args_is_help=True, help=VERBS["serve"])
 app.add_typer(serve_tokens.app, name="tokens")
 
 
@@ -66,11 +67,14 @@ def run(
     """Serve a released model: /predict, /statement, /card, /health, /metrics and pages; with --edges and --tokens also /me.
 
     Stops on SIGTERM and Ctrl+C, after the requests that are being answered. SIGHUP opens tokens and access log anew.
-    Tokens of owners: gcon serve tokens --help.
+    Tokens of owners: gcon serve tokens --help. Needs gcon with its extra 'serve' (pip).
     Example: gcon serve model --nodes nodes.csv
     """
     with ExitStack() as until:
         try:
+            import fastapi  # noqa: F401  first: all others take seconds to load
+            import uvicorn  # noqa: F401
+
             from gcon.cli.serve_inputs import open_owners, read_table
             from gcon.machine import keep_to_one_thread
             from gcon.release.read import load_release

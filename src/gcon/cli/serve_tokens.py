@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from gcon.cli import options
-from gcon.cli.checks import check_replaceable
+from gcon.cli.checks import check_replaceable, check_writable
 from gcon.cli.output import Output
 from gcon.errors import InputError
 from gcon.files.tables import read_node_ids
@@ -40,6 +40,7 @@ def issue(
     Example: gcon serve tokens issue tokens.sqlite --nodes nodes.csv --out tokens.csv
     """
     check_replaceable(checked_target(out, "out"), overwrite=overwrite, inputs=(tokens, nodes))
+    check_writable(tokens, "tokens")
     known = dict.fromkeys(str(entry) for entry in read_node_ids(nodes).tolist())
     unknown = [entry for entry in node if entry not in known]
     if unknown:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from gcon.cli import options
+from gcon.cli.checks import check_writable
 from gcon.cli.options import Features, Nodes
 from gcon.cli.output import Output
 from gcon.errors import InputError
@@ -43,6 +44,7 @@ def site(
         raise InputError(
             "--me, --node-table", rule="say what a service can do", got="no --service", fix="Pass its address."
         )
+    check_writable(out / "index.html")
     released = load_release(model)
     known = released.feature_columns
     table = None if nodes is None else read_nodes(nodes, features_path=features, feature_columns=known).nodes

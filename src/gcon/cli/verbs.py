@@ -30,7 +30,7 @@ OWN = {
     "completion": "Print a script by which a shell completes verbs and options.",
     "ledger": "The ledger of a data set.",
     "data": "Data sets and files.",
-    "serve": "Answer people about themselves: gcon serve RELEASE.",
+    "serve": "Answer people about themselves: gcon serve RELEASE. Needs gcon with its extra 'serve'.",
 }
 LABORATORY = {
     "attack": "Guess who is linked with whom from a model, under every access; what counts is the gain over an edge-free model.",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -12,16 +11,17 @@ from html import escape
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import column_or_1d
+from sklearn.exceptions import DataConversionWarning
 
 from gcon.edges.graph import PrivateGraph
-from gcon.errors import InputError, PromiseWarning
+from gcon.errors import InputError, PromiseWarning, warn_caller
 from gcon.estimators.fitted import MATRIX, FittedClassifier, checked_table
 from gcon.files.frames import column_names, learn_frame, without
 from gcon.files.inputs import as_private_graph, read_columns
 from gcon.machine import threads_for
 from gcon.methods.model import Model, ReleasingMethod
 from gcon.nodes import warn_of_scales
+from gcon.privacy.account import telling_charges
 from gcon.privacy.frames import without_frames
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import randomness_from
@@ -106,8 +106,9 @@ class PrivateClassifier(FittedClassifier, ABC):
             y: labels, one per node; only rows inside masks are read. -1, None and NaN mean that there is none.
             edges: with a feature matrix: edge_index, list of pairs, scipy adjacency, networkx graph, or a data frame of two
                 columns. The last two name nodes by the index of X, if that is a data frame, else by row. None is a graph
-                without edges, which trains and is charged like any other, with a warning if there is a ledger.
-            train_mask: the nodes to learn from, as booleans or row numbers; by default all that have a label.
+                without edges, which trains and is charged like any other, with a warning.
+            train_mask: the nodes to learn from, as booleans or row numbers; by default all that have a label and are in
+                no other mask.
             validation_mask: stops the encoder's training; its labels are public.
             test_mask: never used in training; kept apart by the checks.
             split: which column of masks that hold several splits.
@@ -134,7 +135,7 @@ class PrivateClassifier(FittedClassifier, ABC):
             rule, fix = "must be None or a ledger", "For example gcon.MemoryLedger('friendships')."
             raise InputError("ledger", rule=rule, got=type(ledger).__name__, fix=fix)
         progress = _progress(self.shares, verbose=self.verbose, callback=self.callback)
-        with threads_for(*graph.nodes.features.shape):
+        with telling_charges(), threads_for(*graph.nodes.features.shape):
             trained = method.train(graph.nodes, graph.edges, ledger=ledger, randomness=randomness, progress=progress)
         self._take(replace(trained, feature_columns=graph.nodes.feature_columns))
         progress("done")
@@ -155,16 +156,18 @@ class PrivateClassifier(FittedClassifier, ABC):
                 raise InputError("X", rule=rule, got=f"also {', '.join(twice)}", fix="Pass the one or the others.")
             return X
         columns, label = read_columns(X, **given), getattr(given["labels"], "name", None)
-        if columns.edges is None and self.ledger is not None:
-            said = "edges: none were given, and the ledger is charged all the same. Pass them, or edges=[] if there are none."
-            warnings.warn(said, PromiseWarning, stacklevel=4)
+        if columns.edges is None:
+            said = "edges: none were given, so the graph counts as one without any, and epsilon is spent on it all the same."
+            warn_caller(f"{said} Pass them, or edges=[] if there are none.", PromiseWarning)
         if label in set(names) - {*drop}:
             rule, fix = "must not hold the labels as a feature too", f"Leave it out: drop=[{label!r}]."
             raise InputError("X", rule=rule, got=f"the column {label!r}", fix=fix)
         if columns.features is X:
             labels = columns.labels
             if np.shape(np.asarray(labels))[1:] == (1,):
-                labels = column_or_1d(np.asarray(labels), warn=True)
+                words = "A column-vector y was passed when a 1d array was expected: one label per node, y.ravel(), is meant."
+                warn_caller(words, DataConversionWarning)
+                labels = np.asarray(labels).ravel()
             lost = [each for each in drop if each not in names]
             if not names:
                 features, done = checked_table(self, X, reset=True, **MATRIX), None

@@ -59,6 +59,11 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             names = model.feature_columns.names
             self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
 
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """scikit-learn's, and of a fitted or loaded estimator what its model promises."""
+        settings: str = super().__repr__(N_CHAR_MAX)
+        return f"{settings}, fitted: {self.model_!r}" if hasattr(self, "model_") else settings
+
     @without_frames
     def predictions(self, X: Any, *, access: str = "none", edges: Any = None) -> Predictions:
         """Predict, with the access and its promise named in the result.

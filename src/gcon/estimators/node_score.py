@@ -12,6 +12,7 @@ from gcon.methods.accuracy import micro_f1
 from gcon.methods.model import Model
 from gcon.methods.own_edges import own_edge_answers
 from gcon.methods.predictions import audience_of, why_no_promise
+from gcon.privacy.account import telling_charges
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.gates import diagnose
@@ -67,9 +68,10 @@ def own_edge_score(
             purpose="accuracy with own edges, for the operator",
         )
         return NodeScore(micro_f1=share, nodes=nodes, access="own-edges", audience="operator only")
-    bought = paid_accuracy(
-        model, features, labels, chosen, edges, epsilon=pay, ledger=ledger, randomness=SystemRandomness()
-    )
+    with telling_charges():
+        bought = paid_accuracy(
+            model, features, labels, chosen, edges, epsilon=pay, ledger=ledger, randomness=SystemRandomness()
+        )
     return NodeScore(
         micro_f1=bought.micro_f1,
         nodes=nodes,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gcon.columns import GAP, MOST_SHOWN, Cells, FeatureColumns, Trouble, category_of, features_of, learn_columns
+from gcon.columns import GAP, Cells, FeatureColumns, Trouble, category_of, features_of, kind_of_text, learn_columns
 from gcon.errors import InputError
 
 WAY_OUT = "Pass categorical=[{name}] (one feature per category) or drop=[{name}] (leaves it out)."
@@ -89,7 +89,7 @@ def _cells(name: str, column: Any) -> Cells:
     numbers = np.full(len(cells), np.nan)
     numbers[real] = [float(value) for value, is_real in zip(cells, real, strict=True) if is_real]
     strange = np.fromiter((category_of(value) != GAP for value in cells), dtype=bool, count=len(cells)) & ~real
-    odd = f"text such as {str(cells[int(strange.argmax())])[:MOST_SHOWN]!r}" if strange.any() else "text"
+    odd = kind_of_text(str(cells[int(strange.argmax())])) if strange.any() else "text"
     return Cells(name, numbers, texts, strange, odd)
 
 

@@ -86,6 +86,8 @@ def read_columns(data: Any, **given: Any) -> Columns:
         refused = rule, "Pass the Data that the loader was made of."
     elif isinstance(data, Dataset):
         refused = "must be one graph, not a data set", "Pass dataset[0]."
+    elif isinstance(data, list | tuple) and any(hasattr(each, "edge_index") for each in data[:1]):
+        refused = "must be one graph, not several", "Pass one of them."
     if refused is not None:
         raise InputError("X", rule=refused[0], got=type(data).__name__, fix=refused[1])
     if hasattr(data, "edge_index"):
@@ -142,7 +144,7 @@ def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> Pri
     """Check the parts and join them; edges become private here.
 
     Args:
-        columns: the loose parts. Without a training mask every node counts as labelled.
+        columns: the loose parts. Without a training mask every labelled node that no other mask has is one to learn from.
         classes: the class list; by default the labels that occur among the training nodes.
         name: the owner's name for the data.
     """
@@ -153,6 +155,8 @@ def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> Pri
         labelled_mask(getattr(columns, name), name, labels, default=name == "train_mask", split=columns.split)
         for name in MASKS
     )
+    if columns.train_mask is None:
+        train = train & ~validation & ~test
     if columns.split is not None and not any(np.ndim(getattr(columns, name)) == 2 for name in MASKS):
         rule, fix = "chooses a column of masks with several", "Leave it out, or pass such masks."
         raise InputError("split", rule=rule, got=f"{columns.split!r}, and no such mask", fix=fix)

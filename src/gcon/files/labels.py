@@ -30,9 +30,15 @@ def as_labels(labels: Any, num_nodes: int) -> NDArray[Any]:
 
 
 def unlabelled(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which labels say that there is none: -1 as in scikit-learn's semi-supervised models, None, NaN, and pandas's NA."""
+    """Which labels say that there is none: -1 as in scikit-learn's semi-supervised models, None, NaN, and pandas's NA.
+
+    Also as words, as in files: NumPy makes words of numbers that stand among words.
+    """
+    words = ("", "-1", "-1.0", "nan") if labels.dtype.kind == "U" else ("", "-1", "-1.0")
 
     def missing(label: Any) -> bool:
+        if isinstance(label, str):
+            return label in words
         return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label == -1 or label != label)
 
     return np.fromiter((missing(label) for label in labels.tolist()), dtype=bool, count=len(labels))

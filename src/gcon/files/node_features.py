@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gcon.columns import MOST_SHOWN, Cells, FeatureColumns, Trouble, category_of, features_of, learn_columns
+from gcon.columns import Cells, FeatureColumns, Trouble, category_of, features_of, kind_of_text, learn_columns
 from gcon.errors import InputError
 from gcon.files.array_files import TOO_LARGE, TooLargeError, dense, load_archive, tensor_over
 from gcon.files.file_problems import FileProblems, Problem, check_file, listed
@@ -84,7 +84,7 @@ def read_features(
         strange = (numbers.is_null() & column.is_not_null()).to_numpy() if dtype == pl.String else None
         odd = "text"
         if strange is not None and strange.any():
-            odd = f"text such as {column[int(strange.argmax())][:MOST_SHOWN]!r}"
+            odd = kind_of_text(column[int(strange.argmax())])
         return Cells(name, numbers.fill_null(np.nan).to_numpy(), texts, strange, odd)
 
     troubles: list[Trouble] = []

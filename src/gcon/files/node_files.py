@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gcon.columns import FeatureColumns
+from gcon.columns import WITH_A_POINT, FeatureColumns
 from gcon.errors import InputError
 from gcon.files.file_problems import (
     TABLES,
@@ -337,8 +338,10 @@ def _frame(
         batches = [] if problems.found else list(table.batches(fit))
         frame = pl.concat(batches) if batches else pl.DataFrame({name: [] for name in fit})
     except read_errors() as error:
-        got = (str(error).splitlines() or ["an error"])[0]
-        problems.add("must be readable", got, "Write the file again, in UTF-8.")
+        got, fix = (str(error).splitlines() or ["an error"])[0], "Write the file again, in UTF-8."
+        if re.search("Expected [0-9]+ columns, got", got):
+            fix = f"Give every row as many fields as the header, separated by commas, or by tabs in a .tsv. {WITH_A_POINT}"
+        problems.add("must be readable", got, fix)
     if problems.found:
         raise_problems(problems.found)
     missing = [name for name in (*needed, *drop) if name not in names]

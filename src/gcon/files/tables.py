@@ -7,13 +7,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gcon.errors import InputError
+from gcon.errors import AnswersWarning, InputError, warn_caller
 from gcon.files.convert_files import Conversion, convert_files
 from gcon.files.edge_files import problems_of_edges, read_edges, read_public_edges
 from gcon.files.file_problems import Problem
 from gcon.files.node_files import NodeTable, read_node_features, read_node_ids, read_nodes
 from gcon.files.node_ids import NodeIds
 from gcon.files.write_files import write_edges, write_nodes
+from gcon.nodes import FEWEST_SCORED, PublicNodes, warn_of_scales
 
 __all__ = [
     "Conversion",
@@ -44,6 +45,8 @@ def check_files(
 ) -> list[Problem]:
     """Everything that is wrong with a pair of files; an empty list if nothing is.
 
+    What is not wrong but spoils a model is an `AnswersWarning`: columns of very different scales, no nodes to score or choose by.
+
     Args: those of `read_nodes` and `read_edges`.
 
     Privacy:
@@ -53,7 +56,10 @@ def check_files(
     problems: list[Any] = []
     ids = None
     try:
-        ids = read_nodes(nodes_path, **node_options).ids
+        table = read_nodes(nodes_path, **node_options)
+        ids = table.ids
+        warn_of_scales(table.nodes)
+        _warn_of_parts(table.nodes)
     except InputError as error:
         if not error.problems:  # it is about an argument
             raise
@@ -70,3 +76,20 @@ def check_files(
             ignore_columns=ignore_columns,
         )
     return problems
+
+
+def _warn_of_parts(nodes: PublicNodes) -> None:
+    """Warn if nobody can be scored, or nothing chosen, on nodes that taught nothing."""
+    test, validation = int(nodes.test_mask.sum()), int(nodes.validation_mask.sum())
+    if test < FEWEST_SCORED:
+        warn_caller(
+            f"split: {test or 'no'} node{'s are' if test != 1 else ' is'} marked 'test' (column 'split'), and fewer than "
+            f"{FEWEST_SCORED} cannot say how good a model is. Mark some that have a label.",
+            AnswersWarning,
+        )
+    if not validation:
+        warn_caller(
+            "split: no nodes are marked 'val': choices are made by training nodes, which is slower and somewhat less right. Mark "
+            "some that have a label, if you can spare them.",
+            AnswersWarning,
+        )

@@ -14,7 +14,6 @@ Every choice reads released numbers, public features, and labels: nothing is cho
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,7 +27,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from gcon.edges.source import Edges
-from gcon.errors import AnswersWarning, InputError, PlanMismatchError
+from gcon.errors import AnswersWarning, InputError, PlanMismatchError, warn_caller
 from gcon.learn.after_counts import AfterCounts, CountModel, after_counts
 from gcon.learn.after_release import AfterMoments, after_moments
 from gcon.learn.edge_free import EdgeFree, learn_without_edges
@@ -671,7 +670,7 @@ class AnswersScorer(Scorer):
             raise InputError("nodes", rule=rule, got="others", fix=fix)
         if access == "none":
             if recognises(self.training_rows, features):
-                warnings.warn(_PART, AnswersWarning, stacklevel=2)
+                warn_caller(_PART, AnswersWarning)
             return lambda rows: self.student.probabilities(features[rows]).double()
         return lambda rows: self.way.rows(self.student.probabilities(features[rows]))
 

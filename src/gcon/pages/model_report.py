@@ -18,10 +18,10 @@ from gcon.methods.controls import MomentsWithoutEdges
 from gcon.methods.model import Model
 from gcon.methods.moments import MomentsModel
 from gcon.methods.predictions import why_no_promise
-from gcon.nodes import PublicNodes
+from gcon.nodes import FEWEST_SCORED, PublicNodes
 from gcon.pages.frame import render
 from gcon.pages.model_page import MOST_CLASSES, public_facts, spent
-from gcon.pages.scored_nodes import FEWEST, ScoredNodes, calibration_error, scored, unknown_classes
+from gcon.pages.scored_nodes import ScoredNodes, calibration_error, scored, unknown_classes
 from gcon.pages.shares import Share, paid_share, share_of
 from gcon.privacy.attacker import in_words, right_at_most
 from gcon.privacy.budget import NOTHING, Budget, compose
@@ -105,7 +105,7 @@ def model_report(
     compared = None if shown is None or control is None else _compared(shown, control)
     no_help = isinstance(model, MomentsModel) and not model.settings.own_edges
     published = "Answers that may be published" if reason is None else "Answers that read no edge"
-    headline = _headline(published, shown, part, compared, own, NO_HELP if no_help else NOT_MEASURED)
+    headline = _headline(published, shown or str(against), part, compared, own, NO_HELP if no_help else NOT_MEASURED)
     counted = [entry for entry in entries if _counts(entry)]
     known = compose(entry.request.cost for entry in counted)  # less than the receipt's, if that is an old copy
     total = Budget(max(known.epsilon, receipt.total.epsilon), max(known.delta, receipt.total.delta))
@@ -159,11 +159,11 @@ def _answers(
 ) -> tuple[list[ScoredNodes], str | None, str]:
     """Every published way to answer, the best one first; or why there is none; and which nodes are asked about."""
     if nodes is None:
-        return [], "no table of public nodes was given (--nodes)", ""
+        return [], "no table of public nodes was given (--nodes FILE, or a data set by name; in Python X and y)", ""
     masks = {"test": nodes.test_mask, "validation": nodes.validation_mask}
-    part = next((part for part, mask in masks.items() if int(mask.sum()) >= FEWEST), None)
+    part = next((part for part, mask in masks.items() if int(mask.sum()) >= FEWEST_SCORED), None)
     if part is None:
-        return [], f"the table has fewer than {FEWEST} labelled test or validation nodes", ""
+        return [], f"the table has fewer than {FEWEST_SCORED} labelled test or validation nodes", ""
     if (reason := unknown_classes(model, nodes)) is not None:
         return [], reason, part
     step("ask the model")
@@ -191,16 +191,16 @@ def _compared(shown: ScoredNodes, control: Tensor) -> tuple[float, float, float]
 
 def _headline(
     published: str,
-    shown: ScoredNodes | None,
+    shown: ScoredNodes | str,
     part: str,
     compared: tuple[float, float, float] | None,
     own: Share | None,
     without: str,
 ) -> tuple[str, ...]:
-    """What the report says first, also where that is not what one hoped for."""
+    """What the report says first, also where that is not what one hoped for; instead of scores: why there are none."""
     said = []
-    if shown is None:
-        said.append("No accuracy: that needs the public nodes with labels and 20 or more of them marked for testing.")
+    if isinstance(shown, str):
+        said.append(f"No accuracy: {shown}. It takes labels, and {FEWEST_SCORED} or more nodes marked for testing.")
     else:
         said.append(f"{published} are right for {100 * shown.accuracy:.1f} % of {shown.count} {part} nodes.")
     if compared is not None:

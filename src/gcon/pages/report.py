@@ -75,7 +75,7 @@ class ReportData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         data_set: the owner's name for the data; `about` describes it in a sentence.
         shown_epsilon: the budget of the one model that promise, confusion and reliability are about.
         promise: its statement, and what the budget means, sentence by sentence.
-        confusion: test nodes by true class (row) and predicted class (column), no edge read at prediction.
+        confusion: test nodes by true class (row) and predicted class (column), under the headline's access, `cached`.
         total_epsilon, total_delta: the ledger's total.
     """
 

@@ -12,9 +12,7 @@ from gcon.methods.features_only import FeaturesOnly
 from gcon.methods.model import Model
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.predictions import why_no_promise
-from gcon.nodes import PublicNodes
-
-FEWEST = 20  # nodes: fewer say nothing
+from gcon.nodes import FEWEST_SCORED, PublicNodes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +56,8 @@ def reason_against(model: Model, nodes: PublicNodes | None) -> str | None:
         return f"the model keeps no promise ({reason}), so what it says about nodes is not for the public"
     if nodes is None:
         return "no table of public nodes was given"
-    if int(nodes.test_mask.sum()) < FEWEST:
-        return f"the table has fewer than {FEWEST} labelled test nodes"
+    if int(nodes.test_mask.sum()) < FEWEST_SCORED:
+        return f"the table has fewer than {FEWEST_SCORED} labelled test nodes"
     return unknown_classes(model, nodes)
 
 

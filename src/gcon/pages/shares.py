@@ -77,9 +77,10 @@ def _keeps_promise(entry: LedgerEntry) -> bool:
 def paid_share(model: Model, entries: Sequence[LedgerEntry] = ()) -> Share | None:
     """How often owners are answered right from their own edges, as far as somebody paid for that number.
 
-    Bought from the ledger for this very model, which its time of release tells; else the count inside its own budget. None
-    also if the noise drowns it.
+    Bought from the ledger for this very model, which its time of release tells, or counted inside its own budget: whichever
+    has the least noise and chance in it, and of several such the last one bought. None also if the noise drowns it.
     """
+    known: list[tuple[float, float, int, str]] = []
     for entry in reversed(entries):
         bought = entry.result or {}
         if (
@@ -88,18 +89,21 @@ def paid_share(model: Model, entries: Sequence[LedgerEntry] = ()) -> Share | Non
             and bought.get("model") == model.receipt.time
         ):
             value, noise, count = (float(str(bought[key])) for key in ("micro_f1", "standard_deviation", "nodes"))
-            return _noisy(value, noise, int(count), "test")
-    if not isinstance(model, MomentsModel) or model.settings.right is None or not model.settings.own_edges:
-        return None  # not counted, or counted for answers that nobody is given
-    count, epsilon = model.settings.asked, float(str(model.receipt.plan["answer_epsilon"]))
-    noise = geometric_deviation(epsilon / ENDS_OF_AN_EDGE) / count if math.isfinite(epsilon) else 0.0
-    return _noisy(model.settings.right / count, noise, count, "validation")
-
-
-def _noisy(value: float, noise: float, count: int, part: str) -> Share | None:
-    value = min(max(value, 0.0), 1.0)
+            known.append((noise, value, int(count), "test"))
+    if isinstance(model, MomentsModel) and model.settings.right is not None and model.settings.own_edges:
+        # Else not counted, or counted for answers that nobody is given.
+        asked, epsilon = model.settings.asked, float(str(model.receipt.plan["answer_epsilon"]))
+        noise = geometric_deviation(epsilon / ENDS_OF_AN_EDGE) / asked if math.isfinite(epsilon) else 0.0
+        known.append((noise, model.settings.right / asked, asked, "validation"))
+    if not known:
+        return None
+    # By their noise and sizes, not by their values: whoever chose by these would choose high ones.
+    noise, value, number, part = min(known, key=lambda each: math.hypot(each[0], _chance(0.5, each[2])))
     if noise > MOST_NOISE:
         return None
+    value = min(max(value, 0.0), 1.0)
     return Share(
-        value=value, deviation=math.hypot(noise, _chance(value, count)), nodes=f"{count} {part} nodes, by a noisy count"
+        value=value,
+        deviation=math.hypot(noise, _chance(value, number)),
+        nodes=f"{number} {part} nodes, by a noisy count",
     )

@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 import os
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -30,10 +29,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, NoReturn, Self, TypeVar, final
 
-from gcon.errors import BoundaryError, LedgerRefusedError, PlanMismatchError, UnsettledWarning
+from gcon.errors import BoundaryError, LedgerRefusedError, PlanMismatchError, UnsettledWarning, warn_caller
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import Kind, Ledger, Outcome, Request, Reservation
+from gcon.privacy.ledger_file import FileLedger
 from gcon.privacy.opening import apply_private, check_there
 from gcon.privacy.plan import Mechanism, Plan, PricedMechanism, SingleRelease
 from gcon.privacy.protected_change import protected_change
@@ -70,6 +70,30 @@ def transcript() -> Iterator[list[TranscriptLine]]:
         yield lines
     finally:
         _listeners.reset(token)
+
+
+_notes: ContextVar[dict[Account, str] | None] = ContextVar("notes", default=None)
+
+
+@contextmanager
+def telling_charges() -> Iterator[None]:
+    """Whatever ends this block early, a Ctrl-C above all, carries notes of what accounts in it have charged, and where.
+
+    Privacy:
+        Costs, numbers of entries and names of ledgers, which are public.
+    """
+    notes: dict[Account, str] = {}
+    token = _notes.set(notes)
+    try:
+        yield
+    except BaseException as error:
+        for words in notes.values():
+            error.add_note(words)
+        if not notes and isinstance(error, KeyboardInterrupt):
+            error.add_note("Nothing was charged.")
+        raise
+    finally:
+        _notes.reset(token)
 
 
 @final
@@ -119,7 +143,13 @@ class Account:
         )
         self._paid = plan.budget, plan.gaussian_distance
         check_there(self._edges)
-        self._reservation = self._ledger.reserve(request)
+        self._note(_charged(self._ledger, request.cost, None))
+        try:
+            self._reservation = self._ledger.reserve(request)
+        except Exception:
+            self._note(None)  # the error says it
+            raise
+        self._note(_charged(self._ledger, request.cost, self._reservation.number))
         self._open, self._process = True, os.getpid()
         return self
 
@@ -167,7 +197,8 @@ class Account:
         if self._reservation is None or os.getpid() != self._process:
             return  # a forked process settles nothing: the block belongs to its parent
         if not asked:
-            settle(self._ledger, self._reservation, Outcome.WITHDRAWN)
+            if settle(self._ledger, self._reservation, Outcome.WITHDRAWN):
+                self._note(None)
             return
         if error is not None and not isinstance(error, Exception):
             return  # interrupted: stays reserved, which is charged
@@ -189,6 +220,13 @@ class Account:
                 counted=self._ledger.counted,
             )
 
+    def _note(self, words: str | None) -> None:
+        """What an error in a block of `telling_charges` says about this account; None for nothing."""
+        notes = _notes.get()
+        if notes is not None:
+            notes.pop(self, None)
+            notes.update({self: words} if words else {})
+
     def _refuse(self, *_: object) -> NoReturn:
         raise BoundaryError(
             "An account cannot be copied or stored: two copies could both spend what was reserved once."
@@ -202,6 +240,19 @@ class Account:
         if self._receipt is None:
             raise BoundaryError("There is a receipt only after a block that ended well, with every release come out.")
         return self._receipt
+
+
+def _charged(ledger: Ledger, cost: Budget, entry: int | None) -> str | None:
+    """What was charged and where that is written, in words; without an entry it is not known yet whether it was."""
+    if cost == NOTHING:
+        return None
+    asked = f"epsilon {cost.epsilon:g}, delta {cost.delta:g}"
+    if not ledger.counted:
+        return f"Spent: {asked}. No ledger was given, so nobody has it written down."
+    where = f"the ledger {ledger.path}" if isinstance(ledger, FileLedger) else f"the ledger of {ledger.data_set!r}"
+    if entry is None:
+        return f"Stopped while {asked} was being charged: {where} tells whether it is."
+    return f"Charged: {asked}, entry {entry} of {where}; it stays spent."
 
 
 def check_charge(budget: Budget, *, ledger: Ledger, randomness: Randomness, purpose: str) -> None:
@@ -218,13 +269,15 @@ def check_charge(budget: Budget, *, ledger: Ledger, randomness: Randomness, purp
     ledger.check(Request(kind=Kind.RELEASE, mechanism=name, purpose=purpose, cost=cost, randomness=source))
 
 
-def settle(ledger: Ledger, reservation: Reservation, outcome: Outcome) -> None:
+def settle(ledger: Ledger, reservation: Reservation, outcome: Outcome) -> bool:
     """Settle; where the system refuses, say that the entry stays reserved: what was paid for is not lost for that."""
     try:
         ledger.settle(reservation, outcome)
+        return True
     except LedgerRefusedError as refused:
         stays = f"Entry {reservation.number} stays reserved instead of {outcome.value}, which counts as spent."
-        warnings.warn(f"{stays} {refused}", UnsettledWarning, stacklevel=3)
+        warn_caller(f"{stays} {refused}", UnsettledWarning)
+        return False
 
 
 spend = Account

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import lru_cache
 
-from gcon.errors import InputError, PromiseWarning, check_number
+from gcon.errors import InputError, PromiseWarning, check_number, warn_caller
 
 
 @dataclass(frozen=True, order=False)
@@ -73,11 +72,10 @@ def chosen_delta(delta: float | None, num_nodes: int) -> float:
     if delta is None:
         return public_delta(num_nodes)
     if delta * num_nodes > 1:
-        warnings.warn(
+        warn_caller(
             f"delta={delta!r} is above 1/n for {num_nodes} nodes: a mechanism that publishes everything about one person, picked "
             f"at random, would keep that promise. Leave delta out for {public_delta(num_nodes):g}.",
             PromiseWarning,
-            stacklevel=3,
         )
     return delta
 

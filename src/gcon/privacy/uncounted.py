@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
 from collections import defaultdict
 from dataclasses import replace
 from typing import Final, final
 
-from gcon.errors import PromiseWarning
+from gcon.errors import PromiseWarning, warn_caller
 from gcon.privacy.budget import NOTHING, ExactTotal
 from gcon.privacy.ledger import MemoryLedger, Outcome, Request, Reservation
 
@@ -47,12 +46,11 @@ class UncountedLedger:
             self._spent.add(request.cost)
             total = self._spent.rounded()
         if before != NOTHING and request.cost != NOTHING:
-            warnings.warn(
+            warn_caller(
                 f"Released again without a ledger: this process has now spent epsilon {total.epsilon:g}, delta {total.delta:g} "
                 "on the same node table, and nobody counts what others release. Pass ledger=gcon.FileLedger(...), kept with the "
                 "edges.",
                 PromiseWarning,
-                stacklevel=2,
             )
         return replace(reservation, total=total)
 

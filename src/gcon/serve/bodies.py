@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from gcon.serve.settings import NOT_CACHED
+
 MOST_ID = 200  # characters
 Id = Annotated[str, Field(max_length=MOST_ID, description="The public id of a node.", examples=["17"])]
 
@@ -34,7 +36,9 @@ class Question(_Strict):
 
     me: Person
     neighbours: list[Person] = Field(default_factory=list, description="Those with whom she shares an edge, each once.")
-    access: Literal["own-edges", "none"] = "own-edges"
+    access: Literal["own-edges", "none"] = Field(
+        default="own-edges", description=f"Whether the neighbours that were sent are used. {NOT_CACHED}"
+    )
 
 
 class Owner(_Strict):

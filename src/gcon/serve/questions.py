@@ -13,6 +13,7 @@ from torch import Tensor
 
 from gcon.errors import InputError
 from gcon.serve.bodies import MOST_ID
+from gcon.serve.settings import NOT_CACHED
 
 Someone = str | Tensor  # an id, or features
 T = TypeVar("T")
@@ -156,7 +157,8 @@ def _wrong(error: ValidationError, example: str) -> InputError:
     rule = _RULES.get(where.rpartition(".")[2], "must have the keys of the example, and no other")
     if "Number out of range" in what:
         rule, got = "must hold finite numbers", "others"
-    return InputError(where or "body", rule=rule, got=got, fix=_SEE if where else example)
+    fix = NOT_CACHED if got == "'cached'" else _SEE if where else example
+    return InputError(where or "body", rule=rule, got=got, fix=fix)
 
 
 def _too_many(shape: Shape) -> InputError:

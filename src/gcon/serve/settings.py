@@ -1,10 +1,15 @@
-"""The limits of a service: public numbers, with defaults that suit one small machine."""
+"""The limits of a service: public numbers, with defaults that suit one small machine; and why it has no access `cached`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from gcon.errors import check_number
+
+NOT_CACHED = (
+    "Cached answers need no service: they are public, and gcon predict --access cached writes them once for all nodes of the "
+    "training."
+)
 
 
 @dataclass(frozen=True, kw_only=True)

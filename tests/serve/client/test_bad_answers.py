@@ -278,7 +278,7 @@ def test_wrong_questions_are_not_sent():
             (("ann", "bob"), "neighbours"),
             (("ann", [5]), "neighbours"),
             (("ann", ["bob"], "none"), "neighbours"),
-            (("ann", [], "cached"), "access"),
+            (("ann", [], "cached"), "access.*gcon predict --access cached"),
         ):
             with pytest.raises(InputError, match=word):
                 client.predict(*arguments)

@@ -14,6 +14,7 @@ from gcon.errors import InputError, check_number
 from gcon.serve.client.answers import Answer, Health, answer_from, card_from, health_from, read_json, statement_from
 from gcon.serve.client.connection import Connection, Reply, place_of
 from gcon.serve.client.problems import RefusedError, ServiceError, TooManyRequestsError
+from gcon.serve.settings import NOT_CACHED
 
 _TOKEN = re.compile(r"gcon_[A-Za-z0-9_-]{43}")
 _SECONDS = re.compile(r"[0-9]{1,6}")
@@ -93,7 +94,8 @@ class Client:
         """
         if access not in ("own-edges", "none"):
             rule = "must be 'own-edges' or 'none'"
-            raise InputError("access", rule=rule, got=repr(access), fix="Leave it out for 'own-edges'.")
+            fix = NOT_CACHED if access == "cached" else "Leave it out for 'own-edges'."
+            raise InputError("access", rule=rule, got=repr(access), fix=fix)
         if isinstance(neighbours, str | bytes):
             raise InputError("neighbours", rule="must be a list of people", got="one word", fix="Put it into a list.")
         others = [_person(each, "neighbours") for each in neighbours]

@@ -15,7 +15,7 @@ from gcon.errors import InputError, PromiseWarning
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.methods.moments import Moments
 from gcon.methods.objective import Objective
-from gcon.privacy.budget import NOTHING, Budget, checked_budget, compose, public_delta, round_up_digits
+from gcon.privacy.budget import NOTHING, Budget, checked_budget, compose, chosen_delta, round_up_digits
 
 epsilons = st.floats(0, 1e6)
 deltas = st.floats(0, 0.999)
@@ -58,7 +58,7 @@ def test_a_delta_above_one_over_n_is_warned_about():
         with warnings.catch_warnings():
             warnings.simplefilter("error", PromiseWarning)
             assert method(epsilon=1.0, delta=0.025).delta_for(nodes) == 0.025
-            assert method(epsilon=1.0).delta_for(nodes) == public_delta(40)
+            assert method(epsilon=1.0).delta_for(nodes) == chosen_delta(None, 40)
 
 
 @pytest.mark.parametrize("epsilon", [1e-300, 1, 2.5, np.float64(0.5), math.inf])
@@ -96,7 +96,7 @@ def test_cover_is_reflexive_antisymmetric_and_transitive(first, second, third):
 
 @pytest.mark.parametrize(("nodes", "delta"), [(0, 1e-5), (1, 1e-5), (10_000, 1e-5), (20_000, 5e-6), (10**6, 1e-7)])
 def test_public_delta_is_a_function_of_the_nodes(nodes, delta):
-    assert public_delta(nodes) == pytest.approx(delta, rel=1e-15)
+    assert chosen_delta(None, nodes) == pytest.approx(delta, rel=1e-15)
 
 
 def test_decimals_add_like_decimals():

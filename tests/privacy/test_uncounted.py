@@ -11,7 +11,6 @@ from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.methods.objective import Objective
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Kind, MemoryLedger, Outcome, Request
-from gcon.privacy.uncounted import UncountedLedger
 from gcon.release.read import load_release
 from gcon.release.store import save_release
 from gcon.verify.verify import verify_release
@@ -69,7 +68,7 @@ def request(epsilon=1.0):
 
 
 def test_what_was_withdrawn_or_free_is_not_added():
-    first, second = (UncountedLedger("circles", "a table of this test") for _ in range(2))
+    first, second = (MemoryLedger.uncounted("circles", "a table of this test") for _ in range(2))
     with warnings.catch_warnings():
         warnings.simplefilter("error", PromiseWarning)
         first.settle(first.reserve(request()), Outcome.WITHDRAWN)

@@ -26,10 +26,9 @@ from gcon.nodes import PublicNodes, features_fingerprint
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import checked_budget, chosen_delta
 from gcon.privacy.gates import answer_owners, diagnose
-from gcon.privacy.ledger import Ledger
+from gcon.privacy.ledger import Ledger, MemoryLedger
 from gcon.privacy.randomness import Randomness, SystemRandomness
 from gcon.privacy.receipt import Receipt
-from gcon.privacy.uncounted import UncountedLedger
 
 Progress = Callable[[str], None]  # is told the name of every stage
 
@@ -109,7 +108,7 @@ class Method(ABC):
         Privacy:
             Edges leave only through an account or a gate that pays the ledger.
         """
-        books = UncountedLedger(graph.name, graph.nodes.fingerprint) if ledger is None else ledger
+        books = MemoryLedger.uncounted(graph.name, graph.nodes.fingerprint) if ledger is None else ledger
         noise = SystemRandomness() if randomness is None else randomness
         with threads_for(*graph.nodes.features.shape):
             trained = self.train(graph.nodes, graph.edges, ledger=books, randomness=noise)

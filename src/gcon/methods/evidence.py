@@ -138,7 +138,20 @@ class ExactCounts:
     def scores(self, rows: Numbers, sums: Numbers, degrees: Numbers) -> Numbers:
         """What regressions say at exact counts, the mean answer around, and the messages."""
         classes = rows.shape[1] // 4
-        asked = _logarithms(self._asked(rows[:, :classes], sums[:, : 2 * classes].reshape(-1, 2, classes)))
+        # `CountModel.answers` at two kinds of counts per node, n x 2 x c, in one product.
+        counts = np.maximum(sums[:, : 2 * classes].reshape(-1, 2, classes), 0.0)
+        inputs = np.empty((*counts.shape[:2], len(self._table)))
+        ways = inputs[..., :-1].reshape(*counts.shape[:2], 4, -1)
+        ways[:, :, 0] = np.log(np.maximum(rows[:, :classes], LEAST_ANSWER))[:, None]
+        ways[:, :, 1] = counts
+        np.log1p(counts, out=ways[:, :, 2])
+        np.multiply(SHARES_SCALE / (counts.sum(axis=2, keepdims=True) + 1), counts, out=ways[:, :, 3])
+        inputs[..., -1] = 1.0
+        raised = (inputs.reshape(-1, inputs.shape[2]) @ self._table).reshape(*counts.shape[:2], -1, classes)
+        raised -= raised.max(axis=3, keepdims=True)
+        np.exp(raised, out=raised)
+        raised *= self.model.weights.numpy()[:, None] / raised.sum(axis=3, keepdims=True)
+        asked = _logarithms(raised.sum(axis=2))
         usual = self.edge_shares.numpy()
         around = (sums[:, 2 * classes : 3 * classes] + _USUAL_NEIGHBOURS * usual) / (degrees + _USUAL_NEIGHBOURS)
         scores = (asked[:, 0] + asked[:, 1]) / 2 + self.lean * np.log((around + _RARE) / (usual + _RARE))
@@ -149,23 +162,6 @@ class ExactCounts:
         """All regressions side by side: (4 c + 1) x (regressions c)."""
         tables = self.model.tables
         return np.ascontiguousarray(tables.permute(1, 0, 2).reshape(tables.shape[1], -1).numpy())
-
-    def _asked(self, start: Numbers, counts: Numbers) -> Numbers:
-        """`CountModel.answers` of several counts per node, n x counts x c, in one product."""
-        counts = np.maximum(counts, 0.0)
-        inputs = np.empty((*counts.shape[:2], len(self._table)))
-        ways = inputs[..., :-1].reshape(*counts.shape[:2], 4, -1)
-        ways[:, :, 0] = np.log(np.maximum(start, LEAST_ANSWER))[:, None]
-        ways[:, :, 1] = counts
-        np.log1p(counts, out=ways[:, :, 2])
-        np.multiply(SHARES_SCALE / (counts.sum(axis=2, keepdims=True) + 1), counts, out=ways[:, :, 3])
-        inputs[..., -1] = 1.0
-        scores = (inputs.reshape(-1, inputs.shape[2]) @ self._table).reshape(*counts.shape[:2], -1, counts.shape[2])
-        scores -= scores.max(axis=3, keepdims=True)
-        raised = np.exp(scores, out=scores)
-        raised *= self.model.weights.numpy()[:, None] / raised.sum(axis=3, keepdims=True)
-        answers: Numbers = raised.sum(axis=2)
-        return answers
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -230,10 +226,13 @@ def scores_with_own_edges(
     """
     said, unit = what_all_say(way, rows)
     if asked is None:
-        heard = torch.empty(len(rows), said.shape[1] + 1, dtype=torch.float64)
-        edges.fill(heard, _heard, said)
+        asked = torch.ones(len(rows), dtype=torch.bool)
     else:
-        heard, rows = torch.cat(list(edges.map_blocks(_heard_by, said, asked))), rows[asked]
+        rows = rows[asked]
+    heard, known = torch.empty(len(rows), said.shape[1] + 1, dtype=torch.float64), 0
+    for part in edges.map_blocks(_heard, said, asked):
+        heard[known : known + len(part)] = part
+        known += len(part)
     scores = torch.empty(len(rows), num_classes, dtype=torch.float64)
     for first in range(0, len(rows), _PIECE_ROWS):
         piece = slice(first, first + _PIECE_ROWS)
@@ -254,17 +253,12 @@ def what_all_say(way: Way, rows: Tensor) -> tuple[Tensor, float]:
     return said, unit
 
 
-def _heard(block: RowBlock, said: Tensor, *, out: Tensor) -> None:
-    """Sums of what neighbours say, whole numbers, and how many neighbours say it."""
-    if said.shape[1] > 0:
-        out[:, :-1] = multiply.kernel(said.device.type).neighbour_totals(block, said)
-    out[:, -1] = block.degrees
-
-
-def _heard_by(block: RowBlock, said: Tensor, asked: Tensor) -> Tensor:
-    """The same for the nodes of a block that are asked."""
+def _heard(block: RowBlock, said: Tensor, asked: Tensor) -> Tensor:
+    """Sums of what neighbours say, whole numbers, and how many neighbours say it, for the nodes of a block that are asked."""
     heard = torch.empty(len(block.row_pointers) - 1, said.shape[1] + 1, dtype=torch.float64)
-    _heard(block, said, out=heard)
+    if said.shape[1] > 0:
+        heard[:, :-1] = multiply.kernel(said.device.type).neighbour_totals(block, said)
+    heard[:, -1] = block.row_pointers.diff()
     return heard[asked[block.nodes]]
 
 

@@ -24,7 +24,7 @@ from gcon.methods.known_rows import known_rows, nothing_known, recognises
 from gcon.methods.predictions import NOT_PRIVATE, Access, Predictions, checked_access, why_no_promise
 from gcon.nodes import PublicNodes, features_fingerprint
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import checked_budget, chosen_delta
+from gcon.privacy.budget import checked_budget
 from gcon.privacy.gates import answer_owners, diagnose
 from gcon.privacy.ledger import Ledger, MemoryLedger
 from gcon.privacy.randomness import Randomness, SystemRandomness
@@ -136,10 +136,6 @@ class PrivateMethod(Method):
 
     def __post_init__(self) -> None:
         checked_budget(self.epsilon, 1e-5 if self.delta is None else self.delta)
-
-    def delta_for(self, nodes: PublicNodes) -> float:
-        """The delta that is paid."""
-        return chosen_delta(self.delta, nodes.num_nodes)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -74,7 +74,7 @@ from gcon.methods.record import (
 from gcon.nodes import BATCH_ROWS, PublicNodes, features_fingerprint, mean_row
 from gcon.privacy.account import check_charge, spend
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import NOTHING, Budget
+from gcon.privacy.budget import NOTHING, Budget, chosen_delta
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.protected_change import STATED_EDGES, check_edges
 from gcon.privacy.randomness import Randomness
@@ -143,7 +143,7 @@ class Moments(ReleasingMethod):
         asked, labels = int(nodes.validation_mask.sum()), torch.where(nodes.train_mask, nodes.labels, -1)
         plan = mixed_plan(  # first of all: a budget that no plan fits is refused before anything is learned
             self.epsilon,
-            self.delta_for(nodes),
+            chosen_delta(self.delta, nodes.num_nodes),
             first_share=FIRST_SHARE,
             answer_share=COUNTED_SHARE if asked else 0.0,
             method=self.name,

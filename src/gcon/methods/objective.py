@@ -35,7 +35,7 @@ from gcon.methods.record import Checksum, Common, Count, Layout, NotNegative, Re
 from gcon.nodes import PublicNodes
 from gcon.privacy.account import check_charge, release_once
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import NOTHING, Budget, checked_budget
+from gcon.privacy.budget import NOTHING, Budget, checked_budget, chosen_delta
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.protected_change import STATED_EDGES, check_edges
 from gcon.privacy.randomness import Randomness
@@ -126,7 +126,7 @@ class Objective(ReleasingMethod):
             The model is (epsilon, delta)-DP for one undirected edge, or for any `protect_edges` of them together, by
             Theorem 1. Edges are read after the ledger is charged.
         """
-        budget = checked_budget(self.epsilon, self.delta_for(nodes))
+        budget = checked_budget(self.epsilon, chosen_delta(self.delta, nodes.num_nodes))
         check_charge(budget, ledger=ledger, randomness=randomness, purpose=purpose)
         device = chosen_device(self.device)
 

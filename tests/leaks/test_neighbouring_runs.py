@@ -11,7 +11,7 @@ import pytest
 import torch
 from tests.opened import open_private
 
-import gcon.mechanisms.newton
+import gcon.mechanisms.perturbed_objective
 from gcon import GCON, MemoryLedger
 from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, NoCertificateError
@@ -126,7 +126,7 @@ def test_a_model_without_propagation_does_not_depend_on_edges_at_all(neighbours,
 
 
 def test_a_failed_run_tells_the_same_on_both_graphs(neighbours, run, settings, monkeypatch):
-    monkeypatch.setattr(gcon.mechanisms.newton, "MOST_ITERATIONS", 1)
+    monkeypatch.setattr(gcon.mechanisms.perturbed_objective, "MOST_ITERATIONS", 1)
     messages = set()
     for graph in neighbours.pairs:
         with pytest.raises(NoCertificateError) as raised:

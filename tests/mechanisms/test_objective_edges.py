@@ -19,9 +19,8 @@ from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.objective_plan import make_plan
 from gcon.privacy.budget import Budget
 from gcon.verify.arithmetic import digits
-from gcon.verify.losses import loss_bounds
-from gcon.verify.objective_edges import _promise
-from gcon.verify.theorem import Public
+from gcon.verify.objective_steps import _promise
+from gcon.verify.theorem import Public, loss_bounds
 from gcon_lab.mechanisms.gaussian_objective_plan import make_gaussian_objective_plan
 
 DELTA, CLASSES, NODES = 1e-5, 2, 7

@@ -11,8 +11,7 @@ from torch import Tensor
 from gcon.edges.kernels import multiply
 from gcon.edges.source import Edges, RowBlock
 from gcon.mechanisms.exact_products import Precise
-from gcon.mechanisms.public_rows import check_nodes, checked_rows, longest_rows
-from gcon.mechanisms.statistic import Statistic
+from gcon.mechanisms.statistic import Statistic, check_nodes, checked_rows, longest_rows
 from gcon.privacy.proven import proven
 
 _BITS = 52  # of a column's sum, in fixed point
@@ -56,7 +55,7 @@ class NeighbourRows(Statistic):
 
 
 def _sums(block: RowBlock, whole: Tensor, *, out: Tensor) -> None:
-    out.copy_(multiply.kernel(whole.device.type).neighbour_totals(block, whole))
+    out.copy_(multiply.neighbour_totals(block, whole))
 
 
 def fixed_point(rows: Tensor, bits: int) -> tuple[Tensor, Tensor]:

@@ -19,7 +19,7 @@ from gcon.mechanisms.gaussian_release import NoisyRelease
 from gcon.mechanisms.mixed_curve import mixed_delta
 from gcon.mechanisms.mixed_release import mixed_plan
 from gcon.mechanisms.neighbour_counts import NeighbourCounts, NoisyCounts
-from gcon.mechanisms.noisy_count import NoisyCount
+from gcon.mechanisms.pure import NoisyCount
 from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FEATURES_SHARE, FIRST_SHARE
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget, chosen_delta

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from typing import Generic, Self, TypeVar, final
 
 from gcon.errors import InputError, PlanMismatchError, check_number
-from gcon.mechanisms.certificate import rounding_allowance
 from gcon.mechanisms.certificate_terms import (
     DEFAULT_TOLERANCE,
     NO_TERMS,
@@ -16,6 +15,7 @@ from gcon.mechanisms.certificate_terms import (
     certificate_terms,
     exact_budget,
     reserve_is_covered,
+    rounding_allowance,
 )
 from gcon.mechanisms.losses import ConvexLoss, check_registered
 from gcon.mechanisms.objective_edges import influence_of

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from gcon.edges.kernels import multiply
+from gcon.edges.kernels.multiply import neighbour_totals
 from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import Edges, RowBlock
 from gcon.learn.after_counts import LEAST_ANSWER, SHARES_SCALE, CountModel
@@ -89,14 +89,14 @@ class Evidence:
         """The own answer, the messages of neighbours, and the mean answer around."""
         classes = rows.shape[1] // 2
         own = rows[:, :classes]
-        scores = _logarithms(own)
+        scores: Numbers = np.log(np.maximum(own, _SMALLEST))
         if sums.shape[1] == 0:
             return scores
         scores += sums[:, :classes]
         if sums.shape[1] > classes:
             around = (1 - _OWN_WEIGHT) / (degrees + 1) * (sums[:, classes:] + own)
             around += _OWN_WEIGHT * own
-            scores += _logarithms(around)
+            scores += np.log(np.maximum(around, _SMALLEST))
         scores *= _TRUST
         return scores
 
@@ -151,10 +151,10 @@ class ExactCounts:
         raised -= raised.max(axis=3, keepdims=True)
         np.exp(raised, out=raised)
         raised *= self.model.weights.numpy()[:, None] / raised.sum(axis=3, keepdims=True)
-        asked = _logarithms(raised.sum(axis=2))
+        asked = np.log(np.maximum(raised.sum(axis=2), _SMALLEST))
         usual = self.edge_shares.numpy()
         around = (sums[:, 2 * classes : 3 * classes] + _USUAL_NEIGHBOURS * usual) / (degrees + _USUAL_NEIGHBOURS)
-        scores = (asked[:, 0] + asked[:, 1]) / 2 + self.lean * np.log((around + _RARE) / (usual + _RARE))
+        scores: Numbers = (asked[:, 0] + asked[:, 1]) / 2 + self.lean * np.log((around + _RARE) / (usual + _RARE))
         return scores if self.voice == 0 else scores + 2 * self.voice * sums[:, 3 * classes :]
 
     @cached_property
@@ -178,7 +178,8 @@ class PublishedAnswers:
 
     def scores(self, rows: Numbers, sums: Numbers, degrees: Numbers) -> Numbers:
         """The logarithms of the answers."""
-        return _logarithms(rows)
+        scores: Numbers = np.log(np.maximum(rows, _SMALLEST))
+        return scores
 
 
 def with_labels(answers: Tensor, labels: Tensor) -> Tensor:
@@ -238,8 +239,9 @@ def scores_with_own_edges(
         piece = slice(first, first + _PIECE_ROWS)
         sums, degrees = heard[piece, :-1] * unit, heard[piece, -1:]
         with np.errstate(all="ignore"):  # a warning of NumPy's would leave the gate
-            found = _rounded(way.scores(rows[piece].numpy(), sums.numpy(), degrees.numpy()))
-        scores[piece] = torch.from_numpy(found)
+            found = way.scores(rows[piece].numpy(), sums.numpy(), degrees.numpy())
+            # Rounded: one row alone has other last bits than the same row among others.
+            scores[piece] = torch.from_numpy(np.rint(found * _GRID) / _GRID)
     return scores
 
 
@@ -257,20 +259,9 @@ def _heard(block: RowBlock, said: Tensor, asked: Tensor) -> Tensor:
     """Sums of what neighbours say, whole numbers, and how many neighbours say it, for the nodes of a block that are asked."""
     heard = torch.empty(len(block.row_pointers) - 1, said.shape[1] + 1, dtype=torch.float64)
     if said.shape[1] > 0:
-        heard[:, :-1] = multiply.kernel(said.device.type).neighbour_totals(block, said)
+        heard[:, :-1] = neighbour_totals(block, said)
     heard[:, -1] = block.row_pointers.diff()
     return heard[asked[block.nodes]]
-
-
-def _logarithms(shares: Numbers) -> Numbers:
-    found: Numbers = np.log(np.maximum(shares, _SMALLEST))
-    return found
-
-
-def _rounded(scores: Numbers) -> Numbers:
-    """One row alone has other last bits than the same row among others."""
-    found: Numbers = np.rint(scores * _GRID) / _GRID
-    return found
 
 
 def row_scores(way: Way, rows: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:
@@ -287,8 +278,9 @@ def row_scores(way: Way, rows: Tensor) -> Callable[[int, NDArray[Any]], NDArray[
     def scores(row: int, neighbours: NDArray[Any]) -> NDArray[np.float64]:
         sums = np.add.reduce(said.take(neighbours, axis=0), keepdims=True) * unit
         with np.errstate(all="ignore"):  # as above
-            found: Numbers = _rounded(way.scores(known[row : row + 1], sums, np.array([[float(len(neighbours))]])))[0]
-        return found
+            found = way.scores(known[row : row + 1], sums, np.array([[float(len(neighbours))]]))[0]
+            rounded: Numbers = np.rint(found * _GRID) / _GRID
+        return rounded
 
     return scores
 

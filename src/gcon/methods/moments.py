@@ -41,8 +41,7 @@ from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import NoisyRelease, NoisyStatistic
 from gcon.mechanisms.mixed_release import MOST_ROUNDS, mixed_plan, mixed_plan_from
 from gcon.mechanisms.neighbour_counts import NeighbourCounts, NoisyCounts, geometric_deviation
-from gcon.mechanisms.noisy_count import NoisyCount
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
+from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, NoisyCount
 from gcon.methods.evidence import (
     Evidence,
     ExactCounts,

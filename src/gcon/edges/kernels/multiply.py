@@ -49,6 +49,11 @@ class Kernel(Protocol):
         """
 
 
+def neighbour_totals(block: RowBlock, rows: Tensor) -> Tensor:
+    """Row k is the sum of the rows of the k-th node's neighbours (see `Kernel`)."""
+    return kernel(rows.device.type).neighbour_totals(block, rows)
+
+
 def walk_step(
     block: RowBlock, current: Tensor, origin: Tensor, scale: Tensor | None = None, *, walk: Walk, out: Tensor
 ) -> None:

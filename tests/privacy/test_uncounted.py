@@ -14,6 +14,7 @@ from gcon.privacy.ledger import Kind, MemoryLedger, Outcome, Request
 from gcon.release.read import load_release
 from gcon.release.store import save_release
 from gcon.verify.verify import verify_release
+from gcon_lab.methods.fitted import fit
 
 
 def graph_of(seed):
@@ -57,10 +58,10 @@ def test_other_nodes_and_other_ledgers_are_counted_apart():
         fitted(other)
         for _ in range(2):
             counted = fitted(graph, ledger=ledger)
-        Objective(epsilon=1.0).fit(graph, ledger=ledger)
+        fit(Objective(epsilon=1.0), graph, ledger=ledger)
     assert told(counted).startswith("Spent on data set 'circles' so far, as its ledger knows: epsilon 2")
     with pytest.warns(PromiseWarning):
-        Objective(epsilon=1.0).fit(graph)
+        fit(Objective(epsilon=1.0), graph)
 
 
 def request(epsilon=1.0):

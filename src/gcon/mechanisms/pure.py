@@ -69,7 +69,7 @@ class NoisyCount(PureMechanism[int]):
     """Release a count with pure epsilon, by two-sided geometric noise (docs/proofs/noisy-count.md).
 
     One edge changes the answers of at most two nodes (its ends) under own-edges inference, so a count of correct answers
-    changes by at most 2. Noise k with probability proportional to q^|k|, q = exp(-epsilon / sensitivity), makes it (epsilon, 0)-DP.
+    changes by at most 2. Noise k has a probability proportional to q^|k|, q = exp(-epsilon / sensitivity): (epsilon, 0)-DP.
     """
 
     name = "noisy count"

@@ -25,6 +25,7 @@ from gcon_lab.experiments.attacks.measure import Measured, Progress, attack_all,
 from gcon_lab.experiments.attacks.methods import ATTACKED, is_spending, reference_of
 from gcon_lab.experiments.attacks.released import released_evidence
 from gcon_lab.experiments.attacks.tables import FALSE_ALARM
+from gcon_lab.methods.fitted import fit
 from gcon_lab.tables import records
 
 _REFERENCE_OF_MODEL = {"paper": "gcon", "moments": "moments"}
@@ -155,7 +156,7 @@ def run_attacks(
     def fitted(method: Method) -> Predictor:
         progress(f"train {method.name}")
         graph = private_graph(nodes, edges.edge_index(), name="attacked")
-        return method.fit(graph, randomness=SystemRandomness()).trained
+        return fit(method, graph, randomness=SystemRandomness()).trained
 
     if target.method is not None:
         found = attacked(fitted(target.method))

@@ -9,10 +9,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.edges.kernels import multiply_plain
 from tests.mechanisms.counting import Counting
 
 from gcon.edges.edge_list import private_edges, public_edges
-from gcon.edges.kernels import multiply, multiply_numba, multiply_plain, multiply_torch
+from gcon.edges.kernels import multiply, multiply_numba, multiply_torch
 from gcon.edges.source import LocalEdges, RowBlock, block_slices
 from gcon.edges.stored import StoredEdges
 from gcon.errors import InputError, PlanMismatchError

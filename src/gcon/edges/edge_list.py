@@ -37,7 +37,6 @@ class EdgeList(LocalEdges):
 
     @cached_property
     def degrees(self) -> Tensor:
-        """Number of neighbours of every node."""
         return self.row_pointers.diff()
 
     def blocks(self, device: torch.device) -> Iterator[RowBlock]:

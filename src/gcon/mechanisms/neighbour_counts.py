@@ -43,7 +43,6 @@ class NoisyCounts:
 
     @property
     def standard_deviation(self) -> float:
-        """Of the noise of one count."""
         return geometric_deviation(self.rate)
 
 
@@ -99,7 +98,6 @@ class NeighbourCounts:
     check = __post_init__  # the account asks again before it releases
 
     def public_record(self) -> Mapping[str, object]:
-        """The size, and the noise."""
         return {
             "statistic": NAME,
             "columns": self.num_codes,

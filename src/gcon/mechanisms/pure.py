@@ -49,7 +49,6 @@ class PureMechanism(ABC, Generic[NumbersT]):
 
     @property
     def budget(self) -> Budget:
-        """(epsilon, 0)."""
         return Budget(self.epsilon, 0.0)
 
     @property
@@ -81,7 +80,6 @@ class NoisyCount(PureMechanism[int]):
         return math.sqrt(2 * decay) / -math.expm1(-self.epsilon / self.sensitivity)
 
     def public_record(self) -> Mapping[str, object]:
-        """The plan's numbers."""
         return {
             "epsilon": self.epsilon,
             "sensitivity": self.sensitivity,
@@ -113,7 +111,6 @@ class Selection(PureMechanism[Sequence[int]]):
     name = "private selection"
 
     def public_record(self) -> Mapping[str, object]:
-        """The plan's numbers."""
         return {
             "epsilon": self.epsilon,
             "sensitivity": self.sensitivity,

@@ -73,7 +73,6 @@ class Evidence:
     shares: Tensor
 
     def rows(self, answers: Tensor) -> Tensor:
-        """Answers, and these again."""
         return torch.cat([answers, answers], dim=1).double()
 
     def said(self, rows: Tensor) -> Tensor:
@@ -169,15 +168,12 @@ class PublishedAnswers:
     """Own edges add nothing: rows are n x c, the published answers."""
 
     def rows(self, answers: Tensor) -> Tensor:
-        """The answers."""
         return answers.double()
 
     def said(self, rows: Tensor) -> Tensor:
-        """Nothing."""
         return rows[:, :0]
 
     def scores(self, rows: Numbers, sums: Numbers, degrees: Numbers) -> Numbers:
-        """The logarithms of the answers."""
         scores: Numbers = np.log(np.maximum(rows, _SMALLEST))
         return scores
 

@@ -121,7 +121,6 @@ class Model(ABC):
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
-        """The one receipt."""
         return (self.receipt,)
 
     @abstractmethod

@@ -468,7 +468,6 @@ class MomentsModel(Model):
         )
 
     def scorer(self, *, restart: float | None = None, device: str = "cpu") -> Scorer:
-        """From known answers, and what neighbours add to them."""
         if restart is not None:
             rule = f"belongs to models of the paper's method, not of the method '{self.method}'"
             raise InputError("inference_restart", rule=rule, got=restart, fix="Leave it out for this model.")
@@ -675,17 +674,14 @@ class AnswersScorer(Scorer):
         return lambda rows: self.way.rows(self.student.probabilities(features[rows]))
 
     def without_edges(self, start: Tensor) -> Tensor:
-        """The logarithms of the answers."""
         return start.clamp_min(1e-12).log()
 
     def own_edges_of_rows(self, start: Tensor, edges: Edges) -> Callable[[slice], Tensor]:
-        """What neighbours say, added up."""
         check_rows(start, edges)
         scores = scores_with_own_edges(self.way, start, edges, self.answers.shape[1])
         return lambda rows: scores[rows]
 
     def own_edges_of_one(self, start: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:
-        """The same, from what all nodes say."""
         of_row = row_scores(self.way, start)
 
         def shares(row: int, neighbours: NDArray[Any]) -> NDArray[np.float64]:

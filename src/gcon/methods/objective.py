@@ -236,7 +236,6 @@ class ObjectiveModel(Model):
 
     @property
     def choices(self) -> str:
-        """The same for all."""
         return (
             "the settings were given by the operator or are the defaults; the program chose nothing by looking at private "
             "edges. What gcon tune chooses for a price is a release of its own, in the ledger."
@@ -267,7 +266,6 @@ class ObjectiveModel(Model):
         )
 
     def scorer(self, *, restart: float | None = None, device: str = "cpu") -> Scorer:
-        """From encoded features, propagated, times the weights."""
         return WeightsScorer(self, restart, device)
 
     def record(self) -> ObjectiveRecord:
@@ -284,7 +282,6 @@ class ObjectiveModel(Model):
 
     @classmethod
     def layout(cls, record: ObjectiveRecord, *, width: int, num_classes: int) -> Layout:
-        """The weights, and digests of rows."""
         loss_by_name(record.loss, num_classes)
         return {
             "weights": ("F64", (_schemes(record).num_blocks * width, num_classes)),

@@ -304,24 +304,14 @@ class DetachedLedger:
     def __repr__(self) -> str:
         return f"<detached from the ledger of {self.data_set!r} when it was stored: pays for nothing>"
 
-    def reserve(self, request: Request) -> Reservation:
-        """Refuse."""
-        self._refuse()
-
-    def check(self, request: Request) -> None:
-        """Refuse."""
-        self._refuse()
-
-    def settle(self, reservation: Reservation, outcome: Outcome) -> None:
-        """Refuse."""
-        self._refuse()
-
-    def entries(self) -> Sequence[LedgerEntry]:
-        """None are known here."""
-        return ()
-
-    def _refuse(self) -> NoReturn:
+    def _refuse(self, *_: object) -> NoReturn:
         raise LedgerError(
             f"ledger: this model was stored without the ledger of {self.data_set!r}, and nothing is trained unpaid. Give it "
             "one: model.set_params(ledger=...)."
         )
+
+    reserve = check = settle = _refuse
+
+    def entries(self) -> Sequence[LedgerEntry]:
+        """None are known here."""
+        return ()

@@ -84,17 +84,14 @@ class SingleRelease:
 
     @property
     def name(self) -> str:
-        """The mechanism's."""
         return self.mechanism.name
 
     @property
     def budget(self) -> Budget:
-        """The mechanism's."""
         return self.mechanism.budget
 
     @property
     def gaussian_distance(self) -> float | None:
-        """The mechanism's."""
         return self.mechanism.gaussian_distance
 
     def public_record(self, released: Sequence[Mechanism[Any]]) -> Mapping[str, object]:

@@ -238,7 +238,6 @@ def desk_of(run: str) -> Desk:
 
 
 def put_up(worker: Any, desk: Desk) -> None:
-    """Let others ask."""
     _desks[desk.run] = desk
     worker.handlers["gcon_ask"] = answer
 

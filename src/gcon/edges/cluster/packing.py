@@ -41,7 +41,6 @@ class Package:
         self._head, self._buffers = head, list(buffers)
 
     def unpack(self) -> Any:
-        """What is in it."""
         return pickle.loads(self._head, buffers=self._buffers)
 
     def __repr__(self) -> str:

@@ -55,14 +55,12 @@ class PlacedRows:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the entries."""
         return self.matrix.dtype
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def numel(self) -> int:
-        """How many entries it has."""
         return self.shape[0] * self.shape[1]
 
     def to(self, where: Any) -> PlacedRows:
@@ -76,11 +74,9 @@ class PlacedRows:
         return self
 
     def amax(self, dim: int) -> Tensor:
-        """The largest entry of every column."""
         return self._keeper.ends(self.matrix)[0]
 
     def amin(self, dim: int) -> Tensor:
-        """The smallest entry of every column."""
         return self._keeper.ends(self.matrix)[1]
 
     def __getitem__(self, which: Any) -> Any:
@@ -152,7 +148,6 @@ class Partition:
             yield Chunk(nodes, slice(place * self.size, place * self.size + nodes.stop - nodes.start))
 
     def count(self, part: int) -> int:
-        """How many rows a worker has."""
         return sum(chunk.nodes.stop - chunk.nodes.start for chunk in self.chunks(part))
 
     def owners(self, nodes: Tensor) -> Tensor:

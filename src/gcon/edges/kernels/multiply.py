@@ -1,11 +1,10 @@
-"""The hot loops: sums over neighbours, and a step of a walk. One interface, four kernels that agree bit for bit.
+"""The hot loops: sums over neighbours, and a step of a walk. One interface, three kernels that agree bit for bit (the tests: with a plain one).
 
 | kernel | runs on | needs |
 |---|---|---|
 | `multiply_numba` | processor | numba (extra `fast`) |
 | `multiply_triton` | GPU | Triton, which comes with torch's GPU builds |
 | `multiply_torch` | both | torch alone |
-| `multiply_plain` | the tests | nothing: the reference |
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from gcon.mechanisms.neighbour_counts import CHANGED_ENTRIES, NeighbourCounts, g
 from gcon.privacy.account import spend
 from gcon.privacy.budget import NOTHING
 from gcon.privacy.ledger import MemoryLedger
-from gcon.privacy.proven import proof_page
+from gcon.privacy.plan import proof_page
 from gcon.privacy.randomness import SystemRandomness
 
 

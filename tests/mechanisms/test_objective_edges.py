@@ -14,9 +14,9 @@ from gcon.edges.schemes import Schemes, propagate
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.losses import loss_by_name
-from gcon.mechanisms.objective_edges import influence_of, objective_by_edges
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.objective_plan import make_plan
+from gcon.mechanisms.theorem import influence_of, objective_by_edges
 from gcon.privacy.budget import Budget
 from gcon.verify.arithmetic import digits
 from gcon.verify.objective_steps import _promise

@@ -13,7 +13,7 @@ import torch
 from gcon.edges.edge_list import public_edges
 from gcon.errors import InputError
 from gcon.mechanisms.pure import Selection
-from gcon.mechanisms.samplers.exact import coin_exp, shuffled
+from gcon.mechanisms.samplers.geometric import coin_exp, shuffled
 from gcon.privacy.randomness import SystemRandomness
 
 LEVEL = 1e-6

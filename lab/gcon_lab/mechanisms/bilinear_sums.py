@@ -16,7 +16,7 @@ from gcon.errors import check_number
 from gcon.mechanisms.exact_products import Precise, exact_products, exact_total, left_numbers
 from gcon.mechanisms.influence import FeatureExtent, feature_extent
 from gcon.mechanisms.statistic import ALLOWANCE, Statistic, check_nodes, checked_rows
-from gcon.privacy.proven import proven
+from gcon.privacy.plan import proven
 
 NO_EXTENT = FeatureExtent(0.0, 0.0)
 

@@ -200,7 +200,7 @@ def test_own_edges_are_left_out_where_the_paid_count_says_so(released, force, ri
     fitted_on(sparse())
     force([*(line.value for line in released[:-1]), right])
     fitted = fitted_on(sparse())
-    assert fitted.trained.settings.own_edges is used
+    assert fitted.trained.own_edges is used
     own, cached = (probabilities(fitted, sparse(), access) for access in ("own-edges", "cached"))
     assert torch.allclose(own, cached, rtol=0, atol=1e-3) is not used
 
@@ -208,7 +208,7 @@ def test_own_edges_are_left_out_where_the_paid_count_says_so(released, force, ri
 def test_without_validation_nodes_no_answers_are_counted(released):
     trained = fitted_on(sparse(validation_mask=NOBODY)).trained
     assert [type(line.mechanism) for line in released] == [NoisyRelease] * 3
-    assert (trained.settings.right, trained.settings.asked, trained.settings.own_edges) == (None, 0, True)
+    assert (trained.right, trained.asked, trained.own_edges) == (None, 0, True)
 
 
 def test_two_releases_of_the_moments_are_one_at_the_joint_budget(released, monkeypatch):

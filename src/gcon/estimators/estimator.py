@@ -23,7 +23,7 @@ from gcon.files.inputs import as_private_graph, read_columns
 from gcon.machine import threads_for
 from gcon.methods.model import Model, ReleasingMethod
 from gcon.nodes import warn_of_scales
-from gcon.privacy.frames import without_frames
+from gcon.privacy.boundary import without_frames
 from gcon.privacy.ledger import Ledger, MemoryLedger
 from gcon.privacy.randomness import randomness_from
 from gcon.release.read import load_release

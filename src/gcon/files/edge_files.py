@@ -21,8 +21,7 @@ from gcon.files.file_problems import TABLES, Problem, file_problem, raise_proble
 from gcon.files.node_ids import IdLookup, NodeIds, as_node_ids
 from gcon.files.store_files import open_store, store_chunks
 from gcon.files.table_files import TableFile, read_errors
-from gcon.privacy.boundary import Private
-from gcon.privacy.frames import without_frames
+from gcon.privacy.boundary import Private, without_frames
 
 SUFFIXES = (*TABLES, ".npz", SUFFIX)
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gcon.errors import InputError
 from gcon.files.row_ids import rows_of
-from gcon.privacy.frames import without_frames
+from gcon.privacy.boundary import without_frames
 
 
 @without_frames

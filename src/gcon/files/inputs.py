@@ -22,7 +22,7 @@ from gcon.files.labels import as_labels, as_tensor, class_list, class_numbers, l
 from gcon.files.networkx_graphs import networkx_columns
 from gcon.files.row_ids import by_rows, row_ids
 from gcon.nodes import PublicNodes, check_features
-from gcon.privacy.frames import without_frames
+from gcon.privacy.boundary import without_frames
 
 EDGE_VALUES = ("edge_weight", "edge_attr")  # what PyG's Data may say of edges beside their ends: public names
 MASKS = ("train_mask", "validation_mask", "test_mask")

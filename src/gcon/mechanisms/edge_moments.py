@@ -12,7 +12,7 @@ from gcon.errors import InputError
 from gcon.mechanisms.exact_products import LEFT_BITS, Precise, exact_products, exact_total, left_numbers
 from gcon.mechanisms.statistic import MOST_NODES, NODE_BITS, Statistic, check_nodes, check_rows, longest_rows
 from gcon.nodes import row_slices
-from gcon.privacy.proven import proven
+from gcon.privacy.plan import proven
 
 _SUM_BITS = LEFT_BITS + NODE_BITS  # of a sum over neighbours
 # Of an entry: two float64 numbers hold it up to 2^-106, and products of float64 numbers are below.

@@ -19,7 +19,7 @@ from gcon.edges.kernels.multiply import neighbour_totals
 from gcon.edges.source import Edges
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.samplers.geometric import LEAST_RATE, MOST_RATE, two_sided_geometric_numbers
-from gcon.privacy.proven import proven
+from gcon.privacy.plan import proven
 from gcon.privacy.randomness import Randomness
 
 EXACT_GEOMETRIC = "two-sided geometric noise, sampled exactly"

@@ -18,9 +18,8 @@ from gcon.mechanisms.certificate_terms import (
     rounding_allowance,
 )
 from gcon.mechanisms.losses import ConvexLoss, check_registered
-from gcon.mechanisms.objective_edges import influence_of
 from gcon.mechanisms.samplers.objective_noise import likely_error
-from gcon.mechanisms.theorem import ObjectiveShape, TheoremOne, TheoremValues, theorem_one
+from gcon.mechanisms.theorem import ObjectiveShape, TheoremOne, TheoremValues, influence_of, theorem_one
 from gcon.privacy.budget import Budget
 from gcon.privacy.protected_change import EDGES_FIELD, check_edges
 

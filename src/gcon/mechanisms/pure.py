@@ -11,9 +11,9 @@ from typing import Generic, TypeVar, final
 
 from gcon.edges.source import Edges
 from gcon.errors import InputError
-from gcon.mechanisms.samplers.exact import coin_exp, shuffled, two_sided_geometric
+from gcon.mechanisms.samplers.geometric import coin_exp, shuffled, two_sided_geometric
 from gcon.privacy.budget import Budget
-from gcon.privacy.proven import proven
+from gcon.privacy.plan import proven
 from gcon.privacy.randomness import Randomness
 
 NumbersT = TypeVar("NumbersT")

@@ -89,11 +89,11 @@ def paid_share(model: Model, entries: Sequence[LedgerEntry] = ()) -> Share | Non
         ):
             value, noise, count = (float(str(bought[key])) for key in ("micro_f1", "standard_deviation", "nodes"))
             return _noisy(value, noise, int(count), "test")
-    if not isinstance(model, MomentsModel) or model.settings.right is None or not model.settings.own_edges:
+    if not isinstance(model, MomentsModel) or model.right is None or not model.own_edges:
         return None  # not counted, or counted for answers that nobody is given
-    count, epsilon = model.settings.asked, float(str(model.receipt.plan["answer_epsilon"]))
+    count, epsilon = model.asked, float(str(model.receipt.plan["answer_epsilon"]))
     noise = geometric_deviation(epsilon / ENDS_OF_AN_EDGE) / count if math.isfinite(epsilon) else 0.0
-    return _noisy(model.settings.right / count, noise, count, "validation")
+    return _noisy(model.right / count, noise, count, "validation")
 
 
 def _noisy(value: float, noise: float, count: int, part: str) -> Share | None:

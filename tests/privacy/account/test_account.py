@@ -33,8 +33,7 @@ from gcon.privacy.account import release_once, spend, transcript
 from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.ledger import Kind, MemoryLedger, Outcome, Request, Reservation
 from gcon.privacy.ledger_file import FileLedger
-from gcon.privacy.plan import SingleRelease
-from gcon.privacy.proven import proven
+from gcon.privacy.plan import SingleRelease, proven
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon.privacy.statement import statement
 

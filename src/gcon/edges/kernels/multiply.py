@@ -1,4 +1,4 @@
-"""The hot loops: sums over neighbours, and a step of a walk. One interface, three kernels that agree bit for bit (the tests: with a plain one).
+"""The hot loops: sums over neighbours, and a step of a walk. Three kernels that agree bit for bit (tests have a plain one).
 
 | kernel | runs on | needs |
 |---|---|---|

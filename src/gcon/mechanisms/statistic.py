@@ -1,7 +1,7 @@
 """A statistic: a named matrix computed from private edges, with the proven bound on what one edge can change in it.
 
 A statistic alone releases nothing: `gcon.mechanisms.gaussian_release` adds the noise that its sensitivity asks for, and an
-account (`gcon.privacy.account`) pays for it. The public rows that it is made of are checked, copied, and measured here.
+account (`gcon.privacy.account`) pays for it. The public rows that it is made of are checked and measured here.
 """
 
 from __future__ import annotations
@@ -59,22 +59,6 @@ class Statistic(ABC):
     def of(self, edges: Edges) -> Tensor:
         """The value, float64: as private as the edges."""
         return self.precisely(edges).value
-
-
-def checked_rows(parameter: str, rows: Tensor, *, as_they_are: bool = False) -> Tensor:
-    """A float64 copy of an n x d matrix of finite numbers of sensible size; everything else raises.
-
-    Args:
-        parameter: the name for errors.
-        rows: the matrix.
-        as_they_are: copy single precision as such, and where they are: for matrices as large as memory allows.
-
-    Privacy:
-        Reads public rows only.
-    """
-    check_rows(parameter, rows)
-    keep = as_they_are and rows.dtype in (torch.float32, torch.float64)
-    return rows.detach().clone() if keep else rows.detach().to("cpu", torch.float64, copy=True)
 
 
 def check_rows(parameter: str, rows: Tensor) -> None:

@@ -15,7 +15,7 @@ from gcon.choose.paid_accuracy import paid_accuracy
 from gcon.edges.edge_list import public_edges
 from gcon.errors import InputError
 from gcon.mechanisms.pure import NoisyCount
-from gcon.mechanisms.samplers import exact
+from gcon.mechanisms.samplers import geometric
 from gcon.methods.own_edges import own_edge_predictions
 from gcon.privacy.opening import apply_private
 from gcon.privacy.randomness import SystemRandomness
@@ -30,7 +30,7 @@ def noisy(epsilon, sensitivity, count=0):
 
 
 def two_sided_geometric(randomness, rate, count):
-    return torch.tensor([exact.two_sided_geometric(randomness, Fraction(rate)) for _ in range(count)])
+    return torch.tensor([geometric.two_sided_geometric(randomness, Fraction(rate)) for _ in range(count)])
 
 
 def chi_square(sample, rate):

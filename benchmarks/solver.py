@@ -22,11 +22,10 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 import paper_adam
-from gcon.mechanisms.certificate import certified_gradient_norm
+from gcon.mechanisms.certificate_terms import certified_gradient_norm
 from gcon.mechanisms.losses import SoftMargin
-from gcon.mechanisms.newton import minimise
 from gcon.mechanisms.objective_plan import NoisePlan, make_plan
-from gcon.mechanisms.perturbed_objective import PerturbedObjectives
+from gcon.mechanisms.perturbed_objective import PerturbedObjectives, minimise
 from gcon.mechanisms.samplers.objective_noise import EnclosedNoise, objective_noise
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import SeededRandomness

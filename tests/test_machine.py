@@ -12,6 +12,7 @@ from gcon.errors import InputError
 from gcon.machine import threads_for
 from gcon.methods.controls import MomentsWithoutEdges
 from gcon.methods.moments import Moments
+from gcon_lab.methods.fitted import fit
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_other_ways_to_train_have_one_thread_too(way, two_threads, run, tmp_path
     monkeypatch.setattr(demo, "NUM_NODES", 300)
     if way == "method":
         with pytest.raises(InputError):
-            Moments(epsilon=1.0).fit(gcon.datasets.social_circles(120, num_classes=2))
+            fit(Moments(epsilon=1.0), gcon.datasets.social_circles(120, num_classes=2))
     else:
         options = {
             "train": ("train", *files, "--epsilon", 1, "--out", tmp_path / "model"),

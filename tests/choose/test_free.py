@@ -22,6 +22,7 @@ from gcon.mechanisms.neighbour_counts import NeighbourCounts
 from gcon.methods.graph_facts import counted_rows
 from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FIRST_SHARE, HEARD, Moments
 from gcon.nodes import PublicNodes
+from gcon_lab.methods.fitted import fit
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +111,7 @@ def test_heard_degree_is_where_the_method_turns_to_counts():
     for factor in (0.6, 1.6):
         found = noise_facts(_some_facts(), epsilon=epsilon, delta=1e-5)
         graph = gcon.datasets.social_circles(800, mean_degree=factor * found.heard_degree, feature_signal=2.0, seed=2)
-        trained = Moments(epsilon=epsilon, delta=1e-5).fit(graph)
+        trained = fit(Moments(epsilon=epsilon, delta=1e-5), graph)
         none, cached = (trained.predictions(graph, access=access).probabilities for access in ("none", "cached"))
         stages.append(not torch.equal(none, cached))
     assert stages == [False, True]

@@ -118,7 +118,7 @@ def ceiling(_):
 
 def one_iteration(monkeypatch):
     """The solver may take one step only, so it cannot prove its answer."""
-    monkeypatch.setattr("gcon.mechanisms.newton.MOST_ITERATIONS", 1)
+    monkeypatch.setattr("gcon.mechanisms.perturbed_objective.MOST_ITERATIONS", 1)
 
 
 AGAIN = ("damaged or truncated", "Write the file again")

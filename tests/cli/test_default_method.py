@@ -162,7 +162,7 @@ def test_the_papers_method_by_name_has_no_cache(run, world, tmp_path):
     assert run("train", *files(world), *books, *paper, "--epsilon", 1, "--out", tmp_path / "model")[0] == 0
     model = load_release(tmp_path / "model")
     assert isinstance(model, ObjectiveModel)
-    assert model.settings.schemes.restart == 0.5
+    assert model.schemes.restart == 0.5
     nodes = ["--nodes", world / "mine/nodes.csv", "--access", "cached"]
     assert run("predict", tmp_path / "model", *nodes, "--out", tmp_path / "p.csv")[0] == 5
     assert not (tmp_path / "p.csv").exists()

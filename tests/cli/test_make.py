@@ -7,6 +7,7 @@ from gcon.files.datasets.synthetic import social_circles
 from gcon.files.tables import read_edges, read_nodes
 from gcon.methods.controls import MomentsWithoutEdges
 from gcon.methods.moments import Moments
+from gcon_lab.methods.fitted import fit
 
 
 def test_a_missing_folder_is_made(run, tmp_path):
@@ -45,7 +46,7 @@ def test_edges_are_worth_their_budget_on_it(run, tmp_path):
     table = read_nodes(tmp_path / "nodes.csv")
     edges, hygiene = read_edges(tmp_path / "edges.csv", ids=table.ids)
     graph, ledger = gcon.PrivateGraph(table.nodes, edges, hygiene, "made up"), gcon.MemoryLedger("made up")
-    ours, control = (method.fit(graph, ledger=ledger) for method in (Moments(epsilon=1.0), MomentsWithoutEdges()))
+    ours, control = (fit(method, graph, ledger=ledger) for method in (Moments(epsilon=1.0), MomentsWithoutEdges()))
 
     def right(fitted, access):
         return fitted.score(graph, graph.nodes.test_mask, access=access)

@@ -223,7 +223,7 @@ def test_a_seed_carries_no_promise_and_is_not_told(run, files, tmp_path):
 
 
 def test_no_certificate_has_its_own_exit_code_and_stays_charged(run, files, tmp_path, monkeypatch):
-    monkeypatch.setattr("gcon.mechanisms.newton.MOST_ITERATIONS", 1)
+    monkeypatch.setattr("gcon.mechanisms.perturbed_objective.MOST_ITERATIONS", 1)
     code, out, _ = train(run, files, tmp_path / "model", *PAPER, "--ridge", 0.01, "--json")
     assert (code, json.loads(out)["error"]) == (4, "NoCertificateError")
     assert not (tmp_path / "model").exists()

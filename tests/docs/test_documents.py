@@ -15,7 +15,7 @@ import gcon.mechanisms as gcon_mechanisms
 import gcon_lab.mechanisms as lab_mechanisms
 from gcon.cli import output
 from gcon.pages.report import LedgerLine, ModelScores, NoiseLevel, ReportData
-from gcon.privacy import proven
+from gcon.privacy import plan
 from gcon.release.layout import NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -198,7 +198,7 @@ def proven_classes():
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
     return sorted(
-        ((kind, page) for kind, page in proven._PAGES.items() if kind.__module__.startswith(("gcon.", "gcon_lab."))),
+        ((kind, page) for kind, page in plan._PAGES.items() if kind.__module__.startswith(("gcon.", "gcon_lab."))),
         key=lambda pair: pair[0].__qualname__,
     )
 

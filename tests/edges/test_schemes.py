@@ -8,10 +8,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.edges.kernels import multiply_plain
 
 from gcon.edges.edge_list import public_edges
 from gcon.edges.fixed_point import Walk, column_units, real_numbers, whole_numbers
-from gcon.edges.kernels import multiply_plain
 from gcon.edges.kernels.multiply import walk_step
 from gcon.edges.schemes import Schemes, as_steps, propagate
 from gcon.errors import InputError

@@ -168,4 +168,4 @@ def test_parameters_may_be_numbers_of_numpy(parts):
     given = {"epsilon": np.int64(4), "restart": np.float32(0.9), "steps": np.arange(1, 3)}
     model = gcon.GCON(epochs=3, **given).fit(parts.private())
     assert model.model_.receipt.budget.epsilon == 4
-    assert model.model_.settings.schemes.steps == (1, 2)
+    assert model.model_.schemes.steps == (1, 2)

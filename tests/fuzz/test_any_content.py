@@ -12,7 +12,7 @@ from gcon.errors import GconError
 from gcon.files.edge_files import read_public_edges
 from gcon.files.node_files import read_nodes
 from gcon.files.node_ids import as_node_ids
-from gcon.privacy.ledger_reading import read_ledger
+from gcon.privacy.ledger_lines import read_ledger
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 

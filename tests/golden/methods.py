@@ -6,6 +6,7 @@ from gcon.methods.method import PrivateMethod
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.methods import METHODS
 from gcon_lab.methods.competitor import settings_of
+from gcon_lab.methods.fitted import fit
 
 VARIANTS = {
     "dpgcn": {"variant": "random-flips"},
@@ -35,7 +36,7 @@ def budget(kind):
 
 def facts(name, method):
     graph, other = graph_of(DENSE), other_graph()
-    fitted = method.fit(graph, ledger=ledger(), randomness=SeededRandomness(7))
+    fitted = fit(method, graph, ledger=ledger(), randomness=SeededRandomness(7))
     found = {}
     for access in fitted.trained.score_functions:
         asked = other if access == "public-graph" else graph

@@ -204,7 +204,7 @@ def test_with_own_edges_only_the_answers_differ(run, pair, train):
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["words", "json"])
 def test_a_failed_run_writes_and_tells_the_same(run, pair, train, form, monkeypatch):
     if train[-1] == "paper":
-        monkeypatch.setattr("gcon.mechanisms.newton.MOST_ITERATIONS", 0)
+        monkeypatch.setattr("gcon.mechanisms.perturbed_objective.MOST_ITERATIONS", 0)
         train = [*train, "--ridge", "0.01"]
     else:
 

@@ -32,9 +32,9 @@ def model(request, neighbours, run, run_moments):
     if request.param == "paper":
         return run(neighbours.full)[0]
     found = run_moments(neighbours.full, epsilon={"moments": 0.5, "counts": 6.0}[request.param])[0]
-    found = replace(found, settings=replace(found.settings, own_edges=True))
+    found = replace(found, own_edges=True)
     assert isinstance(found.scorer().way, {"moments": Evidence, "counts": ExactCounts}[request.param])
-    assert tells(found.settings.homophily, 3)
+    assert tells(found.homophily, 3)
     return found
 
 
@@ -95,7 +95,7 @@ def test_one_owner_never_seen_gets_the_row_of_the_table_of_either_mechanism(stra
 
 def test_own_edges_that_are_left_out_are_not_read(neighbours, run_moments):
     found = run_moments(neighbours.full, epsilon=6.0)[0]
-    found = replace(found, settings=replace(found.settings, own_edges=False))
+    found = replace(found, own_edges=False)
     before = answers(found, neighbours.full).probabilities
     for graph in neighbours.pairs:
         assert torch.equal(answers(found, graph).probabilities, before)

@@ -232,17 +232,17 @@ def check_recovery(folder: Path, charged: int) -> None:
 
 
 FILE, ACCOUNT, TRAIN = "os", "gcon.privacy.account", "gcon.cli.train"
-LEDGER_FILE, LEDGER_APPEND = "gcon.privacy.ledger_file", "gcon.privacy.ledger_append"
+LEDGER_FILE = "gcon.privacy.ledger_file"
 STORE, WRITING, PAYING = "gcon.release.store", "gcon.writing", "gcon.cli.paying"
 NONE, RESERVED, RELEASED = [], [Outcome.RESERVED], [Outcome.RELEASED]
 # The step, which call of it, when; what the ledger holds then; whether the model has its name.
 FIRST_STAGES = [
     (f"{TRAIN}:load_training", 1, "before", NONE, False),
     (f"{TRAIN}:load_training", 1, "after", NONE, False),
-    (f"{LEDGER_APPEND}:_write", 1, "half", NONE, False),  # the ledger's header
+    (f"{LEDGER_FILE}:_write", 1, "half", NONE, False),  # the ledger's header
     (f"{FILE}:replace", 1, "before", NONE, False),
     (f"{FILE}:replace", 1, "after", NONE, False),
-    (f"{LEDGER_APPEND}:_write", 2, "half", NONE, False),  # the head of a new ledger
+    (f"{LEDGER_FILE}:_write", 2, "half", NONE, False),  # the head of a new ledger
     (f"{FILE}:replace", 2, "before", NONE, False),
     (f"{FILE}:replace", 2, "after", NONE, False),
     (f"{TRAIN}:open_payment", 1, "after", NONE, False),
@@ -273,10 +273,10 @@ OWN_STAGES = {
 }
 LATER_STAGES = [
     (f"{LEDGER_FILE}:FileLedger.reserve", 1, "before", NONE, False),
-    (f"{LEDGER_APPEND}:_write", 3, "before", NONE, False),
-    (f"{LEDGER_APPEND}:_write", 3, "half", NONE, False),  # a torn line was never acknowledged
-    (f"{LEDGER_APPEND}:_write", 3, "after", RESERVED, False),  # the head is behind: charged although nothing was opened
-    (f"{LEDGER_APPEND}:_write", 4, "half", RESERVED, False),
+    (f"{LEDGER_FILE}:_write", 3, "before", NONE, False),
+    (f"{LEDGER_FILE}:_write", 3, "half", NONE, False),  # a torn line was never acknowledged
+    (f"{LEDGER_FILE}:_write", 3, "after", RESERVED, False),  # the head is behind: charged although nothing was opened
+    (f"{LEDGER_FILE}:_write", 4, "half", RESERVED, False),
     (f"{FILE}:replace", 3, "before", RESERVED, False),
     (f"{FILE}:replace", 3, "after", RESERVED, False),
     (f"{LEDGER_FILE}:FileLedger.reserve", 1, "after", RESERVED, False),
@@ -294,8 +294,8 @@ LATER_STAGES = [
     (f"{WRITING}:sync_folder", 2, "after", RESERVED, True),
     (f"{PAYING}:save_release", 1, "after", RESERVED, True),
     (f"{LEDGER_FILE}:FileLedger.settle", 1, "before", RESERVED, True),
-    (f"{LEDGER_APPEND}:_write", 5, "half", RESERVED, True),
-    (f"{LEDGER_APPEND}:_write", 5, "after", RELEASED, True),
+    (f"{LEDGER_FILE}:_write", 5, "half", RESERVED, True),
+    (f"{LEDGER_FILE}:_write", 5, "after", RELEASED, True),
     (f"{FILE}:replace", 4, "before", RELEASED, True),
     (f"{FILE}:replace", 4, "after", RELEASED, True),
     (f"{LEDGER_FILE}:FileLedger.settle", 1, "after", RELEASED, True),

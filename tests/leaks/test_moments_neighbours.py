@@ -28,7 +28,7 @@ def told(model, ledger, stages):
     chosen = ("weights", "regressions")  # so many as released counts say
     return (
         model.receipt,
-        (model.settings.class_names, model.settings.training_nodes, model.settings.asked),
+        (model.class_names, model.training_nodes, model.asked),
         str(model.statement()),
         model.statement().fields,
         statistics,

@@ -11,7 +11,7 @@ import pytest
 import torch
 from tests.opened import open_private
 
-import gcon.mechanisms.newton
+import gcon.mechanisms.perturbed_objective
 from gcon import GCON, MemoryLedger
 from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, NoCertificateError
@@ -39,7 +39,8 @@ def test_only_the_weights_differ(neighbours, run, caplog, capfd):
     first = seen[0]
     for other in seen[1:]:
         assert other[0].receipt == first[0].receipt
-        assert other[0].settings == first[0].settings
+        assert (other[0].record(), other[0].class_names) == (first[0].record(), first[0].class_names)
+        assert torch.equal(other[0].training_rows, first[0].training_rows)
         assert same_encoder(other[0].encoder, first[0].encoder)
         assert str(other[0].statement()) == str(first[0].statement())
         assert other[0].statement().fields == first[0].statement().fields
@@ -126,7 +127,7 @@ def test_a_model_without_propagation_does_not_depend_on_edges_at_all(neighbours,
 
 
 def test_a_failed_run_tells_the_same_on_both_graphs(neighbours, run, settings, monkeypatch):
-    monkeypatch.setattr(gcon.mechanisms.newton, "MOST_ITERATIONS", 1)
+    monkeypatch.setattr(gcon.mechanisms.perturbed_objective, "MOST_ITERATIONS", 1)
     messages = set()
     for graph in neighbours.pairs:
         with pytest.raises(NoCertificateError) as raised:
@@ -154,7 +155,9 @@ def test_the_estimator_keeps_nothing_else(neighbours):
         model = GCON(hidden=4, epochs=5, random_state=5, ledger=MemoryLedger("circles")).fit(graph)
         kept = {name: value for name, value in vars(model).items() if name.endswith("_")}
         assert set(kept) == {"model_", "classes_", "n_features_in_"}
-        fitted.append((kept["classes_"].tolist(), kept["n_features_in_"], kept["model_"].settings))
+        fitted.append(
+            (kept["classes_"].tolist(), kept["n_features_in_"], kept["model_"].record(), kept["model_"].class_names)
+        )
     assert fitted[0] == fitted[1]
 
 

@@ -76,7 +76,7 @@ def test_accuracy_is_close_to_the_exact_one_and_repeats(large, exact):
         assert share_right(here) > share_right(there) - 0.03
     assert share_right(model.cached) > share_right(exact[1].cached) - 0.03
     assert share_right(model.cached) > share_right(free.answers) + 0.02  # the edges have helped
-    assert abs(model.settings.homophily - exact[1].settings.homophily) < 0.1
+    assert abs(model.homophily - exact[1].homophily) < 0.1
     assert abs(free.neighbours_agree - exact[0].neighbours_agree) < 0.1
     edge_free._kept_large.cache_clear()
     again = trained()

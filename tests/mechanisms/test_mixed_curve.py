@@ -9,9 +9,8 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gcon.mechanisms.branch_costs import largest_count_rate
 from gcon.mechanisms.gaussian_curve import gaussian_delta
-from gcon.mechanisms.mixed_curve import largest, mixed_delta
+from gcon.mechanisms.mixed_curve import largest, largest_count_rate, mixed_delta
 from gcon.mechanisms.neighbour_counts import geometric_deviation
 
 DIGITS = 1e-12

@@ -22,8 +22,7 @@ from gcon.mechanisms.gaussian_release import NoisyRelease, gaussian_plan
 from gcon.mechanisms.mixed_curve import LEAST, mixed_delta
 from gcon.mechanisms.mixed_release import MixedPlan, mixed_plan
 from gcon.mechanisms.neighbour_counts import NeighbourCounts
-from gcon.mechanisms.noisy_count import NoisyCount
-from gcon.mechanisms.selection import Selection
+from gcon.mechanisms.pure import NoisyCount, Selection
 from gcon.privacy.account import spend
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import MemoryLedger, Outcome

@@ -9,10 +9,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.edges.kernels import multiply_plain
 from tests.mechanisms.counting import Counting
 
 from gcon.edges.edge_list import private_edges, public_edges
-from gcon.edges.kernels import multiply, multiply_numba, multiply_plain, multiply_torch
+from gcon.edges.kernels import multiply, multiply_numba, multiply_torch
 from gcon.edges.source import LocalEdges, RowBlock, block_slices
 from gcon.edges.stored import StoredEdges
 from gcon.errors import InputError, PlanMismatchError
@@ -22,7 +23,7 @@ from gcon.mechanisms.neighbour_counts import CHANGED_ENTRIES, NeighbourCounts, g
 from gcon.privacy.account import spend
 from gcon.privacy.budget import NOTHING
 from gcon.privacy.ledger import MemoryLedger
-from gcon.privacy.proven import proof_page
+from gcon.privacy.plan import proof_page
 from gcon.privacy.randomness import SystemRandomness
 
 

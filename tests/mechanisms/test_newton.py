@@ -7,11 +7,10 @@ import pytest
 import scipy.optimize
 import torch
 
-from gcon.mechanisms import newton
-from gcon.mechanisms.certificate import certified_gradient_norm
+from gcon.mechanisms import perturbed_objective
+from gcon.mechanisms.certificate_terms import certified_gradient_norm
 from gcon.mechanisms.losses import PseudoHuber, SoftMargin
-from gcon.mechanisms.newton import minimise
-from gcon.mechanisms.perturbed_objective import PerturbedObjectives
+from gcon.mechanisms.perturbed_objective import PerturbedObjectives, minimise
 from gcon.mechanisms.samplers.objective_noise import EnclosedNoise
 
 LOSSES = [SoftMargin(3), PseudoHuber(3, 0.1), PseudoHuber(3, 0.5)]
@@ -139,7 +138,7 @@ def test_distance_from_the_minimiser_is_what_the_certificate_says():
 
 
 def test_certificate_is_not_given_to_an_early_stopped_solver(monkeypatch):
-    monkeypatch.setattr(newton, "MOST_ITERATIONS", 1)
+    monkeypatch.setattr(perturbed_objective, "MOST_ITERATIONS", 1)
     objectives = problem([SoftMargin(3)], [0.01])
     assert certificate(objectives, 0, minimise(objectives, tolerance(objectives))[0]) > 1e-10
 

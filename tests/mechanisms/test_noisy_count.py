@@ -14,8 +14,8 @@ import gcon
 from gcon.choose.paid_accuracy import paid_accuracy
 from gcon.edges.edge_list import public_edges
 from gcon.errors import InputError
-from gcon.mechanisms.noisy_count import NoisyCount
-from gcon.mechanisms.samplers import exact
+from gcon.mechanisms.pure import NoisyCount
+from gcon.mechanisms.samplers import geometric
 from gcon.methods.own_edges import own_edge_predictions
 from gcon.privacy.opening import apply_private
 from gcon.privacy.randomness import SystemRandomness
@@ -30,7 +30,7 @@ def noisy(epsilon, sensitivity, count=0):
 
 
 def two_sided_geometric(randomness, rate, count):
-    return torch.tensor([exact.two_sided_geometric(randomness, Fraction(rate)) for _ in range(count)])
+    return torch.tensor([geometric.two_sided_geometric(randomness, Fraction(rate)) for _ in range(count)])
 
 
 def chi_square(sample, rate):
@@ -149,5 +149,5 @@ def test_the_count_is_that_of_the_edges_and_the_bound_travels_with_it():
 
 
 def test_noise_uses_the_decimal_that_the_ledger_adds_up(monkeypatch):
-    monkeypatch.setattr("gcon.mechanisms.noisy_count.two_sided_geometric", lambda randomness, rate: rate.denominator)
+    monkeypatch.setattr("gcon.mechanisms.pure.two_sided_geometric", lambda randomness, rate: rate.denominator)
     assert noisy(0.1, 2).apply(EDGES, SystemRandomness()) == 20

@@ -14,14 +14,13 @@ from gcon.edges.schemes import Schemes, propagate
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.losses import loss_by_name
-from gcon.mechanisms.objective_edges import influence_of, objective_by_edges
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.objective_plan import make_plan
+from gcon.mechanisms.theorem import influence_of, objective_by_edges
 from gcon.privacy.budget import Budget
 from gcon.verify.arithmetic import digits
-from gcon.verify.losses import loss_bounds
-from gcon.verify.objective_edges import _promise
-from gcon.verify.theorem import Public
+from gcon.verify.objective_steps import _promise
+from gcon.verify.theorem import Public, loss_bounds
 from gcon_lab.mechanisms.gaussian_objective_plan import make_gaussian_objective_plan
 
 DELTA, CLASSES, NODES = 1e-5, 2, 7

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gcon.errors import InputError
-from gcon.mechanisms.certificate import rounding_allowance
 from gcon.mechanisms.certificate_terms import (
     DEFAULT_TOLERANCE,
     NO_TERMS,
     certificate_terms,
     exact_budget,
+    rounding_allowance,
     spent_budget,
 )
 from gcon.mechanisms.gaussian_curve import gaussian_delta

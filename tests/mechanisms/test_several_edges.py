@@ -12,9 +12,8 @@ import torch
 
 from gcon.edges.edge_list import private_edges, public_edges
 from gcon.errors import InputError, PlanMismatchError
-from gcon.mechanisms.branch_costs import WORST_DEGREES, responses
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.mixed_curve import mixed_delta, nearly_mixed_delta
+from gcon.mechanisms.mixed_curve import WORST_DEGREES, mixed_delta, nearly_mixed_delta, responses
 from gcon.mechanisms.mixed_release import mixed_plan, mixed_plan_from
 from gcon.mechanisms.neighbour_counts import NeighbourCounts, geometric_deviation
 from gcon.privacy.account import spend

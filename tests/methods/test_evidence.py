@@ -302,13 +302,13 @@ class InBlocks:
     def __init__(self, edges, most):
         self.edges, self.most, self.num_nodes = edges, most, edges.num_nodes
 
-    def fill(self, out, work, *shared):
+    def map_blocks(self, work, *shared):
         [whole] = self.edges.blocks(torch.device("cpu"))
         for nodes in block_slices(whole.row_pointers, self.most):
             pointers = whole.row_pointers[nodes.start : nodes.stop + 1]
             columns = whole.columns[int(pointers[0]) : int(pointers[-1])]
             block = RowBlock(nodes, pointers - pointers[0], columns, self.num_nodes)
-            work(block, *shared, out=out[nodes])
+            yield work(block, *shared)
 
 
 @dataclass
@@ -458,9 +458,10 @@ def test_only_whole_numbers_come_from_the_edges(kind):
     edges, seen = public_edges(random_edges(), 40), []
 
     class Watched:
-        def fill(self, out, work, *shared):
-            edges.fill(out, work, *shared)
-            seen.append(out.clone())
+        def map_blocks(self, work, *shared):
+            for heard in edges.map_blocks(work, *shared):
+                seen.append(heard.clone())
+                yield heard
 
     found = scores_with_own_edges(way, rows, Watched(), 3)
     [heard] = seen

@@ -69,6 +69,6 @@ def test_public_graph_refuses_them(trained, part, tmp_path):
     with pytest.raises(AccessRefusedError, match="in any order, and for parts of it"):
         model.predict(declared, access="public-graph")
     save_release(model.model_, tmp_path / "model")
-    assert torch.equal(load_release(tmp_path / "model").settings.training_rows, known_rows(graph.nodes.features))
+    assert torch.equal(load_release(tmp_path / "model").training_rows, known_rows(graph.nodes.features))
     other = gcon.datasets.social_circles(100, seed=2).nodes.features
     model.predict(gcon.public_graph(other, [(0, 1)]), access="public-graph")

@@ -14,7 +14,7 @@ from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes
 from gcon.errors import NoCertificateError
 from gcon.mechanisms.aggregates import Aggregates
-from gcon.mechanisms.certificate import certified_gradient_norm
+from gcon.mechanisms.certificate_terms import certified_gradient_norm
 from gcon.mechanisms.convex_training import certified_weights
 from gcon.mechanisms.losses import SoftMargin
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation

@@ -109,19 +109,19 @@ def test_the_real_control_reads_public_nodes_only():
 
 def test_own_edges_only_where_somebody_paid(free):
     model = moments()
-    model = replace(model, settings=replace(model.settings, right=700, asked=1000))  # the count of its own
+    model = replace(model, right=700, asked=1000)  # the count of its own
     own = paid_share(model)
     assert own.value == 0.7
     noise = geometric_deviation(model.receipt.plan["answer_epsilon"] / 2) / 1000
     assert own.deviation == pytest.approx(math.hypot(noise, math.sqrt(0.7 * 0.3 / 1000)), rel=1e-3)
     assert NOT_COMPARED in words(model_report(model, nodes()))
-    few = replace(model, settings=replace(model.settings, right=70, asked=100))
+    few = replace(model, right=70, asked=100)
     assert paid_share(few) is None  # 57 of 100 is the noise alone
 
-    uncounted = replace(model, settings=replace(model.settings, right=None, asked=0))
+    uncounted = replace(model, right=None, asked=0)
     assert NOT_MEASURED in words(model_report(uncounted, nodes()))
     assert "With own edges" not in words(model_report(uncounted, nodes()))
-    useless = replace(model, settings=replace(model.settings, own_edges=False))
+    useless = replace(model, own_edges=False)
     assert NO_HELP in words(model_report(useless, nodes()))
     assert NOT_MEASURED in words(model_report(paper(), nodes()))
 

@@ -11,11 +11,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gcon.errors import InputError, PromiseWarning
+from gcon.errors import BudgetExceededError, InputError, PromiseWarning
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.methods.moments import Moments
 from gcon.methods.objective import Objective
-from gcon.privacy.budget import NOTHING, Budget, checked_budget, compose, public_delta, round_up_digits
+from gcon.privacy.boundary import Private
+from gcon.privacy.budget import NOTHING, Budget, checked_budget, chosen_delta, compose, round_up_digits
+from gcon.privacy.ledger import MemoryLedger
+from gcon.privacy.randomness import SystemRandomness
 
 epsilons = st.floats(0, 1e6)
 deltas = st.floats(0, 0.999)
@@ -52,13 +55,20 @@ def test_every_method_refuses_the_same_deltas(method):
 
 def test_a_delta_above_one_over_n_is_warned_about():
     nodes = social_circles_parts(40, num_classes=2, seed=1)[0]
-    for method in (Moments, Objective):
-        with pytest.warns(PromiseWarning, match=r"delta=0\.03 is above 1/n for 40 nodes.*Leave delta out for 1e-05"):
-            method(epsilon=1.0, delta=0.03).delta_for(nodes)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", PromiseWarning)
-            assert method(epsilon=1.0, delta=0.025).delta_for(nodes) == 0.025
-            assert method(epsilon=1.0).delta_for(nodes) == public_delta(40)
+    with pytest.warns(PromiseWarning, match=r"delta=0\.03 is above 1/n for 40 nodes.*Leave delta out for 1e-05"):
+        chosen_delta(0.03, nodes.num_nodes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PromiseWarning)
+        assert chosen_delta(0.025, nodes.num_nodes) == 0.025
+        assert chosen_delta(None, nodes.num_nodes) == 1e-5
+    for method in (Moments, Objective):  # and both ask before they learn
+        with pytest.raises(BudgetExceededError), pytest.warns(PromiseWarning, match=r"delta=0\.03 is above 1/n"):
+            method(epsilon=1.0, delta=0.03).train(
+                nodes,
+                Private(None, "nothing"),
+                ledger=MemoryLedger(ceiling=Budget(0.5, 0.0)),
+                randomness=SystemRandomness(),
+            )
 
 
 @pytest.mark.parametrize("epsilon", [1e-300, 1, 2.5, np.float64(0.5), math.inf])
@@ -96,7 +106,7 @@ def test_cover_is_reflexive_antisymmetric_and_transitive(first, second, third):
 
 @pytest.mark.parametrize(("nodes", "delta"), [(0, 1e-5), (1, 1e-5), (10_000, 1e-5), (20_000, 5e-6), (10**6, 1e-7)])
 def test_public_delta_is_a_function_of_the_nodes(nodes, delta):
-    assert public_delta(nodes) == pytest.approx(delta, rel=1e-15)
+    assert chosen_delta(None, nodes) == pytest.approx(delta, rel=1e-15)
 
 
 def test_decimals_add_like_decimals():

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gcon.errors import LedgerError
-from gcon.privacy import ledger_append
+from gcon.privacy import ledger_file
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Outcome
 from gcon.privacy.ledger_file import FileLedger
@@ -20,7 +20,7 @@ def checkpoint(path):
 @pytest.fixture
 def long_ledger(path, monkeypatch, release, checkpoint):
     """A checkpoint after every ten lines; one entry of every five stays reserved, one is withdrawn."""
-    monkeypatch.setattr(ledger_append, "EVERY", 10)
+    monkeypatch.setattr(ledger_file, "CHECKPOINT_EVERY", 10)
     ledger = FileLedger(path, data_set="friendships")
     ledger.set_ceiling(Budget(1000.0, 0.5))
     for number in range(25):
@@ -52,7 +52,7 @@ def test_with_and_without_a_checkpoint_it_says_the_same(long_ledger, path, check
 
 
 def test_an_old_entry_is_settled_after_the_checkpoint_and_only_once(path, monkeypatch, release):
-    monkeypatch.setattr(ledger_append, "EVERY", 10)
+    monkeypatch.setattr(ledger_file, "CHECKPOINT_EVERY", 10)
     ledger = FileLedger(path, data_set="friendships")
     first, second = ledger.reserve(release(0.1, 0.0)), ledger.reserve(release(0.2, 0.0))
     for _ in range(20):
@@ -94,7 +94,7 @@ def test_a_damaged_checkpoint_costs_time_only(long_ledger, path, checkpoint, dam
     "forged", [{"epsilon": "1/10"}, {"lines": 999}, {"open": []}, {"ceiling": None}, {"entries": 3}]
 )
 def test_a_forged_checkpoint_is_found_by_whoever_reads_the_lines(long_ledger, path, checkpoint, forged):
-    from gcon.privacy.ledger_checkpoint import _seal
+    from gcon.privacy.ledger_lines import _seal
 
     fields = json.loads(checkpoint.read_bytes())
     del fields["seal"]
@@ -106,7 +106,7 @@ def test_a_forged_checkpoint_is_found_by_whoever_reads_the_lines(long_ledger, pa
 
 
 def test_a_head_that_is_one_line_behind_the_checkpoint_is_brought_level(path, monkeypatch, release, head):
-    monkeypatch.setattr(ledger_append, "EVERY", 10)
+    monkeypatch.setattr(ledger_file, "CHECKPOINT_EVERY", 10)
     ledger = FileLedger(path, data_set="friendships")
     for _ in range(10):
         ledger.reserve(release(0.1, 0.0))
@@ -120,7 +120,7 @@ def test_a_head_that_is_one_line_behind_the_checkpoint_is_brought_level(path, mo
 
 
 def test_a_checkpoint_that_cannot_be_written_refuses_no_entry(path, monkeypatch, release, checkpoint):
-    monkeypatch.setattr(ledger_append, "EVERY", 10)
+    monkeypatch.setattr(ledger_file, "CHECKPOINT_EVERY", 10)
     checkpoint.mkdir()
     ledger = FileLedger(path, data_set="friendships")
     for _ in range(15):

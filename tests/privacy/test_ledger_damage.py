@@ -9,8 +9,7 @@ import pytest
 from gcon.errors import LedgerError
 from gcon.privacy.ledger import Outcome
 from gcon.privacy.ledger_file import FileLedger
-from gcon.privacy.ledger_lines import Chain, render_head, write_request
-from gcon.privacy.ledger_reading import read_ledger
+from gcon.privacy.ledger_lines import Chain, read_ledger, render_head, write_request
 
 
 @pytest.fixture

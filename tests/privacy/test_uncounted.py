@@ -11,10 +11,10 @@ from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.methods.objective import Objective
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Kind, MemoryLedger, Outcome, Request
-from gcon.privacy.uncounted import UncountedLedger
 from gcon.release.read import load_release
 from gcon.release.store import save_release
 from gcon.verify.verify import verify_release
+from gcon_lab.methods.fitted import fit
 
 
 def graph_of(seed):
@@ -58,10 +58,10 @@ def test_other_nodes_and_other_ledgers_are_counted_apart():
         fitted(other)
         for _ in range(2):
             counted = fitted(graph, ledger=ledger)
-        Objective(epsilon=1.0).fit(graph, ledger=ledger)
+        fit(Objective(epsilon=1.0), graph, ledger=ledger)
     assert told(counted).startswith("Spent on data set 'circles' so far, as its ledger knows: epsilon 2")
     with pytest.warns(PromiseWarning):
-        Objective(epsilon=1.0).fit(graph)
+        fit(Objective(epsilon=1.0), graph)
 
 
 def request(epsilon=1.0):
@@ -69,7 +69,7 @@ def request(epsilon=1.0):
 
 
 def test_what_was_withdrawn_or_free_is_not_added():
-    first, second = (UncountedLedger("circles", "a table of this test") for _ in range(2))
+    first, second = (MemoryLedger.uncounted("circles", "a table of this test") for _ in range(2))
     with warnings.catch_warnings():
         warnings.simplefilter("error", PromiseWarning)
         first.settle(first.reserve(request()), Outcome.WITHDRAWN)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes
 from gcon.learn.encoder import Encoder
-from gcon.methods.objective import ObjectiveModel, ObjectiveModelSettings
+from gcon.methods.objective import ObjectiveModel
 from gcon.methods.own_edges import own_edge_predictions
 from gcon.privacy.budget import Budget
 from gcon.privacy.receipt import Receipt
@@ -34,13 +34,11 @@ def model_with(weights: torch.Tensor, *, steps: tuple[float, ...] = (2,), restar
             unit_input=False,
             centre=None,
         ),
-        settings=ObjectiveModelSettings(
-            schemes=Schemes(restart=0.5, steps=steps),
-            inference_restart=restart,
-            loss="soft-margin",
-            class_names=tuple(range(classes)),
-            training_nodes="",
-        ),
+        schemes=Schemes(restart=0.5, steps=steps),
+        inference_restart=restart,
+        loss="soft-margin",
+        class_names=tuple(range(classes)),
+        training_nodes="",
         receipt=Receipt(
             time="",
             data_set="",

@@ -95,10 +95,9 @@ def assert_same(tensors_of):
                 assert one.shape == two.shape
                 assert one.numpy().tobytes() == two.numpy().tobytes()
         assert first.encoder.unit_input is second.encoder.unit_input
-        assert first.settings == second.settings
-        assert [type(name) for name in first.settings.class_names] == [
-            type(name) for name in second.settings.class_names
-        ]
+        assert first.record() == second.record()
+        assert first.class_names == second.class_names
+        assert [type(name) for name in first.class_names] == [type(name) for name in second.class_names]
         assert first.receipt == second.receipt
         assert first.statement() == second.statement()
 

@@ -13,7 +13,8 @@ from gcon.privacy.randomness import SeededRandomness
 
 
 def test_the_fields_are_exactly_these(trained):
-    names = ["settings", "encoder", "receipt", "feature_columns", "weights"]
+    common = ["class_names", "training_nodes", "training_rows", "encoder", "receipt", "feature_columns"]
+    names = [*common, "weights", "schemes", "inference_restart", "loss"]
     assert [entry.name for entry in fields(ObjectiveModel)] == names
     assert set(vars(trained())) == set(names)
 
@@ -35,7 +36,7 @@ def test_nothing_private_and_no_edge_is_inside(trained):
     model = trained()
     inside = everything_inside(model, [])
     assert not any(isinstance(value, Private) for value in inside)
-    digests = model.settings.training_rows  # of public rows
+    digests = model.training_rows  # of public rows
     tensors = [value for value in inside if isinstance(value, torch.Tensor) and value is not digests]
     assert len(tensors) == 6  # weights, four of the encoder, its centre
     assert all(tensor.is_floating_point() and tensor.numel() < 60 for tensor in tensors)
@@ -54,7 +55,8 @@ def test_it_can_be_stored_and_read_again(trained, circles):
     for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         assert torch.equal(again.weights, model.weights)
         assert again.receipt == model.receipt
-        assert again.settings == model.settings
+        for name in ("schemes", "inference_restart", "loss", "class_names", "training_nodes"):
+            assert getattr(again, name) == getattr(model, name)
         assert str(again.statement()) == str(model.statement())
         features = circles[0].features
         assert torch.equal(again.encoder.encode(features), model.encoder.encode(features))

@@ -76,7 +76,7 @@ def test_what_is_read_is_what_was_written(tmp_path, changes, assert_same, traine
 
 def test_names_of_numpy_become_plain(tmp_path, trained):
     save_release(trained(names=tuple(np.array([3, 5, 7]))), str(tmp_path / "release"))
-    names = load_release(str(tmp_path / "release")).settings.class_names
+    names = load_release(str(tmp_path / "release")).class_names
     assert names == (3, 5, 7)
     assert {type(name) for name in names} == {int}
 

@@ -66,7 +66,7 @@ def test_what_could_not_be_read_again_is_not_written(model, tmp_path, change, me
 
 
 def with_settings(model, **changes):
-    return replace(model, settings=replace(model.settings, **changes))
+    return replace(model, **changes)
 
 
 def with_receipt(model, **changes):

@@ -62,7 +62,7 @@ def world(tmp_path_factory):
     write_edges(place / "edges.csv", edge_index, num_nodes=NODES, ids=ids)
     # Owners are answered from their edges, whatever a noisy count said of that: at exact counts, or by what neighbours say.
     default = NodeClassifier(8.0).fit(graph).model_
-    default = replace(default, settings=replace(default.settings, own_edges=True, homophily=0.8))
+    default = replace(default, own_edges=True, homophily=0.8)
     assert default.counts is not None
     save_release(default, place / "moments")
     save_release(replace(default, cached=None, counts=None, tables=()), place / "evidence")

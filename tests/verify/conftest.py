@@ -50,8 +50,8 @@ def moments_release(circles, tmp_path_factory):
     """
 
     def wanted(model, tables):
-        right, margin = model.settings.right, model.receipt.plan["releases"][-1]["standard_deviation"]
-        return len(model.tables) == tables and (right is None or right > model.settings.asked - margin + 3)
+        right, margin = model.right, model.receipt.plan["releases"][-1]["standard_deviation"]
+        return len(model.tables) == tables and (right is None or right > model.asked - margin + 3)
 
     def make(epsilon=1.0, *, parts=None, sparse=True, tables=None, randomness=None, **options):
         nodes, edges = parts or circles

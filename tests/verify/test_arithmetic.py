@@ -28,11 +28,9 @@ from gcon.verify.arithmetic import (
     shown,
 )
 from gcon.verify.branch_steps import Branches, check_costs
-from gcon.verify.losses import loss_bounds
 from gcon.verify.noise import check_differences, farthest, sum_chances
-from gcon.verify.reserve import check_reserve
 from gcon.verify.steps import Steps, Verification
-from gcon.verify.theorem import Public, check_theorem
+from gcon.verify.theorem import Public, check_reserve, check_theorem, loss_bounds
 
 
 def powers(low, high):

@@ -14,12 +14,13 @@ from gcon.cli.paying import open_payment
 from gcon.edges.graph import PrivateGraph
 from gcon.errors import InputError
 from gcon.methods.accuracy import check_scored
-from gcon.methods.method import FittedMethod, Method, PrivateMethod
+from gcon.methods.method import Method, PrivateMethod
 from gcon.methods.predictions import audience_of, promise_under
 from gcon.privacy.randomness import randomness_from
 from gcon.privacy.receipt import Receipt
 from gcon_lab.methods import METHODS
 from gcon_lab.methods.competitor import settings_of
+from gcon_lab.methods.fitted import FittedMethod, fit
 
 
 @options.verb
@@ -52,7 +53,7 @@ def baseline(
         graph = load_graph(where)
         check_scored(graph.nodes.test_mask)
         status.update("train")
-        fitted = method.fit(graph, ledger=open_payment(where, output).ledger, randomness=randomness)
+        fitted = fit(method, graph, ledger=open_payment(where, output).ledger, randomness=randomness)
         status.update("score")
         scores = _scores(fitted, graph)
     words = [f"micro-F1 {entry['micro_f1']:.4f} ({entry['access']}): {entry['promise']}" for entry in scores]

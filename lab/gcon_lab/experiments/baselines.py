@@ -40,6 +40,7 @@ from gcon_lab.experiments.sweep.graphs import open_graph
 from gcon_lab.experiments.sweep.models import seed_of
 from gcon_lab.experiments.sweep.run import Task, in_parallel
 from gcon_lab.experiments.unit_store import UnitStore
+from gcon_lab.methods.fitted import fit
 from gcon_lab.tables import grid, sheet
 
 DATASETS = ("citeseer", "pubmed", "cora-ml", "actor")
@@ -162,7 +163,7 @@ def score(
         start = time.perf_counter()
         try:
             method = entry.build(settings, epsilon=epsilon, seed=run)
-            fitted = method.fit(graph, randomness=SeededRandomness(seed_of(f"{name}|{run}")))
+            fitted = fit(method, graph, randomness=SeededRandomness(seed_of(f"{name}|{run}")))
         except InputError as error:
             return {"skipped": str(error), "runs": []}
         releases = [_released(receipt) for receipt in fitted.receipts]  # the same in every run

@@ -59,7 +59,7 @@ def measured(name: str, run: int, labels: str = "all", *, opened: OpenGraph | No
             scores = {access: model.score_functions[access](nodes.features, opened.edges) for access in ACCESSES}
             row: Row = {access: _right(table, nodes) for access, table in scores.items()}
             row |= {"calibration": _calibration_error(scores["own-edges"], nodes), "tables": float(len(model.tables))}
-            rows.append({"epsilon": epsilon, "own edges used": float(model.settings.own_edges)} | row)
+            rows.append({"epsilon": epsilon, "own edges used": float(model.own_edges)} | row)
     return rows
 
 

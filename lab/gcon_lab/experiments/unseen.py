@@ -24,6 +24,7 @@ from gcon.writing import write_whole
 from gcon_lab.experiments.sweep.graphs import open_graph
 from gcon_lab.experiments.sweep.models import seed_of
 from gcon_lab.methods import MLP, MomentsWithoutEdges
+from gcon_lab.methods.fitted import fit
 from gcon_lab.tables import markdown
 
 GRAPHS = ("cora-ml", "citeseer", "pubmed", "actor")
@@ -54,7 +55,7 @@ def scores(name: str, run: int) -> dict[str, float]:
     methods = (MLP(seed=run), MomentsWithoutEdges(seed=run), Moments(epsilon=EPSILON, delta=DELTA, seed=run))
     found = {}
     for method in methods:
-        fitted = method.fit(part, randomness=noise)
+        fitted = fit(method, part, randomness=noise)
         for access in ("none", "own-edges"):
             if (scorer := fitted.trained.score_functions.get(access)) is not None:
                 classes = scorer(nodes.features, opened.edges).argmax(dim=1)

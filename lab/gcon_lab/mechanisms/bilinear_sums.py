@@ -15,9 +15,9 @@ from gcon.edges.source import Edges, RowBlock
 from gcon.errors import check_number
 from gcon.mechanisms.exact_products import Precise, exact_products, exact_total, left_numbers
 from gcon.mechanisms.influence import FeatureExtent, feature_extent
-from gcon.mechanisms.public_rows import ALLOWANCE, check_nodes, checked_rows
-from gcon.mechanisms.statistic import Statistic
-from gcon.privacy.proven import proven
+from gcon.mechanisms.statistic import ALLOWANCE, Statistic, check_nodes
+from gcon.privacy.plan import proven
+from gcon_lab.mechanisms.checked_rows import checked_rows
 
 NO_EXTENT = FeatureExtent(0.0, 0.0)
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from gcon.edges.source import Edges
 from gcon.mechanisms.convex_training import certified_weights, objective_record, with_final_noise
 from gcon.mechanisms.samplers.objective_noise import EnclosedNoise, gaussian_objective_noise
-from gcon.privacy.proven import proven
+from gcon.privacy.plan import proven
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.convex import ConvexMechanism
 from gcon_lab.mechanisms.gaussian_objective_plan import GaussianObjectivePlan

@@ -11,9 +11,9 @@ from torch import Tensor
 from gcon.edges.kernels import multiply
 from gcon.edges.source import Edges, RowBlock
 from gcon.mechanisms.exact_products import Precise
-from gcon.mechanisms.public_rows import check_nodes, checked_rows, longest_rows
-from gcon.mechanisms.statistic import Statistic
-from gcon.privacy.proven import proven
+from gcon.mechanisms.statistic import Statistic, check_nodes, longest_rows
+from gcon.privacy.plan import proven
+from gcon_lab.mechanisms.checked_rows import checked_rows
 
 _BITS = 52  # of a column's sum, in fixed point
 _SMALLEST_COLUMN = 200  # its sum is at least 2^-200 of the largest, or counts as that
@@ -56,7 +56,7 @@ class NeighbourRows(Statistic):
 
 
 def _sums(block: RowBlock, whole: Tensor, *, out: Tensor) -> None:
-    out.copy_(multiply.kernel(whole.device.type).neighbour_totals(block, whole))
+    out.copy_(multiply.neighbour_totals(block, whole))
 
 
 def fixed_point(rows: Tensor, bits: int) -> tuple[Tensor, Tensor]:

@@ -26,8 +26,7 @@ from gcon.errors import InputError, PlanMismatchError, check_number
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_multiplier
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing, rounded_noise
 from gcon.privacy.budget import Budget
-from gcon.privacy.plan import Mechanism
-from gcon.privacy.proven import proven
+from gcon.privacy.plan import Mechanism, proven
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
 from gcon_lab.mechanisms.samplers import EXACT_LAPLACE, rounded_laplace, shortened

@@ -27,7 +27,7 @@ from gcon.errors import InputError, PlanMismatchError, check_number
 from gcon.mechanisms.gaussian_curve import gaussian_delta
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing, rounded_noise
 from gcon.privacy.budget import Budget
-from gcon.privacy.proven import proven
+from gcon.privacy.plan import proven
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.replaced_pair import LEAST_NOISE, check_batches, noise_for, replaced_pair_delta
 from gcon_lab.mechanisms.samplers import open_uniforms, shortened

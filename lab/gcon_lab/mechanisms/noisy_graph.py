@@ -21,9 +21,9 @@ import torch
 
 from gcon.edges.edge_list import EdgeList, public_edges
 from gcon.errors import InputError, PlanMismatchError, check_number
-from gcon.mechanisms.samplers.exact import two_sided_geometric
+from gcon.mechanisms.samplers.geometric import two_sided_geometric
 from gcon.privacy.budget import Budget
-from gcon.privacy.proven import proven
+from gcon.privacy.plan import proven
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.samplers import laplaces, open_uniforms
 

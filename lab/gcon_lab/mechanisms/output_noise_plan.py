@@ -14,8 +14,7 @@ import math
 from dataclasses import dataclass
 
 from gcon.errors import InputError, PlanMismatchError, check_number
-from gcon.mechanisms.certificate import rounding_allowance
-from gcon.mechanisms.certificate_terms import DEFAULT_TOLERANCE
+from gcon.mechanisms.certificate_terms import DEFAULT_TOLERANCE, rounding_allowance
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_multiplier
 from gcon.mechanisms.losses import ConvexLoss
 from gcon.mechanisms.objective_plan import check_influence, check_sizes, check_tolerance

@@ -19,7 +19,7 @@ from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.convex_training import certified_weights
 from gcon.mechanisms.samplers.objective_noise import EnclosedNoise
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing, rounded_noise
-from gcon.privacy.proven import proven
+from gcon.privacy.plan import proven
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.convex import ConvexMechanism
 from gcon_lab.mechanisms.output_noise_plan import OutputPlan

@@ -11,6 +11,7 @@ from functools import cache
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from gcon.edges.graph import PrivateGraph
 from gcon.edges.source import Edges
 from gcon.errors import InputError
 from gcon.methods.method import Method, Predictor, PrivateMethod, Progress, silent
@@ -21,6 +22,7 @@ from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.plan import Plan, PricedMechanism
 from gcon.privacy.randomness import Randomness
+from gcon_lab.methods.fitted import FittedMethod, fit
 
 
 @dataclass(frozen=True)
@@ -219,6 +221,12 @@ class CompetitorMethod(Method):
         purpose: str = "",
     ) -> Predictor:
         return self.learn(nodes, PaidEdges(edges=edges, ledger=ledger, randomness=randomness, purpose=purpose))
+
+    def fit(
+        self, graph: PrivateGraph, *, ledger: Ledger | None = None, randomness: Randomness | None = None
+    ) -> FittedMethod:
+        """Train on a graph (see `gcon_lab.methods.fitted.fit`)."""
+        return fit(self, graph, ledger=ledger, randomness=randomness)
 
     @abstractmethod
     def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Predictor:

@@ -17,6 +17,7 @@ from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.unit_rows import unit_rows
 from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
+from gcon.privacy.budget import chosen_delta
 from gcon_lab.mechanisms.noisy_gradients import NoisyGradients, Optimiser, gradient_plan
 from gcon_lab.methods.competitor import PaidEdges, PrivateCompetitorMethod
 
@@ -48,7 +49,11 @@ class DPSGD(PrivateCompetitorMethod):
 
     def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
         plan = gradient_plan(
-            self.epsilon, self.delta_for(nodes), sampling=self.sampling, steps=self.steps, clip=self.clip
+            self.epsilon,
+            chosen_delta(self.delta, nodes.num_nodes),
+            sampling=self.sampling,
+            steps=self.steps,
+            clip=self.clip,
         )
         encode = self._encoder(nodes)
         encoded, mask = encode(nodes.features), nodes.train_mask

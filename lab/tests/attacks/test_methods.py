@@ -22,6 +22,7 @@ from gcon_lab.experiments.attacks.measure import RELEASED, attack_all, sample
 from gcon_lab.experiments.attacks.methods import ATTACKED, Gcon, is_spending, reads_edges, reference_of
 from gcon_lab.experiments.attacks.released import released_evidence
 from gcon_lab.methods import DPSGD, GAP, GCN, MLP, LPGNet, Moments
+from gcon_lab.methods.fitted import fit
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +48,7 @@ def drawn(edges):
 
 def areas(method, graph, edges, drawn):
     with transcript() as lines:
-        fitted = method.fit(graph, randomness=SeededRandomness(1))
+        fitted = fit(method, graph, randomness=SeededRandomness(1))
     features = graph.nodes.features
     found = attack_all(fitted.trained.score_functions, features, edges, drawn, released=evidence(lines))
     return {(each.access, each.attack): each.roc.area for each in found}
@@ -88,7 +89,7 @@ def test_without_noise_the_white_box_attack_wins_so_the_transcript_is_right(name
 @pytest.mark.slow
 def test_dp_sgd_without_noise_tells_the_edges_of_labelled_nodes(graph, edges, drawn):
     with transcript() as lines:
-        DPSGD(epsilon=float("inf")).fit(graph)
+        fit(DPSGD(epsilon=float("inf")), graph)
     touched = drawn.many.part(graph.nodes.train_mask[drawn.many.pairs].any(dim=1))
     view = View(features=graph.nodes.features, posteriors=graph.nodes.features, released=evidence(lines))
     assert roc_of(WhiteBox((edges,)).scores(view, touched.pairs), touched.linked).area > 0.99
@@ -96,7 +97,7 @@ def test_dp_sgd_without_noise_tells_the_edges_of_labelled_nodes(graph, edges, dr
 
 def test_what_the_default_releases_is_heard_line_by_line(graph):
     with transcript() as lines:
-        Moments(epsilon=1.0).fit(graph, randomness=SeededRandomness(1))
+        fit(Moments(epsilon=1.0), graph, randomness=SeededRandomness(1))
     assert [type(each) for each in evidence(lines)] == [NoisyMoments, NoisyMoments, NoisyMoments, NoisyNumber]
 
 
@@ -112,7 +113,7 @@ def test_tables_in_a_release_are_heard_as_in_its_transcript(dense, rounds, monke
     monkeypatch.setattr(moments, "LOUD", 0.0 if rounds == 2 else math.inf)
     monkeypatch.setattr(moments, "UNSURE", 1.0)
     with transcript() as lines:
-        fitted = Moments(epsilon=2.0).fit(dense, randomness=SeededRandomness(1))
+        fitted = fit(Moments(epsilon=2.0), dense, randomness=SeededRandomness(1))
     heard, rebuilt = evidence(lines), released_evidence(fitted.trained, dense.nodes)
     assert [type(each) for each in heard] == [NoisyMoments, NoisyMoments, *[NoisyTable] * rounds, NoisyNumber]
     edges = declassify(dense.edges, reason="a made-up graph", ledger=MemoryLedger("test"))

@@ -13,8 +13,7 @@ from gcon.errors import AccessRefusedError
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.neighbour_counts import NeighbourCounts
-from gcon.mechanisms.newton import minimise
-from gcon.mechanisms.perturbed_objective import PerturbedObjectives
+from gcon.mechanisms.perturbed_objective import PerturbedObjectives, minimise
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.attacks.pairs import absent_and_present
 from gcon_lab.attacks.view import View

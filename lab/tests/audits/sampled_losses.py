@@ -17,8 +17,7 @@ from torch import Tensor
 from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes, propagate
 from gcon.mechanisms.losses import ConvexLoss
-from gcon.mechanisms.newton import minimise
-from gcon.mechanisms.perturbed_objective import PerturbedObjectives
+from gcon.mechanisms.perturbed_objective import PerturbedObjectives, minimise
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.privacy_loss import NoiseLaw
 

@@ -16,7 +16,7 @@ from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.influence import paper_influence
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.samplers.objective_noise import objective_noise
-from gcon.methods.objective import ObjectiveModel, ObjectiveModelSettings
+from gcon.methods.objective import ObjectiveModel
 from gcon.methods.own_edges import own_edge_predictions
 from gcon.methods.public_graph import predict_on_public_graph
 from gcon.privacy.gates import declassify
@@ -143,10 +143,9 @@ def by_hand(opened, encoded, weights, steps, inference):
 
 
 def product_model(batch, place, encoder, schemes):
-    settings = ObjectiveModelSettings(
-        schemes=schemes, inference_restart=0.3, loss=PROBLEMS[place][1], class_names=(0, 1, 2), training_nodes=""
-    )
-    return ObjectiveModel(weights=batch.weights[place], encoder=encoder, settings=settings, receipt=batch.receipt)
+    names = {"class_names": (0, 1, 2), "training_nodes": "", "schemes": schemes, "loss": PROBLEMS[place][1]}
+    given = {"weights": batch.weights[place], "encoder": encoder, "receipt": batch.receipt}
+    return ObjectiveModel(inference_restart=0.3, **names, **given)
 
 
 def test_the_papers_grid():

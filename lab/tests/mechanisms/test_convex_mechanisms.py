@@ -8,7 +8,7 @@ import pytest
 import torch
 from lab.tests.mechanisms.convex_setting import NO_EDGES, NODES, WIDTH, gaussian_objective, output_perturbation
 
-import gcon.mechanisms.newton
+import gcon.mechanisms.perturbed_objective
 from gcon.errors import InputError, NoCertificateError, PlanMismatchError
 from gcon.mechanisms.aggregates import Aggregates
 from gcon.privacy.budget import NOTHING, Budget
@@ -67,7 +67,7 @@ def test_a_plan_without_noise_is_refused(setting):
 
 
 def test_without_a_certificate_nothing_is_released_and_it_stays_charged(setting, monkeypatch):
-    monkeypatch.setattr(gcon.mechanisms.newton, "MOST_ITERATIONS", 1)
+    monkeypatch.setattr(gcon.mechanisms.perturbed_objective, "MOST_ITERATIONS", 1)
     ledger = MemoryLedger("graph")
     with pytest.raises(NoCertificateError):
         setting.release(setting.mechanism(setting.plan(ridge=0.01)), ledger)

@@ -15,6 +15,7 @@ from gcon.methods.controls import EncoderAlone, EncoderOneHop
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING
 from gcon.privacy.ledger import Kind, MemoryLedger
+from gcon_lab.methods.fitted import fit
 from gcon_lab.methods.self_training import SelfTraining
 
 pytestmark = pytest.mark.slow
@@ -44,7 +45,7 @@ def with_edges(edge_index):
 def test_training_reads_no_edge_and_costs_nothing(kind):
     ledger = MemoryLedger("circles")
     edges = Private(Untouchable(), "edges that must not be read")
-    fitted = kind().fit(PrivateGraph(NODES, edges, CIRCLES.hygiene, "circles"), ledger=ledger)
+    fitted = fit(kind(), PrivateGraph(NODES, edges, CIRCLES.hygiene, "circles"), ledger=ledger)
     assert fitted.receipts == ()
     assert len(ledger.entries()) == 0
     fitted.predict(PrivateGraph(NODES, edges, CIRCLES.hygiene, "circles"), access="none")
@@ -54,9 +55,9 @@ def test_training_reads_no_edge_and_costs_nothing(kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ALL)
 def test_better_than_chance_and_the_same_for_a_seed(kind):
-    fitted = kind(seed=3).fit(CIRCLES)
+    fitted = fit(kind(seed=3), CIRCLES)
     assert fitted.score(CIRCLES, NODES.test_mask, access="none") > 0.7
-    first, second = (run.predictions(CIRCLES).probabilities for run in (fitted, kind(seed=3).fit(CIRCLES)))
+    first, second = (run.predictions(CIRCLES).probabilities for run in (fitted, fit(kind(seed=3), CIRCLES)))
     assert torch.equal(first, second)
     assert torch.allclose(first.sum(dim=1), torch.ones(240, dtype=torch.float64))
 
@@ -64,7 +65,7 @@ def test_better_than_chance_and_the_same_for_a_seed(kind):
 @pytest.mark.parametrize("kind", ONE_HOP)
 def test_own_edges_are_the_default_and_recorded_as_delivery(kind):
     ledger = MemoryLedger("circles")
-    fitted = kind().fit(CIRCLES, ledger=ledger)
+    fitted = fit(kind(), CIRCLES, ledger=ledger)
     assert fitted.predictions(CIRCLES).access == "own-edges"
     assert [entry.request.kind for entry in ledger.entries()] == [Kind.DELIVERY]
     assert ledger.total() == NOTHING
@@ -75,27 +76,27 @@ def test_own_edges_are_the_default_and_recorded_as_delivery(kind):
 
 def test_the_encoder_alone_knows_no_edges():
     with pytest.raises(AccessRefusedError):
-        EncoderAlone().fit(CIRCLES).predict(CIRCLES, access="own-edges")
+        fit(EncoderAlone(), CIRCLES).predict(CIRCLES, access="own-edges")
 
 
 def test_the_encoder_is_that_of_gcon_and_the_hop_is_a_mean():
     encoder = train_encoder(NODES, EncoderSettings(seed=2))
     expected = encoder.probabilities(NODES.features).double()
-    alone = EncoderAlone(seed=2).fit(CIRCLES).predictions(CIRCLES).probabilities
+    alone = fit(EncoderAlone(seed=2), CIRCLES).predictions(CIRCLES).probabilities
     assert torch.allclose(alone, expected, atol=1e-9)
     with_loops = torch.eye(240, dtype=torch.float64)
     edges = open_private(CIRCLES.edges)
     for node in range(240):
         with_loops[node, edges.columns[edges.row_pointers[node] : edges.row_pointers[node + 1]]] = 1
     mean = with_loops / with_loops.sum(dim=1, keepdim=True)
-    hop = EncoderOneHop(seed=2, inference_restart=0.3).fit(CIRCLES).predictions(CIRCLES).probabilities
+    hop = fit(EncoderOneHop(seed=2, inference_restart=0.3), CIRCLES).predictions(CIRCLES).probabilities
     assert torch.allclose(hop, 0.7 * mean @ expected + 0.3 * expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ONE_HOP)
 def test_an_answer_depends_on_own_edges_only(kind):
     path = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]])
-    fitted = kind().fit(CIRCLES)
+    fitted = fit(kind(), CIRCLES)
     before = fitted.predictions(with_edges(path)).probabilities
     after = fitted.predictions(with_edges(torch.cat([path, torch.tensor([[3], [9]])], dim=1))).probabilities
     moved = (before != after).any(dim=1)
@@ -104,11 +105,11 @@ def test_an_answer_depends_on_own_edges_only(kind):
 
 @pytest.mark.parametrize("kind", ONE_HOP)
 def test_restart_one_leaves_the_edges_out(kind):
-    check_no_hop(kind(inference_restart=1.0).fit(CIRCLES))
+    check_no_hop(fit(kind(inference_restart=1.0), CIRCLES))
 
 
 def test_no_hop_where_feature_neighbours_do_not_agree():
-    check_no_hop(SelfTraining(least_agreement=1.0).fit(CIRCLES))
+    check_no_hop(fit(SelfTraining(least_agreement=1.0), CIRCLES))
 
 
 def check_no_hop(fitted):
@@ -128,7 +129,7 @@ def test_settings_are_checked(wrong):
 
 
 def test_self_training_answers_for_its_own_nodes_only():
-    fitted = SelfTraining().fit(CIRCLES)
+    fitted = fit(SelfTraining(), CIRCLES)
     others = PublicGraph(NODES.features + 1, public_edges(torch.tensor([[0], [1]]), 240))
     with pytest.raises(InputError, match="nodes of the training"):
         fitted.predict(others, access="none")
@@ -144,15 +145,15 @@ def test_self_training_answers_for_its_own_nodes_only():
 def test_self_training_without_validation_and_with_one_class():
     nobody = torch.zeros_like(NODES.validation_mask)
     blind = private_graph(changed(validation_mask=nobody), torch.tensor([[0], [1]]))
-    assert SelfTraining().fit(blind).score(blind, NODES.test_mask, access="none") > 0.7
+    assert fit(SelfTraining(), blind).score(blind, NODES.test_mask, access="none") > 0.7
     one_class = NODES.train_mask & (NODES.labels == 1)
     lonely = private_graph(changed(train_mask=one_class, validation_mask=nobody), torch.tensor([[0], [1]]))
-    assert set(SelfTraining().fit(lonely).predict(lonely, access="none").tolist()) == {1}
+    assert set(fit(SelfTraining(), lonely).predict(lonely, access="none").tolist()) == {1}
 
 
 def test_labels_outside_training_and_validation_are_not_read():
     hidden = torch.where(NODES.train_mask | NODES.validation_mask, NODES.labels, -1)
     nodes = changed(labels=hidden, test_mask=torch.zeros_like(NODES.test_mask))
     blind = private_graph(nodes, torch.tensor([[0], [1]]))
-    first, second = (SelfTraining().fit(graph).predictions(graph, access="none") for graph in (blind, CIRCLES))
+    first, second = (fit(SelfTraining(), graph).predictions(graph, access="none") for graph in (blind, CIRCLES))
     assert torch.equal(first.probabilities, second.probabilities)

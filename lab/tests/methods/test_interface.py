@@ -25,6 +25,7 @@ from gcon.privacy.randomness import SeededRandomness
 from gcon.privacy.statement import ACCESS_PROMISES
 from gcon_lab.methods import GAP, GCN, MLP, LPGNet, ProGAP
 from gcon_lab.methods.competitor import RANGES, CompetitorMethod, PrivateCompetitorMethod, settings_of
+from gcon_lab.methods.fitted import fit
 from gcon_lab.methods.gap import unit
 
 pytestmark = pytest.mark.slow
@@ -86,7 +87,7 @@ def test_the_guard_guards():
     _, edges = guarded(ledger)
     with pytest.raises(AssertionError, match="before the ledger was charged"):
         _ = edges.degrees
-    LPGNet(epsilon=1.0, epochs=1).fit(graph(), ledger=ledger)
+    fit(LPGNet(epsilon=1.0, epochs=1), graph(), ledger=ledger)
     assert len(edges.degrees) == 100
 
 
@@ -105,7 +106,7 @@ def test_settings_are_frozen_public_numbers(kind):
 @pytest.mark.parametrize("kind", METHODS)
 def test_fit_then_predict_under_every_access(kind):
     ledger = MemoryLedger("circles")
-    fitted = small(kind).fit(graph(), ledger=ledger)
+    fitted = fit(small(kind), graph(), ledger=ledger)
     assert fitted.trained.score_functions
     first = next(iter(fitted.trained.score_functions))
     for access in fitted.trained.score_functions:
@@ -129,7 +130,7 @@ def test_fit_then_predict_under_every_access(kind):
 
 @pytest.mark.parametrize("kind", METHODS)
 def test_an_access_that_a_method_does_not_have(kind):
-    fitted = small(kind).fit(graph())
+    fitted = fit(small(kind), graph())
     missing = {"none", "cached", "own-edges", "public-graph", "full"} - set(fitted.trained.score_functions)
     for access in missing:
         with pytest.raises(AccessRefusedError) as refusal:
@@ -144,7 +145,7 @@ def test_an_access_that_a_method_does_not_have(kind):
 def test_no_edge_is_read_before_it_is_paid_for(kind):
     ledger = MemoryLedger("circles")
     private, edges = guarded(ledger)
-    fitted = small(kind).fit(private, ledger=ledger)
+    fitted = fit(small(kind), private, ledger=ledger)
     if kind in PAYING:
         assert edges.touched > 0
         assert ledger.total() == compose(receipt.budget for receipt in fitted.receipts)
@@ -166,20 +167,20 @@ def test_a_full_ledger_keeps_the_edges_shut(kind):
     ledger = MemoryLedger("circles", ceiling=Budget(1.0, 1e-3))
     private, edges = guarded(ledger)
     with pytest.raises(BudgetExceededError):
-        small(kind).fit(private, ledger=ledger)
+        fit(small(kind), private, ledger=ledger)
     assert edges.touched == 0
     assert ledger.total() == NOTHING
     with pytest.raises(BudgetExceededError):  # neither without noise nor with noise from a seed
-        small(kind, epsilon=math.inf).fit(private, ledger=ledger)
+        fit(small(kind, epsilon=math.inf), private, ledger=ledger)
     with pytest.raises(BudgetExceededError):
-        small(kind, epsilon=0.5).fit(private, ledger=ledger, randomness=SeededRandomness(0))
+        fit(small(kind, epsilon=0.5), private, ledger=ledger, randomness=SeededRandomness(0))
     assert edges.touched == 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", PAYING)
 def test_noise_has_nothing_to_do_with_the_seed_of_the_weights(kind):
-    fitted = [small(kind, seed=3).fit(graph()) for _ in range(2)]
+    fitted = [fit(small(kind, seed=3), graph()) for _ in range(2)]
     first, second = (model.predictions(graph()).probabilities for model in fitted)
     assert not torch.equal(first, second)
     assert fitted[0].receipts[0].randomness == "operating system"
@@ -190,7 +191,7 @@ def test_noise_from_a_seed_repeats_and_promises_nothing(kind):
     results = []
     for _ in range(2):
         ledger = MemoryLedger("circles")
-        fitted = small(kind).fit(graph(), ledger=ledger, randomness=SeededRandomness(7))
+        fitted = fit(small(kind), graph(), ledger=ledger, randomness=SeededRandomness(7))
         results.append(fitted.predictions(graph()).probabilities)
         assert math.isinf(ledger.total().epsilon)
         assert not fitted.receipts[0].keeps_promise
@@ -204,7 +205,7 @@ def test_noise_from_a_seed_repeats_and_promises_nothing(kind):
 )
 def test_predictions_promise_no_more_than_the_release_behind_them(kind, changes, randomness, why):
     source = None if randomness is None else SeededRandomness(randomness)
-    fitted = small(kind, **changes).fit(graph(), randomness=source)
+    fitted = fit(small(kind, **changes), graph(), randomness=source)
     kept = kind.private and kind not in PAYING
     why = why if kind in PAYING else "the method is not private"
     assert (fitted.no_promise is None) == kept
@@ -222,8 +223,8 @@ def test_predictions_promise_no_more_than_the_release_behind_them(kind, changes,
 
 
 def test_one_release_without_a_promise_is_enough_to_lose_it():
-    kept = GAP(epsilon=1.0, epochs=1).fit(graph())
-    void = GAP(epsilon=1.0, epochs=1).fit(graph(), randomness=SeededRandomness(0))
+    kept = fit(GAP(epsilon=1.0, epochs=1), graph())
+    void = fit(GAP(epsilon=1.0, epochs=1), graph(), randomness=SeededRandomness(0))
     for receipts in (kept.receipts + void.receipts, void.receipts + kept.receipts):
         both = dataclasses.replace(kept, trained=dataclasses.replace(kept.trained, receipts=receipts))
         assert not both.predictions(graph()).publishable
@@ -232,7 +233,7 @@ def test_one_release_without_a_promise_is_enough_to_lose_it():
 
 @pytest.mark.parametrize("kind", [kind for kind in METHODS if kind.name in ("dp-sgd", "gcn", "gpr-gnn")])
 def test_edges_of_the_training_nodes_are_never_public(kind):
-    fitted = small(kind, steps=5).fit(graph())
+    fitted = fit(small(kind, steps=5), graph())
     if not kind.private:  # nothing was promised about them
         assert len(fitted.predictions(public(NODES.features), access="public-graph").classes) == 100
         return
@@ -246,7 +247,7 @@ def test_edges_of_the_training_nodes_are_never_public(kind):
 def test_private_edges_are_read_for_the_training_nodes_only(kind):
     """The ledger that pays belongs to them, and what is kept of training nodes is theirs."""
     ledger = MemoryLedger("circles")
-    fitted = small(kind).fit(graph(), ledger=ledger)
+    fitted = fit(small(kind), graph(), ledger=ledger)
     before = len(ledger.entries())
     for access in set(fitted.trained.score_functions) - {"none", "public-graph"}:
         for ask in (fitted.predictions, lambda given, access: fitted.score(given, NODES.test_mask, access=access)):
@@ -326,7 +327,7 @@ def test_every_number_has_a_range_whose_ends_are_right(kind):
 def test_wrong_settings_cost_nothing(wrong):
     ledger = MemoryLedger("circles")
     with pytest.raises(InputError, match=next(iter(wrong))):
-        LPGNet(epsilon=1.0, **wrong).fit(graph(), ledger=ledger)
+        fit(LPGNet(epsilon=1.0, **wrong), graph(), ledger=ledger)
     assert not ledger.entries()
 
 
@@ -342,7 +343,7 @@ def test_an_error_between_two_releases_is_told_as_it_is_and_what_was_released_st
     monkeypatch.setattr(ProGAP, "_next_stage", failing)
     ledger = MemoryLedger("circles")
     with transcript() as lines, pytest.raises(ArithmeticError, match="the second stage is lost"):
-        small(ProGAP, depth=3).fit(graph(), ledger=ledger)
+        fit(small(ProGAP, depth=3), graph(), ledger=ledger)
     assert len(lines) == 1
     assert [entry.outcome for entry in ledger.entries()] == [Outcome.RELEASED]
     assert ledger.total() == Budget(2.0, 1e-4)
@@ -355,7 +356,7 @@ def test_an_error_before_the_first_release_costs_nothing(monkeypatch):
     monkeypatch.setattr(gcon_lab.methods.progap, "unit", failing)
     ledger = MemoryLedger("circles")
     with pytest.raises(ArithmeticError, match="no rows"):
-        small(ProGAP).fit(graph(), ledger=ledger)
+        fit(small(ProGAP), graph(), ledger=ledger)
     assert [entry.outcome for entry in ledger.entries()] == [Outcome.WITHDRAWN]
     assert ledger.total() == NOTHING
 
@@ -366,7 +367,7 @@ def test_a_training_that_diverges_is_released_all_the_same():
     lost = torch.tensor([[math.nan, 1.0], [math.inf, 1.0], [3.0, 4.0], [0.0, 0.0]])
     assert unit(lost).tolist() == [[0, 0], [0, 0], [0.6, 0.8], [0, 0]]
     method = ProGAP(epsilon=1.0, learning_rate=1e6, base_layers=16, hidden=256, epochs=20)
-    fitted = method.fit(graph(), randomness=SeededRandomness(0))
+    fitted = fit(method, graph(), randomness=SeededRandomness(0))
     assert len(fitted.predict(graph())) == 100
 
 
@@ -395,7 +396,7 @@ def test_whole_numbers_from_text(text, value):
 def test_training_leaves_the_global_generator_alone(kind):
     torch.manual_seed(11)
     before = torch.get_rng_state()
-    small(kind).fit(graph())
+    fit(small(kind), graph())
     assert torch.equal(before, torch.get_rng_state())
 
 

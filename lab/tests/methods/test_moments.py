@@ -19,13 +19,14 @@ from gcon.mechanisms.gaussian_release import NoisyRelease
 from gcon.mechanisms.mixed_curve import mixed_delta
 from gcon.mechanisms.mixed_release import mixed_plan
 from gcon.mechanisms.neighbour_counts import NeighbourCounts, NoisyCounts
-from gcon.mechanisms.noisy_count import NoisyCount
+from gcon.mechanisms.pure import NoisyCount
 from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FEATURES_SHARE, FIRST_SHARE
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import NOTHING, Budget, public_delta
+from gcon.privacy.budget import NOTHING, Budget, chosen_delta
 from gcon.privacy.ledger import Kind, MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.methods import METHODS, Moments, MomentsWithoutEdges
+from gcon_lab.methods.fitted import fit
 
 pytestmark = pytest.mark.slow
 
@@ -54,11 +55,11 @@ def dense(edge_index=DENSE):
 
 
 def fitted_on(graph, *, epsilon=2.0, seed=1, ledger=None):
-    return Moments(epsilon=epsilon).fit(graph, ledger=ledger, randomness=SeededRandomness(seed))
+    return fit(Moments(epsilon=epsilon), graph, ledger=ledger, randomness=SeededRandomness(seed))
 
 
 def plan_of(epsilon, delta=None):
-    delta = public_delta(SIZE) if delta is None else delta
+    delta = chosen_delta(None, SIZE) if delta is None else delta
     return mixed_plan(epsilon, delta, first_share=FIRST_SHARE, answer_share=COUNTED_SHARE, method="moments")
 
 
@@ -85,7 +86,7 @@ def test_charged_once_and_before_edges_are_read(monkeypatch):
         return precisely(statistic, edges)
 
     monkeypatch.setattr(EdgeMoments, "precisely", watched)
-    fitted = Moments(epsilon=1.5, delta=1e-4).fit(sparse(), ledger=ledger)
+    fitted = fit(Moments(epsilon=1.5, delta=1e-4), sparse(), ledger=ledger)
     assert entries_seen == [1, 1, 1]
     (entry,) = ledger.entries()
     assert entry.request.kind is Kind.RELEASE
@@ -106,14 +107,14 @@ def test_charged_once_and_before_edges_are_read(monkeypatch):
 def test_a_budget_that_is_not_there_reads_nothing():
     ledger = MemoryLedger("circles", ceiling=Budget(1.0, 1e-5))
     with pytest.raises(BudgetExceededError):
-        Moments(epsilon=2.0, delta=1e-5).fit(untouchable(), ledger=ledger)
+        fit(Moments(epsilon=2.0, delta=1e-5), untouchable(), ledger=ledger)
     assert ledger.total() == NOTHING
 
 
 def test_delta_comes_from_the_public_number_of_nodes():
     ledger = MemoryLedger("circles")
-    Moments(epsilon=1.0).fit(sparse(), ledger=ledger)
-    assert ledger.total() == Budget(1.0, public_delta(SIZE))
+    fit(Moments(epsilon=1.0), sparse(), ledger=ledger)
+    assert ledger.total() == Budget(1.0, chosen_delta(None, SIZE))
 
 
 def test_the_plan_in_the_ledger_says_nothing_about_edges():
@@ -145,7 +146,7 @@ def test_the_noise_of_all_releases_is_what_the_budget_asks_for(released, graph, 
     answers = released[-1].mechanism.epsilon
     assert answers == pytest.approx(COUNTED_SHARE * epsilon)
     cost = mixed_delta(epsilon, distance, [*responses, (answers, 1)])
-    assert 0.999 * public_delta(SIZE) / 3 <= cost <= public_delta(SIZE) / 3
+    assert 0.999 * chosen_delta(None, SIZE) / 3 <= cost <= chosen_delta(None, SIZE) / 3
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 2.0])
@@ -199,7 +200,7 @@ def test_own_edges_are_left_out_where_the_paid_count_says_so(released, force, ri
     fitted_on(sparse())
     force([*(line.value for line in released[:-1]), right])
     fitted = fitted_on(sparse())
-    assert fitted.trained.settings.own_edges is used
+    assert fitted.trained.own_edges is used
     own, cached = (probabilities(fitted, sparse(), access) for access in ("own-edges", "cached"))
     assert torch.allclose(own, cached, rtol=0, atol=1e-3) is not used
 
@@ -207,7 +208,7 @@ def test_own_edges_are_left_out_where_the_paid_count_says_so(released, force, ri
 def test_without_validation_nodes_no_answers_are_counted(released):
     trained = fitted_on(sparse(validation_mask=NOBODY)).trained
     assert [type(line.mechanism) for line in released] == [NoisyRelease] * 3
-    assert (trained.settings.right, trained.settings.asked, trained.settings.own_edges) == (None, 0, True)
+    assert (trained.right, trained.asked, trained.own_edges) == (None, 0, True)
 
 
 def test_two_releases_of_the_moments_are_one_at_the_joint_budget(released, monkeypatch):
@@ -250,7 +251,7 @@ def test_without_edges_at_hand_counts_help_and_none_leaves_them_out():
 @pytest.mark.slow
 def test_noise_differs_between_runs(released):
     for _ in range(2):
-        Moments(epsilon=1.0, seed=5).fit(sparse(SPARSE[:, :0]))  # without edges the moments are noise alone
+        fit(Moments(epsilon=1.0, seed=5), sparse(SPARSE[:, :0]))  # without edges the moments are noise alone
     one, _, two, _, three, _, four, _ = (line.value for line in released)
     for first, second in ((one, two), (one, three), (two, three), (three, four)):
         assert float((first.value == second.value).double().mean()) < 0.02
@@ -267,7 +268,7 @@ def test_noise_from_a_seed_is_charged_as_infinite():
 @pytest.mark.parametrize("graph", [sparse, dense])
 def test_infinite_epsilon_has_no_noise_and_promises_nothing(released, graph):
     ledger = MemoryLedger("circles")
-    fitted = Moments(epsilon=math.inf).fit(graph(), ledger=ledger)
+    fitted = fit(Moments(epsilon=math.inf), graph(), ledger=ledger)
     assert math.isinf(ledger.total().epsilon)
     assert not fitted.receipts[0].keeps_promise
     assert fitted.no_promise
@@ -298,7 +299,7 @@ def test_accesses_and_refusals():
 
 @pytest.mark.parametrize("method", [Moments(epsilon=2.0), MomentsWithoutEdges()])
 def test_other_nodes_are_answered_by_the_student_where_that_is_enough(method):
-    fitted = method.fit(sparse())
+    fitted = fit(method, sparse())
     entries = len(fitted.ledger.entries())
     strangers = sparse(features=SPARSE_NODES.features + 1)
     for access in {"cached", "own-edges"} & set(fitted.trained.score_functions):
@@ -315,7 +316,7 @@ def test_other_nodes_are_answered_by_the_student_where_that_is_enough(method):
 
 def test_the_control_reads_no_edge_and_costs_nothing():
     ledger = MemoryLedger("circles")
-    fitted = MomentsWithoutEdges().fit(untouchable(), ledger=ledger)
+    fitted = fit(MomentsWithoutEdges(), untouchable(), ledger=ledger)
     assert fitted.receipts == ()
     assert fitted.no_promise is None
     fitted.predict(untouchable(), access="none")
@@ -329,7 +330,7 @@ def test_the_control_reads_no_edge_and_costs_nothing():
 @pytest.mark.parametrize("method", [Moments(epsilon=2.0), MomentsWithoutEdges()])
 def test_answers_from_own_edges_read_own_edges_only(method):
     # Without validation nodes no count can say that own edges are left out.
-    fitted = method.fit(sparse(validation_mask=NOBODY), randomness=SeededRandomness(2))
+    fitted = fit(method, sparse(validation_mask=NOBODY), randomness=SeededRandomness(2))
     before = probabilities(fitted, sparse(), "own-edges")
     for place in range(0, SPARSE.shape[1], 40):
         kept = torch.cat([SPARSE[:, :place], SPARSE[:, place + 1 :]], dim=1)
@@ -352,7 +353,7 @@ def test_learns_from_neighbours_alike_or_not(homophily):
     )
     mask = graph.nodes.test_mask
     fitted = fitted_on(graph, epsilon=4.0)
-    alone = MomentsWithoutEdges().fit(graph).score(graph, mask, access="none")
+    alone = fit(MomentsWithoutEdges(), graph).score(graph, mask, access="none")
     assert alone < 0.85
     assert fitted.score(graph, mask, access="cached") > alone + 0.05
     assert fitted.score(graph, mask, access="own-edges") > alone + 0.1
@@ -365,7 +366,7 @@ def test_moments_help_on_a_sparse_graph_with_weak_features(monkeypatch):
         1500, num_classes=3, per_class=20, feature_signal=1.5, mean_degree=4.0, homophily=0.9, num_features=60, seed=1
     )
     mask = graph.nodes.test_mask
-    alone = MomentsWithoutEdges().fit(graph).score(graph, mask, access="none")
+    alone = fit(MomentsWithoutEdges(), graph).score(graph, mask, access="none")
     assert fitted_on(graph, epsilon=16.0).score(graph, mask, access="none") > alone + 0.005
 
 

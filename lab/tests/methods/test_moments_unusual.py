@@ -10,6 +10,7 @@ from gcon.edges.graph import private_graph
 from gcon.files.datasets import social_circles_parts
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.methods import Moments
+from gcon_lab.methods.fitted import fit
 
 SIZE = 200
 ACCESSES = ("own-edges", "none", "cached")
@@ -18,7 +19,7 @@ NODES, EDGES = social_circles_parts(SIZE, num_classes=3, per_class=10, mean_degr
 
 
 def all_answers(graph, epsilon):
-    fitted = Moments(epsilon=epsilon).fit(graph, randomness=SeededRandomness(1))
+    fitted = fit(Moments(epsilon=epsilon), graph, randomness=SeededRandomness(1))
     return [fitted.predictions(graph, access=access).probabilities for access in ACCESSES]
 
 

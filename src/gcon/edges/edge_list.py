@@ -13,8 +13,7 @@ from torch import Tensor
 
 from gcon.edges.source import LocalEdges, RowBlock
 from gcon.errors import InputError
-from gcon.privacy.boundary import Private
-from gcon.privacy.frames import without_frames
+from gcon.privacy.boundary import Private, without_frames
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +36,6 @@ class EdgeList(LocalEdges):
 
     @cached_property
     def degrees(self) -> Tensor:
-        """Number of neighbours of every node."""
         return self.row_pointers.diff()
 
     def blocks(self, device: torch.device) -> Iterator[RowBlock]:

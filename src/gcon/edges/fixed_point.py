@@ -48,7 +48,6 @@ class Walk:
 
     @property
     def keep(self) -> float:
-        """1 - restart."""
         return 1 - self.restart
 
 

@@ -10,8 +10,7 @@ from torch import Tensor
 from gcon.edges.edge_list import EdgeHygiene, EdgeList, private_edges
 from gcon.edges.source import Edges
 from gcon.nodes import PublicNodes
-from gcon.privacy.boundary import Private
-from gcon.privacy.frames import without_frames
+from gcon.privacy.boundary import Private, without_frames
 
 
 class TrainableGraph(Protocol):

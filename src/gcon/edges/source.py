@@ -84,7 +84,6 @@ class RowBlock:
             yield RowBlock(nodes, pointers - first, self.columns[first:last], self.num_nodes)
 
     def to(self, device: torch.device) -> RowBlock:
-        """The same block on another device."""
         if self.columns.device == device:
             return self
         return RowBlock(self.nodes, self.row_pointers.to(device), self.columns.to(device), self.num_nodes)
@@ -171,7 +170,6 @@ class LocalEdges(Edges):
                 yield work(part, *shared)
 
     def fill(self, out: Tensor, work: Callable[..., None], *shared: Tensor) -> None:
-        """One block after another, in place."""
         for block in self.blocks(out.device):
             work(block, *shared, out=out[block.nodes])
 

@@ -60,7 +60,6 @@ class StoreHeader:
 
     @property
     def column_type(self) -> np.dtype[Any]:
-        """Of the numbers in `columns.bin`."""
         return column_type(self.num_nodes)
 
 
@@ -101,7 +100,6 @@ class ChunkChecksums:
         self._size, self._current, self._filled = chunk_bytes, new_checksum(), 0
 
     def update(self, piece: memoryview) -> None:
-        """Take in the next bytes."""
         start = 0
         while start < len(piece):
             part = piece[start : start + self._size - self._filled]
@@ -123,7 +121,6 @@ class ChunkChecksums:
 
 
 def render_header(header: StoreHeader) -> str:
-    """The text of `header.json`."""
     fields = {"format": FORMAT, "version": VERSION, **asdict(header), "columns": list(header.columns)}
     return json.dumps({**fields, "checksum": _checksum(fields)}, indent=1) + "\n"
 

@@ -70,7 +70,6 @@ class StoredEdges(LocalEdges):
 
     @property
     def degrees(self) -> Tensor:
-        """Number of neighbours of every node."""
         return self.row_pointers.diff()
 
     @property
@@ -184,7 +183,6 @@ class _FirstPass:
         self._graph = SimpleGraphCheck(store.row_pointers.numpy())
 
     def update(self, first: int, columns: NDArray[Any]) -> None:
-        """Take in the next entries."""
         self._checksums.update(as_bytes(columns))
         self._graph.update(first, columns)
 

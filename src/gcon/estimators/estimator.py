@@ -22,10 +22,9 @@ from gcon.machine import threads_for
 from gcon.methods.model import Model, ReleasingMethod
 from gcon.nodes import warn_of_scales
 from gcon.privacy.account import telling_charges
-from gcon.privacy.frames import without_frames
-from gcon.privacy.ledger import Ledger
+from gcon.privacy.boundary import without_frames
+from gcon.privacy.ledger import Ledger, MemoryLedger
 from gcon.privacy.randomness import randomness_from
-from gcon.privacy.uncounted import UncountedLedger
 from gcon.release.read import load_release
 
 Callback = Callable[[str, float], None]  # is told the name of a stage that begins, and about which share is done
@@ -130,7 +129,7 @@ class PrivateClassifier(FittedClassifier, ABC):
         masks = {"train_mask": train_mask, "validation_mask": validation_mask, "test_mask": test_mask, "split": split}
         graph = self._graph(X, {"labels": y, "edges": edges, **masks}, drop=drop, categorical=categorical, name=name)
         warn_of_scales(graph.nodes)
-        ledger = UncountedLedger(graph.name, graph.nodes.fingerprint) if self.ledger is None else self.ledger
+        ledger = MemoryLedger.uncounted(graph.name, graph.nodes.fingerprint) if self.ledger is None else self.ledger
         if not hasattr(ledger, "reserve"):
             rule, fix = "must be None or a ledger", "For example gcon.MemoryLedger('friendships')."
             raise InputError("ledger", rule=rule, got=type(ledger).__name__, fix=fix)

@@ -31,10 +31,8 @@ from gcon.methods.own_edges import predict_from_own_edges
 from gcon.methods.predictions import Access, Predictions, audience_of, checked_access, why_no_promise
 from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
 from gcon.pages.model_report import Report, model_report
-from gcon.privacy.boundary import Private
-from gcon.privacy.detached_ledger import DetachedLedger
-from gcon.privacy.frames import without_frames
-from gcon.privacy.ledger import Ledger, MemoryLedger
+from gcon.privacy.boundary import Private, without_frames
+from gcon.privacy.ledger import DetachedLedger, Ledger, MemoryLedger
 from gcon.privacy.statement import Statement
 from gcon.writing import write_new
 

@@ -131,7 +131,7 @@ class GCON(PrivateClassifier):
 
     @classmethod
     def _settings_of(cls, model: ObjectiveModel) -> dict[str, Any]:
-        budget, settings = model.receipt.budget, model.settings
+        budget, settings = model.receipt.budget, model
         return {
             "epsilon": budget.epsilon,
             "delta": budget.delta or None,

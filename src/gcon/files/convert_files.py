@@ -28,7 +28,7 @@ from gcon.files.node_files import RawNodes, read_raw_nodes
 from gcon.files.node_ids import NodeIds
 from gcon.files.table_files import BATCH, read_errors
 from gcon.files.write_files import feature_columns, table_writer, write_frame
-from gcon.privacy.frames import without_frames
+from gcon.privacy.boundary import without_frames
 from gcon.writing import move_together, whole_file, work_folder
 
 if TYPE_CHECKING:

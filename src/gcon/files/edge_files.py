@@ -24,8 +24,7 @@ from gcon.files.file_problems import TABLES, Problem, check_file, listed, raise_
 from gcon.files.node_ids import NodeIds, as_node_ids, row_finder
 from gcon.files.store_files import open_store, store_chunks
 from gcon.files.table_files import Table, open_table, read_errors
-from gcon.privacy.boundary import Private
-from gcon.privacy.frames import without_frames
+from gcon.privacy.boundary import Private, without_frames
 
 SUFFIXES = (*TABLES, ".npz", SUFFIX)
 SPARSE = {"format", "shape", "data", "indices", "indptr", "row", "col", "offsets", "_is_array", "coords"}

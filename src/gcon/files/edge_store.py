@@ -30,7 +30,7 @@ from gcon.errors import InputError, check_number
 from gcon.files.external_sort import KEY, MOST_NODES, EdgeSorter, rows_and_columns
 from gcon.files.node_ids import NodeIds, as_node_ids
 from gcon.files.store_files import ids_fingerprint
-from gcon.privacy.frames import without_frames
+from gcon.privacy.boundary import without_frames
 from gcon.writing import OWNER_ONLY, work_folder, write_new
 
 MEMORY_BYTES = 2**30

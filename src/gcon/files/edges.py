@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gcon.errors import InputError
-from gcon.privacy.frames import without_frames
+from gcon.privacy.boundary import without_frames
 
 
 @without_frames

@@ -21,7 +21,7 @@ from gcon.files.frames import frame_features
 from gcon.files.labels import as_labels, as_tensor, class_list, labelled_mask, unlabelled
 from gcon.files.networkx_graphs import networkx_columns
 from gcon.nodes import PublicNodes, check_features
-from gcon.privacy.frames import without_frames
+from gcon.privacy.boundary import without_frames
 
 EDGE_VALUES = ("edge_weight", "edge_attr")  # what PyG's Data may say of edges beside their ends: public names
 MASKS = ("train_mask", "validation_mask", "test_mask")

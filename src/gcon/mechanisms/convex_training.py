@@ -14,14 +14,13 @@ from torch import Tensor
 
 from gcon.errors import InputError, NoCertificateError, PlanMismatchError
 from gcon.mechanisms.aggregates import Aggregates
-from gcon.mechanisms.certificate import certified_gradient_norm
+from gcon.mechanisms.certificate_terms import certified_gradient_norm
 from gcon.mechanisms.losses import ConvexLoss
-from gcon.mechanisms.newton import minimise
-from gcon.mechanisms.objective_edges import influence_of
 from gcon.mechanisms.objective_plan import ObjectivePlan
-from gcon.mechanisms.perturbed_objective import PerturbedObjectives
+from gcon.mechanisms.perturbed_objective import PerturbedObjectives, minimise
 from gcon.mechanisms.samplers.objective_noise import EXACT_OBJECTIVE, NORMAL_SPACING, EnclosedNoise
 from gcon.mechanisms.samplers.rounded import lattice_spacing, rounded_noise
+from gcon.mechanisms.theorem import influence_of
 from gcon.privacy.randomness import Randomness
 
 

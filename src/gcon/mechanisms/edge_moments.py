@@ -6,14 +6,13 @@ from typing import final
 
 from torch import Tensor
 
-from gcon.edges.kernels import multiply
+from gcon.edges.kernels.multiply import neighbour_totals
 from gcon.edges.source import Edges, HoldsRows, RowBlock
 from gcon.errors import InputError
 from gcon.mechanisms.exact_products import LEFT_BITS, Precise, exact_products, exact_total, left_numbers
-from gcon.mechanisms.public_rows import MOST_NODES, NODE_BITS, check_nodes, check_rows, longest_rows
-from gcon.mechanisms.statistic import Statistic
+from gcon.mechanisms.statistic import MOST_NODES, NODE_BITS, Statistic, check_nodes, check_rows, longest_rows
 from gcon.nodes import row_slices
-from gcon.privacy.proven import proven
+from gcon.privacy.plan import proven
 
 _SUM_BITS = LEFT_BITS + NODE_BITS  # of a sum over neighbours
 # Of an entry: two float64 numbers hold it up to 2^-106, and products of float64 numbers are below.
@@ -82,5 +81,4 @@ class EdgeMoments(HoldsRows, Statistic):
 
 def _moments(block: RowBlock, whole: Tensor) -> list[Tensor]:
     """What the nodes of a block add to F' A F."""
-    sums = multiply.kernel(whole.device.type).neighbour_totals(block, whole)
-    return exact_products(whole[block.nodes], sums, right_bits=_SUM_BITS)
+    return exact_products(whole[block.nodes], neighbour_totals(block, whole), right_bits=_SUM_BITS)

@@ -26,8 +26,7 @@ from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_multiplier
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing, rounded_noise
 from gcon.mechanisms.statistic import Statistic
 from gcon.privacy.budget import Budget, checked_budget
-from gcon.privacy.plan import Mechanism
-from gcon.privacy.proven import proof_page, proven
+from gcon.privacy.plan import Mechanism, proof_page, proven
 from gcon.privacy.randomness import Randomness
 
 _SLACK = 1e-12  # shares may add to this much more than 1; the noise is larger by more than that

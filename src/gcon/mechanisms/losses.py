@@ -33,7 +33,6 @@ class SoftMargin:
 
     @property
     def name(self) -> str:
-        """The registered name."""
         return "soft-margin"
 
     @property
@@ -84,7 +83,6 @@ class PseudoHuber:
 
     @property
     def name(self) -> str:
-        """The registered name."""
         return f"pseudo-huber:{self.weight!r}"
 
     @property

@@ -19,20 +19,26 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from gcon.errors import InputError, PlanMismatchError
-from gcon.mechanisms.branch_costs import WORST_DEGREES, largest_count_rate, responses
 from gcon.mechanisms.composition import pure_as_gaussian
 from gcon.mechanisms.gaussian_curve import gaussian_delta
 from gcon.mechanisms.gaussian_release import NoisyRelease, largest_distance
-from gcon.mechanisms.mixed_curve import LEAST, Responses, largest, mixed_delta, nearly_mixed_delta
+from gcon.mechanisms.mixed_curve import (
+    LEAST,
+    WORST_DEGREES,
+    Responses,
+    largest,
+    largest_count_rate,
+    mixed_delta,
+    nearly_mixed_delta,
+    responses,
+)
 from gcon.mechanisms.neighbour_counts import CHANGED_ENTRIES, EXACT_GEOMETRIC, NeighbourCounts
-from gcon.mechanisms.noisy_count import NoisyCount
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
+from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, NoisyCount
 from gcon.mechanisms.samplers.geometric import LEAST_RATE
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN
 from gcon.privacy.budget import Budget, checked_budget, round_up_digits
-from gcon.privacy.plan import Mechanism
+from gcon.privacy.plan import Mechanism, proven
 from gcon.privacy.protected_change import DIGITS, EDGES_FIELD, STATED_EDGES, check_edges
-from gcon.privacy.proven import proven
 
 MOST_ROUNDS = 2
 _MOST_EPSILON = 500.0

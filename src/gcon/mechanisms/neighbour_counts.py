@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from gcon.edges.kernels import multiply
-from gcon.edges.source import Edges, RowBlock
+from gcon.edges.kernels.multiply import neighbour_totals
+from gcon.edges.source import Edges
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.samplers.geometric import LEAST_RATE, MOST_RATE, two_sided_geometric_numbers
-from gcon.privacy.proven import proven
+from gcon.privacy.plan import proven
 from gcon.privacy.randomness import Randomness
 
 EXACT_GEOMETRIC = "two-sided geometric noise, sampled exactly"
@@ -43,7 +43,6 @@ class NoisyCounts:
 
     @property
     def standard_deviation(self) -> float:
-        """Of the noise of one count."""
         return geometric_deviation(self.rate)
 
 
@@ -99,7 +98,6 @@ class NeighbourCounts:
     check = __post_init__  # the account asks again before it releases
 
     def public_record(self) -> Mapping[str, object]:
-        """The size, and the noise."""
         return {
             "statistic": NAME,
             "columns": self.num_codes,
@@ -118,13 +116,10 @@ class NeighbourCounts:
         if edges.num_nodes != len(self.codes):
             raise InputError("codes", rule="must be one per node of the graph", got=len(self.codes), fix="Count again.")
         table = one_hot(self.codes.long(), self.num_codes).to(torch.int32).to(self.device).contiguous()
-        counts = torch.empty(table.shape, dtype=torch.float64, device=table.device)
-        edges.fill(counts, _counts, table)
-        value = counts.to("cpu", torch.int64)
+        value, counted = torch.empty(table.shape, dtype=torch.int64), 0
+        for counts in edges.map_blocks(neighbour_totals, table):
+            value[counted : counted + len(counts)] = counts
+            counted += len(counts)
         if math.isfinite(self.rate) and len(self.codes) > 1:
             value += two_sided_geometric_numbers(randomness, self.rate, *value.shape)
         return NoisyCounts(value=value, rate=self.rate, rounds=self.rounds)
-
-
-def _counts(block: RowBlock, table: Tensor, *, out: Tensor) -> None:
-    out.copy_(multiply.kernel(table.device.type).neighbour_totals(block, table))

@@ -21,7 +21,7 @@ from gcon.mechanisms.convex_training import (
 from gcon.mechanisms.objective_plan import NoisePlan
 from gcon.mechanisms.samplers.objective_noise import EnclosedNoise, objective_noise
 from gcon.privacy.budget import NOTHING, Budget, compose
-from gcon.privacy.proven import proven
+from gcon.privacy.plan import proven
 from gcon.privacy.randomness import Randomness
 
 

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from typing import Generic, Self, TypeVar, final
 
 from gcon.errors import InputError, PlanMismatchError, check_number
-from gcon.mechanisms.certificate import rounding_allowance
 from gcon.mechanisms.certificate_terms import (
     DEFAULT_TOLERANCE,
     NO_TERMS,
@@ -16,11 +15,11 @@ from gcon.mechanisms.certificate_terms import (
     certificate_terms,
     exact_budget,
     reserve_is_covered,
+    rounding_allowance,
 )
 from gcon.mechanisms.losses import ConvexLoss, check_registered
-from gcon.mechanisms.objective_edges import influence_of
 from gcon.mechanisms.samplers.objective_noise import likely_error
-from gcon.mechanisms.theorem import ObjectiveShape, TheoremOne, TheoremValues, theorem_one
+from gcon.mechanisms.theorem import ObjectiveShape, TheoremOne, TheoremValues, influence_of, theorem_one
 from gcon.privacy.budget import Budget
 from gcon.privacy.protected_change import EDGES_FIELD, check_edges
 

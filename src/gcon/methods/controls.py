@@ -80,7 +80,6 @@ class EncoderAlone(EdgeFreeMethod):
         _check_whole("hidden", self.hidden, 1, 4096, fix="The default is 16.")
 
     def learn(self, nodes: PublicNodes) -> Trained:
-        """Learn from public nodes alone."""
         encoder = self._encoder(nodes)
         return Trained(score_functions={"none": edge_free_scorers(encoder.probabilities, 1.0)["none"]})
 
@@ -112,7 +111,6 @@ class EncoderOneHop(EncoderAlone):
         )
 
     def learn(self, nodes: PublicNodes) -> Trained:
-        """Learn from public nodes alone."""
         return Trained(score_functions=edge_free_scorers(self._encoder(nodes).probabilities, self.inference_restart))
 
 
@@ -124,7 +122,6 @@ class MomentsWithoutEdges(EdgeFreeMethod):
     about = "Reads no edge in training; every node's answer is computed from its own edges."
 
     def learn(self, nodes: PublicNodes) -> Trained:
-        """Learn from public nodes alone."""
         free = learn_without_edges(nodes, seed=self.seed)
         homophily, labels = usual_homophily(free.neighbours_agree), torch.where(nodes.train_mask, nodes.labels, -1)
         way, rows = owners_way(free.answers, labels, None, homophily)

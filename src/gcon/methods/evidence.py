@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from gcon.edges.kernels import multiply
+from gcon.edges.kernels.multiply import neighbour_totals
 from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import Edges, RowBlock
 from gcon.learn.after_counts import LEAST_ANSWER, SHARES_SCALE, CountModel
@@ -73,7 +73,6 @@ class Evidence:
     shares: Tensor
 
     def rows(self, answers: Tensor) -> Tensor:
-        """Answers, and these again."""
         return torch.cat([answers, answers], dim=1).double()
 
     def said(self, rows: Tensor) -> Tensor:
@@ -89,14 +88,14 @@ class Evidence:
         """The own answer, the messages of neighbours, and the mean answer around."""
         classes = rows.shape[1] // 2
         own = rows[:, :classes]
-        scores = _logarithms(own)
+        scores: Numbers = np.log(np.maximum(own, _SMALLEST))
         if sums.shape[1] == 0:
             return scores
         scores += sums[:, :classes]
         if sums.shape[1] > classes:
             around = (1 - _OWN_WEIGHT) / (degrees + 1) * (sums[:, classes:] + own)
             around += _OWN_WEIGHT * own
-            scores += _logarithms(around)
+            scores += np.log(np.maximum(around, _SMALLEST))
         scores *= _TRUST
         return scores
 
@@ -138,10 +137,23 @@ class ExactCounts:
     def scores(self, rows: Numbers, sums: Numbers, degrees: Numbers) -> Numbers:
         """What regressions say at exact counts, the mean answer around, and the messages."""
         classes = rows.shape[1] // 4
-        asked = _logarithms(self._asked(rows[:, :classes], sums[:, : 2 * classes].reshape(-1, 2, classes)))
+        # `CountModel.answers` at two kinds of counts per node, n x 2 x c, in one product.
+        counts = np.maximum(sums[:, : 2 * classes].reshape(-1, 2, classes), 0.0)
+        inputs = np.empty((*counts.shape[:2], len(self._table)))
+        ways = inputs[..., :-1].reshape(*counts.shape[:2], 4, -1)
+        ways[:, :, 0] = np.log(np.maximum(rows[:, :classes], LEAST_ANSWER))[:, None]
+        ways[:, :, 1] = counts
+        np.log1p(counts, out=ways[:, :, 2])
+        np.multiply(SHARES_SCALE / (counts.sum(axis=2, keepdims=True) + 1), counts, out=ways[:, :, 3])
+        inputs[..., -1] = 1.0
+        raised = (inputs.reshape(-1, inputs.shape[2]) @ self._table).reshape(*counts.shape[:2], -1, classes)
+        raised -= raised.max(axis=3, keepdims=True)
+        np.exp(raised, out=raised)
+        raised *= self.model.weights.numpy()[:, None] / raised.sum(axis=3, keepdims=True)
+        asked = np.log(np.maximum(raised.sum(axis=2), _SMALLEST))
         usual = self.edge_shares.numpy()
         around = (sums[:, 2 * classes : 3 * classes] + _USUAL_NEIGHBOURS * usual) / (degrees + _USUAL_NEIGHBOURS)
-        scores = (asked[:, 0] + asked[:, 1]) / 2 + self.lean * np.log((around + _RARE) / (usual + _RARE))
+        scores: Numbers = (asked[:, 0] + asked[:, 1]) / 2 + self.lean * np.log((around + _RARE) / (usual + _RARE))
         return scores if self.voice == 0 else scores + 2 * self.voice * sums[:, 3 * classes :]
 
     @cached_property
@@ -150,39 +162,20 @@ class ExactCounts:
         tables = self.model.tables
         return np.ascontiguousarray(tables.permute(1, 0, 2).reshape(tables.shape[1], -1).numpy())
 
-    def _asked(self, start: Numbers, counts: Numbers) -> Numbers:
-        """`CountModel.answers` of several counts per node, n x counts x c, in one product."""
-        counts = np.maximum(counts, 0.0)
-        inputs = np.empty((*counts.shape[:2], len(self._table)))
-        ways = inputs[..., :-1].reshape(*counts.shape[:2], 4, -1)
-        ways[:, :, 0] = np.log(np.maximum(start, LEAST_ANSWER))[:, None]
-        ways[:, :, 1] = counts
-        np.log1p(counts, out=ways[:, :, 2])
-        np.multiply(SHARES_SCALE / (counts.sum(axis=2, keepdims=True) + 1), counts, out=ways[:, :, 3])
-        inputs[..., -1] = 1.0
-        scores = (inputs.reshape(-1, inputs.shape[2]) @ self._table).reshape(*counts.shape[:2], -1, counts.shape[2])
-        scores -= scores.max(axis=3, keepdims=True)
-        raised = np.exp(scores, out=scores)
-        raised *= self.model.weights.numpy()[:, None] / raised.sum(axis=3, keepdims=True)
-        answers: Numbers = raised.sum(axis=2)
-        return answers
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PublishedAnswers:
     """Own edges add nothing: rows are n x c, the published answers."""
 
     def rows(self, answers: Tensor) -> Tensor:
-        """The answers."""
         return answers.double()
 
     def said(self, rows: Tensor) -> Tensor:
-        """Nothing."""
         return rows[:, :0]
 
     def scores(self, rows: Numbers, sums: Numbers, degrees: Numbers) -> Numbers:
-        """The logarithms of the answers."""
-        return _logarithms(rows)
+        scores: Numbers = np.log(np.maximum(rows, _SMALLEST))
+        return scores
 
 
 def with_labels(answers: Tensor, labels: Tensor) -> Tensor:
@@ -230,17 +223,21 @@ def scores_with_own_edges(
     """
     said, unit = what_all_say(way, rows)
     if asked is None:
-        heard = torch.empty(len(rows), said.shape[1] + 1, dtype=torch.float64)
-        edges.fill(heard, _heard, said)
+        asked = torch.ones(len(rows), dtype=torch.bool)
     else:
-        heard, rows = torch.cat(list(edges.map_blocks(_heard_by, said, asked))), rows[asked]
+        rows = rows[asked]
+    heard, known = torch.empty(len(rows), said.shape[1] + 1, dtype=torch.float64), 0
+    for part in edges.map_blocks(_heard, said, asked):
+        heard[known : known + len(part)] = part
+        known += len(part)
     scores = torch.empty(len(rows), num_classes, dtype=torch.float64)
     for first in range(0, len(rows), _PIECE_ROWS):
         piece = slice(first, first + _PIECE_ROWS)
         sums, degrees = heard[piece, :-1] * unit, heard[piece, -1:]
         with np.errstate(all="ignore"):  # a warning of NumPy's would leave the gate
-            found = _rounded(way.scores(rows[piece].numpy(), sums.numpy(), degrees.numpy()))
-        scores[piece] = torch.from_numpy(found)
+            found = way.scores(rows[piece].numpy(), sums.numpy(), degrees.numpy())
+            # Rounded: one row alone has other last bits than the same row among others.
+            scores[piece] = torch.from_numpy(np.rint(found * _GRID) / _GRID)
     return scores
 
 
@@ -254,29 +251,13 @@ def what_all_say(way: Way, rows: Tensor) -> tuple[Tensor, float]:
     return said, unit
 
 
-def _heard(block: RowBlock, said: Tensor, *, out: Tensor) -> None:
-    """Sums of what neighbours say, whole numbers, and how many neighbours say it."""
-    if said.shape[1] > 0:
-        out[:, :-1] = multiply.kernel(said.device.type).neighbour_totals(block, said)
-    out[:, -1] = block.degrees
-
-
-def _heard_by(block: RowBlock, said: Tensor, asked: Tensor) -> Tensor:
-    """The same for the nodes of a block that are asked."""
+def _heard(block: RowBlock, said: Tensor, asked: Tensor) -> Tensor:
+    """Sums of what neighbours say, whole numbers, and how many neighbours say it, for the nodes of a block that are asked."""
     heard = torch.empty(len(block.row_pointers) - 1, said.shape[1] + 1, dtype=torch.float64)
-    _heard(block, said, out=heard)
+    if said.shape[1] > 0:
+        heard[:, :-1] = neighbour_totals(block, said)
+    heard[:, -1] = block.row_pointers.diff()
     return heard[asked[block.nodes]]
-
-
-def _logarithms(shares: Numbers) -> Numbers:
-    found: Numbers = np.log(np.maximum(shares, _SMALLEST))
-    return found
-
-
-def _rounded(scores: Numbers) -> Numbers:
-    """One row alone has other last bits than the same row among others."""
-    found: Numbers = np.rint(scores * _GRID) / _GRID
-    return found
 
 
 def row_scores(way: Way, rows: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:
@@ -293,8 +274,9 @@ def row_scores(way: Way, rows: Tensor) -> Callable[[int, NDArray[Any]], NDArray[
     def scores(row: int, neighbours: NDArray[Any]) -> NDArray[np.float64]:
         sums = np.add.reduce(said.take(neighbours, axis=0), keepdims=True) * unit
         with np.errstate(all="ignore"):  # as above
-            found: Numbers = _rounded(way.scores(known[row : row + 1], sums, np.array([[float(len(neighbours))]])))[0]
-        return found
+            found = way.scores(known[row : row + 1], sums, np.array([[float(len(neighbours))]]))[0]
+            rounded: Numbers = np.rint(found * _GRID) / _GRID
+        return rounded
 
     return scores
 

@@ -47,9 +47,9 @@ class FeaturesOnly(torch.nn.Module):
         self.unit_hidden, self.shares = False, False
         parts = {"hidden_weight": encoder.hidden_weight, "hidden_bias": encoder.hidden_bias, "centre": None}
         if isinstance(model, ObjectiveModel):  # without edges all of its blocks are the encoded features
-            blocks = model.weights.reshape(len(model.settings.schemes.steps), -1, len(self.class_names))
+            blocks = model.weights.reshape(len(model.schemes.steps), -1, len(self.class_names))
             parts |= {"weight": blocks.mean(dim=0), "bias": None, "centre": encoder.centre}
-            self.unit_hidden, self.shares = True, model.settings.loss == "soft-margin"
+            self.unit_hidden, self.shares = True, model.loss == "soft-margin"
         else:
             parts |= {"weight": encoder.head_weight, "bias": encoder.head_bias}
         for name, part in parts.items():

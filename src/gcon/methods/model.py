@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from gcon.columns import FeatureColumns
 from gcon.edges.source import Edges
 from gcon.errors import InputError
 from gcon.learn.encoder import Encoder
+from gcon.methods.known_rows import nothing_known
 from gcon.methods.method import PrivateMethod, Progress, ScoreFunction, silent
 from gcon.methods.predictions import Access, Predictions, why_no_promise
 from gcon.methods.record import Common, Layout, Record
@@ -46,22 +47,6 @@ class ReleasingMethod(PrivateMethod):
     ) -> Model: ...
 
 
-class ModelSettings(Protocol):
-    """What the settings of every model say: public numbers and names."""
-
-    @property
-    def class_names(self) -> tuple[object, ...]:
-        """What the class numbers stand for."""
-
-    @property
-    def training_nodes(self) -> str:
-        """Checksum of the public feature table that the model was trained on."""
-
-    @property
-    def training_rows(self) -> Tensor:
-        """Digests of its rows (known_rows.py)."""
-
-
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Model(ABC):
     """A model that may be published: public tensors, public settings, and a receipt.
@@ -70,7 +55,9 @@ class Model(ABC):
         method: the name of the method that made it.
         accesses: what it can be asked under.
         record_type: what its settings look like in a file.
-        settings: public numbers and names.
+        class_names: what the class numbers stand for.
+        training_nodes: checksum of the public feature table that the model was trained on.
+        training_rows: digests of its rows (known_rows.py).
         encoder: turns features of any node into what prediction starts from.
         receipt: what was paid and what is promised.
         feature_columns: what was done with the columns of the training table, to do it again; None if there were only
@@ -80,20 +67,12 @@ class Model(ABC):
     method: ClassVar[str]
     accesses: ClassVar[tuple[str, ...]]
     record_type: ClassVar[type[Record]]
-    settings: ModelSettings
+    class_names: tuple[object, ...]
+    training_nodes: str
+    training_rows: Tensor = field(default_factory=nothing_known)
     encoder: Encoder
     receipt: Receipt
     feature_columns: FeatureColumns | None = None
-
-    @property
-    def class_names(self) -> tuple[object, ...]:
-        """What the class numbers stand for."""
-        return self.settings.class_names
-
-    @property
-    def training_nodes(self) -> str:
-        """Checksum of the public feature table that the model was trained on."""
-        return self.settings.training_nodes
 
     @property
     @abstractmethod
@@ -121,7 +100,6 @@ class Model(ABC):
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
-        """The one receipt."""
         return (self.receipt,)
 
     @abstractmethod

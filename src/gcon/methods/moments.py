@@ -40,8 +40,7 @@ from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import NoisyRelease, NoisyStatistic
 from gcon.mechanisms.mixed_release import MOST_ROUNDS, mixed_plan, mixed_plan_from
 from gcon.mechanisms.neighbour_counts import NeighbourCounts, NoisyCounts, geometric_deviation
-from gcon.mechanisms.noisy_count import NoisyCount
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
+from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, NoisyCount
 from gcon.methods.evidence import (
     Evidence,
     ExactCounts,
@@ -73,7 +72,7 @@ from gcon.methods.record import (
 from gcon.nodes import BATCH_ROWS, PublicNodes, features_fingerprint, mean_row
 from gcon.privacy.account import check_charge, spend
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import NOTHING, Budget
+from gcon.privacy.budget import NOTHING, Budget, chosen_delta
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.protected_change import STATED_EDGES, check_edges
 from gcon.privacy.randomness import Randomness
@@ -142,7 +141,7 @@ class Moments(ReleasingMethod):
         asked, labels = int(nodes.validation_mask.sum()), torch.where(nodes.train_mask, nodes.labels, -1)
         plan = mixed_plan(  # first of all: a budget that no plan fits is refused before anything is learned
             self.epsilon,
-            self.delta_for(nodes),
+            chosen_delta(self.delta, nodes.num_nodes),
             first_share=FIRST_SHARE,
             answer_share=COUNTED_SHARE if asked else 0.0,
             method=self.name,
@@ -208,16 +207,14 @@ class Moments(ReleasingMethod):
             labels=labels,
             counts=heard,
             encoder=train_student(nodes.features, published),
-            settings=MomentsSettings(
-                homophily=homophily,
-                class_names=nodes.class_names,
-                training_nodes=nodes.fingerprint,
-                training_rows=known_rows(nodes.features),
-                right=right,
-                asked=asked,
-                # The noise alone would leave own edges out now and then: only what is worse by more than that is.
-                own_edges=right is None or right >= alone - margin,
-            ),
+            homophily=homophily,
+            class_names=nodes.class_names,
+            training_nodes=nodes.fingerprint,
+            training_rows=known_rows(nodes.features),
+            right=right,
+            asked=asked,
+            # The noise alone would leave own edges out now and then: only what is worse by more than that is.
+            own_edges=right is None or right >= alone - margin,
             statistics=tuple(statistics),
             tables=tuple(tables),
             receipt=account.receipt,
@@ -321,29 +318,6 @@ def owners_way(published: Tensor, labels: Tensor, counts: OwnerCounts | None, ho
     return way, rows
 
 
-@dataclass(frozen=True, kw_only=True)
-class MomentsSettings:
-    """What prediction needs to know: public numbers and names.
-
-    Attributes:
-        homophily: the share of edges inside a class, one standard error towards chance from what was released.
-        class_names: what the columns of the answers stand for.
-        training_nodes: checksum of the public feature table that the model was trained on.
-        training_rows: digests of its rows.
-        right: the noisy number of validation nodes that their owners answer right; None if there are none.
-        asked: the number of validation nodes.
-        own_edges: whether owners are answered from their edges; False where that was worse than published answers.
-    """
-
-    homophily: float
-    class_names: tuple[object, ...]
-    training_nodes: str
-    right: int | None
-    asked: int
-    own_edges: bool
-    training_rows: Tensor = field(default_factory=nothing_known, repr=False, compare=False)
-
-
 class StatisticRecord(Record, frozen=True, kw_only=True):
     """A released statistic, but for its numbers."""
 
@@ -389,9 +363,11 @@ class MomentsModel(Model):
         labels: n: the public labels of training nodes, -1 elsewhere.
         counts: what owners need to ask at exact counts; None where no counts were released.
         encoder: the student, a linear model taught by the answers: it answers for nodes never seen.
-        settings: public numbers.
+        homophily: the share of edges inside a class, one standard error towards chance from what was released.
+        right: the noisy number of validation nodes that their owners answer right; None if there are none.
+        asked: the number of validation nodes.
+        own_edges: whether owners are answered from their edges; False where that was worse than published answers.
         statistics, tables: what was released, so that anybody can make something better of it.
-        receipt: what was paid and what is promised.
     """
 
     method = Moments.name
@@ -401,11 +377,12 @@ class MomentsModel(Model):
     cached: Tensor | None
     labels: Tensor
     counts: OwnerCounts | None
-    encoder: Encoder
-    settings: MomentsSettings
+    homophily: float
+    right: int | None
+    asked: int
+    own_edges: bool
     statistics: tuple[NoisyStatistic, ...]
     tables: tuple[NoisyCounts, ...]
-    receipt: Receipt
 
     @property
     def choices(self) -> str:
@@ -417,7 +394,7 @@ class MomentsModel(Model):
         return (
             "nothing was chosen by looking at private edges for free. Constants are the same for all graphs; what is automatic "
             "was chosen from public features and labels, or from the released numbers, which is free"
-        ) + (counted if self.settings.asked else ".")
+        ) + (counted if self.asked else ".")
 
     @property
     def best_answers(self) -> Tensor:
@@ -434,7 +411,7 @@ class MomentsModel(Model):
     def tensors(self) -> dict[str, Tensor]:
         """The answers, what owners need, and what was released."""
         counts, named = self.counts, {"answers": self.answers, "labels": self.labels}
-        named["training_rows"] = self.settings.training_rows
+        named["training_rows"] = self.training_rows
         named |= {f"statistic.{place}": statistic.value for place, statistic in enumerate(self.statistics)}
         named |= {f"counts.{place}": table.value for place, table in enumerate(self.tables)}
         if self.cached is not None:
@@ -458,23 +435,18 @@ class MomentsModel(Model):
         return (
             f"Noisy statistics of the edges of a private graph were released once ({names}). From these and from public\n"
             "features and labels alone an ensemble answers for the nodes of that graph, and a linear model, taught by it, for\n"
-            f"nodes never seen. Share of edges inside a class, cautiously estimated: {self.settings.homophily:.2f}."
+            f"nodes never seen. Share of edges inside a class, cautiously estimated: {self.homophily:.2f}."
             + ("" if self.tables else "\nNo counts were released, so access `cached` gives what `none` gives.")
-            + (
-                ""
-                if self.settings.own_edges
-                else "\nOwn edges were no help here: `own-edges` gives what `cached` gives."
-            )
+            + ("" if self.own_edges else "\nOwn edges were no help here: `own-edges` gives what `cached` gives.")
         )
 
     def scorer(self, *, restart: float | None = None, device: str = "cpu") -> Scorer:
-        """From known answers, and what neighbours add to them."""
         if restart is not None:
             rule = f"belongs to models of the paper's method, not of the method '{self.method}'"
             raise InputError("inference_restart", rule=rule, got=restart, fix="Leave it out for this model.")
         best = self.best_answers
-        way, rows = owners_way(best, self.labels, self.counts, self.settings.homophily)
-        if not self.settings.own_edges:
+        way, rows = owners_way(best, self.labels, self.counts, self.homophily)
+        if not self.own_edges:
             way, rows = PublishedAnswers(), best.double()
         return AnswersScorer(
             answers=self.answers,
@@ -482,21 +454,21 @@ class MomentsModel(Model):
             student=self.encoder.on(device),
             way=way,
             rows=rows,
-            homophily=self.settings.homophily,
-            training_nodes=self.settings.training_nodes,
-            training_rows=self.settings.training_rows,
+            homophily=self.homophily,
+            training_nodes=self.training_nodes,
+            training_rows=self.training_rows,
         )
 
     def record(self) -> MomentsRecord:
         counts = self.counts
         return MomentsRecord(
-            homophily=self.settings.homophily,
+            homophily=self.homophily,
             nodes=len(self.answers),
-            training_nodes=self.settings.training_nodes,
-            training_rows=len(self.settings.training_rows),
-            right=self.settings.right,
-            asked=self.settings.asked,
-            own_edges=self.settings.own_edges,
+            training_nodes=self.training_nodes,
+            training_rows=len(self.training_rows),
+            right=self.right,
+            asked=self.asked,
+            own_edges=self.own_edges,
             lean=0.0 if counts is None else counts.lean,
             voice=0.0 if counts is None else counts.voice,
             regressions=0 if counts is None else len(counts.model.weights),
@@ -576,15 +548,13 @@ class MomentsModel(Model):
             labels=tensors["labels"],
             counts=counts,
             encoder=common.encoder,
-            settings=MomentsSettings(
-                homophily=record.homophily,
-                class_names=common.class_names,
-                training_nodes=record.training_nodes,
-                training_rows=rows_as_read(tensors["training_rows"]),
-                right=record.right,
-                asked=record.asked,
-                own_edges=record.own_edges,
-            ),
+            homophily=record.homophily,
+            class_names=common.class_names,
+            training_nodes=record.training_nodes,
+            training_rows=rows_as_read(tensors["training_rows"]),
+            right=record.right,
+            asked=record.asked,
+            own_edges=record.own_edges,
             statistics=tuple(
                 NoisyStatistic(
                     name=entry.name,
@@ -675,17 +645,14 @@ class AnswersScorer(Scorer):
         return lambda rows: self.way.rows(self.student.probabilities(features[rows]))
 
     def without_edges(self, start: Tensor) -> Tensor:
-        """The logarithms of the answers."""
         return start.clamp_min(1e-12).log()
 
     def own_edges_of_rows(self, start: Tensor, edges: Edges) -> Callable[[slice], Tensor]:
-        """What neighbours say, added up."""
         check_rows(start, edges)
         scores = scores_with_own_edges(self.way, start, edges, self.answers.shape[1])
         return lambda rows: scores[rows]
 
     def own_edges_of_one(self, start: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:
-        """The same, from what all nodes say."""
         of_row = row_scores(self.way, start)
 
         def shares(row: int, neighbours: NDArray[Any]) -> NDArray[np.float64]:

@@ -24,10 +24,10 @@ from gcon.machine import chosen_device
 from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.influence import InfluenceBound, check_bound
 from gcon.mechanisms.losses import loss_by_name
-from gcon.mechanisms.objective_edges import objective_by_edges
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.objective_plan import check_ridge, make_plan
-from gcon.methods.known_rows import known_rows, nothing_known, rows_as_read
+from gcon.mechanisms.theorem import objective_by_edges
+from gcon.methods.known_rows import known_rows, rows_as_read
 from gcon.methods.method import Progress, silent
 from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
 from gcon.methods.predictions import Access
@@ -35,11 +35,10 @@ from gcon.methods.record import Checksum, Common, Count, Layout, NotNegative, Re
 from gcon.nodes import PublicNodes
 from gcon.privacy.account import check_charge, release_once
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import NOTHING, Budget, checked_budget
+from gcon.privacy.budget import NOTHING, Budget, checked_budget, chosen_delta
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.protected_change import STATED_EDGES, check_edges
 from gcon.privacy.randomness import Randomness
-from gcon.privacy.receipt import Receipt
 
 _LARGE = (
     2**20
@@ -126,7 +125,7 @@ class Objective(ReleasingMethod):
             The model is (epsilon, delta)-DP for one undirected edge, or for any `protect_edges` of them together, by
             Theorem 1. Edges are read after the ledger is charged.
         """
-        budget = checked_budget(self.epsilon, self.delta_for(nodes))
+        budget = checked_budget(self.epsilon, chosen_delta(self.delta, nodes.num_nodes))
         check_charge(budget, ledger=ledger, randomness=randomness, purpose=purpose)
         device = chosen_device(self.device)
 
@@ -169,37 +168,14 @@ class Objective(ReleasingMethod):
         return ObjectiveModel(
             weights=released.value[0].clone(),
             encoder=encoder,
-            settings=ObjectiveModelSettings(
-                schemes=self.schemes,
-                inference_restart=self.inference_restart,
-                loss=self.loss,
-                class_names=nodes.class_names,
-                training_nodes=nodes.fingerprint,
-                training_rows=known_rows(nodes.features),
-            ),
+            schemes=self.schemes,
+            inference_restart=self.inference_restart,
+            loss=self.loss,
+            class_names=nodes.class_names,
+            training_nodes=nodes.fingerprint,
+            training_rows=known_rows(nodes.features),
             receipt=released.receipt,
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ObjectiveModelSettings:
-    """What prediction needs to know: public numbers and names.
-
-    Attributes:
-        schemes: restart, steps and clip of training.
-        inference_restart: alpha_I, the weight of a node's own features at inference from own edges.
-        loss: name of the loss.
-        class_names: what the columns of the weights stand for.
-        training_nodes: checksum of the public feature table that the model was trained on.
-        training_rows: digests of its rows.
-    """
-
-    schemes: Schemes
-    inference_restart: float
-    loss: str
-    class_names: tuple[object, ...]
-    training_nodes: str
-    training_rows: Tensor = field(default_factory=nothing_known, repr=False, compare=False)
 
 
 class ObjectiveRecord(Record, frozen=True, kw_only=True):
@@ -220,9 +196,9 @@ class ObjectiveModel(Model):
 
     Attributes:
         weights: d x c, the private minimiser.
-        encoder: edge-free.
-        settings: public numbers.
-        receipt: what was paid and what is promised.
+        schemes: restart, steps and clip of training.
+        inference_restart: alpha_I, the weight of a node's own features at inference from own edges.
+        loss: name of the loss.
     """
 
     method = Objective.name
@@ -230,13 +206,12 @@ class ObjectiveModel(Model):
     record_type = ObjectiveRecord
 
     weights: Tensor
-    encoder: Encoder
-    settings: ObjectiveModelSettings
-    receipt: Receipt
+    schemes: Schemes
+    inference_restart: float
+    loss: str
 
     @property
     def choices(self) -> str:
-        """The same for all."""
         return (
             "the settings were given by the operator or are the defaults; the program chose nothing by looking at private "
             "edges. What gcon tune chooses for a price is a release of its own, in the ledger."
@@ -254,37 +229,33 @@ class ObjectiveModel(Model):
 
     def tensors(self) -> dict[str, Tensor]:
         """The weights, and which rows they were trained on."""
-        return {"weights": self.weights, "training_rows": self.settings.training_rows}
+        return {"weights": self.weights, "training_rows": self.training_rows}
 
     def description(self) -> str:
         """What it is, for the model card."""
-        settings = self.settings
-        steps = ", ".join(f"{count:g}" for count in settings.schemes.steps)
+        steps = ", ".join(f"{count:g}" for count in self.schemes.steps)
         return (
             "An encoder that was trained without edges turns features into vectors. These travelled over the edges of a\n"
-            f"private graph (steps: {steps}; restart: {settings.schemes.restart:g}), and a linear model with the loss\n"
-            f"`{settings.loss}` was trained on the result."
+            f"private graph (steps: {steps}; restart: {self.schemes.restart:g}), and a linear model with the loss\n"
+            f"`{self.loss}` was trained on the result."
         )
 
     def scorer(self, *, restart: float | None = None, device: str = "cpu") -> Scorer:
-        """From encoded features, propagated, times the weights."""
         return WeightsScorer(self, restart, device)
 
     def record(self) -> ObjectiveRecord:
-        settings = self.settings
         return ObjectiveRecord(
-            restart=settings.schemes.restart,
-            steps=list(settings.schemes.steps),
-            clip=settings.schemes.clip,
-            inference_restart=settings.inference_restart,
-            loss=settings.loss,
-            training_nodes=settings.training_nodes,
-            training_rows=len(settings.training_rows),
+            restart=self.schemes.restart,
+            steps=list(self.schemes.steps),
+            clip=self.schemes.clip,
+            inference_restart=self.inference_restart,
+            loss=self.loss,
+            training_nodes=self.training_nodes,
+            training_rows=len(self.training_rows),
         )
 
     @classmethod
     def layout(cls, record: ObjectiveRecord, *, width: int, num_classes: int) -> Layout:
-        """The weights, and digests of rows."""
         loss_by_name(record.loss, num_classes)
         return {
             "weights": ("F64", (_schemes(record).num_blocks * width, num_classes)),
@@ -293,15 +264,17 @@ class ObjectiveModel(Model):
 
     @classmethod
     def from_parts(cls, record: ObjectiveRecord, tensors: Mapping[str, Tensor], common: Common) -> ObjectiveModel:
-        settings = ObjectiveModelSettings(
+        return cls(
+            weights=tensors["weights"],
             schemes=_schemes(record),
             inference_restart=record.inference_restart,
             loss=record.loss,
+            encoder=common.encoder,
             class_names=common.class_names,
             training_nodes=record.training_nodes,
             training_rows=rows_as_read(tensors["training_rows"]),
+            receipt=common.receipt,
         )
-        return cls(weights=tensors["weights"], encoder=common.encoder, settings=settings, receipt=common.receipt)
 
 
 def _schemes(record: ObjectiveRecord) -> Schemes:
@@ -312,15 +285,15 @@ class WeightsScorer(Scorer):
     """The start is the encoded features; the weights follow after propagation."""
 
     def __init__(self, model: ObjectiveModel, restart: float | None, device: str) -> None:
-        weight = model.settings.inference_restart if restart is None else restart
+        weight = model.inference_restart if restart is None else restart
         if not 0 <= weight <= 1:
             raise InputError(
                 "inference_restart", rule="must lie in [0, 1]", got=weight, fix="The paper uses 0.1 to 0.9."
             )
         self._encoder, self._weights = model.encoder.on(device), model.weights.to(device)
-        self._schemes = model.settings.schemes
-        self._one_hop = Schemes(restart=weight, steps=(1,), clip=model.settings.schemes.clip)
-        self._loss = loss_by_name(model.settings.loss, model.weights.shape[1])
+        self._schemes = model.schemes
+        self._one_hop = Schemes(restart=weight, steps=(1,), clip=model.schemes.clip)
+        self._loss = loss_by_name(model.loss, model.weights.shape[1])
 
     def start_of_rows(self, features: Tensor, access: Access) -> Callable[[slice], Tensor]:
         if access == "cached":

@@ -45,7 +45,7 @@ def refuse_training_nodes(model: Model, features: Tensor) -> None:
     Privacy:
         Compares digests of public features.
     """
-    if features_fingerprint(features) == model.training_nodes or recognises(model.settings.training_rows, features):
+    if features_fingerprint(features) == model.training_nodes or recognises(model.training_rows, features):
         raise AccessRefusedError(
             "access='public-graph' is refused for the node table that the model was trained on, in any order, and for parts of "
             "it: its edges are private. "

@@ -103,7 +103,7 @@ def model_report(
         control = _control(nodes, part, control_seed)
     own = paid_share(model, entries)
     compared = None if shown is None or control is None else _compared(shown, control)
-    no_help = isinstance(model, MomentsModel) and not model.settings.own_edges
+    no_help = isinstance(model, MomentsModel) and not model.own_edges
     published = "Answers that may be published" if reason is None else "Answers that read no edge"
     headline = _headline(published, shown or str(against), part, compared, own, NO_HELP if no_help else NOT_MEASURED)
     counted = [entry for entry in entries if _counts(entry)]
@@ -232,7 +232,7 @@ def noise_rows(model: Model) -> list[tuple[str, str, str, str]]:
     ]
     changes += [(f"neighbour counts, {_shape(each.value)}", 1.0, each.standard_deviation) for each in model.tables]
     epsilon = float(str(model.receipt.plan["answer_epsilon"]))
-    if model.settings.right is not None and 0 < epsilon < math.inf:
+    if model.right is not None and 0 < epsilon < math.inf:
         changes.append(("count of right answers", ENDS_OF_AN_EDGE, geometric_deviation(epsilon / ENDS_OF_AN_EDGE)))
     return [
         (name, f"{change:.3g}", f"{noise:.3g}", f"{noise / change:.3g}")

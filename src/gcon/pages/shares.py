@@ -90,11 +90,11 @@ def paid_share(model: Model, entries: Sequence[LedgerEntry] = ()) -> Share | Non
         ):
             value, noise, count = (float(str(bought[key])) for key in ("micro_f1", "standard_deviation", "nodes"))
             known.append((noise, value, int(count), "test"))
-    if isinstance(model, MomentsModel) and model.settings.right is not None and model.settings.own_edges:
+    if isinstance(model, MomentsModel) and model.right is not None and model.own_edges:
         # Else not counted, or counted for answers that nobody is given.
-        asked, epsilon = model.settings.asked, float(str(model.receipt.plan["answer_epsilon"]))
+        asked, epsilon = model.asked, float(str(model.receipt.plan["answer_epsilon"]))
         noise = geometric_deviation(epsilon / ENDS_OF_AN_EDGE) / asked if math.isfinite(epsilon) else 0.0
-        known.append((noise, model.settings.right / asked, asked, "validation"))
+        known.append((noise, model.right / asked, asked, "validation"))
     if not known:
         return None
     # By their noise and sizes, not by their values: whoever chose by these would choose high ones.

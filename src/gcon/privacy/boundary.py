@@ -2,14 +2,18 @@
 
 A value inside `Private` depends on private edges. **A value that is not wrapped is public.** Wrapping is free for
 everybody; opening is `gcon.privacy.opening`, which only the modules listed in the import rules may import.
+
+A traceback keeps every frame that it went through, and a collector of errors records their local names. So where a function takes
+bare edges, and only there, an error of ours loses its frames, and is raised once the arguments are let go (`without_frames`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, NoReturn, TypeVar, final
+from functools import wraps
+from typing import Any, Generic, NoReturn, ParamSpec, TypeVar, final
 
-from gcon.errors import BoundaryError
+from gcon.errors import BoundaryError, GconError
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -97,3 +101,27 @@ class Private(Generic[T_co]):
         raise BoundaryError(
             "A private value was passed to a torch function. It leaves only through a gate: see gcon.privacy.account."
         )
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def without_frames(function: Callable[P, R]) -> Callable[P, R]:
+    """The function; what gcon raises in it on purpose brings no frame of it, of what it called, or of earlier errors.
+
+    Privacy:
+        Hides local values, not words: the message must not depend on edges in the first place.
+    """
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except GconError as error:
+            failure = error.with_traceback(None)
+        failure.__cause__ = failure.__context__ = None
+        del args, kwargs
+        raise failure
+
+    return checked

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
-from functools import lru_cache
 
 from gcon.errors import InputError, PromiseWarning, check_number, warn_caller
 
@@ -62,19 +61,15 @@ def checked_budget(epsilon: float, delta: float) -> Budget:
     return Budget(float(epsilon), float(delta))
 
 
-def public_delta(num_nodes: int) -> float:
-    """The default delta, min(1e-5, 1/(10 n)): a function of the public number of nodes alone."""
-    return min(1e-5, 1 / (10 * max(num_nodes, 1)))
-
-
 def chosen_delta(delta: float | None, num_nodes: int) -> float:
-    """The given delta, with a warning where it is above 1/n; None means the default."""
+    """The given delta, with a warning where it is above 1/n; None means min(1e-5, 1/(10 n)), from public numbers alone."""
+    usual = min(1e-5, 1 / (10 * max(num_nodes, 1)))
     if delta is None:
-        return public_delta(num_nodes)
+        return usual
     if delta * num_nodes > 1:
         warn_caller(
             f"delta={delta!r} is above 1/n for {num_nodes} nodes: a mechanism that publishes everything about one person, picked "
-            f"at random, would keep that promise. Leave delta out for {public_delta(num_nodes):g}.",
+            f"at random, would keep that promise. Leave delta out for {usual:g}.",
             PromiseWarning,
         )
     return delta
@@ -104,26 +99,20 @@ class ExactTotal:
     infinite: int = 0  # budgets of infinite epsilon in it
 
     def add(self, budget: Budget, times: int = 1) -> None:
-        """Add a budget; take it away with -1."""
+        """Add a budget, as the decimal numbers that it prints as; take it away with -1."""
         if math.isinf(budget.epsilon):
             self.infinite += times
         else:
-            self.epsilon += times * _decimal(budget.epsilon)
-        self.delta += times * _decimal(budget.delta)
+            self.epsilon += times * Fraction(repr(float(budget.epsilon)))
+        self.delta += times * Fraction(repr(float(budget.delta)))
 
     def rounded(self) -> Budget:
         """The sum as a budget, rounded up."""
-        epsilon, delta = math.inf if self.infinite else float(self.epsilon), float(self.delta)
-        if not self.infinite and _decimal(epsilon) < self.epsilon:
-            epsilon = math.nextafter(epsilon, math.inf)
-        if _decimal(delta) < self.delta:
-            delta = math.nextafter(delta, math.inf)
-        return Budget(epsilon, min(delta, math.nextafter(1.0, 0.0)))
-
-
-@lru_cache(maxsize=1024)
-def _decimal(number: float) -> Fraction:
-    return Fraction(repr(float(number)))
+        sums = []
+        for exact in (Fraction(0) if self.infinite else self.epsilon, self.delta):
+            near = float(exact)
+            sums.append(math.nextafter(near, math.inf) if Fraction(repr(near)) < exact else near)
+        return Budget(math.inf if self.infinite else sums[0], min(sums[1], math.nextafter(1.0, 0.0)))
 
 
 def round_up_digits(number: float, digits: int) -> float:
@@ -147,6 +136,6 @@ def round_down_difference(whole: float, part: float) -> float:
         >>> round_down_difference(0.4, 0.1)
         0.3
     """
-    exact = _decimal(whole) - _decimal(part)
+    exact = Fraction(repr(float(whole))) - Fraction(repr(float(part)))
     nearest = float(exact)
-    return nearest if _decimal(nearest) <= exact else math.nextafter(nearest, -math.inf)
+    return nearest if Fraction(repr(nearest)) <= exact else math.nextafter(nearest, -math.inf)

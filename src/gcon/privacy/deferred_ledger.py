@@ -88,7 +88,6 @@ class DeferredLedger:
         return compose(charge.cost for charge in self.charges)
 
     def reserve(self, request: Request) -> Reservation:
-        """Charge a request, on disk."""
         before = self.ledger.newest
         try:
             return self.ledger.reserve(request)

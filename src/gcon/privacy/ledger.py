@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Final, NoReturn, Protocol, final
 
-from gcon.errors import BoundaryError, BudgetExceededError, LedgerError, check_number
+from gcon.errors import BoundaryError, BudgetExceededError, LedgerError, PromiseWarning, check_number, warn_caller
 from gcon.privacy.budget import NOTHING, Budget, ExactTotal, compose
 from gcon.privacy.protected_change import ONE_UNDIRECTED_EDGE
 
@@ -154,6 +155,11 @@ def _left(ceiling: float, spent: float) -> float:
     return 0.0 if spent >= ceiling else ceiling - spent
 
 
+# Without a ledger, by process and public node table: what a fork inherited was not spent by it.
+_uncounted: defaultdict[tuple[int, str], ExactTotal] = defaultdict(ExactTotal)
+_uncounted_lock = threading.RLock()
+
+
 @final
 class MemoryLedger:
     """A ledger for one data set, in memory.
@@ -171,8 +177,6 @@ class MemoryLedger:
         Holds public numbers and words only. A run that dies between `reserve` and `settle` stays charged.
     """
 
-    counted: Final = True
-
     def __init__(
         self,
         data_set: str = "unnamed",
@@ -181,6 +185,7 @@ class MemoryLedger:
         clock: Callable[[], datetime] | None = None,
     ) -> None:
         self.data_set: Final = data_set
+        self.counted = True
         self._ceiling = ceiling
         self._clock = clock or partial(datetime.now, UTC)
         self._entries: list[LedgerEntry] = []
@@ -189,6 +194,23 @@ class MemoryLedger:
         self._mark = object()
         self._withdrawals: dict[int, object] = {}
         self._process = os.getpid()
+
+    @classmethod
+    def uncounted(cls, data_set: str, nodes: str) -> MemoryLedger:
+        """What stands in for a ledger where none was given: nobody adds up what is released, but for this process.
+
+        It has the entries of one fit, and the total of all fits of this process on the same public node table that were given
+        no ledger. From the second release on it warns; it has no ceiling and refuses nothing.
+
+        Args:
+            data_set: the owner's name for the data.
+            nodes: checksum of the public node table.
+        """
+        ledger = cls(data_set)
+        ledger.counted, ledger._lock = False, _uncounted_lock
+        with ledger._lock:
+            ledger._spent = _uncounted[os.getpid(), nodes]
+        return ledger
 
     def reserve(self, request: Request) -> Reservation:
         """Charge a request, or raise `BudgetExceededError` and charge nothing."""
@@ -199,6 +221,7 @@ class MemoryLedger:
             )
         with self._lock:
             self.check(request)
+            before = self._spent.rounded()
             entry = LedgerEntry(
                 number=len(self._entries),
                 time=self._clock().isoformat(timespec="seconds"),
@@ -208,9 +231,17 @@ class MemoryLedger:
             )
             self._entries.append(entry)
             self._spent.add(request.cost)
-            reservation = Reservation(entry.number, self._mark, object(), entry.time, self._spent.rounded())
+            total = self._spent.rounded()
+            reservation = Reservation(entry.number, self._mark, object(), entry.time, total)
             self._withdrawals[entry.number] = reservation.withdrawal
-            return reservation
+        if not self.counted and before != NOTHING and request.cost != NOTHING:
+            warn_caller(
+                f"Released again without a ledger: this process has now spent epsilon {total.epsilon:g}, delta {total.delta:g} "
+                "on the same node table, and nobody counts what others release. Pass ledger=gcon.FileLedger(...), kept with the "
+                "edges.",
+                PromiseWarning,
+            )
+        return reservation
 
     def check(self, request: Request) -> None:
         """Raise `BudgetExceededError` if the request would pass the ceiling now."""
@@ -253,3 +284,32 @@ class MemoryLedger:
         raise BoundaryError("A ledger cannot be copied or stored: two copies could both spend what is left.")
 
     __copy__ = __deepcopy__ = __reduce_ex__ = __getstate__ = _refuse
+
+
+@final
+class DetachedLedger:
+    """Stands where a ledger was before a model was stored, and pays for nothing: two copies could both spend what is left.
+
+    Args:
+        data_set: the owner's name for the data.
+    """
+
+    counted: Final = True
+
+    def __init__(self, data_set: str) -> None:
+        self.data_set: Final = data_set
+
+    def __repr__(self) -> str:
+        return f"<detached from the ledger of {self.data_set!r} when it was stored: pays for nothing>"
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise LedgerError(
+            f"ledger: this model was stored without the ledger of {self.data_set!r}, and nothing is trained unpaid. Give it "
+            "one: model.set_params(ledger=...)."
+        )
+
+    reserve = check = settle = _refuse
+
+    def entries(self) -> Sequence[LedgerEntry]:
+        """None are known here."""
+        return ()

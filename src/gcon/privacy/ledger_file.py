@@ -6,11 +6,19 @@
 | `<path>.head` | how many lines there are and the hash of the last; shows when lines at the end were cut off   |
 | `<path>.lock` | held while somebody reads or writes; it may stay, and must not be removed while runs are on   |
 | `<path>.torn` | lines whose writer died in the middle; they were never acknowledged, so nothing was opened    |
-| `<path>.checkpoint` | of a long ledger: what its first lines say (`ledger_checkpoint`); it may be removed      |
+| `<path>.checkpoint` | of a long ledger: what its first lines say (`ledger_lines`); it may be removed      |
 
-An entry is acknowledged when its line is on the disk and the head after it (`ledger_append` says what a crash leaves). Both
-files are needed to restore a ledger from a backup. Whoever may write both can put back an older pair; keep a copy of the head
-elsewhere if that must be noticed.
+Both files are needed to restore a ledger from a backup. Whoever may write both can put back an older pair; keep a copy of the
+head elsewhere if that must be noticed.
+
+An entry is acknowledged when its line is on the disk and the head after it. A crash at any moment leaves a ledger that says what
+was opened:
+
+| the writer dies                  | what is found                                             | the next writer               |
+|----------------------------------|-----------------------------------------------------------|-------------------------------|
+| while it writes the line         | an unfinished line: not acknowledged, nothing was opened  | moves it to `<path>.torn`     |
+| before it has written the head   | a head one line behind: the entry is there, and charged   | brings the head level         |
+| before it has written more       | no new checkpoint                                         | writes one                    |
 """
 
 from __future__ import annotations
@@ -21,26 +29,31 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from io import FileIO
 from pathlib import Path
 from typing import Final, final
 
 from gcon.errors import GconError, InputError, LedgerError, LedgerRefusedError
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import LedgerEntry, Outcome, Request, Reservation, check_ceiling, check_settlement
-from gcon.privacy.ledger_append import CHECKPOINT, HEAD, LineStaysError, append_line, replace_file
 from gcon.privacy.ledger_lines import (
+    CHECKPOINT_EVERY,
     FORMAT,
     VERSION,
     Chain,
+    Reading,
+    Verification,
     check_words,
     data_set_name,
+    read_ledger,
+    render_checkpoint,
     render_head,
     write_request,
     write_value,
 )
-from gcon.privacy.ledger_reading import Reading, Verification, read_ledger
-from gcon.writing import uninterrupted
+from gcon.writing import sync_folder, uninterrupted
 
+HEAD, TORN, CHECKPOINT = ".head", ".torn", ".checkpoint"  # endings of the files beside the ledger
 _LONGEST_HEADER = 2**16
 
 try:
@@ -105,7 +118,37 @@ class FileLedger:
         self._clock = clock or partial(datetime.now, UTC)
         self._withdrawals: dict[int, object] = {}  # of reservations that this object made and that are not settled
         self.newest: Reservation | None = None  # that this object made
-        self.data_set: Final = self._read_name(data_set)
+
+        def missing() -> bool:
+            written = os.path.exists(self.path) and os.path.getsize(self.path) > 0
+            return not written and not os.path.exists(self._head)
+
+        if missing():
+            if data_set is None:
+                rule, fix = "must be given for a new ledger", "Name the data, or check the path of its ledger."
+                raise InputError("data_set", rule=rule, got=f"None, and no ledger at {self.path}", fix=fix)
+            with self._locked(write=True):
+                if missing():  # look again: somebody may have been faster
+                    chain, created = Chain(), self._clock().isoformat(timespec="seconds")
+                    header = {"line": "header", "format": FORMAT, "version": VERSION, "data_set": data_set}
+                    line = chain.render({**header, "created": created})
+                    chain.add(line)
+                    replace_file(self.path, line)  # whole or not at all: no other file is ever taken for half a ledger
+                    replace_file(self._head, render_head(chain))
+        # Reading needs no lock: the first line is written whole and never changes. What is no ledger gets no lock file.
+        try:
+            with self.path.open("rb") as file:
+                first = file.readline(_LONGEST_HEADER)
+        except FileNotFoundError:
+            first = b""
+        except OSError as error:
+            raise self._refused("read", error) from error
+        if not first:
+            raise self._tampered("it is empty or gone, but was written before.")
+        try:
+            self.data_set: Final = data_set_name(first)
+        except LedgerError as error:
+            raise LedgerError(f"ledger {self.path}: its first line {error}.") from None
         if data_set not in (None, self.data_set):
             rule = f"must be the name in the ledger {self.path}, {self.data_set!a}"
             raise InputError("data_set", rule=rule, got=f"{data_set!a}", fix="Each data set has a ledger of its own.")
@@ -250,39 +293,6 @@ class FileLedger:
         except OSError as error:
             raise self._refused("write" if write else "read", error) from error
 
-    def _read_name(self, new_name: str | None, *, locked: bool = False) -> str:
-        """The data set's name in the file, which is made first if there is none.
-
-        Reading needs no lock: the first line is written whole and never changes. What is no ledger gets no lock file beside it.
-        """
-        written = os.path.exists(self.path) and os.path.getsize(self.path) > 0
-        if not written and not os.path.exists(self._head):
-            if new_name is None:
-                rule, fix = "must be given for a new ledger", "Name the data, or check the path of its ledger."
-                raise InputError("data_set", rule=rule, got=f"None, and no ledger at {self.path}", fix=fix)
-            if not locked:
-                with self._locked(write=True):
-                    return self._read_name(new_name, locked=True)  # look again: somebody may have been faster
-            chain, created = Chain(), self._clock().isoformat(timespec="seconds")
-            header = {"line": "header", "format": FORMAT, "version": VERSION, "data_set": new_name, "created": created}
-            line = chain.render(header)
-            chain.add(line)
-            replace_file(self.path, line)  # whole or not at all: no other file is ever taken for half a ledger
-            replace_file(self._head, render_head(chain))
-        try:
-            with self.path.open("rb") as file:
-                data = file.readline(_LONGEST_HEADER)
-        except FileNotFoundError:
-            data = b""
-        except OSError as error:
-            raise self._refused("read", error) from error
-        if not data:
-            raise self._tampered("it is empty or gone, but was written before.")
-        try:
-            return data_set_name(data)
-        except LedgerError as error:
-            raise LedgerError(f"ledger {self.path}: its first line {error}.") from None
-
     def _read(self, *, history: bool = False, refuse: bool = True) -> Reading:
         """What the files say; files that were tampered with are refused, unless somebody only looks.
 
@@ -315,3 +325,60 @@ class FileLedger:
             f"and {self._head.name} together from a backup, and check with verify(). Do not start a new "
             "ledger: what was spent stays spent."
         )
+
+
+class LineStaysError(OSError):
+    """The system refused after a line was written, which the next reader may find."""
+
+
+def append_line(path: Path, reading: Reading, content: Mapping[str, object]) -> None:
+    """Add a line to what was read, and then write the head; `LineStaysError` if only the head could not be written.
+
+    Whoever calls holds the lock, and has just read the files.
+    """
+    chain, head = reading.chain, path.with_name(path.name + HEAD)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND), "wb", 0) as file:
+        if reading.unfinished:
+            beside = os.open(path.with_name(path.name + TORN), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            with os.fdopen(beside, "wb", 0) as torn:
+                _write(torn, reading.unfinished.removesuffix(b"\n") + b"\n")
+            os.ftruncate(file.fileno(), len(reading.good))
+        if reading.head_is_behind:
+            replace_file(head, render_head(chain))
+        line = chain.render(content)
+        chain.add(line)  # what is written can be read back
+        try:
+            _write(file, line)
+        except OSError as error:
+            try:
+                os.ftruncate(file.fileno(), len(reading.good))
+            except OSError:
+                raise LineStaysError(error.errno, error.strerror) from error
+            raise
+    try:
+        replace_file(head, render_head(chain))
+    except OSError as error:
+        raise LineStaysError(error.errno, error.strerror) from error
+    if reading.taken_apart >= CHECKPOINT_EVERY:
+        with suppress(OSError):  # nothing is lost but time
+            replace_file(path.with_name(path.name + CHECKPOINT), render_checkpoint(chain, reading.good + line))
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a whole file or nothing, and see it to the disk."""
+    new = path.with_name(path.name + ".new")
+    try:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb", 0) as file:
+            _write(file, data)
+        os.replace(new, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(new)
+        raise
+    sync_folder(path.parent)
+
+
+def _write(file: FileIO, data: bytes) -> None:
+    while data:
+        data = data[os.write(file.fileno(), data) :]
+    os.fsync(file.fileno())

@@ -12,6 +12,13 @@ Every line carries hash_k = sha256(hash_{k-1} + content_k), where the content is
 one canonical form: sorted keys, no spaces, ASCII. So an edit, a deletion, an insertion or another order breaks the
 chain. What a chain alone cannot show is that whole lines at the end are missing; the head (count of lines, last hash),
 kept beside the ledger, shows that. Hashes are no signatures: who may write both files can write another history.
+
+A checkpoint says what the first lines of a long ledger add up to, so that they need not be taken apart again for every entry. It
+holds the SHA-256 of these lines, byte by byte, which is compared whenever it is used: lines that were changed since are read one
+by one, and refused. It is written by whoever has just checked them, carries a seal over its own content, and may be removed: then
+everything is read again. `gcon ledger verify` and `show` read every line, and compare the checkpoint with them.
+
+No file is touched here.
 """
 
 from __future__ import annotations
@@ -24,9 +31,10 @@ import sys
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
-from gcon.errors import InputError, LedgerError
+from gcon.errors import GconError, InputError, LedgerError
 from gcon.privacy.budget import Budget, ExactTotal
 from gcon.privacy.ledger import Kind, LedgerEntry, Outcome, Request
 
@@ -36,6 +44,7 @@ MOST_CHARACTERS = 200
 _WORDS = ("mechanism", "purpose", "randomness", "composition", "protected_change")
 _UNFIT = frozenset({"Cc", "Cs", "Zl", "Zp"})  # control characters, half characters, line and paragraph separators
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+CHECKPOINT_EVERY = 1000  # lines
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
 
 
@@ -223,3 +232,152 @@ def read_record(line: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """The state of a ledger, and what is wrong with it.
+
+    Attributes:
+        chain: all good lines.
+        good: their bytes.
+        unfinished: what follows them: a line that was never acknowledged, because its writer died.
+        problem: None, or what was tampered with; `line_number` says where, if it is one line.
+        head_is_behind: the last line is not in the head; its writer died in between.
+        taken_apart: how many lines were read one by one, and not by a checkpoint.
+    """
+
+    chain: Chain
+    good: bytes
+    unfinished: bytes = b""
+    problem: str | None = None
+    line_number: int | None = None
+    head_is_behind: bool = False
+    taken_apart: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verification:
+    """What `FileLedger.verify` found.
+
+    Attributes:
+        ok: every line is as it was written, and none is missing.
+        lines: how many good lines there are (before the first bad one, if there is one).
+        problem: None, or what is wrong, in words.
+        line_number: the line it is about, counted from 1, if it is about one.
+        unfinished: a last line that was never acknowledged follows; harmless, the next entry clears it away.
+        last_hash: the hash of the last good line; note it elsewhere to notice an older ledger put back.
+    """
+
+    ok: bool
+    lines: int
+    problem: str | None
+    line_number: int | None
+    unfinished: bool
+    last_hash: str
+
+
+def read_ledger(data: bytes, head: bytes | None, checkpoint: bytes = b"", *, history: bool = False) -> Reading:
+    """Check every line, and the lines against the head.
+
+    The head is written after each line, so it is level or, after a crash, one line behind.
+
+    Args:
+        data: the ledger.
+        head: the head; None if there is no such file.
+        checkpoint: stands for the first lines if it fits them byte by byte.
+        history: take every line apart nevertheless, keep all entries, and compare the checkpoint.
+    """
+    chain, size = Chain(history=[] if history else None), 0
+    known = read_checkpoint(checkpoint, data) if checkpoint else None
+    if known is not None and not history:
+        chain, size = known
+    differs = history and known is not None  # until the lines have told the same
+    first = chain.lines
+    *lines, unfinished = data[size:].split(b"\n")
+    if not unfinished and lines and read_record(lines[-1]) is None:
+        unfinished = lines.pop() + b"\n"
+    for line in lines:
+        try:
+            chain.add(line + b"\n")
+        except LedgerError as error:
+            place = chain.lines + 1
+            return Reading(chain=chain, good=data[:size], problem=f"line {place} {error}.", line_number=place)
+        size += len(line) + 1
+        if differs and known == (chain, size):
+            differs = False
+    record = {"lines": 0, "last_hash": FIRST_HASH} if head is None else read_record(head) or {}
+    count, known_lines, last_hash = chain.lines, record.get("lines"), record.get("last_hash")
+    problem, number = None, None
+    if type(known_lines) is not int or known_lines < (head is not None) or not isinstance(last_hash, str):
+        problem = "the head file is damaged."
+    elif count < known_lines:
+        problem, number = f"the file has {count} whole lines, but its head knows {known_lines}.", count + 1
+    elif count == 0:
+        problem = "the file is empty or gone."
+    elif count > known_lines + 1:
+        problem = f"the file has {count} lines, but its head knows only {known_lines}: it is missing or old."
+    elif last_hash != (chain.last_hash if known_lines == count else chain.hash_before):
+        problem, number = f"line {known_lines} is not the one that the head knows.", known_lines
+    elif differs:
+        problem = "the checkpoint file says other sums than the lines: remove that file."
+    return Reading(
+        chain=chain,
+        good=data[:size],
+        unfinished=unfinished,
+        problem=problem,
+        line_number=number,
+        head_is_behind=head != render_head(chain),
+        taken_apart=chain.lines - first,
+    )
+
+
+def render_checkpoint(chain: Chain, lines: bytes) -> bytes:
+    """The state of a chain after these lines, sealed."""
+    spent, most = chain.spent, chain.ceiling
+    fields: dict[str, object] = {
+        "lines": chain.lines,
+        "last_hash": chain.last_hash,
+        "hash_before": chain.hash_before,
+        "size": len(lines),
+        "sha256": hashlib.sha256(lines).hexdigest(),
+        "data_set": chain.data_set,
+        "ceiling": None if most is None else [write_value(float(most.epsilon)), float(most.delta)],
+        "entries": chain.entries,
+        "epsilon": str(spent.epsilon),
+        "delta": str(spent.delta),
+        "infinite": spent.infinite,
+        "open": [[entry.number, entry.time, mark, write_request(entry.request)] for entry, mark in chain.open.values()],
+    }
+    return CANONICAL.encode({**fields, "seal": _seal(fields)}).encode("ascii") + b"\n"
+
+
+def read_checkpoint(checkpoint: bytes, data: bytes) -> tuple[Chain, int] | None:
+    """The chain to go on from, and the size of its lines in bytes; None if it is damaged, or these are not the first lines."""
+    fields: Any = read_record(checkpoint)
+    try:
+        if fields is None or fields.pop("seal") != _seal(fields):
+            return None
+        size, most, name = int(fields["size"]), fields["ceiling"], str(fields["data_set"])
+        if not 0 <= size <= len(data) or hashlib.sha256(memoryview(data)[:size]).hexdigest() != fields["sha256"]:
+            return None
+        chain = Chain(
+            data_set=name,
+            ceiling=None if most is None else Budget(float(most[0]), float(most[1])),
+            lines=int(fields["lines"]),
+            last_hash=str(fields["last_hash"]),
+            hash_before=str(fields["hash_before"]),
+            entries=int(fields["entries"]),
+            spent=ExactTotal(Fraction(fields["epsilon"]), Fraction(fields["delta"]), int(fields["infinite"])),
+        )
+        for number, time, mark, fields_of_one in fields["open"]:
+            request = read_request(fields_of_one)
+            entry = LedgerEntry(number=number, time=time, data_set=name, request=request, outcome=Outcome.RESERVED)
+            chain.open[number] = entry, str(mark)
+        return chain, size
+    except (GconError, ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError):
+        return None
+
+
+def _seal(fields: dict[str, object]) -> str:
+    return hashlib.sha256(CANONICAL.encode(fields).encode("ascii")).hexdigest()

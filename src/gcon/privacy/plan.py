@@ -3,24 +3,49 @@
 A *mechanism* is a record of one release: what it computes from edges, how far one edge can move that, and which noise it adds.
 A *plan* is public numbers: which sequences of mechanisms are proven to fit a budget. The account (`gcon.privacy.account`)
 brings both together with private edges. What is computed from released values is free and needs neither.
+
+Only classes whose bound has a proof page may be released: `@proven("edge-moments")` names the page in `docs/proofs`. A test
+checks that every page is there and names the class's file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, final
 
-from gcon.errors import PlanMismatchError
+from gcon.errors import PlanMismatchError, UnprovenBoundError
 from gcon.privacy.budget import Budget
-from gcon.privacy.proven import proven
 from gcon.privacy.randomness import Randomness
+
+ClassT = TypeVar("ClassT", bound=type)
+_PAGES: dict[type, str] = {}
+
+
+def proven(page: str) -> Callable[[ClassT], ClassT]:
+    """Register a class with the page that proves its bound."""
+
+    def register(kind: ClassT) -> ClassT:
+        _PAGES[kind] = page
+        return kind
+
+    return register
+
+
+def proof_page(kind: type) -> str:
+    """The name of the page; `UnprovenBoundError` without one. A subclass could do anything, so it needs its own."""
+    if kind not in _PAGES:
+        raise UnprovenBoundError(
+            f"{kind.__name__} has no proof page, so nothing is released from it (gcon.privacy.plan)."
+        )
+    return _PAGES[kind]
+
 
 Released_co = TypeVar("Released_co", covariant=True)
 
 
 class Mechanism(Protocol[Released_co]):
-    """One release. Its class must be registered with a proof page (`gcon.privacy.proven`)."""
+    """One release. Its class must be registered with a proof page (`gcon.privacy.plan`)."""
 
     @property
     def reads_edges(self) -> bool:
@@ -84,17 +109,14 @@ class SingleRelease:
 
     @property
     def name(self) -> str:
-        """The mechanism's."""
         return self.mechanism.name
 
     @property
     def budget(self) -> Budget:
-        """The mechanism's."""
         return self.mechanism.budget
 
     @property
     def gaussian_distance(self) -> float | None:
-        """The mechanism's."""
         return self.mechanism.gaussian_distance
 
     def public_record(self, released: Sequence[Mechanism[Any]]) -> Mapping[str, object]:

@@ -63,6 +63,11 @@ def statement(
     Privacy:
         Reads the receipt, which is public.
     """
+
+    def exactly(value: float) -> str:
+        """Every digit: a promise is not rounded down for the reader. Whole numbers lose their point."""
+        return repr(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)
+
     change = protected_change(receipt.plan)
     protected, those = "one edge", "that edge"
     if change.edges > 1:
@@ -73,9 +78,9 @@ def statement(
     elif receipt.keeps_promise:
         factor = f" = {round_up_digits(math.exp(epsilon), 3):g}" if epsilon < 700 else ""
         promise = (
-            f"The release is ({_number(epsilon)}, {_number(delta)})-differentially private for {protected}: whatever anybody "
-            f"concludes from it has at most e^{_number(epsilon)}{factor} times the probability it would have without "
-            f"{those}, except for a probability of {_number(delta)}."
+            f"The release is ({exactly(epsilon)}, {exactly(delta)})-differentially private for {protected}: whatever anybody "
+            f"concludes from it has at most e^{exactly(epsilon)}{factor} times the probability it would have without "
+            f"{those}, except for a probability of {exactly(delta)}."
         )
     elif receipt.randomness.startswith("seeded"):
         promise = "There is no promise: the noise was drawn from a seed, for an experiment."
@@ -85,12 +90,12 @@ def statement(
     if by_edges:
         told = [
             f"{number} edge{'s' if number > 1 else ''}, "
-            + (f"epsilon {_number(each.epsilon)}, delta {_number(each.delta)}" if each else "nothing is promised")
+            + (f"epsilon {exactly(each.epsilon)}, delta {exactly(each.delta)}" if each else "nothing is promised")
             for number, each in by_edges.items()
         ]
         sentences.append(f"Edges that change together, wherever they are: {'; '.join(told)}.")
     sentences.append(f"Released, once: what {receipt.mechanism} computed, for {receipt.purpose}.")
-    total = f"epsilon {_number(receipt.total.epsilon)}, delta {_number(receipt.total.delta)} (basic composition)"
+    total = f"epsilon {exactly(receipt.total.epsilon)}, delta {exactly(receipt.total.delta)} (basic composition)"
     sentences.append(
         f"Spent on data set '{receipt.data_set}' so far, as its ledger knows: {total}."
         if receipt.counted
@@ -136,8 +141,3 @@ def statement(
             for number, each in by_edges.items()
         ]
     return Statement(tuple(sentences), fields)
-
-
-def _number(value: float) -> str:
-    """Every digit: a promise is not rounded down for the reader. Whole numbers lose their point."""
-    return repr(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)

@@ -114,7 +114,7 @@ def release_files(model: Model) -> dict[str, bytes]:
                 "class_names",
                 rule="must be numbers, strings or truth values to be stored",
                 got=f"a {type(name).__name__}",
-                fix="Replace the settings' class_names by such names, in the same order.",
+                fix="Replace the model's class_names by such names, in the same order.",
             )
     try:
         encoder, receipt = model.encoder, model.receipt

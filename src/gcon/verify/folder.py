@@ -34,7 +34,6 @@ class Folder:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """The receipt's plan."""
         return dict(self.model.receipt.plan)
 
     @property

@@ -56,14 +56,12 @@ class Verification:
 
     @property
     def verdict(self) -> str:
-        """The last word."""
         failed = [str(number) for number, step in enumerate(self.steps, start=1) if not step.holds]
         if failed:
             return f"Verdict: NOT VERIFIED. {len(failed)} of {len(self.steps)} steps fail: {', '.join(failed)}."
         return f"Verdict: verified. All {len(self.steps)} steps hold. If what is listed above is as it should be, {self.claim}."
 
     def fields(self) -> dict[str, object]:
-        """As data."""
         return {
             "verified": self.holds,
             "verdict": self.verdict,

@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from gcon.verify.claim import NOT_CHECKED, check_claim, claim_of
+from gcon.verify.claim import NOT_CHECKED, check_claim, check_words, claim_of
 from gcon.verify.folder import Folder, read_folder
 from gcon.verify.moments_steps import NOT_CHECKED_MOMENTS, check_moments
 from gcon.verify.objective_steps import NOT_CHECKED_PAPER, check_paper
 from gcon.verify.steps import Steps, UnfitError, Verification
-from gcon.verify.wording import check_words
 
 _METHODS: dict[str, tuple[Callable[[Folder, Steps], None], tuple[str, ...]]] = {
     "moments": (check_moments, NOT_CHECKED_MOMENTS),

@@ -16,8 +16,7 @@ from gcon.edges.cluster.coordinator import narrowed
 from gcon.edges.cluster.desk import Desk
 from gcon.edges.cluster.edges import open_cluster
 from gcon.edges.cluster.packing import pack_with_randomness
-from gcon.edges.cluster.partition import Partition
-from gcon.edges.cluster.placed import Matrix, PlacedRows, RowsElsewhere, keeper
+from gcon.edges.cluster.placed import Matrix, Partition, PlacedRows, RowsElsewhere, keeper
 from gcon.edges.cluster.tasks import needed_rows, prepare, store_at
 from gcon.edges.schemes import Schemes
 from gcon.edges.store_format import HEADER

@@ -1,10 +1,10 @@
 """Graphs and numbers on which a kernel must agree with the reference bit for bit."""
 
 import torch
+from tests.edges.kernels import multiply_plain
 
 from gcon.edges.edge_list import EdgeList, public_edges
 from gcon.edges.fixed_point import Walk, column_units
-from gcon.edges.kernels import multiply_plain
 
 WIDTHS = (1, 3, 16)
 WALKS = (Walk(), Walk(restart=0.2), Walk(restart=0.8, clip=0.05), Walk(restart=1.0), Walk(restart=0.3, self_weight=4.5))

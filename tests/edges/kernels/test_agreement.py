@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.edges.kernels import multiply_plain
 from tests.edges.kernels.agreement import (
     GRAPHS,
     WALKS,
@@ -18,7 +19,7 @@ from tests.edges.kernels.agreement import (
 
 from gcon.edges.edge_list import public_edges
 from gcon.edges.fixed_point import MOST_NODES, Walk, whole_numbers
-from gcon.edges.kernels import multiply, multiply_numba, multiply_plain, multiply_torch
+from gcon.edges.kernels import multiply, multiply_numba, multiply_torch
 from gcon.edges.source import RowBlock
 from gcon.errors import InputError
 

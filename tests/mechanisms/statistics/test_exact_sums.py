@@ -16,7 +16,7 @@ from gcon.errors import InputError
 from gcon.mechanisms import edge_moments
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.exact_products import LEFT_BITS, left_numbers
-from gcon.mechanisms.public_rows import MOST_NODES, NODE_BITS
+from gcon.mechanisms.statistic import MOST_NODES, NODE_BITS
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
 from gcon_lab.mechanisms.neighbour_rows import NeighbourRows, fixed_point

@@ -11,7 +11,7 @@ from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.mechanisms.influence import FeatureExtent, edge_influence
-from gcon.mechanisms.public_rows import longest_rows
+from gcon.mechanisms.statistic import longest_rows
 from gcon.privacy.account import spend
 from gcon.privacy.budget import NOTHING
 from gcon.privacy.ledger import MemoryLedger

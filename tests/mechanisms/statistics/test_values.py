@@ -15,9 +15,8 @@ from gcon.edges.source import PART_NODES, RowBlock, block_slices
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.exact_products import left_numbers
-from gcon.mechanisms.public_rows import longest_rows
-from gcon.mechanisms.statistic import Statistic
-from gcon.privacy.proven import proof_page
+from gcon.mechanisms.statistic import Statistic, longest_rows
+from gcon.privacy.plan import proof_page
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
 from gcon_lab.mechanisms.neighbour_rows import NeighbourRows

@@ -22,7 +22,7 @@ from gcon.files.edge_store import write_edge_store
 from gcon.learn.after_counts import AfterCounts
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.neighbour_counts import NeighbourCounts, geometric_deviation
-from gcon.mechanisms.noisy_count import NoisyCount
+from gcon.mechanisms.pure import NoisyCount
 from gcon.methods.evidence import Evidence, ExactCounts, PublishedAnswers
 from gcon.methods.moments import FIRST_SHARE, HEARD, LOUD, UNSURE, Moments, owner_counts, owners_way, sureness
 from gcon.methods.no_edges import predict_without_edges
@@ -62,7 +62,7 @@ def forced():
 
     @contextmanager
     def force(model):
-        last = [] if model.settings.right is None else [model.settings.right]
+        last = [] if model.right is None else [model.right]
         known, given = [*model.statistics, *model.tables, *last], []
 
         def next_known(*_):
@@ -117,7 +117,7 @@ def test_both_kinds_of_second_release_are_trained_here(nodes, dense, sparse):
         assert torch.allclose(model.best_answers.sum(dim=1), torch.ones(100), atol=1e-5)
         assert model.training_nodes == nodes.fingerprint
         assert torch.equal(model.labels, torch.where(nodes.train_mask, nodes.labels, -1))
-        assert model.settings.asked == int(nodes.validation_mask.sum())
+        assert model.asked == int(nodes.validation_mask.sum())
 
 
 def test_counts_are_of_labels_and_of_answers_elsewhere(nodes, dense):
@@ -165,7 +165,7 @@ def test_without_validation_nodes_no_answers_are_counted(nodes, dense, epsilon):
     assert "count right answers" not in stages
     assert "answers" not in released(model)
     assert model.receipt.plan["answer_epsilon"] == 0
-    assert (model.settings.right, model.settings.asked, model.settings.own_edges) == (None, 0, True)
+    assert (model.right, model.asked, model.own_edges) == (None, 0, True)
     asked = trained(nodes, dense, epsilon=epsilon)
     assert "count of right answers" in asked.choices
     assert "count of right answers" not in model.choices
@@ -185,9 +185,9 @@ def own_answers(model, nodes, edge_index):
 def test_the_count_without_noise_is_that_of_right_answers(nodes, dense, sparse, unsure):
     for given, edges in ((nodes, dense), (nodes, sparse), unsure):
         model = trained(given, edges, epsilon=math.inf)
-        assert model.settings.own_edges
+        assert model.own_edges
         right = (own_answers(model, given, edges).classes == given.labels)[given.validation_mask]
-        assert model.settings.right == int(right.sum())
+        assert model.right == int(right.sum())
 
 
 def test_own_edges_are_left_out_where_they_mislead(misled, monkeypatch):
@@ -200,8 +200,8 @@ def test_own_edges_are_left_out_where_they_mislead(misled, monkeypatch):
         monkeypatch.setattr(gcon.methods.moments, name, 20.0)
     model = trained(nodes, edge_index, epsilon=math.inf)
     alone = int((model.best_answers.argmax(dim=1) == nodes.labels)[nodes.validation_mask].sum())
-    assert model.settings.right < alone - 0.03 * model.settings.asked
-    assert not model.settings.own_edges
+    assert model.right < alone - 0.03 * model.asked
+    assert not model.own_edges
     assert isinstance(model.scorer().way, PublishedAnswers)
     own = own_answers(model, nodes, edge_index)
     cached = predict_without_edges(model, nodes.features, access="cached")
@@ -210,10 +210,10 @@ def test_own_edges_are_left_out_where_they_mislead(misled, monkeypatch):
     assert torch.equal(own_answers(model, nodes, edge_index[:, :0]).probabilities, own.probabilities)
     assert "`own-edges` gives what `cached` gives" in model.description()
     # The same release, asked with them: they do mislead.
-    asked = replace(model, settings=replace(model.settings, own_edges=True))
+    asked = replace(model, own_edges=True)
     assert isinstance(asked.scorer().way, ExactCounts)
     right = (own_answers(asked, nodes, edge_index).classes == nodes.labels)[nodes.validation_mask]
-    assert int(right.sum()) == model.settings.right
+    assert int(right.sum()) == model.right
     assert "gives what `cached` gives" not in asked.description()
 
 
@@ -240,11 +240,11 @@ def test_own_edges_are_left_out_only_if_they_are_worse_by_more_than_the_noise(no
     model = trained(nodes, edges, epsilon=epsilon)
     alone = int((model.best_answers.argmax(dim=1) == nodes.labels)[nodes.validation_mask].sum())
     deviation = model.receipt.plan["releases"][-1]["standard_deviation"]
-    least = math.ceil(alone - 3 * deviation - 0.03 * model.settings.asked)
+    least = math.ceil(alone - 3 * deviation - 0.03 * model.asked)
     for right, used in ((least, True), (least - 1, False), (10**6, True), (-(10**6), False)):
         monkeypatch.setattr(NoisyCount, "apply", lambda self, edges, randomness, right=right: right)
         found = trained(nodes, edges, epsilon=epsilon)
-        assert (found.settings.right, found.settings.own_edges) == (right, used)
+        assert (found.right, found.own_edges) == (right, used)
         way = {True: ExactCounts if kind == "dense" else Evidence, False: PublishedAnswers}[used]
         assert isinstance(found.scorer().way, way)
         assert torch.equal(found.best_answers, model.best_answers)
@@ -273,7 +273,7 @@ def test_how_owners_are_answered_was_counted_as_it_is_later(nodes, dense, sparse
             patch.setattr(gcon.methods.moments, "owners_way", watched)
             trained(nodes, edges, epsilon=epsilon)
         [(way, rows)] = seen
-        scorer = replace(model, settings=replace(model.settings, own_edges=True)).scorer()
+        scorer = replace(model, own_edges=True).scorer()
         assert torch.equal(scorer.rows, rows)
         assert type(scorer.way) is type(way)
         assert torch.equal(scorer.way.said(rows), way.said(rows))

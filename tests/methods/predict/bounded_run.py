@@ -14,7 +14,7 @@ from gcon.edges.schemes import Schemes
 from gcon.files.node_features import features_of_arrays
 from gcon.learn.encoder import Encoder
 from gcon.methods.no_edges import batches_without_edges
-from gcon.methods.objective import ObjectiveModel, ObjectiveModelSettings
+from gcon.methods.objective import ObjectiveModel
 from gcon.nodes import PublicNodes
 from gcon.privacy.budget import Budget
 from gcon.privacy.receipt import Receipt
@@ -43,13 +43,11 @@ def main() -> None:
     model = ObjectiveModel(
         weights=torch.ones(2, classes, dtype=torch.float64),
         encoder=narrow,
-        settings=ObjectiveModelSettings(
-            schemes=Schemes(restart=0.5, steps=(2,)),
-            inference_restart=0.5,
-            loss="soft-margin",
-            class_names=("a", "b", "c"),
-            training_nodes="",
-        ),
+        schemes=Schemes(restart=0.5, steps=(2,)),
+        inference_restart=0.5,
+        loss="soft-margin",
+        class_names=("a", "b", "c"),
+        training_nodes="",
         receipt=Receipt(
             time="",
             data_set="",

@@ -48,8 +48,8 @@ def either(request, model):
         return model
     found = trained(epsilon=1.0)
     assert found.cached is None
-    assert found.settings.own_edges
-    assert found.settings.homophily > 0.5
+    assert found.own_edges
+    assert found.homophily > 0.5
     return found
 
 
@@ -81,7 +81,7 @@ def test_the_training_table_uses_the_released_answers(model):
 
 
 def test_owners_are_answered_from_the_released_answers_and_their_edges(either):
-    way, rows = owners_way(either.best_answers, either.labels, either.counts, either.settings.homophily)
+    way, rows = owners_way(either.best_answers, either.labels, either.counts, either.homophily)
     scores = scores_with_own_edges(way, rows, public_edges(EDGES, SIZE), 3)
     close(own(either, NODES.features, EDGES).probabilities, torch.softmax(scores, dim=1))
     assert not torch.equal(own(either, NODES.features, EDGES[:, :0]).probabilities, torch.softmax(scores, dim=1))
@@ -135,7 +135,7 @@ def test_nodes_never_seen_are_answered_by_the_student(either):
     rows = scorer.way.rows(model.encoder.probabilities(OTHERS.features))
     near = scores_with_own_edges(scorer.way, rows, edges, 3)
     close(own(model, OTHERS.features, OTHER_EDGES).probabilities, torch.softmax(near, dim=1))
-    far = scores_from_far(start, edges, model.settings.homophily)
+    far = scores_from_far(start, edges, model.homophily)
     assert far.any()
     close(predict_on_public_graph(model, OTHERS.features, edges).probabilities, torch.softmax(near + far, dim=1))
 

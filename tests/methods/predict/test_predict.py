@@ -29,7 +29,7 @@ def close(first, second):
 def by_hand(model, *blocks):
     """Probabilities of blocks side by side, divided by their number as in training."""
     scores = torch.cat(blocks, dim=1) / len(blocks) @ model.weights
-    return loss_by_name(model.settings.loss, 3).probabilities(scores)
+    return loss_by_name(model.loss, 3).probabilities(scores)
 
 
 def answers(access, model, features, edge_index):
@@ -153,7 +153,7 @@ def test_the_restart_of_the_model_is_the_default(model, graph):
 
 def test_clipping_holds_at_inference_too(make_model, graph):
     clipped = make_model(2)
-    object.__setattr__(clipped.settings, "schemes", Schemes(restart=0.5, steps=(2,), clip=0.1))
+    object.__setattr__(clipped, "schemes", Schemes(restart=0.5, steps=(2,), clip=0.1))
     encoded = clipped.encoder.encode(graph.nodes.features)
     edges = open_private(graph.edges)
     one_hop = propagate(edges, encoded, Schemes(restart=0.25, steps=(1,), clip=0.1))
@@ -230,12 +230,12 @@ def test_features_for_another_number_of_nodes_are_refused(model, graph, edge_ind
 
 
 def test_labels_are_the_names_of_the_classes(model, graph):
-    object.__setattr__(model.settings, "class_names", ("red", "green", "blue"))
+    object.__setattr__(model, "class_names", ("red", "green", "blue"))
     try:
         found = predict_without_edges(model, graph.nodes.features)
         assert found.labels == [("red", "green", "blue")[number] for number in found.classes.tolist()]
     finally:
-        object.__setattr__(model.settings, "class_names", (0, 1, 2))
+        object.__setattr__(model, "class_names", (0, 1, 2))
 
 
 def test_own_edges_take_neighbours_in_any_order(model, graph, edge_index):

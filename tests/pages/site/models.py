@@ -9,8 +9,8 @@ from gcon.learn.encoder import Encoder
 from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.mixed_release import mixed_plan
 from gcon.mechanisms.objective_plan import make_plan
-from gcon.methods.moments import COUNTED_SHARE, FIRST_SHARE, MomentsModel, MomentsSettings
-from gcon.methods.objective import ObjectiveModel, ObjectiveModelSettings
+from gcon.methods.moments import COUNTED_SHARE, FIRST_SHARE, MomentsModel
+from gcon.methods.objective import ObjectiveModel
 from gcon.nodes import PublicNodes
 from gcon.privacy.budget import Budget
 from gcon.privacy.receipt import Receipt
@@ -78,21 +78,18 @@ def moments(epsilon=1.0, delta=1e-5, *, names=NAMES, protect_edges=1, **words):
     )
     table = nodes(names)
     answers = torch.softmax(3 * table.features[:, : len(names)], dim=1).float()
-    settings = MomentsSettings(
-        homophily=0.7,
-        class_names=names,
-        training_nodes=table.fingerprint,
-        right=20,
-        asked=int(table.validation_mask.sum()),
-        own_edges=True,
-    )
     return MomentsModel(
         answers=answers,
         cached=None,
         labels=torch.where(table.train_mask, table.labels, -1),
         counts=None,
         encoder=encoder(len(names)),
-        settings=settings,
+        homophily=0.7,
+        class_names=names,
+        training_nodes=table.fingerprint,
+        right=20,
+        asked=int(table.validation_mask.sum()),
+        own_edges=True,
         statistics=(),
         tables=(),
         receipt=receipt(plan.budget, plan.public_record(()), **words),
@@ -109,16 +106,13 @@ def paper(epsilon=2.0, delta=1e-5, *, names=NAMES, edge_influence=0.4, ridge=1.0
         ridge=ridge,
         protect_edges=protect_edges,
     )
-    settings = ObjectiveModelSettings(
+    return ObjectiveModel(
+        weights=torch.eye(HIDDEN, len(names), dtype=torch.float64),
+        encoder=encoder(len(names)),
         schemes=Schemes(restart=0.8, steps=(2,)),
         inference_restart=0.25,
         loss="soft-margin",
         class_names=names,
         training_nodes=nodes(names).fingerprint,
-    )
-    return ObjectiveModel(
-        weights=torch.eye(HIDDEN, len(names), dtype=torch.float64),
-        encoder=encoder(len(names)),
-        settings=settings,
         receipt=receipt(Budget(epsilon, delta), plan.public_record(), **words),
     )

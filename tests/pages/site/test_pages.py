@@ -299,8 +299,7 @@ def test_many_classes_still_make_a_small_page():
 def many(names):
     """A model of so many classes; what it answers does not matter."""
     answers = torch.full((900, len(names)), 1 / len(names))
-    settings = replace(moments().settings, class_names=names)
-    return replace(moments(), answers=answers, labels=torch.full((900,), -1), settings=settings)
+    return replace(moments(), answers=answers, labels=torch.full((900,), -1), class_names=names)
 
 
 def labelled(names):

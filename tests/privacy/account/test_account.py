@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
-import gcon.mechanisms.newton
+import gcon.mechanisms.perturbed_objective
 from gcon.edges.schemes import Schemes
 from gcon.errors import (
     BoundaryError,
@@ -33,8 +33,7 @@ from gcon.privacy.account import release_once, spend, transcript
 from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.ledger import Kind, MemoryLedger, Outcome, Request, Reservation
 from gcon.privacy.ledger_file import FileLedger
-from gcon.privacy.plan import SingleRelease
-from gcon.privacy.proven import proven
+from gcon.privacy.plan import SingleRelease, proven
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon.privacy.statement import statement
 
@@ -146,7 +145,7 @@ def test_an_interrupted_run_stays_reserved_and_charged(kit):
 
 
 def test_without_a_certificate_nothing_is_released(kit, monkeypatch):
-    monkeypatch.setattr(gcon.mechanisms.newton, "MOST_ITERATIONS", 1)
+    monkeypatch.setattr(gcon.mechanisms.perturbed_objective, "MOST_ITERATIONS", 1)
     ledger, outcomes = kit.ledger(), []
     with pytest.raises(NoCertificateError, match="nothing is released") as raised:
         outcomes.append(release(kit, ledger=ledger))

@@ -12,7 +12,7 @@ from gcon.privacy.account import release_once
 from gcon.privacy.budget import Budget
 from gcon.privacy.gates import diagnose
 from gcon.privacy.ledger import MemoryLedger
-from gcon.privacy.proven import proof_page, proven
+from gcon.privacy.plan import proof_page, proven
 from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.mechanisms.samplers import standard_normals
 

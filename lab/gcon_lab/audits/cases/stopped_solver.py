@@ -12,7 +12,7 @@ from torch import Tensor
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.schemes import Schemes, propagate
 from gcon.errors import NoCertificateError
-from gcon.mechanisms.certificate import certified_gradient_norm
+from gcon.mechanisms.certificate_terms import certified_gradient_norm
 from gcon.mechanisms.convex_training import ConvexPlan
 from gcon.mechanisms.influence import paper_influence
 from gcon.mechanisms.losses import SoftMargin

@@ -20,6 +20,7 @@ from gcon_lab.attacks.white_box import Replay, WhiteBox
 from gcon_lab.audits.pairs import with_edges
 from gcon_lab.experiments.attacks.evidence import evidence
 from gcon_lab.experiments.attacks.measure import RELEASED, views_of
+from gcon_lab.methods.fitted import fit
 
 UNCOVERED = ("own-edges", "full")  # what third parties must not see, and what nothing is promised about
 
@@ -59,7 +60,7 @@ def canary_run(
     truth = drawn.into(edges)
     with transcript() as lines:
         graph = private_graph(nodes, truth.edge_index(), name="canaries")
-        fitted = method.fit(graph, randomness=randomness)
+        fitted = fit(method, graph, randomness=randomness)
     made = canaries // 2 // 2 * 2
     for access, view in views_of(fitted.trained.score_functions, nodes.features, truth, evidence(lines)).items():
         attacks: list[Attack] = [Similarity("cosine"), Similarity("correlation")]

@@ -46,11 +46,11 @@ def _weights(model: ObjectiveModel, nodes: PublicNodes) -> Evidence:
     plan: Any = model.receipt.plan
     expand = "labelled" if plan["num_labelled"] == int(nodes.train_mask.sum()) else "all"
     rows = training_rows(nodes, model.encoder, expand)  # type: ignore[arg-type]
-    encoded, schemes = model.encoder.encode(nodes.features), model.settings.schemes
+    encoded, schemes = model.encoder.encode(nodes.features), model.schemes
     return ObjectiveWeights(
         rows=lambda edges: propagate(edges, encoded, schemes)[rows.mask],
         targets=rows.targets,
-        loss=loss_by_name(model.settings.loss, nodes.num_classes),
+        loss=loss_by_name(model.loss, nodes.num_classes),
         ridge=plan["ridge"] + plan["extra_ridge"],
         noise=RadialNoise(plan["noise_rate"] or 1.0),
         value=model.weights,
@@ -84,7 +84,7 @@ def _tables(model: MomentsModel) -> Iterator[Evidence]:
 
 def _right_answers(model: MomentsModel, nodes: PublicNodes) -> Iterator[Evidence]:
     """The count of validation nodes that owners answer right, which the two ends of an edge can change."""
-    asked, settings = nodes.validation_mask, model.settings
+    asked, settings = nodes.validation_mask, model
     if settings.right is not None and settings.asked == int(asked.sum()):
         way, rows = owners_way(model.best_answers, model.labels, model.counts, settings.homophily)
 

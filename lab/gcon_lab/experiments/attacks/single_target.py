@@ -13,7 +13,7 @@ from gcon.errors import InputError
 from gcon.methods.method import Method, Predictor, PrivateMethod
 from gcon.methods.model import Model
 from gcon.nodes import PublicNodes
-from gcon.privacy.budget import public_delta
+from gcon.privacy.budget import chosen_delta
 from gcon.privacy.randomness import SystemRandomness
 from gcon.release.read import load_release
 from gcon.writing import write_whole
@@ -25,6 +25,7 @@ from gcon_lab.experiments.attacks.measure import Measured, Progress, attack_all,
 from gcon_lab.experiments.attacks.methods import ATTACKED, is_spending, reference_of
 from gcon_lab.experiments.attacks.released import released_evidence
 from gcon_lab.experiments.attacks.tables import FALSE_ALARM
+from gcon_lab.methods.fitted import fit
 from gcon_lab.tables import records
 
 _REFERENCE_OF_MODEL = {"paper": "gcon", "moments": "moments"}
@@ -56,7 +57,7 @@ class Target:
         if self.model is not None:
             return self.model.receipt.budget.delta
         given = self.method.delta if isinstance(self.method, PrivateMethod) else None
-        return public_delta(nodes.num_nodes) if given is None else given
+        return chosen_delta(None, nodes.num_nodes) if given is None else given
 
     def check_nodes(self, nodes: PublicNodes) -> None:
         """A released model is attacked on the graph that it was trained on."""
@@ -155,7 +156,7 @@ def run_attacks(
     def fitted(method: Method) -> Predictor:
         progress(f"train {method.name}")
         graph = private_graph(nodes, edges.edge_index(), name="attacked")
-        return method.fit(graph, randomness=SystemRandomness()).trained
+        return fit(method, graph, randomness=SystemRandomness()).trained
 
     if target.method is not None:
         found = attacked(fitted(target.method))

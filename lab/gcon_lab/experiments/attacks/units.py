@@ -13,6 +13,7 @@ from gcon_lab.experiments.attacks.measure import Measured, attack_all, sample
 from gcon_lab.experiments.attacks.methods import ATTACKED
 from gcon_lab.experiments.sweep.graphs import open_graph
 from gcon_lab.experiments.sweep.models import seed_of
+from gcon_lab.methods.fitted import fit
 
 DELTA = 1e-5
 # The test of m canaries allows for about m delta of luck: at 1e-5 it could hardly ever raise an alarm.
@@ -61,7 +62,7 @@ class AttackUnit(_MethodUnit):
     def results(self) -> pl.DataFrame:
         opened = open_graph(self.graph, 0)
         noise = SeededRandomness(seed_of(self.name))
-        fitted = build_method(self.method, self.epsilon).fit(opened.graph, randomness=noise)
+        fitted = fit(build_method(self.method, self.epsilon), opened.graph, randomness=noise)
         drawn = sample(opened.edges, many=self.pairs)
         found = attack_all(fitted.trained.score_functions, opened.graph.nodes.features, opened.edges, drawn)
         rates = {"tpr at 0.1 %": 0.001, "tpr at 1 %": 0.01}

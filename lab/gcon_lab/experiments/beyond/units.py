@@ -41,6 +41,7 @@ from gcon_lab.methods import (
     SelfTraining,
     SelfTrainingRounds,
 )
+from gcon_lab.methods.fitted import fit
 
 DELTA = 1e-5
 GCON = "gcon"  # the paper's mechanism at its defaults
@@ -99,7 +100,7 @@ class BeyondUnit:
         best: dict[str, tuple[float, float]] = {}
         for place, method in enumerate(candidates):
             noise = SeededRandomness(seed_of(f"{self.name}|{method.name}|{epsilon}|{place}"))
-            fitted = method.fit(opened.graph, randomness=noise)
+            fitted = fit(method, opened.graph, randomness=noise)
             for access, scorer in fitted.trained.score_functions.items():
                 # As if the edges were public at inference: asked of the scorer, since private methods refuse.
                 classes = scorer(nodes.features, opened.edges).argmax(dim=1)
@@ -118,7 +119,7 @@ class BeyondUnit:
         nodes = opened.graph.nodes
         bare = replace(opened.graph, nodes=replace(nodes, validation_mask=torch.zeros_like(nodes.train_mask)))
         noise = SeededRandomness(seed_of(f"{self.name}|{WITHOUT_VALIDATION}|{epsilon}"))
-        fitted = Moments(epsilon=epsilon, delta=DELTA, seed=self.run).fit(bare, randomness=noise)
+        fitted = fit(Moments(epsilon=epsilon, delta=DELTA, seed=self.run), bare, randomness=noise)
         for access, scorer in fitted.trained.score_functions.items():
             classes = scorer(nodes.features, opened.edges).argmax(dim=1)
             yield self._row(WITHOUT_VALIDATION, epsilon, access, _share_right(classes, nodes, nodes.test_mask))

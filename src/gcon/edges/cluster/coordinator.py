@@ -16,9 +16,8 @@ import distributed
 import torch
 from torch import Tensor
 
-from gcon.edges.cluster.asking import LostError
 from gcon.edges.cluster.desk import Pass
-from gcon.edges.cluster.packing import Package, pack, states
+from gcon.edges.cluster.packing import LostError, Package, pack, states
 from gcon.edges.cluster.placed import Matrix, PlacedRows, keeper
 from gcon.edges.cluster.tasks import (
     FAILED,

@@ -16,10 +16,8 @@ from distributed.protocol.serialize import Serialize
 from distributed.utils import sync
 from torch import Tensor
 
-from gcon.edges.cluster.asking import LostError, ask, pieces
-from gcon.edges.cluster.packing import Package, pack
-from gcon.edges.cluster.partition import Partition
-from gcon.edges.cluster.placed import Matrix
+from gcon.edges.cluster.packing import LostError, Package, ask, pack, pieces
+from gcon.edges.cluster.placed import Matrix, Partition
 from gcon.edges.source import PART_NODES, block_slices
 from gcon.edges.stored import StoredEdges
 from gcon.errors import BoundaryError
@@ -240,7 +238,6 @@ def desk_of(run: str) -> Desk:
 
 
 def put_up(worker: Any, desk: Desk) -> None:
-    """Let others ask."""
     _desks[desk.run] = desk
     worker.handlers["gcon_ask"] = answer
 

@@ -1,4 +1,8 @@
-"""How things travel between the machines of a cluster: as bytes that say nothing of themselves when a log prints them."""
+"""How things travel between the machines of a cluster: as bytes that say nothing of themselves when a log prints them.
+
+Questions go from machine to machine, straight to the worker that knows, past the scheduler. A question names a run, a method of
+the worker's desk, and what that is given; all of it packed, so that no log can print it.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from typing import Any, final
 import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
 import torch
+from distributed.protocol.serialize import Serialize
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -18,6 +23,8 @@ from gcon.edges.cluster.placed import TYPES, RowsElsewhere
 from gcon.edges.source import HoldsRows
 from gcon.errors import BoundaryError
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
+
+PIECE_BYTES = 2**25  # of rows in one answer
 
 
 @final
@@ -34,7 +41,6 @@ class Package:
         self._head, self._buffers = head, list(buffers)
 
     def unpack(self) -> Any:
-        """What is in it."""
         return pickle.loads(self._head, buffers=self._buffers)
 
     def __repr__(self) -> str:
@@ -148,3 +154,29 @@ def _seeded(generator: np.random.Generator) -> SeededRandomness:
     randomness = SeededRandomness.__new__(SeededRandomness)
     randomness._generator = generator
     return randomness
+
+
+class LostError(Exception):
+    """A worker is gone, or has forgotten the run: start over with those that are left."""
+
+
+async def ask(rpc: Any, address: str, run: str, method: str, *given: object) -> Any:
+    """The answer of a worker.
+
+    Raises:
+        LostError: there is none.
+    """
+    try:
+        question = Serialize(pack((run, method, given)))  # type: ignore[no-untyped-call]
+        answer = await rpc(address).gcon_ask(order=question)
+    except (OSError, TimeoutError):
+        answer = None
+    if not isinstance(answer, Package):
+        raise LostError
+    return answer.unpack()
+
+
+def pieces(rows: slice, row_bytes: int) -> list[slice]:
+    """Consecutive rows in pieces that fit into one answer."""
+    step = max(1, PIECE_BYTES // max(row_bytes, 1))
+    return [slice(start, min(start + step, rows.stop)) for start in range(rows.start, rows.stop, step)]

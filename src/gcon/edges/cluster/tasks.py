@@ -14,10 +14,9 @@ import distributed
 import numpy as np
 import torch
 
-from gcon.edges.cluster.asking import LostError
 from gcon.edges.cluster.desk import Desk, Needs, Pass, desk_of, put_up, row_blocks
-from gcon.edges.cluster.packing import Package
-from gcon.edges.cluster.partition import Partition
+from gcon.edges.cluster.packing import LostError, Package
+from gcon.edges.cluster.placed import Partition
 from gcon.edges.first_pass import SimpleGraphCheck
 from gcon.edges.store_format import COLUMNS, HEADER, damaged, file_checksum, new_checksum
 from gcon.edges.stored import StoredEdges

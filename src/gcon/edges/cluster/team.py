@@ -12,10 +12,8 @@ import distributed
 import torch
 from torch import Tensor
 
-from gcon.edges.cluster.asking import LostError, ask, pieces
-from gcon.edges.cluster.packing import pack
-from gcon.edges.cluster.partition import Partition
-from gcon.edges.cluster.placed import Matrix
+from gcon.edges.cluster.packing import LostError, ask, pack, pieces
+from gcon.edges.cluster.placed import Matrix, Partition
 
 WAIT_SECONDS = 1.0  # then look whether all are still there
 

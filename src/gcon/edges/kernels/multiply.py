@@ -1,11 +1,10 @@
-"""The hot loops: sums over neighbours, and a step of a walk. One interface, four kernels that agree bit for bit.
+"""The hot loops: sums over neighbours, and a step of a walk. Three kernels that agree bit for bit (tests have a plain one).
 
 | kernel | runs on | needs |
 |---|---|---|
 | `multiply_numba` | processor | numba (extra `fast`) |
 | `multiply_triton` | GPU | Triton, which comes with torch's GPU builds |
 | `multiply_torch` | both | torch alone |
-| `multiply_plain` | the tests | nothing: the reference |
 """
 
 from __future__ import annotations
@@ -47,6 +46,11 @@ class Kernel(Protocol):
             walk: how to mix.
             out: one row per node of the block, int64, contiguous; shares no memory with the others.
         """
+
+
+def neighbour_totals(block: RowBlock, rows: Tensor) -> Tensor:
+    """Row k is the sum of the rows of the k-th node's neighbours (see `Kernel`)."""
+    return kernel(rows.device.type).neighbour_totals(block, rows)
 
 
 def walk_step(

@@ -117,39 +117,29 @@ def rounded_noise(
     points = np.empty_like(numbers)
     for start in range(0, len(numbers), _BLOCK):
         block = slice(start, start + _BLOCK)
-        # Division by a power of two does not round.
-        value, more, ratio = (each[block] / spacing for each in (numbers, small, scales))
-        points[block] = _points(randomness, value, more, ratio, law)
+        # In units of the spacing: division by a power of two does not round, and neither do the two differences.
+        value, more, ratios = (each[block] / spacing for each in (numbers, small, scales))
+        whole, further = np.rint(value), np.rint(more)
+        remainders, tails = _two_sum(value - whole, more - further)
+        count = len(value)
+        draws = -(-count // law.numbers)
+        places = np.frombuffer(randomness.take(16 * draws), dtype="<u8").reshape(2, draws) >> np.uint64(64 - _BITS)
+        uniforms = (places.astype(np.float64) + 0.5) * 2.0**-_BITS
+        centres, errors = law.enclose(np, uniforms, 2.0 ** -(_BITS + 1), _ALLOWANCE)
+        sums = remainders + ratios * np.concatenate(centres)[:count]
+        nearest = np.rint(sums)
+        reach = ratios * np.tile(errors, law.numbers)[:count] + _ADDING
+        # An interval that begins at 0 has no logarithm: it is always divided.
+        sure = (np.abs(sums - nearest) + reach < 0.5) & np.tile(places.all(axis=0), law.numbers)[:count]
+        sure &= np.abs(further) + np.abs(nearest) < 2.0**53  # else their sum rounds: left to whole numbers of any size
+        points[block] = whole + (further + nearest)
+        for draw in np.unique(np.flatnonzero(~sure) % draws):
+            members = range(int(draw), count, draws)  # all that these two uniform numbers are used for
+            entries = [(float(remainders[each]), float(tails[each]), float(ratios[each])) for each in members]
+            shifts = _decide(randomness, [int(place) for place in places[:, draw]], entries, law)
+            for member, shift in zip(members, shifts, strict=True):
+                points[start + member] = float(int(whole[member]) + int(further[member]) + shift)
     return torch.from_numpy(points * spacing + 0.0).reshape(values.shape)  # -0 becomes 0
-
-
-def _points(randomness: Randomness, values: Floats, more: Floats, ratios: Floats, law: Law) -> Floats:
-    """The whole numbers nearest to values + more + ratios Z."""
-    whole, further = np.rint(values), np.rint(more)
-    rests, tails = _two_sum(values - whole, more - further)  # both differences are exact
-    count = len(values)
-    draws = -(-count // law.numbers)
-    places = np.frombuffer(randomness.take(16 * draws), dtype="<u8").reshape(2, draws) >> np.uint64(64 - _BITS)
-    uniforms = (places.astype(np.float64) + 0.5) * 2.0**-_BITS
-    centres, errors = law.enclose(np, uniforms, 2.0 ** -(_BITS + 1), _ALLOWANCE)
-    sums = rests + ratios * np.concatenate(centres)[:count]
-    nearest = np.rint(sums)
-    reach = ratios * np.tile(errors, law.numbers)[:count] + _ADDING
-    # An interval that begins at 0 has no logarithm: it is always divided.
-    sure = (np.abs(sums - nearest) + reach < 0.5) & np.tile(places.all(axis=0), law.numbers)[:count]
-    sure &= np.abs(further) + np.abs(nearest) < 2.0**53  # else their sum rounds: left to whole numbers of any size
-    points: Floats = whole + (further + nearest)
-    for draw in np.unique(np.flatnonzero(~sure) % draws):
-        members = range(int(draw), count, draws)  # all that these two uniform numbers are used for
-        shifts = _decide(
-            randomness,
-            [int(place) for place in places[:, draw]],
-            [(float(rests[member]), float(tails[member]), float(ratios[member])) for member in members],
-            law,
-        )
-        for member, shift in zip(members, shifts, strict=True):
-            points[member] = float(int(whole[member]) + int(further[member]) + shift)
-    return points
 
 
 def _two_sum(first: Floats, second: Floats) -> tuple[Floats, Floats]:

@@ -1,11 +1,16 @@
 """What the system refuses is told as that: no traceback, no advice about something else."""
 
 import json
+import os
+import subprocess
+import sys
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
 from gcon.cli import output
+from gcon.privacy.ledger_file import FileLedger
 
 
 @pytest.mark.parametrize(
@@ -47,6 +52,34 @@ def test_a_closed_pipe_without_a_charge_is_no_error_to_talk_about(run, monkeypat
     def closed(_):
         raise BrokenPipeError(32, "Broken pipe")
 
-    monkeypatch.setattr(output, "_print", closed)
+    monkeypatch.setattr(output, "print_text", closed)
     code, _, said = run("version")
     assert (code, said) == (10, "")
+
+
+def gcon(*words, **files):
+    """`gcon ...` in a process of its own; gives its exit code and what it said on standard error."""
+    call = "import sys; from gcon.cli import main; sys.argv[0] = 'gcon'; main()"
+    ended = subprocess.run([sys.executable, "-c", call, *map(str, words)], **{"stderr": subprocess.PIPE, **files})
+    return ended.returncode, (ended.stderr or b"").decode()
+
+
+@pytest.mark.parametrize("words", [("--version",), ("--help",), ("predict", "--help"), ("bogus", "--json")], ids=" ".join)
+def test_help_that_cannot_be_printed_is_no_traceback(words):
+    with open("/dev/full", "wb") as full:
+        code, said = gcon(*words, stdout=full)
+    assert code == 10
+    assert said == (
+        "error: the system refused: standard output (No space left on device). Check permissions and free space.\n"
+    )
+
+
+def test_a_closed_output_is_told_and_its_number_taken_by_no_other_file(tmp_path):
+    books = tmp_path / "edges.csv.ledger"
+    FileLedger(books, data_set="friends")
+    code, said = gcon("ledger", "show", books, preexec_fn=partial(os.closerange, 0, 2))
+    assert (code, "standard output (Bad file descriptor)" in said) == (10, True), said
+    code, _ = gcon("ledger", "set-ceiling", books, "--none", "-q", stderr=None, preexec_fn=partial(os.closerange, 0, 3))
+    assert code == 0
+    numbers = "import os; from gcon import cli; cli._open_standard_files(); os._exit(os.open(os.devnull, os.O_RDONLY))"
+    assert subprocess.call([sys.executable, "-c", numbers], preexec_fn=partial(os.closerange, 0, 3)) > 2

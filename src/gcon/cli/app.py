@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gcon.cli.output import print_json, tell_error
+from gcon.cli.output import print_json, print_text, tell_error, tell_refusal
 from gcon.cli.verbs import LazyVerbs
 from gcon.errors import GconError
 from gcon.version import __version__
@@ -30,7 +30,7 @@ def gcon(
 ) -> None:
     """What all verbs share."""
     if version:
-        sys.stdout.write(f"gcon {__version__}\n")
+        print_text(f"gcon {__version__}\n")
         raise typer.Exit
     if context.invoked_subcommand is None:
         context.fail("Missing command.")
@@ -45,10 +45,19 @@ def _message(error: typer.TyperException) -> str:
 
 
 def main() -> None:
-    """Run the command; a wrong call is bad input too, and with --json it is told as one JSON object."""
-    as_json = "--json" in sys.argv
+    """Run the command; what help, a version or a wrong call cannot be written to is told as of all verbs."""
     try:
-        code = app(standalone_mode=False, prog_name="gcon")
+        code = _run(as_json="--json" in sys.argv)
+        sys.stdout.flush()  # help
+    except OSError as error:
+        code = tell_refusal(error)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _run(*, as_json: bool) -> object:
+    """The exit code of the command; a wrong call is bad input too, and with --json it is told as one JSON object."""
+    try:
+        return app(standalone_mode=False, prog_name="gcon")
     except typer.TyperException as error:
         message = _message(error)
         if as_json:
@@ -56,12 +65,11 @@ def main() -> None:
         elif message:  # there is none where a verb was left out, and help was printed instead
             where = getattr(getattr(error, "ctx", None), "command_path", "gcon")
             sys.stderr.write(f"error: {message.rstrip('.')}. See {where} --help.\n")
-        code = 2
+        return 2
     except GconError as error:  # before a verb began: it could not be loaded
-        code = tell_error(error, as_json=as_json)
+        return tell_error(error, as_json=as_json)
     except typer.Abort:
-        code = 130
-    sys.exit(code if isinstance(code, int) else 0)
+        return 130
 
 
 if __name__ == "__main__":

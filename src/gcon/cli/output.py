@@ -33,7 +33,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 
 import typer
 from rich.console import Console
@@ -58,6 +58,7 @@ EXIT_CODES: tuple[tuple[type[BaseException], int], ...] = (
     (errors.PaidResultError, 9),
     (errors.GconError, 2),
 )
+_OUTPUT = "standard output"
 _NO_MEMORY = re.compile("can't allocate memory|out of memory|std::bad_alloc")  # as torch says it
 
 
@@ -88,7 +89,7 @@ class Output:
         if self.as_json:
             print_json(fields)
         elif not self.quiet:
-            _print(text + "\n")
+            print_text(text + "\n")
 
     def remark(self, words: str) -> None:
         """Something to know besides the result, on standard error."""
@@ -106,7 +107,8 @@ def reporting(*, as_json: bool, quiet: bool) -> Iterator[Output]:
     """Gives a verb its output, and turns errors, signals and what the system refuses into a message and an exit code."""
     while handlers:
         signal.signal(*handlers.popitem())
-    output = Output(as_json=as_json, quiet=quiet, progress=Console(stderr=True, quiet=quiet or as_json))
+    progress = Console(file=cast(IO[str], _Unheard()), quiet=quiet or as_json)
+    output = Output(as_json=as_json, quiet=quiet, progress=progress)
     others, mine, before = warnings.showwarning, os.getpid(), {}
 
     def tell(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
@@ -192,11 +194,19 @@ def tell_error(error: errors.GconError, *, as_json: bool) -> int:
     return code
 
 
+def tell_refusal(error: OSError) -> int:
+    """Standard output refused what was no verb's, such as help: say so, and return the exit code."""
+    _give_up_output(error)
+    if not isinstance(error, BrokenPipeError):
+        _tell(error, refusal(error), REFUSED, as_json=False)
+    return REFUSED
+
+
 def _tell(
     error: BaseException, message: str, code: int, *, as_json: bool, charged: list[dict[str, object]] | None = None
 ) -> None:
     told = False
-    if as_json:
+    if as_json and getattr(error, "filename", None) != _OUTPUT:  # which is gone
         fields = {"error": type(error).__name__, "message": message, "exit_code": code}
         with suppress(OSError):
             print_json({**fields, "charged": charged} if charged else fields)
@@ -206,25 +216,45 @@ def _tell(
             _error_console().print(f"error: {message}", markup=False)
 
 
+class _Unheard:
+    """Standard error for progress: that nobody can hear it (a full disk, a terminal that was closed) stops no paid work."""
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            sys.stderr.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            sys.stderr.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.stderr, name)
+
+
 def _error_console() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def print_json(fields: Mapping[str, object]) -> None:
     """One strict JSON object on standard output; infinity is written as a string."""
-    _print(json.dumps(plain(fields), allow_nan=False, indent=2) + "\n")
+    print_text(json.dumps(plain(fields), allow_nan=False, indent=2) + "\n")
 
 
-def _print(text: str) -> None:
+def print_text(text: str) -> None:
     """Write to standard output and see it through: what Python writes when it ends fails without a word."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
-        with suppress(OSError, ValueError, AttributeError):  # what is still in the buffer would fail again at the end
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        error.filename = "standard output"
+        _give_up_output(error)
         raise
+
+
+def _give_up_output(error: OSError) -> None:
+    with suppress(OSError, ValueError, AttributeError):  # what is still in the buffer would fail again at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    error.filename = _OUTPUT
 
 
 def plain(value: Any) -> Any:

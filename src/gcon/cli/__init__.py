@@ -27,7 +27,9 @@ def main() -> None:
 
 def _open_standard_files() -> None:
     """No ledger may get the number of a standard file that the caller has closed: libraries write to these numbers."""
-    for number, flags in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):  # what is written to output is refused, not lost
+    for number, flags in enumerate(
+        (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)
+    ):  # what is written to output is refused, not lost
         try:
             os.fstat(number)
         except OSError:

@@ -10,7 +10,7 @@ import typer
 
 from gcon.cli.output import print_json, print_text, tell_error, tell_refusal
 from gcon.cli.verbs import LazyVerbs
-from gcon.errors import GconError
+from gcon.errors import GconError, wants_memory
 from gcon.version import __version__
 
 app = typer.Typer(
@@ -49,7 +49,9 @@ def main() -> None:
     try:
         code = _run(as_json="--json" in sys.argv)
         sys.stdout.flush()  # help
-    except OSError as error:
+    except (OSError, MemoryError, ImportError) as error:
+        if not isinstance(error, OSError) and not wants_memory(error):
+            raise
         code = tell_refusal(error)
     sys.exit(code if isinstance(code, int) else 0)
 

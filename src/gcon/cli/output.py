@@ -25,7 +25,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import signal
 import sys
 import threading
@@ -58,8 +57,8 @@ EXIT_CODES: tuple[tuple[type[BaseException], int], ...] = (
     (errors.PaidResultError, 9),
     (errors.GconError, 2),
 )
+NO_MEMORY = "out of memory. Use a machine with more of it, or an edge store (gcon data convert --format csr)."
 _OUTPUT = "standard output"
-_NO_MEMORY = re.compile("can't allocate memory|out of memory|std::bad_alloc")  # as torch says it
 
 
 class StoppedError(KeyboardInterrupt):
@@ -144,7 +143,7 @@ def reporting(*, as_json: bool, quiet: bool) -> Iterator[Output]:
     except (errors.GconError, OSError, MemoryError, KeyboardInterrupt) as error:
         _end(output, error)
     except Exception as error:
-        if isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error)):
+        if errors.wants_memory(error):
             _end(output, MemoryError())
         for words in _charged_words(output):
             output.warn(words)
@@ -164,7 +163,7 @@ def _end(output: Output, error: BaseException) -> NoReturn:
         number = output.stopped[0] if output.stopped else int(signal.SIGINT)
         message, code = f"stopped by {signal.Signals(number).name}.", 128 + number
     elif isinstance(error, MemoryError):
-        message = "out of memory. Use a machine with more of it, or an edge store (gcon data convert --format csr)."
+        message = NO_MEMORY
     else:
         message = refusal(error)  # type: ignore[arg-type]
     if isinstance(error, BrokenPipeError) and not paid and not output.notes:
@@ -194,8 +193,11 @@ def tell_error(error: errors.GconError, *, as_json: bool) -> int:
     return code
 
 
-def tell_refusal(error: OSError) -> int:
-    """Standard output refused what was no verb's, such as help: say so, and return the exit code."""
+def tell_refusal(error: Exception) -> int:
+    """Before a verb has begun: no memory to load it, or standard output refuses its help. Returns the exit code."""
+    if not isinstance(error, OSError):
+        _tell(error, f"{NO_MEMORY} Nothing was read or charged.", REFUSED, as_json="--json" in sys.argv)
+        return REFUSED
     _give_up_output(error)
     if not isinstance(error, BrokenPipeError):
         _tell(error, refusal(error), REFUSED, as_json=False)

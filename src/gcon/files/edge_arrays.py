@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from gcon.files.array_files import TooLargeError, load_archive
-from gcon.files.edge_problems import edge_problem
+from gcon.files.edge_problems import edge_problem, unreadable
 from gcon.files.edges import as_edge_index
 from gcon.files.file_problems import Problem
 from gcon.files.node_ids import NodeIds
@@ -27,8 +27,8 @@ def scan_arrays(
         entries = [as_edge_index(matrix, num_nodes=len(ids)).numpy()] if fits and ids is not None else []
     except TooLargeError:
         return [], [edge_problem(path, "unpacked")]
-    except Exception:  # what they say may hold ids: only the kind is kept
-        return [], [edge_problem(path, "unreadable")]
+    except Exception as error:
+        return [], [edge_problem(path, unreadable(error))]
     names = set(listed)
     if not names:
         return [], [edge_problem(path, "unreadable")]

@@ -16,7 +16,7 @@ from gcon.edges.store_format import SUFFIX
 from gcon.errors import InputError
 from gcon.files.array_files import TooLargeError
 from gcon.files.edge_arrays import scan_arrays
-from gcon.files.edge_problems import edge_problem
+from gcon.files.edge_problems import edge_problem, unreadable
 from gcon.files.file_problems import TABLES, Problem, file_problem, raise_problems, require_readers
 from gcon.files.node_ids import IdLookup, NodeIds, as_node_ids
 from gcon.files.store_files import open_store, store_chunks
@@ -150,8 +150,8 @@ def edge_chunks(
                 yield np.stack(ends)
     except TooLargeError:
         kinds.add("unpacked")
-    except read_errors():  # what the reader says may hold ids: only the kind is kept
-        kinds.add("unreadable")
+    except read_errors() as error:
+        kinds.add(unreadable(error))
     if kinds:
         raise_problems([edge_problem(path, kind) for kind in sorted(kinds)])
 
@@ -160,13 +160,13 @@ def _table(
     path: Path, wanted: tuple[str, str], *, header: bool, ignored: Sequence[str]
 ) -> tuple[TableFile, Sequence[str]]:
     """The table and the names of its two id columns; an `InputError` with all that is wrong with its columns."""
-    table = None
+    table, kind = None, ""
     try:
         table = TableFile(path, header=header)
-    except read_errors():  # what the reader says may hold ids: only the kind is kept
-        pass
+    except read_errors() as error:
+        kind = unreadable(error)
     if table is None:
-        raise_problems([edge_problem(path, "unreadable")])
+        raise_problems([edge_problem(path, kind)])
     found = names = [name for name, _ in table.types]
     problems: list[Problem] = []
     if header or path.suffix.lower() == ".parquet":

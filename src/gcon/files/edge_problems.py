@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from gcon.errors import wants_memory
 from gcon.files.array_files import TOO_LARGE
 from gcon.files.file_problems import Problem, listed, shortened
 
@@ -25,6 +26,11 @@ KINDS = {
         "must be readable to its end in the format of its ending",
         "a damaged or truncated file, a line with another number of fields, or text that is not UTF-8",
         "Write the file again, in UTF-8 and with two ids per line.",
+    ),
+    "memory": (
+        "must fit into the memory that is left",
+        "out of memory, or no thread left to read with",
+        "Nothing is wrong with the file. Use a machine with more memory, or an edge store (gcon data convert --format csr).",
     ),
     "unpacked": (
         TOO_LARGE,
@@ -67,6 +73,11 @@ KINDS = {
         "Use CSV or Parquet for edges between ids, or a sparse matrix for edges between rows.",
     ),
 }
+
+
+def unreadable(error: BaseException) -> str:
+    """The kind of problem that a reader had. What it says may hold ids: only the kind is kept."""
+    return "memory" if wants_memory(error) else "unreadable"
 
 
 def edge_problem(path: Path, kind: str, *, names: Sequence[str] = ()) -> Problem:

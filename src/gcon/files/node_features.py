@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.columns import MOST_SHOWN, Cells, FeatureColumns, Trouble, category_of, features_of, learn_columns
+from gcon.errors import wants_memory
 from gcon.files.array_files import TOO_LARGE, TooLargeError, dense, load_archive, tensor_over
 from gcon.files.file_problems import FileProblems, Problem, file_problem, listed
 from gcon.nodes import row_slices
@@ -179,7 +180,9 @@ def _features_of_arrays(path: Path, num_nodes: int, problems: FileProblems) -> T
     except TooLargeError as error:
         problems.add(TOO_LARGE, str(error), "Save it as a plain array (numpy.save, .npy).")
         return None
-    except Exception:  # whatever numpy, zipfile or scipy say about a broken file
+    except Exception as error:  # whatever numpy, zipfile or scipy say about a broken file
+        if wants_memory(error):
+            raise MemoryError from None
         rule, fix = "must be readable by numpy without pickle", "Write it again as plain numbers."
         problems.add(rule, "a damaged or foreign file", fix)
         return None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.columns import FeatureColumns
-from gcon.errors import InputError
+from gcon.errors import InputError, wants_memory
 from gcon.files.file_problems import (
     TABLES,
     FileProblems,
@@ -265,6 +265,8 @@ def _frame(
         batches = [] if problems.found else list(table.batches(fit))
         frame = pl.concat(batches) if batches else pl.DataFrame({name: [] for name in fit})
     except read_errors() as error:
+        if wants_memory(error):
+            raise MemoryError from None
         got = (str(error).splitlines() or ["an error"])[0]
         problems.add("must be readable", got, "Write the file again, in UTF-8.")
     if problems.found:

@@ -8,7 +8,8 @@ import pytest
 
 from gcon.choose.paid_look import take_look
 from gcon.cli import train
-from gcon.privacy.ledger import Outcome
+from gcon.privacy.budget import Budget
+from gcon.privacy.ledger import Kind, Outcome, Request
 from gcon.privacy.ledger_file import FileLedger
 from gcon.release.store import load_release
 
@@ -69,3 +70,20 @@ def test_a_look_is_kept_when_the_advice_is_interrupted_also_where_it_has_no_numb
     (entry,) = FileLedger(tmp_path / "edges.csv.ledger").entries()
     assert entry.result["homophily_error"] == "not a number"
     assert entry.result["mean_degree_error"] == math.inf
+
+
+def test_the_next_command_says_what_a_killed_one_was_charged(run, tmp_path):
+    run("data", "make", "--out", tmp_path, "--nodes", 60, "--classes", 2)
+    files = ["--edges", tmp_path / "edges.csv", "--nodes", tmp_path / "nodes.csv"]
+    books = FileLedger(tmp_path / "edges.csv.ledger", data_set="edges")
+    request = Request(
+        kind=Kind.RELEASE, mechanism="m", purpose="p", cost=Budget(1.0, 1e-5), randomness="system entropy"
+    )
+    books.reserve(request)  # and no word more
+    code, said, _ = run("ledger", "recover", books.path)
+    assert (code, "nothing is kept of it: entry 0." in said) == (0, True), said
+    assert json.loads(run("ledger", "recover", books.path, "--json")[1])["lost"] == [0]
+    words = f"Entry 0 of {books.path} (epsilon 1, delta 1e-05) is charged and was never settled"
+    assert words in run("advise", *files, "--look", 0.1)[2]
+    assert "never settled" not in run("advise", *files, "--look", 0.1)[2]  # once is enough
+    assert books.total() == Budget(1.2, 3e-5)

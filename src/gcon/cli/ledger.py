@@ -166,10 +166,18 @@ def recover(
             lines.append(
                 f"Kept: the release of entry {each.entries[0][0]}, which was to be {each.out}, in {each.folder}"
             )
+        known = {number for each in kept for number, _ in each.entries}
+        lost = [entry.number for entry in books.unsettled() if entry.number not in known]
+        if lost:
+            lines.append(
+                f"Charged, not settled, and nothing is kept of it: entry {', '.join(map(str, lost))}. Its command is still at "
+                "work, or was stopped or killed before its result was whole. That stays spent."
+            )
         fields: dict[str, object] = {
             "settled": settled,
             "written": None if out is None else str(out),
             "kept": [{"entry": each.entries[0][0], "out": each.out, "folder": str(each.folder)} for each in kept],
+            "lost": lost,
         }
         output.result(fields, "\n".join(lines) or "Nothing is kept.")
 

@@ -75,8 +75,8 @@ def open_payment(
         cost = entry.request.cost
         output.remark(
             f"Entry {entry.number} of {path} (epsilon {cost.epsilon:g}, delta {cost.delta:g}) is charged and was never settled: "
-            f"its command is still at work, or was stopped or killed. It stays spent; gcon ledger recover {path} says whether its "
-            "result is kept."
+            f"its command is still at work, or was stopped or killed. It stays spent; gcon ledger recover {path} says whether "
+            "its result is kept."
         )
     payment = DeferredLedger(ledger)
     output.payments.append(payment)

@@ -15,8 +15,8 @@ from gcon.release.store import load_release
 
 
 @pytest.fixture
-def kept(run, tmp_path, monkeypatch):
-    """Two models whose target appeared while they were trained; gives the ledger."""
+def kept(run, tmp_path, monkeypatch, request):
+    """Two models whose target appeared while they were trained; gives the ledger. With a parameter: a third is there before."""
     hand_out = train.hand_out_release
 
     def late(output, books, model, out):
@@ -26,6 +26,10 @@ def kept(run, tmp_path, monkeypatch):
 
     run("data", "make", "--out", tmp_path, "--nodes", 60, "--classes", 2)
     files = ["--edges", tmp_path / "edges.csv", "--nodes", tmp_path / "nodes.csv", "--method", "paper", "--hidden", 0]
+    if hasattr(request, "param"):
+        older = tmp_path / "edges.csv.ledger.recovery" / request.param
+        older.mkdir(parents=True)
+        (older / "kept.json").write_text("of a ledger that was deleted")
     with monkeypatch.context() as patch:
         patch.setattr(train, "hand_out_release", late)
         for name in ("one", "two"):
@@ -52,6 +56,13 @@ def test_kept_models_are_listed_and_finished_one_by_one(run, kept, tmp_path):
     assert run("ledger", "recover", kept)[1] == "Nothing is kept.\n"
     assert FileLedger(kept).total().epsilon == 2
     assert not kept.with_name(f"{kept.name}.recovery").exists()
+
+
+@pytest.mark.parametrize("kept", ["entry-1"], indirect=True)
+def test_what_an_older_ledger_left_is_in_nobodys_way(run, kept, tmp_path):
+    assert run("ledger", "recover", kept, "--out", tmp_path / "found", "--entry", 1)[0] == 0
+    assert load_release(tmp_path / "found").receipt.total.epsilon == 2
+    assert [path.name for path in sorted(kept.with_name(f"{kept.name}.recovery").iterdir())] == ["entry-0", "entry-1"]
 
 
 def test_a_look_is_kept_when_the_advice_is_interrupted_also_where_it_has_no_numbers(run, tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 
 from gcon.choose.paid_look import take_look
 from gcon.cli import train
-from gcon.privacy.budget import Budget
+from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import Kind, Outcome, Request
 from gcon.privacy.ledger_file import FileLedger
 from gcon.release.store import load_release
@@ -65,6 +65,12 @@ def test_what_an_older_ledger_left_is_in_nobodys_way(run, kept, tmp_path):
     assert [path.name for path in sorted(kept.with_name(f"{kept.name}.recovery").iterdir())] == ["entry-0", "entry-1"]
 
 
+def test_a_damaged_ledger_keeps_no_model_back(run, kept, tmp_path):
+    kept.write_bytes(kept.read_bytes().replace(b"node classification", b"node classificatiom"))
+    assert run("ledger", "recover", kept, "--out", tmp_path / "found", "--entry", 1)[0] == 0
+    assert load_release(tmp_path / "found").receipt.total.epsilon == 2
+
+
 def test_a_look_is_kept_when_the_advice_is_interrupted_also_where_it_has_no_numbers(run, tmp_path, monkeypatch):
     def divided_by_nothing(*arguments, **options):
         return replace(take_look(*arguments, **options), homophily_error=math.nan, mean_degree_error=math.inf)
@@ -90,11 +96,13 @@ def test_the_next_command_says_what_a_killed_one_was_charged(run, tmp_path):
     request = Request(
         kind=Kind.RELEASE, mechanism="m", purpose="p", cost=Budget(1.0, 1e-5), randomness="system entropy"
     )
-    books.reserve(request)  # and no word more
+    books.reserve(replace(request, cost=NOTHING))  # and no word more
+    assert books.unsettled() == ()
+    books.reserve(request)
     code, said, _ = run("ledger", "recover", books.path)
-    assert (code, "nothing is kept of it: entry 0." in said) == (0, True), said
-    assert json.loads(run("ledger", "recover", books.path, "--json")[1])["lost"] == [0]
-    words = f"Entry 0 of {books.path} (epsilon 1, delta 1e-05) is charged and was never settled"
+    assert (code, "nothing is kept of it: entry 1." in said) == (0, True), said
+    assert json.loads(run("ledger", "recover", books.path, "--json")[1])["lost"] == [1]
+    words = f"Entry 1 of {books.path} (epsilon 1, delta 1e-05) is charged and was never settled"
     assert words in run("advise", *files, "--look", 0.1)[2]
     assert "never settled" not in run("advise", *files, "--look", 0.1)[2]  # once is enough
     assert books.total() == Budget(1.2, 3e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -166,8 +167,10 @@ def recover(
             lines.append(
                 f"Kept: the release of entry {each.entries[0][0]}, which was to be {each.out}, in {each.folder}"
             )
-        known = {number for each in kept for number, _ in each.entries}
-        lost = [entry.number for entry in books.unsettled() if entry.number not in known]
+        whole = {number for each in kept for number, _ in each.entries}
+        lost = list[int]()
+        with suppress(LedgerError):  # a damaged ledger is no reason to keep back what is kept
+            lost += [each.number for each in books.unsettled() if each.number not in whole]
         if lost:
             lines.append(
                 f"Charged, not settled, and nothing is kept of it: entry {', '.join(map(str, lost))}. Its command is still at "

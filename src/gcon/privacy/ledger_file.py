@@ -209,7 +209,8 @@ class FileLedger:
         """
         with self._locked(write=False):
             chain = self._read().chain
-        return tuple(entry for number, (entry, _) in chain.open.items() if not newest or number == chain.entries - 1)
+        charged = [entry for entry, _ in chain.open.values() if entry.request.cost != NOTHING]
+        return tuple(entry for entry in charged if not newest or entry.number == chain.entries - 1)
 
     def verify(self) -> Verification:
         """Check every line and the head, and say what was found. Changes nothing."""

@@ -98,7 +98,7 @@ def from_disk(folder: Path) -> dict[str, float]:
 def from_memory(folder: Path) -> dict[str, float]:
     """The same with all edges in memory; compares the weights."""
     from gcon.cli.loading import load_graph
-    from gcon.cli.source import GraphSource
+    from gcon.cli.options import GraphSource
     from gcon.learn.perceptron import EncoderSettings
     from gcon.methods.objective import Objective, ObjectiveModel
     from gcon.privacy.ledger import MemoryLedger

@@ -81,16 +81,16 @@ def plain(arguments: argparse.Namespace) -> dict[str, Any]:
     import torch
 
     from gcon.edges.edge_list import private_edges
-    from gcon.files.node_ids import IdLookup, as_node_ids
+    from gcon.files.node_ids import as_node_ids, row_finder
 
     ids, before = as_node_ids(node_ids(arguments)), peak()
     start = time.perf_counter()
     frame = pl.read_parquet(arguments.file)
-    if ids.numbers is not None:
-        lookup = IdLookup(ids)
-        ends = [lookup.rows(frame[name])[0] for name in ("source", "target")]
+    if ids.column.dtype.is_integer():
+        find = row_finder(ids)
+        ends = [find(frame[name])[0] for name in ("source", "target")]
     else:
-        known = pl.DataFrame({"id": ids.strings, "row": np.arange(len(ids))})
+        known = pl.DataFrame({"id": ids.column, "row": np.arange(len(ids))})
         joined = (
             frame.select(pl.col(name).alias("id")).join(known, on="id", how="left", maintain_order="left")
             for name in ("source", "target")

@@ -121,7 +121,9 @@ def _alone(name: str, folder: Path, *, unwatched: bool) -> Walk:
     """The walk of one program, in a process of its own."""
     command = [sys.executable, __file__, "--one", name, "--folder", str(folder), *["--unwatched"] * unwatched]
     # Watching is slow enough: a second thread for tiny matrices only waits for the first.
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    # The operator's own folder too: an earlier walk's ledger, remembered there, would be warned about.
+    alone = {**os.environ, "OMP_NUM_THREADS": "1", "XDG_STATE_HOME": str(folder / "state")}
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=alone)
     places = [] if unwatched else json.loads((folder / "walk.json").read_text())
     return [(file, function) for file, function in places]
 

@@ -86,9 +86,14 @@ def whole_folder(
         yield new
         sync_folder(new)
         try:
-            _put_in_place(new, target, old=None if replaces is None else old)
-        except OSError:
-            if not (keep_existing and target.is_dir()):
+            if replaces is not None and os.path.lexists(target):
+                os.rename(target, old)
+            os.rename(new, target)
+            sync_folder(target.parent)
+        except BaseException as error:
+            if os.path.lexists(new) and os.path.lexists(old):  # then all is as before
+                os.rename(old, target)
+            if not (isinstance(error, OSError) and keep_existing and target.is_dir()):
                 raise
     finally:
         with uninterrupted():
@@ -213,16 +218,3 @@ def uninterrupted() -> Iterator[None]:
             signal.signal(number, handler)
         if heard:
             signal.raise_signal(heard[0])
-
-
-def _put_in_place(new: Path, target: Path, *, old: Path | None) -> None:
-    """Rename, with the older folder moved aside if `old` says where to; if that fails, all is as before."""
-    try:
-        if old is not None and os.path.lexists(target):
-            os.rename(target, old)
-        os.rename(new, target)
-    except BaseException:
-        if os.path.lexists(new) and old is not None and os.path.lexists(old):
-            os.rename(old, target)
-        raise
-    sync_folder(target.parent)

@@ -11,12 +11,14 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from rich.console import Console
 from tests.opened import open_private
 
 from gcon.cli.checks import size_in_bytes
 from gcon.cli.loading import load_features, load_graph, load_training
-from gcon.cli.paying import open_ledger
-from gcon.cli.source import TrainingSource
+from gcon.cli.options import TrainingSource
+from gcon.cli.output import Output
+from gcon.cli.paying import open_payment
 from gcon.edges.stored import StoredEdges
 from gcon.errors import InputError
 from gcon.files import convert_files
@@ -28,6 +30,7 @@ from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 
 SECRET = "987654"
+QUIET = Output(as_json=False, quiet=True, progress=Console(quiet=True))
 
 
 @pytest.fixture
@@ -131,14 +134,14 @@ def test_training_reads_the_store_through_its_buffer(source, store):
     assert isinstance(on_disk, StoredEdges)
     assert on_disk.buffer_bytes == 1024
     assert repr(graph.edges) == "<private: stored edges of a simple undirected graph>"
-    assert (graph.name, open_ledger(where).data_set) == ("edges", "edges")
+    assert (graph.name, open_payment(where, QUIET).ledger.data_set) == ("edges", "edges")
     # The converted edges carry the path of their ledger: both pay from the same one.
     assert (store.parent / "edges.csv.ledger").is_file()
     assert not (store / "edges.csr.ledger").exists()
     in_memory = open_private(load_graph(where).edges)
     assert torch.equal(in_memory.columns, edges.columns)
-    for_prediction = load_features(where, read_edges_too=True)
-    assert torch.equal(open_private(for_prediction.edges).columns, edges.columns)
+    _, _, for_prediction = load_features(where, read_edges_too=True)
+    assert torch.equal(open_private(for_prediction).columns, edges.columns)
     with pytest.raises(InputError, match="--buffer"):
         loaded_training(in_store(store, "12"))
 

@@ -6,7 +6,7 @@ import pytest
 
 import gcon
 from gcon.errors import InputError
-from gcon.estimators.tables import known_columns
+from gcon.estimators.fitted import known_columns
 
 pandas = pytest.importorskip("pandas")
 

@@ -21,7 +21,7 @@ from gcon.privacy.budget import NOTHING
 from gcon.privacy.ledger import LedgerEntry, Outcome
 from gcon.privacy.ledger_file import FileLedger
 from gcon.release.read import load_release
-from gcon.release.recovery import NOTE, finish_kept, kept_results, recovery_folder
+from gcon.release.recovery import NOTE, RECOVERY, finish_kept, kept_results
 
 LEDGER, NODES = "edges.csv.ledger", 60
 GRAPH = ("--edges", "edges.csv", "--nodes", "nodes.csv")
@@ -248,7 +248,7 @@ RESULTS = {
 
 def _kept(seen: Seen) -> list[str]:
     """What is kept is for its owner only, whole, and can be finished; that pays nothing."""
-    problems, home = [], recovery_folder(seen.world / LEDGER)
+    problems, home = [], seen.world / RECOVERY.format(LEDGER)
     if not home.exists():
         return []
     for path in chain([home], home.rglob("*")):

@@ -10,7 +10,7 @@ from tests.opened import open_private
 
 from gcon.edges.edge_list import public_edges
 from gcon.errors import InputError, MissingExtraError
-from gcon.files.node_ids import IdLookup, as_node_ids
+from gcon.files.node_ids import as_node_ids, row_finder
 from gcon.files.tables import check_files, read_edges, read_nodes, write_edges, write_nodes
 from gcon.privacy.boundary import Private
 
@@ -273,7 +273,7 @@ def test_lookups_agree_with_a_dictionary():
     for ids in (np.arange(9), RNG.permutation(9), RNG.permutation(9) - 4, RNG.permutation(9) * 10**17, np.arange(0)):
         rows = {int(name): row for row, name in enumerate(ids)}
         asked = np.concatenate([ids, [-(2**63), 2**63 - 1, -1, 9, 10**17 + 1]]).astype(np.int64)
-        found, kinds = IdLookup(as_node_ids(ids.astype(np.int64))).rows(pl.Series(asked))
+        found, kinds = row_finder(as_node_ids(ids.astype(np.int64)))(pl.Series(asked))
         assert found.tolist() == [rows.get(int(name), -1) for name in asked]
         assert kinds == {"unknown"}
 

@@ -13,9 +13,8 @@ from uvicorn.server import ServerState
 
 from gcon.serve.access_log import AccessLog
 from gcon.serve.app import application
-from gcon.serve.clock import timestamp
 from gcon.serve.guard import caller
-from gcon.serve.logs import Log
+from gcon.serve.logs import Log, timestamp
 from gcon.serve.protocol import BoundedProtocol
 from gcon.serve.settings import Limits
 
@@ -195,7 +194,7 @@ def test_a_failure_that_nobody_foresaw_is_withheld(service, monkeypatch):
 
 @pytest.mark.parametrize("moment", [0, 999_999_999, 1_700_000_000_000_000_001, 1_794_847_499_999_999_999])
 def test_the_time_is_written_as_the_library_writes_it(monkeypatch, moment):
-    monkeypatch.setattr("gcon.serve.clock.time.time_ns", lambda: moment)
+    monkeypatch.setattr("gcon.serve.logs.time.time_ns", lambda: moment)
     milliseconds = datetime.fromtimestamp(moment // 10**9, UTC).replace(microsecond=moment % 10**9 // 10**6 * 1000)
     assert timestamp() == milliseconds.isoformat(timespec="milliseconds")
 

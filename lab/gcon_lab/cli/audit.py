@@ -13,7 +13,7 @@ import typer
 from rich.progress import Progress
 
 from gcon.cli import options
-from gcon.cli.output import Output, reporting
+from gcon.cli.output import Output
 from gcon.errors import InputError
 from gcon.writing import write_whole
 from gcon_lab.audits.cases.larger_graphs import MADE_UP, larger_graph
@@ -25,7 +25,9 @@ from gcon_lab.experiments.unit_store import UnitStore
 _UNITS = "units"
 
 
+@options.verb
 def audit(
+    output: Output,
     names: Annotated[
         list[str] | None, typer.Argument(help="Mechanisms; all by default. 'list' shows their names.")
     ] = None,
@@ -39,8 +41,6 @@ def audit(
     out: Annotated[
         Path | None, typer.Option(help="Folder for audit.csv and audit.md; interrupted work resumes there.")
     ] = None,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Try to refute the promises: lower bounds on epsilon, measured on made-up graphs.
 
@@ -53,37 +53,36 @@ def audit(
 
     gcon audit --broken --graph cora-ml --out audit
     """
-    with reporting(as_json=json, quiet=quiet) as output:
-        if names == ["list"]:
-            lines = [f"{name:24s}{about}" for name, about in ABOUT.items()]
-            output.result({"mechanisms": [*ABOUT]}, "\n".join(lines))
-            return
-        _check(names, runs=runs, confidence=confidence)
-        chosen = makers(lambda: larger_graph(graph))
-        cases = [case for name in names or chosen for case in chosen[name]()]
-        units = units_of(cases, broken=broken, runs=runs)
-        honest = units_of(cases, broken=False, runs=runs)
-        error = wrong_bound_probability(honest, confidence)
-        findings = _measured(units, error, f"{runs} {graph}", output, out)
-        if out is not None:
-            command = " ".join(["gcon audit", *(names or [])])
-            command += " --broken" * broken + f" --runs {runs}" * (runs is not None)
-            command += f" --graph {graph}" * (graph != MADE_UP) + f" --out {out}"
-            write_whole(out / "audit.csv", as_csv(findings))
-            write_whole(out / "audit.md", as_page(findings, command=command, confidence=confidence, error=error))
-            shutil.rmtree(out / _UNITS)  # the next audit draws again
-        good = all(finding.good for finding in findings)
-        output.result(
-            {
-                "good": good,
-                "confidence": confidence,
-                "error_of_a_bound": error,
-                "findings": [asdict(finding) for finding in findings],
-            },
-            in_words(findings) + ("" if out is None else f" Written: {out / 'audit.md'}, {out / 'audit.csv'}."),
-        )
-        if not good:
-            raise typer.Exit(1)
+    if names == ["list"]:
+        lines = [f"{name:24s}{about}" for name, about in ABOUT.items()]
+        output.result({"mechanisms": [*ABOUT]}, "\n".join(lines))
+        return
+    _check(names, runs=runs, confidence=confidence)
+    chosen = makers(lambda: larger_graph(graph))
+    cases = [case for name in names or chosen for case in chosen[name]()]
+    units = units_of(cases, broken=broken, runs=runs)
+    honest = units_of(cases, broken=False, runs=runs)
+    error = wrong_bound_probability(honest, confidence)
+    findings = _measured(units, error, f"{runs} {graph}", output, out)
+    if out is not None:
+        command = " ".join(["gcon audit", *(names or [])])
+        command += " --broken" * broken + f" --runs {runs}" * (runs is not None)
+        command += f" --graph {graph}" * (graph != MADE_UP) + f" --out {out}"
+        write_whole(out / "audit.csv", as_csv(findings))
+        write_whole(out / "audit.md", as_page(findings, command=command, confidence=confidence, error=error))
+        shutil.rmtree(out / _UNITS)  # the next audit draws again
+    good = all(finding.good for finding in findings)
+    output.result(
+        {
+            "good": good,
+            "confidence": confidence,
+            "error_of_a_bound": error,
+            "findings": [asdict(finding) for finding in findings],
+        },
+        in_words(findings) + ("" if out is None else f" Written: {out / 'audit.md'}, {out / 'audit.csv'}."),
+    )
+    if not good:
+        raise typer.Exit(1)
 
 
 def _measured(units: Sequence[Unit], error: float, setting: str, output: Output, out: Path | None) -> list[Finding]:

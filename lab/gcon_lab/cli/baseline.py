@@ -8,10 +8,9 @@ import typer
 
 from gcon.cli import options
 from gcon.cli.loading import load_graph
-from gcon.cli.output import reporting
-from gcon.cli.paying import open_ledger
-from gcon.cli.records import with_records
-from gcon.cli.source import TableSource
+from gcon.cli.options import TableSource
+from gcon.cli.output import Output
+from gcon.cli.paying import open_payment
 from gcon.edges.graph import PrivateGraph
 from gcon.errors import InputError
 from gcon.methods.accuracy import check_scored
@@ -23,8 +22,9 @@ from gcon_lab.methods import METHODS
 from gcon_lab.methods.competitor import settings_of
 
 
-@with_records
+@options.verb
 def baseline(
+    output: Output,
     name: Annotated[str, typer.Argument(help="A method, or 'list' for all of them with what each promises.")],
     *,
     epsilon: Annotated[float | None, typer.Option(help="Privacy budget, for the methods that spend one.")] = None,
@@ -32,8 +32,6 @@ def baseline(
     set_: Annotated[list[str], typer.Option("--set", help="A setting of the method, NAME=VALUE; repeat.")] = [],  # noqa: B006
     where: TableSource,
     seed: Annotated[int | None, typer.Option(help="For experiments only: the release then carries no promise.")] = None,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
     config: options.Config = None,
 ) -> None:
     """Train a competitor and score it on the test nodes, under every access that it has.
@@ -45,28 +43,27 @@ def baseline(
 
     gcon baseline gap cora-ml --epsilon 1 --set hops=1
     """
-    with reporting(as_json=json, quiet=quiet) as output:
-        if name == "list":
-            output.result({"methods": [_described(method) for method in METHODS.values()]}, _listed())
-            return
-        method = _built(name, epsilon=epsilon, delta=delta, given=set_)
-        randomness = randomness_from(seed)
-        with output.progress.status("read") as status:
-            graph = load_graph(where)
-            check_scored(graph.nodes.test_mask)
-            status.update("train")
-            fitted = method.fit(graph, ledger=open_ledger(where), randomness=randomness)
-            status.update("score")
-            scores = _scores(fitted, graph)
-        words = [f"micro-F1 {entry['micro_f1']:.4f} ({entry['access']}): {entry['promise']}" for entry in scores]
-        told: dict[str, object] = {
-            "method": name,
-            "about": method.about,
-            "keeps_promise": fitted.no_promise is None,
-            "scores": scores,
-            "receipts": [_paid(receipt) for receipt in fitted.receipts],
-        }
-        output.result(told, "\n".join([method.about, *map(_paid_in_words, fitted.receipts), *words]))
+    if name == "list":
+        output.result({"methods": [_described(method) for method in METHODS.values()]}, _listed())
+        return
+    method = _built(name, epsilon=epsilon, delta=delta, given=set_)
+    randomness = randomness_from(seed)
+    with output.progress.status("read") as status:
+        graph = load_graph(where)
+        check_scored(graph.nodes.test_mask)
+        status.update("train")
+        fitted = method.fit(graph, ledger=open_payment(where, output).ledger, randomness=randomness)
+        status.update("score")
+        scores = _scores(fitted, graph)
+    words = [f"micro-F1 {entry['micro_f1']:.4f} ({entry['access']}): {entry['promise']}" for entry in scores]
+    told: dict[str, object] = {
+        "method": name,
+        "about": method.about,
+        "keeps_promise": fitted.no_promise is None,
+        "scores": scores,
+        "receipts": [_paid(receipt) for receipt in fitted.receipts],
+    }
+    output.result(told, "\n".join([method.about, *map(_paid_in_words, fitted.receipts), *words]))
 
 
 def _built(name: str, *, epsilon: float | None, delta: float | None, given: list[str]) -> Method:

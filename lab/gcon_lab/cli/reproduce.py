@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from gcon.cli import options
-from gcon.cli.output import reporting
+from gcon.cli.output import Output
 from gcon_lab.experiments.sweep.grid import PAPER_GRAPHS
 
 
+@options.verb
 def reproduce(
+    output: Output,
     what: Annotated[
         str, typer.Argument(help="table2, fig1, fig2, fig3, fig4, claims, all, or beyond (our own method).")
     ],
@@ -30,8 +32,6 @@ def reproduce(
     ] = None,
     workers: Annotated[int, typer.Option(help="Processes, one core each.")] = 2,
     minutes: Annotated[float, typer.Option(help="Stop after so long; the same command goes on from there.")] = 90.0,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Make the paper's figures again: tables, SVG, PNG, a page, and what its claims are worth.
 
@@ -43,29 +43,26 @@ def reproduce(
 
     gcon reproduce beyond --graphs social/twitch-de,social/twitch-de@many --runs 1 --out results
     """
-    with reporting(as_json=json, quiet=quiet) as output:
-        # The experiments import PyG, polars and matplotlib: only when they are asked for.
-        from gcon_lab.experiments.reproduce.build import Job
-        from gcon_lab.experiments.reproduce.build import reproduce as build
+    # The experiments import PyG, polars and matplotlib: only when they are asked for.
+    from gcon_lab.experiments.reproduce.build import Job
+    from gcon_lab.experiments.reproduce.build import reproduce as build
 
-        job = Job(
-            what=what,
-            out=out,
-            quick=quick,
-            graphs=tuple(graphs.split(",")),
-            runs=runs,
-            competitors=competitors,
-            workers=workers,
-            minutes=minutes,
-        )
-        outcome = build(job, output.progress)
-        files = [str(path) for path in outcome.files]
-        rest = (
-            f"{outcome.missing} units of work are missing: give the same command again."
-            if outcome.missing
-            else "Complete."
-        )
-        output.result(
-            {"complete": outcome.missing == 0, "missing_units": outcome.missing, "files": files},
-            f"{rest} {len(files)} files in {out}" + (f"; open {files[-1]}." if files else "."),
-        )
+    job = Job(
+        what=what,
+        out=out,
+        quick=quick,
+        graphs=tuple(graphs.split(",")),
+        runs=runs,
+        competitors=competitors,
+        workers=workers,
+        minutes=minutes,
+    )
+    outcome = build(job, output.progress)
+    files = [str(path) for path in outcome.files]
+    rest = (
+        f"{outcome.missing} units of work are missing: give the same command again." if outcome.missing else "Complete."
+    )
+    output.result(
+        {"complete": outcome.missing == 0, "missing_units": outcome.missing, "files": files},
+        f"{rest} {len(files)} files in {out}" + (f"; open {files[-1]}." if files else "."),
+    )

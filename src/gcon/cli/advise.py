@@ -14,18 +14,18 @@ from gcon.choose.paid_look import check_look, take_look
 from gcon.choose.public_facts import check_validation
 from gcon.cli import options
 from gcon.cli.loading import load_graph, load_nodes
-from gcon.cli.output import reporting
+from gcon.cli.options import TableSource
+from gcon.cli.output import Output
 from gcon.cli.paying import finish, open_payment
-from gcon.cli.records import with_records
-from gcon.cli.source import TableSource
 from gcon.errors import InputError
 from gcon.privacy.budget import checked_budget
 from gcon.privacy.protected_change import check_edges
 from gcon.privacy.randomness import randomness_from
 
 
-@with_records
+@options.verb
 def advise(
+    output: Output,
     *,
     epsilon: Annotated[float | None, typer.Option(help="The budget that you have in mind, a look included.")] = None,
     access: Annotated[
@@ -41,8 +41,6 @@ def advise(
     delta: Annotated[float | None, typer.Option(help="By default min(1e-5, 1/(10 n)) for n nodes.")] = None,
     where: TableSource,
     seed: Annotated[int | None, typer.Option(help="For experiments only: the look then carries no promise.")] = None,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
     config: options.Config = None,
 ) -> None:
     """Say what a budget could buy, and when not to spend one.
@@ -53,32 +51,31 @@ def advise(
 
     Example: gcon advise --nodes nodes.csv --epsilon 1 --mean-degree 20
     """
-    with reporting(as_json=json, quiet=quiet) as output:
-        _check(epsilon=epsilon, access=access, look=look, delta=delta, seed=seed)
-        check_edges(protect_edges)
-        check_guess(mean_degree, looks=look is not None)
-        with output.progress.status("read") as status:
-            if look is None:
-                table, seen = load_nodes(where), None
-            else:
-                graph = load_graph(where)
-                table = graph.nodes
-                check_validation(table)  # before a ledger is made
-                status.update("look")
-                books = open_payment(where, output)
-                seen = take_look(graph, epsilon=look, delta=delta, ledger=books, randomness=randomness_from(seed))
-                finish(output, books, {name: value for name, value in vars(seen).items() if name != "receipt"})
-            status.update("train without edges")
-            advice = give_advice(
-                table,
-                epsilon=epsilon,
-                delta=delta,
-                access=access,
-                look=seen,
-                mean_degree=mean_degree,
-                protect_edges=protect_edges,
-            )
-        output.result(_fields(advice), in_words(advice))
+    _check(epsilon=epsilon, access=access, look=look, delta=delta, seed=seed)
+    check_edges(protect_edges)
+    check_guess(mean_degree, looks=look is not None)
+    with output.progress.status("read") as status:
+        if look is None:
+            table, seen = load_nodes(where), None
+        else:
+            graph = load_graph(where)
+            table = graph.nodes
+            check_validation(table)  # before a ledger is made
+            status.update("look")
+            books = open_payment(where, output)
+            seen = take_look(graph, epsilon=look, delta=delta, ledger=books, randomness=randomness_from(seed))
+            finish(output, books, {name: value for name, value in vars(seen).items() if name != "receipt"})
+        status.update("train without edges")
+        advice = give_advice(
+            table,
+            epsilon=epsilon,
+            delta=delta,
+            access=access,
+            look=seen,
+            mean_degree=mean_degree,
+            protect_edges=protect_edges,
+        )
+    output.result(_fields(advice), in_words(advice))
 
 
 def _check(

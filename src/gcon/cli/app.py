@@ -7,9 +7,10 @@ from itertools import pairwise
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
-from gcon.cli.output import print_json, print_text, tell_error, tell_refusal
-from gcon.cli.verbs import LazyVerbs
+from gcon.cli.output import EXIT_CODES, NO_MEMORY, REFUSED, Output, refusal
+from gcon.cli.verbs import LABORATORY, VERBS, LazyVerbs
 from gcon.errors import GconError, wants_memory
 from gcon.version import __version__
 
@@ -21,6 +22,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+for _name, _words in VERBS.items():  # for help alone: a call loads the verb itself
+    _panel = "Commands of the laboratory (pip install gcon-lab)" if _name in LABORATORY else None
+    app.command(_name, help=_words, rich_help_panel=_panel)(lambda: None)
 
 
 @app.callback(invoke_without_command=True)
@@ -30,10 +34,16 @@ def gcon(
 ) -> None:
     """What all verbs share."""
     if version:
-        print_text(f"gcon {__version__}\n")
+        sys.stdout.write(f"gcon {__version__}\n")
         raise typer.Exit
     if context.invoked_subcommand is None:
         context.fail("Missing command.")
+
+
+program = typer.main.get_group(app)
+for _parameter in program.get_params(typer.Context(program)):
+    if getattr(_parameter, "is_flag", False):
+        _parameter.metavar = ""  # help would show `<bool>`, as in `verbs.command`
 
 
 def _message(error: typer.TyperException) -> str:
@@ -46,30 +56,39 @@ def _message(error: typer.TyperException) -> str:
 
 def main() -> None:
     """Run the command; what help, a version or a wrong call cannot be written to is told as of all verbs."""
+    output = Output(as_json="--json" in sys.argv, quiet=False, progress=Console(stderr=True))
     try:
-        code = _run(as_json="--json" in sys.argv)
+        code = _run(output)
         sys.stdout.flush()  # help
     except (OSError, MemoryError, ImportError) as error:
-        if not isinstance(error, OSError) and not wants_memory(error):
+        code = REFUSED
+        if isinstance(error, OSError):
+            output.refused(error)
+            if not isinstance(error, BrokenPipeError):
+                output.error(type(error).__name__, refusal(error), code)
+        elif wants_memory(error):
+            output.error(type(error).__name__, f"{NO_MEMORY} Nothing was read or charged.", code)
+        else:
             raise
-        code = tell_refusal(error)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _run(*, as_json: bool) -> object:
+def _run(output: Output) -> object:
     """The exit code of the command; a wrong call is bad input too, and with --json it is told as one JSON object."""
     try:
-        return app(standalone_mode=False, prog_name="gcon")
+        return program(standalone_mode=False, prog_name="gcon")
     except typer.TyperException as error:
         message = _message(error)
-        if as_json:
-            print_json({"error": "UsageError", "message": message, "exit_code": 2})
-        elif message:  # there is none where a verb was left out, and help was printed instead
+        if not output.as_json and message:  # there is none where a verb was left out, and help was printed instead
             where = getattr(getattr(error, "ctx", None), "command_path", "gcon")
-            sys.stderr.write(f"error: {message.rstrip('.')}. See {where} --help.\n")
+            message = f"{message.rstrip('.')}. See {where} --help."
+        if message or output.as_json:
+            output.error("UsageError", message, 2)
         return 2
     except GconError as error:  # before a verb began: it could not be loaded
-        return tell_error(error, as_json=as_json)
+        code = next(code for kind, code in EXIT_CODES if isinstance(error, kind))
+        output.error(type(error).__name__, str(error), code)
+        return code
     except typer.Abort:
         return 130
 

@@ -13,9 +13,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from gcon.cli import options
 from gcon.cli.checks import check_replaceable, size_in_bytes
 from gcon.cli.ledger_place import carry_ledger, ledger_beside
-from gcon.cli.output import reporting
-from gcon.cli.records import with_records
-from gcon.cli.source import EdgeFormat, Features, NodeFormat
+from gcon.cli.options import EdgeFormat, Features, NodeFormat
+from gcon.cli.output import Output
 from gcon.errors import InputError
 from gcon.files.datasets import FACTS
 from gcon.files.datasets.facts import facts_of
@@ -28,61 +27,50 @@ app = typer.Typer(help="Data sets and files.", no_args_is_help=True)
 
 
 @app.command("list")
-def list_(json: options.Json = False, quiet: options.Quiet = False) -> None:
+@options.verb
+def list_(output: Output) -> None:
     """The data sets that gcon knows by name."""
-    with reporting(as_json=json, quiet=quiet) as output:
-        fields: dict[str, object] = {"data_sets": [asdict(facts) for facts in FACTS.values()]}
-        lines = [
-            f"{name:10s} {facts.num_nodes:7,d} nodes  {facts.num_classes} classes" for name, facts in FACTS.items()
-        ]
-        output.result(fields, "\n".join(lines))
+    fields: dict[str, object] = {"data_sets": [asdict(facts) for facts in FACTS.values()]}
+    lines = [f"{name:10s} {facts.num_nodes:7,d} nodes  {facts.num_classes} classes" for name, facts in FACTS.items()]
+    output.result(fields, "\n".join(lines))
 
 
 @app.command()
-def show(
-    name: Annotated[str, typer.Argument(help="A data set.")], json: options.Json = False, quiet: options.Quiet = False
-) -> None:
+@options.verb
+def show(output: Output, name: Annotated[str, typer.Argument(help="A data set.")]) -> None:
     """Published facts about one data set; no file is read."""
-    with reporting(as_json=json, quiet=quiet) as output:
-        fields: dict[str, object] = asdict(facts_of(name))
-        output.result(fields, "\n".join(f"{key:20s} {value}" for key, value in fields.items()))
+    fields: dict[str, object] = asdict(facts_of(name))
+    output.result(fields, "\n".join(f"{key:20s} {value}" for key, value in fields.items()))
 
 
 @app.command()
-@with_records
+@options.verb
 def check(
+    output: Output,
     *,
     nodes: Annotated[Path, typer.Option(help="The nodes file.")],
     edges: Annotated[Path | None, typer.Option(help="The edges file, or an edge store (.csr).")] = None,
     features: Features = None,
     node_format: NodeFormat,
     edge_format: EdgeFormat,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Everything that is wrong with a pair of files, in one pass. Exit code 2 if something is.
 
     Problems of the nodes come with their row numbers; those of the edges without any content. An edge store is compared
     with its checksums, and every edge must stand in the rows of both ends.
     """
-    with reporting(as_json=json, quiet=quiet) as output:
-        with output.progress.status("check"):
-            problems = check_files(
-                nodes,
-                edges,
-                features_path=features,
-                **vars(node_format),
-                **edge_format.columns(),
-            )
-        fields: dict[str, object] = {"ok": not problems, "problems": [str(problem) for problem in problems]}
-        output.result(fields, "\n".join(str(problem) for problem in problems) or "nothing is wrong")
-        if problems:
-            raise typer.Exit(2)
+    with output.progress.status("check"):
+        problems = check_files(nodes, edges, features_path=features, **vars(node_format), **edge_format.columns())
+    fields: dict[str, object] = {"ok": not problems, "problems": [str(problem) for problem in problems]}
+    output.result(fields, "\n".join(str(problem) for problem in problems) or "nothing is wrong")
+    if problems:
+        raise typer.Exit(2)
 
 
 @app.command()
-@with_records
+@options.verb
 def convert(
+    output: Output,
     *,
     nodes: Annotated[Path, typer.Option(help="The nodes file.")],
     out: Annotated[Path, typer.Option(help="An existing folder; no file in it is ever replaced.")],
@@ -94,8 +82,6 @@ def convert(
     ] = [],  # noqa: B006
     edge_format: EdgeFormat,
     memory: Annotated[str, typer.Option(help="For csr: how much memory to sort in, for example 4GiB.")] = "1GiB",
-    json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Write the same graph in another format: nodes.FORMAT and edges.FORMAT.
 
@@ -105,43 +91,42 @@ def convert(
     what was spent on the old edges file stays spent, and its ledger goes with the new one.
     Example: gcon data convert --nodes nodes.csv --edges edges.csv --out folder --format parquet
     """
-    with reporting(as_json=json, quiet=quiet) as output:
-        memory_bytes = size_in_bytes("--memory", memory, least="MiB")
-        columns = (
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeElapsedColumn(),
+    memory_bytes = size_in_bytes("--memory", memory, least="MiB")
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=output.progress, transient=True) as bar:
+        task = bar.add_task("convert", total=None)
+
+        def step(stage: str, share: float) -> None:
+            bar.update(task, description=stage, completed=share, total=1.0 if share else None)
+
+        done = convert_files(
+            nodes,
+            edges,
+            out=out,
+            file_format=file_format,
+            features=features,
+            drop=drop,
+            **edge_format.columns(),
+            memory_bytes=memory_bytes,
+            step=step,
         )
-        with Progress(*columns, console=output.progress, transient=True) as bar:
-            task = bar.add_task("convert", total=None)
-
-            def step(stage: str, share: float) -> None:
-                bar.update(task, description=stage, completed=share, total=1.0 if share else None)
-
-            done = convert_files(
-                nodes,
-                edges,
-                out=out,
-                file_format=file_format,
-                features=features,
-                drop=drop,
-                **edge_format.columns(),
-                memory_bytes=memory_bytes,
-                step=step,
-            )
-        fields: dict[str, object] = {kind: str(path) for kind, path in done.files.items()}
-        fields["features_narrowed"] = done.features_narrowed
-        lines = [f"Written: {', '.join(str(path) for path in done.files.values())}"]
-        if done.features_narrowed:
-            lines.append("Text is read as 32-bit numbers: the features lose digits. Parquet and npz keep them.")
-        if edges is not None:
-            books = ledger_beside(edges)
-            carry_ledger(edges, converted=done.files["edges"])
-            fields |= {"ledger": str(books), "ledger_exists": books.exists()}
-            lines.append(_same_edges(books))
-        output.result(fields, "\n".join(lines))
+    fields: dict[str, object] = {kind: str(path) for kind, path in done.files.items()}
+    fields["features_narrowed"] = done.features_narrowed
+    lines = [f"Written: {', '.join(str(path) for path in done.files.values())}"]
+    if done.features_narrowed:
+        lines.append("Text is read as 32-bit numbers: the features lose digits. Parquet and npz keep them.")
+    if edges is not None:
+        books = ledger_beside(edges)
+        carry_ledger(edges, converted=done.files["edges"])
+        fields |= {"ledger": str(books), "ledger_exists": books.exists()}
+        lines.append(_same_edges(books))
+    output.result(fields, "\n".join(lines))
 
 
 def _same_edges(books: Path) -> str:
@@ -155,7 +140,9 @@ def _same_edges(books: Path) -> str:
 
 
 @app.command()
+@options.verb
 def make(
+    output: Output,
     out: Annotated[Path, typer.Option(help="The folder for nodes and edges; made if it is not there.")],
     nodes: Annotated[int, typer.Option(help="How many nodes.")] = 2000,
     classes: Annotated[int, typer.Option(help="How many classes.")] = 4,
@@ -166,33 +153,30 @@ def make(
     seed: Annotated[int, typer.Option(help="The same seed makes the same graph.")] = 0,
     file_format: Annotated[str, typer.Option("--format", help="csv, tsv or parquet.")] = "csv",
     overwrite: options.Overwrite = False,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Write a made-up social graph: nodes.FORMAT and edges.FORMAT."""
-    with reporting(as_json=json, quiet=quiet) as output:
-        if file_format not in ("csv", "tsv", "parquet"):
-            raise InputError("format", rule="must be csv, tsv or parquet", got=file_format, fix="Use csv.")
-        paths = out / f"nodes.{file_format}", out / f"edges.{file_format}"
-        for path in paths:
-            check_replaceable(path, overwrite=overwrite)
-        table, edge_index = social_circles_parts(
-            nodes,
-            num_classes=classes,
-            mean_degree=min(FRIENDS, nodes / 20) if mean_degree is None else mean_degree,
-            homophily=homophily,
-            feature_signal=FRIENDS_SIGNAL,
-            seed=seed,
-        )
-        table = replace(table, class_names=circle_names(classes))
-        with suppress(OSError):  # checked in the next line
-            out.mkdir(parents=True, exist_ok=True)
-        for path in paths:
-            checked_target(path, "out")
-        with work_folder(paths[1]) as folder:  # both or none
-            write_nodes(folder / paths[0].name, table)
-            write_edges(folder / paths[1].name, edge_index, num_nodes=nodes)
-            old = [(path, folder / f"old-{path.name}") for path in paths if path.exists()]
-            move_together([*old, *((folder / path.name, path) for path in paths)])
-        fields: dict[str, object] = {"nodes": str(paths[0]), "edges": str(paths[1])}
-        output.result(fields, f"Written: {paths[0]}, {paths[1]}")
+    if file_format not in ("csv", "tsv", "parquet"):
+        raise InputError("format", rule="must be csv, tsv or parquet", got=file_format, fix="Use csv.")
+    paths = out / f"nodes.{file_format}", out / f"edges.{file_format}"
+    for path in paths:
+        check_replaceable(path, overwrite=overwrite)
+    table, edge_index = social_circles_parts(
+        nodes,
+        num_classes=classes,
+        mean_degree=min(FRIENDS, nodes / 20) if mean_degree is None else mean_degree,
+        homophily=homophily,
+        feature_signal=FRIENDS_SIGNAL,
+        seed=seed,
+    )
+    table = replace(table, class_names=circle_names(classes))
+    with suppress(OSError):  # checked in the next line
+        out.mkdir(parents=True, exist_ok=True)
+    for path in paths:
+        checked_target(path, "out")
+    with work_folder(paths[1]) as folder:  # both or none
+        write_nodes(folder / paths[0].name, table)
+        write_edges(folder / paths[1].name, edge_index, num_nodes=nodes)
+        old = [(path, folder / f"old-{path.name}") for path in paths if path.exists()]
+        move_together([*old, *((folder / path.name, path) for path in paths)])
+    fields: dict[str, object] = {"nodes": str(paths[0]), "edges": str(paths[1])}
+    output.result(fields, f"Written: {paths[0]}, {paths[1]}")

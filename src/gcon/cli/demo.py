@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from gcon.cli import options
-from gcon.cli.output import reporting
+from gcon.cli.output import Output
 from gcon.cli.report import PAGE, RECORD, read_record, write_file
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import PrivateGraph
@@ -76,41 +76,40 @@ Scores = dict[Key, dict[Access, float]]
 PUBLISHED: tuple[Access, ...] = ("none", "cached")
 
 
+@options.verb
 def demo(
+    output: Output,
     out: Annotated[
         Path, typer.Option(help="The folder for report.html and run.json; an older demo is replaced.")
     ] = Path("gcon-demo"),
     runs: Annotated[int, typer.Option(help="Trainings per budget, for the spread.")] = 3,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """See it work, in about a minute: private models, the controls they must beat, and a report.
 
     Uses a made-up social graph of 3000 nodes, or Cora-ML if GCON_DATA names the folder of the data sets.
     """
-    with reporting(as_json=json, quiet=quiet) as output:
-        start = time.perf_counter()
-        fix = "3 takes about a minute."
-        check_number("runs", runs, allowed=lambda n: 1 <= n <= 1000, rule="must lie in [1, 1000]", fix=fix)
-        _check_folder(out)
-        graph, about = _graph()
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=output.progress) as bar, threads_for(*graph.nodes.features.shape):
-            task = bar.add_task("training", total=runs * (2 * len(EPSILONS) + 3))
-            data = run_demo(graph, about, runs, step=lambda stage: bar.update(task, advance=1, description=stage))
-        write_file(out / RECORD, to_json(data))
-        path = write_file(out / PAGE, page(data))
-        seconds = time.perf_counter() - start
-        fields: dict[str, object] = {
-            "report": str(path),
-            "run": str(out / RECORD),
-            "data_set": data.data_set,
-            "models": msgspec.to_builtins(data.models),
-            "verdict": list(verdict(data)),
-            "total": {"epsilon": data.total_epsilon, "delta": data.total_delta, "composition": "basic"},
-            "seconds": round(seconds, 1),
-        }
-        output.result(fields, f"{_words(data, runs)}\n\n{won(data)}\nReport: {path} ({seconds:.0f} seconds)")
+    start = time.perf_counter()
+    fix = "3 takes about a minute."
+    check_number("runs", runs, allowed=lambda n: 1 <= n <= 1000, rule="must lie in [1, 1000]", fix=fix)
+    _check_folder(out)
+    graph, about = _graph()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=output.progress) as bar, threads_for(*graph.nodes.features.shape):
+        task = bar.add_task("training", total=runs * (2 * len(EPSILONS) + 3))
+        data = run_demo(graph, about, runs, step=lambda stage: bar.update(task, advance=1, description=stage))
+    write_file(out / RECORD, to_json(data))
+    path = write_file(out / PAGE, page(data))
+    seconds = time.perf_counter() - start
+    fields: dict[str, object] = {
+        "report": str(path),
+        "run": str(out / RECORD),
+        "data_set": data.data_set,
+        "models": msgspec.to_builtins(data.models),
+        "verdict": list(verdict(data)),
+        "total": {"epsilon": data.total_epsilon, "delta": data.total_delta, "composition": "basic"},
+        "seconds": round(seconds, 1),
+    }
+    output.result(fields, f"{_words(data, runs)}\n\n{won(data)}\nReport: {path} ({seconds:.0f} seconds)")
 
 
 def run_demo(graph: PrivateGraph, about: str, runs: int, *, step: Callable[[str], None]) -> ReportData:

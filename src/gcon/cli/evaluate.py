@@ -13,10 +13,9 @@ from torch import Tensor
 from gcon.choose.paid_accuracy import paid_accuracy
 from gcon.cli import options
 from gcon.cli.loading import load_graph, load_nodes, public_files
-from gcon.cli.output import reporting
+from gcon.cli.options import PredictionSource
+from gcon.cli.output import Output
 from gcon.cli.paying import finish, open_payment
-from gcon.cli.records import with_records
-from gcon.cli.source import PredictionSource
 from gcon.errors import InputError
 from gcon.files.tables import read_nodes, read_public_edges
 from gcon.methods.accuracy import check_scored
@@ -41,15 +40,14 @@ FURTHER = {
 OPERATOR_ONLY = "For the operator's eyes: measured with private edges, without noise. Do not publish."
 
 
-@with_records
+@options.verb
 def evaluate(
+    output: Output,
     model: Annotated[Path, typer.Argument(help="A release folder.")],
     *,
     access: Annotated[str, typer.Option(help="none, cached, own-edges, or public-graph with --public-edges.")] = "none",
     paid: Annotated[float | None, typer.Option(help="Epsilon for a noisy count that may be published.")] = None,
     where: PredictionSource,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
     config: options.Config = None,
 ) -> None:
     """Scores on the test nodes: micro-F1, and more by class and for the probabilities.
@@ -57,70 +55,67 @@ def evaluate(
     With own-edges they are diagnostics: recorded, and not for publication, unless --paid EPSILON buys a noisy count.
     Example: gcon evaluate model cora-ml --access own-edges
     """
-    with reporting(as_json=json, quiet=quiet) as output:
-        checked_access(access, ANY_MODEL)
-        public = public_files(access, where)
-        if paid is not None and access != "own-edges":
-            raise InputError(
-                "paid",
-                rule="goes with --access own-edges",
-                got=access,
-                fix="Without private edges nothing is to be paid.",
-            )
-        released = load_release(model)
-        kind = checked_access(access, released.accesses)
-        if public is not None:
-            found, mask = _on_public_graph(released, *public, where)
-            output.result(*_told(released, asdict(found), kind, mask, publishable=True, words=ACCESS_PROMISES[kind]))
-            return
-        if kind in ("none", "cached"):
-            table = load_nodes(where, known=released.feature_columns)
-            mask = table.test_mask
-            found = score(
-                predict_without_edges(released, table.features, access=kind), _in_model_order(table, released), mask
-            )
-            words = "No edge was read: this may be published."
-            output.result(*_told(released, asdict(found), kind, mask, publishable=True, words=words))
-            return
-        graph = load_graph(where, known=released.feature_columns)
-        mask = graph.nodes.test_mask
-        check_scored(mask)  # public, so found out before a ledger is made and edges are opened
-        released.encoder.check(graph.nodes.features)
-        labels = _in_model_order(graph.nodes, released)
-        books = open_payment(where, output)
-        if paid is not None:
-            bought = paid_accuracy(
-                released,
-                graph.nodes.features,
-                labels,
-                mask,
-                graph.edges,
-                epsilon=paid,
-                ledger=books,
-                randomness=SystemRandomness(),
-            )
-            words = f"Paid with epsilon {paid:g}: this may be published. Noise: {bought.standard_deviation:.4f}."
-            count = {"micro_f1": bought.micro_f1, "standard_deviation": bought.standard_deviation, "epsilon": paid}
-            # By its time of release a report knows that the number is about its model.
-            finish(output, books, {**count, "nodes": bought.num_nodes, "model": released.receipt.time})
-            output.result(*_told(released, count, kind, mask, publishable=True, words=words))
-        else:
-            answer = own_edge_answers(released, graph.nodes.features)
-            found = diagnose(
-                lambda opened: score(answer(opened), labels, mask),
-                graph.edges,
-                ledger=books,
-                purpose="accuracy with own edges, for the operator",
-            )
-            finish(output, books)
-            output.result(*_told(released, asdict(found), kind, mask, publishable=False, words=OPERATOR_ONLY))
+    checked_access(access, ANY_MODEL)
+    asked = access == "public-graph" or where.public_edges is not None
+    public = public_files(access, where) if asked else None
+    if paid is not None and access != "own-edges":
+        raise InputError(
+            "paid", rule="goes with --access own-edges", got=access, fix="Without private edges nothing is to be paid."
+        )
+    released = load_release(model)
+    kind = checked_access(access, released.accesses)
+    if public is not None:
+        found, mask = _on_public_graph(released, *public, where)
+        output.result(*_told(released, asdict(found), kind, mask, publishable=True, words=ACCESS_PROMISES[kind]))
+        return
+    if kind in ("none", "cached"):
+        table = load_nodes(where, known=released.feature_columns)
+        mask = table.test_mask
+        found = score(
+            predict_without_edges(released, table.features, access=kind), _in_model_order(table, released), mask
+        )
+        words = "No edge was read: this may be published."
+        output.result(*_told(released, asdict(found), kind, mask, publishable=True, words=words))
+        return
+    graph = load_graph(where, known=released.feature_columns)
+    mask = graph.nodes.test_mask
+    check_scored(mask)  # public, so found out before a ledger is made and edges are opened
+    released.encoder.check(graph.nodes.features)
+    labels = _in_model_order(graph.nodes, released)
+    books = open_payment(where, output)
+    if paid is not None:
+        bought = paid_accuracy(
+            released,
+            graph.nodes.features,
+            labels,
+            mask,
+            graph.edges,
+            epsilon=paid,
+            ledger=books,
+            randomness=SystemRandomness(),
+        )
+        words = f"Paid with epsilon {paid:g}: this may be published. Noise: {bought.standard_deviation:.4f}."
+        count = {"micro_f1": bought.micro_f1, "standard_deviation": bought.standard_deviation, "epsilon": paid}
+        # By its time of release a report knows that the number is about its model.
+        finish(output, books, {**count, "nodes": bought.num_nodes, "model": released.receipt.time})
+        output.result(*_told(released, count, kind, mask, publishable=True, words=words))
+    else:
+        answer = own_edge_answers(released, graph.nodes.features)
+        found = diagnose(
+            lambda opened: score(answer(opened), labels, mask),
+            graph.edges,
+            ledger=books,
+            purpose="accuracy with own edges, for the operator",
+        )
+        finish(output, books)
+        output.result(*_told(released, asdict(found), kind, mask, publishable=False, words=OPERATOR_ONLY))
 
 
 def _on_public_graph(model: Model, nodes: Path, edges: Path, where: PredictionSource) -> tuple[Scores, Tensor]:
     """Scores over edges that the caller declares public, and the nodes that they are about."""
     table = read_nodes(nodes, features_path=where.features, feature_columns=model.feature_columns)
     refuse_training_nodes(model, table.nodes.features)
-    bare = read_public_edges(edges, ids=table.ids, **where.edge_format.columns())
+    bare = read_public_edges(edges, ids=table.ids, **where.columns())
     found = predict_on_public_graph(model, table.nodes.features, bare)
     return score(found, _in_model_order(table.nodes, model), table.nodes.test_mask), table.nodes.test_mask
 

@@ -9,7 +9,7 @@ import typer
 
 from gcon.cli import options
 from gcon.cli.checks import check_new_file, check_replaceable
-from gcon.cli.output import reporting
+from gcon.cli.output import Output
 from gcon.errors import InputError
 from gcon.methods.features_only import onnx_bytes
 from gcon.release.hub import save_for_hub
@@ -17,7 +17,9 @@ from gcon.release.read import load_release
 from gcon.writing import write_whole
 
 
+@options.verb
 def export(
+    output: Output,
     model: Annotated[Path, typer.Argument(help="A release folder.")],
     *,
     onnx: Annotated[
@@ -30,33 +32,30 @@ def export(
         str | None, typer.Option("--license", help="With --hub: the licence in the card's metadata, such as cc-by-4.0.")
     ] = None,
     overwrite: options.Overwrite = False,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Write a released model for other programs: ONNX, or a folder for a model hub.
 
     Reads public files only and costs nothing.
     Example: gcon export model --onnx model.onnx --hub for-the-hub
     """
-    with reporting(as_json=json, quiet=quiet) as output:
-        if onnx is None and hub is None:
-            raise InputError("--onnx, --hub", rule="say what to write", got="neither", fix="Pass one or both.")
-        if licence is not None and hub is None:
-            raise InputError("--license", rule="goes with --hub", got="no --hub", fix="Leave it out.")
-        if onnx is not None:
-            check_replaceable(onnx, overwrite=overwrite)
-        if hub is not None:
-            check_new_file(hub)
-        released = load_release(model)
-        written = []
-        if onnx is not None:
-            written.append(write_whole(onnx, onnx_bytes(released), mode=None))
-        if hub is not None:
-            save_for_hub(released, hub, licence=licence)
-            written.append(hub)
-        fields: dict[str, object] = {
-            "onnx": None if onnx is None else str(onnx),
-            "hub": None if hub is None else str(hub),
-            "promise": released.receipt.keeps_promise,
-        }
-        output.result(fields, "\n".join(f"Written: {path}" for path in written))
+    if onnx is None and hub is None:
+        raise InputError("--onnx, --hub", rule="say what to write", got="neither", fix="Pass one or both.")
+    if licence is not None and hub is None:
+        raise InputError("--license", rule="goes with --hub", got="no --hub", fix="Leave it out.")
+    if onnx is not None:
+        check_replaceable(onnx, overwrite=overwrite)
+    if hub is not None:
+        check_new_file(hub)
+    released = load_release(model)
+    written = []
+    if onnx is not None:
+        written.append(write_whole(onnx, onnx_bytes(released), mode=None))
+    if hub is not None:
+        save_for_hub(released, hub, licence=licence)
+        written.append(hub)
+    fields: dict[str, object] = {
+        "onnx": None if onnx is None else str(onnx),
+        "hub": None if hub is None else str(hub),
+        "promise": released.receipt.keeps_promise,
+    }
+    output.result(fields, "\n".join(f"Written: {path}" for path in written))

@@ -11,7 +11,7 @@ import typer
 
 from gcon.cli import options
 from gcon.cli.ledger_place import ledger_beside
-from gcon.cli.output import reporting
+from gcon.cli.output import Output
 from gcon.errors import InputError, LedgerError, check_number
 from gcon.mechanisms.composition import CONDITION, NAME, gaussian_total
 from gcon.privacy.budget import Budget, round_up_digits
@@ -33,59 +33,56 @@ def _open(path: Path) -> FileLedger:
 
 
 @app.command()
+@options.verb
 def show(
+    output: Output,
     path: Path_,
     extra_delta: Annotated[float, typer.Option(help="What the tighter rule may add to delta, in (0, 1).")] = 1e-6,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """All entries, the totals and the ceiling.
 
     The total is the sum (basic composition), and the ceiling counts that. Many small releases without a delta of their
     own cost less by Gaussian composition; where that is less, it is shown too.
     """
-    with reporting(as_json=json, quiet=quiet) as output:
-        books = _open(path)
-        check_number(
-            "extra-delta", extra_delta, allowed=lambda x: 0 < x < 1, rule="must lie in (0, 1)", fix="1e-6 is usual."
-        )
-        entries, total, ceiling = books.overview()
-        tighter = gaussian_total(entries, extra_delta=extra_delta)
-        fields: dict[str, object] = {
-            "data_set": books.data_set,
-            "total": asdict(total) | {"composition": "basic"},
-            "tighter_total": (
-                asdict(tighter) | {"composition": NAME, "condition": CONDITION}
-                if tighter.epsilon < total.epsilon
-                else None
-            ),
-            "ceiling": None if ceiling is None else asdict(ceiling),
-            "entries": [
-                {
-                    "number": entry.number,
-                    "time": entry.time,
-                    "kind": entry.request.kind.value,
-                    "mechanism": entry.request.mechanism,
-                    "purpose": entry.request.purpose,
-                    "cost": asdict(entry.request.cost),
-                    "gaussian_distance": entry.request.gaussian_distance,
-                    "randomness": entry.request.randomness,
-                    "outcome": entry.outcome.value,
-                    "result": entry.result,
-                }
-                for entry in entries
-            ],
-        }
-        lines = [
-            f"{entry.number:4d}  {entry.time}  {entry.request.kind.value:16s} epsilon {entry.request.cost.epsilon:g}  "
-            f"delta {entry.request.cost.delta:g}  {_outcome_in_words(entry):9s} {entry.request.purpose}{_result(entry)}"
+    books = _open(path)
+    check_number(
+        "extra-delta", extra_delta, allowed=lambda x: 0 < x < 1, rule="must lie in (0, 1)", fix="1e-6 is usual."
+    )
+    entries, total, ceiling = books.overview()
+    tighter = gaussian_total(entries, extra_delta=extra_delta)
+    fields: dict[str, object] = {
+        "data_set": books.data_set,
+        "total": asdict(total) | {"composition": "basic"},
+        "tighter_total": (
+            asdict(tighter) | {"composition": NAME, "condition": CONDITION} if tighter.epsilon < total.epsilon else None
+        ),
+        "ceiling": None if ceiling is None else asdict(ceiling),
+        "entries": [
+            {
+                "number": entry.number,
+                "time": entry.time,
+                "kind": entry.request.kind.value,
+                "mechanism": entry.request.mechanism,
+                "purpose": entry.request.purpose,
+                "cost": asdict(entry.request.cost),
+                "gaussian_distance": entry.request.gaussian_distance,
+                "randomness": entry.request.randomness,
+                "outcome": entry.outcome.value,
+                "result": entry.result,
+            }
             for entry in entries
-        ]
-        limit = "none" if ceiling is None else f"epsilon {ceiling.epsilon:g}, delta {ceiling.delta:g}"
-        lines.append(f"spent on '{books.data_set}': {_in_words(total, 6)}; ceiling: {limit}")
-        if fields["tighter_total"]:
-            lines.append(f"by {NAME} composition, for {CONDITION}: {_in_words(tighter, 4)}")
-        output.result(fields, "\n".join(lines))
+        ],
+    }
+    lines = [
+        f"{entry.number:4d}  {entry.time}  {entry.request.kind.value:16s} epsilon {entry.request.cost.epsilon:g}  "
+        f"delta {entry.request.cost.delta:g}  {_outcome_in_words(entry):9s} {entry.request.purpose}{_result(entry)}"
+        for entry in entries
+    ]
+    limit = "none" if ceiling is None else f"epsilon {ceiling.epsilon:g}, delta {ceiling.delta:g}"
+    lines.append(f"spent on '{books.data_set}': {_in_words(total, 6)}; ceiling: {limit}")
+    if fields["tighter_total"]:
+        lines.append(f"by {NAME} composition, for {CONDITION}: {_in_words(tighter, 4)}")
+    output.result(fields, "\n".join(lines))
 
 
 def _in_words(total: Budget, digits: int) -> str:
@@ -95,50 +92,49 @@ def _in_words(total: Budget, digits: int) -> str:
 
 
 @app.command()
-def verify(path: Path_, json: options.Json = False, quiet: options.Quiet = False) -> None:
+@options.verb
+def verify(output: Output, path: Path_) -> None:
     """Check the chain of hashes. Exit code 6 if the file was changed or cut."""
-    with reporting(as_json=json, quiet=quiet) as output:
-        found = _open(path).verify()
-        if not found.ok:
-            raise LedgerError(
-                f"ledger {path}: {found.problem} Restore it and its head together from a backup: what was spent stays spent."
-            )
-        output.result(asdict(found), f"whole: {found.lines} lines; last hash {found.last_hash}")
+    found = _open(path).verify()
+    if not found.ok:
+        raise LedgerError(
+            f"ledger {path}: {found.problem} Restore it and its head together from a backup: what was spent stays spent."
+        )
+    output.result(asdict(found), f"whole: {found.lines} lines; last hash {found.last_hash}")
 
 
 @app.command("set-ceiling")
+@options.verb
 def set_ceiling(
+    output: Output,
     path: Path_,
     epsilon: Annotated[float | None, typer.Option(help="The most epsilon that may ever be spent.")] = None,
     delta: Annotated[float | None, typer.Option(help="The most delta that may ever be spent.")] = None,
     none: Annotated[bool, typer.Option("--none", help="Remove the ceiling.")] = False,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Set or remove the ceiling. What is spent already counts."""
-    with reporting(as_json=json, quiet=quiet) as output:
-        if none == (epsilon is not None or delta is not None) or (epsilon is None) != (delta is None):
-            raise InputError(
-                "--epsilon, --delta, --none",
-                rule="must be the first two, or the last",
-                got=f"epsilon {epsilon}, delta {delta}, none {none}",
-                fix="For example --epsilon 2 --delta 1e-4",
-            )
-        ceiling = None if epsilon is None or delta is None else Budget(epsilon, delta)
-        _open(path).set_ceiling(ceiling)
-        fields: dict[str, object] = {"ceiling": None if ceiling is None else asdict(ceiling)}
-        output.result(fields, "no ceiling" if ceiling is None else f"ceiling: epsilon {epsilon:g}, delta {delta:g}")
+    if none == (epsilon is not None or delta is not None) or (epsilon is None) != (delta is None):
+        raise InputError(
+            "--epsilon, --delta, --none",
+            rule="must be the first two, or the last",
+            got=f"epsilon {epsilon}, delta {delta}, none {none}",
+            fix="For example --epsilon 2 --delta 1e-4",
+        )
+    ceiling = None if epsilon is None or delta is None else Budget(epsilon, delta)
+    _open(path).set_ceiling(ceiling)
+    fields: dict[str, object] = {"ceiling": None if ceiling is None else asdict(ceiling)}
+    output.result(fields, "no ceiling" if ceiling is None else f"ceiling: epsilon {epsilon:g}, delta {delta:g}")
 
 
 @app.command()
+@options.verb
 def recover(
+    output: Output,
     path: Path_,
     out: Annotated[Path | None, typer.Option(help="Write the kept release to this new folder.")] = None,
     entry: Annotated[
         int | None, typer.Option(help="Which one, by the number of its entry, if several are kept.")
     ] = None,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """List what was paid for and could not be put in its place, and finish it. Pays nothing.
 
@@ -147,42 +143,36 @@ def recover(
     """
     from gcon.release.recovery import finish_kept, kept_results, settle_kept  # with torch: seconds
 
-    with reporting(as_json=json, quiet=quiet) as output:
-        books = _open(path)
-        settled = settle_kept(books)
-        kept = [each for each in kept_results(books.path) if each.release is not None]
-        lines = [f"Settled: entry {number}." for number in settled]
-        if out is not None:
-            chosen = [each for each in kept if entry is None or entry in dict(each.entries)]
-            if len(chosen) != 1:
-                rule = "must say which of the kept results to write"
-                known = ", ".join(str(each.entries[0][0]) for each in kept) or "none"
-                raise InputError(
-                    "entry", rule=rule, got=f"{entry} where these are kept: {known}", fix="Pass --entry N."
-                )
-            finish_kept(books, chosen[0], out)
-            kept.remove(chosen[0])
-            lines.append(f"Written: {out}")
-        for each in kept:
-            lines.append(
-                f"Kept: the release of entry {each.entries[0][0]}, which was to be {each.out}, in {each.folder}"
-            )
-        whole = {number for each in kept for number, _ in each.entries}
-        lost = list[int]()
-        with suppress(LedgerError):  # a damaged ledger is no reason to keep back what is kept
-            lost += [each.number for each in books.unsettled() if each.number not in whole]
-        if lost:
-            lines.append(
-                f"Charged, not settled, and nothing is kept of it: entry {', '.join(map(str, lost))}. Its command is still at "
-                "work, or was stopped or killed before its result was whole. That stays spent."
-            )
-        fields: dict[str, object] = {
-            "settled": settled,
-            "written": None if out is None else str(out),
-            "kept": [{"entry": each.entries[0][0], "out": each.out, "folder": str(each.folder)} for each in kept],
-            "lost": lost,
-        }
-        output.result(fields, "\n".join(lines) or "Nothing is kept.")
+    books = _open(path)
+    settled = settle_kept(books)
+    kept = [each for each in kept_results(books.path) if each.release is not None]
+    lines = [f"Settled: entry {number}." for number in settled]
+    if out is not None:
+        chosen = [each for each in kept if entry is None or entry in dict(each.entries)]
+        if len(chosen) != 1:
+            rule = "must say which of the kept results to write"
+            known = ", ".join(str(each.entries[0][0]) for each in kept) or "none"
+            raise InputError("entry", rule=rule, got=f"{entry} where these are kept: {known}", fix="Pass --entry N.")
+        finish_kept(books, chosen[0], out)
+        kept.remove(chosen[0])
+        lines.append(f"Written: {out}")
+    for each in kept:
+        lines.append(f"Kept: the release of entry {each.entries[0][0]}, which was to be {each.out}, in {each.folder}")
+    whole, lost = {number for each in kept for number, _ in each.entries}, list[int]()
+    with suppress(LedgerError):  # a damaged ledger is no reason to keep back what is kept
+        lost += [each.number for each in books.unsettled() if each.number not in whole]
+    if lost:
+        lines.append(
+            f"Charged, not settled, and nothing is kept of it: entry {', '.join(map(str, lost))}. Its command is still at "
+            "work, or was stopped or killed before its result was whole. That stays spent."
+        )
+    fields: dict[str, object] = {
+        "settled": settled,
+        "written": None if out is None else str(out),
+        "kept": [{"entry": each.entries[0][0], "out": each.out, "folder": str(each.folder)} for each in kept],
+        "lost": lost,
+    }
+    output.result(fields, "\n".join(lines) or "Nothing is kept.")
 
 
 def _result(entry: LedgerEntry) -> str:

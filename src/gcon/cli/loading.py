@@ -7,23 +7,24 @@ Privacy:
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
 from gcon.cli.checks import size_in_bytes
 from gcon.cli.ledger_place import has_ledger
-from gcon.cli.source import GraphSource, PredictionSource, TableSource, TrainingSource
+from gcon.cli.options import GraphSource, PredictionSource, TableSource, TrainingSource
 from gcon.columns import FeatureColumns
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import LargeGraph, PrivateGraph, TrainableGraph
 from gcon.edges.source import Edges
 from gcon.edges.store_format import SUFFIX
+from gcon.edges.stored import BUFFER_BYTES
 from gcon.errors import AccessRefusedError, InputError
 from gcon.files.datasets import load, names
 from gcon.files.store_files import ids_fingerprint, private_store
-from gcon.files.tables import NodeTable, read_edges, read_node_features, read_nodes
+from gcon.files.tables import read_edges, read_node_features, read_nodes
 from gcon.nodes import PublicNodes
 from gcon.privacy.boundary import Private
 from gcon.release.prediction_files import Ids
@@ -38,9 +39,9 @@ def load_graph(where: GraphSource, *, known: FeatureColumns | None = None) -> Pr
             got="both" if where.source is not None else "neither",
             fix=f"Data sets: {', '.join(names())}.",
         )
-    choices = vars(where.node_format) if isinstance(where, TableSource) else {}
+    drop, categorical = (where.drop, where.categorical) if isinstance(where, TableSource) else ([], [])
     if where.source is not None:
-        for name, given in choices.items():
+        for name, given in (("drop", drop), ("categorical", categorical)):
             if given:
                 rule, fix = "is about a nodes file", "Leave it out: a named data set has numbers only."
                 raise InputError(f"--{name}", rule=rule, got=f"the data set {where.source}", fix=fix)
@@ -50,47 +51,45 @@ def load_graph(where: GraphSource, *, known: FeatureColumns | None = None) -> Pr
         return load(where.source, split=where.split)
     if where.edges is None or where.nodes is None:
         raise InputError("--edges, --nodes", rule="belong together", got="one of them", fix="Pass both.")
-    table = read_nodes(where.nodes, features_path=where.features, feature_columns=known, **choices)
-    private, hygiene = read_edges(where.edges, ids=table.ids, **where.edge_format.columns())
+    columns: dict[str, Any] = {"feature_columns": known, "drop": drop, "categorical": categorical}
+    table = read_nodes(where.nodes, features_path=where.features, **columns)
+    private, hygiene = read_edges(where.edges, ids=table.ids, **where.columns())
     return PrivateGraph(table.nodes, private, hygiene, where.edges.stem)
 
 
 def load_nodes(where: GraphSource, *, known: FeatureColumns | None = None) -> PublicNodes:
     """The public side alone: no edges file is opened, if one was named at all."""
-    if where.source is None and where.nodes is not None:
-        choices = vars(where.node_format) if isinstance(where, TableSource) else {}
-        return read_nodes(where.nodes, features_path=where.features, feature_columns=known, **choices).nodes
-    return load_graph(where).nodes
+    if where.source is not None or where.nodes is None:
+        return load_graph(where).nodes
+    drop, categorical = (where.drop, where.categorical) if isinstance(where, TableSource) else ([], [])
+    columns: dict[str, Any] = {"feature_columns": known, "drop": drop, "categorical": categorical}
+    return read_nodes(where.nodes, features_path=where.features, **columns).nodes
 
 
-@dataclass(frozen=True, eq=False)
-class LoadedFeatures:
-    """What prediction needs: node ids for the output, public features, private edges if they are to be read."""
+def load_features(
+    where: GraphSource, *, read_edges_too: bool, known: FeatureColumns | None = None
+) -> tuple[Ids, Tensor, Private[EdgeList] | None]:
+    """What prediction needs: ids for the output, public features, and private edges if they are to be read.
 
-    ids: Ids
-    features: Tensor
-    edges: Private[EdgeList] | None
-
-
-def load_features(where: GraphSource, *, read_edges_too: bool, known: FeatureColumns | None = None) -> LoadedFeatures:
-    """Read a graph for prediction: labels may be missing, and an edges file is opened only if it is needed."""
+    Labels may be missing, and an edges file is opened only if it is needed.
+    """
     if where.source is None and where.nodes is None:
         fix = f"Pass --nodes FILE, or name a data set: {', '.join(names())}."
         raise InputError("--nodes", rule="are needed to predict", got="none", fix=fix)
     if where.source is not None or where.nodes is None:
         graph = load_graph(where)
-        return LoadedFeatures(range(graph.nodes.num_nodes), graph.nodes.features, graph.edges)
+        return range(graph.nodes.num_nodes), graph.nodes.features, graph.edges
     ids, features = read_node_features(where.nodes, features_path=where.features, feature_columns=known)
     if not read_edges_too:
-        return LoadedFeatures(ids, features, None)
+        return ids, features, None
     if where.edges is None:
         raise InputError("--edges", rule="is needed for own-edges", got="nothing", fix="Pass the edges file.")
-    return LoadedFeatures(ids, features, read_edges(where.edges, ids=ids, **where.edge_format.columns())[0])
+    return ids, features, read_edges(where.edges, ids=ids, **where.columns())[0]
 
 
 def load_training(where: TrainingSource, *, until: ExitStack) -> TrainableGraph:
     """Read a graph to train on; an edge store stays where it is, and workers that were started stop when `until` ends."""
-    room = size_in_bytes("--buffer", where.buffer, least="KiB")
+    room = BUFFER_BYTES if where.buffer is None else size_in_bytes("--buffer", where.buffer, least="KiB")
     if where.scheduler is not None and where.workers is not None:
         raise InputError("--scheduler, --workers", rule="exclude each other", got="both", fix="Pass one of them.")
     store = where.edges if where.edges is not None and where.edges.suffix.lower() == SUFFIX else None
@@ -104,29 +103,25 @@ def load_training(where: TrainingSource, *, until: ExitStack) -> TrainableGraph:
         )
     if store is None or where.nodes is None or where.source is not None:
         return load_graph(where)
-    table = read_nodes(where.nodes, features_path=where.features, **vars(where.node_format))
-    private: Private[Edges] = (
-        _on_cluster(where, store, table, until)
-        if on_cluster
-        else private_store(store, ids=table.ids, buffer_bytes=room)
-    )
+    table = read_nodes(where.nodes, features_path=where.features, drop=where.drop, categorical=where.categorical)
+    private: Private[Edges]
+    if on_cluster:
+        from gcon.edges.cluster import cluster_edges
+        from gcon.edges.cluster.local import local_cluster
+
+        address, security = where.scheduler, None
+        if address is None:
+            started = until.enter_context(local_cluster(where.workers or 1))
+            address, security = started.address, started.security
+        node_ids = ids_fingerprint(table.ids)
+        private = cluster_edges(address, store, num_nodes=table.nodes.num_nodes, node_ids=node_ids, security=security)
+    else:
+        private = private_store(store, ids=table.ids, buffer_bytes=room)
     return LargeGraph(table.nodes, private, store.stem)
 
 
-def _on_cluster(where: TrainingSource, store: Path, table: NodeTable, until: ExitStack) -> Private[Edges]:
-    from gcon.edges.cluster import cluster_edges
-    from gcon.edges.cluster.local import local_cluster
-
-    num_nodes, node_ids = table.nodes.num_nodes, ids_fingerprint(table.ids)
-    if where.scheduler is not None:
-        return cluster_edges(where.scheduler, store, num_nodes=num_nodes, node_ids=node_ids)
-    started = until.enter_context(local_cluster(where.workers or 1))
-    security = started.security
-    return cluster_edges(started.address, store, num_nodes=num_nodes, node_ids=node_ids, security=security)
-
-
-def public_files(access: str, where: PredictionSource) -> tuple[Path, Path] | None:
-    """The nodes and edges of a public graph; None if the access is another one.
+def public_files(access: str, where: PredictionSource) -> tuple[Path, Path]:
+    """The nodes and edges of a public graph, where --public-edges or --access asks for one.
 
     Edges are read as public only where you say that they are, and nothing says otherwise.
 
@@ -134,10 +129,8 @@ def public_files(access: str, where: PredictionSource) -> tuple[Path, Path] | No
         Looks at options and at names of files, links followed; opens none. A ledger elsewhere is not seen.
     """
     if access != "public-graph":
-        if where.public_edges is not None:
-            rule, fix = "go with --access public-graph", "Private edges go with --edges."
-            raise InputError("--public-edges", rule=rule, got=f"--access {access}", fix=fix)
-        return None
+        rule, fix = "go with --access public-graph", "Private edges go with --edges."
+        raise InputError("--public-edges", rule=rule, got=f"--access {access}", fix=fix)
     if where.source is not None or where.edges is not None:
         raise AccessRefusedError(
             "access='public-graph' reads all edges, and those of a SOURCE or of --edges are private. Pass edges that "

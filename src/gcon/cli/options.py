@@ -1,14 +1,73 @@
-"""Options that several verbs share."""
+"""What verbs share: `verb`, which makes one of a function, and options, each written once.
+
+Options that belong together are a record, which a verb takes whole; every option has the name of its field, with hyphens.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from gcon.cli.output import reporting
+
+if TYPE_CHECKING:
+    from gcon.files.edge_files import EdgeOptions
+
 MOST_BYTES = 2**14  # tomllib needs memory with the square of the length
+Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+
+
+def verb(work: Callable[..., None]) -> Callable[..., None]:
+    """A verb of the command line: `work` gets its output first, and every verb has --json and --quiet.
+
+    A parameter that is a dataclass stands for one option per field: typer sees the options, and the work gets the record. The
+    fields are annotated like parameters of a verb.
+
+    Example:
+        >>> @dataclass(frozen=True)
+        ... class Place:
+        ...     host: str = "127.0.0.1"
+        ...     port: int = 8000
+        >>> @verb
+        ... def listen(output: object, *, place: Place) -> None:
+        ...     print(place)
+        >>> list(inspect.signature(listen).parameters)
+        ['host', 'port', 'json', 'quiet']
+        >>> listen(host="::1", port=80, json=False, quiet=True)
+        Place(host='::1', port=80)
+    """
+    _, *parameters = inspect.signature(work, eval_str=True).parameters.values()
+    records: dict[str, Any] = {each.name: each.annotation for each in parameters if is_dataclass(each.annotation)}
+
+    @functools.wraps(work)
+    def called(*, json: bool, quiet: bool, **given: Any) -> None:
+        for name, record in records.items():
+            given[name] = record(**{each.name: given.pop(each.name) for each in fields(record)})
+        with reporting(as_json=json, quiet=quiet) as output:
+            work(output, **given)
+
+    options: list[tuple[str, Any, Any]] = []
+    for each in parameters:
+        if each.name in records:
+            usual, kinds = each.annotation(), get_type_hints(each.annotation, include_extras=True)
+            options += [(field.name, kinds[field.name], getattr(usual, field.name)) for field in fields(usual)]
+        else:
+            options.append((each.name, each.annotation, each.default))
+    options += [("json", Json, False), ("quiet", Quiet, False)]
+    made = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+        for name, kind, default in options
+    ]
+    called.__signature__ = inspect.Signature(made)  # type: ignore[attr-defined]
+    return called
 
 
 def _read_config(context: typer.Context, path: Path | None) -> Path | None:
@@ -35,8 +94,6 @@ def _read_config(context: typer.Context, path: Path | None) -> Path | None:
     return path
 
 
-Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Config = Annotated[
     Path | None,
     typer.Option(
@@ -55,3 +112,102 @@ Epsilon = Annotated[float, typer.Option(help="Privacy budget; smaller is more pr
 ProtectEdges = Annotated[
     int, typer.Option(help="How many edges, 1 to 10, may change together within epsilon and delta.")
 ]
+Nodes = Annotated[Path | None, typer.Option(help="Nodes: CSV or Parquet with columns id, label, split and features.")]
+Features = Annotated[Path | None, typer.Option(help="Features as .npy or .npz, one row per node, beside --nodes.")]
+Edges = Annotated[
+    Path | None, typer.Option(help="Edges: CSV, TSV, Parquet with columns source and target, .npz or .csr.")
+]
+LedgerPath = Annotated[Path | None, typer.Option("--ledger", help="Ledger file; by default beside the edges.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgeFormat:
+    """How an edges file is written."""
+
+    source_column: Annotated[str, typer.Option(help="The column of the edges file with one end of each edge.")] = (
+        "source"
+    )
+    target_column: Annotated[str, typer.Option(help="The column of the edges file with the other end.")] = "target"
+    ignore_column: Annotated[
+        list[str], typer.Option(help="A further column of the edges file to leave unread; repeat.")
+    ] = field(default_factory=list)
+    no_header: Annotated[bool, typer.Option("--no-header", help="The edges file has two columns and no header.")] = (
+        False
+    )
+
+    def columns(self) -> EdgeOptions:
+        """The same by the names that `read_edges` has, for `**`."""
+        return {
+            "source_column": self.source_column,
+            "target_column": self.target_column,
+            "header": not self.no_header,
+            "ignore_columns": self.ignore_column,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeFormat:
+    """What the columns of a nodes file are, by the names that `read_nodes` has."""
+
+    drop: Annotated[list[str], typer.Option(help="A column of the nodes file to leave out; repeat.")] = field(
+        default_factory=list
+    )
+    categorical: Annotated[
+        list[str], typer.Option(help="A column of the nodes file that holds categories, not numbers; repeat.")
+    ] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Graph:
+    """A data set by name, or files."""
+
+    source: Annotated[
+        str | None, typer.Argument(help="A data set by name (gcon data list); or pass --edges and --nodes.")
+    ] = None
+    edges: Edges = None
+    nodes: Nodes = None
+    features: Features = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphSource(EdgeFormat, _Graph):
+    """A graph, and the ledger that belongs to it. What columns are, a model knows."""
+
+    split: Annotated[int, typer.Option(help="Which split of a named data set; 0 is the paper's.")] = 0
+    ledger: LedgerPath = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSource(NodeFormat, GraphSource):
+    """A graph that no model was trained on yet: what its columns are must be said."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSource(TableSource):
+    """A graph to train on: its edges may also stay on a disk, or on the workers of a cluster."""
+
+    buffer: Annotated[
+        str | None,
+        typer.Option(
+            help="How much memory an edge store (.csr) is read through, for example 256MiB.", show_default="256MiB"
+        ),
+    ] = None
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="A Dask scheduler, tcp://HOST:PORT or tls://HOST:PORT: its workers read the edge store (.csr)."
+        ),
+    ] = None
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Start so many Dask workers on this machine for the time.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictionSource(GraphSource):
+    """A graph to use a model on: its edges may also be public."""
+
+    public_edges: Annotated[
+        Path | None,
+        typer.Option(help="Edges that everybody may know, with --access public-graph: nothing is promised about them."),
+    ] = None

@@ -58,7 +58,6 @@ EXIT_CODES: tuple[tuple[type[BaseException], int], ...] = (
     (errors.GconError, 2),
 )
 NO_MEMORY = "out of memory. Use a machine with more of it, or an edge store (gcon data convert --format csr)."
-_OUTPUT = "standard output"
 
 
 class StoppedError(KeyboardInterrupt):
@@ -74,6 +73,7 @@ class Output:
         payments: the ledgers that the verb pays from: an error says what they were charged.
         notes: what else an error must say: where a result is kept, for instance.
         stopped: the signals that asked to end.
+        gone: why standard output takes no more.
     """
 
     as_json: bool
@@ -82,13 +82,26 @@ class Output:
     payments: list[DeferredLedger] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     stopped: list[int] = field(default_factory=list)
+    gone: list[OSError] = field(default_factory=list)
 
     def result(self, fields: Mapping[str, object], text: str) -> None:
-        """The result: one JSON object, or words."""
-        if self.as_json:
-            print_json(fields)
-        elif not self.quiet:
-            print_text(text + "\n")
+        """The result: one strict JSON object, in which infinity is a string; or words."""
+        if self.quiet and not self.as_json:
+            return
+        words = json.dumps(plain(fields), allow_nan=False, indent=2) if self.as_json else text
+        try:  # seen through: what Python writes when it ends fails without a word
+            sys.stdout.write(f"{words}\n")
+            sys.stdout.flush()
+        except OSError as error:
+            self.refused(error)
+            raise
+
+    def refused(self, error: OSError) -> None:
+        """Standard output is gone: nothing more is written there."""
+        with suppress(OSError, ValueError, AttributeError):  # what is in the buffer would fail again at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        error.filename = "standard output"
+        self.gone.append(error)
 
     def remark(self, words: str) -> None:
         """Something to know besides the result, on standard error."""
@@ -98,7 +111,15 @@ class Output:
     def warn(self, words: str) -> None:
         """Something that must be known besides the result, also where it should be quiet."""
         with suppress(OSError):
-            _error_console().print(words, markup=False)
+            Console(stderr=True, highlight=False, soft_wrap=True).print(words, markup=False)
+
+    def error(self, kind: str, message: str, code: int, **more: object) -> None:
+        """What went wrong: as JSON if that was asked for and can be written, else in words on standard error."""
+        if self.as_json and not self.gone:
+            with suppress(OSError):
+                self.result({"error": kind, "message": message, "exit_code": code, **more}, "")
+                return
+        self.warn(f"error: {message}")
 
 
 @contextmanager
@@ -172,7 +193,8 @@ def _end(output: Output, error: BaseException) -> NoReturn:
     if not charged and not isinstance(error, errors.GconError):
         charged = ["Nothing was charged."]
     record = [payment.record() for payment in output.payments if payment.charges]
-    _tell(error, " ".join([message, *charged, *output.notes]), code, as_json=output.as_json, charged=record)
+    more = {"charged": record} if record else {}
+    output.error(type(error).__name__, " ".join([message, *charged, *output.notes]), code, **more)
     raise typer.Exit(code) from None
 
 
@@ -184,38 +206,6 @@ def refusal(error: OSError) -> str:
     """What the system refuses, in words: the reason, and the path that it names. Both are public."""
     named = "" if error.filename is None else f" {os.fsdecode(error.filename)}"
     return f"the system refused:{named} ({error.strerror or type(error).__name__}). Check permissions and free space."
-
-
-def tell_error(error: errors.GconError, *, as_json: bool) -> int:
-    """Say what went wrong, and return the exit code that belongs to it."""
-    code = next(code for kind, code in EXIT_CODES if isinstance(error, kind))
-    _tell(error, str(error), code, as_json=as_json)
-    return code
-
-
-def tell_refusal(error: Exception) -> int:
-    """Before a verb has begun: no memory to load it, or standard output refuses its help. Returns the exit code."""
-    if not isinstance(error, OSError):
-        _tell(error, f"{NO_MEMORY} Nothing was read or charged.", REFUSED, as_json="--json" in sys.argv)
-        return REFUSED
-    _give_up_output(error)
-    if not isinstance(error, BrokenPipeError):
-        _tell(error, refusal(error), REFUSED, as_json=False)
-    return REFUSED
-
-
-def _tell(
-    error: BaseException, message: str, code: int, *, as_json: bool, charged: list[dict[str, object]] | None = None
-) -> None:
-    told = False
-    if as_json and getattr(error, "filename", None) != _OUTPUT:  # which is gone
-        fields = {"error": type(error).__name__, "message": message, "exit_code": code}
-        with suppress(OSError):
-            print_json({**fields, "charged": charged} if charged else fields)
-            told = True
-    if not told:
-        with suppress(OSError):
-            _error_console().print(f"error: {message}", markup=False)
 
 
 class _Unheard:
@@ -232,31 +222,6 @@ class _Unheard:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(sys.stderr, name)
-
-
-def _error_console() -> Console:
-    return Console(stderr=True, highlight=False, soft_wrap=True)
-
-
-def print_json(fields: Mapping[str, object]) -> None:
-    """One strict JSON object on standard output; infinity is written as a string."""
-    print_text(json.dumps(plain(fields), allow_nan=False, indent=2) + "\n")
-
-
-def print_text(text: str) -> None:
-    """Write to standard output and see it through: what Python writes when it ends fails without a word."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except OSError as error:
-        _give_up_output(error)
-        raise
-
-
-def _give_up_output(error: OSError) -> None:
-    with suppress(OSError, ValueError, AttributeError):  # what is still in the buffer would fail again at the end
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    error.filename = _OUTPUT
 
 
 def plain(value: Any) -> Any:

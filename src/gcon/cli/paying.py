@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from gcon.cli.ledger_place import ledger_beside, state_folder, warn_of_copies
+from gcon.cli.options import GraphSource
 from gcon.cli.output import Output, refusal
-from gcon.cli.source import GraphSource
 from gcon.errors import GconError, InputError, PaidResultError
 from gcon.files.datasets import facts_of
 from gcon.methods.model import Model
 from gcon.privacy.deferred_ledger import DeferredLedger
 from gcon.privacy.ledger_file import FileLedger
-from gcon.release.recovery import keep, recovery_folder, settle_kept
+from gcon.release.recovery import RECOVERY, keep, settle_kept
 from gcon.release.store import save_release
 from gcon.writing import uninterrupted
 
@@ -31,7 +31,9 @@ MOST_FOLDERS, MOST_BYTES = 200, 2**20  # looked at; a release's settings are sma
 def open_payment(
     where: GraphSource, output: Output, *, near: Path | None = None, name: str | None = None
 ) -> DeferredLedger:
-    """The ledger of the data, to pay from: however the verb ends, its output says what was charged.
+    """The ledger of the data, to pay from: the one that was named, or the one beside it.
+
+    However the verb ends, its output says what was charged.
 
     Args:
         where: the data.
@@ -39,8 +41,24 @@ def open_payment(
         near: a further folder to look for releases in.
         name: what the owner calls the data; a new ledger takes it, an old one must have it already.
     """
-    ledger = open_ledger(where, name=name)
-    path, kept, missing, found = ledger.path, recovery_folder(ledger.path), list[str](), set[Path]()
+    if where.source is not None:
+        usual_name = facts_of(where.source).name
+        target = where.ledger or state_folder() / f"{usual_name}.ledger"
+    elif where.edges is not None:
+        usual_name, target = where.edges.stem, where.ledger or ledger_beside(where.edges)
+    else:
+        raise InputError("--edges", rule="is needed for a ledger", got="nothing", fix="Pass the edges file.")
+    if where.ledger is None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    if where.edges is not None:
+        warn_of_copies(where.edges, target)
+    ledger = FileLedger(target, data_set=None if target.exists() else name or usual_name)  # an old one keeps its name
+    if name not in (None, ledger.data_set):
+        rule = f"must be the name in the ledger {target.name}, {ledger.data_set!a}, which it got when it was made"
+        fix = "Leave it out; gcon report and gcon site take a --name of their own."
+        raise InputError("--name", rule=rule, got=f"{name!a}", fix=fix)
+    path, missing, found = ledger.path, list[str](), set[Path]()
+    kept = path.with_name(RECOVERY.format(path.name))
     if where.edges is not None:  # the ledger may be new, an older one, or not theirs
         spent = ledger.total()
         with suppress(InputError):  # what these edges were converted with is gone, and another ledger was named
@@ -81,27 +99,6 @@ def open_payment(
     payment = DeferredLedger(ledger)
     output.payments.append(payment)
     return payment
-
-
-def open_ledger(where: GraphSource, *, name: str | None = None) -> FileLedger:
-    """The ledger of the data: the one that was named, or the one beside it. An existing one keeps its own name."""
-    if where.source is not None:
-        usual_name = facts_of(where.source).name
-        target = where.ledger or state_folder() / f"{usual_name}.ledger"
-    elif where.edges is not None:
-        usual_name, target = where.edges.stem, where.ledger or ledger_beside(where.edges)
-    else:
-        raise InputError("--edges", rule="is needed for a ledger", got="nothing", fix="Pass the edges file.")
-    if where.ledger is None:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    if where.edges is not None:
-        warn_of_copies(where.edges, target)
-    books = FileLedger(target, data_set=None if target.exists() else name or usual_name)
-    if name not in (None, books.data_set):
-        rule = f"must be the name in the ledger {target.name}, {books.data_set!a}, which it got when it was made"
-        fix = "Leave it out; gcon report and gcon site take a --name of their own."
-        raise InputError("--name", rule=rule, got=f"{name!a}", fix=fix)
-    return books
 
 
 def hand_out_release(output: Output, books: DeferredLedger, model: Model, out: Path) -> None:

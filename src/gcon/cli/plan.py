@@ -12,8 +12,7 @@ from gcon.choose.moments_noise import MomentsNoise, moments_noise
 from gcon.choose.promise_cost import PromiseCost, promise_cost
 from gcon.cli import options
 from gcon.cli.method_options import PaperOptions, paper_option
-from gcon.cli.output import reporting
-from gcon.cli.records import with_records
+from gcon.cli.output import Output
 from gcon.errors import InputError, check_number
 from gcon.methods.moments import Moments
 from gcon.privacy.budget import Budget, checked_budget
@@ -34,8 +33,9 @@ class PaperNumbers(PaperOptions):
     xi: Annotated[float | None, paper_option("Margin over the floor of the ridge; by default the floor.")] = None
 
 
-@with_records
+@options.verb
 def plan(
+    output: Output,
     *,
     epsilon: options.Epsilon,
     delta: Annotated[
@@ -46,8 +46,6 @@ def plan(
         str, typer.Option(help="moments: the default's releases. paper: objective perturbation (GCON).")
     ] = Moments.name,
     papers: PaperNumbers,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
     config: options.Config = None,
 ) -> None:
     """How much noise a promise costs. Reads no data at all.
@@ -60,15 +58,14 @@ def plan(
 
     gcon plan --epsilon 1 --method paper --classes 7 --dim 16 --labelled 2995
     """
-    with reporting(as_json=json, quiet=quiet) as output:
-        budget = checked_budget(epsilon, delta)
-        given = papers.given(method, protect_edges=protect_edges)
-        if method == Moments.name:
-            noise = moments_noise(budget, protect_edges=protect_edges)
-            output.result(noise.fields(), _default_words(noise))
-        else:
-            fields = _papers_cost(budget, given).fields()
-            output.result({"method": method, **fields}, _words(fields))
+    budget = checked_budget(epsilon, delta)
+    given = papers.given(method, protect_edges=protect_edges)
+    if method == Moments.name:
+        noise = moments_noise(budget, protect_edges=protect_edges)
+        output.result(noise.fields(), _default_words(noise))
+    else:
+        fields = _papers_cost(budget, given).fields()
+        output.result({"method": method, **fields}, _words(fields))
 
 
 def _papers_cost(budget: Budget, given: Mapping[str, Any]) -> PromiseCost:

@@ -9,34 +9,28 @@ from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from torch import Tensor
 
 from gcon.cli import options
 from gcon.cli.checks import check_replaceable
-from gcon.cli.loading import LoadedFeatures, load_features, public_files
-from gcon.cli.output import Output, reporting
+from gcon.cli.loading import load_features, public_files
+from gcon.cli.options import PredictionSource
+from gcon.cli.output import Output
 from gcon.cli.paying import finish, open_payment
-from gcon.cli.records import with_records
-from gcon.cli.source import PredictionSource
-from gcon.edges.edge_list import EdgeList
-from gcon.errors import PrivateComputationError
 from gcon.files.tables import read_node_features, read_public_edges
 from gcon.files.write_files import checked_target
 from gcon.machine import chosen_device
-from gcon.methods.model import Model
 from gcon.methods.no_edges import batches_without_edges
 from gcon.methods.own_edges import deliver_from_own_edges
 from gcon.methods.predictions import ANY_MODEL, Predictions, audience_of, checked_access, promise_under, why_no_promise
 from gcon.methods.public_graph import predict_on_public_graph, refuse_training_nodes
 from gcon.nodes import BATCH_ROWS
-from gcon.privacy.boundary import Private
-from gcon.privacy.ledger import Ledger
-from gcon.release.prediction_files import prediction_writer
+from gcon.release.prediction_files import Ids, prediction_writer
 from gcon.release.read import load_release
 
 
-@with_records
+@options.verb
 def predict(
+    output: Output,
     model: Annotated[Path, typer.Argument(help="A release folder.")],
     *,
     out: Annotated[
@@ -54,8 +48,6 @@ def predict(
         str, typer.Option(help="Where to compute: cpu, cuda, cuda:NUMBER, or auto (a GPU if there is one).")
     ] = "cpu",
     overwrite: options.Overwrite = False,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
     config: options.Config = None,
 ) -> None:
     """Predict labels. With own-edges every row is for its owner only, says so, and the delivery is recorded.
@@ -63,77 +55,50 @@ def predict(
     With public-graph all edges of --public-edges are read, which declares them public; nothing is charged or recorded.
     Example: gcon predict model cora-ml --out labels.csv
     """
-    with reporting(as_json=json, quiet=quiet) as output:
-        checked_access(access, ANY_MODEL)
-        checked_target(out, "out")
-        inputs = where.edges, where.nodes, where.features, where.ledger, where.public_edges
-        check_replaceable(out, overwrite=overwrite, inputs=inputs)
-        public = public_files(access, where)
-        place = chosen_device(device)
-        released = load_release(model)
-        kind = checked_access(access, released.accesses)
-        no_promise = why_no_promise(released.receipt)
-        publishable = audience_of(kind, no_promise) == "public"
-        with output.progress.status("read"):
-            if public is not None:
-                known, features = read_node_features(
-                    public[0], features_path=where.features, feature_columns=released.feature_columns
-                )
-                refuse_training_nodes(released, features)
-                bare = read_public_edges(public[1], ids=known, **where.edge_format.columns())
-                loaded = LoadedFeatures(known, features, None)
-            else:
-                loaded = load_features(where, read_edges_too=kind == "own-edges", known=released.feature_columns)
-        ids, matrix = loaded.ids, loaded.features
-        with prediction_writer(out, ids, owner_only=not publishable) as write, ExitStack() as until:
-            show = until.enter_context(_shown(output, len(ids), write)) if len(ids) > BATCH_ROWS else write
-            if public is not None:
-                show(predict_on_public_graph(released, matrix, bare, device=place))
-            elif kind == "own-edges" and loaded.edges is not None:
-                released.encoder.check(matrix)  # before a ledger is made
-                books = open_payment(where, output)
-                _deliver(released, matrix, loaded.edges, show, ledger=books, device=place)
-            else:
-                for batch in batches_without_edges(released, matrix, access=kind, device=place):
-                    show(batch)
-        if kind == "own-edges":
-            finish(output, books)
-        promise = promise_under(kind, no_promise)
-        fields: dict[str, object] = {
-            "out": str(out),
-            "access": kind,
-            "promise": promise,
-            "publishable": publishable,
-            "nodes": len(ids),
-        }
-        output.result(fields, f"{promise}\nWritten: {out}")
-
-
-def _deliver(
-    model: Model,
-    features: Tensor,
-    edges: Private[EdgeList],
-    write: Callable[[Predictions], None],
-    *,
-    ledger: Ledger,
-    device: str,
-) -> None:
-    """Answer owners; that a disk refuses the answers is no secret, and is told as what it is."""
-    refused: list[OSError] = []
-
-    def watched(predictions: Predictions) -> None:
-        try:
-            write(predictions)
-        except OSError as error:
-            refused.append(OSError(error.errno, error.strerror, error.filename))
-            raise
-
-    try:
-        deliver_from_own_edges(model, features, edges, watched, ledger=ledger, device=device)
-    except PrivateComputationError:
-        if refused:
-            raise refused[0] from None
-        raise
+    checked_access(access, ANY_MODEL)
+    checked_target(out, "out")
+    inputs = where.edges, where.nodes, where.features, where.ledger, where.public_edges
+    check_replaceable(out, overwrite=overwrite, inputs=inputs)
+    asked = access == "public-graph" or where.public_edges is not None
+    public = public_files(access, where) if asked else None
+    place = chosen_device(device)
+    released = load_release(model)
+    kind = checked_access(access, released.accesses)
+    no_promise = why_no_promise(released.receipt)
+    publishable = audience_of(kind, no_promise) == "public"
+    with output.progress.status("read"):
+        if public is not None:
+            ids: Ids
+            ids, matrix = read_node_features(
+                public[0], features_path=where.features, feature_columns=released.feature_columns
+            )
+            refuse_training_nodes(released, matrix)
+            bare = read_public_edges(public[1], ids=ids, **where.columns())
+        else:
+            own = kind == "own-edges"
+            ids, matrix, edges = load_features(where, read_edges_too=own, known=released.feature_columns)
+    with prediction_writer(out, ids, owner_only=not publishable) as write, ExitStack() as until:
+        show = until.enter_context(_shown(output, len(ids), write)) if len(ids) > BATCH_ROWS else write
+        if public is not None:
+            show(predict_on_public_graph(released, matrix, bare, device=place))
+        elif kind == "own-edges" and edges is not None:
+            released.encoder.check(matrix)  # before a ledger is made
+            books = open_payment(where, output)
+            deliver_from_own_edges(released, matrix, edges, show, ledger=books, device=place)
+        else:
+            for batch in batches_without_edges(released, matrix, access=kind, device=place):
+                show(batch)
+    if kind == "own-edges":
+        finish(output, books)
+    promise = promise_under(kind, no_promise)
+    fields: dict[str, object] = {
+        "out": str(out),
+        "access": kind,
+        "promise": promise,
+        "publishable": publishable,
+        "nodes": len(ids),
+    }
+    output.result(fields, f"{promise}\nWritten: {out}")
 
 
 @contextmanager

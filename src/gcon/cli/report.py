@@ -13,9 +13,8 @@ from gcon.cli import options
 from gcon.cli.checks import RELEASE
 from gcon.cli.ledger_place import ledger_beside
 from gcon.cli.loading import load_nodes
-from gcon.cli.output import Output, reporting
-from gcon.cli.records import with_records
-from gcon.cli.source import GraphSource
+from gcon.cli.options import GraphSource
+from gcon.cli.output import Output
 from gcon.errors import InputError
 from gcon.methods.model import Model
 from gcon.pages.model_report import model_report
@@ -30,8 +29,9 @@ from gcon.writing import write_whole
 RECORD, PAGE = "run.json", "report.html"
 
 
-@with_records
+@options.verb
 def report(
+    output: Output,
     model: Annotated[Path, typer.Argument(help="A release folder; or the folder of a demo, with run.json in it.")],
     *,
     out: Annotated[
@@ -42,8 +42,6 @@ def report(
         bool, typer.Option("--control/--no-control", help="Train the zero-budget control beside the model.")
     ] = True,
     where: GraphSource,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
     config: options.Config = None,
 ) -> None:
     """Write one page about a model: its accuracy beside a control that spends nothing, its promise, noise and ledger.
@@ -51,33 +49,28 @@ def report(
     It reads no edge and costs nothing, and may be published. --edges or --ledger names the ledger to show, which holds what
     gcon evaluate --paid has bought. Example: gcon report model --nodes nodes.csv --out report.html
     """
-    with reporting(as_json=json, quiet=quiet) as output:
-        if (model / RECORD).exists() and not (model / RELEASE).exists():
-            _report_of_a_demo(output, model, out)
-            return
-        if not (model / RELEASE).exists():
-            rule = f"must be a release folder, with {RELEASE} in it, or the folder of a demo, with {RECORD}"
-            fix = "gcon train writes the one, gcon demo the other."
-            raise InputError("MODEL", rule=rule, got=str(model), fix=fix)
-        path = Path(PAGE) if out is None else out
-        _check_target(path)
-        released = load_release(model)
-        entries = _entries(where, released)
-        known = released.feature_columns
-        nodes = load_nodes(where, known=known) if where.source is not None or where.nodes is not None else None
-        with output.progress.status("read") as status:
-            made = model_report(
-                released, nodes, name=name, control_seed=0 if control else None, entries=entries, step=status.update
-            )
-        with _told_if_refused(path):
-            made.save(path)
-        audience = "it may be published" if made.publishable else "for the operator alone: the model keeps no promise"
-        fields: dict[str, object] = {
-            "report": str(path),
-            "headline": list(made.headline),
-            "publishable": made.publishable,
-        }
-        output.result(fields, "\n".join([*made.headline, f"Written: {path} ({audience})"]))
+    if (model / RECORD).exists() and not (model / RELEASE).exists():
+        _report_of_a_demo(output, model, out)
+        return
+    if not (model / RELEASE).exists():
+        rule = f"must be a release folder, with {RELEASE} in it, or the folder of a demo, with {RECORD}"
+        fix = "gcon train writes the one, gcon demo the other."
+        raise InputError("MODEL", rule=rule, got=str(model), fix=fix)
+    path = Path(PAGE) if out is None else out
+    _check_target(path)
+    released = load_release(model)
+    entries = _entries(where, released)
+    known = released.feature_columns
+    nodes = load_nodes(where, known=known) if where.source is not None or where.nodes is not None else None
+    with output.progress.status("read") as status:
+        made = model_report(
+            released, nodes, name=name, control_seed=0 if control else None, entries=entries, step=status.update
+        )
+    with _told_if_refused(path):
+        made.save(path)
+    audience = "it may be published" if made.publishable else "for the operator alone: the model keeps no promise"
+    fields: dict[str, object] = {"report": str(path), "headline": list(made.headline), "publishable": made.publishable}
+    output.result(fields, "\n".join([*made.headline, f"Written: {path} ({audience})"]))
 
 
 def _report_of_a_demo(output: Output, folder: Path, out: Path | None) -> None:

@@ -10,9 +10,8 @@ import typer
 from typer.core import TyperGroup
 
 from gcon.cli import options, serve_tokens
-from gcon.cli.output import reporting
-from gcon.cli.records import with_records
-from gcon.cli.source import EdgeFormat, Edges, Features, LedgerPath
+from gcon.cli.options import EdgeFormat, Edges, Features, LedgerPath
+from gcon.cli.output import Output
 from gcon.errors import InputError, MissingExtraError
 from gcon.serve.settings import Limits
 
@@ -31,8 +30,9 @@ app.add_typer(serve_tokens.app, name="tokens")
 
 
 @app.command()
-@with_records
+@options.verb
 def run(
+    output: Output,
     *,
     release: Annotated[
         Path, typer.Argument(help="A release folder. A new release that takes its place is taken over.")
@@ -61,8 +61,6 @@ def run(
     behind_proxy: Annotated[str, typer.Option(help="Address of your proxy: its X-Forwarded-For is believed.")] = "",
     allow_origin: Annotated[str | None, typer.Option(help="Another site whose pages may ask.")] = None,
     log_requests: Annotated[bool, typer.Option(help="A line on standard error for every request.")] = True,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
     config: options.Config = None,
 ) -> None:
     """Serve a released model: /predict, /statement, /card, /health, /metrics and pages; with --edges and --tokens also /me.
@@ -71,7 +69,7 @@ def run(
     Tokens of owners: gcon serve tokens --help.
     Example: gcon serve model --nodes nodes.csv
     """
-    with reporting(as_json=json, quiet=quiet) as output, ExitStack() as until:
+    with ExitStack() as until:
         try:
             from gcon.cli.serve_inputs import open_owners, read_table
             from gcon.machine import keep_to_one_thread
@@ -111,7 +109,9 @@ def run(
             if edges is not None and tokens is not None and known is not None:
                 TokenStore(tokens).close()
                 beside = tokens.with_name(f"{tokens.name}.log") if access_log is None else access_log
-                owners, log = open_owners(edges, known, edge_format=edge_format, ledger=ledger, access_log=beside)
+                owners, log = open_owners(
+                    edges, known, output, edge_format=edge_format, ledger=ledger, access_log=beside
+                )
                 held.owners = owners
         service = Service(
             held=held,
@@ -121,7 +121,7 @@ def run(
             tokens=tokens,
             access_log=log,
             origin=allow_origin,
-            log=Log(requests=log_requests and not quiet),
+            log=Log(requests=log_requests and not output.quiet),
         )
         if edges is not None and edges.stat().st_mode & 0o007:  # a group may: a service needs a user of its own
             words = f"Everybody on this machine may open {edges.name}. Take that away: chmod o= {edges.name}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from gcon.cli.paying import open_ledger
-from gcon.cli.source import EdgeFormat, GraphSource
+from gcon.cli.options import EdgeFormat, GraphSource
+from gcon.cli.output import Output
+from gcon.cli.paying import open_payment
 from gcon.columns import FeatureColumns
 from gcon.edges.store_format import SUFFIX
 from gcon.errors import InputError
@@ -45,7 +46,7 @@ def read_table(nodes: Path, features: Path | None, known: FeatureColumns | None)
 
 
 def open_owners(
-    edges: Path, known: ReadTable, *, edge_format: EdgeFormat, ledger: Path | None, access_log: Path
+    edges: Path, known: ReadTable, output: Output, *, edge_format: EdgeFormat, ledger: Path | None, access_log: Path
 ) -> tuple[OwnerAnswers[RowEdges], AccessLog]:
     """Private edges behind their gate; that a service begins is recorded in the ledger.
 
@@ -58,5 +59,5 @@ def open_owners(
     else:
         private = read_edges(edges, ids=known.ids, **edge_format.columns())[0]
     log = AccessLog(access_log)
-    books = open_ledger(GraphSource(edges=edges, ledger=ledger))
+    books = open_payment(GraphSource(edges=edges, ledger=ledger), output).ledger
     return OwnerAnswers(private, ledger=books, log=log, purpose=PURPOSE), log

@@ -13,10 +13,9 @@ from gcon.cli import options
 from gcon.cli.checks import check_new_file
 from gcon.cli.loading import load_training
 from gcon.cli.method_options import PaperOptions, paper_option
-from gcon.cli.output import reporting
+from gcon.cli.options import TrainingSource
+from gcon.cli.output import Output
 from gcon.cli.paying import hand_out_release, open_payment
-from gcon.cli.records import with_records
-from gcon.cli.source import TrainingSource
 from gcon.errors import InputError, PrivateComputationError
 from gcon.learn.held_out import with_validation
 from gcon.learn.perceptron import EncoderSettings
@@ -42,8 +41,9 @@ class PaperTraining(PaperOptions):
     centre: Annotated[bool | None, paper_option("Centre encoded features before scaling them; yes.")] = None
 
 
-@with_records
+@options.verb
 def train(
+    output: Output,
     *,
     epsilon: options.Epsilon,
     out: Annotated[Path, typer.Option(help="The release folder to write; it must not exist yet.")],
@@ -68,8 +68,6 @@ def train(
     papers: PaperTraining,
     device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda, or cuda:NUMBER.")] = "auto",
     seed: Annotated[int | None, typer.Option(help="For experiments only: the model then carries no promise.")] = None,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
     config: options.Config = None,
 ) -> None:
     """Train privately and write the model with its promise.
@@ -78,61 +76,56 @@ def train(
 
     gcon train cora-ml --epsilon 1 --out model
     """
-    with reporting(as_json=json, quiet=quiet) as output:
-        on_cluster = where.scheduler is not None or where.workers is not None
-        if on_cluster:
-            if device not in ("auto", "cpu"):
-                rule = "must be cpu with --scheduler or --workers: workers use their processors"
-                raise InputError("device", rule=rule, got=repr(device), fix="Leave it out.")
-            device = "cpu"
-        if mechanism is not None:  # what the option, and its key in a configuration file, was called for a while
-            output.remark("--mechanism is now called --method; the old name will go with the next release.")
-            if method not in (None, mechanism):
-                raise InputError("--mechanism", rule="is the old name of --method", got="both", fix="Leave it out.")
-            method = mechanism
-        chosen = Moments.name if method is None else method
-        given = papers.given(chosen, protect_edges=protect_edges)
-        training: ReleasingMethod
-        if chosen == Moments.name:
-            training = Moments(epsilon=epsilon, delta=delta, device=device, protect_edges=protect_edges)
-        else:
-            training = _papers_method(given, epsilon=epsilon, delta=delta, device=device)
-        check_new_file(out)
-        randomness = randomness_from(seed)
-        with output.progress.status("read") as status, ExitStack() as until:
-            # Of two trainings into one place, one is refused now.
-            claim = until.enter_context(work_folder(out.absolute()))
-            graph = load_training(where, until=until)
-            warn_of_scales(graph.nodes)
-            books = open_payment(where, output, near=out.absolute().parent, name=name)
-            num_nodes, num_features = graph.nodes.features.shape
-            room = hold_room(claim, num_nodes=num_nodes, num_features=num_features, num_classes=graph.nodes.num_classes)
-            until.enter_context(threads_for(num_nodes, num_features))
-            try:
-                trained = training.train(
-                    graph.nodes, graph.edges, ledger=books, randomness=randomness, progress=status.update
+    on_cluster = where.scheduler is not None or where.workers is not None
+    if on_cluster:
+        if device not in ("auto", "cpu"):
+            rule = "must be cpu with --scheduler or --workers: workers use their processors"
+            raise InputError("device", rule=rule, got=repr(device), fix="Leave it out.")
+        device = "cpu"
+    if mechanism is not None:  # what the option, and its key in a configuration file, was called for a while
+        output.remark("--mechanism is now called --method; the old name will go with the next release.")
+        if method not in (None, mechanism):
+            raise InputError("--mechanism", rule="is the old name of --method", got="both", fix="Leave it out.")
+        method = mechanism
+    chosen = Moments.name if method is None else method
+    given = papers.given(chosen, protect_edges=protect_edges)
+    training: ReleasingMethod
+    if chosen == Moments.name:
+        training = Moments(epsilon=epsilon, delta=delta, device=device, protect_edges=protect_edges)
+    else:
+        training = _papers_method(given, epsilon=epsilon, delta=delta, device=device)
+    check_new_file(out)
+    randomness = randomness_from(seed)
+    with output.progress.status("read") as status, ExitStack() as until:
+        # Of two trainings into one place, one is refused now.
+        claim = until.enter_context(work_folder(out.absolute()))
+        graph = load_training(where, until=until)
+        warn_of_scales(graph.nodes)
+        books = open_payment(where, output, near=out.absolute().parent, name=name)
+        num_nodes, num_features = graph.nodes.features.shape
+        room = hold_room(claim, num_nodes=num_nodes, num_features=num_features, num_classes=graph.nodes.num_classes)
+        until.enter_context(threads_for(num_nodes, num_features))
+        try:
+            trained = training.train(
+                graph.nodes, graph.edges, ledger=books, randomness=randomness, progress=status.update
+            )
+        except PrivateComputationError:
+            if on_cluster:  # said whatever it was
+                output.notes.append(
+                    "Look whether the cluster's scheduler and workers are still there: if they were lost, that is why, "
+                    "and another training is another charge."
                 )
-            except PrivateComputationError:
-                if on_cluster:  # said whatever it was
-                    output.notes.append(
-                        "Look whether the cluster's scheduler and workers are still there: if they were lost, that is why, "
-                        "and another training is another charge."
-                    )
-                raise
-            status.update("write")
-            model = replace(trained, feature_columns=graph.nodes.feature_columns)
-            room.unlink(missing_ok=True)
-            hand_out_release(output, books, model, out)
-        statement = model.statement()
-        fields: dict[str, object] = {
-            "out": str(out),
-            "statement": statement.fields,
-            "sentences": list(statement.sentences),
-        }
-        set_aside = int(with_validation(graph.nodes).validation_mask.sum()) if model.method == Moments.name else 0
-        if set_aside > int(graph.nodes.validation_mask.sum()):
-            output.remark(f"{set_aside} labelled nodes were set aside to choose by; mark some 'val' to say which.")
-        output.result(fields, "\n".join([*statement.sentences, f"Written: {out}"]))
+            raise
+        status.update("write")
+        model = replace(trained, feature_columns=graph.nodes.feature_columns)
+        room.unlink(missing_ok=True)
+        hand_out_release(output, books, model, out)
+    statement = model.statement()
+    fields: dict[str, object] = {"out": str(out), "statement": statement.fields, "sentences": list(statement.sentences)}
+    set_aside = int(with_validation(graph.nodes).validation_mask.sum()) if model.method == Moments.name else 0
+    if set_aside > int(graph.nodes.validation_mask.sum()):
+        output.remark(f"{set_aside} labelled nodes were set aside to choose by; mark some 'val' to say which.")
+    output.result(fields, "\n".join([*statement.sentences, f"Written: {out}"]))
 
 
 def _papers_method(given: dict[str, Any], **budget_and_device: Any) -> Objective:

@@ -16,18 +16,18 @@ from gcon.choose.settings import tune as tune_free
 from gcon.cli import options
 from gcon.cli.checks import check_new_file
 from gcon.cli.loading import load_graph, load_nodes
-from gcon.cli.output import Output, reporting
+from gcon.cli.options import TableSource
+from gcon.cli.output import Output
 from gcon.cli.paying import finish, open_payment
-from gcon.cli.records import with_records
-from gcon.cli.source import TableSource
 from gcon.errors import check_number
 from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.privacy.randomness import SystemRandomness
 from gcon.writing import write_whole
 
 
-@with_records
+@options.verb
 def tune(
+    output: Output,
     *,
     epsilon: options.Epsilon,
     delta: Annotated[float | None, typer.Option(help="By default min(1e-5, 1/(10 n)) for n nodes.")] = None,
@@ -35,8 +35,6 @@ def tune(
     out: Annotated[Path | None, typer.Option(help="A new TOML file, for gcon train --config.")] = None,
     draws: Annotated[int, typer.Option(help="Rehearsals of each candidate.")] = 3,
     where: TableSource,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
     config: options.Config = None,
 ) -> None:
     """Choose settings of the paper's method for a budget.
@@ -49,52 +47,44 @@ def tune(
 
     Example: gcon tune cora-ml --epsilon 1 --pay 0.1 --out settings.toml
     """
-    with reporting(as_json=json, quiet=quiet) as output:
-        base = Objective(epsilon=epsilon, delta=delta)
-        check_number(
-            "draws",
-            draws,
-            allowed=lambda n: 1 <= n <= 1000,
-            rule="must lie in [1, 1000]",
-            fix="3 is usual.",
-            whole=True,
-        )
-        if out is not None:
-            check_new_file(out)
-        if pay is not None:
-            check_payment(base, pay)  # before a ledger is made
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=output.progress) as bar:
-            task = bar.add_task("rehearse", total=len(combinations(base)))
+    base = Objective(epsilon=epsilon, delta=delta)
+    check_number(
+        "draws", draws, allowed=lambda n: 1 <= n <= 1000, rule="must lie in [1, 1000]", fix="3 is usual.", whole=True
+    )
+    if out is not None:
+        check_new_file(out)
+    if pay is not None:
+        check_payment(base, pay)  # before a ledger is made
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=output.progress) as bar:
+        task = bar.add_task("rehearse", total=len(combinations(base)))
 
-            def step(done: str) -> None:
-                bar.update(task, advance=1, description=done)
+        def step(done: str) -> None:
+            bar.update(task, advance=1, description=done)
 
-            if pay is None:
-                table = load_nodes(where)
-                found = tune_free(table, base, randomness=SystemRandomness, draws=draws, step=step)
-            else:
-                graph, books = load_graph(where), open_payment(where, output)
-                found = tune_paid(
-                    graph, base, pay=pay, ledger=books, randomness=SystemRandomness, draws=draws, step=step
-                )
-                bought = as_options(found.settings)
-                del bought["steps"]  # never chosen here
-                finish(output, books, bought)
-        if out is not None:
-            _write_choice(output, out, found)
-        fields: dict[str, object] = {
-            "about": about(found.settings.epsilon),
-            "settings": as_options(found.settings),
-            "choices": [asdict(choice) for choice in found.choices],
-            "cost": asdict(found.cost),
-            "rehearsals": [
-                {**as_options(rehearsal.settings), "mean": rehearsal.mean, "scores": list(rehearsal.scores)}
-                for rehearsal in found.rehearsals
-            ],
-            "out": None if out is None else str(out),
-        }
-        output.result(fields, as_toml(found) + ("" if out is None else f"Written: {out}"))
+        if pay is None:
+            table = load_nodes(where)
+            found = tune_free(table, base, randomness=SystemRandomness, draws=draws, step=step)
+        else:
+            graph, books = load_graph(where), open_payment(where, output)
+            found = tune_paid(graph, base, pay=pay, ledger=books, randomness=SystemRandomness, draws=draws, step=step)
+            bought = as_options(found.settings)
+            del bought["steps"]  # never chosen here
+            finish(output, books, bought)
+    if out is not None:
+        _write_choice(output, out, found)
+    fields: dict[str, object] = {
+        "about": about(found.settings.epsilon),
+        "settings": as_options(found.settings),
+        "choices": [asdict(choice) for choice in found.choices],
+        "cost": asdict(found.cost),
+        "rehearsals": [
+            {**as_options(rehearsal.settings), "mean": rehearsal.mean, "scores": list(rehearsal.scores)}
+            for rehearsal in found.rehearsals
+        ],
+        "out": None if out is None else str(out),
+    }
+    output.result(fields, as_toml(found) + ("" if out is None else f"Written: {out}"))
 
 
 def _write_choice(output: Output, out: Path, found: Tuned) -> None:

@@ -61,7 +61,13 @@ def command(name: str) -> TyperCommand | TyperGroup:
         alone.command(name)(found)
         loaded = typer.main.get_command(alone)
     loaded.name = name
-    _hide_types_of_flags(loaded)
+    left = [loaded]
+    while left:  # help would show `<bool>` beside an option that takes no value
+        shown = left.pop()
+        left += getattr(shown, "commands", {}).values()
+        for parameter in shown.get_params(typer.Context(shown)):
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
     return loaded  # type: ignore[no-any-return]
 
 
@@ -81,23 +87,7 @@ def _of_the_laboratory(name: str) -> Any:
 class LazyVerbs(TyperGroup):
     """The group of all verbs: help shows the tables, and only a call loads its verb."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        for name, words in VERBS.items():
-            panel = "Commands of the laboratory (pip install gcon-lab)" if name in LABORATORY else None
-            self.add_command(TyperCommand(name, help=words, rich_help_panel=panel))
-        _hide_types_of_flags(self)
-
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The verb that was called, loaded."""
         name, known, rest = super().resolve_command(ctx, args)
         return name, known if name is None else command(name), rest
-
-
-def _hide_types_of_flags(shown: Any) -> None:
-    """In a command and those below it: help would show `<bool>` beside an option that takes no value."""
-    for parameter in shown.get_params(typer.Context(shown)):
-        if getattr(parameter, "is_flag", False):
-            parameter.metavar = ""
-    for below in getattr(shown, "commands", {}).values():
-        _hide_types_of_flags(below)

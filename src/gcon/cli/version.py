@@ -7,10 +7,11 @@ from importlib import metadata
 
 import gcon
 from gcon.cli import options
-from gcon.cli.output import reporting
+from gcon.cli.output import Output
 
 
-def version(json: options.Json = False, quiet: options.Quiet = False) -> None:
+@options.verb
+def version(output: Output) -> None:
     """Versions of gcon, torch and Python."""
     fields: dict[str, object] = {
         "gcon": gcon.__version__,
@@ -18,5 +19,4 @@ def version(json: options.Json = False, quiet: options.Quiet = False) -> None:
         "python": platform.python_version(),
     }
     text = ", ".join(f"{name} {number}" for name, number in fields.items())
-    with reporting(as_json=json, quiet=quiet) as output:
-        output.result(fields, text)
+    output.result(fields, text)

@@ -6,8 +6,10 @@ import os
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from html import escape
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,9 +17,7 @@ from sklearn.utils.validation import column_or_1d
 
 from gcon.edges.graph import PrivateGraph
 from gcon.errors import InputError, PromiseWarning
-from gcon.estimators.fitted import FittedClassifier
-from gcon.estimators.progress import Callback, fit_progress
-from gcon.estimators.tables import MATRIX, checked_table
+from gcon.estimators.fitted import MATRIX, FittedClassifier, checked_table
 from gcon.files.frames import column_names, learn_frame, without
 from gcon.files.inputs import as_private_graph, read_columns
 from gcon.machine import threads_for
@@ -28,6 +28,8 @@ from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import randomness_from
 from gcon.privacy.uncounted import UncountedLedger
 from gcon.release.read import load_release
+
+Callback = Callable[[str, float], None]  # is told the name of a stage that begins, and about which share is done
 
 
 class PrivateClassifier(FittedClassifier, ABC):
@@ -132,7 +134,7 @@ class PrivateClassifier(FittedClassifier, ABC):
         if not hasattr(ledger, "reserve"):
             rule, fix = "must be None or a ledger", "For example gcon.MemoryLedger('friendships')."
             raise InputError("ledger", rule=rule, got=type(ledger).__name__, fix=fix)
-        progress = fit_progress(self.shares, verbose=self.verbose, callback=self.callback)
+        progress = _progress(self.shares, verbose=self.verbose, callback=self.callback)
         with threads_for(*graph.nodes.features.shape):
             trained = method.train(graph.nodes, graph.edges, ledger=ledger, randomness=randomness, progress=progress)
         self._take(replace(trained, feature_columns=graph.nodes.feature_columns))
@@ -213,3 +215,45 @@ def _refuse_row_searches() -> None:
                 fix="Rows cut off lose their edges, and every fit is a release that is paid for. Keep the graph whole: "
                 "gcon.model_selection has masks for fit (split_nodes, node_folds); model.node_score says what a score costs.",
             )
+
+
+def _progress(shares: Mapping[str, float], *, verbose: bool, callback: Callback | None) -> Callable[[str], None]:
+    """A function to call with the name of every stage that begins, and with "done" at the end; it shows or tells that.
+
+    `shares` say about which share of a fit is done when a stage begins.
+    """
+    known, share, bar = {**shares, "done": 1.0}, 0.0, None
+
+    def tell(stage: str) -> None:
+        nonlocal share, bar
+        share = known.get(stage, share)
+        if verbose:
+            bar = _show(stage, share, bar)
+        if callback is not None:
+            callback(stage, share)
+
+    return tell
+
+
+def _show(stage: str, share: float, bar: Any) -> Any:
+    """A line, or in a notebook a bar, which is returned to be moved next time."""
+    show = _notebook()
+    if show is None:
+        with suppress(OSError):  # that nobody can hear it loses no paid fit
+            sys.stderr.write(f"gcon: {share:4.0%} {stage}\n")
+        return None
+    now = show.HTML(f'<progress value="{share:.2f}" max="1"></progress> gcon: {escape(stage)}')
+    if bar is None:
+        return show.display(now, display_id=True)
+    bar.update(now)
+    return bar
+
+
+def _notebook() -> Any:
+    """What a notebook shows things with; None elsewhere. A shell of IPython in a terminal has no kernel."""
+    shell = sys.modules.get("IPython")
+    if shell is None or not hasattr(shell.get_ipython(), "kernel"):
+        return None
+    from IPython import display  # type: ignore[import-not-found]
+
+    return display

@@ -8,18 +8,21 @@ from pathlib import Path
 from typing import Any, Self, Unpack
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gcon.columns import same_features
 from gcon.edges.edge_list import EdgeList, private_edges
 from gcon.edges.graph import PrivateGraph, PublicGraph
 from gcon.errors import AccessRefusedError, InputError
 from gcon.estimators.node_score import NodeScore, own_edge_score
-from gcon.estimators.tables import known_columns
-from gcon.files.inputs import Columns, Masks, as_private_graph, edge_index_of, read_columns
-from gcon.files.labels import as_labels, class_numbers, labelled_mask
+from gcon.files.edges import as_edge_index
+from gcon.files.frames import column_names, frame_features, without
+from gcon.files.inputs import Columns, Masks, as_features, as_private_graph, read_columns
+from gcon.files.labels import as_labels, labelled_mask
 from gcon.methods.accuracy import check_scored, micro_f1
 from gcon.methods.features_only import FeaturesOnly, onnx_bytes
 from gcon.methods.model import Model
@@ -34,6 +37,8 @@ from gcon.privacy.frames import without_frames
 from gcon.privacy.ledger import Ledger, MemoryLedger
 from gcon.privacy.statement import Statement
 from gcon.writing import write_new
+
+MATRIX = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False}
 
 
 class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -176,7 +181,10 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         named = as_labels(columns.labels, len(columns.features))
         chosen = labelled_mask(columns.test_mask, "mask", named, default=True, split=split)
         check_scored(chosen)
-        labels = class_numbers(named, self.classes_.tolist())  # -1: another class
+        places = {name: number for number, name in enumerate(self.classes_.tolist())}
+        labels = torch.tensor(
+            [places.get(label, -1) for label in named.tolist()], dtype=torch.int64
+        )  # -1: another class
         if kind == "own-edges":
             private, books = _private_edges(columns), self._books()
             return own_edge_score(self.model_, columns.features, labels, chosen, private, pay=pay, ledger=books)
@@ -275,7 +283,8 @@ def _private_edges(columns: Columns) -> Private[EdgeList]:
             "edges", rule="are needed for access='own-edges'", got="none", fix="Pass edges=, if only an empty list."
         )
     num_nodes = len(columns.features)
-    return private_edges(edge_index_of(columns, num_nodes=num_nodes), num_nodes)[0]
+    index = as_edge_index(columns.edges, num_nodes=num_nodes, ids=columns.ids, values=columns.edge_values)
+    return private_edges(index, num_nodes)[0]
 
 
 def _in_pandas(values: NDArray[Any], X: Any, *, columns: Any = None) -> Any:
@@ -287,3 +296,50 @@ def _in_pandas(values: NDArray[Any], X: Any, *, columns: Any = None) -> Any:
         raise InputError("set_output", rule=rule, got="none installed", fix=fix) from None
     index = None if isinstance(X, PrivateGraph | PublicGraph) else read_columns(X).ids
     return pd.Series(values, index=index) if columns is None else pd.DataFrame(values, index=index, columns=columns)
+
+
+def known_columns(estimator: Any, X: Any, **given: Any) -> Columns:
+    """The parts of a graph for a fitted estimator, with features as in its training; named arguments win."""
+    given = {name: value for name, value in given.items() if value is not None}
+    if isinstance(X, PrivateGraph):
+        if not same_features(estimator.model_.feature_columns, X.nodes.feature_columns):
+            rule, fix = "must have been read with the columns of training", "Read it with model_.feature_columns."
+            raise InputError("X", rule=rule, got="other columns or categories", fix=fix)
+        return Columns(**{"features": X.nodes.features, "edges": X.edges, "test_mask": X.nodes.test_mask, **given})
+    if isinstance(X, PublicGraph):
+        return Columns(**{"features": X.features, "edges": X.edges, **given})
+    columns = read_columns(X, **given)
+    return replace(
+        columns, features=as_features(_known_features(estimator, columns.features, is_table=columns.features is X))
+    )
+
+
+def _known_features(estimator: Any, features: Any, *, is_table: bool) -> Any:
+    """The features by the columns of training; scikit-learn has its say about a table, not about a part of a graph."""
+    known = estimator.model_.feature_columns
+    if known is not None and is_table and column_names(features):
+        kept = without(features, known.drop)
+        checked_table(estimator, kept, reset=False, skip_check_array=True)
+        return frame_features(kept, known)
+    if known is not None and not known.plain:
+        return frame_features(features, known)
+    if not is_table:
+        return features
+    if not hasattr(estimator, "feature_names_in_") and hasattr(features, "columns"):
+        features = np.asarray(features)  # a loaded model, or one of a graph, knows its columns by their places
+    return checked_table(estimator, features, reset=False, **MATRIX)
+
+
+def checked_table(estimator: Any, X: Any, **how: Any) -> Any:
+    """A table under scikit-learn's own checks: names, number and type of the columns."""
+    try:
+        return validate_data(estimator, X, **how)
+    except ValueError as error:
+        raise InputError(
+            "features",
+            rule="must be a matrix of numbers, one row per node, with the same columns at every call",
+            got=f"this complaint of scikit-learn: {str(error).strip().removesuffix('.')}",
+            fix="Choose the columns of training: X[list(model.feature_names_in_)]."
+            if hasattr(estimator, "feature_names_in_") and column_names(X)
+            else "Pass all columns of training: a matrix, PyG's Data, a networkx graph or a PrivateGraph.",
+        ) from error

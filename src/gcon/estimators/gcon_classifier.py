@@ -7,8 +7,7 @@ from dataclasses import fields
 from typing import Any, ClassVar
 
 from gcon.edges.schemes import Schemes, as_steps
-from gcon.estimators.estimator import PrivateClassifier
-from gcon.estimators.progress import Callback
+from gcon.estimators.estimator import Callback, PrivateClassifier
 from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.objective import Objective, ObjectiveModel
 from gcon.privacy.ledger import Ledger

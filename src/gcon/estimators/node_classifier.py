@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from gcon.estimators.estimator import PrivateClassifier
-from gcon.estimators.progress import Callback
+from gcon.estimators.estimator import Callback, PrivateClassifier
 from gcon.methods.method import check_seed
 from gcon.methods.moments import Moments, MomentsModel
 from gcon.privacy.ledger import Ledger

@@ -155,7 +155,7 @@ def _write_nodes(table: RawNodes, written: Mapping[str, Path], like: Mapping[str
     """The public side; the features in a file of their own if there is one."""
     import polars as pl
 
-    frame = pl.DataFrame({"id": table.ids.column(), **table.texts})
+    frame = pl.DataFrame({"id": table.ids.column, **table.texts})
     if "features" not in written:
         nested = written["nodes"].suffix == ".parquet"
         frame = frame.with_columns(feature_columns(table.features, table.feature_names, nested=nested))
@@ -191,7 +191,7 @@ def _tables(chunks: Iterator[NDArray[Any]], ids: NodeIds) -> Iterator[pl.DataFra
     import polars as pl
 
     names = ("source", "target")
-    called = ids.column()
+    called = ids.column
     yield pl.DataFrame({name: called.clear() for name in names})
     for chunk in chunks:
         for start in range(0, chunk.shape[1], BATCH):

@@ -1,4 +1,8 @@
-"""The edges file -> private edges, batch by batch. No message holds an id, a row or a count from it."""
+"""The edges file -> private edges, batch by batch. No message holds an id, a row or a count from it.
+
+Tables by their columns of ids; .npz with PyG's edge_index, or a sparse adjacency matrix as scipy saves it. What can be wrong has
+fixed words, so that no message depends on an edge.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +17,82 @@ from numpy.typing import NDArray
 
 from gcon.edges.edge_list import EdgeHygiene, EdgeList, simple_undirected
 from gcon.edges.store_format import SUFFIX
-from gcon.errors import InputError
-from gcon.files.array_files import TooLargeError
-from gcon.files.edge_arrays import scan_arrays
-from gcon.files.edge_problems import edge_problem, unreadable
-from gcon.files.file_problems import TABLES, Problem, file_problem, raise_problems, require_readers
-from gcon.files.node_ids import IdLookup, NodeIds, as_node_ids
+from gcon.errors import InputError, wants_memory
+from gcon.files.array_files import TOO_LARGE, TooLargeError, load_archive
+from gcon.files.edges import as_edge_index
+from gcon.files.file_problems import TABLES, Problem, check_file, listed, raise_problems, require_readers, shortened
+from gcon.files.node_ids import NodeIds, as_node_ids, row_finder
 from gcon.files.store_files import open_store, store_chunks
-from gcon.files.table_files import TableFile, read_errors
+from gcon.files.table_files import Table, open_table, read_errors
 from gcon.privacy.boundary import Private
 from gcon.privacy.frames import without_frames
 
 SUFFIXES = (*TABLES, ".npz", SUFFIX)
+SPARSE = {"format", "shape", "data", "indices", "indptr", "row", "col", "offsets", "_is_array", "coords"}
+# kind: (rule, what was found, the way out). {names} are columns of a real header or names that the caller gave.
+KINDS = {
+    "missing": ("every edge needs two ids", "a missing id or a blank line", "Complete or drop such edges."),
+    "unknown": (
+        "every end must be an id of the nodes file",
+        "an id that is not there",
+        "Add the missing nodes to the nodes file, or drop their edges.",
+    ),
+    "number": (
+        "ids must be whole numbers, like those of the nodes file",
+        "an id that is something else",
+        "Write the ids the same way in both files.",
+    ),
+    "unreadable": (
+        "must be readable to its end in the format of its ending",
+        "a damaged or truncated file, a line with another number of fields, or text that is not UTF-8",
+        "Write the file again, in UTF-8 and with two ids per line.",
+    ),
+    "memory": (
+        "must fit into the memory that is left",
+        "out of memory, or no thread left to read with",
+        "Nothing is wrong with the file. Use a machine with more memory, or an edge store (gcon data convert --format csr).",
+    ),
+    "unpacked": (
+        TOO_LARGE,
+        "far more",
+        "Save it uncompressed (numpy.savez), or as CSV.",
+    ),
+    "columns": (
+        "needs two columns of ids, by name",
+        "no usable column {names}",
+        "Separate fields by commas, or by tabs in a .tsv. Name both columns (--source-column, --target-column), or say that "
+        "there is no header (--no-header). In Python: source_column, target_column, header=False.",
+    ),
+    "repeated": ("every column needs a name of its own", "{names} more than once", "Rename or drop one of them."),
+    "further": (
+        "may hold two columns of ids and nothing else",
+        "the further column {names}",
+        "Drop it, or leave it unread, --ignore-column NAME (in Python ignore_columns=): weights and attributes are not used.",
+    ),
+    "ignored": ("ignore_columns must name columns of the file", "no column {names}", "Correct the names."),
+    "two columns": (
+        "without a header there must be exactly two columns, and none to ignore",
+        "another number of columns, or ignore_columns",
+        "Drop the other columns, or add a header.",
+    ),
+    "type": ("ids must be whole numbers or strings", "a column of another type", "Convert the ids."),
+    "arrays": (
+        "must hold edge_index, or a sparse matrix as scipy saves it",
+        "the arrays {names}",
+        "Save it with numpy.savez(path, edge_index=...) or scipy.sparse.save_npz.",
+    ),
+    "shape": ("edge_index must have two rows of whole numbers", "another shape or type", "Transpose a list of pairs."),
+    "matrix": (
+        "an adjacency matrix must have one row and one column per node",
+        "another shape",
+        "Use the order of the nodes file, and give the matrix its shape.",
+    ),
+    "row numbers": (
+        "edge_index in .npz counts the rows of the nodes file from 0, so numeric node ids must be 0, 1, 2, ... too",
+        "other node ids, which could be meant as well",
+        "Use CSV or Parquet for edges between ids, or a sparse matrix for edges between rows.",
+    ),
+}
 
 
 class EdgeOptions(TypedDict, total=False):
@@ -119,11 +187,9 @@ def edge_chunks(
     if path.suffix.lower() == SUFFIX:
         yield from store_chunks(path, ids=ids)
         return
-    wrong = file_problem(path, "edges", suffixes=SUFFIXES)
-    if wrong is not None:
-        raise_problems([wrong])
+    check_file(path, "edges", suffixes=SUFFIXES)
     if path.suffix.lower() == ".npz":
-        chunks, problems = scan_arrays(path, ids=ids, ignored=ignore_columns)
+        chunks, problems = _arrays(path, ids=ids, ignored=ignore_columns)
         yield from chunks
         if problems:
             raise_problems(problems)
@@ -131,7 +197,7 @@ def edge_chunks(
     import polars as pl
 
     table, names = _table(path, (source_column, target_column), header=header, ignored=ignore_columns)
-    lookup, kinds = None if ids is None else IdLookup(ids), set[str]()
+    find, kinds = None if ids is None else row_finder(ids), set[str]()
     try:
         for batch in table.batches(names):
             ends = []
@@ -142,49 +208,52 @@ def edge_chunks(
                 if lost.any():
                     kinds.add("missing")
                     values = values.filter(~lost)
-                if lookup is not None:
-                    rows, unfit = lookup.rows(values)
+                if find is not None:
+                    rows, unfit = find(values)
                     kinds |= unfit
                     ends.append(rows)
-            if lookup is not None and not kinds:
+            if find is not None and not kinds:
                 yield np.stack(ends)
     except TooLargeError:
         kinds.add("unpacked")
     except read_errors() as error:
-        kinds.add(unreadable(error))
+        kinds.add(_unreadable(error))
     if kinds:
-        raise_problems([edge_problem(path, kind) for kind in sorted(kinds)])
+        raise_problems([_problem(path, kind) for kind in sorted(kinds)])
 
 
-def _table(
-    path: Path, wanted: tuple[str, str], *, header: bool, ignored: Sequence[str]
-) -> tuple[TableFile, Sequence[str]]:
+def _unreadable(error: BaseException) -> str:
+    """The kind of problem that a reader had. What it says may hold ids: only the kind is kept."""
+    return "memory" if wants_memory(error) else "unreadable"
+
+
+def _table(path: Path, wanted: tuple[str, str], *, header: bool, ignored: Sequence[str]) -> tuple[Table, Sequence[str]]:
     """The table and the names of its two id columns; an `InputError` with all that is wrong with its columns."""
     table, kind = None, ""
     try:
-        table = TableFile(path, header=header)
+        table = open_table(path, header=header)
     except read_errors() as error:
-        kind = unreadable(error)
+        kind = _unreadable(error)
     if table is None:
-        raise_problems([edge_problem(path, kind)])
+        raise_problems([_problem(path, kind)])
     found = names = [name for name, _ in table.types]
     problems: list[Problem] = []
     if header or path.suffix.lower() == ".parquet":
         # The first line of a text file is only known to be a header if both names are in it.
         missing = [name for name in dict.fromkeys(wanted) if name not in found]
         if missing or wanted[0] == wanted[1]:
-            raise_problems([edge_problem(path, "columns", names=missing or [wanted[0]])])
+            raise_problems([_problem(path, "columns", names=missing or [wanted[0]])])
         names = list(wanted)
         told = {
             "repeated": sorted(name for name, times in Counter(found).items() if times > 1),
             "further": [name for name in found if name not in (*wanted, *ignored)],
             "ignored": [name for name in ignored if name not in found],
         }
-        problems += [edge_problem(path, kind, names=listed) for kind, listed in told.items() if listed]
+        problems += [_problem(path, kind, names=listed) for kind, listed in told.items() if listed]
     elif len(names) != 2 or ignored:
-        problems.append(edge_problem(path, "two columns"))
+        problems.append(_problem(path, "two columns"))
     if not problems and not all(kind in ("numbers", "strings") for name, kind in table.types if name in names):
-        problems.append(edge_problem(path, "type"))
+        problems.append(_problem(path, "type"))
     if problems:
         raise_problems(problems)
     return table, names
@@ -195,7 +264,7 @@ def _read(
 ) -> tuple[EdgeList, EdgeHygiene]:
     """All edges in memory (bare and private!), and what cleaning removed."""
     require_readers()
-    known = as_node_ids(ids)
+    known = ids if isinstance(ids, NodeIds) else as_node_ids(ids)
     if path.suffix.lower() == SUFFIX:
         store = open_store(path, ids=known)
         return store.load(), store.hygiene
@@ -208,4 +277,44 @@ def _read(
         chunk = chunks.pop()  # let go once it is copied
         index[:, start : start + chunk.shape[1]] = chunk
         start += chunk.shape[1]
-    return simple_undirected(torch.from_numpy(index), len(known))
+    return simple_undirected(torch.from_numpy(index), len(known.column))
+
+
+def _arrays(
+    path: Path, *, ids: NodeIds | None, ignored: Sequence[str] = ()
+) -> tuple[list[NDArray[Any]], list[Problem]]:
+    """The ends as rows of the nodes file (bare and private!), or what is wrong."""
+    try:
+        index, matrix, listed = load_archive(path, ("edge_index",))
+        fits = matrix is not None and ids is not None and matrix.shape == (len(ids), len(ids))
+        entries = [as_edge_index(matrix, num_nodes=len(ids)).numpy()] if fits and ids is not None else []
+    except TooLargeError:
+        return [], [_problem(path, "unpacked")]
+    except Exception as error:
+        return [], [_problem(path, _unreadable(error))]
+    names = set(listed)
+    if not names:
+        return [], [_problem(path, "unreadable")]
+    further = sorted(names - set(ignored) - ({"edge_index"} if index is not None else SPARSE))
+    problems = [_problem(path, "further", names=further)] if further else []
+    if index is None:
+        if matrix is None:
+            return [], [_problem(path, "arrays", names=sorted(names))]
+        if ids is None or fits:
+            return ([], problems) if problems else (entries, [])
+        return [], [*problems, _problem(path, "matrix")]
+    if index.ndim != 2 or index.shape[0] != 2 or index.dtype.kind not in "iu":
+        problems.append(_problem(path, "shape"))
+    elif ids is not None:
+        numbered = ids.column.dtype.is_integer()
+        if numbered and not np.array_equal(ids.column.to_numpy(), np.arange(len(ids))):
+            problems.append(_problem(path, "row numbers"))
+        elif index.size and (int(index.min()) < 0 or int(index.max()) >= len(ids)):
+            problems.append(_problem(path, "unknown"))
+    return ([], problems) if problems else ([index], [])
+
+
+def _problem(path: Path, kind: str, *, names: Sequence[str] = ()) -> Problem:
+    """A problem of the edges file, in fixed words and public names."""
+    rule, got, fix = KINDS[kind]
+    return Problem("edges", path.name, rule, shortened(got.format(names=listed(names))), fix)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from gcon.errors import InputError
-from gcon.files.row_ids import rows_of
 from gcon.privacy.frames import without_frames
 
 
 @without_frames
-def as_edge_index(edges: Any, *, num_nodes: int, ids: Sequence[Any] | None = None) -> Tensor:
-    """Read edges of any of the supported kinds.
+def as_edge_index(
+    edges: Any, *, num_nodes: int, ids: Sequence[Any] | None = None, values: Sequence[str] = ()
+) -> Tensor:
+    """Read edges of any of the supported kinds; nothing that was said of them is dropped silently.
 
     Args:
         edges: None (no edges), a sparse adjacency (scipy, torch), a networkx graph, PyG's 2 x k edge_index (a tensor is
@@ -25,10 +26,18 @@ def as_edge_index(edges: Any, *, num_nodes: int, ids: Sequence[Any] | None = Non
         num_nodes: the public number of nodes.
         ids: names of the rows, for data frames and networkx graphs; None for the numbers of rows. Arrays, tensors and
             lists hold numbers of rows, always.
+        values: what PyG's Data says of its edges beside their ends, by name: refused.
 
     Privacy:
         The result is bare: the caller wraps it at once. Errors hold no value from it.
     """
+    for name in values:
+        raise InputError(
+            name,
+            rule="is not used: every edge counts the same",
+            got=f"data.{name}",
+            fix=f"If that is what you want, say so: data.{name} = None.",
+        )
     if edges is None:
         return torch.empty(2, 0, dtype=torch.int64)
     if hasattr(edges, "tocoo"):
@@ -94,6 +103,15 @@ def _check_square(matrix: Any, num_nodes: int) -> None:
             got="another shape",  # scipy infers it from the largest end, so it is private
             fix="Use the order of the node table, and give the matrix its shape.",
         )
+
+
+def rows_of(ids: Sequence[Any]) -> Mapping[Any, int]:
+    """The row of every id."""
+    rows = {each: row for row, each in enumerate(ids)}
+    if len(rows) != len(ids):
+        rule, fix = "the index must name every node once", "Use unique ids: features.set_index(...)."
+        raise InputError("features", rule=rule, got="an id that occurs twice", fix=fix)
+    return rows
 
 
 def _by_name(nodes: list[Any], pairs: list[Any], num_nodes: int, ids: Sequence[Any] | None) -> Tensor:

@@ -115,32 +115,29 @@ def raise_problems(problems: Sequence[Problem]) -> NoReturn:
     raise error
 
 
-def file_problem(path: Path, file: str, *, suffixes: Sequence[str]) -> Problem | None:
-    """The first reason why a file cannot even be opened: not there, another ending, zero bytes."""
-    ending = path.suffix.lower()
+def check_file(path: Path, file: str, *, suffixes: Sequence[str]) -> None:
+    """Raise the first reason why a file cannot even be opened: another ending, not there, zero bytes."""
+    ending, found = path.suffix.lower(), None
     if ending not in suffixes:
-        return Problem(
-            file,
-            path.name,
-            f"the name must end in {', '.join(suffixes)} (the ending alone decides the format)",
-            f"the ending {path.suffix!r}",
-            _SAVE_AS_CSV if ending in SPREADSHEETS else "Rename or convert the file.",
-        )
-    if not path.is_file():
-        return Problem(file, path.name, "must be a file that exists", "no such file", "Check the path.")
-    if path.stat().st_size == 0:
+        rule = f"the name must end in {', '.join(suffixes)} (the ending alone decides the format)"
+        fix = _SAVE_AS_CSV if ending in SPREADSHEETS else "Rename or convert the file."
+        found = rule, f"the ending {path.suffix!r}", fix
+    elif not path.is_file():
+        found = "must be a file that exists", "no such file", "Check the path."
+    elif path.stat().st_size == 0:
         fix = "A table without rows still needs its header." if ending in TABLES else "Write it again."
-        return Problem(file, path.name, "must not be empty", "zero bytes", fix)
-    if ending in (".csv", ".tsv"):
+        found = "must not be empty", "zero bytes", fix
+    elif ending in (".csv", ".tsv"):
         with path.open("rb") as opened:
             if opened.read(4) in _FIRST_BYTES:
-                return Problem(file, path.name, "must be a table of text", "a spreadsheet or an archive", _SAVE_AS_CSV)
-    return None
+                found = "must be a table of text", "a spreadsheet or an archive", _SAVE_AS_CSV
+    if found is not None:
+        raise_problems([Problem(file, path.name, *found)])
 
 
-def require_readers(packages: Sequence[str] = ("polars", "pyarrow")) -> None:
-    """Raise `MissingExtraError` unless these packages are installed; to write tables at once, polars is enough."""
-    for package in packages:
+def require_readers() -> None:
+    """Raise `MissingExtraError` unless polars and pyarrow are installed."""
+    for package in ("polars", "pyarrow"):
         try:
             importlib.import_module(package)
         except ImportError as error:

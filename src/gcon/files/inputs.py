@@ -16,11 +16,10 @@ from gcon.columns import FeatureColumns
 from gcon.edges.edge_list import EdgeList, private_edges, public_edges
 from gcon.edges.graph import PrivateGraph, PublicGraph
 from gcon.errors import InputError
-from gcon.files.edges import as_edge_index
+from gcon.files.edges import as_edge_index, rows_of
 from gcon.files.frames import frame_features
-from gcon.files.labels import as_labels, as_tensor, class_list, class_numbers, labelled_mask, unlabelled
+from gcon.files.labels import as_labels, as_tensor, class_list, labelled_mask, unlabelled
 from gcon.files.networkx_graphs import networkx_columns
-from gcon.files.row_ids import by_rows, row_ids
 from gcon.nodes import PublicNodes, check_features
 from gcon.privacy.frames import without_frames
 
@@ -61,7 +60,15 @@ class Columns:
 
 
 def read_columns(data: Any, **given: Any) -> Columns:
-    """Take features, labels, edges and masks from whatever was passed; named arguments win."""
+    """Take features, labels, edges and masks from whatever was passed; named arguments win.
+
+    Labels and masks that have an index of their own follow that of the features.
+    """
+
+    def index_of(table: Any) -> list[Any] | None:
+        index = getattr(table, "index", None)  # of a list it is a function
+        return None if index is None or callable(index) else list(index)
+
     given = {name: value for name, value in given.items() if value is not None}
     if isinstance(data, PrivateGraph | PublicGraph):
         raise InputError("X", rule="is a graph already", got=type(data).__name__, fix="Pass it on as it is.")
@@ -95,8 +102,21 @@ def read_columns(data: Any, **given: Any) -> Columns:
     elif hasattr(data, "number_of_nodes") and hasattr(data, "nodes"):
         found = networkx_columns(data)
     else:
-        found = {"features": data, "ids": row_ids(data)}
-    given = {name: by_rows(value, name, found.get("ids")) for name, value in given.items()}
+        found = {"features": data, "ids": index_of(data)}
+    ids = found.get("ids")
+    for name, values in given.items():
+        own = index_of(values)
+        if name == "edges" or ids is None or own is None or own == ids:
+            continue
+        rows = rows_of(own) if set(own) == set(ids) else {}
+        if not rows or len(own) != len(ids):
+            raise InputError(
+                "y" if name == "labels" else name,
+                rule="must have the index of the features, in any order",
+                got="another index",
+                fix="Reindex it, or pass .to_numpy() if its rows are in the order of the features.",
+            )
+        given[name] = np.asarray(values)[[rows[each] for each in ids]]
     if found.get("features") is None:
         raise InputError("features", rule="are needed", got="none", fix="PyG: data.x; networkx: node attribute 'x'.")
     return Columns(**{**found, **given})
@@ -141,7 +161,8 @@ def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> Pri
     if len(names) == 1 and unlabelled(labels).any():
         rule, fix = "needs two classes, and -1, None and NaN are none", "Name that class otherwise: 0 instead of -1."
         raise InputError("y", rule=rule, got="one class and nodes without a label", fix=fix)
-    numbers = class_numbers(labels, names)
+    places = {name: number for number, name in enumerate(names)}
+    numbers = torch.tensor([places.get(label, -1) for label in labels.tolist()], dtype=torch.int64)
     used = train | validation | test
     wrong = used & (numbers < 0)
     if bool(train.any()) and bool(wrong.any()):
@@ -162,26 +183,9 @@ def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> Pri
         class_names=tuple(names),
         feature_columns=columns.feature_columns,
     )
-    edges, hygiene = private_edges(edge_index_of(columns, num_nodes=num_nodes), num_nodes)
+    index = as_edge_index(columns.edges, num_nodes=num_nodes, ids=columns.ids, values=columns.edge_values)
+    edges, hygiene = private_edges(index, num_nodes)
     return PrivateGraph(nodes, edges, hygiene, name)
-
-
-@without_frames
-def edge_index_of(columns: Columns, *, num_nodes: int) -> Tensor:
-    """The edges between rows, of whatever kind they are; nothing that was said of them is dropped silently.
-
-    Privacy:
-        The result is bare: the caller wraps it at once. Errors hold no value from it.
-    """
-    if columns.edge_values:
-        name = columns.edge_values[0]
-        raise InputError(
-            name,
-            rule="is not used: every edge counts the same",
-            got=f"data.{name}",
-            fix=f"If that is what you want, say so: data.{name} = None.",
-        )
-    return as_edge_index(columns.edges, num_nodes=num_nodes, ids=columns.ids)
 
 
 def public_graph(data: Any, edges: Any = None, *, feature_columns: FeatureColumns | None = None) -> PublicGraph:
@@ -201,5 +205,5 @@ def public_graph(data: Any, edges: Any = None, *, feature_columns: FeatureColumn
     features = as_features(raw if feature_columns is None else frame_features(raw, feature_columns))
     if isinstance(columns.edges, EdgeList):
         return PublicGraph(features, columns.edges)
-    index = edge_index_of(columns, num_nodes=int(features.shape[0]))
-    return PublicGraph(features, public_edges(index, int(features.shape[0])))
+    index = as_edge_index(columns.edges, num_nodes=len(features), ids=columns.ids, values=columns.edge_values)
+    return PublicGraph(features, public_edges(index, len(features)))

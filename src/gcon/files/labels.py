@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -121,12 +120,6 @@ def class_list(labelled: NDArray[Any], classes: Any, *, gaps: bool) -> list[obje
         kinds = sorted({type(label).__name__ for label in labelled.tolist()})
         raise InputError("y", rule="must be of one kind", got=kinds, fix="Pass numbers or strings.") from error
     return found
-
-
-def class_numbers(labels: NDArray[Any], names: Sequence[object]) -> Tensor:
-    """The place of every label in the class list; -1 where it is not in the list."""
-    place = {name: number for number, name in enumerate(names)}
-    return torch.tensor([place.get(label, -1) for label in labels.tolist()], dtype=torch.int64)
 
 
 def as_tensor(values: Any) -> Tensor | None:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.columns import MOST_SHOWN, Cells, FeatureColumns, Trouble, category_of, features_of, learn_columns
-from gcon.errors import wants_memory
+from gcon.errors import InputError, wants_memory
 from gcon.files.array_files import TOO_LARGE, TooLargeError, dense, load_archive, tensor_over
-from gcon.files.file_problems import FileProblems, Problem, file_problem, listed
+from gcon.files.file_problems import FileProblems, Problem, check_file, listed
 from gcon.nodes import row_slices
 
 if TYPE_CHECKING:
@@ -67,7 +67,25 @@ def read_features(
         return None, None
 
     def read(name: str) -> Cells:
-        return _cells(frame[name])
+        """Text is read as numbers where it can be; a column of categories, in Parquet, is text."""
+        column, dtype = frame[name], frame[name].dtype
+        words = dtype in (pl.Categorical, pl.Enum)
+        if not (dtype.is_numeric() or words or dtype in (pl.String, pl.Boolean, pl.Null)):
+            return Cells(name, None, None, None, f"type {dtype}")
+
+        def texts() -> list[str]:
+            if words or dtype == pl.String:
+                return column.cast(pl.String).fill_null("").to_list()
+            return [category_of(value) for value in column.to_list()]
+
+        if words:
+            return Cells(name, None, texts, None, "categories")
+        numbers = column.cast(pl.Float64, strict=False)
+        strange = (numbers.is_null() & column.is_not_null()).to_numpy() if dtype == pl.String else None
+        odd = "text"
+        if strange is not None and strange.any():
+            odd = f"text such as {column[int(strange.argmax())][:MOST_SHOWN]!r}"
+        return Cells(name, numbers.fill_null(np.nan).to_numpy(), texts, strange, odd)
 
     troubles: list[Trouble] = []
     if known is None:
@@ -89,32 +107,6 @@ def read_features(
 def numbers_only(frame: pl.DataFrame) -> FeatureColumns | None:
     """What to do where nothing is prepared: every column is a number."""
     return FeatureColumns(names=tuple(frame.columns)) if frame.width else None
-
-
-def _cells(column: pl.Series) -> Cells:
-    """Text is read as numbers where it can be; a column of categories, in Parquet, is text."""
-    import polars as pl
-
-    name, dtype = column.name, column.dtype
-    words = dtype in (pl.Categorical, pl.Enum)
-    if not (dtype.is_numeric() or words or dtype in (pl.String, pl.Boolean, pl.Null)):
-        return Cells(name, None, None, None, f"type {dtype}")
-
-    def texts() -> list[str]:
-        if words or dtype == pl.String:
-            return column.cast(pl.String).fill_null("").to_list()
-        return [category_of(value) for value in column.to_list()]
-
-    if words:
-        return Cells(name, None, texts, None, "categories")
-    numbers = column.cast(pl.Float64, strict=False)
-    strange = (numbers.is_null() & column.is_not_null()).to_numpy() if dtype == pl.String else None
-    odd = (
-        "text"
-        if strange is None or not strange.any()
-        else f"text such as {column[int(strange.argmax())][:MOST_SHOWN]!r}"
-    )
-    return Cells(name, numbers.fill_null(np.nan).to_numpy(), texts, strange, odd)
 
 
 def _without_names(
@@ -167,44 +159,38 @@ def features_of_arrays(path: Path, num_nodes: int) -> tuple[Tensor | None, list[
     The rows of an .npy with 32-bit or 64-bit numbers, row after row, are not read into memory: the file is mapped, and must stay
     as it is while they are in use. One that is written anew beside it and renamed does no harm.
     """
-    wrong = file_problem(path, "features", suffixes=(".npz", ".npy"))
-    if wrong is not None:
-        return None, [wrong]
     problems = FileProblems("features", path)
-    return _features_of_arrays(path, num_nodes, problems), problems.found
-
-
-def _features_of_arrays(path: Path, num_nodes: int, problems: FileProblems) -> Tensor | None:
+    values: NDArray[Any] | None = None
     try:
-        values, names = _load(path)
+        check_file(path, "features", suffixes=(".npz", ".npy"))
+        if path.suffix.lower() == ".npy":
+            # Where it lies: nothing is read before it is asked for. Refuses pickles, archives and files that are too short.
+            values, names = np.lib.format.open_memmap(path, mode="r"), list[str]()
+        else:
+            values, matrix, names = load_archive(path, ("features", "x"))
+            values = values if matrix is None else dense(path, matrix)
+    except InputError as error:
+        return None, [each for each in error.problems if isinstance(each, Problem)]
     except TooLargeError as error:
         problems.add(TOO_LARGE, str(error), "Save it as a plain array (numpy.save, .npy).")
-        return None
+        return None, problems.found
     except Exception as error:  # whatever numpy, zipfile or scipy say about a broken file
         if wants_memory(error):
             raise MemoryError from None
         rule, fix = "must be readable by numpy without pickle", "Write it again as plain numbers."
         problems.add(rule, "a damaged or foreign file", fix)
-        return None
+        return None, problems.found
     if values is None:
         rule = "must hold an array 'features' or 'x', or a sparse matrix as scipy saves it"
         problems.add(rule, f"{names}", "Rename the array.")
-        return None
+        return None, problems.found
     if values.ndim != 2 or values.shape[0] != num_nodes or not values.shape[1] or values.dtype.kind not in "fiub":
         rule = f"must be a matrix of numbers with one row for each of the {num_nodes} nodes"
         problems.add(rule, f"{values.dtype} of shape {values.shape}", "Use the order of the nodes file.")
-        return None
+        return None, problems.found
     dtype = np.float64 if values.dtype == np.float64 else np.float32
     with np.errstate(over="ignore"):
-        return _if_finite(np.require(values, dtype=dtype, requirements=["C", "A"]), problems)
-
-
-def _load(path: Path) -> tuple[NDArray[Any] | None, list[str]]:
-    if path.suffix.lower() == ".npy":
-        # Where it lies: nothing is read before it is asked for. Refuses pickles, archives and files that are too short.
-        return np.lib.format.open_memmap(path, mode="r"), []
-    values, matrix, names = load_archive(path, ("features", "x"))
-    return (values if matrix is None else dense(path, matrix)), names
+        return _if_finite(np.require(values, dtype=dtype, requirements=["C", "A"]), problems), problems.found
 
 
 def _if_finite(matrix: NDArray[Any], problems: FileProblems) -> Tensor | None:

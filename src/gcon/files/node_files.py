@@ -18,22 +18,22 @@ from gcon.errors import InputError, wants_memory
 from gcon.files.file_problems import (
     TABLES,
     FileProblems,
-    file_problem,
+    check_file,
     listed,
     raise_problems,
     require_readers,
     shortened,
 )
-from gcon.files.node_columns import known_labels, read_labels, read_splits
 from gcon.files.node_features import LIST_COLUMN, numbers_only, read_features
-from gcon.files.node_ids import NodeIds, read_ids
-from gcon.files.table_files import UNFIT, TableFile, read_errors
+from gcon.files.node_ids import PLAIN_NUMBER, NodeIds, read_ids
+from gcon.files.table_files import UNFIT, open_table, read_errors
 from gcon.nodes import PublicNodes
 
 if TYPE_CHECKING:
     import polars as pl
 
 NUMBERS_ONLY = "Leave it out (--drop {name}), turn it into numbers first, or train from the table as it is."
+PARTS = {"train": "train", "val": "validation", "validation": "validation", "test": "test"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,13 +91,8 @@ def read_nodes(
     others = None if feature_columns is None else (*feature_columns.names, LIST_COLUMN)
     frame = _frame(problems, needed=apart[:2], plain=apart, drop=drop, others=others)
     ids = read_ids(frame[id_column], problems)
-    texts = known_labels(frame[label_column])
-    if split_column in frame.columns:
-        masks = read_splits(frame[split_column], problems)
-    else:  # every row with a label is for training
-        nobody = np.zeros(frame.height, dtype=bool)
-        masks = {"train": texts.is_not_null().to_numpy(), "validation": nobody, "test": nobody}
-    labels, class_names = read_labels(texts, masks, problems, classes=chosen)
+    texts, masks = _parts(frame, problems, label_column=label_column, split_column=split_column)
+    labels, class_names = _labels(texts, masks, problems, classes=chosen)
     features, done = read_features(
         frame.drop(*apart, strict=False),
         features_path,
@@ -193,12 +188,9 @@ def read_raw_nodes(path: Path, *, features_path: Path | None = None, drop: Seque
     problems = FileProblems("nodes", path)
     frame = _frame(problems, needed=("id",), plain=("id", "label", "split"), drop=drop)
     ids = read_ids(frame["id"], problems)
-    texts = {}
-    if "label" in frame.columns:
-        texts["label"] = known_labels(frame["label"])
-    if "split" in frame.columns:
-        read_splits(frame["split"], problems)
-        texts["split"] = frame["split"].cast(pl.String, strict=False)
+    labels, _ = _parts(frame, problems)
+    texts = {"label": labels, "split": frame.get_column("split", default=labels).cast(pl.String, strict=False)}
+    texts = {name: texts[name] for name in texts if name in frame.columns}
     rest = frame.drop("id", "label", "split", strict=False)
     features, _ = read_features(
         rest, features_path, problems, height=frame.height, known=numbers_only(rest), fix=NUMBERS_ONLY
@@ -207,6 +199,88 @@ def read_raw_nodes(path: Path, *, features_path: Path | None = None, drop: Seque
         raise_problems(problems.found)
     named = features_path is None and rest.columns != [LIST_COLUMN]
     return RawNodes(ids=ids, texts=texts, features=features.numpy(), feature_names=rest.columns if named else [])
+
+
+def _parts(
+    frame: pl.DataFrame, problems: FileProblems, *, label_column: str = "label", split_column: str = "split"
+) -> tuple[pl.Series, dict[str, NDArray[np.bool_]]]:
+    """Labels as strings, and the masks train, validation and test; without a column of splits all labelled rows train.
+
+    A label is null where there is none: an empty cell, or -1 as in scikit-learn's semi-supervised models. Whole numbers stored as
+    fractions (pandas with gaps) lose their point, also in text.
+    """
+    import polars as pl
+
+    column = frame[label_column] if label_column in frame.columns else pl.repeat("", frame.height, eager=True)
+    if column.dtype == pl.String:
+        words = column.to_frame("label").select(pl.when(pl.col("label") != "").then("label"))["label"]
+        numbers = words.cast(pl.Float64, strict=False)
+        if numbers.null_count() == words.null_count() and bool(words.str.contains(".", literal=True).any()):
+            column = numbers
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+        whole = column.cast(pl.Int64, strict=False)
+        column = whole if bool((whole.cast(column.dtype) == column).all()) else column
+    known = ~pl.col("label").is_in(["", "-1", "-1.0"])
+    texts = column.cast(pl.String, strict=False).to_frame("label").select(pl.when(known).then("label"))["label"]
+    masks = {part: np.zeros(frame.height, dtype=bool) for part in PARTS.values()}
+    if split_column not in frame.columns:
+        return texts.alias(label_column), masks | {"train": texts.is_not_null().to_numpy()}
+    splits = frame[split_column].cast(pl.String, strict=False).fill_null("")
+    for word, part in PARTS.items():
+        masks[part] |= (splits == word).to_numpy()
+    problems.add_rows(
+        ~splits.is_in(["", *PARTS]).to_numpy(),
+        f"column {split_column!r}: must be train, val, test or empty",
+        splits,
+        "Use these words, in small letters and without blanks.",
+    )
+    return texts.alias(label_column), masks
+
+
+def _labels(
+    texts: pl.Series,
+    masks: dict[str, NDArray[np.bool_]],
+    problems: FileProblems,
+    *,
+    classes: Sequence[object] | None,
+) -> tuple[NDArray[np.int64], list[object]]:
+    """Class numbers (-1 outside the masks: those labels are never read), and the class list.
+
+    By default the class list is the labels of the training rows in order: as numbers if all labels in a split are, as strings
+    otherwise.
+    """
+    import polars as pl
+
+    used = masks["train"] | masks["validation"] | masks["test"]
+    # Labels outside the splits leave here, before anything looks at them.
+    values = texts.to_frame("label").select(pl.when(pl.Series(used)).then("label"))["label"]
+    lost = used & values.is_null().to_numpy()
+    rule, fix = f"column {texts.name!r}: a row with a split needs a label", "Label the row, or leave its split empty."
+    problems.add_rows(lost, rule, "none", fix)
+    training = values.filter(pl.Series(masks["train"])).drop_nulls()
+    if classes is None:
+        words = training.unique()
+        plain = bool(values.drop_nulls().str.contains(PLAIN_NUMBER).all())
+        whole = words.cast(pl.Int64, strict=False) if plain else words
+        classes = (words if whole.null_count() else whole).sort().to_list()
+    names = list(classes)
+    place = {str(name): number for number, name in enumerate(names)}
+    found = values.replace_strict(place, default=-1, return_dtype=pl.Int64)
+    numbers = np.where(used, found.fill_null(-1).to_numpy(), -1).astype(np.int64)
+    strange = used & ~lost & (numbers < 0)
+    if names:
+        problems.add_rows(
+            strange,
+            f"column {texts.name!r}: labels must lie in the class list {names[:20]}",
+            values,
+            "Label a training node of that class, or leave the split empty (in Python also: classes=[...]).",
+        )
+    if not training.len():
+        problems.add("needs a labelled node for training", "none", "Label some nodes (split: train).")
+    elif len(names) < 2:
+        problems.add("needs at least two classes", f"{names}", "With one class there is nothing to learn; -1 is none.")
+    return numbers, names
 
 
 def _class_list(num_classes: int | None, classes: Sequence[object] | None) -> Sequence[object]:
@@ -241,11 +315,9 @@ def _frame(
     import polars as pl
 
     path = problems.path
-    wrong = file_problem(path, "nodes", suffixes=TABLES)
-    if wrong is not None:
-        raise_problems([wrong])
+    check_file(path, "nodes", suffixes=TABLES)
     try:
-        table = TableFile(path)
+        table = open_table(path)
         types = [(name, kind) for name, kind in table.types if name not in drop]
         if others is not None:
             types = [(name, kind) for name, kind in types if name in (*plain, *others)]

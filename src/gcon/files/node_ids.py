@@ -6,7 +6,7 @@ otherwise, whatever the file format. The ids of the edges file are converted to 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,76 +25,63 @@ PLAIN_NUMBER = r"^(0|-?[1-9][0-9]{0,18})$"
 
 @dataclass(frozen=True, eq=False)
 class NodeIds:
-    """Public ids in row order: `numbers` or `strings`, the other is None. Made by `as_node_ids`."""
+    """Public ids in row order, each once: a column of 64-bit whole numbers or of strings. Made by `as_node_ids`."""
 
-    numbers: NDArray[np.int64] | None = None
-    strings: pl.Series | None = None
+    column: pl.Series
 
     def __len__(self) -> int:
-        values = self.numbers if self.numbers is not None else self.strings
-        return 0 if values is None else len(values)
-
-    def column(self) -> pl.Series:
-        """The ids as a column of a table."""
-        import polars as pl
-
-        return pl.Series(self.numbers) if self.strings is None else self.strings
+        return len(self.column)
 
     def tolist(self) -> list[object]:
         """The ids as Python's own numbers or strings."""
-        return self.column().to_list()
-
-    @property
-    def are_row_numbers(self) -> bool:
-        """Whether the ids are 0, 1, 2, ... in this order."""
-        return self.numbers is not None and bool(np.array_equal(self.numbers, np.arange(len(self))))
+        return self.column.to_list()
 
 
-class IdLookup:
-    """From the ids of an edges file to rows of the nodes file.
+def row_finder(ids: NodeIds) -> Callable[[pl.Series], tuple[NDArray[Any], set[str]]]:
+    """The way from ids of an edges file to rows of the nodes file.
 
     At once for 0..n-1, by a table where whole numbers lie close, else by a join.
+
+    Returns:
+        A function of a column of ids: the row of each, -1 where it is unknown; left out where an id is no number but should be.
+        And which of these problems there are.
     """
+    import polars as pl
 
-    def __init__(self, ids: NodeIds) -> None:
-        import polars as pl
-
-        numbers, size = ids.numbers, len(ids)
-        self._dtype = np.dtype(np.int32 if size < 2**31 else np.int64)
-        self._low, self._high = 0, size - 1
-        self._table: NDArray[Any] | None = None
-        self._known: pl.DataFrame | None = None
-        if numbers is not None and np.array_equal(numbers, np.arange(size)):
-            return
-        rows = np.arange(size, dtype=self._dtype)
+    size = len(ids.column)
+    dtype = np.dtype(np.int32 if size < 2**31 else np.int64)
+    rows = np.arange(size, dtype=dtype)
+    low, high, kind = 0, size - 1, ids.column.dtype
+    table: NDArray[Any] | None = None
+    known: pl.DataFrame | None = None
+    numbers = ids.column.to_numpy() if kind.is_integer() else None
+    if numbers is None or not np.array_equal(numbers, rows):
         if numbers is not None and int(numbers.max()) - int(numbers.min()) < max(8 * size, 2**16):
-            self._low, self._high = int(numbers.min()), int(numbers.max())
-            self._table = np.full(self._high - self._low + 1, -1, dtype=self._dtype)
-            self._table[numbers - self._low] = rows
+            low, high = int(numbers.min()), int(numbers.max())
+            table = np.full(high - low + 1, -1, dtype=dtype)
+            table[numbers - low] = rows
         else:
-            self._known = pl.DataFrame({"id": ids.column(), "row": rows})
+            known = pl.DataFrame({"id": ids.column, "row": rows})
 
-    def rows(self, column: pl.Series) -> tuple[NDArray[Any], set[str]]:
-        """The row of every id, -1 where it is unknown; left out where an id is no number but should be. And such problems."""
-        import polars as pl
-
-        kind = pl.Int64() if self._known is None else self._known.schema["id"]
-        ids = column.cast(kind, strict=False)
-        kinds = {"number"} if ids.null_count() else set[str]()
-        ids = ids.drop_nulls()
-        if self._known is not None:
-            joined = ids.alias("id").to_frame().join(self._known, on="id", how="left", maintain_order="left")["row"]
+    def find(column: pl.Series) -> tuple[NDArray[Any], set[str]]:
+        asked = column.cast(kind, strict=False)
+        kinds = {"number"} if asked.null_count() else set[str]()
+        asked = asked.drop_nulls()
+        if known is not None:
+            joined = asked.alias("id").to_frame().join(known, on="id", how="left", maintain_order="left")["row"]
             found = joined.fill_null(-1).to_numpy()
         else:
-            numbers = ids.to_numpy()
+            values = asked.to_numpy()
             # Compared before subtracting: the difference of two 64-bit numbers may not fit.
-            inside = (numbers >= self._low) & (numbers <= self._high)
-            places = (numbers if inside.all() else np.where(inside, numbers, self._low)) - self._low
-            found = places.astype(self._dtype) if self._table is None else self._table[places]
-            found = found if inside.all() else np.where(inside, found, self._dtype.type(-1))
+            inside = (values >= low) & (values <= high)
+            places = (values if inside.all() else np.where(inside, values, low)) - low
+            found = places.astype(dtype) if table is None else table[places]
+            found = found if inside.all() else np.where(inside, found, dtype.type(-1))
         if (found < 0).any():
             kinds.add("unknown")
         return found, kinds
+
+    return find
 
 
 def read_ids(column: pl.Series, problems: FileProblems) -> NodeIds | None:
@@ -114,18 +101,16 @@ def read_ids(column: pl.Series, problems: FileProblems) -> NodeIds | None:
     if values.dtype.is_integer() or (values.dtype == pl.String and bool(values.str.contains(PLAIN_NUMBER).all())):
         narrow = values.cast(pl.Int64, strict=False)
         if not narrow.null_count():
-            return NodeIds(numbers=narrow.to_numpy().astype(np.int64, copy=False))
+            return NodeIds(narrow)
         values = values.cast(pl.String)
     if values.dtype == pl.String:
-        return NodeIds(strings=values)
+        return NodeIds(values)
     problems.add(f"{name}: ids must be whole numbers or strings", f"type {column.dtype}", "Convert the ids.")
     return None
 
 
-def as_node_ids(ids: NodeIds | Sequence[object] | NDArray[Any]) -> NodeIds:
+def as_node_ids(ids: Sequence[object] | NDArray[Any]) -> NodeIds:
     """Ids from a list or array of whole numbers or strings, each once."""
-    if isinstance(ids, NodeIds):
-        return ids
     values = np.asarray(ids)
     if (values.ndim == 1 and values.dtype.kind in "iuU") or values.shape == (0,):
         import polars as pl

@@ -21,14 +21,13 @@ AT_ONCE = 2**20
 def ids_fingerprint(ids: NodeIds) -> str:
     """A checksum of the public ids in their order; numbers and strings never share one."""
     checksum = new_checksum()
-    if ids.strings is None:
-        numbers = ids.numbers if ids.numbers is not None else np.empty(0, dtype=np.int64)
+    if ids.column.dtype.is_integer():
         checksum.update(b"numbers")
-        checksum.update(np.ascontiguousarray(numbers, dtype="<i8"))
+        checksum.update(np.ascontiguousarray(ids.column.to_numpy(), dtype="<i8"))
     else:
         checksum.update(b"strings")
-        for start in range(0, len(ids.strings), AT_ONCE):
-            words = [word.encode() for word in ids.strings[start : start + AT_ONCE].to_list()]
+        for start in range(0, len(ids), AT_ONCE):
+            words = [word.encode() for word in ids.column[start : start + AT_ONCE].to_list()]
             checksum.update(np.array([len(word) for word in words], dtype="<i8"))
             checksum.update(b"".join(words))
     return str(checksum.hexdigest())

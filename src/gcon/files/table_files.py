@@ -7,10 +7,10 @@ file to standard error, or (`collect_batches`) end early as if the file were sho
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gcon.files.array_files import ROOM, TooLargeError, check_room
 
@@ -26,70 +26,73 @@ FEW = 1024
 UNFIT = "unfit "  # how a type's name begins if a column is never read: polars or pyarrow may end the process over it
 
 
-class TableFile:
-    """A table in a file: its columns, and its rows batch by batch.
+class Table(NamedTuple):
+    """A table in a file.
 
     Attributes:
         types: names of the columns, and what they hold: "numbers" (whole), "strings" or another type's name. Text has strings;
             without a header its columns are called "0", "1", ...
+        batches: gives some columns, in pieces of bounded size; an empty text field is null.
+    """
+
+    types: list[tuple[str, str]]
+    batches: Callable[[Sequence[str]], Iterator[pl.DataFrame]]
+
+
+def open_table(path: Path, *, header: bool = True) -> Table:
+    """The columns of a table, and a way to its rows.
 
     Raises:
         Exception: whatever the reader says about a damaged file, also in `batches`. It may hold content: drop it for private
             files.
     """
+    import polars as pl
+    import pyarrow.csv  # type: ignore[import-untyped]
+    import pyarrow.parquet  # type: ignore[import-untyped]
 
-    def __init__(self, path: Path, *, header: bool = True) -> None:
-        import pyarrow.parquet  # type: ignore[import-untyped]
+    separator, empty = SEPARATORS.get(path.suffix.lower()), False
+    if separator is not None:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            lines = csv.reader(file, delimiter=separator)
+            first = next(lines, [])
+            empty = header and next(lines, None) is None  # nothing follows the header
+        count = len(first)
+        types = [(name if header else str(place), "strings") for place, name in enumerate(first)]
+    else:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            count = file.metadata.num_columns
+            listed = file.schema_arrow if count <= MOST_COLUMNS else ()
+            types = [(field.name, _kind(field.type)) for field in listed]
+    if count > MOST_COLUMNS:
+        raise TooLargeError(f"{count} columns where {MOST_COLUMNS} are read at most; keep features in an .npy")
 
-        self._path, self._header, self._separator = path, header, SEPARATORS.get(path.suffix.lower())
-        self._empty = False  # nothing follows the header of a text file
-        if self._separator is not None:
-            with path.open(encoding="utf-8-sig", newline="") as file:
-                lines = csv.reader(file, delimiter=self._separator)
-                first = next(lines, [])
-                self._empty = header and next(lines, None) is None
-            count = len(first)
-            self.types = [(name if header else str(place), "strings") for place, name in enumerate(first)]
-        else:
-            with pyarrow.parquet.ParquetFile(path) as file:
-                count = file.metadata.num_columns
-                fields = file.schema_arrow if count <= MOST_COLUMNS else ()
-                self.types = [(field.name, _kind(field.type)) for field in fields]
-        if count > MOST_COLUMNS:
-            raise TooLargeError(f"{count} columns where {MOST_COLUMNS} are read at most; keep features in an .npy")
-
-    def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """These columns in pieces of bounded size; an empty text field is null."""
-        import polars as pl
-        import pyarrow
-        import pyarrow.csv  # type: ignore[import-untyped]
-
+    def batches(columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         with ExitStack() as until:
             found: Iterable[Any] = ()
-            if self._separator is None:
-                found = _parquet_batches(self._path, list(columns))
-            elif not self._empty:
+            if separator is None:
+                found = _parquet_batches(path, list(columns))
+            elif not empty:
                 read = pyarrow.csv.ReadOptions(
-                    block_size=BLOCK, column_names=None if self._header else [name for name, _ in self.types]
+                    block_size=BLOCK, column_names=None if header else [name for name, _ in types]
                 )
-                parse = pyarrow.csv.ParseOptions(
-                    delimiter=self._separator, newlines_in_values=True, ignore_empty_lines=False
-                )
+                parse = pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True, ignore_empty_lines=False)
                 convert = pyarrow.csv.ConvertOptions(
                     column_types=dict.fromkeys(columns, pyarrow.string()),
                     include_columns=list(columns),
                     null_values=[""],
                     strings_can_be_null=True,
                 )
-                found = until.enter_context(pyarrow.csv.open_csv(self._path, read, parse, convert))
+                found = until.enter_context(pyarrow.csv.open_csv(path, read, parse, convert))
             size = 0
             for batch in found:
                 # polars takes offsets, UTF-8 and the metadata of fields on trust, so it gets checked arrays under our names.
                 batch.validate(full=True)
                 for column in batch.columns:
                     size += _bytes_of_words(column) if pyarrow.types.is_dictionary(column.type) else column.nbytes
-                check_room(self._path, size)
+                check_room(path, size)
                 yield pl.DataFrame([cast(pl.Series, pl.from_arrow(batch.column(name))).alias(name) for name in columns])
+
+    return Table(types, batches)
 
 
 def _kind(dtype: Any) -> str:

@@ -6,9 +6,9 @@ import errno
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 ROW_GROUP = 1_000_000
-Write = Callable[["pl.DataFrame"], None]
 
 
 def write_nodes(
@@ -42,7 +41,7 @@ def write_nodes(
     Privacy:
         Everything here is public.
     """
-    require_readers(("polars",))
+    require_readers()
     import polars as pl
 
     target = checked_target(path)
@@ -52,7 +51,7 @@ def write_nodes(
         split[mask.numpy()] = word
     labels = [None if label < 0 else nodes.class_names[label] for label in nodes.labels.tolist()]
     parts = pl.Series(split.tolist(), dtype=pl.String).replace("", None)
-    frame = pl.DataFrame({"id": names.column(), "label": labels, "split": parts})
+    frame = pl.DataFrame({"id": names.column, "label": labels, "split": parts})
     nested = target.suffix.lower() == ".parquet"
     write_frame(target, frame.with_columns(feature_columns(nodes.features.numpy(), (), nested=nested)))
 
@@ -86,7 +85,7 @@ def write_edges(
         Takes a bare `edge_index`, which is public: synthetic edges, made from a seed. Private edges come wrapped and
         cannot be written.
     """
-    require_readers(("polars",))
+    require_readers()
     import polars as pl
 
     target = checked_target(path)
@@ -95,77 +94,53 @@ def write_edges(
     if ends.ndim != 2 or ends.shape[0] != 2 or (ends.size and not 0 <= ends.min() <= ends.max() < num_nodes):
         rule = "must be a 2 x k matrix of row numbers below num_nodes"
         raise InputError("edge_index", rule=rule, got=f"shape {ends.shape}", fix="Pass a PyG edge_index.")
-    called = names.column()
+    called = names.column
     write_frame(target, pl.DataFrame({"source": called.gather(ends[0]), "target": called.gather(ends[1])}))
 
 
 def write_frame(target: Path, frame: pl.DataFrame) -> None:
-    """Write a table in the format of the file's ending; an existing file is replaced."""
-    suffix = target.suffix.lower()
-    with whole_file(target, mode=None) as file, _refusals():
-        if suffix == ".parquet":
-            frame.write_parquet(file, row_group_size=ROW_GROUP)
-        else:
-            frame.write_csv(file, separator=SEPARATORS[suffix])
+    """Write a table at once; an existing file is replaced."""
+    with table_writer(target) as append:
+        append(frame)
 
 
 @contextmanager
-def table_writer(target: Path, *, owner_only: bool = False) -> Iterator[Write]:
+def table_writer(target: Path, *, owner_only: bool = False) -> Iterator[Callable[[pl.DataFrame], None]]:
     """Gives a function that appends a batch of rows; the file is in its place when the block ends well, else nothing is.
 
     Args:
         target: a path that `checked_target` approved; its ending decides the format. An existing file is replaced.
         owner_only: readable by the file's owner only (mode 0600); otherwise the system's usual permissions.
+
+    Raises:
+        OSError: what the disk refuses to polars or pyarrow, as what it is.
     """
-    require_readers()
-    separator = SEPARATORS.get(target.suffix.lower())
-    with whole_file(target, mode=OWNER_ONLY if owner_only else None) as file:
-        if separator is None:
-            with _parquet(file) as write:
-                yield write
-        else:
+    import polars as pl
 
-            def append(frame: pl.DataFrame) -> None:
-                with _refusals():
+    separator, parquet = SEPARATORS.get(target.suffix.lower()), None
+    with whole_file(target, mode=OWNER_ONLY if owner_only else None) as file, ExitStack() as until:
+
+        def append(frame: pl.DataFrame) -> None:
+            nonlocal parquet
+            try:
+                if separator is not None:
                     frame.write_csv(file, separator=separator, include_header=not file.tell())
+                    return
+                # Strings as every version of pyarrow can write and read them.
+                table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+                if parquet is None:
+                    import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-            yield append
+                    parquet = until.enter_context(pq.ParquetWriter(file, table.schema, compression="zstd"))
+                parquet.write_table(table, row_group_size=ROW_GROUP)
+            except (pl.exceptions.PolarsError, OSError) as error:
+                told = re.search(r"\(os error (\d+)\)", str(error))
+                if isinstance(error, OSError) and not told:
+                    raise
+                number = int(told[1]) if told else errno.EIO
+                raise OSError(number, os.strerror(number)) from None
 
-
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """What the disk refuses to polars, as the `OSError` that it is."""
-    import polars as pl
-
-    try:
-        yield
-    except (pl.exceptions.PolarsError, OSError) as error:
-        told = re.search(r"\(os error (\d+)\)", str(error))
-        if isinstance(error, OSError) and not told:
-            raise
-        number = int(told[1]) if told else errno.EIO
-        raise OSError(number, os.strerror(number)) from None
-
-
-@contextmanager
-def _parquet(file: BinaryIO) -> Iterator[Write]:
-    import polars as pl
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]
-
-    oldest = pl.CompatLevel.oldest()  # strings as every version of pyarrow can write and read them
-    writers: list[pq.ParquetWriter] = []
-
-    def write(frame: pl.DataFrame) -> None:
-        table = frame.to_arrow(compat_level=oldest)
-        if not writers:
-            writers.append(pq.ParquetWriter(file, table.schema, compression="zstd"))
-        writers[0].write_table(table)
-
-    try:
-        yield write
-    finally:
-        for writer in writers:
-            writer.close()
+        yield append
 
 
 def checked_target(path: str | Path, parameter: str = "path") -> Path:
@@ -182,7 +157,9 @@ def checked_target(path: str | Path, parameter: str = "path") -> Path:
 
 
 def _ids(ids: NodeIds | Sequence[object] | NDArray[Any] | None, num_nodes: int) -> NodeIds:
-    names = NodeIds(numbers=np.arange(num_nodes)) if ids is None else as_node_ids(ids)
+    if ids is None:
+        ids = np.arange(num_nodes)
+    names = ids if isinstance(ids, NodeIds) else as_node_ids(ids)
     if len(names) != num_nodes:
         raise InputError(
             "ids", rule=f"must name all {num_nodes} nodes", got=f"{len(names)} ids", fix="Pass one per node."

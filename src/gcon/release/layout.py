@@ -160,18 +160,23 @@ def texts(model: Model) -> dict[str, bytes]:
     Privacy:
         Reads the released model, which is public; measures nothing.
     """
+
+    def plain(words: str) -> str:
+        """On one line, and without markup: names were chosen by whoever ran the training."""
+        return _MARKUP.sub(_ESCAPED, " ".join(words.split()))
+
     statement = model.statement()
-    rows = [f"| `{access}` | {_plain(ACCESS_PROMISES[access])} |" for access in model.accesses]
+    rows = [f"| `{access}` | {plain(ACCESS_PROMISES[access])} |" for access in model.accesses]
     said = {
-        "promise": "\n".join(f"- {_plain(sentence)}" for sentence in statement.sentences),
+        "promise": "\n".join(f"- {plain(sentence)}" for sentence in statement.sentences),
         "accesses": "\n".join(["| access | what is promised |", "|---|---|", *rows]),
     }
     edges, columns, told = protected_change(model.receipt.plan).edges, model.feature_columns, ""
     if columns is not None:  # of very many, the first
-        names = [_plain(name) for name in columns.names[:MOST_TOLD]]
+        names = [plain(name) for name in columns.names[:MOST_TOLD]]
         names += [f"… and {len(columns.names) - MOST_TOLD} more"] if len(columns.names) > MOST_TOLD else []
         special = [name for name in columns.names if name in columns.categories or name in columns.fill][:MOST_TOLD]
-        rows = [f"| {_plain(name)} | {_plain(columns.described(name))} |" for name in special]
+        rows = [f"| {plain(name)} | {plain(columns.described(name))} |" for name in special]
         table = ["", "| column | what it holds |", "|---|---|", *rows] if rows else []
         told = COLUMNS.format(names=", ".join(names), table="\n".join(table))
     card = CARD.format(
@@ -191,11 +196,6 @@ def texts(model: Model) -> dict[str, bytes]:
     }
 
 
-def _plain(words: str) -> str:
-    """On one line, and without markup: names were chosen by whoever ran the training."""
-    return _MARKUP.sub(_ESCAPED, " ".join(words.split()))
-
-
 def named_tensors(model: Model) -> dict[str, Tensor]:
     """Copies, so that no file carries more of a tensor's storage than the tensor itself."""
     parts = ("hidden_weight", "hidden_bias", "head_weight", "head_bias", "centre")
@@ -205,19 +205,19 @@ def named_tensors(model: Model) -> dict[str, Tensor]:
 
 def canonical(content: object) -> bytes:
     """Strict JSON in one form only: sorted keys, UTF-8, "inf" for infinity, a line feed at the end."""
-    text = json.dumps(_strict(content), sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
+
+    def strict(value: object) -> object:
+        if isinstance(value, Record):
+            value = msgspec.structs.asdict(value)
+        if isinstance(value, Mapping):
+            return {key: strict(entry) for key, entry in value.items()}
+        if isinstance(value, list | tuple):
+            return [strict(entry) for entry in value]
+        plain: object = value.item() if isinstance(value, np.generic) else value
+        return "inf" if plain == math.inf else plain
+
+    text = json.dumps(strict(content), sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
     return f"{text}\n".encode()
-
-
-def _strict(value: object) -> object:
-    if isinstance(value, Record):
-        value = msgspec.structs.asdict(value)
-    if isinstance(value, Mapping):
-        return {key: _strict(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(entry) for entry in value]
-    plain: object = value.item() if isinstance(value, np.generic) else value
-    return "inf" if plain == math.inf else plain
 
 
 def unfit(got: str) -> InputError:

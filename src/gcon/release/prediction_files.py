@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from gcon.errors import InputError
+from gcon.errors import InputError, PrivateComputationError
 from gcon.files.file_problems import require_readers
 from gcon.files.node_ids import NodeIds
 from gcon.files.write_files import checked_target, table_writer
@@ -40,20 +40,24 @@ def prediction_writer(path: str | Path, ids: Ids, *, owner_only: bool) -> Iterat
         path: ends in .csv, .tsv or .parquet.
         ids: one per node, in row order.
         owner_only: nobody but the file's owner may read it (mode 0600): for all that may not be published.
+
+    Raises:
+        OSError: the disk refuses. That is no secret: it is told as what it is, also where a gate that answers owners has put a
+            fixed error in its place.
     """
-    require_readers(("polars",))
+    require_readers()
     import polars
 
     if isinstance(ids, NodeIds):
-        names = ids.column().alias("id")
+        names = ids.column.alias("id")
     elif isinstance(ids, range):
         names = polars.int_range(ids.start, ids.stop, ids.step, eager=True).alias("id")
     else:
         names = polars.Series("id", list(ids))
-    written = 0
+    written, refused = 0, None
 
     def write(predictions: Predictions) -> None:
-        nonlocal written
+        nonlocal written, refused
         size, audience = len(predictions.classes), audience_of(predictions.access, predictions.no_promise)
         if not owner_only and audience != "public":
             raise ValueError("these predictions may not be published")
@@ -64,14 +68,20 @@ def prediction_writer(path: str | Path, ids: Ids, *, owner_only: bool) -> Iterat
         columns.append(polars.repeat(audience, size, dtype=polars.String, eager=True).alias("audience"))
         written += size
         if written > len(names):
-            raise _other_count(len(names))
-        append(polars.DataFrame(columns))
+            raise other_count
+        try:
+            append(polars.DataFrame(columns))
+        except OSError as error:
+            refused = OSError(error.errno, error.strerror, error.filename)
+            raise
 
-    with table_writer(checked_target(path), owner_only=owner_only) as append:
-        yield write
-        if written != len(names):
-            raise _other_count(len(names))
-
-
-def _other_count(count: int) -> InputError:
-    return InputError("ids", rule="one a prediction", got=count, fix="Pass the ids of the same graph.")
+    other_count = InputError("ids", rule="one a prediction", got=len(names), fix="Pass the ids of the same graph.")
+    try:
+        with table_writer(checked_target(path), owner_only=owner_only) as append:
+            yield write
+            if written != len(names):
+                raise other_count
+    except PrivateComputationError:
+        if refused is not None:
+            raise refused from None
+        raise

@@ -8,7 +8,7 @@ import math
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 import torch
@@ -116,8 +116,24 @@ def _read(home: Path, name: str, *, most: int, record: FileRecord | None = None,
             refuse(name, f"has {size} bytes; at most {most} are read")
         if record is not None and size != record.size:
             refuse(name, f"has {size} bytes where {RELEASE} says {record.size}: it was cut or edited")
-        if layout is not None:
-            _check_header(file, size, layout)
+        if layout is not None:  # the header must announce its tensors, and the file have just the room for them
+            length = int.from_bytes(file.read(8), "little")
+            if length > MOST_HEADER_BYTES:
+                refuse(name, "has a header that is too long")
+            try:
+                header = json.loads(file.read(length).decode())
+                announced = {tensor: (entry["dtype"], tuple(entry["shape"])) for tensor, entry in header.items()}
+            except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+                refuse(name, "has a header that cannot be read")
+            if set(announced) != set(layout):
+                refuse(name, f"must hold exactly the tensors {', '.join(sorted(layout))}")
+            for tensor, (kind, shape) in layout.items():
+                if announced[tensor] != (kind, shape):
+                    told = f"must be of type {kind} and shape {shape}, as {RELEASE} and its settings say"
+                    refuse(name, f"'{tensor}' {told}")
+            needed = sum((4 if kind == "F32" else 8) * math.prod(shape) for kind, shape in layout.values())
+            if size != 8 + length + needed:
+                refuse(name, "is not as long as its header says")
             file.seek(0)
         content = file.read(size + 1)
     if record is not None and (len(content), hashlib.sha256(content).hexdigest()) != (record.size, record.sha256):
@@ -164,6 +180,15 @@ def _document(content: bytes) -> ReleaseRecord[Any]:
 
 def _parts(release: ReleaseRecord[Any]) -> tuple[Receipt, FeatureColumns | None, Layout]:
     """What release.json stands for: the receipt, what was done with the columns, and type and shape of all tensors."""
+
+    def with_infinity(value: Any) -> Any:
+        """Strict JSON has no infinity: the word "inf" stands for it."""
+        if isinstance(value, dict):
+            return {key: with_infinity(entry) for key, entry in value.items()}
+        if isinstance(value, list):
+            return [with_infinity(entry) for entry in value]
+        return math.inf if value == "inf" else value
+
     given, encoder, named = release.receipt, release.encoder, release.feature_columns
     budget, total = (
         Budget(math.inf if each.epsilon == "inf" else each.epsilon, each.delta) for each in (given.budget, given.total)
@@ -173,7 +198,7 @@ def _parts(release: ReleaseRecord[Any]) -> tuple[Receipt, FeatureColumns | None,
     insecure = given.randomness != SystemRandomness.source and budget != NOTHING
     if given.keeps_promise and (insecure or math.isinf(budget.epsilon)):
         refuse(RELEASE, "'receipt' claims a promise where there is none (a seed, or infinite epsilon)")
-    paid = msgspec.structs.asdict(given) | {"budget": budget, "total": total, "plan": _with_infinity(given.plan)}
+    paid = msgspec.structs.asdict(given) | {"budget": budget, "total": total, "plan": with_infinity(given.plan)}
     num_classes, features, hidden = len(release.class_names), encoder.num_features, encoder.hidden
     width = features if hidden is None else hidden
     layout: Layout = {
@@ -196,32 +221,3 @@ def _parts(release: ReleaseRecord[Any]) -> tuple[Receipt, FeatureColumns | None,
         if columns.width != features:
             refuse(RELEASE, "'feature_columns' do not give the features of 'encoder'")
     return Receipt(**paid), columns, layout
-
-
-def _with_infinity(value: Any) -> Any:
-    """Strict JSON has no infinity: the word "inf" stands for it."""
-    if isinstance(value, dict):
-        return {key: _with_infinity(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_with_infinity(entry) for entry in value]
-    return math.inf if value == "inf" else value
-
-
-def _check_header(file: BinaryIO, size: int, layout: Layout) -> None:
-    """Whether the header announces the tensors of the layout, and the file has just the room for them."""
-    length = int.from_bytes(file.read(8), "little")
-    if length > MOST_HEADER_BYTES:
-        refuse(TENSORS, "has a header that is too long")
-    try:
-        header = json.loads(file.read(length).decode())
-        announced = {name: (entry["dtype"], tuple(entry["shape"])) for name, entry in header.items()}
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
-        refuse(TENSORS, "has a header that cannot be read")
-    if set(announced) != set(layout):
-        refuse(TENSORS, f"must hold exactly the tensors {', '.join(sorted(layout))}")
-    for name, (kind, shape) in layout.items():
-        if announced[name] != (kind, shape):
-            refuse(TENSORS, f"'{name}' must be of type {kind} and shape {shape}, as {RELEASE} and its settings say")
-    needed = sum((4 if kind == "F32" else 8) * math.prod(shape) for kind, shape in layout.values())
-    if size != 8 + length + needed:
-        refuse(TENSORS, "is not as long as its header says")

@@ -29,7 +29,7 @@ from gcon.release.read import load_release
 from gcon.release.store import save_release
 from gcon.writing import OWNER_ONLY, whole_folder, write_new
 
-NOTE, RELEASE_FOLDER, OWNER_FOLDER = "kept.json", "release", 0o700
+RECOVERY, NOTE, RELEASE_FOLDER, OWNER_FOLDER = "{}.recovery", "kept.json", "release", 0o700
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +49,6 @@ class Kept:
     out: str
     release: Path | None
     result: Mapping[str, object] | None
-
-
-def recovery_folder(ledger: Path) -> Path:
-    """Where the results of a ledger are kept."""
-    return ledger.with_name(f"{ledger.name}.recovery")
 
 
 def keep(
@@ -76,7 +71,7 @@ def keep(
     Raises:
         OSError: it cannot be kept either.
     """
-    home = recovery_folder(ledger)
+    home = ledger.with_name(RECOVERY.format(ledger.name))
     home.mkdir(mode=OWNER_FOLDER, exist_ok=True)
     first = charges[0].reservation
     target = home / f"entry-{first.number}"
@@ -101,7 +96,7 @@ def kept_results(ledger: Path) -> list[Kept]:
     """Everything that is kept, by entry; what cannot be read is left alone."""
     found = []
     with suppress(FileNotFoundError):
-        for folder in recovery_folder(ledger).glob("entry-*"):
+        for folder in ledger.with_name(RECOVERY.format(ledger.name)).glob("entry-*"):
             with suppress(OSError, ValueError, TypeError, KeyError):
                 note: Any = json.loads((folder / NOTE).read_bytes())
                 release = folder / RELEASE_FOLDER

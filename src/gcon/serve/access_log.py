@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from gcon.errors import InputError, LedgerError
-from gcon.serve.clock import timestamp
+from gcon.serve.logs import timestamp
 
 
 class AccessLog:

@@ -12,11 +12,11 @@ import os
 import select
 import socket
 import stat
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import lru_cache
-
-from gcon.serve.clock import timestamp
 
 _STANDARD_ERROR = 2
 _MOST = select.PIPE_BUF  # bytes that a pipe takes as a whole, or not at all
@@ -94,3 +94,14 @@ def unblocked(file: int) -> Callable[[bytes], object]:
 def _send(file: int, content: bytes) -> None:
     with socket.socket(fileno=os.dup(file)) as other:
         other.send(content, socket.MSG_DONTWAIT)
+
+
+def timestamp() -> str:
+    """Now, in UTC, to the millisecond, as ISO 8601 has it. Every request asks, so the text of a second is kept."""
+    milliseconds = time.time_ns() // 1_000_000
+    return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03d}+00:00"
+
+
+@lru_cache(maxsize=2)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")

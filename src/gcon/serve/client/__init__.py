@@ -1,4 +1,4 @@
-"""Asking a service: `Client` over the standard library alone. What it sends, and to whom, is in `ask.py`."""
+"""Asking a service: `Client` over Python's own HTTP. What it sends, and to whom, is in `ask.py`."""
 
 from gcon.serve.client.answers import Answer, Health
 from gcon.serve.client.ask import Client

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import math
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal, NoReturn
+
+import msgspec
+from msgspec import Meta
 
 from gcon.serve.client.problems import ServiceError
 
-_RELEASE = re.compile(r"[0-9a-f]{16}")
-_AUDIENCES = ("public", "owner only", "operator only")
+Release = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Epsilon = Annotated[float, Meta(ge=0)] | Literal["inf"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,12 +31,12 @@ class Answer:
     """
 
     label: str
-    probabilities: Mapping[str, float]
+    probabilities: dict[str, Share]
     access: str
-    audience: str
+    audience: Literal["public", "owner only", "operator only"]
     used: str
     promise: str
-    release: str
+    release: Release
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +51,8 @@ class Health:
         access: the kinds of access that it knows.
     """
 
-    status: str
-    release: str
+    status: Literal["ok"]
+    release: Release
     me: bool
     node_table: bool
     access: tuple[str, ...]
@@ -71,38 +71,25 @@ def read_json(content: bytes) -> dict[str, Any]:
 
 def answer_from(content: bytes, access: str) -> Answer:
     """An answer under the access that was asked for."""
-    found = _exactly(read_json(content), Answer)
-    shares = found.pop("probabilities")
-    _check(all(isinstance(word, str) for word in found.values()), "has words that are none")
-    _check(isinstance(shares, dict) and found["label"] in shares, "has a label without a probability")
-    _check(all(_is_share(share) for share in shares.values()), "has probabilities outside [0, 1]")
-    _check(abs(sum(shares.values()) - 1) < 1e-3, "has probabilities that do not add up to 1")
-    _check(found["access"] == access, "was made with another access than was asked for")
-    _check(found["audience"] in _AUDIENCES, "does not say who may see it")
-    _check(_RELEASE.fullmatch(found["release"]) is not None, "does not say which release it is from")
-    return Answer(probabilities={name: float(share) for name, share in shares.items()}, **found)
+    answer: Answer = _converted(read_json(content), Answer)
+    _check(answer.label in answer.probabilities, "has a label without a probability")
+    _check(abs(sum(answer.probabilities.values()) - 1) < 1e-3, "has probabilities that do not add up to 1")
+    _check(answer.access == access, "was made with another access than was asked for")
+    return answer
 
 
 def health_from(content: bytes) -> Health:
     """How the service is."""
-    found = _exactly(read_json(content), Health)
-    access = found.pop("access")
-    _check(found["status"] == "ok", "does not say that it is well")
-    _check(isinstance(found["release"], str) and _RELEASE.fullmatch(found["release"]) is not None, "names no release")
-    _check(isinstance(found["me"], bool) and isinstance(found["node_table"], bool), "does not say what it can do")
-    _check(isinstance(access, list) and all(isinstance(kind, str) for kind in access), "names no kinds of access")
-    return Health(access=tuple(access), **found)
+    found: Health = _converted(read_json(content), Health)
+    return found
 
 
 def statement_from(content: bytes) -> dict[str, Any]:
     """The promise: all its fields, and `sentences`. An epsilon without bound is the word `inf`."""
     found = read_json(content)
-    sentences, epsilon = found.get("sentences"), found.get("epsilon")
-    _check(
-        isinstance(sentences, list) and all(isinstance(each, str) for each in sentences), "has a promise without words"
-    )
-    number = isinstance(epsilon, int | float) and not isinstance(epsilon, bool) and epsilon >= 0
-    _check(number or epsilon == "inf", "has a promise without epsilon")
+    for name, kind in (("sentences", list[str]), ("epsilon", Epsilon)):
+        _check(name in found, f"has a promise without {name}")
+        _converted(found[name], kind)
     return found
 
 
@@ -114,15 +101,15 @@ def card_from(content: bytes) -> str:
         raise _unexpected("is not UTF-8") from None
 
 
-def _exactly(found: dict[str, Any], record: type) -> dict[str, Any]:
-    names = {field.name for field in dataclasses.fields(record)}
-    _check(set(found) == names, f"does not have the fields of a {record.__name__}")
-    return found
-
-
-def _is_share(value: object) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and 0 <= value <= 1 and math.isfinite(value)  # type: ignore[operator, arg-type]
+def _converted(found: Any, kind: Any) -> Any:
+    """What was read, as a record of exactly these fields; the decoder's own words may repeat those of the service."""
+    if isinstance(found, dict):
+        _check(set(found) == {field.name for field in fields(kind)}, f"does not have the fields of a {kind.__name__}")
+    try:
+        return msgspec.convert(found, kind)
+    except msgspec.ValidationError as error:
+        _, _, place = str(error).partition(" - at ")
+        raise _unexpected(f"holds something else than was agreed (at {place or 'its top'})") from None
 
 
 def _check(holds: bool, problem: str) -> None:

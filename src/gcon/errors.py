@@ -26,6 +26,7 @@ No message ever holds a value that was derived from private edges.
 from __future__ import annotations
 
 import numbers
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -149,3 +150,13 @@ class MissingExtraError(GconError, ImportError):
 
     def __init__(self, package: str, *, extra: str) -> None:
         super().__init__(f"{package} is not installed. Install it with: pip install 'gcon[{extra}]'")
+
+
+_NO_MEMORY = re.compile(
+    "allocate memory|out of memory|bad_alloc|failed to map segment|Resource temporarily unavailable"
+)  # as torch, the dynamic linker, and the readers of tables say it
+
+
+def wants_memory(error: BaseException) -> bool:
+    """Whether an error of a library means that there is no memory left, and nothing is wrong with what it was given."""
+    return isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)) is not None

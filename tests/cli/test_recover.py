@@ -8,14 +8,15 @@ import pytest
 
 from gcon.choose.paid_look import take_look
 from gcon.cli import train
-from gcon.privacy.ledger import Outcome
+from gcon.privacy.budget import NOTHING, Budget
+from gcon.privacy.ledger import Kind, Outcome, Request
 from gcon.privacy.ledger_file import FileLedger
 from gcon.release.store import load_release
 
 
 @pytest.fixture
-def kept(run, tmp_path, monkeypatch):
-    """Two models whose target appeared while they were trained; gives the ledger."""
+def kept(run, tmp_path, monkeypatch, request):
+    """Two models whose target appeared while they were trained; gives the ledger. With a parameter: a third is there before."""
     hand_out = train.hand_out_release
 
     def late(output, books, model, out):
@@ -25,6 +26,10 @@ def kept(run, tmp_path, monkeypatch):
 
     run("data", "make", "--out", tmp_path, "--nodes", 60, "--classes", 2)
     files = ["--edges", tmp_path / "edges.csv", "--nodes", tmp_path / "nodes.csv", "--method", "paper", "--hidden", 0]
+    if hasattr(request, "param"):
+        older = tmp_path / "edges.csv.ledger.recovery" / request.param
+        older.mkdir(parents=True)
+        (older / "kept.json").write_text("of a ledger that was deleted")
     with monkeypatch.context() as patch:
         patch.setattr(train, "hand_out_release", late)
         for name in ("one", "two"):
@@ -53,6 +58,19 @@ def test_kept_models_are_listed_and_finished_one_by_one(run, kept, tmp_path):
     assert not kept.with_name(f"{kept.name}.recovery").exists()
 
 
+@pytest.mark.parametrize("kept", ["entry-1"], indirect=True)
+def test_what_an_older_ledger_left_is_in_nobodys_way(run, kept, tmp_path):
+    assert run("ledger", "recover", kept, "--out", tmp_path / "found", "--entry", 1)[0] == 0
+    assert load_release(tmp_path / "found").receipt.total.epsilon == 2
+    assert [path.name for path in sorted(kept.with_name(f"{kept.name}.recovery").iterdir())] == ["entry-0", "entry-1"]
+
+
+def test_a_damaged_ledger_keeps_no_model_back(run, kept, tmp_path):
+    kept.write_bytes(kept.read_bytes().replace(b"node classification", b"node classificatiom"))
+    assert run("ledger", "recover", kept, "--out", tmp_path / "found", "--entry", 1)[0] == 0
+    assert load_release(tmp_path / "found").receipt.total.epsilon == 2
+
+
 def test_a_look_is_kept_when_the_advice_is_interrupted_also_where_it_has_no_numbers(run, tmp_path, monkeypatch):
     def divided_by_nothing(*arguments, **options):
         return replace(take_look(*arguments, **options), homophily_error=math.nan, mean_degree_error=math.inf)
@@ -69,3 +87,22 @@ def test_a_look_is_kept_when_the_advice_is_interrupted_also_where_it_has_no_numb
     (entry,) = FileLedger(tmp_path / "edges.csv.ledger").entries()
     assert entry.result["homophily_error"] == "not a number"
     assert entry.result["mean_degree_error"] == math.inf
+
+
+def test_the_next_command_says_what_a_killed_one_was_charged(run, tmp_path):
+    run("data", "make", "--out", tmp_path, "--nodes", 60, "--classes", 2)
+    files = ["--edges", tmp_path / "edges.csv", "--nodes", tmp_path / "nodes.csv"]
+    books = FileLedger(tmp_path / "edges.csv.ledger", data_set="edges")
+    request = Request(
+        kind=Kind.RELEASE, mechanism="m", purpose="p", cost=Budget(1.0, 1e-5), randomness="system entropy"
+    )
+    books.reserve(replace(request, cost=NOTHING))  # and no word more
+    assert books.unsettled() == ()
+    books.reserve(request)
+    code, said, _ = run("ledger", "recover", books.path)
+    assert (code, "nothing is kept of it: entry 1." in said) == (0, True), said
+    assert json.loads(run("ledger", "recover", books.path, "--json")[1])["lost"] == [1]
+    words = f"Entry 1 of {books.path} (epsilon 1, delta 1e-05) is charged and was never settled"
+    assert words in run("advise", *files, "--look", 0.1)[2]
+    assert "never settled" not in run("advise", *files, "--look", 0.1)[2]  # once is enough
+    assert books.total() == Budget(1.2, 3e-5)

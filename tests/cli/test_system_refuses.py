@@ -1,11 +1,16 @@
 """What the system refuses is told as that: no traceback, no advice about something else."""
 
 import json
+import os
+import subprocess
+import sys
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
 from gcon.cli import output
+from gcon.privacy.ledger_file import FileLedger
 
 
 @pytest.mark.parametrize(
@@ -47,6 +52,81 @@ def test_a_closed_pipe_without_a_charge_is_no_error_to_talk_about(run, monkeypat
     def closed(*_):
         raise BrokenPipeError(32, "Broken pipe")
 
-    monkeypatch.setattr(output.sys, "stdout", SimpleNamespace(write=closed))
+    monkeypatch.setattr(output.sys, "stdout", SimpleNamespace(write=closed, flush=closed))
     code, _, said = run("version")
     assert (code, said) == (10, "")
+
+
+def gcon(*words, **files):
+    """`gcon ...` in a process of its own; gives its exit code and what it said on standard error."""
+    call = "import sys; from gcon.cli import main; sys.argv[0] = 'gcon'; main()"
+    call_it = [sys.executable, "-c", call, *map(str, words)]
+    ended = subprocess.run(call_it, check=False, **{"stderr": subprocess.PIPE, **files})
+    return ended.returncode, (ended.stderr or b"").decode()
+
+
+@pytest.mark.parametrize("words", [("--version",), ("--help",), ("predict", "--help")], ids=" ".join)
+def test_help_that_cannot_be_printed_is_no_traceback(words):
+    with open("/dev/full", "wb") as full:
+        code, said = gcon(*words, stdout=full)
+    assert code == 10
+    assert said == (
+        "error: the system refused: standard output (No space left on device). Check permissions and free space.\n"
+    )
+
+
+def test_a_wrong_call_that_cannot_be_told_as_an_object_is_told_in_words():
+    with open("/dev/full", "wb") as full:
+        code, said = gcon("bogus", "--json", stdout=full)
+    assert (code, said.startswith("error: No such command 'bogus'."), "Traceback" in said) == (2, True, False), said
+
+
+def test_a_closed_output_is_told_and_its_number_taken_by_no_other_file(tmp_path):
+    books = tmp_path / "edges.csv.ledger"
+    FileLedger(books, data_set="friends")
+    code, said = gcon("ledger", "show", books, preexec_fn=partial(os.closerange, 0, 2))
+    assert (code, "standard output (Bad file descriptor)" in said) == (10, True), said
+    code, _ = gcon("ledger", "set-ceiling", books, "--none", "-q", stderr=None, preexec_fn=partial(os.closerange, 0, 3))
+    assert code == 0
+    numbers = "import os; from gcon import cli; cli._open_standard_files(); os._exit(os.open(os.devnull, os.O_RDONLY))"
+    assert subprocess.call([sys.executable, "-c", numbers], preexec_fn=partial(os.closerange, 0, 3)) > 2
+
+
+@pytest.mark.parametrize("kind", ["csv", "npz"])
+@pytest.mark.parametrize(
+    "failure", [MemoryError(), OSError("Failed to launch worker thread: Resource temporarily unavailable")], ids=repr
+)
+def test_edges_that_do_not_fit_into_memory_are_not_called_damaged(run, tmp_path, monkeypatch, kind, failure):
+    def refuse(*_, **__):
+        raise failure
+
+    run("data", "make", "--out", tmp_path, "--nodes", 60, "--classes", 2)
+    edges = (tmp_path / "edges.csv").rename(tmp_path / f"e.{kind}")
+    reader = {"csv": "gcon.files.edge_files.open_table", "npz": "gcon.files.edge_files.load_archive"}[kind]
+    monkeypatch.setattr(reader, refuse)
+    code, said, _ = run("data", "check", "--edges", edges, "--nodes", tmp_path / "nodes.csv")
+    assert (code, "got out of memory" in said, "Write the file again" in said) == (2, True, False), said
+
+
+@pytest.mark.parametrize("name", ["nodes", "features"])
+def test_tables_that_do_not_fit_into_memory_are_not_called_damaged(run, tmp_path, monkeypatch, name):
+    def refuse(*_, **__):
+        raise MemoryError
+
+    run("data", "make", "--out", tmp_path, "--nodes", 60, "--classes", 2)
+    (tmp_path / "x.npy").write_bytes(b"anything")
+    monkeypatch.setattr(
+        {"nodes": "gcon.files.node_files.open_table", "features": "numpy.lib.format.open_memmap"}[name], refuse
+    )
+    words = ["--features", tmp_path / "x.npy"] if name == "features" else []
+    code, _, said = run("data", "check", "--nodes", tmp_path / "nodes.csv", *words)
+    assert (code, said.startswith("error: out of memory.")) == (10, True), said
+
+
+def test_a_verb_that_cannot_be_loaded_for_want_of_memory_says_so(run, monkeypatch):
+    def refuse(name):
+        raise ImportError("libtorch_cpu.so: failed to map segment from shared object")
+
+    monkeypatch.setattr("gcon.cli.verbs.import_module", refuse)
+    code, said, _ = run("version", "--json")
+    assert (code, json.loads(said)["message"].startswith("out of memory.")) == (10, True)

@@ -14,7 +14,7 @@ import scipy.sparse
 import torch
 
 import gcon
-from gcon.errors import GconError, InputError, LedgerError, PromiseWarning, UnprovenBoundError
+from gcon.errors import BudgetExceededError, GconError, InputError, LedgerError, PromiseWarning, UnprovenBoundError
 from gcon.methods.predictions import checked_access
 
 pytestmark = pytest.mark.filterwarnings(r"ignore:`torch\.jit\.script` is deprecated:DeprecationWarning")
@@ -230,6 +230,13 @@ def test_bad_settings(parts, settings, parameter, shown):
     model = gcon.GCON(**settings, ledger=ledger)
     error = refused(ledger, lambda: model.fit(**parts.arrays, edges=parts.pairs()))
     check_message(error, parameter, shown)
+
+
+@pytest.mark.usefixtures("untrained")
+def test_what_the_ledger_refuses_is_refused_before_the_training(parts):
+    ledger = gcon.MemoryLedger("circles", ceiling=gcon.Budget(0.5, 1e-4))
+    error = refused(ledger, lambda: gcon.GCON(epsilon=1.0, ledger=ledger).fit(**parts.arrays, edges=parts.pairs()))
+    assert isinstance(error, BudgetExceededError)
 
 
 @pytest.mark.parametrize("case", ARGUMENTS)

@@ -91,7 +91,7 @@ def faults(verb: Verb, calls: dict[str, dict[str, int]]) -> Iterator[Fault]:
         for kind in ("create", "mkdir"):
             yield Fault(folder, kind, 1, errno.EROFS, lasts=True)
         yield from (Fault(folder, room=room) for room in SIZES)
-    yield from (Fault(kind="stdout"), Fault(kind="pipe"))
+    yield from (Fault(kind=kind, json=json) for kind in ("stdout", "pipe", "stderr") for json in (False, True))
 
 
 @dataclass
@@ -130,6 +130,7 @@ def judge(verb: Verb, seen: Seen) -> list[str]:
     must(run.code in CODES, f"exit code {run.code} is not documented")
     must("Traceback" not in said, "a traceback")
     must(not run.left, "a process is left")
+    must(run.code == 0 or seen.fault.kind != "stderr", "failed because nobody could hear its progress")
     must(seen.killed or run.code == 0 or "error: " in run.err or seen.fault.kind == "pipe", "ended without a word")
     for name in UNCHANGED:
         must((seen.world / name).read_bytes() == (seen.before / name).read_bytes(), f"{name} was changed")

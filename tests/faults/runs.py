@@ -32,7 +32,8 @@ class Fault:
     """What goes wrong: call number `call` of a kind below `folder` fails with `error`, or brings `signal`; or a disk is full.
 
     `lasts`: from then on everything that needs room fails. `room`: bytes that are left on the disk, with kind "". The kind
-    "stdout" is a full disk behind standard output, "pipe" a reader who has gone.
+    "stdout" is a full disk behind standard output, "pipe" a reader who has gone, "stderr" a full disk behind what is told
+    meanwhile. With `json`, the result is asked for as JSON.
     """
 
     folder: str = ""
@@ -42,6 +43,7 @@ class Fault:
     lasts: bool = False
     signal: int = 0
     room: int = -1
+    json: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,13 +113,15 @@ def _suffer(place: Path, folder: str, arguments: list[str], fault: dict[str, Any
         ]
         if fault["kind"] == "stdout":
             files[1] = os.open("/dev/full", os.O_WRONLY)
+        if fault["kind"] == "stderr":
+            files[2] = os.open("/dev/full", os.O_WRONLY)
         if fault["kind"] == "pipe":
             reading, files[1] = os.pipe()
             os.close(reading)
         for descriptor, file in enumerate(files):
             os.dup2(file, descriptor)
         os.chdir(folder)
-        sys.argv = ["gcon", *arguments]
+        sys.argv = ["gcon", *arguments, *(["--json"] if fault["json"] else [])]
         shim = ctypes.CDLL(None)
         kind = KINDS.index(fault["kind"]) if fault["kind"] in KINDS else -1
         below = os.path.join(folder, fault["folder"]).encode()

@@ -155,3 +155,15 @@ def test_nothing_of_the_users_is_overwritten(run, world):
         assert (ended.code, ended.err.startswith("error: out:")) == (2, True), (call, ended.err)
     assert {path.name: path.read_bytes() for path in world.iterdir() if path.is_file()} == before
     assert run(world, "predict", "release", *GRAPH, "--out", "tokens.csv", "--overwrite").code == 0
+
+
+@pytest.mark.parametrize("kind", ["stdout", "pipe"])
+def test_an_object_that_could_not_be_printed_is_told_in_words(world, strike, kind):
+    said = strike("evaluate", Fault(kind=kind, json=True), code=9)
+    assert "Charged: epsilon 0.5, delta 0, entry 1 (released)" in said
+
+
+@pytest.mark.parametrize("name", ["train", "tune", "advise"])
+def test_nobody_pays_for_progress_that_cannot_be_told(run, world, strike, name):
+    strike(name, Fault(kind="stderr"), code=0)
+    assert outcomes(world) == [Outcome.RELEASED] * 2

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from gcon.cli.output import EXIT_CODES, Output
+from gcon.cli.output import EXIT_CODES, NO_MEMORY, REFUSED, Output, refusal
 from gcon.cli.verbs import LABORATORY, VERBS, LazyVerbs
-from gcon.errors import GconError
+from gcon.errors import GconError, wants_memory
 from gcon.version import __version__
 
 app = typer.Typer(
@@ -55,24 +55,42 @@ def _message(error: typer.TyperException) -> str:
 
 
 def main() -> None:
-    """Run the command; a wrong call is bad input too, and with --json it is told as one JSON object."""
+    """Run the command; what help, a version or a wrong call cannot be written to is told as of all verbs."""
     output = Output(as_json="--json" in sys.argv, quiet=False, progress=Console(stderr=True))
     try:
-        code = program(standalone_mode=False, prog_name="gcon")
+        code = _run(output)
+        sys.stdout.flush()  # help
+    except (OSError, MemoryError, ImportError) as error:
+        code = REFUSED
+        if isinstance(error, OSError):
+            output.refused(error)
+            if not isinstance(error, BrokenPipeError):
+                output.error(type(error).__name__, refusal(error), code)
+        elif wants_memory(error):
+            output.error(type(error).__name__, f"{NO_MEMORY} Nothing was read or charged.", code)
+        else:
+            raise
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _run(output: Output) -> object:
+    """The exit code of the command; a wrong call is bad input too, and with --json it is told as one JSON object."""
+    try:
+        return program(standalone_mode=False, prog_name="gcon")
     except typer.TyperException as error:
         message = _message(error)
         if not output.as_json and message:  # there is none where a verb was left out, and help was printed instead
             where = getattr(getattr(error, "ctx", None), "command_path", "gcon")
             message = f"{message.rstrip('.')}. See {where} --help."
-        code = 2
         if message or output.as_json:
-            output.error("UsageError", message, code)
+            output.error("UsageError", message, 2)
+        return 2
     except GconError as error:  # before a verb began: it could not be loaded
         code = next(code for kind, code in EXIT_CODES if isinstance(error, kind))
         output.error(type(error).__name__, str(error), code)
+        return code
     except typer.Abort:
-        code = 130
-    sys.exit(code if isinstance(code, int) else 0)
+        return 130
 
 
 if __name__ == "__main__":

@@ -71,8 +71,10 @@ def _check_replaced(out: Path, *, overwrite: bool, inputs: Iterable[Path | None]
         reason = "is read by this very command"
     elif _is_ledger(out):
         reason = "belongs to a ledger"
-    elif out.with_name(f"{out.name}.ledger").exists():
+    elif any(out.with_name(f"{out.name}.{ending}").exists() for ending in ("ledger", "ledger-path")):
         reason = "has a ledger beside it: these are private edges that were paid for"
+    elif out.suffix == ".ledger-path" or any(_is_ledger(each.with_suffix("")) for each in _recovery(out)):
+        reason = "belongs to a ledger"
     elif out.name in NAMES and (out.parent / RELEASE).exists():
         reason = "belongs to a release"
     if reason is not None:
@@ -81,6 +83,11 @@ def _check_replaced(out: Path, *, overwrite: bool, inputs: Iterable[Path | None]
     if not overwrite:
         fix = "Choose another name, or pass --overwrite to replace it."
         raise InputError("out", rule="must not exist yet", got=str(out), fix=fix)
+
+
+def _recovery(out: Path) -> list[Path]:
+    """The recovery folders that a file lies in."""
+    return [each for each in out.absolute().parents if each.suffix == ".recovery"]
 
 
 def _is_ledger(out: Path) -> bool:

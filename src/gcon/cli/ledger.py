@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -159,10 +160,19 @@ def recover(
         lines.append(f"Written: {out}")
     for each in kept:
         lines.append(f"Kept: the release of entry {each.entries[0][0]}, which was to be {each.out}, in {each.folder}")
+    whole, lost = {number for each in kept for number, _ in each.entries}, list[int]()
+    with suppress(LedgerError):  # a damaged ledger is no reason to keep back what is kept
+        lost += [each.number for each in books.unsettled() if each.number not in whole]
+    if lost:
+        lines.append(
+            f"Charged, not settled, and nothing is kept of it: entry {', '.join(map(str, lost))}. Its command is still at "
+            "work, or was stopped or killed before its result was whole. That stays spent."
+        )
     fields: dict[str, object] = {
         "settled": settled,
         "written": None if out is None else str(out),
         "kept": [{"entry": each.entries[0][0], "out": each.out, "folder": str(each.folder)} for each in kept],
+        "lost": lost,
     }
     output.result(fields, "\n".join(lines) or "Nothing is kept.")
 

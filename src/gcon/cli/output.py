@@ -25,7 +25,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import signal
 import sys
 import threading
@@ -33,7 +32,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 
 import typer
 from rich.console import Console
@@ -58,7 +57,7 @@ EXIT_CODES: tuple[tuple[type[BaseException], int], ...] = (
     (errors.PaidResultError, 9),
     (errors.GconError, 2),
 )
-_NO_MEMORY = re.compile("can't allocate memory|out of memory|std::bad_alloc")  # as torch says it
+NO_MEMORY = "out of memory. Use a machine with more of it, or an edge store (gcon data convert --format csr)."
 
 
 class StoppedError(KeyboardInterrupt):
@@ -74,6 +73,7 @@ class Output:
         payments: the ledgers that the verb pays from: an error says what they were charged.
         notes: what else an error must say: where a result is kept, for instance.
         stopped: the signals that asked to end.
+        gone: why standard output takes no more.
     """
 
     as_json: bool
@@ -82,6 +82,7 @@ class Output:
     payments: list[DeferredLedger] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     stopped: list[int] = field(default_factory=list)
+    gone: list[OSError] = field(default_factory=list)
 
     def result(self, fields: Mapping[str, object], text: str) -> None:
         """The result: one strict JSON object, in which infinity is a string; or words."""
@@ -92,10 +93,15 @@ class Output:
             sys.stdout.write(f"{words}\n")
             sys.stdout.flush()
         except OSError as error:
-            with suppress(OSError, ValueError, AttributeError):  # what is in the buffer would fail again at the end
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            error.filename = "standard output"
+            self.refused(error)
             raise
+
+    def refused(self, error: OSError) -> None:
+        """Standard output is gone: nothing more is written there."""
+        with suppress(OSError, ValueError, AttributeError):  # what is in the buffer would fail again at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        error.filename = "standard output"
+        self.gone.append(error)
 
     def remark(self, words: str) -> None:
         """Something to know besides the result, on standard error."""
@@ -109,7 +115,7 @@ class Output:
 
     def error(self, kind: str, message: str, code: int, **more: object) -> None:
         """What went wrong: as JSON if that was asked for and can be written, else in words on standard error."""
-        if self.as_json:
+        if self.as_json and not self.gone:
             with suppress(OSError):
                 self.result({"error": kind, "message": message, "exit_code": code, **more}, "")
                 return
@@ -121,7 +127,8 @@ def reporting(*, as_json: bool, quiet: bool) -> Iterator[Output]:
     """Gives a verb its output, and turns errors, signals and what the system refuses into a message and an exit code."""
     while handlers:
         signal.signal(*handlers.popitem())
-    output = Output(as_json=as_json, quiet=quiet, progress=Console(stderr=True, quiet=quiet or as_json))
+    progress = Console(file=cast(IO[str], _Unheard()), quiet=quiet or as_json)
+    output = Output(as_json=as_json, quiet=quiet, progress=progress)
     others, mine, before = warnings.showwarning, os.getpid(), {}
 
     def tell(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
@@ -157,7 +164,7 @@ def reporting(*, as_json: bool, quiet: bool) -> Iterator[Output]:
     except (errors.GconError, OSError, MemoryError, KeyboardInterrupt) as error:
         _end(output, error)
     except Exception as error:
-        if isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error)):
+        if errors.wants_memory(error):
             _end(output, MemoryError())
         for words in _charged_words(output):
             output.warn(words)
@@ -177,7 +184,7 @@ def _end(output: Output, error: BaseException) -> NoReturn:
         number = output.stopped[0] if output.stopped else int(signal.SIGINT)
         message, code = f"stopped by {signal.Signals(number).name}.", 128 + number
     elif isinstance(error, MemoryError):
-        message = "out of memory. Use a machine with more of it, or an edge store (gcon data convert --format csr)."
+        message = NO_MEMORY
     else:
         message = refusal(error)  # type: ignore[arg-type]
     if isinstance(error, BrokenPipeError) and not paid and not output.notes:
@@ -199,6 +206,22 @@ def refusal(error: OSError) -> str:
     """What the system refuses, in words: the reason, and the path that it names. Both are public."""
     named = "" if error.filename is None else f" {os.fsdecode(error.filename)}"
     return f"the system refused:{named} ({error.strerror or type(error).__name__}). Check permissions and free space."
+
+
+class _Unheard:
+    """Standard error for progress: that nobody can hear it (a full disk, a terminal that was closed) stops no paid work."""
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            sys.stderr.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            sys.stderr.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.stderr, name)
 
 
 def plain(value: Any) -> Any:

@@ -89,6 +89,13 @@ def open_payment(
     if kept.exists() and (settled := settle_kept(ledger)):
         numbers = ", ".join(map(str, settled))
         output.remark(f"Settled in {path} what an earlier command could not: entries {numbers}.")
+    for entry in ledger.unsettled(newest=True):
+        cost = entry.request.cost
+        output.remark(
+            f"Entry {entry.number} of {path} (epsilon {cost.epsilon:g}, delta {cost.delta:g}) is charged and was never settled: "
+            f"its command is still at work, or was stopped or killed. It stays spent; gcon ledger recover {path} says whether "
+            "its result is kept."
+        )
     payment = DeferredLedger(ledger)
     output.payments.append(payment)
     return payment

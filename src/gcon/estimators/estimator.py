@@ -6,6 +6,7 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from html import escape
 from typing import Any, ClassVar, Self
@@ -240,7 +241,8 @@ def _show(stage: str, share: float, bar: Any) -> Any:
     """A line, or in a notebook a bar, which is returned to be moved next time."""
     show = _notebook()
     if show is None:
-        sys.stderr.write(f"gcon: {share:4.0%} {stage}\n")
+        with suppress(OSError):  # that nobody can hear it loses no paid fit
+            sys.stderr.write(f"gcon: {share:4.0%} {stage}\n")
         return None
     now = show.HTML(f'<progress value="{share:.2f}" max="1"></progress> gcon: {escape(stage)}')
     if bar is None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gcon.edges.edge_list import EdgeHygiene, EdgeList, simple_undirected
 from gcon.edges.store_format import SUFFIX
-from gcon.errors import InputError
+from gcon.errors import InputError, wants_memory
 from gcon.files.array_files import TOO_LARGE, TooLargeError, load_archive
 from gcon.files.edges import as_edge_index
 from gcon.files.file_problems import TABLES, Problem, check_file, listed, raise_problems, require_readers, shortened
@@ -45,6 +45,11 @@ KINDS = {
         "must be readable to its end in the format of its ending",
         "a damaged or truncated file, a line with another number of fields, or text that is not UTF-8",
         "Write the file again, in UTF-8 and with two ids per line.",
+    ),
+    "memory": (
+        "must fit into the memory that is left",
+        "out of memory, or no thread left to read with",
+        "Nothing is wrong with the file. Use a machine with more memory, or an edge store (gcon data convert --format csr).",
     ),
     "unpacked": (
         TOO_LARGE,
@@ -210,21 +215,26 @@ def edge_chunks(
                 yield np.stack(ends)
     except TooLargeError:
         kinds.add("unpacked")
-    except read_errors():  # what the reader says may hold ids: only the kind is kept
-        kinds.add("unreadable")
+    except read_errors() as error:
+        kinds.add(_unreadable(error))
     if kinds:
         raise_problems([_problem(path, kind) for kind in sorted(kinds)])
 
 
+def _unreadable(error: BaseException) -> str:
+    """The kind of problem that a reader had. What it says may hold ids: only the kind is kept."""
+    return "memory" if wants_memory(error) else "unreadable"
+
+
 def _table(path: Path, wanted: tuple[str, str], *, header: bool, ignored: Sequence[str]) -> tuple[Table, Sequence[str]]:
     """The table and the names of its two id columns; an `InputError` with all that is wrong with its columns."""
-    table = None
+    table, kind = None, ""
     try:
         table = open_table(path, header=header)
-    except read_errors():  # what the reader says may hold ids: only the kind is kept
-        pass
+    except read_errors() as error:
+        kind = _unreadable(error)
     if table is None:
-        raise_problems([_problem(path, "unreadable")])
+        raise_problems([_problem(path, kind)])
     found = names = [name for name, _ in table.types]
     problems: list[Problem] = []
     if header or path.suffix.lower() == ".parquet":
@@ -279,8 +289,8 @@ def _arrays(
         entries = [as_edge_index(matrix, num_nodes=len(ids)).numpy()] if fits and ids is not None else []
     except TooLargeError:
         return [], [_problem(path, "unpacked")]
-    except Exception:  # what they say may hold ids: only the kind is kept
-        return [], [_problem(path, "unreadable")]
+    except Exception as error:
+        return [], [_problem(path, _unreadable(error))]
     names = set(listed)
     if not names:
         return [], [_problem(path, "unreadable")]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from gcon.errors import InputError, MissingExtraError
+from gcon.errors import InputError, MissingExtraError, wants_memory
 
 if TYPE_CHECKING:
     import polars as pl
@@ -141,6 +141,6 @@ def require_readers() -> None:
         try:
             importlib.import_module(package)
         except ImportError as error:
-            if "allocate memory" in str(error) or "map segment" in str(error):
+            if wants_memory(error):
                 raise MemoryError from error  # it is installed
             raise MissingExtraError(package, extra="files") from error

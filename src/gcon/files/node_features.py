@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.columns import Cells, FeatureColumns, Trouble, category_of, features_of, kind_of_text, learn_columns
-from gcon.errors import InputError
+from gcon.errors import InputError, wants_memory
 from gcon.files.array_files import TOO_LARGE, TooLargeError, dense, load_archive, tensor_over
 from gcon.files.file_problems import FileProblems, Problem, check_file, listed
 from gcon.nodes import row_slices
@@ -174,7 +174,9 @@ def features_of_arrays(path: Path, num_nodes: int) -> tuple[Tensor | None, list[
     except TooLargeError as error:
         problems.add(TOO_LARGE, str(error), "Save it as a plain array (numpy.save, .npy).")
         return None, problems.found
-    except Exception:  # whatever numpy, zipfile or scipy say about a broken file
+    except Exception as error:  # whatever numpy, zipfile or scipy say about a broken file
+        if wants_memory(error):
+            raise MemoryError from None
         rule, fix = "must be readable by numpy without pickle", "Write it again as plain numbers."
         problems.add(rule, "a damaged or foreign file", fix)
         return None, problems.found

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.columns import WITH_A_POINT, FeatureColumns
-from gcon.errors import InputError
+from gcon.errors import InputError, wants_memory
 from gcon.files.file_problems import (
     TABLES,
     FileProblems,
@@ -338,6 +338,8 @@ def _frame(
         batches = [] if problems.found else list(table.batches(fit))
         frame = pl.concat(batches) if batches else pl.DataFrame({name: [] for name in fit})
     except read_errors() as error:
+        if wants_memory(error):
+            raise MemoryError from None
         got, fix = (str(error).splitlines() or ["an error"])[0], "Write the file again, in UTF-8."
         if re.search("Expected [0-9]+ columns, got", got):
             fix = f"Give every row as many fields as the header, separated by commas, or by tabs in a .tsv. {WITH_A_POINT}"

@@ -244,6 +244,17 @@ class FileLedger:
         with self._locked(write=False):
             return self._read().chain.spent.rounded()
 
+    def unsettled(self, *, newest: bool = False) -> Sequence[LedgerEntry]:
+        """Entries that are charged and not settled: their runs are still at work, or were stopped or killed.
+
+        Args:
+            newest: only if it is the last of all entries.
+        """
+        with self._locked(write=False):
+            chain = self._read().chain
+        charged = [entry for entry, _ in chain.open.values() if entry.request.cost != NOTHING]
+        return tuple(entry for entry in charged if not newest or entry.number == chain.entries - 1)
+
     def verify(self) -> Verification:
         """Check every line and the head, and say what was found. Changes nothing."""
         with self._locked(write=False):

@@ -73,7 +73,10 @@ def keep(
     """
     home = ledger.with_name(RECOVERY.format(ledger.name))
     home.mkdir(mode=OWNER_FOLDER, exist_ok=True)
-    target = home / f"entry-{charges[0].reservation.number}"
+    first = charges[0].reservation
+    target = home / f"entry-{first.number}"
+    if os.path.lexists(target):  # of another ledger that was in this place before
+        target = home / f"entry-{first.number}-{str(first.ledger)[:16]}"
     note = {
         "entries": [[charge.reservation.number, str(charge.reservation.ledger)] for charge in charges],
         "out": out,

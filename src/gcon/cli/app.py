@@ -68,7 +68,7 @@ def main() -> None:
             if not isinstance(error, BrokenPipeError):
                 output.error(type(error).__name__, refusal(error), code)
         elif wants_memory(error):
-            nothing = "Nothing was read or charged." if handlers else ""  # of signals: the verb takes them when it begins
+            nothing = "Nothing was read or charged." if handlers else ""  # a verb that begins takes them over
             output.error(type(error).__name__, f"{NO_MEMORY} {nothing}".rstrip(), code)
         else:
             raise

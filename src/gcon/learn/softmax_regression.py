@@ -50,7 +50,7 @@ def softmax_regressions(rows: Tensor, targets: Tensor, penalties: Sequence[float
             bound = inputs.T @ inputs * (0.5 / size) + np.diag(ridge)
             try:
                 root = cholesky(bound, lower=True)
-            except LinAlgError:  # long rows, rounded: any regular matrix near it whitens, and what was paid for is not lost
+            except LinAlgError:  # long rows, rounded: any regular matrix near it whitens too
                 root = cholesky(bound + np.eye(width) * (_NEAR * np.trace(bound)), lower=True)
             white = solve_triangular(root, np.eye(width), lower=True).T
             pull = (white.T * ridge) @ white

@@ -9,8 +9,10 @@ import pytest
 from gcon.choose.paid_look import take_look
 from gcon.cli import train
 from gcon.privacy.budget import NOTHING, Budget
+from gcon.privacy.deferred_ledger import DeferredLedger
 from gcon.privacy.ledger import Kind, Outcome, Request
 from gcon.privacy.ledger_file import FileLedger
+from gcon.release.recovery import keep
 from gcon.release.store import load_release
 
 
@@ -69,6 +71,21 @@ def test_a_damaged_ledger_keeps_no_model_back(run, kept, tmp_path):
     kept.write_bytes(kept.read_bytes().replace(b"node classification", b"node classificatiom"))
     assert run("ledger", "recover", kept, "--out", tmp_path / "found", "--entry", 1)[0] == 0
     assert load_release(tmp_path / "found").receipt.total.epsilon == 2
+
+
+def test_a_damaged_ledger_loses_no_number_that_is_kept_for_it(run, tmp_path):
+    path = tmp_path / "friends.ledger"
+    books = DeferredLedger(FileLedger(path, data_set="friends"))
+    request = Request(kind=Kind.RELEASE, mechanism="test", purpose="test", cost=Budget(1.0, 0.0))
+    books.settle(books.reserve(request), Outcome.RELEASED)
+    note = keep(path, books.charges, out="", result={"micro_f1": 0.75}) / "kept.json"
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b'"purpose":"test"', b'"purpose":"tost"'))
+    run("ledger", "recover", path)
+    assert note.exists()
+    path.write_bytes(whole)
+    assert run("ledger", "recover", path)[:2] == (0, "Settled: entry 0.\n")
+    assert FileLedger(path).entries()[0].result == {"micro_f1": 0.75}
 
 
 def test_a_look_is_kept_when_the_advice_is_interrupted_also_where_it_has_no_numbers(run, tmp_path, monkeypatch):

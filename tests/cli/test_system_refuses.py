@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gcon.cli import output
+from gcon.cli import app, handlers, output
 from gcon.privacy.ledger_file import FileLedger
 
 
@@ -130,3 +130,20 @@ def test_a_verb_that_cannot_be_loaded_for_want_of_memory_says_so(run, monkeypatc
     monkeypatch.setattr("gcon.cli.verbs.import_module", refuse)
     code, said, _ = run("version", "--json")
     assert (code, json.loads(said)["message"].startswith("out of memory.")) == (10, True)
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_nothing_is_claimed_once_a_verb_has_begun(monkeypatch, capsys, begun):
+    """Memory may end while an error is told, after a charge."""
+
+    def end(_):
+        raise MemoryError
+
+    monkeypatch.setattr(app, "_run", end)
+    monkeypatch.setattr(app.sys, "argv", ["gcon"])
+    if not begun:
+        monkeypatch.setitem(handlers, 0, None)
+    with pytest.raises(SystemExit):
+        app.main()
+    said = capsys.readouterr().err
+    assert ("out of memory" in said, "Nothing was read or charged" in said) == (True, not begun)

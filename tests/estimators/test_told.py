@@ -152,6 +152,31 @@ def test_what_could_not_be_withdrawn_counts_as_charged(parts, failure):
     ]
 
 
+@pytest.mark.parametrize("failure", [MemoryError(), PromiseWarning("released again")])
+def test_an_error_that_comes_after_the_charge_hides_nothing(parts, failure):
+    """A library's, or a warning that was made an error: such errors do not say what was charged themselves."""
+    with pytest.raises(type(failure)) as caught:
+        gcon.NodeClassifier(ledger=Interrupted(reserve=failure)).fit(parts.private())
+    said = "Stopped while epsilon 1, delta 1e-05 was being charged: the ledger of 'friends' tells whether it is."
+    assert caught.value.__notes__ == [said]
+
+
+def test_a_training_inside_another_one_is_told_as_well(parts):
+    ledger = gcon.MemoryLedger("friends")
+
+    def another(stage, _):
+        if stage == "learn without edges":  # nothing is charged yet for the training that calls this
+            gcon.NodeClassifier(epsilon=2.0, ledger=ledger).fit(parts.private())
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        gcon.NodeClassifier(ledger=ledger, callback=another).fit(parts.private())
+    assert ledger.total().epsilon == 2
+    assert caught.value.__notes__ == [
+        "Charged: epsilon 2, delta 1e-05, entry 0 of the ledger of 'friends'; it stays spent."
+    ]
+
+
 def test_an_error_of_a_callback_says_it_too(parts):
     def fail(stage, _):
         if stage == "learn from what was released":

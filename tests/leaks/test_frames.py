@@ -12,7 +12,7 @@ from tests.frames import StandIn
 import gcon
 from gcon.edges.edge_list import private_edges
 from gcon.edges.graph import private_graph
-from gcon.errors import InputError
+from gcon.errors import AnswersWarning, InputError, PromiseWarning
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.files.edge_files import read_edges
 from gcon.files.edge_store import write_edge_store
@@ -122,3 +122,21 @@ def test_an_unknown_node_leaves_no_edge_in_any_frame(enter, nodes, tmp_path):
     with pytest.raises(InputError, match=r"node|id") as raised:
         enter(nodes, path)
     assert collected(raised.value) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "enter"),
+    [
+        (PromiseWarning, lambda model, given: gcon.GCON(delta=0.1).fit(**given)),  # above 1/n
+        (PromiseWarning, lambda model, given: [gcon.GCON(epochs=1).fit(**given) for _ in range(2)]),  # without a ledger
+        (AnswersWarning, lambda model, given: model.node_score(**given, access="own-edges", pay=1e-3)),
+    ],
+)
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_a_warning_that_was_made_an_error_brings_no_frames_either(nodes, kind, enter):
+    given = {"X": nodes.features.numpy(), "y": nodes.labels.numpy(), "edges": torch.tensor([[0, 1], [1, 2]])}
+    model = gcon.GCON(epochs=1, ledger=gcon.MemoryLedger("friends")).fit(**given)
+    with pytest.raises(kind) as raised:
+        enter(model, given)
+    frames = [frame for frame, _ in traceback.walk_tb(raised.tb) if frame.f_code.co_filename != __file__]
+    assert [(frame.f_code.co_name, {*frame.f_locals}) for frame in frames] == [("checked", {"function", "failure"})]

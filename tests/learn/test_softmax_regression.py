@@ -42,6 +42,15 @@ def test_columns_of_any_scale_take_the_same_answers():
     assert torch.allclose(one, two, atol=0.02)
 
 
+@pytest.mark.parametrize("scale", [1e1, 1e2, 1e3, 1e4, 1e6])
+@pytest.mark.parametrize("size", [20, 1000, 20_000])
+def test_long_rows_that_hardly_differ_are_no_reason_to_fail(scale, size):
+    """What is learned between two releases was paid for: an error there loses it."""
+    rows = scale + 1e-3 * torch.randn(size, 3, generator=torch.Generator().manual_seed(0))
+    for table in softmax_regressions(rows, one_hot(torch.arange(size) % 3), PENALTIES):
+        assert bool(table.isfinite().all())
+
+
 def test_empty_rows_are_kept_sparse(monkeypatch):
     rows, labels = examples(3)
     rows = torch.where(rows > 1.5, rows, 0.0)

@@ -1,5 +1,8 @@
 """Where no ledger is given nobody counts: the statement says so, and one process adds up what it knows, and warns."""
 
+import os
+import signal
+import threading
 import warnings
 
 import pytest
@@ -78,3 +81,31 @@ def test_what_was_withdrawn_or_free_is_not_added():
         free = first.reserve(Request(kind=Kind.DELIVERY, mechanism="test", purpose="test"))  # costs nothing
     assert paid.total == free.total == Budget(1.0, 0.0)
     assert (first.counted, len(second.entries())) == (False, 1)
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # it has threads, and forks: on purpose
+def test_a_fork_waits_for_no_thread_of_its_parent():
+    first, held, done = (
+        MemoryLedger.uncounted("circles", "a table that is forked"),
+        threading.Event(),
+        threading.Event(),
+    )
+    first.reserve(request())
+
+    def hold():
+        with first._lock:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)  # ends it if it waits
+        found = MemoryLedger.uncounted("circles", "a table that is forked").reserve(request())
+        os._exit(0 if found.total == Budget(1.0, 0.0) else 1)
+    status = os.waitpid(child, 0)[1]
+    done.set()
+    thread.join()
+    assert status == 0

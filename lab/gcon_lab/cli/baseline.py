@@ -10,7 +10,7 @@ from gcon.cli import options
 from gcon.cli.loading import load_graph
 from gcon.cli.options import TableSource
 from gcon.cli.output import Output
-from gcon.cli.paying import open_payment
+from gcon.cli.paying import finish, open_payment
 from gcon.edges.graph import PrivateGraph
 from gcon.errors import InputError
 from gcon.methods.accuracy import check_scored
@@ -53,9 +53,11 @@ def baseline(
         graph = load_graph(where)
         check_scored(graph.nodes.test_mask)
         status.update("train")
-        fitted = fit(method, graph, ledger=open_payment(where, output).ledger, randomness=randomness)
+        books = open_payment(where, output)  # itself, and not its file: it tells what was charged, however this ends
+        fitted = fit(method, graph, ledger=books, randomness=randomness)
         status.update("score")
         scores = _scores(fitted, graph)
+        finish(output, books)
     words = [f"micro-F1 {entry['micro_f1']:.4f} ({entry['access']}): {entry['promise']}" for entry in scores]
     told: dict[str, object] = {
         "method": name,

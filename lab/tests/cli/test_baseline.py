@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gcon.errors import InputError
 from gcon.methods.method import PrivateMethod
+from gcon_lab.cli import baseline as baseline_module
 from gcon_lab.cli.baseline import _built
 from gcon_lab.methods import METHODS
 from gcon_lab.methods.competitor import settings_of
@@ -206,3 +207,16 @@ def test_words_say_what_was_paid_and_whether_the_promise_holds(run, files):
     _, void, _ = run("baseline", "gap", *files, "--epsilon", 1, "--set", "epochs=2", "--seed", 3)
     assert "noise: seeded: no promise; there is no promise. The ledger's total: epsilon inf" in void
     assert "may be published" not in void
+
+
+def test_however_it_ends_it_says_what_was_charged(run, files, monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(baseline_module, "_scores", stopped)
+    code, _, told = run("baseline", "encoder-one-hop", *files)
+    assert (code, "Nothing was charged" in told) == (130, True)
+    code, _, told = run("baseline", "gap", *files, "--epsilon", 1, "--set", "epochs=3")
+    assert code == 130
+    assert "Charged: epsilon 1, delta 1e-05, entry 0 (reserved)" in " ".join(told.split())
+    assert "Nothing was charged" not in told

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from gcon.cli import handlers
 from gcon.cli.output import EXIT_CODES, NO_MEMORY, REFUSED, Output, refusal
 from gcon.cli.verbs import LABORATORY, VERBS, LazyVerbs
 from gcon.errors import GconError, wants_memory
@@ -67,7 +68,8 @@ def main() -> None:
             if not isinstance(error, BrokenPipeError):
                 output.error(type(error).__name__, refusal(error), code)
         elif wants_memory(error):
-            output.error(type(error).__name__, f"{NO_MEMORY} Nothing was read or charged.", code)
+            nothing = "Nothing was read or charged." if handlers else ""  # a verb that begins takes them over
+            output.error(type(error).__name__, f"{NO_MEMORY} {nothing}".rstrip(), code)
         else:
             raise
     sys.exit(code if isinstance(code, int) else 0)

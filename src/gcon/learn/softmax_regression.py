@@ -9,13 +9,14 @@ import numpy as np
 import scipy.sparse
 import torch
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import minimize
 from torch import Tensor
 
 _MOSTLY_EMPTY = 0.2  # wide rows that are emptier than this are kept sparse
 _NARROW = 1000  # rows of at most so many columns are whitened: the matrix for it is cheap
 _FREE = 1e-9  # the penalty on the last row of a table, instead of none: it keeps that matrix regular
+_NEAR = 1e-3  # relative; more than float32 loses in that matrix
 _SURE = 30.0  # a score so much lower than others is as good as none
 _STEEP, _STEEP_WHITE, _GAIN, _MOST_STEPS = 1e-5, 5e-5, 1e-14, 100  # where it stops: slope, gain of a step, steps
 
@@ -46,7 +47,11 @@ def softmax_regressions(rows: Tensor, targets: Tensor, penalties: Sequence[float
         ridge = np.full(width, penalty / size)
         ridge[-1] = _FREE
         if width <= _NARROW:
-            root = cholesky(inputs.T @ inputs * (0.5 / size) + np.diag(ridge), lower=True)
+            bound = inputs.T @ inputs * (0.5 / size) + np.diag(ridge)
+            try:
+                root = cholesky(bound, lower=True)
+            except LinAlgError:  # long rows, rounded: any regular matrix near it whitens too
+                root = cholesky(bound + np.eye(width) * (_NEAR * np.trace(bound)), lower=True)
             white = solve_triangular(root, np.eye(width), lower=True).T
             pull = (white.T * ridge) @ white
             whitened = inputs @ white.astype(np.float32)

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, NoReturn, Self, TypeVar, final
 
-from gcon.errors import BoundaryError, LedgerRefusedError, PlanMismatchError, UnsettledWarning, warn_caller
+from gcon.errors import BoundaryError, GconError, LedgerRefusedError, PlanMismatchError, UnsettledWarning, warn_caller
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import Kind, Ledger, Outcome, Request, Reservation
@@ -81,6 +81,9 @@ def telling_charges() -> Iterator[None]:
     Privacy:
         Costs, numbers of entries and names of ledgers, which are public.
     """
+    if _notes.get() is not None:  # a training that another one's callback began: the outer block tells of both
+        yield
+        return
     notes: dict[Account, str] = {}
     token = _notes.set(notes)
     try:
@@ -145,8 +148,8 @@ class Account:
         self._note(_charged(self._ledger, request.cost, None))
         try:
             self._reservation = self._ledger.reserve(request)
-        except Exception:
-            self._note(None)  # the error says it
+        except GconError:
+            self._note(None)  # the error says it; any other may have come when it was charged already
             raise
         self._note(_charged(self._ledger, request.cost, self._reservation.number))
         self._open, self._process = True, os.getpid()

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Generic, NoReturn, ParamSpec, TypeVar, final
 
-from gcon.errors import BoundaryError, GconError
+from gcon.errors import AnswersWarning, BoundaryError, GconError, PromiseWarning, UnsettledWarning
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -118,7 +118,7 @@ def without_frames(function: Callable[P, R]) -> Callable[P, R]:
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
-        except GconError as error:
+        except (GconError, PromiseWarning, AnswersWarning, UnsettledWarning) as error:  # warnings may be errors
             failure = error.with_traceback(None)
         failure.__cause__ = failure.__context__ = None
         del args, kwargs

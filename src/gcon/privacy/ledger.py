@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -155,9 +154,9 @@ def _left(ceiling: float, spent: float) -> float:
     return 0.0 if spent >= ceiling else ceiling - spent
 
 
-# Without a ledger, by process and public node table: what a fork inherited was not spent by it.
-_uncounted: defaultdict[tuple[int, str], ExactTotal] = defaultdict(ExactTotal)
-_uncounted_lock = threading.RLock()
+# Without a ledger, by process and public node table: what a fork inherited was not spent by it, and a thread that held the lock
+# is not there to let it go.
+_uncounted: dict[tuple[int, str], tuple[ExactTotal, threading.RLock]] = {}
 
 
 @final
@@ -207,9 +206,8 @@ class MemoryLedger:
             nodes: checksum of the public node table.
         """
         ledger = cls(data_set)
-        ledger.counted, ledger._lock = False, _uncounted_lock
-        with ledger._lock:
-            ledger._spent = _uncounted[os.getpid(), nodes]
+        ledger.counted, mine = False, (ledger._spent, ledger._lock)
+        ledger._spent, ledger._lock = _uncounted.setdefault((os.getpid(), nodes), mine)
         return ledger
 
     def reserve(self, request: Request) -> Reservation:

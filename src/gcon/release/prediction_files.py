@@ -68,19 +68,21 @@ def prediction_writer(path: str | Path, ids: Ids, *, owner_only: bool) -> Iterat
         columns.append(polars.repeat(audience, size, dtype=polars.String, eager=True).alias("audience"))
         written += size
         if written > len(names):
-            raise other_count
+            raise other_count()
         try:
             append(polars.DataFrame(columns))
         except OSError as error:
             refused = OSError(error.errno, error.strerror, error.filename)
             raise
 
-    other_count = InputError("ids", rule="one a prediction", got=len(names), fix="Pass the ids of the same graph.")
+    def other_count() -> InputError:  # a new one: what is raised in a gate keeps frames with opened edges
+        return InputError("ids", rule="one a prediction", got=len(names), fix="Pass the ids of the same graph.")
+
     try:
         with table_writer(checked_target(path), owner_only=owner_only) as append:
             yield write
             if written != len(names):
-                raise other_count
+                raise other_count()
     except PrivateComputationError:
         if refused is not None:
             raise refused from None

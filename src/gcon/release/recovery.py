@@ -113,11 +113,15 @@ def kept_results(ledger: Path) -> list[Kept]:
 
 
 def settle_kept(ledger: FileLedger) -> list[int]:
-    """Tell the ledger what was handed out when it could not be told; returns the entries. Does nothing if it still refuses."""
+    """Tell the ledger what was handed out when it could not be told; returns the entries.
+
+    Does nothing if it still refuses, or is damaged: the numbers that are kept exist nowhere else.
+    """
     settled: list[int] = []
     for each in kept_results(ledger.path):
         if each.release is None:
-            with suppress(LedgerRefusedError, OSError):
+            with suppress(LedgerError, OSError):
+                ledger.total()  # raises if it is damaged
                 settled += _settle(ledger, each)
                 _remove(each)
     return settled

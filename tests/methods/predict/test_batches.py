@@ -19,6 +19,8 @@ from gcon.methods.no_edges import batches_without_edges, predict_without_edges
 from gcon.methods.own_edges import deliver_from_own_edges, predict_from_own_edges
 from gcon.methods.predictions import Predictions
 from gcon.nodes import row_slices
+from gcon.privacy.boundary import Private
+from gcon.privacy.gates import answer_owners
 from gcon.privacy.ledger import MemoryLedger, Outcome
 from gcon.release.prediction_files import prediction_writer, write_predictions
 
@@ -168,6 +170,23 @@ def test_another_number_of_rows_than_ids(tmp_path, counts, suffix):
     with pytest.raises(InputError, match="ids: one a prediction; got 20"):
         write_all(tmp_path / f"labels{suffix}", [rows(count) for count in counts])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_too_many_rows_for_owners_leave_no_way_to_the_edges(tmp_path):
+    """The error that a gate withheld has frames with opened edges: nobody may keep it."""
+    opened = ["opened edges"]
+
+    def answers(edges):
+        write(rows(7, access="own-edges"))
+        write(rows(len(edges), access="own-edges"))
+
+    with (
+        pytest.raises(PrivateComputationError),
+        prediction_writer(tmp_path / "labels.csv", range(7), owner_only=True) as write,
+    ):
+        answer_owners(answers, Private(opened, "edges"), ledger=MemoryLedger(), purpose="test")
+    kept = [cell.cell_contents for cell in write.__closure__]
+    assert [each for each in kept if isinstance(each, BaseException) and each.__traceback__ is not None] == []
 
 
 def test_what_may_not_be_published_is_not_written_for_everybody(tmp_path):

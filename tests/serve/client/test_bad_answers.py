@@ -70,6 +70,7 @@ WRONG = {
     "another access": ANSWER | {"access": "none"},
     "another audience": ANSWER | {"audience": "everybody"},
     "no release": ANSWER | {"release": "../../etc"},
+    "a release and a new line": ANSWER | {"release": "0123456789abcdef\n"},
     "a list for words": ANSWER | {"used": ["a", "b"]},
 }
 

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from gcon.serve.client.problems import ServiceError
 
-Release = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+Release = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}\Z")]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Epsilon = Annotated[float, Meta(ge=0)] | Literal["inf"]
 

@@ -6,14 +6,12 @@ import json
 import math
 from random import Random
 
-from gcon.privacy.ledger_reading import read_ledger
-
 from fuzz.contract import check
 from fuzz.mutate import change_bytes, change_json
 from gcon.errors import LedgerError
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Kind, Request
-from gcon.privacy.ledger_lines import FORMAT, VERSION, Chain, data_set_name, render_head, write_request
+from gcon.privacy.ledger_lines import FORMAT, VERSION, Chain, data_set_name, read_ledger, render_head, write_request
 
 PLAIN_SHARE = 0.5  # of inputs that libFuzzer changes itself, which is fast
 

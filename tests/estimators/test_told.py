@@ -88,17 +88,17 @@ def test_a_stop_after_the_charge_says_what_it_cost(parts, tmp_path, stage, kept)
     }[kept]()
     if ledger is not None:
         gcon.GCON(epsilon=0.5, epochs=1, ledger=ledger).fit(parts.private())
-    model = gcon.NodeClassifier(epsilon=4.0, ledger=ledger, callback=interrupting(stage))
+    model = gcon.NodeClassifier(epsilon=16.0, ledger=ledger, callback=interrupting(stage))  # counts are bought for sure
     with pytest.raises(KeyboardInterrupt) as caught:
         model.fit(parts.private())
     where = f"the ledger {tmp_path / 'friends.ledger'}" if kept == "in a file" else "the ledger of 'friends'"
     assert caught.value.__notes__ == [
-        "Spent: epsilon 4, delta 1e-05. No ledger was given, so nobody has it written down."
+        "Spent: epsilon 16, delta 1e-05. No ledger was given, so nobody has it written down."
         if ledger is None
-        else f"Charged: epsilon 4, delta 1e-05, entry 1 of {where}; it stays spent."
+        else f"Charged: epsilon 16, delta 1e-05, entry 1 of {where}; it stays spent."
     ]
     if ledger is not None:
-        assert ledger.total().epsilon == 4.5
+        assert ledger.total().epsilon == 16.5
 
 
 def test_a_stop_before_the_charge_says_that_nothing_was_charged(parts):

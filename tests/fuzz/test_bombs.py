@@ -43,7 +43,7 @@ HEAVY = {  # what must be said; a number or a word: what must be read
     "10^6 columns of edges": DAMAGED,
     "10^6 fields in a row of edges": DAMAGED,
     "10^6 columns of nodes": ("1000002 columns", "keep features in an .npy"),
-    "10^6 fields in a row of nodes": ("Expected 4 columns, got 1000001", "Write the file again"),
+    "10^6 fields in a row of nodes": ("Expected 4 columns, got 1000001", "Give every row as many fields as the header"),
     "a field of 100 MB in the header": DAMAGED,
     "a field of 100 MB": DAMAGED,
     "a field of 100 MB in nodes": DAMAGED,

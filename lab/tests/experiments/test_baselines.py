@@ -181,7 +181,8 @@ def test_no_two_units_share_their_noise(small, monkeypatch):
     seeds = []
     monkeypatch.setattr(baselines, "SeededRandomness", seeds.append)
     fitted = SimpleNamespace(receipts=(), trained=SimpleNamespace(score_functions={}))
-    method = SimpleNamespace(private=False, fit=lambda graph, *, randomness: fitted)
+    monkeypatch.setattr(baselines, "fit", lambda method, graph, *, randomness: fitted)
+    method = SimpleNamespace(private=False)
     entry = SimpleNamespace(method=method, build=lambda settings, *, epsilon, seed: method)
     names = [
         baselines.unit_name(("gap", dataset, epsilon), stage)

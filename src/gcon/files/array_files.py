@@ -48,6 +48,8 @@ def load_archive(path: Path, wanted: Sequence[str]) -> tuple[NDArray[Any] | None
         warnings.simplefilter("error", np.exceptions.ComplexWarning)  # scipy would take complex numbers for places
         with zipfile.ZipFile(file) as archive:  # a member never gives more than it announces here
             check_room(path, sum(member.file_size for member in archive.infolist()))
+            for member in archive.infolist():
+                _check_member(archive, member)
         file.seek(0)
         with np.load(file, allow_pickle=False) as arrays:
             names = list(arrays.files)
@@ -62,6 +64,19 @@ def load_archive(path: Path, wanted: Sequence[str]) -> tuple[NDArray[Any] | None
         if (matrix.indptr[1:] < matrix.indptr[:-1]).any():
             raise ValueError("row pointers that fall")
     return found, matrix, names
+
+
+def _check_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+    """Raise if an array announces more than its member holds: that is a damaged file, and no lack of memory."""
+    if not member.filename.endswith(".npy"):
+        return
+    with archive.open(member) as file:
+        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        read = readers.get(np.lib.format.read_magic(file))
+        if read is not None:
+            shape, _, dtype = read(file)
+            if math.prod(shape) * dtype.itemsize > member.file_size:
+                raise ValueError("an array that announces more than is there")
 
 
 def dense(path: Path, matrix: Any) -> NDArray[Any]:

@@ -111,7 +111,7 @@ def test_page_of_the_demo(browser, demo, width, dark):
 def counted():
     """A model whose count of right answers says something."""
     model = moments()
-    return replace(model, settings=replace(model.settings, right=700, asked=1000))
+    return replace(model, right=700, asked=1000)
 
 
 REPORTS = {

@@ -270,6 +270,7 @@ def test_counts_that_say_nothing(counts):
         check(after_counts(before, before, counts.long(), deviation), 4)
 
 
+@pytest.mark.slow
 def test_a_large_graph_is_asked_in_blocks(monkeypatch):
     """A sample teaches, all are asked; blocks change nothing but last bits."""
     for name, size in {"EXACT_NODES": 300, "SAMPLE_NODES": 300, "BLOCK_NODES": 128}.items():

@@ -103,6 +103,7 @@ def test_features_may_lie_in_a_file(large, tmp_path):
     assert torch.equal(learned_anew(stored).answers, learned_anew(NODES).answers)
 
 
+@pytest.mark.slow
 def test_test_labels_change_nothing(large):
     hidden = torch.where(NODES.train_mask | NODES.validation_mask, NODES.labels, -1)
     blind = dataclasses.replace(NODES, labels=hidden, test_mask=torch.zeros_like(NODES.test_mask))
@@ -117,6 +118,7 @@ def test_without_validation_nodes(large):
     assert share_right(free.answers) > 0.7
 
 
+@pytest.mark.slow
 def test_the_network_answers_as_the_sample_does():
     """Everybody's answers follow from the rows; the sample is a third of them, and the network is as sure as its teacher."""
     rows = normalize(NODES.features, dim=1)

@@ -43,11 +43,12 @@ def softmax_regressions(rows: Tensor, targets: Tensor, penalties: Sequence[float
     inputs, wanted = torch.cat([rows, rows.new_ones(len(rows), 1)], dim=1).numpy(), targets[:, seen].float().numpy()
     size, width = inputs.shape
     found, tables = np.zeros((width, wanted.shape[1])), []
+    products = inputs.T @ inputs if width <= _NARROW else None
     for penalty in penalties:
         ridge = np.full(width, penalty / size)
         ridge[-1] = _FREE
-        if width <= _NARROW:
-            bound = inputs.T @ inputs * (0.5 / size) + np.diag(ridge)
+        if products is not None:
+            bound = products * (0.5 / size) + np.diag(ridge)
             try:
                 root = cholesky(bound, lower=True)
             except LinAlgError:  # long rows, rounded: any regular matrix near it whitens too

@@ -1,21 +1,24 @@
 """What neighbour counts make of answers: a few softmax regressions on a node's own answer and on its counts by code.
 
-They are taught on the released, noisy counts, taken for what they probably were, and may then be asked at any counts: at the
-noisy ones for an answer that may be published, at the exact ones by the node's owner. Free: reads released and public numbers.
+They are taught on the released, noisy counts, taken for what they probably were (believed_counts.py), and may then be asked at
+any counts: at the noisy ones for an answer that may be published, at the exact ones by the node's owner. Published answers hear
+some more regressions, on what the noisy counts say about each class as well. Free: reads released and public numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import final
 
 import torch
 from torch import Tensor
 
 from gcon.learn.after_release import AfterMoments
+from gcon.learn.believed_counts import LEAST_ANSWER, BelievedCounts, CountBelief, with_labels
 from gcon.learn.edge_free import PENALTIES
 from gcon.learn.ensemble import Ensemble
+from gcon.learn.feature_graph import answers_around
 from gcon.learn.members import Lesson, pseudo_labels, taught_tables
 from gcon.learn.sizes import blocks
 from gcon.learn.softmax_regression import class_probabilities
@@ -24,45 +27,9 @@ from gcon.nodes import PublicNodes
 
 _PENALTIES = (10.0, 1.0)
 _TAUGHT_SHARE = 0.8  # of the unlabelled nodes
-LEAST_ANSWER = 1e-4  # owners' exact counts are asked with the same two (gcon.methods.evidence)
-SHARES_SCALE = 3.0  # shares vary less than logarithms of counts
+SHARES_SCALE = 3.0  # shares vary less than logarithms of counts; owners' exact counts are asked with it too
 _LEAST_SCALE = 1e-12
-_LEAST_COUNT, _LEAST_DEGREE = 0.05, 0.3  # what is expected of a count, and of a degree
-_LEAST_SPREAD = 1e-3  # of degrees, relative and squared
-_LEAST_CROWDING = 0.2  # the variance of a count over its mean; 1 for a Poisson number
-_RIDGE = 1e-3
-
-
-def believed_counts(noisy: Tensor, deviation: float, answers: Tensor) -> Tensor:
-    """The posterior mean of the counts.
-
-    What is believed before: counts follow from a node's answer (least squares on the noisy counts of all nodes, whose noise has
-    mean 0), scaled by its degree; the variance of a count is proportional to its mean. By how much the noisy counts vary more
-    than their noise tells the spread of degrees, and that proportion.
-
-    Args:
-        noisy: n x K.
-        deviation: of the noise of an entry.
-        answers: n x c, class probabilities.
-    """
-    counts = noisy.double()
-    if deviation == 0:
-        return counts
-    noise, codes = deviation**2, counts.shape[1]
-    known = torch.cat([torch.ones(len(counts), 1, dtype=torch.float64), answers.double()], dim=1)
-    products = known.T @ known
-    products += _RIDGE * products.diagonal().mean() * torch.eye(len(products), dtype=torch.float64)
-    expected: Tensor = (known @ torch.linalg.solve(products, known.T @ counts)).clamp_min(_LEAST_COUNT)
-    usual, degrees = expected.sum(dim=1, keepdim=True), counts.sum(dim=1, keepdim=True)
-    spread = float(((degrees / usual - 1).square() - codes * noise / usual.square()).mean())
-    variance = max(spread, _LEAST_SPREAD) * usual.square()
-    degrees = (usual + variance / (variance + codes * noise) * (degrees - usual)).clamp_min(_LEAST_DEGREE)
-    expected = expected / usual * degrees
-    rest = counts - expected
-    crowding = ((rest.square() - noise) * expected).sum(dim=0) / expected.square().sum(dim=0)
-    variance = crowding.clamp_min(_LEAST_CROWDING) * expected
-    believed: Tensor = (expected + variance / (variance + noise) * rest).clamp_min(0.0)
-    return believed
+_TRUST = (1.0, 0.5)  # in the evidence of counts: neighbours err together, so it is too sure of itself
 
 
 @final
@@ -80,12 +47,7 @@ class CountModel:
 
     def answers(self, start: Tensor, counts: Tensor) -> Tensor:
         """Class probabilities of nodes from their answers without counts and from their counts, float64."""
-        total = torch.zeros(start.shape, dtype=torch.float64)
-        for rows in blocks(len(start)):
-            inputs = count_inputs(start[rows], counts[rows])
-            for weight, table in zip(self.weights, self.tables, strict=True):
-                total[rows] += weight * torch.softmax(inputs @ table, dim=1)
-        return total
+        return averaged(self.weights, self.tables, count_inputs(start, counts))
 
 
 def count_inputs(answers: Tensor, counts: Tensor) -> Tensor:
@@ -126,23 +88,125 @@ def after_counts(
         deviation: of their noise.
     """
     sample, start, judged = after.free.sample, before.answers, before.judged
-    counts = believed_counts(noisy, deviation, start)
+    nodes, heard = sample.nodes, sample.at(noisy)
+    # Where training nodes are the judges, their labels teach nothing that they judge.
+    by_validation = after.ensemble.judges.folds is None
+    labels = torch.where(nodes.train_mask, nodes.labels, -1) if by_validation else None
+
+    def believed() -> tuple[CountBelief, _Regressions]:
+        asked = sample.at(start)
+        belief = CountBelief.fitted(heard, deviation, asked, labels)
+        return belief, _regressions_on(asked, judged, belief.of(heard, asked), nodes)
+
+    belief, regressions = believed()
     if before is after:  # a second table comes when the first one has taught its features already
-        model, _ = _learned(sample.at(start), judged, sample.at(counts), sample.nodes)
-        taught_by = model.answers(sample.at(start), sample.at(counts))
-        lesson = pseudo_labels(taught_by, sample.nodes, _TAUGHT_SHARE)
+        taught_by = regressions.ensemble.answers
+        lesson = pseudo_labels(taught_by, nodes, _TAUGHT_SHARE)
         with one_thread():
-            tables = taught_tables(after.rescaled, lesson, sample.nodes.num_classes, PENALTIES)
+            tables = taught_tables(after.rescaled, lesson, nodes.num_classes, PENALTIES)
             pupils = [class_probabilities(after.rescaled, table) for table in tables]
+        if labels is not None:  # means are no twins of anybody, so only validation nodes can judge them
+            pupils.append(answers_around(after.free.graph, with_labels(taught_by, labels)))
         ensemble = after.ensemble.joined_by_pupils(pupils, lesson)
         start, judged = sample.everywhere(ensemble.answers, after.free.rows), ensemble.judged
-        counts = believed_counts(noisy, deviation, start)
-    model, judged = _learned(sample.at(start), judged, sample.at(counts), sample.nodes)
-    return AfterCounts(start=start, model=model, answers=model.answers(start, counts), judged=judged)
+        belief, regressions = believed()
+    weights, tables = regressions.average
+    model = CountModel(weights, torch.cat([tables[:, : 4 * nodes.num_classes], tables[:, -1:]], dim=1))
+    regressions = regressions.with_evidence(nodes)
+    weights, tables = regressions.average
+    answers = torch.empty(start.shape, dtype=torch.float64)
+    for rows in blocks(len(start)):
+        inputs = _inputs(start[rows], belief.of(noisy[rows], start[rows]))
+        answers[rows] = averaged(weights, tables, inputs)
+    return AfterCounts(start=start, model=model, answers=answers, judged=regressions.ensemble.judged)
 
 
-def _learned(start: Tensor, judged: Tensor, counts: Tensor, nodes: PublicNodes) -> tuple[CountModel, Tensor]:
-    """Regressions on believed counts, some beside the start, averaged as the judges say; and what the judges get.
+def averaged(weights: Tensor, tables: Tensor, inputs: Tensor) -> Tensor:
+    """The average of what tables answer."""
+    total = torch.zeros(len(inputs), tables.shape[2], dtype=torch.float64)
+    for weight, table in zip(weights, tables, strict=True):
+        total += weight * torch.softmax(inputs @ table, dim=1)
+    return total
+
+
+def _inputs(start: Tensor, believed: BelievedCounts) -> Tensor:
+    """`count_inputs`, and the evidence of the counts before the 1."""
+    plain = count_inputs(start, believed.counts)
+    return torch.cat([plain[:, :-1], believed.evidence, plain[:, -1:]], dim=1)
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Regressions:
+    """An ensemble whose members are tables from inputs to scores.
+
+    Attributes:
+        inputs: `_inputs` of the nodes.
+        ensemble: of the members.
+        tables: theirs, before calibration.
+    """
+
+    inputs: Tensor
+    ensemble: Ensemble
+    tables: tuple[Tensor, ...] = ()
+
+    @property
+    def average(self) -> tuple[Tensor, Tensor]:
+        """Weights, and calibrated tables."""
+        calibrated = []
+        for member, table in zip(self.ensemble.members, self.tables, strict=True):
+            table = table / member.calibration.temperature
+            table[-1] += member.calibration.shift
+            calibrated.append(table)
+        kept = self.ensemble.weights > 0
+        return self.ensemble.weights[kept], torch.stack(calibrated)[kept]
+
+    def joined_by(self, fitted: Callable[[Lesson], list[Tensor]], nodes: PublicNodes) -> _Regressions:
+        """With more tables: taught by true labels, and by pseudo-labels."""
+
+        def asked(tables: Sequence[Tensor], mask: Tensor | slice) -> list[Tensor]:
+            return [torch.softmax(self.inputs[mask] @ table, dim=1) for table in tables]
+
+        everybody = slice(None)
+        with one_thread():
+            tables = fitted(self.ensemble.lesson)
+            ensemble = self.ensemble.joined_by(
+                asked(tables, everybody), lambda lesson, mask: asked(fitted(lesson), mask)
+            )
+            lesson = pseudo_labels(ensemble.answers, nodes, _TAUGHT_SHARE)
+            again = fitted(lesson)
+            ensemble = ensemble.joined_by_pupils(asked(again, everybody), lesson)
+        return replace(self, ensemble=ensemble, tables=(*self.tables, *tables, *again))
+
+    def with_evidence(self, nodes: PublicNodes) -> _Regressions:
+        """With the evidence of the counts, by Bayes' rule and in regressions: it knows how noisy a count is, shares do not."""
+        own, _, logs, shares, told = _columns(nodes.num_classes)
+        alone, beside = (
+            [_scaling(self.inputs, groups)] for groups in ((told, logs + shares), (own, told, logs + shares))
+        )
+
+        def fitted(lesson: Lesson) -> list[Tensor]:
+            _, both, products = _fitted(self.inputs, alone, beside, lesson, nodes.num_classes)
+            return [*both, *products]
+
+        posteriors = []
+        for trust in _TRUST:
+            posteriors.append(_as_it_is(self.inputs, nodes.num_classes))
+            posteriors[-1][told, range(nodes.num_classes)] = trust
+        return self.joined_by_given(posteriors).joined_by(fitted, nodes)
+
+    def joined_by_given(self, tables: Sequence[Tensor]) -> _Regressions:
+        """With tables that no label taught."""
+
+        def asked(mask: Tensor | slice) -> list[Tensor]:
+            return [torch.softmax(self.inputs[mask] @ table, dim=1) for table in tables]
+
+        ensemble = self.ensemble.joined_by(asked(slice(None)), lambda _, mask: asked(mask))
+        return replace(self, ensemble=ensemble, tables=(*self.tables, *tables))
+
+
+def _regressions_on(start: Tensor, judged: Tensor, believed: BelievedCounts, nodes: PublicNodes) -> _Regressions:
+    """Regressions on believed counts, some beside the start, averaged as the judges say.
 
     The start knows the labels that it was taught by: a regression on it and on counts, taught by the same labels, trusts it too
     much. So what counts say alone is multiplied with the start as well, less the class shares that both bring along. Training
@@ -152,41 +216,41 @@ def _learned(start: Tensor, judged: Tensor, counts: Tensor, nodes: PublicNodes) 
     honest = start.double().clone()
     if ensemble.judges.folds is not None:
         honest[ensemble.judges.mask] = judged
-    inputs = count_inputs(honest, counts)
-    own, plain, logs, shares = (list(range(place * classes, (place + 1) * classes)) for place in range(4))
+    inputs = _inputs(honest, believed)
+    own, plain, logs, shares, _ = _columns(classes)
     alone = [_scaling(inputs, groups) for groups in ((plain,), (logs + shares,))]
     beside = [_scaling(inputs, groups) for groups in ((own, plain), (own, logs + shares))]
-    as_it_is = torch.eye(inputs.shape[1], classes, dtype=torch.float64)  # the logarithms of the start
 
     def fitted(lesson: Lesson) -> list[Tensor]:
-        """Tables from the inputs to scores: from counts alone, from the start too, and products."""
-        told, both = (
-            [table for scaling in some for table in _regressions(inputs, scaling, lesson, classes)]
-            for some in (alone, beside)
-        )
-        taught = torch.bincount(lesson.labels[lesson.mask], minlength=classes).double() + 1
-        usual = torch.zeros_like(as_it_is)
-        usual[-1] = (taught / taught.sum()).log()
-        return [*told, *both, *(as_it_is + table - usual for table in told)]
+        return [table for some in _fitted(inputs, alone, beside, lesson, classes) for table in some]
 
-    def asked(tables: Sequence[Tensor], mask: Tensor | slice) -> list[Tensor]:
-        return [torch.softmax(inputs[mask] @ table, dim=1) for table in tables]
+    start_alone = _Regressions(inputs=inputs, ensemble=ensemble).joined_by_given([_as_it_is(inputs, classes)])
+    return start_alone.joined_by(fitted, nodes)
 
-    with one_thread():
-        tables, everybody = [as_it_is, *fitted(ensemble.lesson)], slice(None)
-        ensemble = ensemble.joined_by(
-            asked(tables, everybody), lambda lesson, mask: asked([as_it_is, *fitted(lesson)], mask)
-        )
-        lesson = pseudo_labels(ensemble.answers, nodes, _TAUGHT_SHARE)
-        again = fitted(lesson)
-        ensemble, tables = ensemble.joined_by_pupils(asked(again, everybody), lesson), tables + again
-    calibrated = []
-    for member, table in zip(ensemble.members, tables, strict=True):
-        table = table / member.calibration.temperature
-        table[-1] += member.calibration.shift
-        calibrated.append(table)
-    kept = ensemble.weights > 0
-    return CountModel(ensemble.weights[kept], torch.stack(calibrated)[kept]), ensemble.judged
+
+def _columns(classes: int) -> list[list[int]]:
+    """Where inputs hold the start, the counts, their logarithms, their shares and their evidence."""
+    return [list(range(place * classes, (place + 1) * classes)) for place in range(5)]
+
+
+def _as_it_is(inputs: Tensor, classes: int) -> Tensor:
+    """The table that gives the logarithms of the start."""
+    return torch.eye(inputs.shape[1], classes, dtype=torch.float64)
+
+
+def _fitted(
+    inputs: Tensor, alone: Sequence[Tensor], beside: Sequence[Tensor], lesson: Lesson, classes: int
+) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    """Tables from the inputs to scores: from counts alone, from the start too, and products of the first with the start."""
+    told, both = (
+        [table for scaling in some for table in _regressions(inputs, scaling, lesson, classes)]
+        for some in (alone, beside)
+    )
+    taught = torch.bincount(lesson.labels[lesson.mask], minlength=classes).double() + 1
+    as_it_is = _as_it_is(inputs, classes)
+    usual = torch.zeros_like(as_it_is)
+    usual[-1] = (taught / taught.sum()).log()
+    return told, both, [as_it_is + table - usual for table in told]
 
 
 def _regressions(inputs: Tensor, scaling: Tensor, lesson: Lesson, num_classes: int) -> list[Tensor]:

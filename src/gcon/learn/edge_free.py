@@ -23,7 +23,14 @@ from torch.nn.functional import normalize
 from gcon.learn import sizes
 from gcon.learn.directions import Weighting, principal_rows, unit_rows_along, weighting
 from gcon.learn.ensemble import Ensemble
-from gcon.learn.feature_graph import graph_moments, label_agreement, nearest_rows, neighbour_graph, smoothed_rows
+from gcon.learn.feature_graph import (
+    graph_moments,
+    label_agreement,
+    nearest_rows,
+    neighbour_graph,
+    smoothed_rows,
+    spread_labels,
+)
 from gcon.learn.held_out import with_validation
 from gcon.learn.members import Lesson, validation_loss
 from gcon.learn.perceptron import EncoderSettings, train_encoder
@@ -47,7 +54,8 @@ class EdgeFree:
         ensemble: members that answer for the sample.
         answers: class probabilities of all nodes, their best average; of a large graph in float32.
         rows: the principal directions on which regressions do better: n x k, of length 1, float32.
-        expected_moments: F' G F of these rows F over their graph of nearest features: what edges are expected to look like.
+        graph: of nearest features by these directions, of the sample.
+        expected_moments: F' G F of the rows F over that graph: what edges are expected to look like.
         loss: the judges' loss of the best regression on the rows alone.
         neighbours_agree: how much more often than chance nodes with the nearest rows share their label.
     """
@@ -56,6 +64,7 @@ class EdgeFree:
     ensemble: Ensemble
     answers: Tensor
     rows: Tensor
+    graph: scipy.sparse.csr_matrix
     expected_moments: Tensor
     loss: float
     neighbours_agree: float
@@ -134,6 +143,9 @@ def _trained(known: _Known) -> EdgeFree:
     views = [view for each in found for view in each.views]
     ensemble = Ensemble.without_members(nodes)
     networks = partial(_networks, nodes, known.seed, "cpu" if sample.places is None else known.device)
+    if ensemble.judges.folds is None:  # where few labels judge, everybody is heard a little, and this would be too much
+        known = (nodes.labels, nodes.train_mask, nodes.num_classes)
+        ensemble = ensemble.joined_by([spread_labels(each.graph, *known) for each in found], networks)
     ensemble = ensemble.joined_by(networks(ensemble.lesson, slice(None)), networks).taught(views, PENALTIES)
     losses = [validation_loss(member.judged, ensemble.judges.labels) for member in ensemble.members]
     # The members that read the rows as they are: the last ones of their directions.
@@ -148,6 +160,7 @@ def _trained(known: _Known) -> EdgeFree:
         ensemble=ensemble,
         answers=sample.everywhere(ensemble.answers, rows),
         rows=rows,
+        graph=best.graph,
         expected_moments=graph_moments(best.graph, best.rows),
         loss=loss,
         neighbours_agree=best.neighbours_agree,

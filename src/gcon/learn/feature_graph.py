@@ -13,11 +13,13 @@ import numpy as np
 import scipy.sparse
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import normalize, one_hot
 
 from gcon.learn import sizes
 from gcon.learn.cells import matches_in_cells
 
+_LABEL_RESTART = 0.1
+_LITTLE, _NOTHING = 0.01, 1e-12  # beside what a node hears on average, and instead of a division by 0
 _COLUMNS = 32  # smoothed at a time: so few stay in the processor's cache; it does not change the result
 
 
@@ -97,6 +99,26 @@ def smoothed_rows(
                 else:
                     table[:, part].add_(torch.from_numpy(product), alpha=weight)
     return smoothed
+
+
+def spread_labels(graph: scipy.sparse.csr_matrix, labels: Tensor, known: Tensor, num_classes: int) -> Tensor:
+    """Class probabilities from known labels that spread over the graph, every class as much as any other; float64."""
+    seeds = one_hot(labels[known], num_classes).float()
+    rows = torch.zeros(len(labels), num_classes)
+    rows[known] = seeds / seeds.sum(dim=0).clamp_min(1)
+    (found,) = smoothed_rows(graph, rows, (_LABEL_RESTART,))
+    return _as_probabilities(found)
+
+
+def answers_around(graph: scipy.sparse.csr_matrix, answers: Tensor) -> Tensor:
+    """The mean answer of every node's neighbours, without its own; float64."""
+    return _as_probabilities(torch.from_numpy(graph @ answers.numpy()))
+
+
+def _as_probabilities(rows: Tensor) -> Tensor:
+    """Rows of sum 1. A little is added everywhere: whoever hears nothing knows nothing."""
+    some = rows.double() + _LITTLE * rows.mean().double() + _NOTHING
+    return some / some.sum(dim=1, keepdim=True)
 
 
 def graph_moments(graph: scipy.sparse.csr_matrix, rows: Tensor) -> Tensor:

@@ -26,7 +26,8 @@ from torch.nn.functional import one_hot
 from gcon.edges.kernels.multiply import neighbour_totals
 from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import Edges, RowBlock
-from gcon.learn.after_counts import LEAST_ANSWER, SHARES_SCALE, CountModel
+from gcon.learn.after_counts import SHARES_SCALE, CountModel
+from gcon.learn.believed_counts import LEAST_ANSWER
 from gcon.nodes import row_slices
 
 LOUDEST = 1.0  # the largest message, in units of log-probability

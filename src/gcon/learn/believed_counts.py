@@ -1,0 +1,184 @@
+"""What noisy neighbour counts are taken to be, and what they say about a node's class. Free: reads released and public numbers.
+
+Nodes of one class are taken to have neighbours in the same proportions, up to their degrees. Proportions, degrees and how far
+counts scatter are read from noisy counts, whose noise is known and has mean 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+LEAST_ANSWER = 1e-4  # owners' exact counts are asked with the same one (gcon.methods.evidence)
+_LEAST_COUNT, _LEAST_DEGREE = 0.05, 0.3  # what is expected of a count, and of a degree
+_LEAST_SPREAD = 1e-3  # of degrees, relative and squared
+_LEAST_CROWDING = 0.2  # the variance of a count over its mean; 1 for a Poisson number
+_LEAST_EVIDENCE = -12.0
+_RIDGE = 1e-3
+_ROUNDS = 2  # classes tell proportions, and proportions tell classes
+_STEPS = (-1.2, 0.0, 1.2)  # in standard deviations: the degrees that a node may have
+_PIECE = 2**18  # nodes x classes x codes at a time: so many numbers stay in the processor's cache
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class BelievedCounts:
+    """What is believed of some nodes once their noisy counts are known.
+
+    Attributes:
+        counts: n x K, posterior means, float64.
+        evidence: n x c, float64: logarithms of how likely the noisy counts of a node are for each class. They are shifted so that
+            they are logarithms of probabilities, and bounded from below.
+    """
+
+    counts: Tensor
+    evidence: Tensor
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CountBelief:
+    """How counts come about.
+
+    A node has a class and a degree; its counts are the proportions of its class times its degree on average, and the variance
+    of a count is proportional to its mean.
+
+    Attributes:
+        noise: the variance of the noise of an entry.
+        usual: (1 + c) x K: what counts are expected to be, linear in 1 and a node's answer.
+        spread: of degrees around what is expected, relative and squared.
+        proportions: c x K: of the codes among the neighbours of a class.
+        crowding: K: the variance of a count over its mean.
+    """
+
+    noise: float
+    usual: Tensor
+    spread: float
+    proportions: Tensor
+    crowding: Tensor
+
+    @classmethod
+    def fitted(cls, noisy: Tensor, deviation: float, answers: Tensor, labels: Tensor | None = None) -> CountBelief:
+        """By the noisy counts of many nodes: first by least squares on answers, then by the classes that this makes likely.
+
+        Args:
+            noisy: n x K.
+            deviation: of the noise of an entry.
+            answers: n x c, class probabilities.
+            labels: n: of nodes whose class is known, -1 elsewhere; None if it is known of none.
+        """
+        counts, start, noise = noisy.double(), answers.double(), deviation**2
+        usual = _least_squares(start, counts)
+        expected, heard = _with_one(start).matmul(usual).clamp_min(_LEAST_COUNT).sum(dim=1), counts.sum(dim=1)
+        excess = (heard / expected - 1).square() - counts.shape[1] * noise / expected.square()
+        classes = with_labels(start, labels)
+        found = _least_squares(classes, counts)
+        belief = cls(
+            noise=noise,
+            usual=usual,
+            spread=max(float(excess.mean()), _LEAST_SPREAD),
+            proportions=_shares(found[0] + found[1:]),
+            crowding=torch.ones(counts.shape[1], dtype=torch.float64),
+        )
+        belief = belief._crowded(counts, start, classes)
+        for _ in range(_ROUNDS):
+            told = torch.cat([belief._heard(counts[rows], start[rows], (0.0,))[0] for rows in belief._pieces(counts)])
+            classes = with_labels(_posterior(start, told), labels)
+            belief = CountBelief(
+                noise=noise,
+                usual=usual,
+                spread=belief.spread,
+                proportions=_shares(classes.T @ counts),
+                crowding=belief.crowding,
+            )._crowded(counts, start, classes)
+        return belief
+
+    def of(self, noisy: Tensor, answers: Tensor) -> BelievedCounts:
+        """What is believed of nodes with these noisy counts, and with these answers before them."""
+        counts, start = noisy.double(), answers.double()
+        believed, evidence = torch.empty_like(counts), torch.empty_like(start)
+        for rows in self._pieces(counts):
+            evidence[rows], believed[rows] = self._heard(counts[rows], start[rows], _STEPS)
+        # Without noise counts are what they are.
+        return BelievedCounts(
+            believed.clamp_min_(0.0) if self.noise > 0 else counts,
+            torch.log_softmax(evidence, dim=1).clamp_min(_LEAST_EVIDENCE),
+        )
+
+    def _heard(self, counts: Tensor, answers: Tensor, steps: tuple[float, ...]) -> tuple[Tensor, Tensor]:
+        """Logarithms of how likely counts are for each class, up to a constant per node; and the counts' posterior means."""
+        usual, degrees, error = self._degrees(counts, answers)
+        told, means = [], []
+        for step in steps if self.noise > 0 else (0.0,):
+            degree = (degrees + step * error).clamp_min(_LEAST_DEGREE)
+            mean = degree[:, None, None] * self.proportions
+            own = self.crowding * mean
+            variance, rest = own + self.noise, counts[:, None] - mean
+            likely = -0.5 * (rest.square() / variance + variance.log()).sum(dim=2)
+            told.append(likely - 0.5 * ((degree - usual).square() / (self.spread * usual.square()))[:, None])
+            means.append(mean + own / variance * rest)
+        each = torch.stack(told)
+        total = each.logsumexp(dim=0)
+        weights = torch.softmax(each, dim=0) * _posterior(answers, total)
+        return total, torch.einsum("snc,snck->nk", weights, torch.stack(means))
+
+    def _degrees(self, counts: Tensor, answers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What degrees are expected to be, their posterior means, and the standard deviation of these."""
+        usual = _with_one(answers).matmul(self.usual).clamp_min(_LEAST_COUNT).sum(dim=1)
+        variance, noise = self.spread * usual.square(), counts.shape[1] * self.noise
+        trust = variance / (variance + noise)
+        degrees = (usual + trust * (counts.sum(dim=1) - usual)).clamp_min(_LEAST_DEGREE)
+        return usual, degrees, (trust * noise).sqrt()
+
+    def _crowded(self, counts: Tensor, answers: Tensor, classes: Tensor) -> CountBelief:
+        """With the crowding that these classes of the nodes tell: counts vary by more than their noise."""
+        above = below = torch.zeros_like(self.crowding)
+        for rows in self._pieces(counts):
+            mean = self._degrees(counts[rows], answers[rows])[1][:, None, None] * self.proportions
+            excess = (counts[rows, None] - mean).square_() - self.noise
+            above = above + torch.einsum("nc,nck->k", classes[rows], excess * mean)
+            below = below + torch.einsum("nc,nck->k", classes[rows], mean.square_())
+        return CountBelief(
+            noise=self.noise,
+            usual=self.usual,
+            spread=self.spread,
+            proportions=self.proportions,
+            crowding=(above / below).clamp_min(_LEAST_CROWDING),
+        )
+
+    def _pieces(self, counts: Tensor) -> Iterator[slice]:
+        size = max(_PIECE // self.proportions.numel(), 1)
+        return (slice(start, start + size) for start in range(0, len(counts), size))
+
+
+def _posterior(answers: Tensor, told: Tensor) -> Tensor:
+    return torch.softmax(answers.clamp_min(LEAST_ANSWER).log() + told, dim=1)
+
+
+def _shares(totals: Tensor) -> Tensor:
+    totals = totals.clamp_min(_LEAST_COUNT)
+    return totals / totals.sum(dim=1, keepdim=True)
+
+
+def _least_squares(answers: Tensor, counts: Tensor) -> Tensor:
+    rows = _with_one(answers)
+    products = rows.T @ rows
+    products += _RIDGE * products.diagonal().mean() * torch.eye(len(products), dtype=torch.float64)
+    return torch.linalg.solve(products, rows.T @ counts)
+
+
+def _with_one(answers: Tensor) -> Tensor:
+    return torch.cat([torch.ones(len(answers), 1, dtype=torch.float64), answers], dim=1)
+
+
+def with_labels(classes: Tensor, labels: Tensor | None) -> Tensor:
+    """Class probabilities, certain where a label is known."""
+    if labels is None:
+        return classes
+    truth = one_hot(labels.clamp_min(0), classes.shape[1]).double()
+    return torch.where(labels[:, None] >= 0, truth, classes)

@@ -2,15 +2,18 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 
 from gcon.learn.directions import principal_rows, weighting
 from gcon.learn.feature_graph import (
     Nearest,
+    answers_around,
     label_agreement,
     nearest_rows,
     neighbour_graph,
     smoothed_rows,
+    spread_labels,
 )
 
 
@@ -83,3 +86,31 @@ def test_label_agreement():
     assert label_agreement(nearest, torch.tensor([0, 1, 0, 1]), everybody) == -1
     assert label_agreement(nearest, torch.tensor([0, 0, 0, 0]), everybody) == 0
     assert label_agreement(nearest, torch.tensor([-1, -1, -1, -1]), nobody) == 0
+
+
+def chain():
+    """Three nodes in a row, and one alone."""
+    return scipy.sparse.csr_matrix(np.array([[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]], dtype=np.float32))
+
+
+def test_labels_spread_to_nodes_nearby():
+    labels, known = torch.tensor([0, 0, 1, 0]), torch.tensor([True, False, True, False])
+    found = spread_labels(chain() * 0.5, labels, known, 2)
+    assert found.dtype == torch.float64
+    assert torch.allclose(found.sum(dim=1), torch.ones(4, dtype=torch.float64))
+    assert found[0, 0] > 0.5 > found[2, 0]
+    assert found[1].tolist() == pytest.approx([0.5, 0.5])
+    assert found[3].tolist() == pytest.approx([0.5, 0.5])  # it hears nothing
+    # A class with more labels is not louder for that.
+    again = spread_labels(chain() * 0.5, labels, torch.tensor([True, True, True, False]), 2)
+    assert again[2, 1] > 0.5
+
+
+def test_answers_around_leave_out_the_own_one():
+    answers = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]], dtype=torch.float64)
+    found = answers_around(chain(), answers)
+    assert found[:3].argmax(dim=1).tolist() == [1, 0, 1]
+    assert found[3].tolist() == pytest.approx([0.5, 0.5])
+    own = answers.clone()
+    own[0] = torch.tensor([0.0, 1.0])
+    assert torch.allclose(answers_around(chain(), own)[0], found[0], atol=0.01)

@@ -103,8 +103,8 @@ def after_counts(
         taught_by = regressions.ensemble.answers
         lesson = pseudo_labels(taught_by, nodes, _TAUGHT_SHARE)
         with one_thread():
-            tables = taught_tables(after.rescaled, lesson, nodes.num_classes, PENALTIES)
-            pupils = [class_probabilities(after.rescaled, table) for table in tables]
+            taught = taught_tables(after.rescaled, lesson, nodes.num_classes, PENALTIES)
+            pupils = [class_probabilities(after.rescaled, table) for table in taught]
         if labels is not None:  # means are no twins of anybody, so only validation nodes can judge them
             pupils.append(answers_around(after.free.graph, with_labels(taught_by, labels)))
         ensemble = after.ensemble.joined_by_pupils(pupils, lesson)

@@ -20,6 +20,7 @@ _LEAST_SPREAD = 1e-3  # of degrees, relative and squared
 _LEAST_CROWDING = 0.2  # the variance of a count over its mean; 1 for a Poisson number
 _LEAST_EVIDENCE = -12.0
 _RIDGE = 1e-3
+_NOTHING = 1e-12  # instead of a division by 0
 _ROUNDS = 2  # classes tell proportions, and proportions tell classes
 _STEPS = (-1.2, 0.0, 1.2)  # in standard deviations: the degrees that a node may have
 _PIECE = 2**18  # nodes x classes x codes at a time: so many numbers stay in the processor's cache
@@ -73,16 +74,16 @@ class CountBelief:
             labels: n: of nodes whose class is known, -1 elsewhere; None if it is known of none.
         """
         counts, start, noise = noisy.double(), answers.double(), deviation**2
-        usual = _least_squares(start, counts)
+        usual, _ = _least_squares(start, counts)
         expected, heard = _with_one(start).matmul(usual).clamp_min(_LEAST_COUNT).sum(dim=1), counts.sum(dim=1)
         excess = (heard / expected - 1).square() - counts.shape[1] * noise / expected.square()
         classes = with_labels(start, labels)
-        found = _least_squares(classes, counts)
+        found, errors = _least_squares(classes, counts)
         belief = cls(
             noise=noise,
             usual=usual,
             spread=max(float(excess.mean()), _LEAST_SPREAD),
-            proportions=_shares(found[0] + found[1:]),
+            proportions=_proportions(found[0] + found[1:], noise * errors),
             crowding=torch.ones(counts.shape[1], dtype=torch.float64),
         )
         belief = belief._crowded(counts, start, classes)
@@ -93,7 +94,7 @@ class CountBelief:
                 noise=noise,
                 usual=usual,
                 spread=belief.spread,
-                proportions=_shares(classes.T @ counts),
+                proportions=_proportions(classes.T @ counts, noise * classes.square().sum(dim=0)),
                 crowding=belief.crowding,
             )._crowded(counts, start, classes)
         return belief
@@ -117,7 +118,9 @@ class CountBelief:
         for step in steps if self.noise > 0 else (0.0,):
             degree = (degrees + step * error).clamp_min(_LEAST_DEGREE)
             mean = degree[:, None, None] * self.proportions
-            own = self.crowding * mean
+            own = (
+                torch.minimum(self.crowding, degree[:, None, None]) * mean
+            )  # a count between 0 and d varies by no more
             variance, rest = own + self.noise, counts[:, None] - mean
             likely = -0.5 * (rest.square() / variance + variance.log()).sum(dim=2)
             told.append(likely - 0.5 * ((degree - usual).square() / (self.spread * usual.square()))[:, None])
@@ -160,16 +163,32 @@ def _posterior(answers: Tensor, told: Tensor) -> Tensor:
     return torch.softmax(answers.clamp_min(LEAST_ANSWER).log() + told, dim=1)
 
 
-def _shares(totals: Tensor) -> Tensor:
-    totals = totals.clamp_min(_LEAST_COUNT)
-    return totals / totals.sum(dim=1, keepdim=True)
+def _proportions(totals: Tensor, noise: Tensor) -> Tensor:
+    """Shares of totals, one row per class, with what the noise of their entries may have made taken out.
+
+    Codes differ, and so do classes, as far as totals differ by more than their noise.
+    """
+    codes = totals.sum(dim=0, keepdim=True)
+    usual = _beyond_noise(codes, codes.mean().expand_as(codes), noise.sum()[None]).clamp_min(_LEAST_COUNT)
+    found = _beyond_noise(totals, totals.sum(dim=1, keepdim=True) * usual / usual.sum(), noise)
+    found = found.clamp_min(_LEAST_COUNT)
+    return found / found.sum(dim=1, keepdim=True)
 
 
-def _least_squares(answers: Tensor, counts: Tensor) -> Tensor:
+def _beyond_noise(found: Tensor, expected: Tensor, noise: Tensor) -> Tensor:
+    """What is expected, and of what was found beyond it a part, row by row: the larger, the more of it cannot be noise."""
+    beyond = found - expected
+    heard = (beyond.square().mean(dim=1) - noise).clamp_min(0.0)
+    return expected + (heard / (heard + noise).clamp_min(_NOTHING))[:, None] * beyond
+
+
+def _least_squares(answers: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Counts as they follow from 1 and answers; and the variance of what follows from a sure answer, over that of an entry."""
     rows = _with_one(answers)
     products = rows.T @ rows
     products += _RIDGE * products.diagonal().mean() * torch.eye(len(products), dtype=torch.float64)
-    return torch.linalg.solve(products, rows.T @ counts)
+    sure = _with_one(torch.eye(answers.shape[1], dtype=torch.float64))
+    return torch.linalg.solve(products, rows.T @ counts), (sure * torch.linalg.solve(products, sure.T).T).sum(dim=1)
 
 
 def _with_one(answers: Tensor) -> Tensor:

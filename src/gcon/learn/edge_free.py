@@ -144,8 +144,8 @@ def _trained(known: _Known) -> EdgeFree:
     ensemble = Ensemble.without_members(nodes)
     networks = partial(_networks, nodes, known.seed, "cpu" if sample.places is None else known.device)
     if ensemble.judges.folds is None:  # where few labels judge, everybody is heard a little, and this would be too much
-        known = (nodes.labels, nodes.train_mask, nodes.num_classes)
-        ensemble = ensemble.joined_by([spread_labels(each.graph, *known) for each in found], networks)
+        spread = partial(_spread, nodes, [each.graph for each in found])
+        ensemble = ensemble.joined_by(spread(ensemble.lesson, slice(None)), spread)
     ensemble = ensemble.joined_by(networks(ensemble.lesson, slice(None)), networks).taught(views, PENALTIES)
     losses = [validation_loss(member.judged, ensemble.judges.labels) for member in ensemble.members]
     # The members that read the rows as they are: the last ones of their directions.
@@ -169,6 +169,13 @@ def _trained(known: _Known) -> EdgeFree:
 
 _kept = lru_cache(maxsize=4)(_trained)
 _kept_large = lru_cache(maxsize=1)(_trained)  # one large table is enough to keep in memory
+
+
+def _spread(
+    nodes: PublicNodes, graphs: list[scipy.sparse.csr_matrix], lesson: Lesson, at: Tensor | slice
+) -> list[Tensor]:
+    """Class probabilities of some nodes from a lesson's labels that spread over graphs of nearest features; float64."""
+    return [spread_labels(graph, lesson.labels, lesson.mask, nodes.num_classes)[at] for graph in graphs]
 
 
 def _networks(nodes: PublicNodes, seed: int, device: str, lesson: Lesson, at: Tensor | slice) -> list[Tensor]:

@@ -15,9 +15,10 @@ from gcon.files.datasets import social_circles_parts
 from gcon.learn import sizes
 from gcon.learn.after_counts import after_counts
 from gcon.learn.after_release import after_moments as new_after_moments
+from gcon.learn.believed_counts import CountBelief, with_labels
 from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.ensemble import Ensemble
-from gcon.learn.feature_graph import nearest_rows, neighbour_graph
+from gcon.learn.feature_graph import answers_around, nearest_rows, neighbour_graph
 from gcon.learn.softmax_regression import class_probabilities, softmax_regressions
 
 TEMPERATURES = (0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0)
@@ -139,31 +140,36 @@ def after_moments(nodes, free, moments):
 
 
 def after_the_counts(nodes, start, counts):
-    """Members on counts beside the start, as they answer by themselves."""
+    """Members on counts beside the start, as they answer by themselves: those that owners ask, and published answers."""
     own, logs = standard(start.clamp_min(1e-4).log()), counts.log1p()
-    groups = [
-        own,
-        standard(counts),
-        standard(torch.cat([logs, 3 * counts / (counts.sum(dim=1, keepdim=True) + 1)], dim=1)),
-    ]
-    alone, beside = (
-        [torch.cat([groups[place] for place in chosen], dim=1).float() for chosen in some]
-        for some in (((1,), (2,)), ((0, 1), (0, 2)))
-    )
-    every = []
-    for share in (None, 0.8):
-        lesson = (nodes.labels, nodes.train_mask)
-        if share is not None:
-            lesson = pseudo_labels(average(every, nodes), nodes, share)
-        told, both = (
-            [each for rows in some for each in regressions(rows, *lesson, nodes.num_classes, (10.0, 1.0))]
-            for some in (alone, beside)
-        )
-        usual = log_shares(lesson[0][lesson[1]], nodes.num_classes)
-        products = [torch.softmax(start.clamp_min(1e-4).log() + each.log() - usual, dim=1) for each in told]
-        products = [*(() if share else (start,)), *told, *both, *products]
-        every += [calibrated(each, nodes, *lesson) for each in products]
-    return average(every, nodes)
+    shares = standard(torch.cat([logs, 3 * counts / (counts.sum(dim=1, keepdim=True) + 1)], dim=1))
+    labels = torch.where(nodes.train_mask, nodes.labels, -1)
+    told = CountBelief.fitted(counts, 0.0, start, labels).of(counts, start).evidence
+    truth, every = (nodes.labels, nodes.train_mask), []
+
+    def joined(alone, beside, *, keep):
+        for share in (None, 0.8):
+            lesson = truth if share is None else pseudo_labels(average(every, nodes), nodes, share)
+            apart, both = (
+                [
+                    each
+                    for groups in some
+                    for each in regressions(torch.cat(groups, dim=1).float(), *lesson, nodes.num_classes, (10.0, 1.0))
+                ]
+                for some in (alone, beside)
+            )
+            usual = log_shares(lesson[0][lesson[1]], nodes.num_classes)
+            products = [torch.softmax(start.clamp_min(1e-4).log() + each.log() - usual, dim=1) for each in apart]
+            every.extend(calibrated(each, nodes, *lesson) for each in [*(apart if keep else ()), *both, *products])
+        return average(every, nodes)
+
+    every.append(calibrated(start, nodes, *truth))
+    plain = standard(counts)
+    asked_at_any = joined([[plain], [shares]], [[own, plain], [own, shares]], keep=True)
+    for trust in (1.0, 0.5):
+        every.append(calibrated(torch.softmax(start.clamp_min(1e-4).log() + trust * told, dim=1), nodes, *truth))
+    said = standard(told)
+    return asked_at_any, joined([[said, shares]], [[own, said, shares]], keep=False)
 
 
 def made(**other):
@@ -228,13 +234,16 @@ def test_answers_after_the_release(trained):
     before = replace(found, answers=start, judged=start[nodes.validation_mask])
     second = after_counts(found, before, counts, 0.0)
     assert second.start is start
-    assert torch.allclose(second.answers, after_the_counts(nodes, start, counts.double()), atol=1e-5)
-    # The first one teaches features too, and they join the start, to the last bit.
-    again, first = (
-        after_counts(found, replace(found), counts, 0.0),
-        after_counts(found, found, counts, 0.0),
-    )
-    lesson = pseudo_labels(again.answers, nodes, 0.8)
+    asked_at_any, published = after_the_counts(nodes, start, counts.double())
+    assert torch.allclose(second.model.answers(start, counts), asked_at_any, atol=1e-5)
+    assert torch.allclose(second.answers, published, atol=1e-5)
+    # The first one teaches features too, and they join the start, as does the mean of what it made of nearest features.
+    first = after_counts(found, found, counts, 0.0)
+    taught_by, _ = after_the_counts(nodes, found.answers, counts.double())
+    lesson = pseudo_labels(taught_by, nodes, 0.8)
     every += members(nodes, views[:1], *lesson, (1.0, 0.1))
-    assert torch.equal(first.start, average(every, nodes))
-    assert torch.allclose(first.answers, after_the_counts(nodes, first.start, counts.double()), atol=2e-3)
+    around = answers_around(free.graph, with_labels(taught_by, torch.where(nodes.train_mask, nodes.labels, -1)))
+    every.append(calibrated(around, nodes, *lesson))
+    assert torch.allclose(first.start, average(every, nodes), atol=1e-6)
+    _, published = after_the_counts(nodes, first.start, counts.double())
+    assert torch.allclose(first.answers, published, atol=2e-3)

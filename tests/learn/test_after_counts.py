@@ -47,10 +47,6 @@ def after(nodes, moments=None):
     return after_moments(free, free.rows.double().T @ free.rows.double() if moments is None else moments)
 
 
-def nobody_asks(lesson, mask):
-    raise AssertionError("validation nodes are judges")
-
-
 def answering(before, answers, nodes):
     """The same, with other answers."""
     return replace(before, answers=answers, judged=answers[nodes.validation_mask])
@@ -158,13 +154,13 @@ def check(found: AfterCounts, num_classes, size=400):
 def test_tables_give_what_the_fitted_regressions_give(monkeypatch):
     """The members of the ensemble, asked one by one at the believed counts, and averaged by its weights."""
     nodes, before, noisy, deviation = released()
-    ensembles, joined = [], Ensemble.joined_by_pupils
+    ensembles, joined = [], Ensemble.joined_by
 
     def watched(self, *given, **named):
         ensembles.append(joined(self, *given, **named))
         return ensembles[-1]
 
-    monkeypatch.setattr(Ensemble, "joined_by_pupils", watched)
+    monkeypatch.setattr(Ensemble, "joined_by", watched)
     start = before.answers.clamp_min(1e-3)
     start = start / start.sum(dim=1, keepdim=True)
     found = after_counts(before, answering(before, start, nodes), noisy, deviation)

@@ -16,7 +16,7 @@ from gcon.learn import sizes
 from gcon.learn.after_counts import after_counts
 from gcon.learn.after_release import after_moments as new_after_moments
 from gcon.learn.edge_free import learn_without_edges
-from gcon.learn.ensemble import Ensemble
+from gcon.learn.ensemble import Ensemble, Lesson
 from gcon.learn.feature_graph import nearest_rows, neighbour_graph
 from gcon.learn.softmax_regression import class_probabilities, softmax_regressions
 
@@ -209,12 +209,12 @@ def test_members_and_their_average(trained):
     nodes, free = trained
     views = [free.rows, nodes.features]
     old = members(nodes, views, nodes.labels, nodes.train_mask, (1.0, 0.1))
-    start = Ensemble.without_members(nodes)
-    new = start.taught(views, (1.0, 0.1))
+    new = Ensemble(nodes=nodes).taught(views, (1.0, 0.1))
     assert all(torch.equal(*pair) for pair in zip(old, answers_of(new), strict=True))
     assert torch.equal(average(old, nodes), new.answers)
-    old += members(nodes, views, *pseudo_labels(average(old, nodes), nodes, 0.5), (1.0, 0.1))
-    assert torch.equal(average(old, nodes), new.taught(views, (1.0, 0.1), 0.5).answers)
+    lesson = pseudo_labels(average(old, nodes), nodes, 0.5)
+    old += members(nodes, views, *lesson, (1.0, 0.1))
+    assert torch.equal(average(old, nodes), new.taught(views, (1.0, 0.1), Lesson(*lesson)).answers)
 
 
 def test_answers_after_the_release(trained):

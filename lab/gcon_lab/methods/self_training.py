@@ -19,9 +19,8 @@ from torch.nn.functional import normalize
 
 from gcon.errors import InputError
 from gcon.learn.directions import principal_rows, weighting
-from gcon.learn.ensemble import Ensemble
+from gcon.learn.ensemble import Ensemble, Lesson, pseudo_labels
 from gcon.learn.feature_graph import label_agreement, nearest_rows, neighbour_graph, smoothed_rows
-from gcon.learn.members import Lesson
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.methods.controls import edge_free_scorers
 from gcon.methods.method import Trained
@@ -86,8 +85,9 @@ class SelfTraining(CompetitorMethod):
             taught = replace(nodes, train_mask=lesson.mask)
             return [train_encoder(taught, EncoderSettings(seed=self.seed)).probabilities(nodes.features)[at].double()]
 
-        ensemble = Ensemble.without_members(nodes, validation_shares=self.validation_shares)
-        ensemble = ensemble.joined_by(encoded(ensemble.lesson, slice(None)), encoded).taught(views, _PENALTIES)
+        ensemble = Ensemble(nodes=nodes, validation_shares=self.validation_shares)
+        answers = encoded(ensemble.lesson, slice(None))
+        ensemble = ensemble.joined_by(answers, ensemble.lesson, encoded).taught(views, _PENALTIES)
         for _ in range(self.rounds):
-            ensemble = ensemble.taught(views, _PENALTIES, self.taught_share)
+            ensemble = ensemble.taught(views, _PENALTIES, pseudo_labels(ensemble.answers, nodes, self.taught_share))
         return ensemble.answers

@@ -22,10 +22,9 @@ from torch.nn.functional import normalize
 
 from gcon.learn import sizes
 from gcon.learn.directions import Weighting, principal_rows, unit_rows_along, weighting
-from gcon.learn.ensemble import Ensemble
+from gcon.learn.ensemble import Ensemble, Lesson, pseudo_labels
 from gcon.learn.feature_graph import graph_moments, label_agreement, nearest_rows, neighbour_graph, smoothed_rows
 from gcon.learn.held_out import with_validation
-from gcon.learn.members import Lesson, validation_loss
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.sample import Sample, part_of
 from gcon.learn.unit_rows import rows_with_sum_one
@@ -132,15 +131,16 @@ def _trained(known: _Known) -> EdgeFree:
             _Directions(weigh=weigh, directions=directions, rows=rows, graph=graph, neighbours_agree=agree, views=views)
         )
     views = [view for each in found for view in each.views]
-    ensemble = Ensemble.without_members(nodes)
+    ensemble = Ensemble(nodes=nodes)
     networks = partial(_networks, nodes, known.seed, "cpu" if sample.places is None else known.device)
-    ensemble = ensemble.joined_by(networks(ensemble.lesson, slice(None)), networks).taught(views, PENALTIES)
-    losses = [validation_loss(member.judged, ensemble.judges.labels) for member in ensemble.members]
+    answers = networks(ensemble.lesson, slice(None))
+    ensemble = ensemble.joined_by(answers, ensemble.lesson, networks).taught(views, PENALTIES)
+    losses = [member.loss for member in ensemble.members]
     # The members that read the rows as they are: the last ones of their directions.
     per_set = len(RESTARTS) * len(PENALTIES)
     plain = [min(losses[end - len(PENALTIES) : end]) for end in range(len(losses) - per_set, len(losses) + 1, per_set)]
     loss, best = min(zip(plain, found, strict=True), key=lambda entry: entry[0])
-    ensemble, rows = ensemble.taught(views, PENALTIES, TAUGHT_SHARE), best.rows
+    ensemble, rows = ensemble.taught(views, PENALTIES, pseudo_labels(ensemble.answers, nodes, TAUGHT_SHARE)), best.rows
     if sample.places is not None:
         rows = unit_rows_along(best.directions, best.weigh, known.nodes.features, known.device)
     return EdgeFree(

@@ -10,7 +10,7 @@ from torch.nn.functional import one_hot
 
 from gcon.edges.edge_list import public_edges
 from gcon.files.datasets.synthetic import social_circles_parts
-from gcon.learn import sizes
+from gcon.learn import sample
 from gcon.learn.after_counts import AfterCounts, CountModel, after_counts, believed_counts, count_inputs
 from gcon.learn.after_release import after_moments
 from gcon.learn.edge_free import learn_without_edges
@@ -270,7 +270,7 @@ def test_counts_that_say_nothing(counts):
 def test_a_large_graph_is_asked_in_blocks(monkeypatch):
     """A sample teaches, all are asked; blocks change nothing but last bits."""
     for name, size in {"EXACT_NODES": 300, "SAMPLE_NODES": 300, "BLOCK_NODES": 128}.items():
-        monkeypatch.setattr(sizes, name, size)
+        monkeypatch.setattr(sample, name, size)
     nodes, edge_index = graph()
     free = learn_without_edges(nodes, seed=0)
     assert len(free.sample.nodes.labels) == 300
@@ -280,10 +280,10 @@ def test_a_large_graph_is_asked_in_blocks(monkeypatch):
     noisy = truth + geometric_noise(1.0, truth.shape, 1)
     found = after_counts(before, before, noisy, geometric_deviation(1.0))
     check(found, 4)
-    monkeypatch.setattr(sizes, "BLOCK_NODES", 50)
+    monkeypatch.setattr(sample, "BLOCK_NODES", 50)
     believed = believed_counts(noisy, geometric_deviation(1.0), found.start)
     assert torch.allclose(found.model.answers(found.start, believed), found.answers, rtol=1e-10)
-    monkeypatch.setattr(sizes, "EXACT_NODES", 50_000)
+    monkeypatch.setattr(sample, "EXACT_NODES", 50_000)
     assert torch.allclose(found.model.answers(found.start, believed), found.answers, rtol=1e-10)
 
 

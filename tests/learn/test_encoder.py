@@ -42,7 +42,8 @@ def test_a_zero_row_of_features_gives_finite_numbers_with_a_centre(nodes, encode
 
 
 def test_the_centre_comes_off_before_scaling(nodes, encoder):
-    hidden = encoder._hidden(nodes.features).double()
+    [(_, hidden)] = encoder._hidden(nodes.features)
+    hidden = hidden.double()
     shifted = hidden - encoder.centre
     expected = shifted / shifted.norm(dim=1, keepdim=True)
     torch.testing.assert_close(encoder.encode(nodes.features), expected, rtol=0, atol=1e-10)
@@ -61,7 +62,8 @@ def test_centring_spreads_the_directions(nodes, encoder):
 def test_the_hidden_layer_by_hand(nodes, encoder):
     rows = nodes.features / nodes.features.norm(dim=1, keepdim=True)
     expected = torch.relu(rows @ encoder.hidden_weight + encoder.hidden_bias)
-    torch.testing.assert_close(encoder._hidden(nodes.features), expected)
+    [(_, hidden)] = encoder._hidden(nodes.features)
+    torch.testing.assert_close(hidden, expected)
     expected = torch.softmax(expected @ encoder.head_weight + encoder.head_bias, dim=1)
     torch.testing.assert_close(encoder.probabilities(nodes.features), expected)
 
@@ -160,7 +162,8 @@ def test_no_batch_is_larger_than_it_may_be(nodes, encoder, monkeypatch):
 
 def test_classes_and_the_mean(nodes, encoder):
     assert torch.equal(encoder.classes(nodes.features), encoder.probabilities(nodes.features).argmax(dim=1))
-    assert torch.equal(encoder.mean_hidden(nodes.features), encoder._hidden(nodes.features).double().mean(dim=0))
+    [(_, hidden)] = encoder._hidden(nodes.features)
+    assert torch.equal(encoder.mean_hidden(nodes.features), hidden.double().mean(dim=0))
 
 
 def test_no_rows_at_all(encoder):

@@ -17,7 +17,7 @@ from torch.nn.functional import one_hot
 from gcon.learn.after_release import AfterMoments
 from gcon.learn.edge_free import PENALTIES
 from gcon.learn.ensemble import Ensemble, Lesson, pseudo_labels
-from gcon.learn.sizes import blocks
+from gcon.learn.sample import blocks
 from gcon.learn.softmax_regression import softmax_regressions
 from gcon.machine import one_thread
 from gcon.nodes import PublicNodes
@@ -128,13 +128,13 @@ def after_counts(
     sample, start, judged = after.free.sample, before.answers, before.judged
     counts = believed_counts(noisy, deviation, start)
     if before is after:  # a second table comes when the first one has taught its features already
-        model, _ = _learned(sample.at(start), judged, sample.at(counts), sample.nodes)
-        taught_by = model.answers(sample.at(start), sample.at(counts))
+        model, _ = _learned(start[sample.places], judged, counts[sample.places], sample.nodes)
+        taught_by = model.answers(start[sample.places], counts[sample.places])
         lesson = pseudo_labels(taught_by, sample.nodes, _TAUGHT_SHARE)
         ensemble = after.ensemble.taught([after.rescaled], PENALTIES, lesson)
         start, judged = sample.everywhere(ensemble.answers, after.free.rows), ensemble.judged
         counts = believed_counts(noisy, deviation, start)
-    model, judged = _learned(sample.at(start), judged, sample.at(counts), sample.nodes)
+    model, judged = _learned(start[sample.places], judged, counts[sample.places], sample.nodes)
     return AfterCounts(start=start, model=model, answers=model.answers(start, counts), judged=judged)
 
 

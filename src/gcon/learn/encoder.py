@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -62,12 +62,18 @@ class Encoder:
         """
         if dtype not in (torch.float64, torch.float32):
             raise InputError("dtype", rule="must be torch.float64 or torch.float32", got=dtype, fix="Use float64.")
-        return self._together(features, lambda hidden: no_longer(unit_rows(hidden, self.centre), dtype))
+        rows = torch.empty(len(features), len(self.head_weight), dtype=dtype)
+        for batch, hidden in self._hidden(features):
+            rows[batch] = no_longer(unit_rows(hidden, self.centre), dtype).cpu()
+        return rows
 
     def probabilities(self, features: Tensor) -> Tensor:
         """Class probabilities from features alone."""
         weight, bias = self.head_weight, self.head_bias
-        return self._together(features, lambda hidden: torch.softmax(hidden.to(weight.dtype) @ weight + bias, dim=1))
+        found = torch.empty(len(features), len(bias), dtype=weight.dtype)
+        for batch, hidden in self._hidden(features):
+            found[batch] = torch.softmax(hidden.to(weight.dtype) @ weight + bias, dim=1).cpu()
+        return found
 
     def classes(self, features: Tensor) -> Tensor:
         """The most probable classes from features alone."""
@@ -76,7 +82,7 @@ class Encoder:
 
     def mean_hidden(self, features: Tensor) -> Tensor:
         """The mean hidden row, float64."""
-        return mean_row(self._hidden(features[rows]) for rows in row_slices(len(features), _BATCH_ROWS)).cpu()
+        return mean_row(hidden for _, hidden in self._hidden(features)).cpu()
 
     def check(self, features: Tensor) -> None:
         """Raise `InputError` for features that cannot be encoded: of another width, or not finite."""
@@ -97,26 +103,14 @@ class Encoder:
                     fix="Scale them down.",
                 )
 
-    def _hidden(self, features: Tensor) -> Tensor:
-        """ReLU(x W1 + b1) of a batch, where the weights are; the features themselves if they are embeddings."""
-        self.check(features)
-        rows = scaled_input(features.to(self.head_weight.device), unit=self.unit_input)
-        if self.hidden_weight is None or self.hidden_bias is None:
-            return rows
-        return torch.relu(rows @ self.hidden_weight + self.hidden_bias)
-
-    def _together(self, features: Tensor, work: Callable[[Tensor], Tensor]) -> Tensor:
-        """What a function of hidden rows gives for all rows, in one tensor."""
-        if len(features) <= _BATCH_ROWS:
-            return work(self._hidden(features)).cpu()
-        results: Tensor | None = None
-        for rows in row_slices(len(features), _BATCH_ROWS):
-            found = work(self._hidden(features[rows]))
-            if results is None:
-                results = torch.empty((len(features), *found.shape[1:]), dtype=found.dtype)
-            results[rows] = found.cpu()
-        assert results is not None
-        return results
+    def _hidden(self, features: Tensor) -> Iterator[tuple[slice, Tensor]]:
+        """ReLU(x W1 + b1), where the weights are, a batch at a time; the features themselves if they are embeddings."""
+        for batch in row_slices(max(len(features), 1), _BATCH_ROWS):  # no rows must have the right width too
+            self.check(features[batch])
+            rows = scaled_input(features[batch].to(self.head_weight.device), unit=self.unit_input)
+            if self.hidden_weight is not None and self.hidden_bias is not None:
+                rows = torch.relu(rows @ self.hidden_weight + self.hidden_bias)
+            yield batch, rows
 
 
 def scaled_input(features: Tensor, *, unit: bool) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 
 from gcon.errors import InputError
 from gcon.learn import encoder as encoder_module
-from gcon.learn.encoder import Encoder, scaled_input
+from gcon.learn.encoder import Encoder, scaled_rows
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.unit_rows import no_longer, unit_rows
 
@@ -94,11 +94,13 @@ def test_another_width_is_refused(encoder, method, features):
         getattr(encoder, method)(features)
 
 
-def test_scaled_input():
-    rows = scaled_input(torch.tensor([[3.0, 4.0], [0.0, 0.0]], dtype=torch.float64), unit=True)
+def test_scaled_rows():
+    given = torch.tensor([[3.0, -4.0], [0.0, 0.0]], dtype=torch.float64)
+    rows = scaled_rows(given, by="length")
     assert rows.dtype == torch.float32
-    torch.testing.assert_close(rows, torch.tensor([[0.6, 0.8], [0.0, 0.0]]))
-    assert torch.equal(scaled_input(torch.tensor([[3, 4]]), unit=False), torch.tensor([[3.0, 4.0]]))
+    torch.testing.assert_close(rows, torch.tensor([[0.6, -0.8], [0.0, 0.0]]))
+    torch.testing.assert_close(scaled_rows(given, by="sum"), torch.tensor([[3 / 7, -4 / 7], [0.0, 0.0]]))
+    assert torch.equal(scaled_rows(torch.tensor([[3, 4]]), by="nothing"), torch.tensor([[3.0, 4.0]]))
 
 
 def test_large_features_are_encoded_or_refused_but_never_turned_into_nan(encoder):
@@ -150,10 +152,8 @@ def test_encoded_rows_in_single_precision(nodes, encoder):
 def test_no_batch_is_larger_than_it_may_be(nodes, encoder, monkeypatch):
     monkeypatch.setattr(encoder_module, "_BATCH_ROWS", 7)
     sizes = []
-    scaled = encoder_module.scaled_input
-    monkeypatch.setattr(
-        encoder_module, "scaled_input", lambda rows, unit: sizes.append(len(rows)) or scaled(rows, unit=unit)
-    )
+    scaled = encoder_module.scaled_rows
+    monkeypatch.setattr(encoder_module, "scaled_rows", lambda rows, by: sizes.append(len(rows)) or scaled(rows, by=by))
     for method in (encoder.encode, encoder.probabilities, encoder.classes, encoder.mean_hidden):
         method(nodes.features)
     assert max(sizes) == 7

@@ -114,7 +114,6 @@ def test_test_labels_change_nothing(large):
 def test_without_validation_nodes(large):
     nobody = torch.zeros_like(NODES.validation_mask)
     free = learned_anew(dataclasses.replace(NODES, validation_mask=nobody))
-    assert 0 < free.loss < 2
     assert share_right(free.answers) > 0.7
 
 

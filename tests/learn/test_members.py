@@ -6,11 +6,12 @@ import math
 import numpy as np
 import pytest
 import torch
+from tests.learn.regressions import class_probabilities
 from torch.nn.functional import nll_loss, one_hot
 
 from gcon.files.datasets import social_circles_parts
 from gcon.learn.ensemble import Ensemble, Lesson, Member, best_calibrated, pseudo_labels
-from gcon.learn.softmax_regression import class_probabilities, softmax_regressions
+from gcon.learn.softmax_regression import softmax_regressions
 
 NODES, _ = social_circles_parts(90, num_classes=3, per_class=8, num_validation=30, num_test=30, seed=4)
 NOBODY = torch.zeros(90, dtype=torch.bool)

@@ -11,7 +11,7 @@ from torch.nn.functional import nll_loss
 from gcon.errors import InputError
 from gcon.files.inputs import as_features
 from gcon.learn import perceptron as mlp
-from gcon.learn.encoder import Encoder, scaled_input
+from gcon.learn.encoder import Encoder, scaled_rows
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.nodes import PublicNodes
 
@@ -186,7 +186,7 @@ def test_sparse_and_dense_inputs_train_alike(words, monkeypatch, hidden):
     settings = EncoderSettings(hidden=hidden, epochs=40, dropout=0.0)
     assert mlp._inputs(words.features, settings, "cpu").is_sparse
     sparse = train_encoder(words, settings)
-    monkeypatch.setattr(mlp, "_inputs", lambda features, settings, device: scaled_input(features, unit=True))
+    monkeypatch.setattr(mlp, "_inputs", lambda features, settings, device: scaled_rows(features, by="length"))
     dense = train_encoder(words, settings)
     for name, value in tensors(sparse).items():
         torch.testing.assert_close(value, tensors(dense)[name], rtol=1e-3, atol=1e-4)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from tests.learn.regressions import class_probabilities
 from threadpoolctl import threadpool_limits
 from torch.nn.functional import nll_loss, normalize, one_hot
 
@@ -18,7 +19,7 @@ from gcon.learn.after_release import after_moments as new_after_moments
 from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.ensemble import Ensemble, Lesson
 from gcon.learn.feature_graph import feature_graph
-from gcon.learn.softmax_regression import class_probabilities, softmax_regressions
+from gcon.learn.softmax_regression import softmax_regressions
 
 TEMPERATURES = (0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0)
 

@@ -19,11 +19,11 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from gcon.learn import sample
+from gcon.learn.encoder import Scale, scaled_rows
 from gcon.learn.ensemble import Ensemble, Lesson, pseudo_labels
-from gcon.learn.feature_graph import feature_graph, principal_directions, weighting
+from gcon.learn.feature_graph import FeatureGraph, feature_graph, principal_directions, weighting
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.sample import Sample, with_validation
-from gcon.learn.unit_rows import rows_with_sum_one
 from gcon.nodes import PublicNodes
 
 WIDTH, GRAPH_WIDTH, NEIGHBOURS = 200, 100, 20
@@ -43,8 +43,7 @@ class EdgeFree:
         answers: class probabilities of all nodes, their best average; of a large graph in float32.
         rows: the principal directions on which regressions do better: n x k, of length 1, float32.
         expected_moments: F' G F of these rows F over their graph of nearest features: what edges are expected to look like.
-        loss: the judges' loss of the best regression on the rows alone.
-        neighbours_agree: how much more often than chance nodes with the nearest rows share their label.
+        graph: of nearest rows, of the sample.
         examples: labels of nodes, and what they are answered: what answers of a class look like. Without validation nodes
             nobody's own label taught these answers: those of training nodes are surer than others'.
     """
@@ -54,9 +53,14 @@ class EdgeFree:
     answers: Tensor
     rows: Tensor
     expected_moments: Tensor
-    loss: float
-    neighbours_agree: float
+    graph: FeatureGraph
     examples: tuple[Tensor, Tensor]
+
+    @property
+    def neighbours_agree(self) -> float:
+        """How much more often than chance nodes with the nearest rows share their label."""
+        nodes = self.sample.nodes
+        return self.graph.label_agreement(nodes.labels, nodes.train_mask | nodes.validation_mask)
 
 
 def learn_without_edges(nodes: PublicNodes, *, seed: int, device: str = "cpu") -> EdgeFree:
@@ -106,7 +110,7 @@ def _trained(known: _Known) -> EdgeFree:
     # The members that read the rows as they are: the last ones of their directions.
     losses, per_set = [member.loss for member in ensemble.members], len(RESTARTS) * len(PENALTIES)
     plain = [min(losses[end - len(PENALTIES) : end]) for end in range(len(losses) - per_set, len(losses) + 1, per_set)]
-    loss, (directions, graph, rows) = min(zip(plain, found, strict=True), key=lambda entry: entry[0])
+    directions, graph, rows = found[plain.index(min(plain))]
     ensemble = ensemble.taught(views, PENALTIES, pseudo_labels(ensemble.answers, nodes, TAUGHT_SHARE))
     everyone = rows if nodes is known.nodes else directions.unit_rows(known.nodes.features, known.device)
     answers, labelled = chosen.everywhere(ensemble.answers, everyone), nodes.train_mask | nodes.validation_mask
@@ -120,8 +124,7 @@ def _trained(known: _Known) -> EdgeFree:
         answers=answers,
         rows=everyone,
         expected_moments=wide.T @ torch.from_numpy(graph.matrix @ wide.numpy()),
-        loss=loss,
-        neighbours_agree=graph.label_agreement(nodes.labels, labelled),
+        graph=graph,
         examples=examples,
     )
 
@@ -138,10 +141,18 @@ def _networks(nodes: PublicNodes, seed: int, device: str, lesson: Lesson, at: Te
     keeping = EncoderSettings(
         hidden=64, drop_input=False, unit_input=False, weight_decay=5e-4, epochs=500, centre=False, seed=seed
     )
-    taught = replace(nodes, train_mask=lesson.mask)
-    encoder = train_encoder(taught, EncoderSettings(centre=False, seed=seed), device=device)
-    answers = [encoder.probabilities(nodes.features[at])]
-    taught = replace(taught, features=rows_with_sum_one(nodes.features))
-    perceptron = train_encoder(taught, keeping, device=device)
-    answers.append(perceptron.probabilities(taught.features[at]))
-    return [each.double() for each in answers]
+    known, answers = lesson.mask | nodes.validation_mask, []
+    usual: tuple[EncoderSettings, Scale] = EncoderSettings(centre=False, seed=seed), "nothing"
+    other: tuple[EncoderSettings, Scale] = keeping, "sum"
+    for settings, by in (usual, other):
+        labelled = PublicNodes(
+            features=scaled_rows(nodes.features[known], by=by),
+            labels=nodes.labels[known],
+            num_classes=nodes.num_classes,
+            train_mask=lesson.mask[known],
+            validation_mask=nodes.validation_mask[known],
+            test_mask=nodes.test_mask[known],
+        )
+        network = train_encoder(labelled, settings, device=device)
+        answers.append(network.probabilities(scaled_rows(nodes.features[at], by=by)).double())
+    return answers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -13,6 +14,8 @@ from gcon.learn.unit_rows import no_longer, unit_rows
 from gcon.nodes import BATCH_ROWS, mean_row, row_slices
 
 _BATCH_ROWS = BATCH_ROWS
+
+Scale = Literal["length", "sum", "nothing"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -107,17 +110,23 @@ class Encoder:
         """ReLU(x W1 + b1), where the weights are, a batch at a time; the features themselves if they are embeddings."""
         for batch in row_slices(max(len(features), 1), _BATCH_ROWS):  # no rows must have the right width too
             self.check(features[batch])
-            rows = scaled_input(features[batch].to(self.head_weight.device), unit=self.unit_input)
+            rows = features[batch].to(self.head_weight.device)
+            rows = scaled_rows(rows, by="length" if self.unit_input else "nothing")
             if self.hidden_weight is not None and self.hidden_bias is not None:
                 rows = torch.relu(rows @ self.hidden_weight + self.hidden_bias)
             yield batch, rows
 
 
-def scaled_input(features: Tensor, *, unit: bool) -> Tensor:
-    """Features as float32, rows scaled to length 1 if wanted (zero rows stay zero)."""
+def scaled_rows(features: Tensor, *, by: Scale) -> Tensor:
+    """Features as float32, every row divided by its length, or by the sum of its absolute values; zero rows stay zero.
+
+    Bags of words are divided by their sum in GCN.
+    """
     rows = features.to(torch.float32)
-    if not unit:
+    if by == "nothing":
         return rows
-    norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
-    scaled: Tensor = rows / norms.masked_fill(norms == 0, 1.0)
+    sizes = (
+        torch.linalg.vector_norm(rows, dim=1, keepdim=True) if by == "length" else rows.abs().sum(dim=1, keepdim=True)
+    )
+    scaled: Tensor = rows / sizes.masked_fill(sizes == 0, 1.0)
     return scaled

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from gcon.learn.softmax_regression import class_probabilities, softmax_regressions
+from gcon.learn.softmax_regression import softmax_regressions
 from gcon.machine import one_thread
 from gcon.nodes import PublicNodes
 
@@ -150,7 +150,7 @@ class Ensemble:
         def fitted(lesson: Lesson, at: Tensor | slice) -> list[Tensor]:
             told = one_hot(lesson.labels[lesson.mask], self.nodes.num_classes)
             return [
-                class_probabilities(view[at], table)
+                torch.softmax((view[at] @ table[:-1].to(view.dtype)).double() + table[-1], dim=1)
                 for view in views
                 for table in softmax_regressions(view[lesson.mask], told, penalties)
             ]

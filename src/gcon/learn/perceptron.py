@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 
 from gcon.errors import check_number
 from gcon.learn import sample
-from gcon.learn.encoder import Encoder, scaled_input
+from gcon.learn.encoder import Encoder, scaled_rows
 from gcon.learn.softmax_regression import softmax_regressions
 from gcon.nodes import BATCH_ROWS, PublicNodes
 
@@ -150,7 +150,7 @@ def train_encoder(nodes: PublicNodes, settings: EncoderSettings, *, device: str 
 
 def _inputs(features: Tensor, settings: EncoderSettings, device: str) -> Tensor:
     """Feature rows for the first layer. Bags of words are mostly zeros: those are kept sparse, which is far faster."""
-    rows = scaled_input(features, unit=settings.unit_input).to(device)
+    rows = scaled_rows(features, by="length" if settings.unit_input else "nothing").to(device)
     sparse = rows.numel() > 0 and int(rows.count_nonzero()) < 0.2 * rows.numel()
     return rows.to_sparse_coo().coalesce() if sparse else rows
 
@@ -211,7 +211,7 @@ def train_student(features: Tensor, answers: Tensor) -> Encoder:
         Reads public features and released answers: there is no argument that could hold an edge.
     """
     some = sample.sampled(len(features), sample.EXACT_NODES, seed=_STUDENT_SEED)
-    rows = scaled_input(features[some], unit=True)
+    rows = scaled_rows(features[some], by="length")
     (table,) = softmax_regressions(rows, answers[some], [_STUDENT_PENALTY * max(len(rows), 1)])
     table = table.float()
     return Encoder(

@@ -10,7 +10,7 @@ from torch.nn.functional import one_hot
 
 from gcon.edges.edge_list import public_edges
 from gcon.files.datasets.synthetic import social_circles_parts
-from gcon.learn import sizes
+from gcon.learn import sample
 from gcon.learn.after_counts import AfterCounts, CountModel, after_counts, believed_counts, count_inputs
 from gcon.learn.after_release import after_moments
 from gcon.learn.edge_free import learn_without_edges
@@ -45,10 +45,6 @@ def after(nodes, moments=None):
     """The ensemble after moments that say nothing much."""
     free = learn_without_edges(nodes, seed=0)
     return after_moments(free, free.rows.double().T @ free.rows.double() if moments is None else moments)
-
-
-def nobody_asks(lesson, mask):
-    raise AssertionError("validation nodes are judges")
 
 
 def answering(before, answers, nodes):
@@ -158,13 +154,13 @@ def check(found: AfterCounts, num_classes, size=400):
 def test_tables_give_what_the_fitted_regressions_give(monkeypatch):
     """The members of the ensemble, asked one by one at the believed counts, and averaged by its weights."""
     nodes, before, noisy, deviation = released()
-    ensembles, joined = [], Ensemble.joined_by_pupils
+    ensembles, joined = [], Ensemble.joined_by
 
     def watched(self, *given, **named):
         ensembles.append(joined(self, *given, **named))
         return ensembles[-1]
 
-    monkeypatch.setattr(Ensemble, "joined_by_pupils", watched)
+    monkeypatch.setattr(Ensemble, "joined_by", watched)
     start = before.answers.clamp_min(1e-3)
     start = start / start.sum(dim=1, keepdim=True)
     found = after_counts(before, answering(before, start, nodes), noisy, deviation)
@@ -274,7 +270,7 @@ def test_counts_that_say_nothing(counts):
 def test_a_large_graph_is_asked_in_blocks(monkeypatch):
     """A sample teaches, all are asked; blocks change nothing but last bits."""
     for name, size in {"EXACT_NODES": 300, "SAMPLE_NODES": 300, "BLOCK_NODES": 128}.items():
-        monkeypatch.setattr(sizes, name, size)
+        monkeypatch.setattr(sample, name, size)
     nodes, edge_index = graph()
     free = learn_without_edges(nodes, seed=0)
     assert len(free.sample.nodes.labels) == 300
@@ -284,10 +280,10 @@ def test_a_large_graph_is_asked_in_blocks(monkeypatch):
     noisy = truth + geometric_noise(1.0, truth.shape, 1)
     found = after_counts(before, before, noisy, geometric_deviation(1.0))
     check(found, 4)
-    monkeypatch.setattr(sizes, "BLOCK_NODES", 50)
+    monkeypatch.setattr(sample, "BLOCK_NODES", 50)
     believed = believed_counts(noisy, geometric_deviation(1.0), found.start)
     assert torch.allclose(found.model.answers(found.start, believed), found.answers, rtol=1e-10)
-    monkeypatch.setattr(sizes, "EXACT_NODES", 50_000)
+    monkeypatch.setattr(sample, "EXACT_NODES", 50_000)
     assert torch.allclose(found.model.answers(found.start, believed), found.answers, rtol=1e-10)
 
 

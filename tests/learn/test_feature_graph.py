@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from gcon.learn.directions import principal_rows, weighting
-from gcon.learn.feature_graph import (
-    Nearest,
-    label_agreement,
-    nearest_rows,
-    neighbour_graph,
-    smoothed_rows,
-)
+from gcon.learn.feature_graph import feature_graph, principal_directions, weighting
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 64, 1000])
@@ -19,7 +12,7 @@ def test_nearest_rows_against_brute_force(chunk):
     rows = torch.from_numpy(np.random.default_rng(0).standard_normal((64, 9)))
     cosine = rows @ rows.T / (rows.norm(dim=1)[:, None] * rows.norm(dim=1))
     cosine.fill_diagonal_(-2)
-    nearest = nearest_rows(rows, 5, chunk=chunk)
+    nearest = feature_graph(rows, 5, chunk=chunk)
     expected = cosine.argsort(dim=1, descending=True)[:, :5]
     assert torch.equal(nearest.places, expected)
     assert torch.allclose(nearest.cosines.double(), cosine.gather(1, expected).clamp_min(0), atol=1e-6)
@@ -27,25 +20,28 @@ def test_nearest_rows_against_brute_force(chunk):
 
 
 def test_nearest_rows_of_few_or_equal_nodes():
-    nearest = nearest_rows(torch.ones(4, 2), 10)
+    nearest = feature_graph(torch.ones(4, 2), 10)
     assert nearest.places.shape == (4, 3)
     for node in range(4):
         assert set(nearest.places[node].tolist()) == set(range(4)) - {node}
 
 
 def test_the_graph_by_hand():
-    nearest = Nearest(places=torch.tensor([[1], [2], [1], [0]]), cosines=torch.tensor([[0.5], [1.0], [1.0], [0.0]]))
-    both = np.array([[0, 0.25, 0, 0], [0.25, 0, 2, 0], [0, 2, 0, 0], [0, 0, 0, 0]])
-    degrees = np.array([0.25, 2.25, 2, 1])
-    graph = neighbour_graph(nearest)
+    """The first leans on the second by a cosine of 1/2, the second and third on each other by 4/5; the last has no like."""
+    similar = torch.tensor([[0.5, 0.75**0.5, 0, 0], [1, 0, 0, 0], [0.8, 0, 0.6, 0], [-0.8, -0.6, 0, 0]])
+    graph = feature_graph(similar, 1)
+    assert graph.places[:3, 0].tolist() == [1, 2, 1]
+    assert torch.allclose(graph.cosines[:, 0], torch.tensor([0.5, 0.8, 0.8, 0.0]))
+    both = np.array([[0, 0.25, 0, 0], [0.25, 0, 1.28, 0], [0, 1.28, 0, 0], [0, 0, 0, 0]])
+    degrees = np.array([0.25, 1.53, 1.28, 1])
     expected = both / np.sqrt(degrees[:, None] * degrees)
-    assert np.allclose(graph.toarray(), expected, atol=1e-6)
+    assert np.allclose(graph.matrix.toarray(), expected, atol=1e-6)
     rows = torch.arange(8.0).reshape(4, 2)
     once = 0.75 * expected @ rows.numpy() + 0.25 * rows.numpy()
-    assert np.allclose(smoothed_rows(graph, rows, [0.25], steps=1)[0].numpy(), once, atol=1e-5)
-    assert torch.equal(smoothed_rows(graph, rows, [1.0])[0], rows)
+    assert np.allclose(graph.smoothed(rows, [0.25], steps=1)[0].numpy(), once, atol=1e-5)
+    assert torch.equal(graph.smoothed(rows, [1.0])[0], rows)
     restarts = (0.1, 1.0, 0.4)
-    for restart, together in zip(restarts, smoothed_rows(graph, rows, restarts), strict=True):
+    for restart, together in zip(restarts, graph.smoothed(rows, restarts), strict=True):
         by_hand = rows.double().numpy()
         for _ in range(10):
             by_hand = (1 - restart) * expected @ by_hand + restart * rows.numpy()
@@ -67,19 +63,20 @@ def test_weights_of_words_and_of_other_features():
 
 def test_principal_rows_keep_products():
     rows = torch.from_numpy(np.random.default_rng(2).standard_normal((40, 6))).float()
-    principal, directions = principal_rows(rows, torch.clone, 200)
-    assert torch.allclose(rows @ directions, principal, atol=1e-4)
+    found = principal_directions(rows, torch.clone, 200)
+    principal = found.rows
+    assert torch.allclose(rows @ found.axes, principal, atol=1e-4)
     assert principal.shape == (40, 6)
     assert torch.allclose(principal @ principal.T, rows @ rows.T, atol=1e-4)
-    lengths = principal_rows(rows, torch.clone, 3)[0].norm(dim=0)
+    lengths = principal_directions(rows, torch.clone, 3).rows.norm(dim=0)
     assert lengths.shape == (3,)
     assert bool((lengths[:-1] >= lengths[1:]).all())
 
 
 def test_label_agreement():
-    nearest = Nearest(places=torch.tensor([[1], [0], [3], [2]]), cosines=torch.ones(4, 1))
+    graph = feature_graph(torch.eye(2)[[0, 0, 1, 1]], 1)  # two pairs
     everybody, nobody = torch.ones(4, dtype=torch.bool), torch.zeros(4, dtype=torch.bool)
-    assert label_agreement(nearest, torch.tensor([0, 0, 1, 1]), everybody) == 1
-    assert label_agreement(nearest, torch.tensor([0, 1, 0, 1]), everybody) == -1
-    assert label_agreement(nearest, torch.tensor([0, 0, 0, 0]), everybody) == 0
-    assert label_agreement(nearest, torch.tensor([-1, -1, -1, -1]), nobody) == 0
+    assert graph.label_agreement(torch.tensor([0, 0, 1, 1]), everybody) == 1
+    assert graph.label_agreement(torch.tensor([0, 1, 0, 1]), everybody) == -1
+    assert graph.label_agreement(torch.tensor([0, 0, 0, 0]), everybody) == 0
+    assert graph.label_agreement(torch.tensor([-1, -1, -1, -1]), nobody) == 0

@@ -17,8 +17,8 @@ from gcon.cli.options import TrainingSource
 from gcon.cli.output import Output
 from gcon.cli.paying import hand_out_release, open_payment
 from gcon.errors import InputError, PrivateComputationError
-from gcon.learn.held_out import with_validation
 from gcon.learn.perceptron import EncoderSettings
+from gcon.learn.sample import with_validation
 from gcon.machine import threads_for
 from gcon.methods.model import ReleasingMethod
 from gcon.methods.moments import Moments

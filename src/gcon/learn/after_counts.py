@@ -12,13 +12,13 @@ from typing import final
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from gcon.learn.after_release import AfterMoments
 from gcon.learn.edge_free import PENALTIES
-from gcon.learn.ensemble import Ensemble
-from gcon.learn.members import Lesson, pseudo_labels, taught_tables
-from gcon.learn.sizes import blocks
-from gcon.learn.softmax_regression import class_probabilities
+from gcon.learn.ensemble import Ensemble, Lesson, pseudo_labels
+from gcon.learn.sample import blocks
+from gcon.learn.softmax_regression import softmax_regressions
 from gcon.machine import one_thread
 from gcon.nodes import PublicNodes
 
@@ -128,16 +128,13 @@ def after_counts(
     sample, start, judged = after.free.sample, before.answers, before.judged
     counts = believed_counts(noisy, deviation, start)
     if before is after:  # a second table comes when the first one has taught its features already
-        model, _ = _learned(sample.at(start), judged, sample.at(counts), sample.nodes)
-        taught_by = model.answers(sample.at(start), sample.at(counts))
+        model, _ = _learned(start[sample.places], judged, counts[sample.places], sample.nodes)
+        taught_by = model.answers(start[sample.places], counts[sample.places])
         lesson = pseudo_labels(taught_by, sample.nodes, _TAUGHT_SHARE)
-        with one_thread():
-            tables = taught_tables(after.rescaled, lesson, sample.nodes.num_classes, PENALTIES)
-            pupils = [class_probabilities(after.rescaled, table) for table in tables]
-        ensemble = after.ensemble.joined_by_pupils(pupils, lesson)
+        ensemble = after.ensemble.taught([after.rescaled], PENALTIES, lesson)
         start, judged = sample.everywhere(ensemble.answers, after.free.rows), ensemble.judged
         counts = believed_counts(noisy, deviation, start)
-    model, judged = _learned(sample.at(start), judged, sample.at(counts), sample.nodes)
+    model, judged = _learned(start[sample.places], judged, counts[sample.places], sample.nodes)
     return AfterCounts(start=start, model=model, answers=model.answers(start, counts), judged=judged)
 
 
@@ -148,59 +145,58 @@ def _learned(start: Tensor, judged: Tensor, counts: Tensor, nodes: PublicNodes) 
     much. So what counts say alone is multiplied with the start as well, less the class shares that both bring along. Training
     nodes that are judges have a start without their own labels, and teach with that.
     """
-    ensemble, classes = Ensemble.without_members(nodes), nodes.num_classes
+    ensemble, classes = Ensemble(nodes=nodes), nodes.num_classes
     honest = start.double().clone()
     if ensemble.judges.folds is not None:
         honest[ensemble.judges.mask] = judged
     inputs = count_inputs(honest, counts)
     own, plain, logs, shares = (list(range(place * classes, (place + 1) * classes)) for place in range(4))
-    alone = [_scaling(inputs, groups) for groups in ((plain,), (logs + shares,))]
-    beside = [_scaling(inputs, groups) for groups in ((own, plain), (own, logs + shares))]
+    alone, beside = ((plain,), (logs + shares,)), ((own, plain), (own, logs + shares))
     as_it_is = torch.eye(inputs.shape[1], classes, dtype=torch.float64)  # the logarithms of the start
 
     def fitted(lesson: Lesson) -> list[Tensor]:
         """Tables from the inputs to scores: from counts alone, from the start too, and products."""
+        labels = lesson.labels[lesson.mask]
         told, both = (
-            [table for scaling in some for table in _regressions(inputs, scaling, lesson, classes)]
+            [table for groups in some for table in _regressions(inputs, groups, lesson.mask, one_hot(labels, classes))]
             for some in (alone, beside)
         )
-        taught = torch.bincount(lesson.labels[lesson.mask], minlength=classes).double() + 1
+        taught = torch.bincount(labels, minlength=classes).double() + 1
         usual = torch.zeros_like(as_it_is)
         usual[-1] = (taught / taught.sum()).log()
         return [*told, *both, *(as_it_is + table - usual for table in told)]
 
-    def asked(tables: Sequence[Tensor], mask: Tensor | slice) -> list[Tensor]:
-        return [torch.softmax(inputs[mask] @ table, dim=1) for table in tables]
+    def asked(tables: Sequence[Tensor], at: Tensor | slice = slice(None)) -> list[Tensor]:
+        return [torch.softmax(inputs[at] @ table, dim=1) for table in tables]
 
     with one_thread():
-        tables, everybody = [as_it_is, *fitted(ensemble.lesson)], slice(None)
+        tables = [as_it_is, *fitted(ensemble.lesson)]
         ensemble = ensemble.joined_by(
-            asked(tables, everybody), lambda lesson, mask: asked([as_it_is, *fitted(lesson)], mask)
+            asked(tables), ensemble.lesson, lambda lesson, mask: asked([as_it_is, *fitted(lesson)], mask)
         )
         lesson = pseudo_labels(ensemble.answers, nodes, _TAUGHT_SHARE)
         again = fitted(lesson)
-        ensemble, tables = ensemble.joined_by_pupils(asked(again, everybody), lesson), tables + again
+        ensemble, tables = ensemble.joined_by(asked(again), lesson), tables + again
     calibrated = []
     for member, table in zip(ensemble.members, tables, strict=True):
-        table = table / member.calibration.temperature
-        table[-1] += member.calibration.shift
+        table = table / member.temperature
+        table[-1] += member.shift
         calibrated.append(table)
     kept = ensemble.weights > 0
     return CountModel(ensemble.weights[kept], torch.stack(calibrated)[kept]), ensemble.judged
 
 
-def _regressions(inputs: Tensor, scaling: Tensor, lesson: Lesson, num_classes: int) -> list[Tensor]:
-    """One per penalty on scaled inputs, as tables from the inputs to scores."""
-    tables = []
-    for scores in taught_tables((inputs @ scaling).float(), lesson, num_classes, _PENALTIES):
-        table = scaling @ scores[:-1]
-        table[-1] += scores[-1]
-        tables.append(table)
-    return tables
+def _regressions(inputs: Tensor, groups: Sequence[list[int]], mask: Tensor, targets: Tensor) -> list[Tensor]:
+    """One per penalty on some of the inputs, as tables from all of them to scores.
 
+    The columns get the mean 0; those of a group are divided by its deviation as a whole.
 
-def _scaling(inputs: Tensor, groups: Sequence[list[int]]) -> Tensor:
-    """A matrix that takes inputs to some of their columns, of mean 0; a group is divided by its deviation as a whole."""
+    Args:
+        inputs: of all nodes; the last column is 1.
+        groups: columns.
+        mask: who teaches.
+        targets: a one for the label, of those.
+    """
     scaling = torch.zeros(inputs.shape[1], sum(map(len, groups)), dtype=torch.float64)
     place = 0
     for columns in groups:
@@ -209,4 +205,9 @@ def _scaling(inputs: Tensor, groups: Sequence[list[int]]) -> Tensor:
         scaling[columns, here] = factor
         scaling[-1, here] = -factor * means
         place += len(columns)
-    return scaling
+    tables = []
+    for scores in softmax_regressions((inputs @ scaling).float()[mask], targets, _PENALTIES):
+        table = scaling @ scores[:-1]
+        table[-1] += scores[-1]
+        tables.append(table)
+    return tables

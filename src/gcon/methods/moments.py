@@ -29,12 +29,11 @@ from torch.nn.functional import one_hot
 from gcon.edges.source import Edges
 from gcon.errors import AnswersWarning, InputError, PlanMismatchError, warn_caller
 from gcon.learn.after_counts import AfterCounts, CountModel, after_counts
-from gcon.learn.after_release import AfterMoments, after_moments
+from gcon.learn.after_release import AfterMoments, after_moments, shrunk_moments
 from gcon.learn.edge_free import EdgeFree, learn_without_edges
 from gcon.learn.encoder import Encoder
-from gcon.learn.held_out import with_validation
-from gcon.learn.rescaling import shrunk_moments
-from gcon.learn.student import train_student
+from gcon.learn.perceptron import train_student
+from gcon.learn.sample import with_validation
 from gcon.machine import chosen_device
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import NoisyRelease, NoisyStatistic

@@ -15,8 +15,8 @@ from gcon.edges.graph import PrivateGraph, PublicGraph, private_graph
 from gcon.errors import AccessRefusedError, BudgetExceededError, InputError
 from gcon.files.datasets import social_circles, social_circles_parts
 from gcon.mechanisms.edge_moments import EdgeMoments
+from gcon.mechanisms.gaussian_curve import mixed_delta
 from gcon.mechanisms.gaussian_release import NoisyRelease
-from gcon.mechanisms.mixed_curve import mixed_delta
 from gcon.mechanisms.mixed_release import mixed_plan
 from gcon.mechanisms.neighbour_counts import NeighbourCounts, NoisyCounts
 from gcon.mechanisms.pure import NoisyCount

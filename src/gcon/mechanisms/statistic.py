@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcon.edges.fixed_point import WholeRows, units_below
+from gcon.edges.fixed_point import WholeRows, column_units
 from gcon.edges.source import Edges
 from gcon.errors import InputError
 from gcon.nodes import row_slices
@@ -145,7 +145,7 @@ def left_numbers(rows: Tensor) -> WholeRows:
         tensor([[2097152],
                 [ 524288]], dtype=torch.int32)
     """
-    units, whole = units_below(rows, LEFT_BITS), torch.empty(rows.shape, dtype=torch.int32)
+    units, whole = column_units(rows, LEFT_BITS), torch.empty(rows.shape, dtype=torch.int32)
     for part in row_slices(len(rows)):
         whole[part] = (rows[part].to("cpu", torch.float64) / units).round_().to(torch.int32)
     return WholeRows(whole, units)

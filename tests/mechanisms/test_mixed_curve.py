@@ -9,8 +9,8 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gcon.mechanisms.counts import geometric_deviation
 from gcon.mechanisms.gaussian_curve import WORST_DEGREES, gaussian_delta, largest, mixed_delta, responses
-from gcon.mechanisms.neighbour_counts import geometric_deviation
 
 DIGITS = 1e-12
 # epsilon, share of stage 1, mu at delta/2, mu of stage 1, a, noise of a count, mu of a Gaussian stage 2, noise by it.

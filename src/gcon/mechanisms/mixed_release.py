@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, final
 
 from gcon.errors import InputError, PlanMismatchError
+from gcon.mechanisms.counts import CHANGED_ENTRIES, ENDS_OF_AN_EDGE, EXACT_GEOMETRIC, NeighbourCounts, NoisyCount
 from gcon.mechanisms.gaussian_curve import (
     LEAST,
     WORST_DEGREES,
@@ -31,8 +32,6 @@ from gcon.mechanisms.gaussian_curve import (
     responses,
 )
 from gcon.mechanisms.gaussian_release import NoisyRelease, largest_distance
-from gcon.mechanisms.neighbour_counts import CHANGED_ENTRIES, EXACT_GEOMETRIC, NeighbourCounts
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, NoisyCount
 from gcon.mechanisms.samplers.geometric import LEAST_RATE
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN
 from gcon.privacy.budget import Budget, checked_budget, round_up_digits

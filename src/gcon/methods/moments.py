@@ -36,11 +36,10 @@ from gcon.learn.held_out import with_validation
 from gcon.learn.rescaling import shrunk_moments
 from gcon.learn.student import train_student
 from gcon.machine import chosen_device
+from gcon.mechanisms.counts import ENDS_OF_AN_EDGE, NeighbourCounts, NoisyCount, NoisyCounts, geometric_deviation
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import NoisyRelease, NoisyStatistic
 from gcon.mechanisms.mixed_release import MOST_ROUNDS, mixed_plan, mixed_plan_from
-from gcon.mechanisms.neighbour_counts import NeighbourCounts, NoisyCounts, geometric_deviation
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, NoisyCount
 from gcon.methods.evidence import (
     Evidence,
     ExactCounts,

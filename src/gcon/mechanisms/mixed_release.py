@@ -93,7 +93,7 @@ class MixedPlan:
             raise PlanMismatchError("This noise is too small for what the plan says that the release costs.")
 
     def costs(self, epsilon: float, edges: int, *, in_float64: bool = False) -> list[float]:
-        """The delta of every branch at this epsilon, if so many edges change; as exact as `mixed_delta` is asked to be."""
+        """The delta of every branch at this epsilon, if so many edges change; `in_float64` as for `mixed_delta`."""
         mu, answer = self.distance, self.answer_epsilon
         assert mu is not None  # there is a promise
         curve, first = partial(mixed_delta, epsilon, in_float64=in_float64), math.sqrt(self.first_share) * mu

@@ -16,7 +16,7 @@ from gcon.learn.after_release import after_moments
 from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.ensemble import Ensemble
 from gcon.learn.sample import Sample
-from gcon.mechanisms.neighbour_counts import geometric_deviation
+from gcon.mechanisms.counts import geometric_deviation
 
 
 def geometric_noise(rate, shape, seed):

@@ -15,8 +15,8 @@ import gcon
 from gcon.edges.edge_list import private_edges, public_edges
 from gcon.errors import InputError, ReleaseFormatError
 from gcon.files.datasets.synthetic import social_circles_parts
+from gcon.mechanisms.counts import NoisyCounts
 from gcon.mechanisms.gaussian_release import NoisyStatistic
-from gcon.mechanisms.neighbour_counts import NoisyCounts
 from gcon.methods.moments import Moments
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import predict_from_own_edges

@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gcon.mechanisms.counts import ENDS_OF_AN_EDGE, geometric_deviation
 from gcon.mechanisms.mixed_release import mixed_plan
-from gcon.mechanisms.neighbour_counts import geometric_deviation
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
 from gcon.methods.graph_facts import CONSTANT
 from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FEATURES_SHARE, FIRST_SHARE, HEARD, LOUD, Moments
 from gcon.privacy.attacker import best_advantage, best_true_positive_rate, in_words

@@ -35,11 +35,10 @@ from gcon.learn.encoder import Encoder
 from gcon.learn.perceptron import train_student
 from gcon.learn.sample import with_validation
 from gcon.machine import chosen_device
+from gcon.mechanisms.counts import ENDS_OF_AN_EDGE, NeighbourCounts, NoisyCount, NoisyCounts, geometric_deviation
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import NoisyRelease, NoisyStatistic
 from gcon.mechanisms.mixed_release import MOST_ROUNDS, mixed_plan, mixed_plan_from
-from gcon.mechanisms.neighbour_counts import NeighbourCounts, NoisyCounts, geometric_deviation
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, NoisyCount
 from gcon.methods.evidence import (
     Evidence,
     ExactCounts,

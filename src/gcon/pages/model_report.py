@@ -11,9 +11,8 @@ from pathlib import Path
 from torch import Tensor
 
 from gcon.machine import threads_for
+from gcon.mechanisms.counts import ENDS_OF_AN_EDGE, geometric_deviation
 from gcon.mechanisms.gaussian_curve import gaussian_multiplier
-from gcon.mechanisms.neighbour_counts import geometric_deviation
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
 from gcon.methods.controls import MomentsWithoutEdges
 from gcon.methods.model import Model
 from gcon.methods.moments import MomentsModel

@@ -15,8 +15,8 @@ from gcon.edges.cluster.placed import PlacedRows
 from gcon.edges.schemes import Schemes, propagate
 from gcon.errors import BoundaryError, PrivateComputationError
 from gcon.learn.after_counts import CountModel
+from gcon.mechanisms.counts import NeighbourCounts
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.neighbour_counts import NeighbourCounts
 from gcon.methods.evidence import Evidence, ExactCounts, scores_with_own_edges, with_labels
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums

@@ -20,9 +20,8 @@ from gcon.edges.stored import StoredEdges
 from gcon.errors import AnswersWarning, BudgetExceededError, InputError, PrivateComputationError
 from gcon.files.edge_store import write_edge_store
 from gcon.learn.after_counts import AfterCounts
+from gcon.mechanisms.counts import NeighbourCounts, NoisyCount, geometric_deviation
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.neighbour_counts import NeighbourCounts, geometric_deviation
-from gcon.mechanisms.pure import NoisyCount
 from gcon.methods.evidence import Evidence, ExactCounts, PublishedAnswers
 from gcon.methods.moments import FIRST_SHARE, HEARD, LOUD, UNSURE, Moments, owner_counts, owners_way, sureness
 from gcon.methods.no_edges import predict_without_edges

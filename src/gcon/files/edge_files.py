@@ -15,15 +15,25 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gcon.edges.edge_list import EdgeHygiene, EdgeList, simple_undirected
+from gcon.edges.edge_list import EdgeHygiene, EdgeList, public_edges, simple_undirected
 from gcon.edges.store_format import SUFFIX
 from gcon.errors import InputError, wants_memory
-from gcon.files.array_files import TOO_LARGE, TooLargeError, load_archive
+from gcon.files.array_files import load_archive
 from gcon.files.edges import as_edge_index
-from gcon.files.file_problems import TABLES, Problem, check_file, listed, raise_problems, require_readers, shortened
+from gcon.files.file_problems import (
+    TABLES,
+    TOO_LARGE,
+    Problem,
+    TooLargeError,
+    check_file,
+    listed,
+    raise_problems,
+    shortened,
+)
 from gcon.files.node_ids import NodeIds, as_node_ids, row_finder
+from gcon.files.readers import pl
 from gcon.files.store_files import open_store, store_chunks
-from gcon.files.table_files import Table, open_table, read_errors
+from gcon.files.table_files import READ_ERRORS, Table, open_table
 from gcon.privacy.boundary import Private, without_frames
 
 SUFFIXES = (*TABLES, ".npz", SUFFIX)
@@ -134,9 +144,22 @@ def read_edges(
         Reads the edges; the result is wrapped. Errors name kinds of problems, columns of a real header and nothing
         else from the file.
     """
-    options: EdgeOptions = {"source_column": source_column, "target_column": target_column}
-    options |= {"header": header, "ignore_columns": ignore_columns}
-    edges, hygiene = _read(Path(path), ids, **options)
+    path, known = Path(path), ids if isinstance(ids, NodeIds) else as_node_ids(ids)
+    if path.suffix.lower() == SUFFIX:
+        store = open_store(path, ids=known)
+        edges, hygiene = store.load(), store.hygiene
+    else:
+        names = {"source_column": source_column, "target_column": target_column}
+        chunks = list(edge_chunks(path, ids=known, header=header, ignore_columns=ignore_columns, **names))
+        dtype = np.int32 if all(chunk.dtype == np.int32 for chunk in chunks) else np.int64
+        index = np.empty((2, sum(chunk.shape[1] for chunk in chunks)), dtype=dtype)
+        start = 0
+        chunks.reverse()
+        while chunks:
+            chunk = chunks.pop()  # let go once it is copied
+            index[:, start : start + chunk.shape[1]] = chunk
+            start += chunk.shape[1]
+        edges, hygiene = simple_undirected(torch.from_numpy(index), len(known.column))
     return Private(edges, "edges of a simple undirected graph"), Private(hygiene, "counts of cleaned edges")
 
 
@@ -150,7 +173,10 @@ def read_public_edges(
     Privacy:
         Nothing is promised about these edges.
     """
-    return _read(Path(path), ids, **options)[0]
+    known = ids if isinstance(ids, NodeIds) else as_node_ids(ids)
+    chunks = edge_chunks(Path(path), ids=known, **options)
+    index = np.concatenate([np.empty((2, 0), dtype=np.int64), *chunks], axis=1, dtype=np.int64)
+    return public_edges(torch.from_numpy(index), len(known))
 
 
 def problems_of_edges(path: Path, *, ids: NodeIds | None, **options: Unpack[EdgeOptions]) -> list[Any]:
@@ -193,8 +219,6 @@ def edge_chunks(
         if problems:
             raise_problems(problems)
         return
-    import polars as pl
-
     table, names = _table(path, (source_column, target_column), header=header, ignored=ignore_columns)
     find, kinds = None if ids is None else row_finder(ids), set[str]()
     try:
@@ -215,7 +239,7 @@ def edge_chunks(
                 yield np.stack(ends)
     except TooLargeError:
         kinds.add("unpacked")
-    except read_errors() as error:
+    except READ_ERRORS as error:
         kinds.add(_unreadable(error))
     if kinds:
         raise_problems([_problem(path, kind) for kind in sorted(kinds)])
@@ -231,7 +255,7 @@ def _table(path: Path, wanted: tuple[str, str], *, header: bool, ignored: Sequen
     table, kind = None, ""
     try:
         table = open_table(path, header=header)
-    except read_errors() as error:
+    except READ_ERRORS as error:
         kind = _unreadable(error)
     if table is None:
         raise_problems([_problem(path, kind)])
@@ -256,27 +280,6 @@ def _table(path: Path, wanted: tuple[str, str], *, header: bool, ignored: Sequen
     if problems:
         raise_problems(problems)
     return table, names
-
-
-def _read(
-    path: Path, ids: NodeIds | Sequence[object] | NDArray[Any], **options: Unpack[EdgeOptions]
-) -> tuple[EdgeList, EdgeHygiene]:
-    """All edges in memory (bare and private!), and what cleaning removed."""
-    require_readers()
-    known = ids if isinstance(ids, NodeIds) else as_node_ids(ids)
-    if path.suffix.lower() == SUFFIX:
-        store = open_store(path, ids=known)
-        return store.load(), store.hygiene
-    chunks = list(edge_chunks(path, ids=known, **options))
-    dtype = np.int32 if all(chunk.dtype == np.int32 for chunk in chunks) else np.int64
-    index = np.empty((2, sum(chunk.shape[1] for chunk in chunks)), dtype=dtype)
-    start = 0
-    chunks.reverse()
-    while chunks:
-        chunk = chunks.pop()  # let go once it is copied
-        index[:, start : start + chunk.shape[1]] = chunk
-        start += chunk.shape[1]
-    return simple_undirected(torch.from_numpy(index), len(known.column))
 
 
 def _arrays(

@@ -127,7 +127,7 @@ def test_a_verb_that_cannot_be_loaded_for_want_of_memory_says_so(run, monkeypatc
     def refuse(name):
         raise ImportError("libtorch_cpu.so: failed to map segment from shared object")
 
-    monkeypatch.setattr("gcon.cli.verbs.import_module", refuse)
+    monkeypatch.setattr("gcon.cli.app.import_module", refuse)
     code, said, _ = run("version", "--json")
     assert (code, json.loads(said)["message"].startswith("out of memory.")) == (10, True)
 
@@ -136,10 +136,10 @@ def test_a_verb_that_cannot_be_loaded_for_want_of_memory_says_so(run, monkeypatc
 def test_nothing_is_claimed_once_a_verb_has_begun(monkeypatch, capsys, begun):
     """Memory may end while an error is told, after a charge."""
 
-    def end(_):
+    def end(**_):
         raise MemoryError
 
-    monkeypatch.setattr(app, "_run", end)
+    monkeypatch.setattr(app, "program", end)
     monkeypatch.setattr(app.sys, "argv", ["gcon"])
     if not begun:
         monkeypatch.setitem(handlers, 0, None)

@@ -24,10 +24,10 @@ from gcon.privacy.ledger_file import FileLedger
     ids=repr,
 )
 def test_out_of_memory_is_said_as_such(run, tmp_path, monkeypatch, failure):
-    def refuse(name):
+    def refuse(*_, **__):
         raise failure
 
-    monkeypatch.setattr("gcon.files.file_problems.importlib", SimpleNamespace(import_module=refuse))
+    monkeypatch.setattr("gcon.cli.data.write_nodes", refuse)
     code, said, _ = run("data", "make", "--out", tmp_path, "--json")
     assert code == 10
     assert json.loads(said)["message"].startswith("out of memory.")

@@ -57,23 +57,24 @@ def check_replaceable(out: Path, *, overwrite: bool, inputs: Iterable[Path | Non
 
     And one in a folder that cannot be written to.
     """
-    reason, kept = None, [each for each in out.absolute().parents if each.suffix == ".recovery"]
-    if any(path is not None and path.exists() and out.exists() and path.samefile(out) for path in inputs):
-        reason = "is read by this very command"
-    elif _is_ledger(out):
-        reason = "belongs to a ledger"
-    elif any(out.with_name(f"{out.name}.{ending}").exists() for ending in ("ledger", "ledger-path")):
-        reason = "has a ledger beside it: these are private edges that were paid for"
-    elif out.suffix == ".ledger-path" or any(_is_ledger(each.with_suffix("")) for each in kept):
-        reason = "belongs to a ledger"
-    elif out.name in NAMES and (out.parent / RELEASE).exists():
-        reason = "belongs to a release"
-    if reason is not None and os.path.lexists(out):
-        rule = "may be anything but an input, a ledger or a release, also with --overwrite"
-        raise InputError("out", rule=rule, got=f"{out}, which {reason}", fix="Choose another name.")
-    if not overwrite and os.path.lexists(out):
-        fix = "Choose another name, or pass --overwrite to replace it."
-        raise InputError("out", rule="must not exist yet", got=str(out), fix=fix)
+    if os.path.lexists(out):
+        reason, kept = None, [each for each in out.absolute().parents if each.suffix == ".recovery"]
+        if any(path is not None and path.exists() and out.exists() and path.samefile(out) for path in inputs):
+            reason = "is read by this very command"
+        elif _is_ledger(out):
+            reason = "belongs to a ledger"
+        elif any(out.with_name(f"{out.name}.{ending}").exists() for ending in ("ledger", "ledger-path")):
+            reason = "has a ledger beside it: these are private edges that were paid for"
+        elif out.suffix == ".ledger-path" or any(_is_ledger(each.with_suffix("")) for each in kept):
+            reason = "belongs to a ledger"
+        elif out.name in NAMES and (out.parent / RELEASE).exists():
+            reason = "belongs to a release"
+        if reason is not None:
+            rule = "may be anything but an input, a ledger or a release, also with --overwrite"
+            raise InputError("out", rule=rule, got=f"{out}, which {reason}", fix="Choose another name.")
+        if not overwrite:
+            fix = "Choose another name, or pass --overwrite to replace it."
+            raise InputError("out", rule="must not exist yet", got=str(out), fix=fix)
     check_writable(out)
 
 

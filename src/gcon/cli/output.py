@@ -214,9 +214,10 @@ class _Unheard(io.TextIOBase):
     """Standard error for progress: that nobody can hear it (a full disk, a terminal that was closed) stops no paid work."""
 
     def write(self, text: str) -> int:
+        behind = getattr(sys.stderr, "rich_proxied_file", sys.stderr)  # while a bar is shown, rich itself stands there
         with suppress(OSError):
-            sys.stderr.write(text)
-            sys.stderr.flush()
+            behind.write(text)
+            behind.flush()
         return len(text)
 
 

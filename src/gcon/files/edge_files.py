@@ -138,7 +138,6 @@ def read_edges(
 
     Raises:
         InputError: the file breaks the format; says what kinds of problems there are.
-        MissingExtraError: polars or pyarrow is not installed.
 
     Privacy:
         Reads the edges; the result is wrapped. Errors name kinds of problems, columns of a real header and nothing

@@ -79,7 +79,6 @@ def read_nodes(
     Raises:
         InputError: the file breaks the format; lists everything that is wrong, with rows counted from 1 below the
             header.
-        MissingExtraError: polars or pyarrow is not installed.
 
     Privacy:
         Everything in this file is public; errors may show it.

@@ -12,8 +12,7 @@ import typer
 from gcon.cli import options
 from gcon.cli.checks import check_writable
 from gcon.cli.loading import load_training
-from gcon.cli.method_options import PaperOptions, paper_option
-from gcon.cli.options import TrainingSource
+from gcon.cli.options import PaperOptions, TrainingSource, paper_option
 from gcon.cli.output import Output
 from gcon.cli.paying import hand_out_release, open_payment
 from gcon.errors import InputError, PrivateComputationError

@@ -213,10 +213,7 @@ def edge_chunks(
         return
     check_file(path, "edges", suffixes=SUFFIXES)
     if path.suffix.lower() == ".npz":
-        chunks, problems = _arrays(path, ids=ids, ignored=ignore_columns)
-        yield from chunks
-        if problems:
-            raise_problems(problems)
+        yield from _arrays(path, ids=ids, ignored=ignore_columns)
         return
     table, names = _table(path, (source_column, target_column), header=header, ignored=ignore_columns)
     find, kinds = None if ids is None else row_finder(ids), set[str]()
@@ -281,38 +278,38 @@ def _table(path: Path, wanted: tuple[str, str], *, header: bool, ignored: Sequen
     return table, names
 
 
-def _arrays(
-    path: Path, *, ids: NodeIds | None, ignored: Sequence[str] = ()
-) -> tuple[list[NDArray[Any]], list[Problem]]:
-    """The ends as rows of the nodes file (bare and private!), or what is wrong."""
+def _arrays(path: Path, *, ids: NodeIds | None, ignored: Sequence[str]) -> list[NDArray[Any]]:
+    """The ends as rows of the nodes file (bare and private!); an `InputError` with all that is wrong."""
+    kind, names, entries = "", set[str](), list[NDArray[Any]]()
     try:
         index, matrix, listed = load_archive(path, ("edge_index",))
-        fits = matrix is not None and ids is not None and matrix.shape == (len(ids), len(ids))
-        entries = [as_edge_index(matrix, num_nodes=len(ids)).numpy()] if fits and ids is not None else []
+        names, fits = set(listed), ids is None or matrix is None or matrix.shape == (len(ids), len(ids))
+        if matrix is not None and ids is not None and fits:
+            entries = [as_edge_index(matrix, num_nodes=len(ids)).numpy()]
     except TooLargeError:
-        return [], [_problem(path, "unpacked")]
+        kind = "unpacked"
     except Exception as error:
-        return [], [_problem(path, _unreadable(error))]
-    names = set(listed)
-    if not names:
-        return [], [_problem(path, "unreadable")]
-    further = sorted(names - set(ignored) - ({"edge_index"} if index is not None else SPARSE))
+        kind = _unreadable(error)
+    if kind or not names:
+        raise_problems([_problem(path, kind or "unreadable")])
+    if index is None and matrix is None:
+        raise_problems([_problem(path, "arrays", names=sorted(names))])
+    further = sorted(names - set(ignored) - (SPARSE if index is None else {"edge_index"}))
     problems = [_problem(path, "further", names=further)] if further else []
     if index is None:
-        if matrix is None:
-            return [], [_problem(path, "arrays", names=sorted(names))]
-        if ids is None or fits:
-            return ([], problems) if problems else (entries, [])
-        return [], [*problems, _problem(path, "matrix")]
-    if index.ndim != 2 or index.shape[0] != 2 or index.dtype.kind not in "iu":
-        problems.append(_problem(path, "shape"))
+        kind = "" if fits else "matrix"
+    elif index.ndim != 2 or index.shape[0] != 2 or index.dtype.kind not in "iu":
+        kind = "shape"
     elif ids is not None:
-        numbered = ids.column.dtype.is_integer()
-        if numbered and not np.array_equal(ids.column.to_numpy(), np.arange(len(ids))):
-            problems.append(_problem(path, "row numbers"))
+        entries = [index]
+        if ids.column.dtype.is_integer() and not np.array_equal(ids.column.to_numpy(), np.arange(len(ids))):
+            kind = "row numbers"
         elif index.size and (int(index.min()) < 0 or int(index.max()) >= len(ids)):
-            problems.append(_problem(path, "unknown"))
-    return ([], problems) if problems else ([index], [])
+            kind = "unknown"
+    problems += [_problem(path, kind)] if kind else []
+    if problems:
+        raise_problems(problems)
+    return entries
 
 
 def _problem(path: Path, kind: str, *, names: Sequence[str] = ()) -> Problem:

@@ -81,7 +81,7 @@ def pictures(results: Sequence[Result]) -> dict[str, str]:
     """`time.svg` and `memory.svg`."""
     from matplotlib.figure import Figure
 
-    from gcon.pages.svg import svg_text
+    from gcon_lab.svg import svg_text
 
     drawn = {}
     for name, what, label, unit in (

@@ -55,26 +55,13 @@ class MomentsNoise:
 
     def fields(self) -> dict[str, object]:
         """As JSON has it."""
-        one_edge = Budget(self.one_edge, self.budget.delta)
+        one_edge, numbers = Budget(self.one_edge, self.budget.delta), dict(vars(self))
+        del numbers["budget"]
         return {
             "method": Moments.name,
-            "epsilon": self.budget.epsilon,
-            "delta": self.budget.delta,
-            "protect_edges": self.protect_edges,
+            **vars(self.budget),
+            **numbers,
             "by_edges": {str(edges): budget.epsilon for edges, budget in self.by_edges.items()},
-            **{
-                name: getattr(self, name)
-                for name in (
-                    "first_moments",
-                    "answer_moments",
-                    "moments",
-                    "counts",
-                    "counts_of_two",
-                    "heard_degree",
-                    "loud_degree",
-                    "right_answers",
-                )
-            },
             "best_advantage": best_advantage(one_edge),
             "true_positive_rate_at_1_percent": best_true_positive_rate(one_edge, 0.01),
             "attacker": in_words(one_edge),  # who guesses about one edge

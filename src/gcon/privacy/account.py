@@ -145,13 +145,13 @@ class Account:
         )
         self._paid = plan.budget, plan.gaussian_distance
         check_there(self._edges)
-        self._note(_charged(self._ledger, request.cost, None))
+        self._note(request.cost)
         try:
             self._reservation = self._ledger.reserve(request)
         except GconError:
-            self._note(None)  # the error says it; any other may have come when it was charged already
+            self._note(NOTHING)  # the error says it; any other may have come when it was charged already
             raise
-        self._note(_charged(self._ledger, request.cost, self._reservation.number))
+        self._note(request.cost, self._reservation.number)
         self._open, self._process = True, os.getpid()
         return self
 
@@ -200,7 +200,7 @@ class Account:
             return  # a forked process settles nothing: the block belongs to its parent
         if not asked:
             if settle(self._ledger, self._reservation, Outcome.WITHDRAWN):
-                self._note(None)
+                self._note(NOTHING)
             return
         if error is not None and not isinstance(error, Exception):
             return  # interrupted: stays reserved, which is charged
@@ -222,12 +222,26 @@ class Account:
                 counted=self._ledger.counted,
             )
 
-    def _note(self, words: str | None) -> None:
-        """What an error in a block of `telling_charges` says about this account; None for nothing."""
-        notes = _notes.get()
-        if notes is not None:
+    def _note(self, charged: Budget, entry: int | None = None) -> None:
+        """What an error in a block of `telling_charges` says that this account has charged, and where that is written.
+
+        Args:
+            charged: nothing is told of nothing.
+            entry: of the ledger; None while it is not known whether there is one.
+        """
+        notes, ledger = _notes.get(), self._ledger
+        if notes is None:
+            return
+        asked = f"epsilon {charged.epsilon:g}, delta {charged.delta:g}"
+        where = f"the ledger {ledger.path}" if isinstance(ledger, FileLedger) else f"the ledger of {ledger.data_set!r}"
+        if charged == NOTHING:
             notes.pop(self, None)
-            notes.update({self: words} if words else {})
+        elif not ledger.counted:
+            notes[self] = f"Spent: {asked}. No ledger was given, so nobody has it written down."
+        elif entry is None:
+            notes[self] = f"Stopped while {asked} was being charged: {where} tells whether it is."
+        else:
+            notes[self] = f"Charged: {asked}, entry {entry} of {where}; it stays spent."
 
     def _refuse(self, *_: object) -> NoReturn:
         raise BoundaryError(
@@ -242,19 +256,6 @@ class Account:
         if self._receipt is None:
             raise BoundaryError("There is a receipt only after a block that ended well, with every release come out.")
         return self._receipt
-
-
-def _charged(ledger: Ledger, cost: Budget, entry: int | None) -> str | None:
-    """What was charged and where that is written, in words; without an entry it is not known yet whether it was."""
-    if cost == NOTHING:
-        return None
-    asked = f"epsilon {cost.epsilon:g}, delta {cost.delta:g}"
-    if not ledger.counted:
-        return f"Spent: {asked}. No ledger was given, so nobody has it written down."
-    where = f"the ledger {ledger.path}" if isinstance(ledger, FileLedger) else f"the ledger of {ledger.data_set!r}"
-    if entry is None:
-        return f"Stopped while {asked} was being charged: {where} tells whether it is."
-    return f"Charged: {asked}, entry {entry} of {where}; it stays spent."
 
 
 def check_charge(budget: Budget, *, ledger: Ledger, randomness: Randomness, purpose: str) -> None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,8 +24,8 @@ from torch.nn.functional import one_hot
 
 from gcon.edges.kernels.multiply import neighbour_totals
 from gcon.edges.schemes import Schemes, propagate
-from gcon.edges.source import Edges, RowBlock
-from gcon.learn.after_counts import LEAST_ANSWER, SHARES_SCALE, CountModel
+from gcon.edges.source import Edges
+from gcon.learn.after_counts import LEAST_ANSWER, SHARES_SCALE
 from gcon.nodes import row_slices
 
 LOUDEST = 1.0  # the largest message, in units of log-probability
@@ -105,7 +104,8 @@ class ExactCounts:
     """Regressions on counts. Rows are n x 4 c: the start, codes, later codes, and published answers with public labels.
 
     Attributes:
-        model: taught on released counts.
+        table: regressions that released counts taught (`CountModel.tables`), side by side: (4 c + 1) x (regressions c).
+        weights: of the regressions.
         edge_shares, edge_messages: the mean answer and the mean message over the ends of edges: what edges say anyway.
         shares: of the classes among all nodes.
         homophily: the share of edges inside a class.
@@ -113,7 +113,8 @@ class ExactCounts:
         voice: the weight of every neighbour's message; 0 if they send none.
     """
 
-    model: CountModel
+    table: Numbers
+    weights: Numbers
     edge_shares: Tensor
     edge_messages: Tensor
     shares: Tensor
@@ -139,28 +140,22 @@ class ExactCounts:
         classes = rows.shape[1] // 4
         # `CountModel.answers` at two kinds of counts per node, n x 2 x c, in one product.
         counts = np.maximum(sums[:, : 2 * classes].reshape(-1, 2, classes), 0.0)
-        inputs = np.empty((*counts.shape[:2], len(self._table)))
+        inputs = np.empty((*counts.shape[:2], len(self.table)))
         ways = inputs[..., :-1].reshape(*counts.shape[:2], 4, -1)
         ways[:, :, 0] = np.log(np.maximum(rows[:, :classes], LEAST_ANSWER))[:, None]
         ways[:, :, 1] = counts
         np.log1p(counts, out=ways[:, :, 2])
         np.multiply(SHARES_SCALE / (counts.sum(axis=2, keepdims=True) + 1), counts, out=ways[:, :, 3])
         inputs[..., -1] = 1.0
-        raised = (inputs.reshape(-1, inputs.shape[2]) @ self._table).reshape(*counts.shape[:2], -1, classes)
+        raised = (inputs.reshape(-1, inputs.shape[2]) @ self.table).reshape(*counts.shape[:2], -1, classes)
         raised -= raised.max(axis=3, keepdims=True)
         np.exp(raised, out=raised)
-        raised *= self.model.weights.numpy()[:, None] / raised.sum(axis=3, keepdims=True)
+        raised *= self.weights[:, None] / raised.sum(axis=3, keepdims=True)
         asked = np.log(np.maximum(raised.sum(axis=2), _SMALLEST))
         usual = self.edge_shares.numpy()
         around = (sums[:, 2 * classes : 3 * classes] + _USUAL_NEIGHBOURS * usual) / (degrees + _USUAL_NEIGHBOURS)
         scores: Numbers = (asked[:, 0] + asked[:, 1]) / 2 + self.lean * np.log((around + _RARE) / (usual + _RARE))
         return scores if self.voice == 0 else scores + 2 * self.voice * sums[:, 3 * classes :]
-
-    @cached_property
-    def _table(self) -> Numbers:
-        """All regressions side by side: (4 c + 1) x (regressions c)."""
-        tables = self.model.tables
-        return np.ascontiguousarray(tables.permute(1, 0, 2).reshape(tables.shape[1], -1).numpy())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -226,10 +221,11 @@ def scores_with_own_edges(
         asked = torch.ones(len(rows), dtype=torch.bool)
     else:
         rows = rows[asked]
-    heard, known = torch.empty(len(rows), said.shape[1] + 1, dtype=torch.float64), 0
-    for part in edges.map_blocks(_heard, said, asked):
+    heard, read, known = torch.empty(len(rows), said.shape[1], dtype=torch.float64), 0, 0
+    for totals in edges.map_blocks(neighbour_totals, said):
+        part = totals[asked[read : read + len(totals)]]
         heard[known : known + len(part)] = part
-        known += len(part)
+        read, known = read + len(totals), known + len(part)
     scores = torch.empty(len(rows), num_classes, dtype=torch.float64)
     for first in range(0, len(rows), _PIECE_ROWS):
         piece = slice(first, first + _PIECE_ROWS)
@@ -242,22 +238,16 @@ def scores_with_own_edges(
 
 
 def what_all_say(way: Way, rows: Tensor) -> tuple[Tensor, float]:
-    """What every node tells its neighbours, in whole numbers, and their unit. Reads no edge."""
+    """What every node tells its neighbours, in whole numbers, and their unit. Reads no edge.
+
+    In the last column all say 1, so that the sum is the number of neighbours.
+    """
     # Numbers are at most 1: those of all nodes together are below 2^52 units.
     unit = float(2.0 ** ((len(rows) - 1).bit_length() - 51))
-    said = torch.empty(len(rows), way.said(rows[:1]).shape[1], dtype=torch.int64)
+    said = torch.ones(len(rows), way.said(rows[:1]).shape[1] + 1, dtype=torch.int64)
     for part in row_slices(len(rows)):
-        said[part] = (way.said(rows[part]) / unit).round_().to(torch.int64)
+        said[part, :-1] = (way.said(rows[part]) / unit).round_().to(torch.int64)
     return said, unit
-
-
-def _heard(block: RowBlock, said: Tensor, asked: Tensor) -> Tensor:
-    """Sums of what neighbours say, whole numbers, and how many neighbours say it, for the nodes of a block that are asked."""
-    heard = torch.empty(len(block.row_pointers) - 1, said.shape[1] + 1, dtype=torch.float64)
-    if said.shape[1] > 0:
-        heard[:, :-1] = neighbour_totals(block, said)
-    heard[:, -1] = block.row_pointers.diff()
-    return heard[asked[block.nodes]]
 
 
 def row_scores(way: Way, rows: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:
@@ -272,9 +262,9 @@ def row_scores(way: Way, rows: Tensor) -> Callable[[int, NDArray[Any]], NDArray[
     said, known = whole.numpy(), rows.numpy()
 
     def scores(row: int, neighbours: NDArray[Any]) -> NDArray[np.float64]:
-        sums = np.add.reduce(said.take(neighbours, axis=0), keepdims=True) * unit
+        heard = np.add.reduce(said.take(neighbours, axis=0), keepdims=True, dtype=np.float64)  # exact
         with np.errstate(all="ignore"):  # as above
-            found = way.scores(known[row : row + 1], sums, np.array([[float(len(neighbours))]]))[0]
+            found = way.scores(known[row : row + 1], heard[:, :-1] * unit, heard[:, -1:])[0]
             rounded: Numbers = np.rint(found * _GRID) / _GRID
         return rounded
 

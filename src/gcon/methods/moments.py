@@ -175,7 +175,8 @@ class Moments(ReleasingMethod):
                 before: AfterMoments | AfterCounts = after
                 published = after.answers
                 loud = facts.mean_degree >= LOUD * geometric_deviation(plan.rates[1])
-                rounds = 2 if loud and sureness(with_labels(published, labels)) <= UNSURE else 1
+                unsure = float(with_labels(published, labels).max(dim=1).values.mean()) <= UNSURE
+                rounds = 2 if loud and unsure else 1
                 rate = plan.rates[rounds - 1]
                 for _ in range(rounds):
                     progress("second release")
@@ -227,11 +228,6 @@ def _right_answers(way: Way, rows: Tensor, labels: Tensor, mask: Tensor, num_cla
     return int((scores.argmax(dim=1) == labels[mask]).sum())
 
 
-def sureness(answers: Tensor) -> float:
-    """The mean probability of the likeliest class: of calibrated answers, what share of them is right."""
-    return float(answers.max(dim=1).values.mean(dtype=torch.float64))
-
-
 def believed_moments(moments: tuple[NoisyStatistic, ...], free: EdgeFree) -> Tensor:
     """What the moments of the directions are taken to be.
 
@@ -276,8 +272,9 @@ def owner_counts(
     degrees, published = counts.sum(dim=1).clamp_min(0).double(), with_labels(found.answers, labels)
     degrees = degrees / degrees.sum() if bool(degrees.sum() > 0) else torch.full_like(degrees, 1 / len(degrees))
     alike = homophily > 1 / before.shape[1]
-    gain = max(sureness(found.answers) - sureness(before), 0.0)
-    lean = (LEAN + LEAN_PER_GAIN * gain) * max(1.0, before.shape[1] / FEW_CLASSES)
+    # Of calibrated answers the mean probability of the likeliest class is the share of them that is right.
+    sure, less_sure = (float(each.max(dim=1).values.mean(dtype=torch.float64)) for each in (found.answers, before))
+    lean = (LEAN + LEAN_PER_GAIN * max(sure - less_sure, 0.0)) * max(1.0, before.shape[1] / FEW_CLASSES)
     return OwnerCounts(
         start=found.start.float(),
         codes=coded,
@@ -287,7 +284,7 @@ def owner_counts(
         # The mean answer around a node speaks for its class only where friends are alike. With many classes there are few
         # neighbours of each, and counts, noisy as they are, taught little: the mean must speak for itself.
         lean=min(lean, MOST_LEAN) if alike else 0.0,
-        voice=VOICE if alike and sureness(found.answers) <= UNSURE else 0.0,
+        voice=VOICE if alike and sure <= UNSURE else 0.0,
     )
 
 
@@ -307,7 +304,8 @@ def owners_way(published: Tensor, labels: Tensor, counts: OwnerCounts | None, ho
     coded = [one_hot(each, classes).double() for each in (counts.codes, heard.argmax(dim=1))]
     rows = torch.cat([counts.start.double(), *coded, heard], dim=1)
     way = ExactCounts(
-        model=counts.model,
+        table=torch.cat(counts.model.tables.unbind(), dim=1).numpy(),
+        weights=counts.model.weights.numpy(),
         edge_shares=counts.edge_shares,
         edge_messages=counts.edge_messages,
         shares=mean_row(rows[:, -classes:].split(BATCH_ROWS)),

@@ -24,7 +24,7 @@ from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.neighbour_counts import NeighbourCounts, geometric_deviation
 from gcon.mechanisms.pure import NoisyCount
 from gcon.methods.evidence import Evidence, ExactCounts, PublishedAnswers
-from gcon.methods.moments import FIRST_SHARE, HEARD, LOUD, UNSURE, Moments, owner_counts, owners_way, sureness
+from gcon.methods.moments import FIRST_SHARE, HEARD, LOUD, UNSURE, Moments, owner_counts, owners_way
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import predict_from_own_edges
 from gcon.privacy.account import transcript
@@ -36,6 +36,11 @@ from gcon.release.layout import release_files
 
 FIRST = ["learn without edges", "first release"]
 LAST = ["second release", "count right answers", "learn from what was released"]
+
+
+def sureness(answers):
+    """The mean probability of the likeliest class."""
+    return float(answers.max(dim=1).values.mean(dtype=torch.float64))
 
 
 class Untouchable:

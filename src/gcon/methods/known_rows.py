@@ -13,7 +13,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gcon.methods.record import TENSORS, refuse
 from gcon.nodes import row_slices
 
 MOST = (
@@ -49,13 +48,6 @@ def recognises(known: Tensor, features: Tensor) -> bool:
 def nothing_known() -> Tensor:
     """Of a model that was made by hand."""
     return torch.zeros(1, dtype=torch.int64)
-
-
-def rows_as_read(known: Tensor) -> Tensor:
-    """What was read from a file, if it can be digests."""
-    if bool((known[2:] <= known[1:-1]).any()):
-        refuse(TENSORS, "'training_rows' must hold rising digests after their sum")
-    return known
 
 
 def _digests(features: Tensor) -> NDArray[np.int64]:

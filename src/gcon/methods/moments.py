@@ -53,7 +53,7 @@ from gcon.methods.evidence import (
     with_labels,
 )
 from gcon.methods.graph_facts import counted_rows, graph_facts
-from gcon.methods.known_rows import known_rows, nothing_known, recognises, rows_as_read
+from gcon.methods.known_rows import known_rows, nothing_known, recognises
 from gcon.methods.method import Progress, check_seed, silent
 from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
 from gcon.methods.predictions import Access
@@ -549,7 +549,7 @@ class MomentsModel(Model):
             homophily=record.homophily,
             class_names=common.class_names,
             training_nodes=record.training_nodes,
-            training_rows=rows_as_read(tensors["training_rows"]),
+            training_rows=tensors["training_rows"],
             right=record.right,
             asked=record.asked,
             own_edges=record.own_edges,

@@ -27,7 +27,7 @@ from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.objective_plan import check_ridge, make_plan
 from gcon.mechanisms.theorem import objective_by_edges
-from gcon.methods.known_rows import known_rows, rows_as_read
+from gcon.methods.known_rows import known_rows
 from gcon.methods.method import Progress, silent
 from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
 from gcon.methods.predictions import Access
@@ -272,7 +272,7 @@ class ObjectiveModel(Model):
             encoder=common.encoder,
             class_names=common.class_names,
             training_nodes=record.training_nodes,
-            training_rows=rows_as_read(tensors["training_rows"]),
+            training_rows=tensors["training_rows"],
             receipt=common.receipt,
         )
 

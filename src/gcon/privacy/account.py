@@ -71,7 +71,7 @@ def transcript() -> Iterator[list[TranscriptLine]]:
         _listeners.reset(token)
 
 
-_notes: ContextVar[dict[Account, str] | None] = ContextVar("notes", default=None)
+_accounts: ContextVar[list[Account] | None] = ContextVar("accounts", default=None)
 
 
 @contextmanager
@@ -81,21 +81,22 @@ def telling_charges() -> Iterator[None]:
     Privacy:
         Costs, numbers of entries and names of ledgers, which are public.
     """
-    if _notes.get() is not None:  # a training that another one's callback began: the outer block tells of both
+    if _accounts.get() is not None:  # a training that another one's callback began: the outer block tells of both
         yield
         return
-    notes: dict[Account, str] = {}
-    token = _notes.set(notes)
+    accounts: list[Account] = []
+    token = _accounts.set(accounts)
     try:
         yield
     except BaseException as error:
-        for words in notes.values():
-            error.add_note(words)
+        notes = [words for account in dict.fromkeys(accounts) if (words := account.charge_in_words())]
         if not notes and isinstance(error, KeyboardInterrupt):
-            error.add_note("Nothing was charged.")
+            notes = ["Nothing was charged."]
+        for words in notes:
+            error.add_note(words)
         raise
     finally:
-        _notes.reset(token)
+        _accounts.reset(token)
 
 
 @final
@@ -123,6 +124,7 @@ class Account:
         self._handed_out, self._process = 0, 0
         self._open = self._ended = self._keeps_promise = False
         self._reservation: Reservation | None = None
+        self._charged = NOTHING  # once the ledger was asked: it may be, until the ledger has refused
         self._paid: tuple[Budget, float | None] = (NOTHING, None)
         self._receipt: Receipt | None = None
         self._lock = threading.Lock()  # between looking whether something may be released and counting it as released
@@ -145,13 +147,14 @@ class Account:
         )
         self._paid = plan.budget, plan.gaussian_distance
         check_there(self._edges)
-        self._note(request.cost)
+        if (accounts := _accounts.get()) is not None:
+            accounts.append(self)
+        self._charged = request.cost
         try:
             self._reservation = self._ledger.reserve(request)
         except GconError:
-            self._note(NOTHING)  # the error says it; any other may have come when it was charged already
+            self._charged = NOTHING  # the error says it; any other may have come when it was charged already
             raise
-        self._note(request.cost, self._reservation.number)
         self._open, self._process = True, os.getpid()
         return self
 
@@ -200,7 +203,7 @@ class Account:
             return  # a forked process settles nothing: the block belongs to its parent
         if not asked:
             if settle(self._ledger, self._reservation, Outcome.WITHDRAWN):
-                self._note(NOTHING)
+                self._charged = NOTHING
             return
         if error is not None and not isinstance(error, Exception):
             return  # interrupted: stays reserved, which is charged
@@ -222,26 +225,18 @@ class Account:
                 counted=self._ledger.counted,
             )
 
-    def _note(self, charged: Budget, entry: int | None = None) -> None:
-        """What an error in a block of `telling_charges` says that this account has charged, and where that is written.
-
-        Args:
-            charged: nothing is told of nothing.
-            entry: of the ledger; None while it is not known whether there is one.
-        """
-        notes, ledger = _notes.get(), self._ledger
-        if notes is None:
-            return
-        asked = f"epsilon {charged.epsilon:g}, delta {charged.delta:g}"
+    def charge_in_words(self) -> str:
+        """What it has charged, and where that is written; nothing if nothing was."""
+        cost, ledger, reservation = self._charged, self._ledger, self._reservation
+        if cost == NOTHING:
+            return ""
+        asked = f"epsilon {cost.epsilon:g}, delta {cost.delta:g}"
+        if not ledger.counted:
+            return f"Spent: {asked}. No ledger was given, so nobody has it written down."
         where = f"the ledger {ledger.path}" if isinstance(ledger, FileLedger) else f"the ledger of {ledger.data_set!r}"
-        if charged == NOTHING:
-            notes.pop(self, None)
-        elif not ledger.counted:
-            notes[self] = f"Spent: {asked}. No ledger was given, so nobody has it written down."
-        elif entry is None:
-            notes[self] = f"Stopped while {asked} was being charged: {where} tells whether it is."
-        else:
-            notes[self] = f"Charged: {asked}, entry {entry} of {where}; it stays spent."
+        if reservation is None:
+            return f"Stopped while {asked} was being charged: {where} tells whether it is."
+        return f"Charged: {asked}, entry {reservation.number} of {where}; it stays spent."
 
     def _refuse(self, *_: object) -> NoReturn:
         raise BoundaryError(

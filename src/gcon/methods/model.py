@@ -16,11 +16,10 @@ from gcon.columns import FeatureColumns
 from gcon.edges.source import Edges
 from gcon.errors import InputError
 from gcon.learn.encoder import Encoder
-from gcon.methods.known_rows import nothing_known
 from gcon.methods.method import PrivateMethod, Progress, ScoreFunction, silent
 from gcon.methods.predictions import Access, Predictions, why_no_promise
 from gcon.methods.record import Common, Layout, Record
-from gcon.nodes import BATCH_ROWS, PublicNodes, row_slices
+from gcon.nodes import BATCH_ROWS, PublicNodes, nothing_known, row_slices
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Ledger
@@ -57,7 +56,7 @@ class Model(ABC):
         record_type: what its settings look like in a file.
         class_names: what the class numbers stand for.
         training_nodes: checksum of the public feature table that the model was trained on.
-        training_rows: digests of its rows (known_rows.py).
+        training_rows: digests of its rows (`gcon.nodes.known_rows`).
         encoder: turns features of any node into what prediction starts from.
         receipt: what was paid and what is promised.
         feature_columns: what was done with the columns of the training table, to do it again; None if there were only

@@ -53,7 +53,6 @@ from gcon.methods.evidence import (
     with_labels,
 )
 from gcon.methods.graph_facts import counted_rows, graph_facts
-from gcon.methods.known_rows import known_rows, nothing_known, recognises
 from gcon.methods.method import Progress, check_seed, silent
 from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
 from gcon.methods.predictions import Access
@@ -69,7 +68,7 @@ from gcon.methods.record import (
     UpToOne,
     refuse,
 )
-from gcon.nodes import BATCH_ROWS, PublicNodes, features_fingerprint, mean_row
+from gcon.nodes import BATCH_ROWS, PublicNodes, features_fingerprint, known_rows, mean_row, nothing_known, recognises
 from gcon.privacy.account import check_charge, spend
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget, chosen_delta

@@ -27,12 +27,11 @@ from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.objective_plan import check_ridge, make_plan
 from gcon.mechanisms.theorem import objective_by_edges
-from gcon.methods.known_rows import known_rows
 from gcon.methods.method import Progress, silent
 from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
 from gcon.methods.predictions import Access
 from gcon.methods.record import Checksum, Common, Count, Layout, NotNegative, Record, UpToOne
-from gcon.nodes import PublicNodes
+from gcon.nodes import PublicNodes, known_rows
 from gcon.privacy.account import check_charge, release_once
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget, checked_budget, chosen_delta

@@ -83,7 +83,7 @@ def load_release(folder: str | os.PathLike[str]) -> Model:
     for name, tensor in tensors.items():
         if not bool(torch.isfinite(tensor).all()):
             refuse(TENSORS, f"'{name}' holds values that are not finite")
-    known = tensors["training_rows"]  # of every model (known_rows.py)
+    known = tensors["training_rows"]  # of every model
     if bool((known[2:] <= known[1:-1]).any()):
         refuse(TENSORS, "'training_rows' must hold rising digests after their sum")
     encoder = Encoder(

@@ -459,6 +459,8 @@ def test_only_whole_numbers_come_from_the_edges(kind):
     edges, seen = public_edges(random_edges(), 40), []
 
     class Watched:
+        num_nodes = 40
+
         def map_blocks(self, work, *shared):
             for heard in edges.map_blocks(work, *shared):
                 seen.append(heard.clone())

@@ -25,6 +25,7 @@ from torch.nn.functional import one_hot
 from gcon.edges.kernels.multiply import neighbour_totals
 from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import Edges
+from gcon.errors import InputError
 from gcon.learn.after_counts import LEAST_ANSWER, SHARES_SCALE
 from gcon.nodes import row_slices
 
@@ -216,6 +217,9 @@ def scores_with_own_edges(
     Privacy:
         Works on opened edges, inside a gate; row i reads the edges of node i only.
     """
+    if len(rows) != edges.num_nodes:
+        rule = f"must have one row per node ({edges.num_nodes})"
+        raise InputError("features", rule=rule, got=len(rows), fix="Pass all nodes.")
     said, unit = what_all_say(way, rows)
     if asked is None:
         asked = torch.ones(len(rows), dtype=torch.bool)

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from gcon.columns import FeatureColumns
 from gcon.edges.source import Edges
-from gcon.errors import InputError
 from gcon.learn.encoder import Encoder
 from gcon.methods.method import PrivateMethod, Progress, ScoreFunction, silent
 from gcon.methods.predictions import Access, Predictions, why_no_promise
@@ -188,14 +187,6 @@ class Scorer(ABC):
     def probabilities(self, scores: Tensor) -> Tensor:
         """Class probabilities that go with scores."""
         return torch.softmax(scores, dim=1)
-
-
-def check_rows(start: Tensor, edges: Edges) -> None:
-    """The features must be those of the nodes of the graph."""
-    if len(start) != edges.num_nodes:
-        raise InputError(
-            "features", rule=f"must have one row per node ({edges.num_nodes})", got=len(start), fix="Pass all nodes."
-        )
 
 
 def predictions_from(model: Model, scorer: Scorer, scores: Tensor, *, access: Access) -> Predictions:

@@ -54,7 +54,7 @@ from gcon.methods.evidence import (
 )
 from gcon.methods.graph_facts import counted_rows, graph_facts
 from gcon.methods.method import Progress, check_seed, silent
-from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
+from gcon.methods.model import Model, ReleasingMethod, Scorer
 from gcon.methods.predictions import Access
 from gcon.methods.record import (
     RELEASE,
@@ -645,7 +645,6 @@ class AnswersScorer(Scorer):
         return start.clamp_min(1e-12).log()
 
     def own_edges_of_rows(self, start: Tensor, edges: Edges) -> Callable[[slice], Tensor]:
-        check_rows(start, edges)
         scores = scores_with_own_edges(self.way, start, edges, self.answers.shape[1])
         return lambda rows: scores[rows]
 
@@ -662,7 +661,6 @@ class AnswersScorer(Scorer):
 
     def public_graph(self, start: Tensor, edges: Edges) -> Tensor:
         """The same, and answers from further away."""
-        check_rows(start, edges)
         classes = self.answers.shape[1]
         near = scores_with_own_edges(self.way, start, edges, classes)
         return near + scores_from_far(start[:, -classes:].contiguous(), edges, self.homophily)

@@ -28,7 +28,7 @@ from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.objective_plan import check_ridge, make_plan
 from gcon.mechanisms.theorem import objective_by_edges
 from gcon.methods.method import Progress, silent
-from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
+from gcon.methods.model import Model, ReleasingMethod, Scorer
 from gcon.methods.predictions import Access
 from gcon.methods.record import Checksum, Common, Count, Layout, NotNegative, Record, UpToOne
 from gcon.nodes import PublicNodes, known_rows
@@ -339,5 +339,7 @@ class WeightsScorer(Scorer):
         return torch.cat(parts, dim=1) / len(steps) @ self._weights
 
     def _of_all(self, start: Tensor, edges: Edges) -> Tensor:
-        check_rows(start, edges)
+        if len(start) != edges.num_nodes:
+            rule = f"must have one row per node ({edges.num_nodes})"
+            raise InputError("features", rule=rule, got=len(start), fix="Pass all nodes.")
         return start.to(self._weights.device)

@@ -24,7 +24,7 @@ from torch.nn.functional import one_hot
 
 from gcon.edges.kernels.multiply import neighbour_totals
 from gcon.edges.schemes import Schemes, propagate
-from gcon.edges.source import Edges
+from gcon.edges.source import Edges, RowBlock
 from gcon.errors import InputError
 from gcon.learn.after_counts import LEAST_ANSWER, SHARES_SCALE
 from gcon.nodes import row_slices
@@ -225,11 +225,10 @@ def scores_with_own_edges(
         asked = torch.ones(len(rows), dtype=torch.bool)
     else:
         rows = rows[asked]
-    heard, read, known = torch.empty(len(rows), said.shape[1], dtype=torch.float64), 0, 0
-    for totals in edges.map_blocks(neighbour_totals, said):
-        part = totals[asked[read : read + len(totals)]]
+    heard, known = torch.empty(len(rows), said.shape[1] + 1, dtype=torch.float64), 0
+    for part in edges.map_blocks(_heard, said, asked):
         heard[known : known + len(part)] = part
-        read, known = read + len(totals), known + len(part)
+        known += len(part)
     scores = torch.empty(len(rows), num_classes, dtype=torch.float64)
     for first in range(0, len(rows), _PIECE_ROWS):
         piece = slice(first, first + _PIECE_ROWS)
@@ -242,16 +241,22 @@ def scores_with_own_edges(
 
 
 def what_all_say(way: Way, rows: Tensor) -> tuple[Tensor, float]:
-    """What every node tells its neighbours, in whole numbers, and their unit. Reads no edge.
-
-    In the last column all say 1, so that the sum is the number of neighbours.
-    """
+    """What every node tells its neighbours, in whole numbers, and their unit. Reads no edge."""
     # Numbers are at most 1: those of all nodes together are below 2^52 units.
     unit = float(2.0 ** ((len(rows) - 1).bit_length() - 51))
-    said = torch.ones(len(rows), way.said(rows[:1]).shape[1] + 1, dtype=torch.int64)
+    said = torch.empty(len(rows), way.said(rows[:1]).shape[1], dtype=torch.int64)
     for part in row_slices(len(rows)):
-        said[part, :-1] = (way.said(rows[part]) / unit).round_().to(torch.int64)
+        said[part] = (way.said(rows[part]) / unit).round_().to(torch.int64)
     return said, unit
+
+
+def _heard(block: RowBlock, said: Tensor, asked: Tensor) -> Tensor:
+    """Sums of what neighbours say, whole numbers, and how many neighbours say it, for the nodes of a block that are asked."""
+    heard = torch.empty(len(block.row_pointers) - 1, said.shape[1] + 1, dtype=torch.float64)
+    if said.shape[1] > 0:
+        heard[:, :-1] = neighbour_totals(block, said)
+    heard[:, -1] = block.row_pointers.diff()
+    return heard[asked[block.nodes]]
 
 
 def row_scores(way: Way, rows: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:
@@ -266,9 +271,9 @@ def row_scores(way: Way, rows: Tensor) -> Callable[[int, NDArray[Any]], NDArray[
     said, known = whole.numpy(), rows.numpy()
 
     def scores(row: int, neighbours: NDArray[Any]) -> NDArray[np.float64]:
-        heard = np.add.reduce(said.take(neighbours, axis=0), keepdims=True, dtype=np.float64)  # exact
+        sums = np.add.reduce(said.take(neighbours, axis=0), keepdims=True) * unit
         with np.errstate(all="ignore"):  # as above
-            found = way.scores(known[row : row + 1], heard[:, :-1] * unit, heard[:, -1:])[0]
+            found = way.scores(known[row : row + 1], sums, np.array([[float(len(neighbours))]]))[0]
             rounded: Numbers = np.rint(found * _GRID) / _GRID
         return rounded
 

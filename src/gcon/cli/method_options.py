@@ -11,7 +11,7 @@ from gcon.edges.schemes import Schemes
 from gcon.errors import InputError
 from gcon.methods.moments import Moments
 from gcon.methods.objective import Objective
-from gcon.privacy.protected_change import check_edges
+from gcon.privacy.budget import check_edges
 
 
 def paper_option(words: str) -> Any:

@@ -20,9 +20,8 @@ from gcon.methods.predictions import Access, Predictions, why_no_promise
 from gcon.methods.record import Common, Layout, Record
 from gcon.nodes import BATCH_ROWS, PublicNodes, nothing_known, row_slices
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import Budget
+from gcon.privacy.budget import STATED_EDGES, Budget, protected_change
 from gcon.privacy.ledger import Ledger
-from gcon.privacy.protected_change import STATED_EDGES, protected_change
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
 from gcon.privacy.statement import Statement, statement

@@ -71,9 +71,8 @@ from gcon.methods.record import (
 from gcon.nodes import BATCH_ROWS, PublicNodes, features_fingerprint, known_rows, mean_row, nothing_known, recognises
 from gcon.privacy.account import check_charge, spend
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import NOTHING, Budget, chosen_delta
+from gcon.privacy.budget import NOTHING, STATED_EDGES, Budget, check_edges, chosen_delta
 from gcon.privacy.ledger import Ledger
-from gcon.privacy.protected_change import STATED_EDGES, check_edges
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
 

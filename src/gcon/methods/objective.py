@@ -34,9 +34,8 @@ from gcon.methods.record import Checksum, Common, Count, Layout, NotNegative, Re
 from gcon.nodes import PublicNodes, known_rows
 from gcon.privacy.account import check_charge, release_once
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import NOTHING, Budget, checked_budget, chosen_delta
+from gcon.privacy.budget import NOTHING, STATED_EDGES, Budget, check_edges, checked_budget, chosen_delta
 from gcon.privacy.ledger import Ledger
-from gcon.privacy.protected_change import STATED_EDGES, check_edges
 from gcon.privacy.randomness import Randomness
 
 _LARGE = (

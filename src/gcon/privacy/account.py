@@ -31,12 +31,11 @@ from typing import Any, Generic, NoReturn, Self, TypeVar, final
 
 from gcon.errors import BoundaryError, GconError, LedgerRefusedError, PlanMismatchError, UnsettledWarning, warn_caller
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import NOTHING, Budget
+from gcon.privacy.budget import NOTHING, Budget, protected_change
 from gcon.privacy.ledger import Kind, Ledger, Outcome, Request, Reservation
 from gcon.privacy.ledger_file import FileLedger
 from gcon.privacy.opening import apply_private, check_there
 from gcon.privacy.plan import Mechanism, Plan, PricedMechanism, SingleRelease, proof_page
-from gcon.privacy.protected_change import protected_change
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
 

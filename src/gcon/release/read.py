@@ -21,8 +21,7 @@ from gcon.learn.encoder import Encoder
 from gcon.methods.model import Model
 from gcon.methods.record import RELEASE, TENSORS, Common, Layout, refuse
 from gcon.methods.registry import MODELS
-from gcon.privacy.budget import NOTHING, Budget
-from gcon.privacy.protected_change import protected_change
+from gcon.privacy.budget import NOTHING, Budget, protected_change
 from gcon.privacy.randomness import SystemRandomness
 from gcon.privacy.receipt import Receipt
 from gcon.release.layout import (

@@ -17,8 +17,8 @@ from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_curve import WORST_DEGREES, mixed_delta, responses
 from gcon.mechanisms.mixed_release import mixed_plan, mixed_plan_from
 from gcon.privacy.account import spend
+from gcon.privacy.budget import STATED_EDGES, check_edges
 from gcon.privacy.ledger import MemoryLedger
-from gcon.privacy.protected_change import STATED_EDGES, check_edges
 from gcon.privacy.randomness import SystemRandomness
 from gcon.verify.several_edges import degree_lists
 

@@ -389,6 +389,7 @@ def put_entry(tensor, value):
         ("labels", lambda tensor: put_entry(tensor, -2), "class numbers"),
         ("codes", lambda tensor: put_entry(tensor, -1), "class numbers"),
         ("codes", lambda tensor: put_entry(tensor, 2**62), "class numbers"),
+        ("training_rows", lambda tensor: tensor.flip(0), "rising digests after their sum"),
     ],
 )
 def test_numbers_that_no_release_has_are_refused(folder, name, change, message):

@@ -11,8 +11,7 @@ from gcon.mechanisms.mixed_release import mixed_plan
 from gcon.methods.graph_facts import CONSTANT
 from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FEATURES_SHARE, FIRST_SHARE, HEARD, LOUD, Moments
 from gcon.privacy.attacker import best_advantage, best_true_positive_rate, in_words
-from gcon.privacy.budget import Budget
-from gcon.privacy.protected_change import STATED_EDGES
+from gcon.privacy.budget import STATED_EDGES, Budget
 
 _UNIT_ROWS = 2.0  # sensitivity of the moments of rows of length 1
 COUNTED = 2 * (1 + CONSTANT**2)  # of the moments of answers with their constant column, at most

@@ -18,8 +18,7 @@ from gcon.cli.options import TableSource
 from gcon.cli.output import Output
 from gcon.cli.paying import finish, open_payment
 from gcon.errors import InputError
-from gcon.privacy.budget import checked_budget
-from gcon.privacy.protected_change import check_edges
+from gcon.privacy.budget import check_edges, checked_budget
 from gcon.privacy.randomness import randomness_from
 
 

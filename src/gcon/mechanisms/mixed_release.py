@@ -34,9 +34,8 @@ from gcon.mechanisms.gaussian_curve import (
 from gcon.mechanisms.gaussian_release import NoisyRelease, largest_distance
 from gcon.mechanisms.samplers.geometric import LEAST_RATE
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN
-from gcon.privacy.budget import Budget, checked_budget, round_up_digits
+from gcon.privacy.budget import DIGITS, EDGES_FIELD, STATED_EDGES, Budget, check_edges, checked_budget, round_up_digits
 from gcon.privacy.plan import Mechanism, proven
-from gcon.privacy.protected_change import DIGITS, EDGES_FIELD, STATED_EDGES, check_edges
 
 MOST_ROUNDS = 2
 _MOST_EPSILON = 500.0

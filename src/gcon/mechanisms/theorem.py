@@ -23,8 +23,7 @@ from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.certificate_terms import log_waste
 from gcon.mechanisms.gaussian_curve import gaussian_delta
 from gcon.mechanisms.losses import ConvexLoss, loss_by_name
-from gcon.privacy.budget import Budget, round_up_digits
-from gcon.privacy.protected_change import DIGITS, check_edges, protected_change
+from gcon.privacy.budget import DIGITS, Budget, check_edges, protected_change, round_up_digits
 
 _SLACK = 1e-12  # relative; for the last digits of float64
 _MOST_DOUBLED = 64

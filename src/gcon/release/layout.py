@@ -18,7 +18,7 @@ from safetensors.torch import save as bytes_from_tensors
 from gcon.errors import InputError
 from gcon.methods.model import Model
 from gcon.methods.record import RELEASE, TENSORS, Count, NotNegative, Record
-from gcon.privacy.protected_change import protected_change
+from gcon.privacy.budget import protected_change
 from gcon.privacy.statement import ACCESS_PROMISES
 from gcon.release.card import ANY_TABLE, CARD, COLUMNS, NAMED_TABLE, NO_PROMISE, ONE_EDGE, PRIVACY, SEVERAL_EDGES
 from gcon.version import __version__

@@ -21,8 +21,7 @@ from gcon.learn.encoder import Encoder
 from gcon.methods.model import Model
 from gcon.methods.record import RELEASE, TENSORS, Common, Layout, refuse
 from gcon.methods.registry import MODELS
-from gcon.privacy.budget import NOTHING, Budget
-from gcon.privacy.protected_change import protected_change
+from gcon.privacy.budget import NOTHING, Budget, protected_change
 from gcon.privacy.randomness import SystemRandomness
 from gcon.privacy.receipt import Receipt
 from gcon.release.layout import (
@@ -95,6 +94,9 @@ def load_release(folder: str | os.PathLike[str]) -> Model:
     for name, tensor in tensors.items():
         if not bool(torch.isfinite(tensor).all()):
             refuse(TENSORS, f"'{name}' holds values that are not finite")
+    known = tensors["training_rows"]  # of every model
+    if bool((known[2:] <= known[1:-1]).any()):
+        refuse(TENSORS, "'training_rows' must hold rising digests after their sum")
     parts = {part: tensors.get(f"encoder.{part}") for part in ENCODER_PARTS}
     names = tuple(
         math.inf if (name.type, name.value) == ("float", "inf") else name.value for name in release.class_names

@@ -23,7 +23,7 @@ from gcon.learn.after_counts import AfterCounts
 from gcon.mechanisms.counts import NeighbourCounts, NoisyCount, geometric_deviation
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.methods.evidence import Evidence, ExactCounts, PublishedAnswers
-from gcon.methods.moments import FIRST_SHARE, HEARD, LOUD, UNSURE, Moments, owner_counts, owners_way, sureness
+from gcon.methods.moments import FIRST_SHARE, HEARD, LOUD, UNSURE, Moments, owner_counts, owners_way
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import predict_from_own_edges
 from gcon.privacy.account import transcript
@@ -35,6 +35,11 @@ from gcon.release.layout import release_files
 
 FIRST = ["learn without edges", "first release"]
 LAST = ["second release", "count right answers", "learn from what was released"]
+
+
+def sureness(answers):
+    """The mean probability of the likeliest class."""
+    return float(answers.max(dim=1).values.mean(dtype=torch.float64))
 
 
 class Untouchable:

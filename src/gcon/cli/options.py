@@ -17,6 +17,7 @@ import typer
 
 from gcon.cli.output import reporting
 from gcon.errors import InputError
+from gcon.privacy.budget import check_edges
 
 if TYPE_CHECKING:
     from gcon.files.edge_files import EdgeOptions
@@ -245,7 +246,6 @@ class PaperOptions:
         from gcon.edges.schemes import Schemes  # with torch: seconds
         from gcon.methods.moments import Moments
         from gcon.methods.objective import Objective
-from gcon.privacy.budget import check_edges
 
         given = {name: value for name, value in vars(self).items() if value not in (None, [])}
         check_edges(protect_edges)

@@ -170,9 +170,10 @@ class Moments(ReleasingMethod):
                 after = after_moments(free, believed_moments((moments,), free))
                 before: AfterMoments | AfterCounts = after
                 published = after.answers
-                loud = facts.mean_degree >= LOUD * geometric_deviation(plan.rates[1])
-                unsure = float(with_labels(published, labels).max(dim=1).values.mean()) <= UNSURE
-                rounds = 2 if loud and unsure else 1
+                rounds = 1
+                if facts.mean_degree >= LOUD * geometric_deviation(plan.rates[1]):
+                    sure = float(with_labels(published, labels).max(dim=1).values.mean())
+                    rounds = 2 if sure <= UNSURE else 1
                 rate = plan.rates[rounds - 1]
                 for _ in range(rounds):
                     progress("second release")

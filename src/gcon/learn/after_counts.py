@@ -151,20 +151,31 @@ def _learned(start: Tensor, judged: Tensor, counts: Tensor, nodes: PublicNodes) 
         honest[ensemble.judges.mask] = judged
     inputs = count_inputs(honest, counts)
     own, plain, logs, shares = (list(range(place * classes, (place + 1) * classes)) for place in range(4))
-    alone, beside = ((plain,), (logs + shares,)), ((own, plain), (own, logs + shares))
+    scaling = torch.zeros(
+        inputs.shape[1], 4 * classes, dtype=torch.float64
+    )  # to mean 0, and to one deviation of a group
+    for columns in (own, plain, logs + shares):
+        means = inputs[:, columns].mean(dim=0)
+        factor = 1 / max(float((inputs[:, columns] - means).std()), _LEAST_SCALE)
+        scaling[columns, columns] = factor
+        scaling[-1, columns] = -factor * means
+    alone, beside = (plain, logs + shares), (own + plain, own + logs + shares)
     as_it_is = torch.eye(inputs.shape[1], classes, dtype=torch.float64)  # the logarithms of the start
 
     def fitted(lesson: Lesson) -> list[Tensor]:
         """Tables from the inputs to scores: from counts alone, from the start too, and products."""
-        labels = lesson.labels[lesson.mask]
-        told, both = (
-            [table for groups in some for table in _regressions(inputs, groups, lesson.mask, one_hot(labels, classes))]
-            for some in (alone, beside)
-        )
+        labels, tables = lesson.labels[lesson.mask], []
+        for columns in (*alone, *beside):
+            rows = (inputs @ scaling[:, columns]).float()[lesson.mask]
+            for scores in softmax_regressions(rows, one_hot(labels, classes), _PENALTIES):
+                table = scaling[:, columns] @ scores[:-1]
+                table[-1] += scores[-1]
+                tables.append(table)
         taught = torch.bincount(labels, minlength=classes).double() + 1
         usual = torch.zeros_like(as_it_is)
         usual[-1] = (taught / taught.sum()).log()
-        return [*told, *both, *(as_it_is + table - usual for table in told)]
+        told = tables[: len(alone) * len(_PENALTIES)]
+        return [*tables, *(as_it_is + table - usual for table in told)]
 
     def asked(tables: Sequence[Tensor], at: Tensor | slice = slice(None)) -> list[Tensor]:
         return [torch.softmax(inputs[at] @ table, dim=1) for table in tables]
@@ -184,30 +195,3 @@ def _learned(start: Tensor, judged: Tensor, counts: Tensor, nodes: PublicNodes) 
         calibrated.append(table)
     kept = ensemble.weights > 0
     return CountModel(ensemble.weights[kept], torch.stack(calibrated)[kept]), ensemble.judged
-
-
-def _regressions(inputs: Tensor, groups: Sequence[list[int]], mask: Tensor, targets: Tensor) -> list[Tensor]:
-    """One per penalty on some of the inputs, as tables from all of them to scores.
-
-    The columns get the mean 0; those of a group are divided by its deviation as a whole.
-
-    Args:
-        inputs: of all nodes; the last column is 1.
-        groups: columns.
-        mask: who teaches.
-        targets: a one for the label, of those.
-    """
-    scaling = torch.zeros(inputs.shape[1], sum(map(len, groups)), dtype=torch.float64)
-    place = 0
-    for columns in groups:
-        here, means = range(place, place + len(columns)), inputs[:, columns].mean(dim=0)
-        factor = 1 / max(float((inputs[:, columns] - means).std()), _LEAST_SCALE)
-        scaling[columns, here] = factor
-        scaling[-1, here] = -factor * means
-        place += len(columns)
-    tables = []
-    for scores in softmax_regressions((inputs @ scaling).float()[mask], targets, _PENALTIES):
-        table = scaling @ scores[:-1]
-        table[-1] += scores[-1]
-        tables.append(table)
-    return tables

@@ -112,17 +112,17 @@ def _trained(known: _Known) -> EdgeFree:
     plain = [min(losses[end - len(PENALTIES) : end]) for end in range(len(losses) - per_set, len(losses) + 1, per_set)]
     directions, graph, rows = found[plain.index(min(plain))]
     ensemble = ensemble.taught(views, PENALTIES, pseudo_labels(ensemble.answers, nodes, TAUGHT_SHARE))
-    everyone = rows if nodes is known.nodes else directions.unit_rows(known.nodes.features, known.device)
-    answers, labelled = chosen.everywhere(ensemble.answers, everyone), nodes.train_mask | nodes.validation_mask
+    everybody = rows if nodes is known.nodes else directions.unit_rows(known.nodes.features, known.device)
+    answers, wide = chosen.everywhere(ensemble.answers, everybody), rows.double()
     examples = ensemble.judges.labels, ensemble.judged
     if ensemble.judges.folds is None:
+        labelled = nodes.train_mask | nodes.validation_mask
         examples = nodes.labels[labelled], answers[chosen.places][labelled]
-    wide = rows.double()
     return EdgeFree(
         sample=chosen,
         ensemble=ensemble,
         answers=answers,
-        rows=everyone,
+        rows=everybody,
         expected_moments=wide.T @ torch.from_numpy(graph.matrix @ wide.numpy()),
         graph=graph,
         examples=examples,
@@ -141,10 +141,9 @@ def _networks(nodes: PublicNodes, seed: int, device: str, lesson: Lesson, at: Te
     keeping = EncoderSettings(
         hidden=64, drop_input=False, unit_input=False, weight_decay=5e-4, epochs=500, centre=False, seed=seed
     )
+    networks: dict[Scale, EncoderSettings] = {"nothing": EncoderSettings(centre=False, seed=seed), "sum": keeping}
     known, answers = lesson.mask | nodes.validation_mask, []
-    usual: tuple[EncoderSettings, Scale] = EncoderSettings(centre=False, seed=seed), "nothing"
-    other: tuple[EncoderSettings, Scale] = keeping, "sum"
-    for settings, by in (usual, other):
+    for by, settings in networks.items():
         labelled = PublicNodes(
             features=scaled_rows(nodes.features[known], by=by),
             labels=nodes.labels[known],

@@ -35,9 +35,9 @@ from gcon.edges.schemes import Schemes
 from gcon.edges.source import Edges
 from gcon.edges.stored import StoredEdges
 from gcon.files.edge_store import write_edge_store
+from gcon.mechanisms.counts import NeighbourCounts
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.exact_products import Precise
-from gcon.mechanisms.neighbour_counts import NeighbourCounts
+from gcon.mechanisms.statistic import Precise
 from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.bench.live_tensors import LiveTensors
 from gcon_lab.mechanisms.class_sums import ClassSums

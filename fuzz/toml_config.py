@@ -6,7 +6,7 @@ from random import Random
 
 from fuzz.contract import check, written
 from fuzz.mutate import change_bytes
-from gcon.cli.verbs import command
+from gcon.cli.app import command
 
 VERBS = ("plan", "train", "predict", "demo")
 COMMANDS = {name: command(name) for name in VERBS}

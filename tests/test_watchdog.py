@@ -42,7 +42,8 @@ def runs(number):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
 @pytest.mark.parametrize(
-    ("ending", "workers"), [("killed", 0), ("killed", 1), pytest.param("done", 0, marks=pytest.mark.slow)]
+    ("ending", "workers"),
+    [("killed", 1), *(pytest.param(ending, 0, marks=pytest.mark.slow) for ending in ("killed", "done"))],
 )
 def test_a_suite_leaves_no_process(tmp_path, ending, workers):
     (tmp_path / "test_inner.py").write_text(STARTS)

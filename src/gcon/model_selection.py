@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
 from gcon.errors import InputError, check_number, warn_caller
 from gcon.estimators.node_score import NodeScore
-from gcon.files.labels import as_labels, unlabelled
+from gcon.files.inputs import as_labels
 
 Masks = dict[str, NDArray[np.bool_]]
 
@@ -111,8 +111,8 @@ def node_folds(y: Any, n_splits: int = 5, *, stratify: bool = True, random_state
 
 def _labelled(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
     given = y.y if hasattr(y, "edge_index") else y
-    labels = as_labels(given, len(given) if given is not None else 0)
-    return labels, np.flatnonzero(~unlabelled(labels))
+    labels, known = as_labels(given, len(given) if given is not None else 0)
+    return labels, np.flatnonzero(known)
 
 
 def _mask(rows: NDArray[np.int64], num_nodes: int) -> NDArray[np.bool_]:

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.columns import FeatureColumns
@@ -21,6 +24,10 @@ BATCH_ROWS = 65_536
 BATCH_ENTRIES = 2**23
 MOST_SCALES = 1000
 FEWEST_SCORED = 20  # nodes: fewer say nothing about a model
+# Digests that are kept, the smallest ones: of larger tables they are a sample, the same for every part of the table.
+MOST_DIGESTS = 2**20
+_RECOGNISED = 0.1  # of the rows: so many are no coincidence
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -108,6 +115,58 @@ def features_fingerprint(features: Tensor) -> str:
     for rows in row_slices(features.shape[0], width=features.shape[-1]):
         digest.update(features[rows].detach().cpu().float().contiguous().numpy().tobytes())
     return digest.hexdigest()
+
+
+def known_rows(features: Tensor) -> Tensor:
+    """The sum of all rows' digests, then the digests of rows that occur once, rising: int64, at most 2^20 and one.
+
+    By these short digests a model recognises parts and other orders of the table that it was trained on. They are there against
+    mistakes: a table with every feature moved a little is not recognised. A row that many nodes share says nothing.
+    """
+    digests, counts = np.unique(_digests(features), return_counts=True)
+    total = (digests * counts).sum(dtype=np.int64)  # wraps, in any order to the same
+    return torch.from_numpy(np.concatenate([[total], digests[counts == 1][:MOST_DIGESTS]]))
+
+
+def recognises(known: Tensor, features: Tensor) -> bool:
+    """Whether a table is the known one in another order, or has a tenth of its rows from there."""
+    digests, kept = _digests(features), known[1:].numpy()
+    if int(digests.sum(dtype=np.int64)) == int(known[0]) and len(digests):
+        return True
+    if len(kept) == MOST_DIGESTS:
+        digests = digests[digests <= kept[-1]]
+    if not len(digests) or not len(kept):
+        return False
+    found = kept[np.minimum(np.searchsorted(kept, digests), len(kept) - 1)] == digests
+    return bool(found.mean() >= _RECOGNISED)
+
+
+def nothing_known() -> Tensor:
+    """Of a model that was made by hand."""
+    return torch.zeros(1, dtype=torch.int64)
+
+
+def _digests(features: Tensor) -> NDArray[np.int64]:
+    """One number per row, from its values as float32 (as the table's checksum has them).
+
+    The words of a row go, one after the other, through the finaliser of splitmix64. Batches of rows take turns on all threads.
+    """
+    num_rows, width = features.shape
+
+    def digested(rows: slice) -> NDArray[np.int64]:
+        values = features[rows].detach().cpu().float().add(0.0).contiguous().numpy()  # -0 becomes 0
+        state = np.full(len(values), width, dtype=np.uint64)
+        for word in values.view(np.uint32).T:
+            state += np.uint64(0x9E3779B97F4A7C15)
+            state ^= word
+            state = (state ^ (state >> np.uint64(30))) * _FIRST
+            state = (state ^ (state >> np.uint64(27))) * _SECOND
+            state ^= state >> np.uint64(31)
+        return state.view(np.int64)
+
+    with ThreadPoolExecutor(torch.get_num_threads()) as threads:
+        parts = list(threads.map(digested, row_slices(num_rows, width=width)))
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
 
 def check_features(features: Tensor) -> None:

@@ -141,9 +141,9 @@ def work_folder(target: Path) -> Iterator[Path]:
             with suppress(FileNotFoundError):  # somebody took it for left behind: make it again
                 folder.chmod(0o700)
                 handle = _locked(folder)
-                if handle is None:
-                    rule, fix = "one command at a time writes there", "Wait for its end, or choose another name."
-                    raise InputError("out", rule=rule, got=f"another one at work in {folder.name}", fix=fix)
+    except BlockingIOError:
+        rule, fix = "one command at a time writes there", "Wait for its end, or choose another name."
+        raise InputError("out", rule=rule, got=f"another one at work in {folder.name}", fix=fix) from None
     except KeyboardInterrupt:  # after it was made
         with suppress(OSError):
             folder.rmdir()
@@ -154,11 +154,10 @@ def work_folder(target: Path) -> Iterator[Path]:
     try:
         for other in folder.parent.glob(".*.unfinished"):  # of killed processes: nobody holds their locks
             if other != folder and not other.is_symlink() and (other / _MARK).is_file():
-                with suppress(OSError):  # of somebody else
+                with suppress(OSError):  # of somebody else, or one that works there
                     left = _locked(other)
-                    if left is not None:
-                        shutil.rmtree(other, ignore_errors=True)
-                        os.close(left)
+                    shutil.rmtree(other, ignore_errors=True)
+                    os.close(left)
         for path in folder.iterdir():
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         (folder / _MARK).touch()
@@ -169,10 +168,11 @@ def work_folder(target: Path) -> Iterator[Path]:
             os.close(handle)  # and with it the lock
 
 
-def _locked(folder: Path) -> int | None:
-    """Take the lock of a folder; None if somebody else has it.
+def _locked(folder: Path) -> int:
+    """Take the lock of a folder.
 
     Raises:
+        BlockingIOError: somebody else has it.
         FileNotFoundError: it is gone by now.
     """
     handle = os.open(folder, os.O_RDONLY)
@@ -181,10 +181,8 @@ def _locked(folder: Path) -> int | None:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not os.path.samestat(os.fstat(handle), os.stat(folder)):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    except BaseException as error:
+    except BaseException:
         os.close(handle)
-        if isinstance(error, BlockingIOError):
-            return None
         raise
     return handle
 

@@ -15,10 +15,10 @@ from gcon.choose.expectations import intervals
 from gcon.choose.noise_levels import look_error
 from gcon.errors import InputError
 from gcon.learn.edge_free import learn_without_edges
+from gcon.mechanisms.counts import NeighbourCounts
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import NoisyRelease, gaussian_plan
 from gcon.mechanisms.mixed_release import mixed_plan
-from gcon.mechanisms.neighbour_counts import NeighbourCounts
 from gcon.methods.graph_facts import counted_rows
 from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FIRST_SHARE, HEARD, Moments
 from gcon.nodes import PublicNodes

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from gcon.mechanisms.counts import geometric_deviation
 from gcon.mechanisms.mixed_release import mixed_plan
-from gcon.mechanisms.neighbour_counts import geometric_deviation
 from gcon.methods.moments import COUNTED_SHARE, FEATURES_SHARE, FIRST_SHARE, HEARD
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from gcon.cli.verbs import LABORATORY, OWN, VERBS, command
+from gcon.cli.app import LABORATORY, OWN, VERBS, command
 from gcon.version import __version__
 
 AFTER = """

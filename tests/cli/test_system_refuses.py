@@ -24,10 +24,10 @@ from gcon.privacy.ledger_file import FileLedger
     ids=repr,
 )
 def test_out_of_memory_is_said_as_such(run, tmp_path, monkeypatch, failure):
-    def refuse(name):
+    def refuse(*_, **__):
         raise failure
 
-    monkeypatch.setattr("gcon.files.file_problems.importlib", SimpleNamespace(import_module=refuse))
+    monkeypatch.setattr("gcon.cli.data.write_nodes", refuse)
     code, said, _ = run("data", "make", "--out", tmp_path, "--json")
     assert code == 10
     assert json.loads(said)["message"].startswith("out of memory.")
@@ -127,7 +127,7 @@ def test_a_verb_that_cannot_be_loaded_for_want_of_memory_says_so(run, monkeypatc
     def refuse(name):
         raise ImportError("libtorch_cpu.so: failed to map segment from shared object")
 
-    monkeypatch.setattr("gcon.cli.verbs.import_module", refuse)
+    monkeypatch.setattr("gcon.cli.app.import_module", refuse)
     code, said, _ = run("version", "--json")
     assert (code, json.loads(said)["message"].startswith("out of memory.")) == (10, True)
 
@@ -136,10 +136,10 @@ def test_a_verb_that_cannot_be_loaded_for_want_of_memory_says_so(run, monkeypatc
 def test_nothing_is_claimed_once_a_verb_has_begun(monkeypatch, capsys, begun):
     """Memory may end while an error is told, after a charge."""
 
-    def end(_):
+    def end(**_):
         raise MemoryError
 
-    monkeypatch.setattr(app, "_run", end)
+    monkeypatch.setattr(app, "program", end)
     monkeypatch.setattr(app.sys, "argv", ["gcon"])
     if not begun:
         monkeypatch.setitem(handlers, 0, None)

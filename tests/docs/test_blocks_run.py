@@ -36,7 +36,6 @@ import pytest
 from tests.docs import curl
 
 from gcon.cli import app as cli
-from gcon.cli import verbs
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -309,8 +308,8 @@ def test_commands_in_running_text_name_verbs_and_options_that_exist(command):
             cli.main()
         assert stopped.value.code == 0, command
         return
-    assert name in verbs.VERBS, command
-    verb = verbs.command(name)
+    assert name in cli.VERBS, command
+    verb = cli.command(name)
     while words and hasattr(verb, "commands"):
         name = words.pop(0) if words[0] in verb.commands else "run"  # gcon serve RELEASE is gcon serve run RELEASE
         assert name in verb.commands, command

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gcon.cli.verbs import command
+from gcon.cli.app import command
 
 yaml = pytest.importorskip("yaml")
 psutil = pytest.importorskip("psutil")

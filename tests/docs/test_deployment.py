@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gcon.cli.verbs import command
+from gcon.cli.app import command
 from gcon.serve.settings import Limits
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gcon.cli.verbs import command
+from gcon.cli.app import command
 from gcon.errors import GconError
 from gcon.files.edge_files import read_edges
 from gcon.files.file_problems import raise_problems

@@ -13,7 +13,7 @@ from gcon.edges.stored import StoredEdges
 from gcon.estimators.gcon_classifier import GCON
 from gcon.estimators.node_classifier import NodeClassifier
 from gcon.files.edge_store import write_edge_store
-from gcon.learn import sizes
+from gcon.learn import sample
 from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.moments import Moments
 from gcon.methods.no_edges import predict_without_edges
@@ -108,7 +108,7 @@ def kernel_chosen(name):
 def large_from(num_nodes):
     """A graph with more nodes than these is a large one: a sample teaches, and answers come in blocks."""
     limits = {"EXACT_NODES": num_nodes, "SAMPLE_NODES": num_nodes, "COMPARED_NODES": num_nodes, "BLOCK_NODES": 70}
-    with patch.multiple(sizes, **limits):
+    with patch.multiple(sample, **limits):
         yield
 
 

@@ -10,8 +10,8 @@ import torch
 from gcon import MemoryLedger, NodeClassifier
 from gcon.edges.edge_list import EdgeList
 from gcon.errors import PrivateComputationError
+from gcon.mechanisms.counts import NeighbourCounts
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.neighbour_counts import NeighbourCounts
 from gcon.methods import moments
 from gcon.privacy.ledger import Outcome
 from gcon.release.layout import release_files

@@ -10,14 +10,14 @@ from torch.nn.functional import one_hot
 
 from gcon.edges.edge_list import public_edges
 from gcon.files.datasets.synthetic import social_circles_parts
-from gcon.learn import sizes
+from gcon.learn import sample
 from gcon.learn.after_counts import AfterCounts, CountModel, after_counts, count_inputs
 from gcon.learn.after_release import after_moments
 from gcon.learn.believed_counts import CountBelief
 from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.ensemble import Ensemble
 from gcon.learn.sample import Sample
-from gcon.mechanisms.neighbour_counts import geometric_deviation
+from gcon.mechanisms.counts import geometric_deviation
 
 
 def geometric_noise(rate, shape, seed):
@@ -46,10 +46,6 @@ def after(nodes, moments=None):
     """The ensemble after moments that say nothing much."""
     free = learn_without_edges(nodes, seed=0)
     return after_moments(free, free.rows.double().T @ free.rows.double() if moments is None else moments)
-
-
-def nobody_asks(lesson, mask):
-    raise AssertionError("validation nodes are judges")
 
 
 def answering(before, answers, nodes):
@@ -110,18 +106,18 @@ def check(found: AfterCounts, num_classes, size=400):
 def test_tables_give_what_the_fitted_regressions_give(monkeypatch):
     """The members of the ensemble, asked one by one at the believed counts, and averaged by its weights."""
     nodes, before, noisy, deviation = released()
-    ensembles, joined = [], Ensemble.joined_by_pupils
+    ensembles, joined = [], Ensemble.joined_by
 
     def watched(self, *given, **named):
         ensembles.append(joined(self, *given, **named))
         return ensembles[-1]
 
-    monkeypatch.setattr(Ensemble, "joined_by_pupils", watched)
+    monkeypatch.setattr(Ensemble, "joined_by", watched)
     start = before.answers.clamp_min(1e-3)
     start = start / start.sum(dim=1, keepdim=True)
     found = after_counts(before, answering(before, start, nodes), noisy, deviation)
     check(found, 4)
-    asked_at_any, published = ensembles[-2:]
+    asked_at_any, published = ensembles[-4], ensembles[-1]  # by Bayes' rule, by true and by pseudo-labels
     # The start; then by true and by pseudo-labels four regressions on counts, four beside the start, and four products.
     assert len(asked_at_any.members) == 1 + 2 * 12
     # Bayes' rule twice, and twice regressions with evidence: two beside the start, two products.
@@ -232,7 +228,7 @@ def test_counts_that_say_nothing(counts):
 def test_a_large_graph_is_asked_in_blocks(monkeypatch):
     """A sample teaches, all are asked; blocks change nothing but last bits."""
     for name, size in {"EXACT_NODES": 300, "SAMPLE_NODES": 300, "BLOCK_NODES": 128}.items():
-        monkeypatch.setattr(sizes, name, size)
+        monkeypatch.setattr(sample, name, size)
     nodes, edge_index = graph()
     free = learn_without_edges(nodes, seed=0)
     assert len(free.sample.nodes.labels) == 300
@@ -243,7 +239,7 @@ def test_a_large_graph_is_asked_in_blocks(monkeypatch):
     found = after_counts(before, before, noisy, geometric_deviation(1.0))
     check(found, 4)
     for name, size in {"BLOCK_NODES": 50, "EXACT_NODES": 399}.items():
-        monkeypatch.setattr(sizes, name, size)
+        monkeypatch.setattr(sample, name, size)
         again = after_counts(before, before, noisy, geometric_deviation(1.0))
         assert torch.allclose(again.answers, found.answers, rtol=1e-6)
 

@@ -10,7 +10,7 @@ from gcon.edges.edge_list import public_edges
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.learn import believed_counts as module
 from gcon.learn.believed_counts import CountBelief
-from gcon.mechanisms.neighbour_counts import geometric_deviation
+from gcon.mechanisms.counts import geometric_deviation
 
 
 def geometric_noise(rate, shape, seed):

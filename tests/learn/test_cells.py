@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from gcon.learn import cells, sizes
-from gcon.learn.feature_graph import nearest_rows
+from gcon.learn import cells, sample
+from gcon.learn.feature_graph import feature_graph
 
 
 def topics(count=6000, width=30, latent=6, seed=0):
@@ -25,7 +25,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def exact(rows):
-    return nearest_rows(rows, 20)
+    return feature_graph(rows, 20)
 
 
 def recall(found, exact):
@@ -33,8 +33,8 @@ def recall(found, exact):
 
 
 def test_nearly_all_nearest_rows_are_found(rows, exact, monkeypatch):
-    monkeypatch.setattr(sizes, "COMPARED_NODES", 1000)
-    found = nearest_rows(rows, 20)
+    monkeypatch.setattr(sample, "COMPARED_NODES", 1000)
+    found = feature_graph(rows, 20)
     assert found.places.shape == exact.places.shape
     assert recall(found, exact) > 0.95
     assert bool((found.cosines[:, :-1] >= found.cosines[:, 1:]).all())

@@ -9,9 +9,8 @@ import torch
 from torch.nn.functional import normalize
 
 from gcon.files.datasets import social_circles_parts
-from gcon.learn.directions import principal_rows, weighting
-from gcon.learn.feature_graph import nearest_rows, neighbour_graph
-from gcon.learn.rescaling import rescaling, shrunk_moments
+from gcon.learn.after_release import rescaled_rows, shrunk_moments
+from gcon.learn.feature_graph import feature_graph, principal_directions, weighting
 
 CLASSES = torch.arange(90) % 3
 
@@ -24,7 +23,7 @@ def planted(seed=0):
     inside = CLASSES[:, None] == CLASSES
     joined = torch.from_numpy(rng.random((90, 90))).triu(1) > torch.where(inside, 0.7, 0.99).triu(1)
     adjacency = joined.triu(1).double()
-    public = torch.from_numpy(neighbour_graph(nearest_rows(rows, 10)).toarray()).double()
+    public = torch.from_numpy(feature_graph(rows, 10).matrix.toarray()).double()
     return rows, rows.T @ (adjacency + adjacency.T) @ rows, rows.T @ public @ rows
 
 
@@ -33,8 +32,8 @@ def symmetric_noise(seed, size=9):
     return (noise + noise.T) / 2
 
 
-def rescaled_rows(rows, moments, **how):
-    return rescaling(rows, moments, **how)(rows)
+def rescaled(rows, moments, **how):
+    return rescaled_rows(rows, moments, rows=rows, **how)
 
 
 def same_up_to_axes(first, second):
@@ -79,9 +78,9 @@ def left_by_shrinking(parts, deviation):
 def test_nearer_to_the_truth_than_the_noisy_moments(deviation, share, homophily):
     """As in use: many principal directions, few edges each."""
     nodes, edge_index = social_circles_parts(600, num_features=64, mean_degree=4.0, homophily=homophily, seed=1)
-    rows = normalize(principal_rows(nodes.features, weighting(nodes.features), 200)[0], dim=1).double()
+    rows = normalize(principal_directions(nodes.features, weighting(nodes.features), 200).rows, dim=1).double()
     one_way = rows[edge_index[0]].T @ rows[edge_index[1]]
-    public = torch.from_numpy(neighbour_graph(nearest_rows(rows, 20)) @ rows.numpy())
+    public = torch.from_numpy(feature_graph(rows, 20).matrix @ rows.numpy())
     assert left_by_shrinking((rows, one_way + one_way.T, rows.T @ public), deviation) <= share
 
 
@@ -119,7 +118,7 @@ def test_rows_of_zeros_hold_no_energy():
 def test_rescaled_rows_have_length_one(ridge, power):
     rows, truth, _ = planted()
     rows[7] = 0
-    found = rescaled_rows(rows, truth, ridge=ridge, power=power)
+    found = rescaled(rows, truth, ridge=ridge, power=power)
     lengths = found.double().norm(dim=1)
     assert found.dtype == torch.float32
     assert torch.equal(found[7], torch.zeros(9))
@@ -130,11 +129,11 @@ def test_rescaled_rows_have_length_one(ridge, power):
 def test_negative_eigenvalues_vanish():
     rows = planted()[0][:, :3]
     moments = torch.diag(torch.tensor([4.0, -9.0, 1.0], dtype=torch.float64))
-    found = rescaled_rows(rows, moments, ridge=math.inf, power=0.5)
+    found = rescaled(rows, moments, ridge=math.inf, power=0.5)
     by_hand = rows * torch.tensor([2.0, 0.0, 1.0], dtype=torch.float64)
     assert same_up_to_axes(found, by_hand / by_hand.norm(dim=1, keepdim=True))
     assert int((found == 0).all(dim=0).sum()) == 1
-    nothing = rescaled_rows(rows, -moments.abs(), ridge=math.inf, power=0.5)
+    nothing = rescaled(rows, -moments.abs(), ridge=math.inf, power=0.5)
     assert torch.equal(nothing, torch.zeros(90, 3))
 
 
@@ -143,7 +142,7 @@ def test_an_infinite_ridge_means_plain_eigenvectors():
     values, vectors = np.linalg.eigh(truth.numpy())
     assert values.min() < 0 < values.max()
     by_hand = (rows @ torch.from_numpy(vectors)) * torch.from_numpy(values.clip(min=0))
-    found = rescaled_rows(rows, truth, ridge=math.inf, power=1.0)
+    found = rescaled(rows, truth, ridge=math.inf, power=1.0)
     assert same_up_to_axes(found, by_hand / by_hand.norm(dim=1, keepdim=True))
 
 
@@ -153,13 +152,13 @@ def test_a_finite_ridge_is_a_generalised_eigenproblem(ridge):
     energy = (rows.T @ rows).numpy() + ridge * np.eye(9)
     values, vectors = scipy.linalg.eigh(truth.numpy(), energy)
     by_hand = (rows @ torch.from_numpy(vectors)) * torch.from_numpy(values.clip(min=0))
-    found = rescaled_rows(rows, truth, ridge=ridge, power=1.0)
+    found = rescaled(rows, truth, ridge=ridge, power=1.0)
     assert same_up_to_axes(found, by_hand / by_hand.norm(dim=1, keepdim=True))
 
 
 def test_rows_of_zeros_stay_zero():
     rows = torch.zeros(4, 3)
-    found = rescaled_rows(rows, torch.eye(3, dtype=torch.float64), ridge=100.0, power=1.0)
+    found = rescaled(rows, torch.eye(3, dtype=torch.float64), ridge=100.0, power=1.0)
     assert torch.equal(found, torch.zeros(4, 3))
 
 
@@ -167,6 +166,6 @@ def test_inputs_are_left_as_they_are():
     rows, truth, expected = planted()
     copies = [given.clone() for given in (rows, truth, expected)]
     best = shrunk_moments(truth, deviation=3.0, rows=rows, expected=expected)
-    rescaled_rows(rows, best, ridge=100.0, power=1.0)
+    rescaled(rows, best, ridge=100.0, power=1.0)
     for given, copy in zip((rows, truth, expected), copies, strict=True):
         assert torch.equal(given, copy)

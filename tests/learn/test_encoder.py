@@ -9,7 +9,7 @@ import torch
 
 from gcon.errors import InputError
 from gcon.learn import encoder as encoder_module
-from gcon.learn.encoder import Encoder, scaled_input
+from gcon.learn.encoder import Encoder, scaled_rows
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.unit_rows import no_longer, unit_rows
 
@@ -42,7 +42,8 @@ def test_a_zero_row_of_features_gives_finite_numbers_with_a_centre(nodes, encode
 
 
 def test_the_centre_comes_off_before_scaling(nodes, encoder):
-    hidden = encoder._hidden(nodes.features).double()
+    [(_, hidden)] = encoder._hidden(nodes.features)
+    hidden = hidden.double()
     shifted = hidden - encoder.centre
     expected = shifted / shifted.norm(dim=1, keepdim=True)
     torch.testing.assert_close(encoder.encode(nodes.features), expected, rtol=0, atol=1e-10)
@@ -61,7 +62,8 @@ def test_centring_spreads_the_directions(nodes, encoder):
 def test_the_hidden_layer_by_hand(nodes, encoder):
     rows = nodes.features / nodes.features.norm(dim=1, keepdim=True)
     expected = torch.relu(rows @ encoder.hidden_weight + encoder.hidden_bias)
-    torch.testing.assert_close(encoder._hidden(nodes.features), expected)
+    [(_, hidden)] = encoder._hidden(nodes.features)
+    torch.testing.assert_close(hidden, expected)
     expected = torch.softmax(expected @ encoder.head_weight + encoder.head_bias, dim=1)
     torch.testing.assert_close(encoder.probabilities(nodes.features), expected)
 
@@ -92,11 +94,13 @@ def test_another_width_is_refused(encoder, method, features):
         getattr(encoder, method)(features)
 
 
-def test_scaled_input():
-    rows = scaled_input(torch.tensor([[3.0, 4.0], [0.0, 0.0]], dtype=torch.float64), unit=True)
+def test_scaled_rows():
+    given = torch.tensor([[3.0, -4.0], [0.0, 0.0]], dtype=torch.float64)
+    rows = scaled_rows(given, by="length")
     assert rows.dtype == torch.float32
-    torch.testing.assert_close(rows, torch.tensor([[0.6, 0.8], [0.0, 0.0]]))
-    assert torch.equal(scaled_input(torch.tensor([[3, 4]]), unit=False), torch.tensor([[3.0, 4.0]]))
+    torch.testing.assert_close(rows, torch.tensor([[0.6, -0.8], [0.0, 0.0]]))
+    torch.testing.assert_close(scaled_rows(given, by="sum"), torch.tensor([[3 / 7, -4 / 7], [0.0, 0.0]]))
+    assert torch.equal(scaled_rows(torch.tensor([[3, 4]]), by="nothing"), torch.tensor([[3.0, 4.0]]))
 
 
 def test_large_features_are_encoded_or_refused_but_never_turned_into_nan(encoder):
@@ -148,10 +152,8 @@ def test_encoded_rows_in_single_precision(nodes, encoder):
 def test_no_batch_is_larger_than_it_may_be(nodes, encoder, monkeypatch):
     monkeypatch.setattr(encoder_module, "_BATCH_ROWS", 7)
     sizes = []
-    scaled = encoder_module.scaled_input
-    monkeypatch.setattr(
-        encoder_module, "scaled_input", lambda rows, unit: sizes.append(len(rows)) or scaled(rows, unit=unit)
-    )
+    scaled = encoder_module.scaled_rows
+    monkeypatch.setattr(encoder_module, "scaled_rows", lambda rows, by: sizes.append(len(rows)) or scaled(rows, by=by))
     for method in (encoder.encode, encoder.probabilities, encoder.classes, encoder.mean_hidden):
         method(nodes.features)
     assert max(sizes) == 7
@@ -160,7 +162,8 @@ def test_no_batch_is_larger_than_it_may_be(nodes, encoder, monkeypatch):
 
 def test_classes_and_the_mean(nodes, encoder):
     assert torch.equal(encoder.classes(nodes.features), encoder.probabilities(nodes.features).argmax(dim=1))
-    assert torch.equal(encoder.mean_hidden(nodes.features), encoder._hidden(nodes.features).double().mean(dim=0))
+    [(_, hidden)] = encoder._hidden(nodes.features)
+    assert torch.equal(encoder.mean_hidden(nodes.features), hidden.double().mean(dim=0))
 
 
 def test_no_rows_at_all(encoder):

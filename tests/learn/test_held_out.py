@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gcon.files.datasets.synthetic import social_circles_parts
-from gcon.learn.held_out import with_validation
+from gcon.learn.sample import with_validation
 
 
 def labelled(count: int, *, num_validation: int = 0, num_classes: int = 4):

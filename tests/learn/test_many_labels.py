@@ -8,7 +8,7 @@ import torch
 
 from gcon.learn import perceptron
 from gcon.learn.perceptron import EncoderSettings, train_encoder
-from gcon.learn.sizes import sampled
+from gcon.learn.sample import sampled
 from gcon.nodes import PublicNodes
 
 SETTINGS = EncoderSettings(hidden=8, epochs=40)
@@ -112,20 +112,26 @@ def test_few_labelled_nodes_train_as_ever(monkeypatch):
 
 
 def test_every_labelled_row_takes_its_turn(small_rounds):
-    features = torch.arange(3000.0)[:, None]
-    labelled = torch.arange(0, 3000, 2)  # 1500: 94 runs, the last one short
-    found = list(
-        itertools.islice(
-            perceptron._rounds(features, labelled, unit=False, generator=torch.Generator().manual_seed(0)), 3
-        )
+    labelled, nobody = (
+        torch.arange(3000) % 2 == 0,
+        torch.zeros(3000, dtype=torch.bool),
+    )  # 1500: 94 runs, the last one short
+    nodes = PublicNodes(
+        features=torch.arange(3000.0)[:, None],
+        labels=torch.arange(3000),
+        num_classes=3000,
+        train_mask=labelled,
+        validation_mask=nobody,
+        test_mask=nobody,
     )
-    places = torch.cat([places for steps in found for _, places in steps])
-    rows = torch.cat([rows for steps in found for rows, _ in steps])
-    assert torch.equal(rows[:, 0].long(), labelled[places])
-    assert set(places.tolist()) == set(range(1500))
+    rounds = perceptron._rounds(nodes, replace(SETTINGS, unit_input=False), "cpu", torch.Generator().manual_seed(0))
+    found = list(itertools.islice(rounds, 3))
+    rows, labels = (torch.cat([step[part] for steps in found for step in steps]) for part in (0, 1))
+    assert torch.equal(rows[:, 0].long(), labels)
+    assert set(labels.tolist()) == set(range(0, 3000, 2))
     assert all(len(steps) == 8 and all(32 <= len(rows) <= 64 for rows, _ in steps) for steps in found[:2])
-    spread = [float(places.double().std()) for steps in found for _, places in steps]
-    assert min(spread) > 1500 / 12**0.5 / 2  # no step sees one corner of the table only
+    spread = [float(labels.double().std()) for steps in found for _, labels in steps]
+    assert min(spread) > 3000 / 12**0.5 / 2  # no step sees one corner of the table only
 
 
 def test_validation_rows_are_drawn_once_there_are_many():

@@ -6,19 +6,12 @@ import math
 import numpy as np
 import pytest
 import torch
+from tests.learn.regressions import class_probabilities
+from torch.nn.functional import nll_loss, one_hot
 
 from gcon.files.datasets import social_circles_parts
-from gcon.learn.ensemble import Ensemble, Member
-from gcon.learn.members import (
-    Calibration,
-    Lesson,
-    best_calibration,
-    closest_calibration,
-    pseudo_labels,
-    taught_tables,
-    validation_loss,
-)
-from gcon.learn.softmax_regression import class_probabilities
+from gcon.learn.ensemble import Ensemble, Lesson, Member, best_calibrated, pseudo_labels
+from gcon.learn.softmax_regression import softmax_regressions
 
 NODES, _ = social_circles_parts(90, num_classes=3, per_class=8, num_validation=30, num_test=30, seed=4)
 NOBODY = torch.zeros(90, dtype=torch.bool)
@@ -29,20 +22,23 @@ def true_labels(nodes):
 
 
 def softmax_regression(rows, lesson, num_classes, penalty):
-    (table,) = taught_tables(rows, lesson, num_classes, [penalty])
+    told = one_hot(lesson.labels[lesson.mask], num_classes)
+    (table,) = softmax_regressions(rows[lesson.mask], told, [penalty])
     return class_probabilities(rows, table)
 
 
 def calibrated(answers, nodes, *, validation_shares=True):
     mask = nodes.validation_mask
     lesson = true_labels(nodes) if validation_shares else None
-    return best_calibration(answers[mask], nodes.labels[mask], lesson).of(answers)
+    return best_calibrated(answers, answers[mask], nodes.labels[mask], lesson).answers
+
+
+def as_it_is(answers, mask):
+    return Member(1.0, torch.zeros(3, dtype=torch.float64), answers, answers[mask], loss=math.nan)
 
 
 def best_average(members, nodes):
-    as_it_is = Calibration(1.0, torch.zeros(3, dtype=torch.float64))
-    joined = tuple(Member(as_it_is, each, each[nodes.validation_mask]) for each in members)
-    ensemble = dataclasses.replace(Ensemble.without_members(nodes), members=joined)
+    ensemble = Ensemble(nodes=nodes, members=tuple(as_it_is(each, nodes.validation_mask) for each in members))
     average = sum(weight * each for weight, each in zip(ensemble.weights, members, strict=True))
     assert torch.allclose(average, ensemble.answers, rtol=1e-15)
     return ensemble.answers
@@ -58,17 +54,22 @@ def sure_answers(labels, confidence):
 
 
 def loss_of(answers, nodes=NODES):
-    return validation_loss(answers[nodes.validation_mask], nodes.labels[nodes.validation_mask])
+    return float(nll_loss(answers[nodes.validation_mask].log(), nodes.labels[nodes.validation_mask]))
 
 
 def are_probabilities(answers):
     return bool((answers >= 0).all()) and torch.allclose(answers.sum(dim=1), torch.ones(90, dtype=torch.float64))
 
 
-def test_validation_loss_by_hand():
-    answers = torch.tensor([[0.5, 0.5], [0.9, 0.1], [1.0, 0.0]], dtype=torch.float64)
-    by_hand = -(math.log(0.5) + math.log(0.1) + math.log(1e-9)) / 3
-    assert validation_loss(answers, torch.tensor([0, 1, 1])) == pytest.approx(by_hand)
+def test_the_loss_of_a_member_is_that_of_its_judged_answers():
+    """Their mean negative log-probability of the true labels; what is sure and wrong costs as much as 1e-9."""
+    answers = random_answers(6)
+    member = best_calibrated(answers, answers[NODES.validation_mask], NODES.labels[NODES.validation_mask], None)
+    assert member.loss == pytest.approx(loss_of(member.answers))
+    sure = torch.tensor([[1.0, 0.0], [1.0, 0.0]], dtype=torch.float64)
+    member = best_calibrated(sure, sure, torch.tensor([0, 1]), None)
+    by_hand = -member.judged[torch.arange(2), torch.tensor([0, 1])].clamp_min(1e-9).log().mean()
+    assert member.loss == pytest.approx(float(by_hand))
 
 
 def test_a_regression_is_the_minimum_of_its_loss():
@@ -103,12 +104,12 @@ def test_a_larger_penalty_makes_answers_less_sure():
 
 def test_members_come_one_per_view_and_penalty():
     views = [NODES.features, NODES.features[:, :5], NODES.features[:, 5:]]
-    start = Ensemble.without_members(NODES)
-    ensemble = start.taught(views, (1.0, 0.1))
+    ensemble = Ensemble(nodes=NODES).taught(views, (1.0, 0.1))
     members = [member.answers for member in ensemble.members]
     assert len(members) == 6
     assert all(are_probabilities(member) for member in members)
-    table = taught_tables(views[1], true_labels(NODES), 3, (1.0, 0.1))[1]
+    told = one_hot(NODES.labels[NODES.train_mask], 3)
+    table = softmax_regressions(views[1][NODES.train_mask], told, (1.0, 0.1))[1]
     alone = calibrated(class_probabilities(views[1], table), NODES)
     assert torch.equal(members[3], alone)
 
@@ -140,11 +141,13 @@ def test_calibration_moves_towards_the_shares_of_the_validation_labels():
     assert float(shifted[:, 2].mean()) > float(kept[:, 2].mean()) + 0.2
 
 
-def test_the_closest_calibration_undoes_a_temperature():
-    teacher = random_answers(3)
-    surer = Calibration(0.5, torch.zeros(3)).of(teacher)
-    assert closest_calibration(surer, teacher).temperature == 2.0
-    assert torch.allclose(closest_calibration(surer, teacher).of(surer), teacher)
+def test_pupils_that_nobody_can_judge_are_made_as_sure_as_their_teacher():
+    """Without validation nodes. The temperature that comes closest undoes the one that made them surer."""
+    blind, teacher = dataclasses.replace(NODES, validation_mask=NOBODY), random_answers(3)
+    start = Ensemble(nodes=blind, members=(as_it_is(teacher, blind.train_mask),))
+    pupil = start.joined_by([torch.softmax(teacher.log() / 0.5, dim=1)], start.lesson).members[-1]
+    assert pupil.temperature == 2.0
+    assert torch.allclose(pupil.answers, teacher)
 
 
 def test_the_best_average_is_no_worse_than_its_best_member():

@@ -11,7 +11,7 @@ from torch.nn.functional import nll_loss
 from gcon.errors import InputError
 from gcon.files.inputs import as_features
 from gcon.learn import perceptron as mlp
-from gcon.learn.encoder import Encoder
+from gcon.learn.encoder import Encoder, scaled_rows
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.nodes import PublicNodes
 
@@ -184,9 +184,9 @@ def words(nodes):
 @pytest.mark.parametrize("hidden", [6, None])
 def test_sparse_and_dense_inputs_train_alike(words, monkeypatch, hidden):
     settings = EncoderSettings(hidden=hidden, epochs=40, dropout=0.0)
-    assert mlp._compact(words.features).is_sparse
+    assert mlp._inputs(words.features, settings, "cpu").is_sparse
     sparse = train_encoder(words, settings)
-    monkeypatch.setattr(mlp, "_compact", lambda rows: rows)
+    monkeypatch.setattr(mlp, "_inputs", lambda features, settings, device: scaled_rows(features, by="length"))
     dense = train_encoder(words, settings)
     for name, value in tensors(sparse).items():
         torch.testing.assert_close(value, tensors(dense)[name], rtol=1e-3, atol=1e-4)
@@ -194,7 +194,7 @@ def test_sparse_and_dense_inputs_train_alike(words, monkeypatch, hidden):
 
 def test_dropout_on_sparse_inputs_keeps_the_mean(words):
     generator = torch.Generator().manual_seed(0)
-    inputs, layer = mlp._compact(words.features), [torch.eye(60), torch.zeros(60)]
+    inputs, layer = words.features.to_sparse_coo().coalesce(), [torch.eye(60), torch.zeros(60)]
     mean = sum(mlp._scores(inputs, layer, (0.5, 0.0), generator) for _ in range(600)) / 600
     assert float((mean - words.features).abs().max()) < 0.25  # six standard errors of 1/sqrt(600)
     assert set(mlp._scores(inputs, layer, (0.5, 0.0), generator).unique().tolist()) == {0.0, 2.0}
@@ -211,7 +211,8 @@ def test_own_embeddings(nodes):
     assert encoder.hidden_bias is None
     assert encoder.head_weight.shape == (8, 3)
     assert encoder.num_features == 8
-    assert torch.equal(encoder._hidden(nodes.features), nodes.features)
+    [(_, hidden)] = encoder._hidden(nodes.features)
+    assert torch.equal(hidden, nodes.features)
     expected = nodes.features.double() / nodes.features.double().norm(dim=1, keepdim=True)
     torch.testing.assert_close(encoder.encode(nodes.features), expected, rtol=0, atol=1e-10)
     predicted = encoder.probabilities(nodes.features).argmax(dim=1)
@@ -230,7 +231,8 @@ def test_unit_input_makes_the_length_of_a_row_irrelevant(nodes):
 
 def test_the_centre_is_the_mean_of_the_hidden_rows_of_all_nodes(nodes):
     encoder = train_encoder(nodes, QUICK)
-    torch.testing.assert_close(encoder.centre, encoder._hidden(nodes.features).double().mean(dim=0))
+    [(_, hidden)] = encoder._hidden(nodes.features)
+    torch.testing.assert_close(encoder.centre, hidden.double().mean(dim=0))
     assert encoder.centre.dtype == torch.float64
     assert train_encoder(nodes, replace(QUICK, centre=False)).centre is None
     assert torch.equal(train_encoder(nodes, replace(QUICK, centre=False)).hidden_weight, encoder.hidden_weight)

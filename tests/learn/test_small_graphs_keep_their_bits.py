@@ -8,18 +8,19 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from tests.learn.regressions import class_probabilities
 from threadpoolctl import threadpool_limits
 from torch.nn.functional import nll_loss, normalize, one_hot
 
 from gcon.files.datasets import social_circles_parts
-from gcon.learn import sizes
+from gcon.learn import sample
 from gcon.learn.after_counts import after_counts
 from gcon.learn.after_release import after_moments as new_after_moments
 from gcon.learn.believed_counts import CountBelief, with_labels
 from gcon.learn.edge_free import learn_without_edges
-from gcon.learn.ensemble import Ensemble
-from gcon.learn.feature_graph import answers_around, nearest_rows, neighbour_graph
-from gcon.learn.softmax_regression import class_probabilities, softmax_regressions
+from gcon.learn.ensemble import Ensemble, Lesson
+from gcon.learn.feature_graph import feature_graph
+from gcon.learn.softmax_regression import softmax_regressions
 
 TEMPERATURES = (0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0)
 
@@ -195,32 +196,31 @@ def telling(nodes, free):
 
 
 def test_the_limit_is_a_promise():
-    assert sizes.EXACT_NODES == 50_000
-    assert sizes.COMPARED_NODES == 10_000
-    assert list(sizes.blocks(50_000)) == [slice(0, 50_000)]
-    assert len(list(sizes.blocks(50_001))) > 1
+    assert sample.EXACT_NODES == 50_000
+    assert sample.COMPARED_NODES == 10_000
+    assert list(sample.blocks(50_000)) == [slice(0, 50_000)]
+    assert len(list(sample.blocks(50_001))) > 1
 
 
 def test_nearest_rows_and_their_graph():
     for seed, shape in enumerate([(300, 20), (2500, 7), (5, 3)]):
         rows = torch.from_numpy(np.random.default_rng(seed).standard_normal(shape)).float()
-        found, (places, cosines) = nearest_rows(rows, 20), nearest(rows, 20)
+        found, (places, cosines) = feature_graph(rows, 20), nearest(rows, 20)
         assert torch.equal(found.places, places)
         assert torch.equal(found.cosines, cosines)
-        one, other = neighbour_graph(found), graph(places, cosines)
-        assert np.array_equal(one.toarray(), other.toarray())
+        assert np.array_equal(found.matrix.toarray(), graph(places, cosines).toarray())
 
 
 def test_members_and_their_average(trained):
     nodes, free = trained
     views = [free.rows, nodes.features]
     old = members(nodes, views, nodes.labels, nodes.train_mask, (1.0, 0.1))
-    start = Ensemble.without_members(nodes)
-    new = start.taught(views, (1.0, 0.1))
+    new = Ensemble(nodes=nodes).taught(views, (1.0, 0.1))
     assert all(torch.equal(*pair) for pair in zip(old, answers_of(new), strict=True))
     assert torch.equal(average(old, nodes), new.answers)
-    old += members(nodes, views, *pseudo_labels(average(old, nodes), nodes, 0.5), (1.0, 0.1))
-    assert torch.equal(average(old, nodes), new.taught(views, (1.0, 0.1), 0.5).answers)
+    lesson = pseudo_labels(average(old, nodes), nodes, 0.5)
+    old += members(nodes, views, *lesson, (1.0, 0.1))
+    assert torch.equal(average(old, nodes), new.taught(views, (1.0, 0.1), Lesson(*lesson)).answers)
 
 
 def test_answers_after_the_release(trained):
@@ -242,7 +242,7 @@ def test_answers_after_the_release(trained):
     taught_by, _ = after_the_counts(nodes, found.answers, counts.double())
     lesson = pseudo_labels(taught_by, nodes, 0.8)
     every += members(nodes, views[:1], *lesson, (1.0, 0.1))
-    around = answers_around(free.graph, with_labels(taught_by, torch.where(nodes.train_mask, nodes.labels, -1)))
+    around = free.graph.answers_around(with_labels(taught_by, torch.where(nodes.train_mask, nodes.labels, -1)))
     every.append(calibrated(around, nodes, *lesson))
     assert torch.allclose(first.start, average(every, nodes), atol=1e-6)
     _, published = after_the_counts(nodes, first.start, counts.double())

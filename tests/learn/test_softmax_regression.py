@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
+from tests.learn.regressions import class_probabilities
 from torch.nn.functional import one_hot
 
 from gcon.learn import softmax_regression
-from gcon.learn.softmax_regression import class_probabilities, softmax_regressions
+from gcon.learn.softmax_regression import softmax_regressions
 
 PENALTIES = (1.0, 0.1)
 

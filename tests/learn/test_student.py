@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gcon.learn.student import train_student
+from gcon.learn.perceptron import train_student
 
 CLASSES, WIDTH = 3, 8
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from gcon.mechanisms.composition import gaussian_total, pure_as_gaussian
-from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_epsilon
+from gcon.mechanisms.composition import gaussian_total
+from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_epsilon, pure_as_gaussian
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Kind, MemoryLedger, Outcome, Request
 

@@ -10,7 +10,7 @@ from scipy.special import gammaincc
 
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.certificate_terms import NO_TERMS, CertificateTerms, reserve_is_covered, spent_budget
-from gcon.mechanisms.gaussian_curve import gaussian_log_delta
+from gcon.mechanisms.gaussian_curve import gaussian_delta
 from gcon.mechanisms.losses import PseudoHuber, SoftMargin
 from gcon.mechanisms.objective_plan import make_plan
 from gcon.privacy.budget import Budget
@@ -111,7 +111,7 @@ def test_the_reserve_must_exist(objective):
 def test_only_the_whole_delta_is_exceeded(objective):
     """More delta for the exact mechanism, or for the reserve: every other condition still holds, or only gets easier."""
     ratio = objective.terms.noise_over_radius
-    while gaussian_log_delta(objective.terms.reserved_epsilon, 1 / ratio) < math.log(1e-4):
+    while gaussian_delta(objective.terms.reserved_epsilon, 1 / ratio, logarithm=True) < math.log(1e-4):
         ratio /= 1.5
     loose = dataclasses.replace(objective.terms, log_reserved_delta=math.log(1e-4))
     small = dataclasses.replace(loose, noise_over_radius=ratio * 1.5)

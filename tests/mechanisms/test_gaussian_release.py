@@ -13,10 +13,10 @@ from gcon.edges.edge_list import private_edges, public_edges
 from gcon.edges.schemes import Schemes
 from gcon.errors import InputError, PlanMismatchError, PrivateComputationError, UnprovenBoundError
 from gcon.mechanisms.composition import gaussian_total
+from gcon.mechanisms.counts import NoisyCount
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_multiplier
 from gcon.mechanisms.gaussian_release import GaussianPlan, gaussian_plan
-from gcon.mechanisms.pure import NoisyCount
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing
 from gcon.mechanisms.statistic import Statistic
 from gcon.privacy.account import spend, transcript

@@ -98,14 +98,14 @@ def test_scales_off_the_diagonal_are_never_below_sigma_over_root_two(scales):
     diagonal = [row == column for row in range(WIDTH) for column in range(row, WIDTH)]
     for sigma in (10.0 ** generator.uniform(-20, 20, 200)).tolist():
         scales.clear()
-        with_deviation(MOMENTS, sigma).add_noise(MOMENTS.precisely(EDGES), SystemRandomness())
+        with_deviation(MOMENTS, sigma).apply(EDGES, SystemRandomness())
         (found,) = scales
         assert len(found) == len(diagonal)
         for scale, on in zip(found, diagonal, strict=True):
             square, needed = Fraction(scale) ** 2, Fraction(sigma) ** 2 / (1 if on else 2)
             assert needed <= square <= needed * (1 + Fraction(1, 10**14))
         scales.clear()
-        with_deviation(SUMS, sigma).add_noise(SUMS.precisely(EDGES), SystemRandomness())
+        with_deviation(SUMS, sigma).apply(EDGES, SystemRandomness())
         assert scales == [[[sigma] * WIDTH] * SIZE]
 
 

@@ -9,9 +9,8 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gcon.mechanisms.gaussian_curve import gaussian_delta
-from gcon.mechanisms.mixed_curve import largest, largest_count_rate, mixed_delta
-from gcon.mechanisms.neighbour_counts import geometric_deviation
+from gcon.mechanisms.counts import geometric_deviation
+from gcon.mechanisms.gaussian_curve import WORST_DEGREES, gaussian_delta, largest, mixed_delta, responses
 
 DIGITS = 1e-12
 # epsilon, share of stage 1, mu at delta/2, mu of stage 1, a, noise of a count, mu of a Gaussian stage 2, noise by it.
@@ -25,6 +24,20 @@ TABLE = [
     (4, 0.05, 0.896107903425, 0.200375818723, 1.62817556287, 0.779579, 0.873417944544, 1.61917),
     (4, 0.1, 0.896107903425, 0.28337420041, 1.45898960109, 0.888392, 0.85012260123, 1.66354),
 ]
+
+
+def largest_distance(epsilon, delta, beside=()):
+    return largest(lambda distance, _: mixed_delta(epsilon, distance, beside), delta)
+
+
+def largest_count_rate(epsilon, delta, *, first, answer_epsilon, edges):
+    """Of one table."""
+
+    def cost(rate, degrees):
+        beside = responses(answer_epsilon, edges, rate=rate, rounds=1, degrees=degrees)
+        return mixed_delta(epsilon, edges * first, beside)
+
+    return largest(cost, delta, WORST_DEGREES[edges])
 
 
 @pytest.mark.parametrize(
@@ -44,9 +57,9 @@ def test_vectors(epsilon, distance, rate, delta):
 def test_the_table_of_the_specification(line):
     """Twelve digits of distances and rates, six of noise, each as printed."""
     epsilon, share, whole, first, rate, noise, rest, gaussian_noise = line
-    distance = largest(lambda distance: mixed_delta(epsilon, distance) <= 5e-6)
+    distance = largest_distance(epsilon, 5e-6)
     stage = math.sqrt(share) * distance
-    found = largest_count_rate(epsilon, 5e-6, first=stage, rounds=1, answer_epsilon=0.0, edges=1)
+    found = largest_count_rate(epsilon, 5e-6, first=stage, answer_epsilon=0.0, edges=1)
     left = math.sqrt(1 - share) * distance
     for value, printed in ((distance, whole), (stage, first), (found, rate), (left, rest)):
         assert float(f"{value:.12g}") == printed
@@ -129,17 +142,17 @@ def test_pure_epsilon_is_its_own_response():
 @pytest.mark.parametrize("delta", [1e-13, 1e-5, 0.1])
 def test_the_largest_fits_and_a_little_more_does_not(epsilon, delta):
     others = [(epsilon / 10, 1)]
-    distance = largest(lambda distance: mixed_delta(epsilon, distance, others) <= delta)
+    distance = largest_distance(epsilon, delta, others)
     assert mixed_delta(epsilon, distance, others) <= delta < mixed_delta(epsilon, distance * (1 + 1e-11), others)
-    rate = largest_count_rate(epsilon, delta, first=distance / 3, rounds=1, answer_epsilon=epsilon / 10, edges=1)
+    rate = largest_count_rate(epsilon, delta, first=distance / 3, answer_epsilon=epsilon / 10, edges=1)
     assert mixed_delta(epsilon, distance / 3, [(rate, 2), *others]) <= delta
     assert mixed_delta(epsilon, distance / 3, [(rate * (1 + 1e-11), 2), *others]) > delta
 
 
 def test_no_room_is_nothing():
-    assert largest(lambda distance: mixed_delta(1.0, distance, [(2.0, 1)]) <= 1e-5) == 0
+    assert largest_distance(1.0, 1e-5, [(2.0, 1)]) == 0
     for edges, first, answer in ((1, 0.5, 0.0), (1, 0.01, 1.5), (3, 0.2, 0.0), (3, 0.01, 0.5)):
-        assert largest_count_rate(1.0, 1e-5, first=first, rounds=1, answer_epsilon=answer, edges=edges) == 0
+        assert largest_count_rate(1.0, 1e-5, first=first, answer_epsilon=answer, edges=edges) == 0
 
 
 @pytest.mark.parametrize("rate", [math.inf, math.nan])

@@ -15,14 +15,12 @@ import torch
 
 from gcon.edges.edge_list import private_edges, public_edges
 from gcon.errors import InputError, PlanMismatchError, UnprovenBoundError
-from gcon.mechanisms.composition import gaussian_total, pure_as_gaussian
+from gcon.mechanisms.composition import gaussian_total
+from gcon.mechanisms.counts import NeighbourCounts, NoisyCount, Selection
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.gaussian_curve import gaussian_delta
+from gcon.mechanisms.gaussian_curve import LEAST, gaussian_delta, mixed_delta, pure_as_gaussian
 from gcon.mechanisms.gaussian_release import NoisyRelease, gaussian_plan
-from gcon.mechanisms.mixed_curve import LEAST, mixed_delta
 from gcon.mechanisms.mixed_release import MixedPlan, mixed_plan
-from gcon.mechanisms.neighbour_counts import NeighbourCounts
-from gcon.mechanisms.pure import NoisyCount, Selection
 from gcon.privacy.account import spend
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import MemoryLedger, Outcome

@@ -18,8 +18,8 @@ from gcon.edges.source import LocalEdges, RowBlock, block_slices
 from gcon.edges.stored import StoredEdges
 from gcon.errors import InputError, PlanMismatchError
 from gcon.files.edge_store import write_edge_store
+from gcon.mechanisms.counts import CHANGED_ENTRIES, NeighbourCounts, geometric_deviation
 from gcon.mechanisms.gaussian_release import gaussian_plan
-from gcon.mechanisms.neighbour_counts import CHANGED_ENTRIES, NeighbourCounts, geometric_deviation
 from gcon.privacy.account import spend
 from gcon.privacy.budget import NOTHING
 from gcon.privacy.ledger import MemoryLedger
@@ -139,7 +139,7 @@ def test_noise_is_added_to_the_table_as_it_is(monkeypatch):
     mechanism = NeighbourCounts(codes=CODES, num_codes=4, rate=0.3)
     asked = []
     monkeypatch.setattr(
-        "gcon.mechanisms.neighbour_counts.two_sided_geometric_numbers",
+        "gcon.mechanisms.counts.two_sided_geometric_numbers",
         lambda randomness, rate, *shape: asked.append((rate, shape)) or torch.full(shape, 7),
     )
     found = mechanism.apply(EDGES, SystemRandomness())

@@ -14,7 +14,7 @@ import gcon
 from gcon.choose.paid_accuracy import paid_accuracy
 from gcon.edges.edge_list import public_edges
 from gcon.errors import InputError
-from gcon.mechanisms.pure import NoisyCount
+from gcon.mechanisms.counts import NoisyCount
 from gcon.mechanisms.samplers import geometric
 from gcon.methods.own_edges import own_edge_predictions
 from gcon.privacy.opening import apply_private
@@ -149,5 +149,5 @@ def test_the_count_is_that_of_the_edges_and_the_bound_travels_with_it():
 
 
 def test_noise_uses_the_decimal_that_the_ledger_adds_up(monkeypatch):
-    monkeypatch.setattr("gcon.mechanisms.pure.two_sided_geometric", lambda randomness, rate: rate.denominator)
+    monkeypatch.setattr("gcon.mechanisms.counts.two_sided_geometric", lambda randomness, rate: rate.denominator)
     assert noisy(0.1, 2).apply(EDGES, SystemRandomness()) == 20

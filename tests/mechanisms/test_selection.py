@@ -12,7 +12,7 @@ import torch
 
 from gcon.edges.edge_list import public_edges
 from gcon.errors import InputError
-from gcon.mechanisms.pure import Selection
+from gcon.mechanisms.counts import Selection
 from gcon.mechanisms.samplers.geometric import coin_exp, shuffled
 from gcon.privacy.randomness import SystemRandomness
 
@@ -125,7 +125,7 @@ def test_the_counts_are_those_of_the_edges_and_the_bound_travels_with_them():
 
 def test_coins_use_the_decimal_that_the_ledger_adds_up(monkeypatch):
     seen = []
-    monkeypatch.setattr("gcon.mechanisms.pure.coin_exp", lambda randomness, exponent: seen.append(exponent) or True)
+    monkeypatch.setattr("gcon.mechanisms.counts.coin_exp", lambda randomness, exponent: seen.append(exponent) or True)
     for _ in range(40):
         selection(0.1, 2, (0, 3)).apply(EDGES, SystemRandomness())
     assert set(seen) <= {Fraction(0), Fraction(3, 40)}

@@ -12,13 +12,13 @@ import torch
 
 from gcon.edges.edge_list import private_edges, public_edges
 from gcon.errors import InputError, PlanMismatchError
+from gcon.mechanisms.counts import NeighbourCounts, geometric_deviation
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.mixed_curve import WORST_DEGREES, mixed_delta, nearly_mixed_delta, responses
+from gcon.mechanisms.gaussian_curve import WORST_DEGREES, mixed_delta, responses
 from gcon.mechanisms.mixed_release import mixed_plan, mixed_plan_from
-from gcon.mechanisms.neighbour_counts import NeighbourCounts, geometric_deviation
 from gcon.privacy.account import spend
+from gcon.privacy.budget import STATED_EDGES, check_edges
 from gcon.privacy.ledger import MemoryLedger
-from gcon.privacy.protected_change import STATED_EDGES, check_edges
 from gcon.privacy.randomness import SystemRandomness
 from gcon.verify.several_edges import degree_lists
 
@@ -237,7 +237,7 @@ def test_the_quick_curve_is_near():
         for degrees in WORST_DEGREES[edges][:3]:
             beside = count_responses(0.1, 2, degrees)
             exact = mixed_delta(epsilon, distance, beside)
-            assert nearly_mixed_delta(epsilon, distance, beside) == pytest.approx(exact, rel=1e-6, abs=1e-15)
+            assert mixed_delta(epsilon, distance, beside, in_float64=True) == pytest.approx(exact, rel=1e-6, abs=1e-15)
 
 
 # --- plans ------------------------------------------------------------------------------------------------------------

@@ -140,9 +140,10 @@ def some_model(seed=0, num_classes=3):
 
 def exact_counts(voice=0.0):
     """A way that asks regressions, with messages or without."""
-    said_anyway = torch.tensor([0.2, -0.3, 0.1], dtype=torch.float64)
+    said_anyway, model = torch.tensor([0.2, -0.3, 0.1], dtype=torch.float64), some_model()
     return ExactCounts(
-        model=some_model(),
+        table=torch.cat(model.tables.unbind(), dim=1).numpy(),
+        weights=model.weights.numpy(),
         edge_shares=SHARES,
         edge_messages=said_anyway,
         shares=torch.tensor([0.3, 0.3, 0.4], dtype=torch.float64),
@@ -393,7 +394,7 @@ def test_a_node_without_neighbours_has_no_counts():
     way, rows = way_and_rows("counts")
     lonely = own_scores(way, rows, random_edges()[:, :0])
     start = rows[:, :3]
-    expected = way.model.answers(start, torch.zeros(40, 3)).clamp_min(1e-4).log()
+    expected = some_model().answers(start, torch.zeros(40, 3)).clamp_min(1e-4).log()
     assert torch.allclose(lonely, expected, atol=1e-7)  # the mean answer around nobody is what edges lead to
 
 
@@ -458,6 +459,8 @@ def test_only_whole_numbers_come_from_the_edges(kind):
     edges, seen = public_edges(random_edges(), 40), []
 
     class Watched:
+        num_nodes = 40
+
         def map_blocks(self, work, *shared):
             for heard in edges.map_blocks(work, *shared):
                 seen.append(heard.clone())

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 import gcon
+from gcon import nodes as module
 from gcon.errors import AccessRefusedError
-from gcon.methods import known_rows as module
-from gcon.methods.known_rows import known_rows, recognises
+from gcon.nodes import known_rows, recognises
 from gcon.release.read import load_release
 from gcon.release.store import save_release
 
@@ -41,7 +41,7 @@ def test_rows_that_many_share_say_nothing_but_the_whole_table_does():
 
 
 def test_of_a_large_table_the_same_sample_is_kept_for_every_part(monkeypatch):
-    monkeypatch.setattr(module, "MOST", 64)
+    monkeypatch.setattr(module, "MOST_DIGESTS", 64)
     trained = table(1000)
     known = known_rows(trained)
     assert len(known) == 65

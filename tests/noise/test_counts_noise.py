@@ -15,10 +15,10 @@ import scipy.stats
 import torch
 
 from gcon.edges.edge_list import private_edges
+from gcon.mechanisms.counts import NeighbourCounts
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import NoisyRelease
 from gcon.mechanisms.mixed_release import mixed_plan
-from gcon.mechanisms.neighbour_counts import NeighbourCounts
 from gcon.privacy.account import spend
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.opening import apply_private

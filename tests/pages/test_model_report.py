@@ -10,7 +10,7 @@ from tests.pages.reader import Page
 from tests.pages.site.models import HOSTILE, moments, nodes, paper
 
 import gcon
-from gcon.mechanisms.neighbour_counts import geometric_deviation
+from gcon.mechanisms.counts import geometric_deviation
 from gcon.pages import model_report as made
 from gcon.pages.model_report import NO_HELP, NOT_COMPARED, NOT_MEASURED, model_report
 from gcon.pages.scored_nodes import class_title

@@ -169,17 +169,17 @@ def test_a_history_written_anew_is_noticed_by_the_head(path, head, small_ledger,
         {},
     ],
 )
-def test_well_chained_nonsense_is_refused(path, content, small_ledger, assert_noticed):
+def test_well_chained_nonsense_is_refused(path, head, content, small_ledger, assert_noticed):
     ledger = small_ledger(path)
-    chain = ledger._read().chain
+    chain = read_ledger(path.read_bytes(), head(path).read_bytes()).chain
     path.write_bytes(path.read_bytes() + chain.render(content))
     assert_noticed(ledger, path, line_number=6)
 
 
 @pytest.mark.parametrize("distance", ["inf", "0.5", -1.0, 0.0, True, [1.0], 10**400])
-def test_a_line_with_another_gaussian_distance_is_refused(path, distance, release, small_ledger, assert_noticed):
+def test_a_line_with_another_gaussian_distance_is_refused(path, head, distance, release, small_ledger, assert_noticed):
     ledger = small_ledger(path)
-    chain = ledger._read().chain
+    chain = read_ledger(path.read_bytes(), head(path).read_bytes()).chain
     fields = write_request(release(gaussian_distance=0.5))
     content = {"line": "reserve", "number": 2, "time": "t", "request": fields}
     Chain.add(copy.deepcopy(chain), chain.render(content))  # the line is good but for the distance

@@ -246,6 +246,7 @@ def test_hang_up_opens_files_anew_and_ends_nothing(world, tmp_path):
         assert "Everybody on this machine may open edges.csv" in service.errors.read_text()
 
 
+@pytest.mark.slow
 def test_workers_end_with_their_parent(world, tmp_path, monkeypatch):
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gcon.pages.svg import svg_text
 from gcon_lab.attacks.roc import Roc, most_true_positives
+from gcon_lab.tables import svg_text
 
 _LEAST = 1e-3
 _STYLES = ("-", "--", "-.", ":")

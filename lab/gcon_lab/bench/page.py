@@ -10,7 +10,7 @@ from typing import Any
 
 from gcon.writing import write_whole
 from gcon_lab.bench.graphs import ENTRIES_A_NODE
-from gcon_lab.tables import markdown, sheet
+from gcon_lab.tables import markdown, sheet, svg_text
 
 Result = dict[str, Any]
 _FIELDS = ("engine", "contender", "nodes", "entries", "columns", "seconds", "peak_bytes", "failed", "machine")
@@ -80,8 +80,6 @@ def table_text(results: Sequence[Result]) -> str:
 def pictures(results: Sequence[Result]) -> dict[str, str]:
     """`time.svg` and `memory.svg`."""
     from matplotlib.figure import Figure
-
-    from gcon.pages.svg import svg_text
 
     drawn = {}
     for name, what, label, unit in (

@@ -13,11 +13,10 @@ from gcon.edges.fixed_point import STATE_BITS, STEP_ERROR, Walk, column_units, r
 from gcon.edges.kernels.multiply import walk_step
 from gcon.edges.source import Edges, RowBlock
 from gcon.errors import check_number
-from gcon.mechanisms.exact_products import Precise, exact_products, exact_total, left_numbers
 from gcon.mechanisms.influence import FeatureExtent, feature_extent
-from gcon.mechanisms.statistic import ALLOWANCE, Statistic, check_nodes
+from gcon.mechanisms.statistic import ALLOWANCE, Precise, Statistic, exact_products, exact_total, left_numbers
 from gcon.privacy.plan import proven
-from gcon_lab.mechanisms.checked_rows import checked_rows
+from gcon_lab.mechanisms.checked_rows import check_nodes, checked_rows
 
 NO_EXTENT = FeatureExtent(0.0, 0.0)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gcon.edges.source import Edges
+from gcon.errors import PlanMismatchError
 from gcon.mechanisms.statistic import check_rows
 
 
@@ -22,3 +24,9 @@ def checked_rows(parameter: str, rows: Tensor, *, as_they_are: bool = False) -> 
     check_rows(parameter, rows)
     keep = as_they_are and rows.dtype in (torch.float32, torch.float64)
     return rows.detach().clone() if keep else rows.detach().to("cpu", torch.float64, copy=True)
+
+
+def check_nodes(edges: Edges, rows: Tensor) -> None:
+    """Refuse a graph on another node set (the number of nodes is public)."""
+    if edges.num_nodes != len(rows):
+        raise PlanMismatchError("A statistic needs one row for every node of the graph.")

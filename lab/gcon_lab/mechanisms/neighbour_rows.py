@@ -10,10 +10,9 @@ from torch import Tensor
 
 from gcon.edges.kernels import multiply
 from gcon.edges.source import Edges, RowBlock
-from gcon.mechanisms.exact_products import Precise
-from gcon.mechanisms.statistic import Statistic, check_nodes, longest_rows
+from gcon.mechanisms.statistic import Precise, Statistic, longest_rows
 from gcon.privacy.plan import proven
-from gcon_lab.mechanisms.checked_rows import checked_rows
+from gcon_lab.mechanisms.checked_rows import check_nodes, checked_rows
 
 _BITS = 52  # of a column's sum, in fixed point
 _SMALLEST_COLUMN = 200  # its sum is at least 2^-200 of the largest, or counts as that

@@ -10,10 +10,9 @@ from torch import Tensor
 from gcon.edges.fixed_point import real_numbers
 from gcon.edges.schemes import Schemes
 from gcon.edges.source import Edges
-from gcon.mechanisms.exact_products import Precise, left_numbers
-from gcon.mechanisms.statistic import check_nodes
+from gcon.mechanisms.statistic import Precise, left_numbers
 from gcon.privacy.plan import proven
-from gcon_lab.mechanisms.checked_rows import checked_rows
+from gcon_lab.mechanisms.checked_rows import check_nodes, checked_rows
 from gcon_lab.mechanisms.walks import WalkStatistic, weighted_walks
 
 

@@ -12,9 +12,16 @@ from gcon.edges.fixed_point import STATE_BITS, WholeRows, column_units
 from gcon.edges.schemes import Schemes, walks
 from gcon.edges.source import Edges
 from gcon.errors import InputError
-from gcon.mechanisms.exact_products import ROWS_AT_ONCE, Precise, exact_products, exact_total
 from gcon.mechanisms.influence import edge_influence, fixed_point_extent
-from gcon.mechanisms.statistic import ALLOWANCE, Statistic, longest_rows
+from gcon.mechanisms.statistic import (
+    ALLOWANCE,
+    ROWS_AT_ONCE,
+    Precise,
+    Statistic,
+    exact_products,
+    exact_total,
+    longest_rows,
+)
 from gcon_lab.mechanisms.bilinear_sums import bilinear_bound, extent_of, rounding_of_walks
 from gcon_lab.mechanisms.class_sum_bounds import class_sum_influence
 

@@ -15,10 +15,9 @@ from gcon.edges.source import Edges
 from gcon.errors import AccessRefusedError, InputError
 from gcon.machine import threads_for
 from gcon.methods.accuracy import check_scored, micro_f1
-from gcon.methods.known_rows import known_rows, nothing_known, recognises
 from gcon.methods.method import Method, Predictor, ScoreFunction
 from gcon.methods.predictions import NOT_PRIVATE, Access, Predictions, checked_access, why_no_promise
-from gcon.nodes import features_fingerprint
+from gcon.nodes import features_fingerprint, known_rows, nothing_known, recognises
 from gcon.privacy.boundary import Private
 from gcon.privacy.gates import answer_owners, diagnose
 from gcon.privacy.ledger import Ledger, MemoryLedger

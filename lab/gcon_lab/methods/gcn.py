@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gcon.edges.source import Edges
-from gcon.learn.unit_rows import rows_with_sum_one
+from gcon.learn.encoder import scaled_rows
 from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
 from gcon_lab.methods.competitor import CompetitorMethod, PaidEdges
@@ -72,7 +72,7 @@ def trained_gcn(
     nodes: PublicNodes, edges: Edges, *, hidden: int, dropout: float, training: Training, weight_decay: float, seed: int
 ) -> GraphNetwork:
     """A two-layer GCN trained on public (declassified or noisy) edges."""
-    rows, graph = rows_with_sum_one(nodes.features), normalised(edges)
+    rows, graph = scaled_rows(nodes.features, by="sum"), normalised(edges)
     masks = nodes.train_mask, nodes.validation_mask
     seen = [reach(graph, mask) for mask in masks]
     given = [sparse_if_worth_it(rows[part.inputs]) for part in seen]
@@ -114,7 +114,7 @@ class GraphNetwork(nn.Module):
         """What the last product aggregates, for all nodes of a public graph, in evaluation mode."""
         self.eval()
         with torch.no_grad():
-            return self.before_last(sparse_if_worth_it(rows_with_sum_one(features)), normalised(edges))
+            return self.before_last(sparse_if_worth_it(scaled_rows(features, by="sum")), normalised(edges))
 
     def logits(self, features: Tensor, edges: Edges) -> Tensor:
         return sparse_product(normalised(edges), self.messages(features, edges))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from gcon.edges.source import Edges
-from gcon.learn.unit_rows import rows_with_sum_one
+from gcon.learn.encoder import scaled_rows
 from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
 from gcon_lab.methods.competitor import CompetitorMethod, PaidEdges
@@ -66,7 +66,7 @@ class GPRGNN(CompetitorMethod):
     def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
         first_weights = start_weights(self.steps, self.restart, self.start)
         opened = edges.declassify("GPR-GNN, a baseline that is not private")
-        rows, graph = sparse_if_worth_it(rows_with_sum_one(nodes.features)), normalised(opened)
+        rows, graph = sparse_if_worth_it(scaled_rows(nodes.features, by="sum")), normalised(opened)
         training = Training(learning_rate=self.learning_rate, epochs=self.epochs, window=self.window)
         masks = nodes.train_mask, nodes.validation_mask
         with seeded(self.seed):
@@ -123,4 +123,4 @@ class PowersNetwork(nn.Module):
         """Logits of all nodes of a public graph, in evaluation mode."""
         self.eval()
         with torch.no_grad():
-            return self(sparse_if_worth_it(rows_with_sum_one(features)), normalised(edges))  # type: ignore[no-any-return]
+            return self(sparse_if_worth_it(scaled_rows(features, by="sum")), normalised(edges))  # type: ignore[no-any-return]

@@ -16,7 +16,7 @@ from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import Edges
 from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.encoder import Encoder
-from gcon.learn.members import pseudo_labels
+from gcon.learn.ensemble import pseudo_labels
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.methods.method import ScoreFunction
 from gcon.methods.predictions import Access

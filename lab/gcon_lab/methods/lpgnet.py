@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from gcon.edges.source import Edges
-from gcon.learn.unit_rows import rows_with_sum_one
+from gcon.learn.encoder import scaled_rows
 from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
 from gcon_lab.mechanisms.neighbour_sums import laplace_sums_plan
@@ -46,7 +46,7 @@ class LPGNet(PrivateCompetitorMethod):
     def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
         plan = laplace_sums_plan(self.epsilon, self.stacked, method=self.name)
         # What the next perceptron reads, so far: [L_0], then [L_0, N_1, L_1], ... All of it public or released.
-        columns = [self._scores(rows_with_sum_one(nodes.features), nodes, place=0)[0]]
+        columns = [self._scores(scaled_rows(nodes.features, by="sum"), nodes, place=0)[0]]
         with edges.spend(plan, f"LPGNet, {self.stacked} stacked layer(s)") as account:
             for place in range(1, self.stacked + 1):
                 before, counted = torch.cat(columns, dim=1), predicted_classes(columns[-1])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from gcon.edges.source import Edges
-from gcon.learn.unit_rows import rows_with_sum_one
+from gcon.learn.encoder import scaled_rows
 from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
 from gcon_lab.methods.competitor import CompetitorMethod, PaidEdges
@@ -36,7 +36,7 @@ class MLP(CompetitorMethod):
     epochs: int = 500
 
     def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
-        rows = rows_with_sum_one(nodes.features)
+        rows = scaled_rows(nodes.features, by="sum")
         with seeded(self.seed):
             network = Perceptron(
                 rows.shape[1], self.hidden, nodes.num_classes, layers=self.layers, share=self.dropout, drop_input=False
@@ -45,6 +45,6 @@ class MLP(CompetitorMethod):
             fit_on_rows(network, rows, nodes, training, weight_decay=self.weight_decay)
 
         def without_edges(features: Tensor, _: Edges | None) -> Tensor:
-            return logits_of(network, rows_with_sum_one(features))
+            return logits_of(network, scaled_rows(features, by="sum"))
 
         return Trained(score_functions={"none": without_edges})

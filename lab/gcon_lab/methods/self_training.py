@@ -18,10 +18,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from gcon.errors import InputError
-from gcon.learn.directions import principal_rows, weighting
-from gcon.learn.ensemble import Ensemble
-from gcon.learn.feature_graph import label_agreement, nearest_rows, neighbour_graph, smoothed_rows
-from gcon.learn.members import Lesson
+from gcon.learn.ensemble import Ensemble, Lesson, pseudo_labels
+from gcon.learn.feature_graph import feature_graph, principal_directions, weighting
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.methods.controls import edge_free_scorers
 from gcon.methods.method import Trained
@@ -59,13 +57,12 @@ class SelfTraining(CompetitorMethod):
 
     def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
         features = nodes.features
-        directions, _ = principal_rows(features, weighting(features), _WIDTH)
-        nearest = nearest_rows(directions[:, :_GRAPH_WIDTH], self.neighbours)
-        graph, rows = neighbour_graph(nearest), normalize(directions, dim=1)
-        views = [normalize(each, dim=1) for each in smoothed_rows(graph, rows, _RESTARTS)]
+        rows = principal_directions(features, weighting(features), _WIDTH).rows
+        graph = feature_graph(rows[:, :_GRAPH_WIDTH], self.neighbours)
+        views = [normalize(each, dim=1) for each in graph.smoothed(normalize(rows, dim=1), _RESTARTS)]
         answers = self._answers(nodes, views)
         known = nodes.train_mask | nodes.validation_mask
-        agree = label_agreement(nearest, nodes.labels, known) >= self.least_agreement
+        agree = graph.label_agreement(nodes.labels, known) >= self.least_agreement
 
         def probabilities(features: Tensor) -> Tensor:
             if features_fingerprint(features) != nodes.fingerprint:
@@ -86,8 +83,9 @@ class SelfTraining(CompetitorMethod):
             taught = replace(nodes, train_mask=lesson.mask)
             return [train_encoder(taught, EncoderSettings(seed=self.seed)).probabilities(nodes.features)[at].double()]
 
-        ensemble = Ensemble.without_members(nodes, validation_shares=self.validation_shares)
-        ensemble = ensemble.joined_by(encoded(ensemble.lesson, slice(None)), encoded).taught(views, _PENALTIES)
+        ensemble = Ensemble(nodes=nodes, validation_shares=self.validation_shares)
+        answers = encoded(ensemble.lesson, slice(None))
+        ensemble = ensemble.joined_by(answers, ensemble.lesson, encoded).taught(views, _PENALTIES)
         for _ in range(self.rounds):
-            ensemble = ensemble.taught(views, _PENALTIES, self.taught_share)
+            ensemble = ensemble.taught(views, _PENALTIES, pseudo_labels(ensemble.answers, nodes, self.taught_share))
         return ensemble.answers

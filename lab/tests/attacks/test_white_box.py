@@ -10,9 +10,9 @@ from torch.distributions import Laplace, Normal
 from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes, propagate
 from gcon.errors import AccessRefusedError
+from gcon.mechanisms.counts import NeighbourCounts
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.losses import loss_by_name
-from gcon.mechanisms.neighbour_counts import NeighbourCounts
 from gcon.mechanisms.perturbed_objective import PerturbedObjectives, minimise
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.attacks.pairs import absent_and_present

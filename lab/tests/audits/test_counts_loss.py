@@ -8,7 +8,7 @@ import pytest
 import torch
 from lab.tests.audits.sampled_losses import measured_epsilon
 
-from gcon.mechanisms.mixed_curve import mixed_delta
+from gcon.mechanisms.gaussian_curve import mixed_delta
 from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.audits.cases.mixed_release import mixed_release
 from gcon_lab.audits.cases.neighbour_counts import count_losses, neighbour_counts

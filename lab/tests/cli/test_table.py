@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gcon.cli.verbs import ENTRY_POINTS, LABORATORY, command
+from gcon.cli.app import ENTRY_POINTS, LABORATORY, command
 
 PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 NAMES = list(LABORATORY)

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from gcon.files.datasets.synthetic import social_circles
 from gcon.methods.method import PrivateMethod
-from gcon.privacy.protected_change import ONE_UNDIRECTED_EDGE
+from gcon.privacy.budget import ONE_UNDIRECTED_EDGE
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.experiments import baselines
 from gcon_lab.experiments.baselines import Effort, page

@@ -12,7 +12,7 @@ from gcon.edges.edge_list import public_edges
 from gcon.edges.graph import PublicGraph
 from gcon.errors import AccessRefusedError
 from gcon.files.datasets import social_circles, social_circles_parts
-from gcon.learn.unit_rows import rows_with_sum_one
+from gcon.learn.encoder import scaled_rows
 from gcon.privacy.ledger import Kind, MemoryLedger
 from gcon_lab.methods import gcn
 from gcon_lab.methods.gcn import GCN, GraphNetwork
@@ -73,14 +73,14 @@ def test_logits_are_those_of_pyg():
     with torch.no_grad():
         first.lin.weight.copy_(model.first.weight.T)
         second.lin.weight.copy_(model.second.weight.T)
-        rows, index = rows_with_sum_one(NODES.features), EDGES.edge_index()
+        rows, index = scaled_rows(NODES.features, by="sum"), EDGES.edge_index()
         expected = second(torch.relu(first(rows, index)), index)
     assert torch.allclose(model.logits(NODES.features, EDGES), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_reached_part_gives_the_same_logits_and_gradients():
     model, graph = network(share=0.0), normalised(EDGES)
-    rows, mask = rows_with_sum_one(NODES.features), NODES.train_mask
+    rows, mask = scaled_rows(NODES.features, by="sum"), NODES.train_mask
     seen = reach(graph, mask)
     assert len(seen.inputs) < NODES.num_nodes
     assert seen.second.shape[0] == int(mask.sum())

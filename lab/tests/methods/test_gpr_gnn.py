@@ -11,7 +11,7 @@ from gcon.edges.edge_list import public_edges
 from gcon.edges.graph import PublicGraph, private_graph
 from gcon.errors import AccessRefusedError, InputError
 from gcon.files.datasets import social_circles, social_circles_parts
-from gcon.learn.unit_rows import rows_with_sum_one
+from gcon.learn.encoder import scaled_rows
 from gcon.privacy.ledger import MemoryLedger
 from gcon_lab.methods import gpr_gnn
 from gcon_lab.methods.gpr_gnn import GPRGNN, PowersNetwork, start_weights
@@ -30,7 +30,7 @@ def network(weights):
 
 def test_logits_are_the_polynomial():
     weights = torch.tensor([0.5, -1.0, 0.0, 2.0])
-    model, rows = network(weights), rows_with_sum_one(NODES.features)
+    model, rows = network(weights), scaled_rows(NODES.features, by="sum")
     graph = torch.from_numpy(normalised(EDGES).toarray()).double()
     with torch.no_grad():
         scores = model.scores(rows).double()
@@ -43,7 +43,7 @@ def test_start_values_give_appnp():
     layers = pytest.importorskip("torch_geometric.nn")
     model = network(start_weights(10, 0.1))
     with torch.no_grad():
-        scores = model.scores(rows_with_sum_one(NODES.features))
+        scores = model.scores(scaled_rows(NODES.features, by="sum"))
         expected = layers.APPNP(K=10, alpha=0.1)(scores, EDGES.edge_index())
     assert torch.allclose(model.logits(NODES.features, EDGES), expected, rtol=1e-4, atol=1e-5)
 
@@ -67,7 +67,7 @@ def test_the_weights_of_powers_are_learnt_without_decay(monkeypatch):
     assert groups[1]["params"] == [model.weights]
     assert sum(len(group["params"]) for group in groups) == len(list(model.parameters()))
     graph = normalised(EDGES)
-    model.eval()(rows_with_sum_one(NODES.features), graph).square().sum().backward()
+    model.eval()(scaled_rows(NODES.features, by="sum"), graph).square().sum().backward()
     assert model.weights.grad.abs().min() > 0
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from lab.tests.methods.circles import EDGE_INDEX, NODES, adjacency, graph
 
-from gcon.learn.unit_rows import rows_with_sum_one
+from gcon.learn.encoder import scaled_rows
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.methods.lpgnet import LPGNet
 from gcon_lab.methods.networks import Perceptron, Training, fit_on_rows, logits_of, seeded
@@ -39,7 +39,7 @@ def repaired_by_hand(counts, place):
 @pytest.mark.parametrize("stacked", [1, 2])
 @pytest.mark.parametrize("access", ["cached", "own-edges"])
 def test_infinite_epsilon_is_the_method_without_noise(stacked, access):
-    columns = [perceptron(rows_with_sum_one(NODES.features), 0)]
+    columns = [perceptron(scaled_rows(NODES.features, by="sum"), 0)]
     for place in range(1, stacked + 1):
         columns.append(repaired_by_hand(counts_by_hand(columns[-1]), place))
         columns.append(perceptron(torch.cat(columns, dim=1), place))
@@ -58,7 +58,7 @@ def test_cached_scores_follow_from_what_was_released(released, stacked):
     fitted = method.fit(graph(), randomness=SeededRandomness(2))  # no chance that rounding tips the choice of an epoch
     noisy = [line.value for line in released]
     assert len(noisy) == stacked
-    columns = [perceptron(rows_with_sum_one(NODES.features), 0)]
+    columns = [perceptron(scaled_rows(NODES.features, by="sum"), 0)]
     for place in range(1, stacked + 1):
         columns.append(repaired_by_hand(noisy[place - 1], place))
         columns.append(perceptron(torch.cat(columns, dim=1), place))

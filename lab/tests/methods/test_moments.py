@@ -14,12 +14,11 @@ from gcon.edges.edge_list import public_edges
 from gcon.edges.graph import PrivateGraph, PublicGraph, private_graph
 from gcon.errors import AccessRefusedError, BudgetExceededError, InputError
 from gcon.files.datasets import social_circles, social_circles_parts
+from gcon.mechanisms.counts import NeighbourCounts, NoisyCount, NoisyCounts
 from gcon.mechanisms.edge_moments import EdgeMoments
+from gcon.mechanisms.gaussian_curve import mixed_delta
 from gcon.mechanisms.gaussian_release import NoisyRelease
-from gcon.mechanisms.mixed_curve import mixed_delta
 from gcon.mechanisms.mixed_release import mixed_plan
-from gcon.mechanisms.neighbour_counts import NeighbourCounts, NoisyCounts
-from gcon.mechanisms.pure import NoisyCount
 from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FEATURES_SHARE, FIRST_SHARE
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget, chosen_delta

@@ -27,8 +27,7 @@ from gcon.choose.run_time import RunTime, run_time
 from gcon.errors import InputError, check_number
 from gcon.methods.evidence import tells
 from gcon.nodes import PublicNodes
-from gcon.privacy.budget import checked_budget, chosen_delta, round_down_difference
-from gcon.privacy.protected_change import check_edges
+from gcon.privacy.budget import check_edges, checked_budget, chosen_delta, round_down_difference
 
 Spend = Literal["spend", "little", "risky", "nothing", "look first", "not measured"]
 Stage = Literal["counts", "moments"]

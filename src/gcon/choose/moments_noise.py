@@ -6,14 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gcon.mechanisms.counts import ENDS_OF_AN_EDGE, geometric_deviation
 from gcon.mechanisms.mixed_release import mixed_plan
-from gcon.mechanisms.neighbour_counts import geometric_deviation
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
 from gcon.methods.graph_facts import CONSTANT
 from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FEATURES_SHARE, FIRST_SHARE, HEARD, LOUD, Moments
 from gcon.privacy.attacker import best_advantage, best_true_positive_rate, in_words
-from gcon.privacy.budget import Budget
-from gcon.privacy.protected_change import STATED_EDGES
+from gcon.privacy.budget import STATED_EDGES, Budget
 
 _UNIT_ROWS = 2.0  # sensitivity of the moments of rows of length 1
 COUNTED = 2 * (1 + CONSTANT**2)  # of the moments of answers with their constant column, at most
@@ -56,26 +54,13 @@ class MomentsNoise:
 
     def fields(self) -> dict[str, object]:
         """As JSON has it."""
-        one_edge = Budget(self.one_edge, self.budget.delta)
+        one_edge, numbers = Budget(self.one_edge, self.budget.delta), dict(vars(self))
+        del numbers["budget"]
         return {
             "method": Moments.name,
-            "epsilon": self.budget.epsilon,
-            "delta": self.budget.delta,
-            "protect_edges": self.protect_edges,
+            **vars(self.budget),
+            **numbers,
             "by_edges": {str(edges): budget.epsilon for edges, budget in self.by_edges.items()},
-            **{
-                name: getattr(self, name)
-                for name in (
-                    "first_moments",
-                    "answer_moments",
-                    "moments",
-                    "counts",
-                    "counts_of_two",
-                    "heard_degree",
-                    "loud_degree",
-                    "right_answers",
-                )
-            },
             "best_advantage": best_advantage(one_edge),
             "true_positive_rate_at_1_percent": best_true_positive_rate(one_edge, 0.01),
             "attacker": in_words(one_edge),  # who guesses about one edge

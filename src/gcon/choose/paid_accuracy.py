@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gcon.edges.source import Edges
 from gcon.errors import AnswersWarning, InputError, warn_caller
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, NoisyCount
+from gcon.mechanisms.counts import ENDS_OF_AN_EDGE, NoisyCount
 from gcon.methods.model import Model
 from gcon.methods.own_edges import own_edge_answers
 from gcon.privacy.account import release_once

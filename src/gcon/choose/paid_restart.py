@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gcon.edges.graph import PrivateGraph
 from gcon.edges.source import Edges
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, Selection
+from gcon.mechanisms.counts import ENDS_OF_AN_EDGE, Selection
 from gcon.methods.objective import ObjectiveModel
 from gcon.methods.own_edges import own_edge_predictions
 from gcon.privacy.account import Released, release_once

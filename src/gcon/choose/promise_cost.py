@@ -11,8 +11,7 @@ from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.objective_plan import NoisePlan, check_ridge, make_plan
 from gcon.mechanisms.theorem import ObjectiveShape, TheoremOne, influence_of, objective_by_edges, theorem_one
 from gcon.privacy.attacker import best_advantage, best_true_positive_rate, in_words
-from gcon.privacy.budget import Budget
-from gcon.privacy.protected_change import STATED_EDGES
+from gcon.privacy.budget import STATED_EDGES, Budget
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ import torch
 
 from gcon.errors import InputError
 from gcon.learn.edge_free import learn_without_edges
-from gcon.learn.held_out import with_validation
+from gcon.learn.sample import with_validation
 from gcon.machine import threads_for
 from gcon.nodes import PublicNodes
 

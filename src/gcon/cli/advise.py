@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gcon.choose.advice import Advice, check_access, check_epsilon, check_guess
 from gcon.choose.advice import advise as give_advice
+from gcon.choose.advice import check_access, check_epsilon, check_guess
 from gcon.choose.advice_words import in_words
 from gcon.choose.paid_look import check_look, take_look
 from gcon.choose.public_facts import check_validation
@@ -18,8 +18,7 @@ from gcon.cli.options import TableSource
 from gcon.cli.output import Output
 from gcon.cli.paying import finish, open_payment
 from gcon.errors import InputError
-from gcon.privacy.budget import checked_budget
-from gcon.privacy.protected_change import check_edges
+from gcon.privacy.budget import check_edges, checked_budget
 from gcon.privacy.randomness import randomness_from
 
 
@@ -75,7 +74,8 @@ def advise(
             mean_degree=mean_degree,
             protect_edges=protect_edges,
         )
-    output.result(_fields(advice), in_words(advice))
+    errors = [{"epsilon": cost, "mean_degree_error": error} for cost, error in advice.look_errors]
+    output.result(asdict(advice) | {"look_errors": errors}, in_words(advice))
 
 
 def _check(
@@ -91,19 +91,3 @@ def _check(
         raise InputError("seed", rule="is for the noise of a look", got="no look", fix="Leave it out, or pass --look.")
     if delta is not None:
         checked_budget(1.0, delta)
-
-
-def _fields(advice: Advice) -> dict[str, object]:
-    return {
-        "facts": asdict(advice.facts),
-        "delta": advice.delta,
-        "protect_edges": advice.protect_edges,
-        "mean_degree": advice.mean_degree,
-        "run_time": asdict(advice.run_time),
-        "noise": [asdict(noise) for noise in advice.noise],
-        "look": None if advice.look is None else asdict(advice.look),
-        "look_errors": [{"epsilon": cost, "mean_degree_error": error} for cost, error in advice.look_errors],
-        "verdicts": [asdict(verdict) for verdict in advice.verdicts],
-        "enough": dict(advice.enough),
-        "remarks": list(advice.remarks),
-    }

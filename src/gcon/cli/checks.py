@@ -26,19 +26,16 @@ UNITS = {
 }
 
 
-def check_new_file(out: Path) -> None:
-    """A file or folder that does not exist yet, in a folder that does and takes new files (one is made and removed)."""
-    if out.exists():
-        raise InputError("out", rule="must not exist yet", got=str(out), fix="Choose another name.")
-    if not out.absolute().parent.is_dir():
-        raise InputError(
-            "out", rule="must lie in an existing folder", got=str(out), fix="Make the parent folder first."
-        )
-    check_writable(out)
+def check_writable(out: Path, parameter: str = "out", *, new: bool = False) -> None:
+    """Refuse a target whose folder, or the one that it would be made in, takes no new files (one is made and removed).
 
-
-def check_writable(out: Path, parameter: str = "out") -> None:
-    """Refuse a target whose folder, or the one that it would be made in, takes no new files (one is made and removed)."""
+    `new`: also one that exists already, or whose folder does not.
+    """
+    if new and out.exists():
+        raise InputError(parameter, rule="must not exist yet", got=str(out), fix="Choose another name.")
+    if new and not out.absolute().parent.is_dir():
+        rule, fix = "must lie in an existing folder", "Make the parent folder first."
+        raise InputError(parameter, rule=rule, got=str(out), fix=fix)
     folder = next(folder for folder in out.absolute().parents if folder.is_dir())
     try:
         tempfile.TemporaryFile(dir=folder, prefix=f".{out.name}.").close()
@@ -61,33 +58,24 @@ def check_replaceable(out: Path, *, overwrite: bool, inputs: Iterable[Path | Non
     And one in a folder that cannot be written to.
     """
     if os.path.lexists(out):
-        _check_replaced(out, overwrite=overwrite, inputs=inputs)
+        reason, kept = None, [each for each in out.absolute().parents if each.suffix == ".recovery"]
+        if any(path is not None and path.exists() and out.exists() and path.samefile(out) for path in inputs):
+            reason = "is read by this very command"
+        elif _is_ledger(out):
+            reason = "belongs to a ledger"
+        elif any(out.with_name(f"{out.name}.{ending}").exists() for ending in ("ledger", "ledger-path")):
+            reason = "has a ledger beside it: these are private edges that were paid for"
+        elif out.suffix == ".ledger-path" or any(_is_ledger(each.with_suffix("")) for each in kept):
+            reason = "belongs to a ledger"
+        elif out.name in NAMES and (out.parent / RELEASE).exists():
+            reason = "belongs to a release"
+        if reason is not None:
+            rule = "may be anything but an input, a ledger or a release, also with --overwrite"
+            raise InputError("out", rule=rule, got=f"{out}, which {reason}", fix="Choose another name.")
+        if not overwrite:
+            fix = "Choose another name, or pass --overwrite to replace it."
+            raise InputError("out", rule="must not exist yet", got=str(out), fix=fix)
     check_writable(out)
-
-
-def _check_replaced(out: Path, *, overwrite: bool, inputs: Iterable[Path | None]) -> None:
-    reason = None
-    if any(path is not None and path.exists() and out.exists() and path.samefile(out) for path in inputs):
-        reason = "is read by this very command"
-    elif _is_ledger(out):
-        reason = "belongs to a ledger"
-    elif any(out.with_name(f"{out.name}.{ending}").exists() for ending in ("ledger", "ledger-path")):
-        reason = "has a ledger beside it: these are private edges that were paid for"
-    elif out.suffix == ".ledger-path" or any(_is_ledger(each.with_suffix("")) for each in _recovery(out)):
-        reason = "belongs to a ledger"
-    elif out.name in NAMES and (out.parent / RELEASE).exists():
-        reason = "belongs to a release"
-    if reason is not None:
-        rule = "may be anything but an input, a ledger or a release, also with --overwrite"
-        raise InputError("out", rule=rule, got=f"{out}, which {reason}", fix="Choose another name.")
-    if not overwrite:
-        fix = "Choose another name, or pass --overwrite to replace it."
-        raise InputError("out", rule="must not exist yet", got=str(out), fix=fix)
-
-
-def _recovery(out: Path) -> list[Path]:
-    """The recovery folders that a file lies in."""
-    return [each for each in out.absolute().parents if each.suffix == ".recovery"]
 
 
 def _is_ledger(out: Path) -> bool:

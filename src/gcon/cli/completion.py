@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from gcon.cli.verbs import VERBS, command
+from gcon.cli.app import VERBS, command
 from gcon.errors import InputError
 
 

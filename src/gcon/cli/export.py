@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gcon.cli import options
-from gcon.cli.checks import check_new_file, check_replaceable
+from gcon.cli.checks import check_replaceable, check_writable
 from gcon.cli.output import Output
 from gcon.errors import InputError
 from gcon.methods.features_only import onnx_bytes
@@ -45,7 +45,7 @@ def export(
     if onnx is not None:
         check_replaceable(onnx, overwrite=overwrite)
     if hub is not None:
-        check_new_file(hub)
+        check_writable(hub, new=True)
     released = load_release(model)
     written = []
     if onnx is not None:

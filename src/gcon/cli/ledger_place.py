@@ -46,7 +46,8 @@ def ledger_beside(edges: Path) -> Path:
         InputError: it carries a place whose folder is gone.
     """
     place = edges.resolve() if edges.is_symlink() or edges.parent.is_symlink() else edges
-    beside, carried = place.with_name(f"{place.name}.ledger"), _carried(place)
+    beside = place.with_name(f"{place.name}.ledger")
+    carried = place / _PATH if place.is_dir() else place.with_name(f"{place.name}.{_PATH}")
     if beside.exists() or not carried.is_file():
         return beside
     ledger = Path(carried.read_text(encoding="utf-8").strip())
@@ -62,19 +63,17 @@ def ledger_beside(edges: Path) -> Path:
 
 def has_ledger(edges: Path) -> bool:
     """Whether edges have been used as private ones, or carry the path of a ledger."""
-    places = (edges, edges.resolve())
-    return any(each.with_name(f"{each.name}.ledger").exists() or _carried(each).exists() for each in places)
+    beside = [each.with_name(f"{each.name}.{kind}") for each in (edges, edges.resolve()) for kind in ("ledger", _PATH)]
+    return any(path.exists() for path in (*beside, edges / _PATH))
 
 
 def carry_ledger(edges: Path, *, converted: Path) -> None:
     """Let a converted copy carry the path of the ledger of its original, with its permissions; in a store it lies inside."""
-    content = converted / HEADER if converted.is_dir() else converted
+    content, carried = converted, converted.with_name(f"{converted.name}.{_PATH}")
+    if converted.is_dir():
+        content, carried = converted / HEADER, converted / _PATH
     mode = stat.S_IMODE(content.stat().st_mode)
-    write_whole(_carried(converted), f"{ledger_beside(edges).absolute()}\n", mode=mode)
-
-
-def _carried(edges: Path) -> Path:
-    return edges / _PATH if edges.is_dir() else edges.with_name(f"{edges.name}.{_PATH}")
+    write_whole(carried, f"{ledger_beside(edges).absolute()}\n", mode=mode)
 
 
 def warn_of_copies(edges: Path, ledger: Path) -> None:

@@ -118,9 +118,12 @@ def load_training(where: TrainingSource, *, until: ExitStack) -> TrainableGraph:
             got="none" if where.edges is None else where.edges.name,
             fix="Make one: gcon data convert --format csr.",
         )
-    if store is None or where.nodes is None or where.source is not None:
-        return load_graph(where)
+    if where.source is not None or where.nodes is None or where.edges is None:
+        return load_graph(where)  # a data set by name, or something is missing
     table = read_nodes(where.nodes, features_path=where.features, drop=where.drop, categorical=where.categorical)
+    if store is None:
+        edges, hygiene = read_edges(where.edges, ids=table.ids, **where.columns())
+        return PrivateGraph(table.nodes, edges, hygiene, where.edges.stem)
     private: Private[Edges]
     if on_cluster:
         from gcon.edges.cluster import cluster_edges

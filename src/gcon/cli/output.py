@@ -22,6 +22,7 @@ Stopped by a signal, it is 128 and the signal's number: 130 for Ctrl-C, 143 for 
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -127,7 +128,8 @@ def reporting(*, as_json: bool, quiet: bool) -> Iterator[Output]:
     """Gives a verb its output, and turns errors, signals and what the system refuses into a message and an exit code."""
     while handlers:
         signal.signal(*handlers.popitem())
-    progress = Console(file=cast(IO[str], _Unheard()), quiet=quiet or as_json)
+    seen = sys.stderr.isatty() or None
+    progress = Console(file=cast(IO[str], _Unheard()), quiet=quiet or as_json, force_terminal=seen)
     output = Output(as_json=as_json, quiet=quiet, progress=progress)
     others, mine, before = warnings.showwarning, os.getpid(), {}
 
@@ -208,20 +210,15 @@ def refusal(error: OSError) -> str:
     return f"the system refused:{named} ({error.strerror or type(error).__name__}). Check permissions and free space."
 
 
-class _Unheard:
+class _Unheard(io.TextIOBase):
     """Standard error for progress: that nobody can hear it (a full disk, a terminal that was closed) stops no paid work."""
 
     def write(self, text: str) -> int:
+        behind = getattr(sys.stderr, "rich_proxied_file", sys.stderr)  # while a bar is shown, rich itself stands there
         with suppress(OSError):
-            sys.stderr.write(text)
+            behind.write(text)
+            behind.flush()
         return len(text)
-
-    def flush(self) -> None:
-        with suppress(OSError):
-            sys.stderr.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(sys.stderr, name)
 
 
 def plain(value: Any) -> Any:

@@ -11,7 +11,7 @@ import typer
 from gcon.choose.moments_noise import MomentsNoise, moments_noise
 from gcon.choose.promise_cost import PromiseCost, promise_cost
 from gcon.cli import options
-from gcon.cli.method_options import PaperOptions, paper_option
+from gcon.cli.options import PaperOptions, paper_option
 from gcon.cli.output import Output
 from gcon.errors import InputError, check_number
 from gcon.methods.moments import Moments

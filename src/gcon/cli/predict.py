@@ -78,7 +78,7 @@ def predict(
             own = kind == "own-edges"
             ids, matrix, edges = load_features(where, read_edges_too=own, known=released.feature_columns)
     with prediction_writer(out, ids, owner_only=not publishable) as write, ExitStack() as until:
-        show = until.enter_context(_shown(output, len(ids), write)) if len(ids) > BATCH_ROWS else write
+        show = until.enter_context(_shown(output, len(matrix), write)) if len(matrix) > BATCH_ROWS else write
         if public is not None:
             show(predict_on_public_graph(released, matrix, bare, device=place))
         elif kind == "own-edges" and edges is not None:
@@ -98,7 +98,7 @@ def predict(
         "access": kind,
         "promise": promise,
         "publishable": publishable,
-        "nodes": len(ids),
+        "nodes": len(matrix),
     }
     output.result(fields, f"{promise}\nWritten: {out}")
 

@@ -10,9 +10,9 @@ import typer
 from typer.core import TyperGroup
 
 from gcon.cli import options, serve_tokens
+from gcon.cli.app import VERBS
 from gcon.cli.options import EdgeFormat, Edges, Features, LedgerPath
 from gcon.cli.output import Output
-from gcon.cli.verbs import VERBS
 from gcon.errors import InputError, MissingExtraError
 from gcon.serve.settings import Limits
 

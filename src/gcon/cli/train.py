@@ -10,15 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from gcon.cli import options
-from gcon.cli.checks import check_new_file
+from gcon.cli.checks import check_writable
 from gcon.cli.loading import load_training
-from gcon.cli.method_options import PaperOptions, paper_option
-from gcon.cli.options import TrainingSource
+from gcon.cli.options import PaperOptions, TrainingSource, paper_option
 from gcon.cli.output import Output
 from gcon.cli.paying import hand_out_release, open_payment
 from gcon.errors import InputError, PrivateComputationError
-from gcon.learn.held_out import with_validation
 from gcon.learn.perceptron import EncoderSettings
+from gcon.learn.sample import with_validation
 from gcon.machine import threads_for
 from gcon.methods.model import ReleasingMethod
 from gcon.methods.moments import Moments
@@ -94,7 +93,7 @@ def train(
         training = Moments(epsilon=epsilon, delta=delta, device=device, protect_edges=protect_edges)
     else:
         training = _papers_method(given, epsilon=epsilon, delta=delta, device=device)
-    check_new_file(out)
+    check_writable(out, new=True)
     randomness = randomness_from(seed)
     with output.progress.status("read") as status, ExitStack() as until:
         # Of two trainings into one place, one is refused now.

@@ -14,7 +14,7 @@ from gcon.choose.rehearsal import combinations
 from gcon.choose.settings import Tuned, check_payment, tune_paid
 from gcon.choose.settings import tune as tune_free
 from gcon.cli import options
-from gcon.cli.checks import check_new_file
+from gcon.cli.checks import check_writable
 from gcon.cli.loading import load_graph, load_nodes
 from gcon.cli.options import TableSource
 from gcon.cli.output import Output
@@ -52,7 +52,7 @@ def tune(
         "draws", draws, allowed=lambda n: 1 <= n <= 1000, rule="must lie in [1, 1000]", fix="3 is usual.", whole=True
     )
     if out is not None:
-        check_new_file(out)
+        check_writable(out, new=True)
     if pay is not None:
         check_payment(base, pay)  # before a ledger is made
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

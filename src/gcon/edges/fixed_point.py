@@ -58,24 +58,20 @@ class WholeRows(NamedTuple):
     units: Tensor
 
 
-def column_units(features: Tensor) -> Tensor:
-    """The unit of every column: the power of two for which its entries are below 2^49 units; float64, on the processor.
+def column_units(rows: Tensor, bits: int = ENTRY_BITS) -> Tensor:
+    """The unit of every column: the power of two for which its entries are below 2^bits units; float64, on the processor.
+
+    Once they are rounded they are at most that.
 
     Raises:
         InputError: entries that are not finite: no whole number stands for them.
 
-    Privacy:
-        Reads public features.
-    """
-    return units_below(features, ENTRY_BITS)
-
-
-def units_below(rows: Tensor, bits: int) -> Tensor:
-    """The same for another number of bits: entries are below 2^bits units (and at most that once they are rounded).
-
     Example:
-        >>> units_below(torch.tensor([[0.0, -3.0], [0.0, 4.0]]), 3)[1]
+        >>> column_units(torch.tensor([[0.0, -3.0], [0.0, 4.0]]), 3)[1]
         tensor(1., dtype=torch.float64)
+
+    Privacy:
+        Reads public rows.
     """
     if not rows.numel():
         return torch.ones(rows.shape[1], dtype=torch.float64)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from html import escape
+from traceback import walk_stack
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -120,7 +121,16 @@ class PrivateClassifier(FittedClassifier, ABC):
         Privacy:
             Pays `epsilon` and `delta` from the ledger before any edge is read.
         """
-        _refuse_row_searches()
+        # Searches and cross-validations give rows, and no sign that these are a part of a table: whoever called is looked at.
+        callers = (str(frame.f_globals.get("__name__", "")) for frame, _ in walk_stack(None))
+        if any(caller.startswith("sklearn.model_selection") for caller in callers):
+            raise InputError(
+                "X",
+                rule="must be the rows of a whole graph",
+                got="a part of them, from scikit-learn's cross-validation or search",
+                fix="Rows cut off lose their edges, and every fit is a release that is paid for. Keep the graph whole: "
+                "gcon.model_selection has masks for fit (split_nodes, node_folds); model.node_score says what a score costs.",
+            )
         given = {  # as Python's own numbers: a search over settings passes NumPy's
             parameter: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
             for parameter, value in self.__dict__.items()
@@ -199,24 +209,6 @@ class _HiddenSeed(int):
 
     def __format__(self, format_spec: str) -> str:
         return repr(self)
-
-
-def _refuse_row_searches() -> None:
-    """Refuse a fit that one of scikit-learn's searches or cross-validations asks for: a part of the rows is no part of a graph.
-
-    They give rows, and no sign that these are a part of a table; so whoever called is looked at.
-    """
-    frame = sys._getframe(1)
-    while frame.f_back is not None:
-        frame = frame.f_back
-        if str(frame.f_globals.get("__name__", "")).startswith("sklearn.model_selection"):
-            raise InputError(
-                "X",
-                rule="must be the rows of a whole graph",
-                got="a part of them, from scikit-learn's cross-validation or search",
-                fix="Rows cut off lose their edges, and every fit is a release that is paid for. Keep the graph whole: "
-                "gcon.model_selection has masks for fit (split_nodes, node_folds); model.node_score says what a score costs.",
-            )
 
 
 def _progress(shares: Mapping[str, float], *, verbose: bool, callback: Callback | None) -> Callable[[str], None]:

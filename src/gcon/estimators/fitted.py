@@ -21,8 +21,7 @@ from gcon.errors import AccessRefusedError, InputError
 from gcon.estimators.node_score import NodeScore, own_edge_score
 from gcon.files.edges import as_edge_index
 from gcon.files.frames import column_names, frame_features, without
-from gcon.files.inputs import Columns, Masks, as_features, as_private_graph, read_columns
-from gcon.files.labels import as_labels, labelled_mask
+from gcon.files.inputs import Columns, Masks, as_features, as_labels, as_private_graph, labelled_mask, read_columns
 from gcon.methods.accuracy import check_scored, micro_f1
 from gcon.methods.features_only import FeaturesOnly, onnx_bytes
 from gcon.methods.model import Model
@@ -186,7 +185,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_scored(chosen)
         places = {name: number for number, name in enumerate(self.classes_.tolist())}
         labels = torch.tensor(
-            [places.get(label, -1) for label in named.tolist()], dtype=torch.int64
+            [places.get(label, -1) for label in named[0].tolist()], dtype=torch.int64
         )  # -1: another class
         if kind == "own-edges":
             private, books = _private_edges(columns), self._books()

@@ -10,8 +10,8 @@ from gcon.edges.schemes import Schemes, as_steps
 from gcon.estimators.estimator import Callback, PrivateClassifier
 from gcon.learn.perceptron import EncoderSettings
 from gcon.methods.objective import Objective, ObjectiveModel
+from gcon.privacy.budget import protected_change
 from gcon.privacy.ledger import Ledger
-from gcon.privacy.protected_change import protected_change
 
 
 class GCON(PrivateClassifier):

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from gcon.estimators.estimator import Callback, PrivateClassifier
 from gcon.methods.method import check_seed
 from gcon.methods.moments import Moments, MomentsModel
+from gcon.privacy.budget import protected_change
 from gcon.privacy.ledger import Ledger
-from gcon.privacy.protected_change import protected_change
 
 
 class NodeClassifier(PrivateClassifier):

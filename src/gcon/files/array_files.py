@@ -15,19 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-ROOM = 2 * 2**30
-RATIO = 100
-TOO_LARGE = f"may unpack to {ROOM // 2**30} GiB or {RATIO} times the size of the file, whichever is more"
-
-
-class TooLargeError(ValueError):
-    """A small file announces far more than it can be trusted with."""
-
-
-def check_room(path: Path, needed: int) -> None:
-    """Raise `TooLargeError` if a file needs more memory than its size lets one expect."""
-    if needed > max(ROOM, RATIO * path.stat().st_size):
-        raise TooLargeError("far more when it is unpacked")
+from gcon.files.file_problems import check_room
 
 
 def tensor_over(array: NDArray[Any]) -> Tensor:

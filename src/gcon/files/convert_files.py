@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import scipy.sparse
@@ -23,16 +23,14 @@ from gcon.edges.store_format import HEADER, SUFFIX
 from gcon.errors import InputError
 from gcon.files.edge_files import EdgeOptions, edge_chunks
 from gcon.files.edge_store import MEMORY_BYTES, Step, build_store, check_memory, no_step, set_permissions
-from gcon.files.file_problems import TABLES, require_readers
+from gcon.files.file_problems import TABLES
 from gcon.files.node_files import RawNodes, read_raw_nodes
 from gcon.files.node_ids import NodeIds
-from gcon.files.table_files import BATCH, read_errors
+from gcon.files.readers import pl, pyarrow
+from gcon.files.table_files import BATCH, READ_ERRORS
 from gcon.files.write_files import feature_columns, table_writer, write_frame
 from gcon.privacy.boundary import without_frames
 from gcon.writing import move_together, whole_file, work_folder
-
-if TYPE_CHECKING:
-    import polars as pl
 
 FORMATS = ("csv", "tsv", "parquet", "npz", "csr")
 SAMPLE_BYTES = 2**20
@@ -83,7 +81,6 @@ def convert_files(
         stay bare inside this module, nothing about them is returned, and errors name kinds of problems only. The budget
         that was spent on them stays spent: the ledger of the old file is the ledger of the new one.
     """
-    require_readers()
     check_memory(memory_bytes)
     targets = _targets(out, file_format, with_edges=edges is not None)
     table = read_raw_nodes(nodes, features_path=features, drop=drop)
@@ -153,8 +150,6 @@ def _check_free(targets: Mapping[str, Path]) -> None:
 
 def _write_nodes(table: RawNodes, written: Mapping[str, Path], like: Mapping[str, Path]) -> None:
     """The public side; the features in a file of their own if there is one."""
-    import polars as pl
-
     frame = pl.DataFrame({"id": table.ids.column, **table.texts})
     if "features" not in written:
         nested = written["nodes"].suffix == ".parquet"
@@ -188,8 +183,6 @@ def _matrix(chunks: Iterator[NDArray[Any]], num_nodes: int) -> Any:
 
 def _tables(chunks: Iterator[NDArray[Any]], ids: NodeIds) -> Iterator[pl.DataFrame]:
     """Ids of both ends, a bounded number of edges at a time; the first table is empty and names the columns."""
-    import polars as pl
-
     names = ("source", "target")
     called = ids.column
     yield pl.DataFrame({name: called.clear() for name in names})
@@ -205,12 +198,10 @@ def _expected_edges(path: Path) -> int | None:
         return None
     try:
         if path.suffix.lower() == ".parquet":
-            import pyarrow.parquet  # type: ignore[import-untyped]
-
             with pyarrow.parquet.ParquetFile(path) as file:
                 return int(file.metadata.num_rows)
         with path.open("rb") as file:
             sample = file.read(SAMPLE_BYTES)
         return int(os.path.getsize(path) * max(1, sample.count(b"\n")) / max(1, len(sample)))
-    except read_errors():  # the reading itself will say what is wrong
+    except READ_ERRORS:  # the reading itself will say what is wrong
         return None

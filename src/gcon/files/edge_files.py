@@ -15,15 +15,25 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gcon.edges.edge_list import EdgeHygiene, EdgeList, simple_undirected
+from gcon.edges.edge_list import EdgeHygiene, EdgeList, public_edges, simple_undirected
 from gcon.edges.store_format import SUFFIX
 from gcon.errors import InputError, wants_memory
-from gcon.files.array_files import TOO_LARGE, TooLargeError, load_archive
+from gcon.files.array_files import load_archive
 from gcon.files.edges import as_edge_index
-from gcon.files.file_problems import TABLES, Problem, check_file, listed, raise_problems, require_readers, shortened
+from gcon.files.file_problems import (
+    TABLES,
+    TOO_LARGE,
+    Problem,
+    TooLargeError,
+    check_file,
+    listed,
+    raise_problems,
+    shortened,
+)
 from gcon.files.node_ids import NodeIds, as_node_ids, row_finder
+from gcon.files.readers import pl
 from gcon.files.store_files import open_store, store_chunks
-from gcon.files.table_files import Table, open_table, read_errors
+from gcon.files.table_files import READ_ERRORS, Table, open_table
 from gcon.privacy.boundary import Private, without_frames
 
 SUFFIXES = (*TABLES, ".npz", SUFFIX)
@@ -128,15 +138,27 @@ def read_edges(
 
     Raises:
         InputError: the file breaks the format; says what kinds of problems there are.
-        MissingExtraError: polars or pyarrow is not installed.
 
     Privacy:
         Reads the edges; the result is wrapped. Errors name kinds of problems, columns of a real header and nothing
         else from the file.
     """
-    options: EdgeOptions = {"source_column": source_column, "target_column": target_column}
-    options |= {"header": header, "ignore_columns": ignore_columns}
-    edges, hygiene = _read(Path(path), ids, **options)
+    path, known = Path(path), ids if isinstance(ids, NodeIds) else as_node_ids(ids)
+    if path.suffix.lower() == SUFFIX:
+        store = open_store(path, ids=known)
+        edges, hygiene = store.load(), store.hygiene
+    else:
+        names = {"source_column": source_column, "target_column": target_column}
+        chunks = list(edge_chunks(path, ids=known, header=header, ignore_columns=ignore_columns, **names))
+        dtype = np.int32 if all(chunk.dtype == np.int32 for chunk in chunks) else np.int64
+        index = np.empty((2, sum(chunk.shape[1] for chunk in chunks)), dtype=dtype)
+        start = 0
+        chunks.reverse()
+        while chunks:
+            chunk = chunks.pop()  # let go once it is copied
+            index[:, start : start + chunk.shape[1]] = chunk
+            start += chunk.shape[1]
+        edges, hygiene = simple_undirected(torch.from_numpy(index), len(known.column))
     return Private(edges, "edges of a simple undirected graph"), Private(hygiene, "counts of cleaned edges")
 
 
@@ -150,7 +172,10 @@ def read_public_edges(
     Privacy:
         Nothing is promised about these edges.
     """
-    return _read(Path(path), ids, **options)[0]
+    known = ids if isinstance(ids, NodeIds) else as_node_ids(ids)
+    chunks = edge_chunks(Path(path), ids=known, **options)
+    index = np.concatenate([np.empty((2, 0), dtype=np.int64), *chunks], axis=1, dtype=np.int64)
+    return public_edges(torch.from_numpy(index), len(known))
 
 
 def problems_of_edges(path: Path, *, ids: NodeIds | None, **options: Unpack[EdgeOptions]) -> list[Any]:
@@ -188,13 +213,8 @@ def edge_chunks(
         return
     check_file(path, "edges", suffixes=SUFFIXES)
     if path.suffix.lower() == ".npz":
-        chunks, problems = _arrays(path, ids=ids, ignored=ignore_columns)
-        yield from chunks
-        if problems:
-            raise_problems(problems)
+        yield from _arrays(path, ids=ids, ignored=ignore_columns)
         return
-    import polars as pl
-
     table, names = _table(path, (source_column, target_column), header=header, ignored=ignore_columns)
     find, kinds = None if ids is None else row_finder(ids), set[str]()
     try:
@@ -215,7 +235,7 @@ def edge_chunks(
                 yield np.stack(ends)
     except TooLargeError:
         kinds.add("unpacked")
-    except read_errors() as error:
+    except READ_ERRORS as error:
         kinds.add(_unreadable(error))
     if kinds:
         raise_problems([_problem(path, kind) for kind in sorted(kinds)])
@@ -231,7 +251,7 @@ def _table(path: Path, wanted: tuple[str, str], *, header: bool, ignored: Sequen
     table, kind = None, ""
     try:
         table = open_table(path, header=header)
-    except read_errors() as error:
+    except READ_ERRORS as error:
         kind = _unreadable(error)
     if table is None:
         raise_problems([_problem(path, kind)])
@@ -258,59 +278,38 @@ def _table(path: Path, wanted: tuple[str, str], *, header: bool, ignored: Sequen
     return table, names
 
 
-def _read(
-    path: Path, ids: NodeIds | Sequence[object] | NDArray[Any], **options: Unpack[EdgeOptions]
-) -> tuple[EdgeList, EdgeHygiene]:
-    """All edges in memory (bare and private!), and what cleaning removed."""
-    require_readers()
-    known = ids if isinstance(ids, NodeIds) else as_node_ids(ids)
-    if path.suffix.lower() == SUFFIX:
-        store = open_store(path, ids=known)
-        return store.load(), store.hygiene
-    chunks = list(edge_chunks(path, ids=known, **options))
-    dtype = np.int32 if all(chunk.dtype == np.int32 for chunk in chunks) else np.int64
-    index = np.empty((2, sum(chunk.shape[1] for chunk in chunks)), dtype=dtype)
-    start = 0
-    chunks.reverse()
-    while chunks:
-        chunk = chunks.pop()  # let go once it is copied
-        index[:, start : start + chunk.shape[1]] = chunk
-        start += chunk.shape[1]
-    return simple_undirected(torch.from_numpy(index), len(known.column))
-
-
-def _arrays(
-    path: Path, *, ids: NodeIds | None, ignored: Sequence[str] = ()
-) -> tuple[list[NDArray[Any]], list[Problem]]:
-    """The ends as rows of the nodes file (bare and private!), or what is wrong."""
+def _arrays(path: Path, *, ids: NodeIds | None, ignored: Sequence[str]) -> list[NDArray[Any]]:
+    """The ends as rows of the nodes file (bare and private!); an `InputError` with all that is wrong."""
+    kind, names, entries = "", set[str](), list[NDArray[Any]]()
     try:
         index, matrix, listed = load_archive(path, ("edge_index",))
-        fits = matrix is not None and ids is not None and matrix.shape == (len(ids), len(ids))
-        entries = [as_edge_index(matrix, num_nodes=len(ids)).numpy()] if fits and ids is not None else []
+        names, fits = set(listed), ids is None or matrix is None or matrix.shape == (len(ids), len(ids))
+        if matrix is not None and ids is not None and fits:
+            entries = [as_edge_index(matrix, num_nodes=len(ids)).numpy()]
     except TooLargeError:
-        return [], [_problem(path, "unpacked")]
+        kind = "unpacked"
     except Exception as error:
-        return [], [_problem(path, _unreadable(error))]
-    names = set(listed)
-    if not names:
-        return [], [_problem(path, "unreadable")]
-    further = sorted(names - set(ignored) - ({"edge_index"} if index is not None else SPARSE))
+        kind = _unreadable(error)
+    if kind or not names:
+        raise_problems([_problem(path, kind or "unreadable")])
+    if index is None and matrix is None:
+        raise_problems([_problem(path, "arrays", names=sorted(names))])
+    further = sorted(names - set(ignored) - (SPARSE if index is None else {"edge_index"}))
     problems = [_problem(path, "further", names=further)] if further else []
     if index is None:
-        if matrix is None:
-            return [], [_problem(path, "arrays", names=sorted(names))]
-        if ids is None or fits:
-            return ([], problems) if problems else (entries, [])
-        return [], [*problems, _problem(path, "matrix")]
-    if index.ndim != 2 or index.shape[0] != 2 or index.dtype.kind not in "iu":
-        problems.append(_problem(path, "shape"))
+        kind = "" if fits else "matrix"
+    elif index.ndim != 2 or index.shape[0] != 2 or index.dtype.kind not in "iu":
+        kind = "shape"
     elif ids is not None:
-        numbered = ids.column.dtype.is_integer()
-        if numbered and not np.array_equal(ids.column.to_numpy(), np.arange(len(ids))):
-            problems.append(_problem(path, "row numbers"))
+        entries = [index]
+        if ids.column.dtype.is_integer() and not np.array_equal(ids.column.to_numpy(), np.arange(len(ids))):
+            kind = "row numbers"
         elif index.size and (int(index.min()) < 0 or int(index.max()) >= len(ids)):
-            problems.append(_problem(path, "unknown"))
-    return ([], problems) if problems else ([index], [])
+            kind = "unknown"
+    problems += [_problem(path, kind)] if kind else []
+    if problems:
+        raise_problems(problems)
+    return entries
 
 
 def _problem(path: Path, kind: str, *, names: Sequence[str] = ()) -> Problem:

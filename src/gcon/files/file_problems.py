@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gcon.errors import InputError, MissingExtraError, wants_memory
-
-if TYPE_CHECKING:
-    import polars as pl
+from gcon.errors import InputError
+from gcon.files.readers import pl
 
 SHOWN = 5
 MOST_TOLD = 20
 TABLES = (".csv", ".tsv", ".parquet")
+ROOM, RATIO = 2 * 2**30, 100
+TOO_LARGE = f"may unpack to {ROOM // 2**30} GiB or {RATIO} times the size of the file, whichever is more"
 SPREADSHEETS = (".xlsx", ".xls", ".ods")
 _FIRST_BYTES = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # of spreadsheets, new and old
 _SAVE_AS_CSV = "Save it as CSV (UTF-8) in the program that made it."
@@ -135,12 +134,11 @@ def check_file(path: Path, file: str, *, suffixes: Sequence[str]) -> None:
         raise_problems([Problem(file, path.name, *found)])
 
 
-def require_readers() -> None:
-    """Raise `MissingExtraError` unless polars and pyarrow are installed."""
-    for package in ("polars", "pyarrow"):
-        try:
-            importlib.import_module(package)
-        except ImportError as error:
-            if wants_memory(error):
-                raise MemoryError from error  # it is installed
-            raise MissingExtraError(package, extra="files") from error
+class TooLargeError(ValueError):
+    """A small file announces far more than it can be trusted with."""
+
+
+def check_room(path: Path, needed: int) -> None:
+    """Raise `TooLargeError` if a file needs more memory than its size lets one expect."""
+    if needed > max(ROOM, RATIO * path.stat().st_size):
+        raise TooLargeError("far more when it is unpacked")

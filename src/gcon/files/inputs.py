@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
@@ -18,7 +19,6 @@ from gcon.edges.graph import PrivateGraph, PublicGraph
 from gcon.errors import InputError
 from gcon.files.edges import as_edge_index, rows_of
 from gcon.files.frames import frame_features
-from gcon.files.labels import as_labels, as_tensor, class_list, labelled_mask, unlabelled
 from gcon.files.networkx_graphs import networkx_columns
 from gcon.nodes import PublicNodes, check_features
 from gcon.privacy.boundary import without_frames
@@ -124,6 +124,16 @@ def read_columns(data: Any, **given: Any) -> Columns:
     return Columns(**{**found, **given})
 
 
+def as_tensor(values: Any) -> Tensor | None:
+    """A dense tensor that may share memory with what was passed (nothing here writes to it); None if not numbers."""
+    if isinstance(values, Tensor):
+        return values.detach().cpu().to_dense()
+    try:
+        return torch.from_numpy(np.require(values, requirements=["C", "W"]))
+    except (TypeError, ValueError):
+        return None
+
+
 def as_features(features: Any) -> Tensor:
     """A dense matrix of finite floating-point numbers from a tensor, array, data frame or scipy sparse matrix."""
     dense = as_tensor(features.toarray() if hasattr(features, "toarray") else features)
@@ -139,6 +149,118 @@ def as_features(features: Any) -> Tensor:
     return dense
 
 
+def as_labels(labels: Any, num_nodes: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """One label per node, numbers, strings or whatever names the classes, and which of them say something.
+
+    A single column is taken as a vector. No label is -1 as in scikit-learn's semi-supervised models, None, NaN, and pandas's NA;
+    also as words, as in files: NumPy makes words of numbers that stand among words.
+    """
+    if labels is None:
+        raise InputError(
+            "y",
+            rule="labels are needed",
+            got="none (this estimator requires y to be passed, but the target y is None)",
+            fix="Pass y, or data.y, or node attributes 'y'.",
+        )
+    found: NDArray[Any] = labels.detach().cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
+    if found.shape not in ((num_nodes,), (num_nodes, 1)):
+        raise InputError(
+            "y", rule=f"must hold one label per node ({num_nodes})", got=f"shape {found.shape}", fix="Pass a vector."
+        )
+    found = found.reshape(num_nodes)
+    words = ("", "-1", "-1.0", "nan") if found.dtype.kind == "U" else ("", "-1", "-1.0")
+
+    def missing(label: Any) -> bool:
+        if isinstance(label, str):
+            return label in words
+        return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label == -1 or label != label)
+
+    return found, ~np.fromiter((missing(label) for label in found.tolist()), dtype=bool, count=num_nodes)
+
+
+def labelled_mask(
+    mask: Any, name: str, labels: tuple[NDArray[Any], NDArray[np.bool_]], *, default: bool, split: int | None = None
+) -> Tensor:
+    """One boolean per node; a chosen node without a label is refused.
+
+    Args:
+        mask: one boolean per node, or several columns of them, or the numbers of the chosen rows, each once. None: all nodes
+            that have a label, or no node.
+        name: of the parameter, for messages.
+        labels: one per node, and which of them say something.
+        default: whether it is all of them, where there is no mask.
+        split: which column, if there are several.
+    """
+    known = torch.from_numpy(labels[1])
+    if mask is None:
+        return known if default else torch.zeros_like(known)
+    given, num_nodes, chosen = as_tensor(mask), len(known), None
+    if given is not None and given.dtype == torch.bool:
+        if tuple(given.shape) == (num_nodes,):
+            chosen = given
+        elif given.dim() == 2 and len(given) == num_nodes:
+            count = int(given.shape[1])
+            if not isinstance(split, int | np.integer) or isinstance(split, bool) or not 0 <= split < count:
+                rule = f"must choose one of the {count} columns of {name}, 0 to {count - 1}"
+                raise InputError("split", rule=rule, got=repr(split), fix="Pass split=0, for example.")
+            chosen = given[:, int(split)]
+    elif given is not None and given.dim() == 1 and not given.is_floating_point() and not given.is_complex():
+        inside = bool(((given >= 0) & (given < num_nodes)).all())
+        if inside and len(given.unique()) == len(given):
+            chosen = torch.zeros(num_nodes, dtype=torch.bool).index_fill(0, given.long(), True)
+    if chosen is None:
+        raise InputError(
+            name,
+            rule=f"must hold one boolean per node ({num_nodes})",
+            got=type(mask).__name__ if given is None else f"{given.dtype} of shape {tuple(given.shape)}",
+            fix="Pass a boolean vector, or the numbers of the chosen rows, each once.",
+        )
+    lost = (chosen & ~known).nonzero().flatten().tolist()
+    if lost:
+        raise InputError(
+            "y",
+            rule=f"every node of {name} needs a label; -1, None and NaN mean that there is none",
+            got=f"{labels[0].tolist()[lost[0]]!r} in row {lost[0]}",
+            fix="Label the node, or take it out of the mask.",
+        )
+    return chosen
+
+
+def class_list(
+    labels: NDArray[Any], known: NDArray[np.bool_], train: NDArray[np.bool_], classes: Any = None
+) -> list[object]:
+    """The classes that were named, or those that occur among the training nodes.
+
+    Args:
+        labels: one per node.
+        known: which of them say something.
+        train: the training nodes.
+        classes: the list of names, or None.
+    """
+    if classes is not None:
+        names: list[object] = np.asarray(classes).tolist()
+        if len(set(names)) != len(names):
+            raise InputError("classes", rule="must differ", got=names, fix="Name every class once.")
+        if not as_labels(np.array([*names, None], dtype=object)[:-1], len(names))[1].all():
+            rule, fix = "-1, None and NaN are no classes: they mark nodes without a label", "Name that class otherwise."
+            raise InputError("classes", rule=rule, got=names, fix=fix)
+    else:
+        labelled, real = labels[train], labels.dtype.kind == "f"
+        if real and not (np.isfinite(labelled).all() and (labelled == np.round(labelled)).all()):
+            rule, fix = "must name classes", "Pass whole numbers or strings."
+            raise InputError("y", rule=rule, got="fractions (Unknown label type: continuous)", fix=fix)
+        gaps = real and bool(np.isnan(labels).any())  # whole numbers are fractions only because of these
+        try:
+            names = np.unique(labelled.astype(np.int64) if gaps else labelled).tolist()
+        except TypeError as error:
+            kinds = sorted({type(label).__name__ for label in labelled.tolist()})
+            raise InputError("y", rule="must be of one kind", got=kinds, fix="Pass numbers or strings.") from error
+    if len(names) == 1 and not known.all():
+        rule, fix = "needs two classes, and -1, None and NaN are none", "Name that class otherwise: 0 instead of -1."
+        raise InputError("y", rule=rule, got="one class and nodes without a label", fix=fix)
+    return names
+
+
 @without_frames
 def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> PrivateGraph:
     """Check the parts and join them; edges become private here.
@@ -150,9 +272,9 @@ def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> Pri
     """
     features = as_features(columns.features)
     num_nodes = int(features.shape[0])
-    labels = as_labels(columns.labels, num_nodes)
+    labels, known = as_labels(columns.labels, num_nodes)
     train, validation, test = (
-        labelled_mask(getattr(columns, name), name, labels, default=name == "train_mask", split=columns.split)
+        labelled_mask(getattr(columns, name), name, (labels, known), default=name == "train_mask", split=columns.split)
         for name in MASKS
     )
     if columns.train_mask is None:
@@ -160,11 +282,7 @@ def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> Pri
     if columns.split is not None and not any(np.ndim(getattr(columns, name)) == 2 for name in MASKS):
         rule, fix = "chooses a column of masks with several", "Leave it out, or pass such masks."
         raise InputError("split", rule=rule, got=f"{columns.split!r}, and no such mask", fix=fix)
-    gaps = labels.dtype.kind == "f" and bool(np.isnan(labels).any())
-    names = class_list(labels[train.numpy()], classes, gaps=gaps)
-    if len(names) == 1 and unlabelled(labels).any():
-        rule, fix = "needs two classes, and -1, None and NaN are none", "Name that class otherwise: 0 instead of -1."
-        raise InputError("y", rule=rule, got="one class and nodes without a label", fix=fix)
+    names = class_list(labels, known, train.numpy(), classes)
     places = {name: number for number, name in enumerate(names)}
     numbers = torch.tensor([places.get(label, -1) for label in labels.tolist()], dtype=torch.int64)
     used = train | validation | test

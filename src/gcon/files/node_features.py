@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,12 +13,10 @@ from torch import Tensor
 
 from gcon.columns import Cells, FeatureColumns, Trouble, category_of, features_of, kind_of_text, learn_columns
 from gcon.errors import InputError, wants_memory
-from gcon.files.array_files import TOO_LARGE, TooLargeError, dense, load_archive, tensor_over
-from gcon.files.file_problems import FileProblems, Problem, check_file, listed
+from gcon.files.array_files import dense, load_archive, tensor_over
+from gcon.files.file_problems import TOO_LARGE, FileProblems, Problem, TooLargeError, check_file, listed
+from gcon.files.readers import pl
 from gcon.nodes import row_slices
-
-if TYPE_CHECKING:
-    import polars as pl
 
 LIST_COLUMN = "features"
 WAY_OUT = "Add --categorical {name} (one feature per category) or --drop {name} (leaves it out); in Python categorical=, drop=."
@@ -50,8 +48,6 @@ def read_features(
         drop: columns that were left out before.
         fix: what to do about cells that are no numbers, where that is known.
     """
-    import polars as pl
-
     if features_path is not None or any(isinstance(dtype, pl.List | pl.Array) for dtype in frame.dtypes):
         if categorical or not (known is None or known.plain):
             rule = "must hold the features as columns, since some are categorical or have gaps"
@@ -129,8 +125,6 @@ def _without_names(
 
 
 def _features_of_lists(column: pl.Series, problems: FileProblems) -> Tensor | None:
-    import polars as pl
-
     lists = column.cast(pl.List(column.dtype.inner)) if isinstance(column.dtype, pl.Array) else column
     inner = lists.dtype.inner if isinstance(lists.dtype, pl.List) else None
     if inner is None or not inner.is_numeric():

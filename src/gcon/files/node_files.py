@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,16 +22,13 @@ from gcon.files.file_problems import (
     check_file,
     listed,
     raise_problems,
-    require_readers,
     shortened,
 )
 from gcon.files.node_features import LIST_COLUMN, numbers_only, read_features
 from gcon.files.node_ids import PLAIN_NUMBER, NodeIds, read_ids
-from gcon.files.table_files import UNFIT, open_table, read_errors
+from gcon.files.readers import pl
+from gcon.files.table_files import READ_ERRORS, UNFIT, open_table
 from gcon.nodes import PublicNodes
-
-if TYPE_CHECKING:
-    import polars as pl
 
 NUMBERS_ONLY = "Leave it out (--drop {name}), turn it into numbers first, or train from the table as it is."
 PARTS = {"train": "train", "val": "validation", "validation": "validation", "test": "test"}
@@ -82,7 +79,6 @@ def read_nodes(
     Raises:
         InputError: the file breaks the format; lists everything that is wrong, with rows counted from 1 below the
             header.
-        MissingExtraError: polars or pyarrow is not installed.
 
     Privacy:
         Everything in this file is public; errors may show it.
@@ -184,8 +180,6 @@ def read_raw_nodes(path: Path, *, features_path: Path | None = None, drop: Seque
     Privacy:
         Everything in this file is public; errors may show it.
     """
-    import polars as pl
-
     problems = FileProblems("nodes", path)
     frame = _frame(problems, needed=("id",), plain=("id", "label", "split"), drop=drop)
     ids = read_ids(frame["id"], problems)
@@ -210,8 +204,6 @@ def _parts(
     A label is null where there is none: an empty cell, or -1 as in scikit-learn's semi-supervised models. Whole numbers stored as
     fractions (pandas with gaps) lose their point, also in text.
     """
-    import polars as pl
-
     column = frame[label_column] if label_column in frame.columns else pl.repeat("", frame.height, eager=True)
     if column.dtype == pl.String:
         words = column.to_frame("label").select(pl.when(pl.col("label") != "").then("label"))["label"]
@@ -251,8 +243,6 @@ def _labels(
     By default the class list is the labels of the training rows in order: as numbers if all labels in a split are, as strings
     otherwise.
     """
-    import polars as pl
-
     used = masks["train"] | masks["validation"] | masks["test"]
     # Labels outside the splits leave here, before anything looks at them.
     values = texts.to_frame("label").select(pl.when(pl.Series(used)).then("label"))["label"]
@@ -312,9 +302,6 @@ def _frame(
 
     Plain columns hold no lists. Those of `drop` must be there and are not read; of the rest, only `others` if they are named.
     """
-    require_readers()
-    import polars as pl
-
     path = problems.path
     check_file(path, "nodes", suffixes=TABLES)
     try:
@@ -337,7 +324,7 @@ def _frame(
             problems.add("every column needs a name", "one without (as pandas writes its index)", fix)
         batches = [] if problems.found else list(table.batches(fit))
         frame = pl.concat(batches) if batches else pl.DataFrame({name: [] for name in fit})
-    except read_errors() as error:
+    except READ_ERRORS as error:
         if wants_memory(error):
             raise MemoryError from None
         got, fix = (str(error).splitlines() or ["an error"])[0], "Write the file again, in UTF-8."

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gcon.errors import InputError
 from gcon.files.file_problems import FileProblems
-
-if TYPE_CHECKING:
-    import polars as pl
+from gcon.files.readers import pl
 
 PLAIN_NUMBER = r"^(0|-?[1-9][0-9]{0,18})$"
 
@@ -46,8 +44,6 @@ def row_finder(ids: NodeIds) -> Callable[[pl.Series], tuple[NDArray[Any], set[st
         A function of a column of ids: the row of each, -1 where it is unknown; left out where an id is no number but should be.
         And which of these problems there are.
     """
-    import polars as pl
-
     size = len(ids.column)
     dtype = np.dtype(np.int32 if size < 2**31 else np.int64)
     rows = np.arange(size, dtype=dtype)
@@ -86,8 +82,6 @@ def row_finder(ids: NodeIds) -> Callable[[pl.Series], tuple[NDArray[Any], set[st
 
 def read_ids(column: pl.Series, problems: FileProblems) -> NodeIds | None:
     """The ids of a column, if every row has one of its own."""
-    import polars as pl
-
     values = column.cast(pl.String) if column.dtype in (pl.Categorical, pl.Enum) else column
     lost = values.is_null()
     if values.dtype == pl.String:
@@ -113,8 +107,6 @@ def as_node_ids(ids: Sequence[object] | NDArray[Any]) -> NodeIds:
     """Ids from a list or array of whole numbers or strings, each once."""
     values = np.asarray(ids)
     if (values.ndim == 1 and values.dtype.kind in "iuU") or values.shape == (0,):
-        import polars as pl
-
         # Not through numpy where words are given otherwise: it drops NULs at their end, and two ids could become one.
         words = values.dtype.kind == "U" and not isinstance(ids, np.ndarray)
         series = (

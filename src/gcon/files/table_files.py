@@ -10,12 +10,10 @@ import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
-from gcon.files.array_files import ROOM, TooLargeError, check_room
-
-if TYPE_CHECKING:
-    import polars as pl
+from gcon.files.file_problems import ROOM, TooLargeError, check_room
+from gcon.files.readers import pl, pyarrow
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 BATCH = 1_000_000
@@ -23,6 +21,7 @@ BLOCK = 2**24
 MOST_COLUMNS = 100_000
 LONGEST_WORD = 2**16  # bytes
 FEW = 1024
+READ_ERRORS = (Exception, pl.exceptions.PanicException)  # of a damaged file: a panic of polars is no `Exception`
 UNFIT = "unfit "  # how a type's name begins if a column is never read: polars or pyarrow may end the process over it
 
 
@@ -46,10 +45,6 @@ def open_table(path: Path, *, header: bool = True) -> Table:
         Exception: whatever the reader says about a damaged file, also in `batches`. It may hold content: drop it for private
             files.
     """
-    import polars as pl
-    import pyarrow.csv  # type: ignore[import-untyped]
-    import pyarrow.parquet  # type: ignore[import-untyped]
-
     separator, empty = SEPARATORS.get(path.suffix.lower()), False
     if separator is not None:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -96,8 +91,6 @@ def open_table(path: Path, *, header: bool = True) -> Table:
 
 
 def _kind(dtype: Any) -> str:
-    import pyarrow
-
     value = _plain(dtype)
     if pyarrow.types.is_integer(dtype):
         return "numbers"
@@ -113,33 +106,19 @@ def _kind(dtype: Any) -> str:
 
 
 def _is_text(dtype: Any) -> bool:
-    import pyarrow
-
     texts = (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_string_view)
     return any(is_text(dtype) for is_text in texts)
 
 
 def _bytes_of_words(column: Any) -> int:
     """The size of a column of categories, with words that are stored once counted as often as they occur."""
-    import pyarrow
-    import pyarrow.compute  # type: ignore[import-untyped]
-
     if not _is_text(column.type.value_type):
         return int(column.nbytes)
     lengths = pyarrow.compute.binary_length(column.dictionary).cast(pyarrow.int64())
     return int(pyarrow.compute.sum(lengths.take(column.indices)).as_py() or 0)
 
 
-def read_errors() -> tuple[type[BaseException], ...]:
-    """What reading a damaged file may raise; a panic of polars is no `Exception`."""
-    import polars as pl
-
-    return (Exception, pl.exceptions.PanicException)
-
-
 def _parquet_batches(path: Path, columns: list[str]) -> Iterator[Any]:
-    import pyarrow.parquet
-
     rows = _rows_at_once(path, columns)
     # Not buffered ahead: pyarrow would keep all that it has read until the end, so that the whole file would be in memory.
     with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
@@ -159,9 +138,6 @@ def _rows_at_once(path: Path, columns: list[str]) -> int:
     Looks at the first row of each group, which brings the stored words along. Not at the metadata of column chunks: where
     those are damaged, pyarrow 26 ends the process.
     """
-    import pyarrow.compute
-    import pyarrow.parquet
-
     with pyarrow.parquet.ParquetFile(path) as file:
         texts = [field.name for field in file.schema_arrow if field.name in columns and _is_text(_plain(field.type))]
     longest, rows = 1, BATCH
@@ -180,6 +156,4 @@ def _rows_at_once(path: Path, columns: list[str]) -> int:
 
 
 def _plain(dtype: Any) -> Any:
-    import pyarrow
-
     return dtype.value_type if pyarrow.types.is_dictionary(dtype) else dtype

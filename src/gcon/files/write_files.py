@@ -8,22 +8,20 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.errors import InputError
-from gcon.files.file_problems import TABLES, require_readers
+from gcon.files.file_problems import TABLES
 from gcon.files.node_features import LIST_COLUMN
 from gcon.files.node_ids import NodeIds, as_node_ids
+from gcon.files.readers import pl, pyarrow
 from gcon.files.table_files import SEPARATORS
 from gcon.nodes import PublicNodes
 from gcon.writing import OWNER_ONLY, whole_file
-
-if TYPE_CHECKING:
-    import polars as pl
 
 ROW_GROUP = 1_000_000
 
@@ -41,9 +39,6 @@ def write_nodes(
     Privacy:
         Everything here is public.
     """
-    require_readers()
-    import polars as pl
-
     target = checked_target(path)
     names = _ids(ids, nodes.num_nodes)
     split = np.full(nodes.num_nodes, "", dtype=object)
@@ -58,8 +53,6 @@ def write_nodes(
 
 def feature_columns(features: NDArray[Any], names: Sequence[str], *, nested: bool) -> list[pl.Series]:
     """Features under their own names; those without as one column of lists if it may be nested, else as x0, x1, ..."""
-    import polars as pl
-
     if not names and nested:
         return [pl.Series(LIST_COLUMN, features).cast(pl.List(pl.Series(features[:1, 0]).dtype))]
     names = names or [f"x{place}" for place in range(features.shape[1])]
@@ -85,9 +78,6 @@ def write_edges(
         Takes a bare `edge_index`, which is public: synthetic edges, made from a seed. Private edges come wrapped and
         cannot be written.
     """
-    require_readers()
-    import polars as pl
-
     target = checked_target(path)
     names = _ids(ids, num_nodes)
     ends = edge_index.numpy()
@@ -115,8 +105,6 @@ def table_writer(target: Path, *, owner_only: bool = False) -> Iterator[Callable
     Raises:
         OSError: what the disk refuses to polars or pyarrow, as what it is.
     """
-    import polars as pl
-
     separator, parquet = SEPARATORS.get(target.suffix.lower()), None
     with whole_file(target, mode=OWNER_ONLY if owner_only else None) as file, ExitStack() as until:
 
@@ -129,9 +117,7 @@ def table_writer(target: Path, *, owner_only: bool = False) -> Iterator[Callable
                 # Strings as every version of pyarrow can write and read them.
                 table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
                 if parquet is None:
-                    import pyarrow.parquet as pq  # type: ignore[import-untyped]
-
-                    parquet = until.enter_context(pq.ParquetWriter(file, table.schema, compression="zstd"))
+                    parquet = until.enter_context(pyarrow.parquet.ParquetWriter(file, table.schema, compression="zstd"))
                 parquet.write_table(table, row_group_size=ROW_GROUP)
             except (pl.exceptions.PolarsError, OSError) as error:
                 told = re.search(r"\(os error (\d+)\)", str(error))

@@ -13,15 +13,14 @@ from typing import final
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from gcon.learn.after_release import AfterMoments
 from gcon.learn.believed_counts import LEAST_ANSWER, BelievedCounts, CountBelief, with_labels
 from gcon.learn.edge_free import PENALTIES
-from gcon.learn.ensemble import Ensemble
-from gcon.learn.feature_graph import answers_around
-from gcon.learn.members import Lesson, pseudo_labels, taught_tables
-from gcon.learn.sizes import blocks
-from gcon.learn.softmax_regression import class_probabilities
+from gcon.learn.ensemble import Ensemble, Lesson, pseudo_labels
+from gcon.learn.sample import blocks
+from gcon.learn.softmax_regression import softmax_regressions
 from gcon.machine import one_thread
 from gcon.nodes import PublicNodes
 
@@ -88,13 +87,13 @@ def after_counts(
         deviation: of their noise.
     """
     sample, start, judged = after.free.sample, before.answers, before.judged
-    nodes, heard = sample.nodes, sample.at(noisy)
+    nodes, heard = sample.nodes, noisy[sample.places]
     # Where training nodes are the judges, their labels teach nothing that they judge.
     by_validation = after.ensemble.judges.folds is None
     labels = torch.where(nodes.train_mask, nodes.labels, -1) if by_validation else None
 
     def believed() -> tuple[CountBelief, _Regressions]:
-        asked = sample.at(start)
+        asked = start[sample.places]
         belief = CountBelief.fitted(heard, deviation, asked, labels)
         return belief, _regressions_on(asked, judged, belief.of(heard, asked), nodes)
 
@@ -102,12 +101,10 @@ def after_counts(
     if before is after:  # a second table comes when the first one has taught its features already
         taught_by = regressions.ensemble.answers
         lesson = pseudo_labels(taught_by, nodes, _TAUGHT_SHARE)
-        with one_thread():
-            taught = taught_tables(after.rescaled, lesson, nodes.num_classes, PENALTIES)
-            pupils = [class_probabilities(after.rescaled, table) for table in taught]
+        ensemble = after.ensemble.taught([after.rescaled], PENALTIES, lesson)
         if labels is not None:  # means are no twins of anybody, so only validation nodes can judge them
-            pupils.append(answers_around(after.free.graph, with_labels(taught_by, labels)))
-        ensemble = after.ensemble.joined_by_pupils(pupils, lesson)
+            around = after.free.graph.answers_around(with_labels(taught_by, labels))
+            ensemble = ensemble.joined_by([around], lesson)
         start, judged = sample.everywhere(ensemble.answers, after.free.rows), ensemble.judged
         belief, regressions = believed()
     weights, tables = regressions.average
@@ -155,8 +152,8 @@ class _Regressions:
         """Weights, and calibrated tables."""
         calibrated = []
         for member, table in zip(self.ensemble.members, self.tables, strict=True):
-            table = table / member.calibration.temperature
-            table[-1] += member.calibration.shift
+            table = table / member.temperature
+            table[-1] += member.shift
             calibrated.append(table)
         kept = self.ensemble.weights > 0
         return self.ensemble.weights[kept], torch.stack(calibrated)[kept]
@@ -164,18 +161,16 @@ class _Regressions:
     def joined_by(self, fitted: Callable[[Lesson], list[Tensor]], nodes: PublicNodes) -> _Regressions:
         """With more tables: taught by true labels, and by pseudo-labels."""
 
-        def asked(tables: Sequence[Tensor], mask: Tensor | slice) -> list[Tensor]:
-            return [torch.softmax(self.inputs[mask] @ table, dim=1) for table in tables]
+        def asked(tables: Sequence[Tensor], at: Tensor | slice = slice(None)) -> list[Tensor]:
+            return [torch.softmax(self.inputs[at] @ table, dim=1) for table in tables]
 
-        everybody = slice(None)
         with one_thread():
-            tables = fitted(self.ensemble.lesson)
-            ensemble = self.ensemble.joined_by(
-                asked(tables, everybody), lambda lesson, mask: asked(fitted(lesson), mask)
-            )
+            truth = self.ensemble.lesson
+            tables = fitted(truth)
+            ensemble = self.ensemble.joined_by(asked(tables), truth, lambda lesson, mask: asked(fitted(lesson), mask))
             lesson = pseudo_labels(ensemble.answers, nodes, _TAUGHT_SHARE)
             again = fitted(lesson)
-            ensemble = ensemble.joined_by_pupils(asked(again, everybody), lesson)
+            ensemble = ensemble.joined_by(asked(again), lesson)
         return replace(self, ensemble=ensemble, tables=(*self.tables, *tables, *again))
 
     def with_evidence(self, nodes: PublicNodes) -> _Regressions:
@@ -201,7 +196,7 @@ class _Regressions:
         def asked(mask: Tensor | slice) -> list[Tensor]:
             return [torch.softmax(self.inputs[mask] @ table, dim=1) for table in tables]
 
-        ensemble = self.ensemble.joined_by(asked(slice(None)), lambda _, mask: asked(mask))
+        ensemble = self.ensemble.joined_by(asked(slice(None)), self.ensemble.lesson, lambda _, mask: asked(mask))
         return replace(self, ensemble=ensemble, tables=(*self.tables, *tables))
 
 
@@ -212,7 +207,7 @@ def _regressions_on(start: Tensor, judged: Tensor, believed: BelievedCounts, nod
     much. So what counts say alone is multiplied with the start as well, less the class shares that both bring along. Training
     nodes that are judges have a start without their own labels, and teach with that.
     """
-    ensemble, classes = Ensemble.without_members(nodes), nodes.num_classes
+    ensemble, classes = Ensemble(nodes=nodes), nodes.num_classes
     honest = start.double().clone()
     if ensemble.judges.folds is not None:
         honest[ensemble.judges.mask] = judged
@@ -256,7 +251,8 @@ def _fitted(
 def _regressions(inputs: Tensor, scaling: Tensor, lesson: Lesson, num_classes: int) -> list[Tensor]:
     """One per penalty on scaled inputs, as tables from the inputs to scores."""
     tables = []
-    for scores in taught_tables((inputs @ scaling).float(), lesson, num_classes, _PENALTIES):
+    rows, labels = (inputs @ scaling).float()[lesson.mask], lesson.labels[lesson.mask]
+    for scores in softmax_regressions(rows, one_hot(labels, num_classes), _PENALTIES):
         table = scaling @ scores[:-1]
         table[-1] += scores[-1]
         tables.append(table)

@@ -1,20 +1,84 @@
-"""The ensemble once moments are released: features rescaled by them join it.
+"""What released edge moments F' A F are used for: features rescaled by them join the ensemble.
 
-Free: reads released and public numbers only.
+Directions in which neighbours agree are made longer, others shorter. The noise is known, so the moments are shrunk by it, towards
+those of a public graph (nearest features) times the factor that fits best. With much noise little more than the public graph
+remains; with little noise the moments are taken as they are. Free: reads released and public numbers only.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import final
 
+import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from gcon.learn.edge_free import PENALTIES, EdgeFree
-from gcon.learn.ensemble import Ensemble
-from gcon.learn.rescaling import FILTERS, rescaling
+from gcon.learn.ensemble import Ensemble, pseudo_labels
+from gcon.learn.sample import blocks
 
-TAUGHT_SHARE = 0.8  # of the unlabelled nodes; answers that have seen the graph may teach more than edge-free ones
+_ROUNDS = 6
+_TINY = 1e-300  # instead of a division by 0
+# How the directions are whitened before their eigenvalues are taken (the ridge; infinite: not at all), and the power of the
+# eigenvalues that lengthens them.
+_FILTERS = ((math.inf, 0.5), (100.0, 1.0))
+_TAUGHT_SHARE = 0.8  # of the unlabelled nodes; answers that have seen the graph may teach more than edge-free ones
+
+
+def shrunk_moments(noisy: Tensor, *, deviation: float, rows: Tensor, expected: Tensor) -> Tensor:
+    """The posterior mean of the moments.
+
+    The model: moments = a * expected + deviations of variance t e_i e_j, with e the energies of the columns of `rows`;
+    a and t are fitted to the noisy moments.
+
+    Args:
+        noisy: d x d, symmetric.
+        deviation: sigma of its noise: so much on the diagonal, sigma / sqrt(2) off it.
+        rows: F, public.
+        expected: the moments of a public graph.
+    """
+    # A public graph without edges (no two rows are alike) expects nothing.
+    factor = max(float((noisy * expected).sum() / expected.square().sum().clamp_min(_TINY)), 0.0)
+    rest = noisy - factor * expected
+    if deviation == 0:
+        return noisy
+    energy = torch.stack([rows[nodes].double().square().sum(dim=0) for nodes in blocks(len(rows))]).sum(dim=0)
+    scale = torch.outer(energy, energy)
+    noise = deviation**2 / 2 * (1 + torch.eye(len(noisy), dtype=noisy.dtype))
+    spread = 0.0
+    for _ in range(_ROUNDS):  # weighted least squares for t, with weights from the last t
+        weights = scale / (spread * scale + noise).square()
+        fitted = (weights * (rest.square() - noise)).sum() / (weights * scale).sum().clamp_min(_TINY)
+        spread = max(float(fitted), 0.0)
+    kept = spread * scale / (spread * scale + noise)
+    return factor * expected + kept * rest
+
+
+def rescaled_rows(some: Tensor, moments: Tensor, *, rows: Tensor, ridge: float, power: float) -> Tensor:
+    """Some of the rows as unit rows along the directions of the moments.
+
+    Each direction is as long as the power of its eigenvalue; negative ones vanish.
+
+    Args:
+        some: rows of some nodes.
+        moments: d x d, symmetric up to rounding.
+        rows: F, of all nodes.
+        ridge: the directions are whitened by F' F plus so much; infinite: not at all.
+        power: of the eigenvalues.
+    """
+    whitening = torch.eye(len(moments), dtype=moments.dtype)
+    if math.isfinite(ridge):
+        products = torch.zeros(rows.shape[1], rows.shape[1], dtype=torch.float64)
+        for nodes in blocks(len(rows)):
+            block = rows[nodes].double()
+            products += block.T @ block
+        energies, axes = torch.linalg.eigh(products)
+        whitening = axes / (energies.clamp_min(0) + ridge).sqrt()
+    inner = whitening.T @ moments @ whitening
+    values, vectors = torch.linalg.eigh((inner + inner.T) / 2)
+    return normalize((some.double() @ whitening @ vectors) * values.clamp_min(0) ** power, dim=1).float()
 
 
 @final
@@ -39,8 +103,11 @@ class AfterMoments:
 
 def after_moments(free: EdgeFree, moments: Tensor) -> AfterMoments:
     """The ensemble with members on features rescaled by moments of its directions."""
-    rows = free.sample.at(free.rows)
-    views = [rescaling(free.rows, moments, ridge=ridge, power=power)(rows) for ridge, power in FILTERS]
-    ensemble = free.ensemble.taught(views, PENALTIES).taught(views, PENALTIES, TAUGHT_SHARE)
-    answers = free.sample.everywhere(ensemble.answers, free.rows)
+    sample, rows = free.sample, free.rows
+    views = [
+        rescaled_rows(rows[sample.places], moments, rows=rows, ridge=ridge, power=power) for ridge, power in _FILTERS
+    ]
+    ensemble = free.ensemble.taught(views, PENALTIES)
+    ensemble = ensemble.taught(views, PENALTIES, pseudo_labels(ensemble.answers, sample.nodes, _TAUGHT_SHARE))
+    answers = sample.everywhere(ensemble.answers, rows)
     return AfterMoments(free=free, answers=answers, judged=ensemble.judged, ensemble=ensemble, rescaled=views[0])

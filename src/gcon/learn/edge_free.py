@@ -1,10 +1,9 @@
 """The strongest model that reads no edge: it is the start of the private one, and its control.
 
-Features -> directions -> views -> members -> average. Two sets of principal directions (directions.py), of features as they
-are and of weighted ones, each as it is and smoothed over its graph of nearest features (feature_graph.py), are what softmax
-regressions learn from. They, an encoder and a perceptron are averaged as labelled nodes say that did not teach them
-(judges.py), and taught once more by the surest answers of their average (ensemble.py). What released moments add is in
-after_release.py.
+Features -> directions -> views -> members -> average. Two sets of principal directions, of features as they are and of weighted
+ones, each as it is and smoothed over its graph of nearest features (feature_graph.py), are what softmax regressions learn from.
+They, an encoder and a perceptron are averaged as labelled nodes say that did not teach them, and taught once more by the surest
+answers of their average (ensemble.py). What released moments add is in after_release.py.
 """
 
 from __future__ import annotations
@@ -15,27 +14,16 @@ from functools import lru_cache, partial
 from typing import final
 
 import numpy as np
-import scipy.sparse
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from gcon.learn import sizes
-from gcon.learn.directions import Weighting, principal_rows, unit_rows_along, weighting
-from gcon.learn.ensemble import Ensemble
-from gcon.learn.feature_graph import (
-    graph_moments,
-    label_agreement,
-    nearest_rows,
-    neighbour_graph,
-    smoothed_rows,
-    spread_labels,
-)
-from gcon.learn.held_out import with_validation
-from gcon.learn.members import Lesson, validation_loss
+from gcon.learn import sample
+from gcon.learn.encoder import Scale, scaled_rows
+from gcon.learn.ensemble import Ensemble, Lesson, pseudo_labels
+from gcon.learn.feature_graph import FeatureGraph, feature_graph, principal_directions, weighting
 from gcon.learn.perceptron import EncoderSettings, train_encoder
-from gcon.learn.sample import Sample, part_of
-from gcon.learn.unit_rows import rows_with_sum_one
+from gcon.learn.sample import Sample, with_validation
 from gcon.nodes import PublicNodes
 
 WIDTH, GRAPH_WIDTH, NEIGHBOURS = 200, 100, 20
@@ -54,32 +42,25 @@ class EdgeFree:
         ensemble: members that answer for the sample.
         answers: class probabilities of all nodes, their best average; of a large graph in float32.
         rows: the principal directions on which regressions do better: n x k, of length 1, float32.
-        graph: of nearest features by these directions, of the sample.
-        expected_moments: F' G F of the rows F over that graph: what edges are expected to look like.
-        loss: the judges' loss of the best regression on the rows alone.
-        neighbours_agree: how much more often than chance nodes with the nearest rows share their label.
+        expected_moments: F' G F of these rows F over their graph of nearest features: what edges are expected to look like.
+        graph: of nearest rows, of the sample.
+        examples: labels of nodes, and what they are answered: what answers of a class look like. Without validation nodes
+            nobody's own label taught these answers: those of training nodes are surer than others'.
     """
 
     sample: Sample
     ensemble: Ensemble
     answers: Tensor
     rows: Tensor
-    graph: scipy.sparse.csr_matrix
     expected_moments: Tensor
-    loss: float
-    neighbours_agree: float
+    graph: FeatureGraph
+    examples: tuple[Tensor, Tensor]
 
     @property
-    def examples(self) -> tuple[Tensor, Tensor]:
-        """Labels of nodes, and what they are answered: what answers of a class look like.
-
-        Without validation nodes nobody's own label taught these answers: those of training nodes are surer than others'.
-        """
-        judges, nodes = self.ensemble.judges, self.sample.nodes
-        if judges.folds is not None:
-            return judges.labels, self.ensemble.judged
-        known = nodes.train_mask | nodes.validation_mask
-        return nodes.labels[known], self.sample.at(self.answers)[known]
+    def neighbours_agree(self) -> float:
+        """How much more often than chance nodes with the nearest rows share their label."""
+        nodes = self.sample.nodes
+        return self.graph.label_agreement(nodes.labels, nodes.train_mask | nodes.validation_mask)
 
 
 def learn_without_edges(nodes: PublicNodes, *, seed: int, device: str = "cpu") -> EdgeFree:
@@ -99,7 +80,7 @@ def learn_without_edges(nodes: PublicNodes, *, seed: int, device: str = "cpu") -
     content = hashlib.sha256()  # of the masks first, which say how many labels follow
     for values in (*masks, *(nodes.labels[mask] for mask in masks)):
         content.update(np.ascontiguousarray(values.numpy()).data)
-    large = nodes.num_nodes > sizes.EXACT_NODES
+    large = nodes.num_nodes > sample.EXACT_NODES
     key = (nodes.fingerprint, nodes.num_classes, content.hexdigest(), device if large else "")
     known = _Known(key, seed, replace(nodes, test_mask=torch.zeros_like(nodes.test_mask)), device)
     return _kept_large(known) if large else _kept(known)
@@ -115,67 +96,44 @@ class _Known:
     device: str = field(compare=False)
 
 
-@final
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _Directions:
-    """One set of principal directions of the sample, with its graph of nearest rows; the last view is the rows as they are."""
-
-    weigh: Weighting
-    directions: Tensor
-    rows: Tensor
-    graph: scipy.sparse.csr_matrix
-    neighbours_agree: float
-    views: list[Tensor]
-
-
 def _trained(known: _Known) -> EdgeFree:
-    sample, unit = Sample.of(known.nodes, known.device), partial(normalize, dim=1)
-    nodes, found = sample.nodes, []
+    chosen, unit = Sample.of(known.nodes, known.device), partial(normalize, dim=1)
+    nodes, found, views = chosen.nodes, [], []
     for weigh in (unit, weighting(nodes.features)):
-        rows, directions = principal_rows(nodes.features, weigh, WIDTH)
-        nearest = nearest_rows(rows[:, :GRAPH_WIDTH], NEIGHBOURS)
-        graph, rows = neighbour_graph(nearest), unit(rows)
-        agree = label_agreement(nearest, nodes.labels, nodes.train_mask | nodes.validation_mask)
-        views = [unit(table) for table in smoothed_rows(graph, rows, RESTARTS)]
-        found.append(
-            _Directions(weigh=weigh, directions=directions, rows=rows, graph=graph, neighbours_agree=agree, views=views)
-        )
-    views = [view for each in found for view in each.views]
-    ensemble = Ensemble.without_members(nodes)
-    networks = partial(_networks, nodes, known.seed, "cpu" if sample.places is None else known.device)
+        directions = principal_directions(nodes.features, weigh, WIDTH)
+        graph, rows = feature_graph(directions.rows[:, :GRAPH_WIDTH], NEIGHBOURS), unit(directions.rows)
+        views += [unit(table) for table in graph.smoothed(rows, RESTARTS)]
+        found.append((directions, graph, rows))
+    ensemble, networks = Ensemble(nodes=nodes), partial(_networks, nodes, known.seed, chosen.device)
     if ensemble.judges.folds is None:  # where few labels judge, everybody is heard a little, and this would be too much
-        spread = partial(_spread, nodes, [each.graph for each in found])
-        ensemble = ensemble.joined_by(spread(ensemble.lesson, slice(None)), spread)
-    ensemble = ensemble.joined_by(networks(ensemble.lesson, slice(None)), networks).taught(views, PENALTIES)
-    losses = [validation_loss(member.judged, ensemble.judges.labels) for member in ensemble.members]
+        spread = [graph.spread_labels(nodes.labels, nodes.train_mask, nodes.num_classes) for _, graph, _ in found]
+        ensemble = ensemble.joined_by(spread, ensemble.lesson)
+    ensemble = ensemble.joined_by(networks(ensemble.lesson, slice(None)), ensemble.lesson, networks)
+    ensemble = ensemble.taught(views, PENALTIES)
     # The members that read the rows as they are: the last ones of their directions.
-    per_set = len(RESTARTS) * len(PENALTIES)
+    losses, per_set = [member.loss for member in ensemble.members], len(RESTARTS) * len(PENALTIES)
     plain = [min(losses[end - len(PENALTIES) : end]) for end in range(len(losses) - per_set, len(losses) + 1, per_set)]
-    loss, best = min(zip(plain, found, strict=True), key=lambda entry: entry[0])
-    ensemble, rows = ensemble.taught(views, PENALTIES, TAUGHT_SHARE), best.rows
-    if sample.places is not None:
-        rows = unit_rows_along(best.directions, best.weigh, known.nodes.features, known.device)
+    directions, graph, rows = found[plain.index(min(plain))]
+    ensemble = ensemble.taught(views, PENALTIES, pseudo_labels(ensemble.answers, nodes, TAUGHT_SHARE))
+    everybody = rows if nodes is known.nodes else directions.unit_rows(known.nodes.features, known.device)
+    answers, wide = chosen.everywhere(ensemble.answers, everybody), rows.double()
+    examples = ensemble.judges.labels, ensemble.judged
+    if ensemble.judges.folds is None:
+        labelled = nodes.train_mask | nodes.validation_mask
+        examples = nodes.labels[labelled], answers[chosen.places][labelled]
     return EdgeFree(
-        sample=sample,
+        sample=chosen,
         ensemble=ensemble,
-        answers=sample.everywhere(ensemble.answers, rows),
-        rows=rows,
-        graph=best.graph,
-        expected_moments=graph_moments(best.graph, best.rows),
-        loss=loss,
-        neighbours_agree=best.neighbours_agree,
+        answers=answers,
+        rows=everybody,
+        expected_moments=wide.T @ torch.from_numpy(graph.matrix @ wide.numpy()),
+        graph=graph,
+        examples=examples,
     )
 
 
 _kept = lru_cache(maxsize=4)(_trained)
 _kept_large = lru_cache(maxsize=1)(_trained)  # one large table is enough to keep in memory
-
-
-def _spread(
-    nodes: PublicNodes, graphs: list[scipy.sparse.csr_matrix], lesson: Lesson, at: Tensor | slice
-) -> list[Tensor]:
-    """Class probabilities of some nodes from a lesson's labels that spread over graphs of nearest features; float64."""
-    return [spread_labels(graph, lesson.labels, lesson.mask, nodes.num_classes)[at] for graph in graphs]
 
 
 def _networks(nodes: PublicNodes, seed: int, device: str, lesson: Lesson, at: Tensor | slice) -> list[Tensor]:
@@ -186,13 +144,17 @@ def _networks(nodes: PublicNodes, seed: int, device: str, lesson: Lesson, at: Te
     keeping = EncoderSettings(
         hidden=64, drop_input=False, unit_input=False, weight_decay=5e-4, epochs=500, centre=False, seed=seed
     )
-    known = (lesson.mask | nodes.validation_mask).nonzero()[:, 0]
-    labelled = replace(part_of(nodes, known), train_mask=lesson.mask[known])
-    with_sum_one = replace(labelled, features=rows_with_sum_one(labelled.features))
-    encoder, perceptron = (
-        train_encoder(labelled, EncoderSettings(centre=False, seed=seed), device=device),
-        train_encoder(with_sum_one, keeping, device=device),
-    )
-    asked = nodes.features[at]
-    answers = encoder.probabilities(asked), perceptron.probabilities(rows_with_sum_one(asked))
-    return [each.double() for each in answers]
+    networks: dict[Scale, EncoderSettings] = {"nothing": EncoderSettings(centre=False, seed=seed), "sum": keeping}
+    known, answers = lesson.mask | nodes.validation_mask, []
+    for by, settings in networks.items():
+        labelled = PublicNodes(
+            features=scaled_rows(nodes.features[known], by=by),
+            labels=nodes.labels[known],
+            num_classes=nodes.num_classes,
+            train_mask=lesson.mask[known],
+            validation_mask=nodes.validation_mask[known],
+            test_mask=nodes.test_mask[known],
+        )
+        network = train_encoder(labelled, settings, device=device)
+        answers.append(network.probabilities(scaled_rows(nodes.features[at], by=by)).double())
+    return answers

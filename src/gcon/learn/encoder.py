@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -13,6 +14,8 @@ from gcon.learn.unit_rows import no_longer, unit_rows
 from gcon.nodes import BATCH_ROWS, mean_row, row_slices
 
 _BATCH_ROWS = BATCH_ROWS
+
+Scale = Literal["length", "sum", "nothing"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -62,12 +65,18 @@ class Encoder:
         """
         if dtype not in (torch.float64, torch.float32):
             raise InputError("dtype", rule="must be torch.float64 or torch.float32", got=dtype, fix="Use float64.")
-        return self._together(features, lambda hidden: no_longer(unit_rows(hidden, self.centre), dtype))
+        rows = torch.empty(len(features), len(self.head_weight), dtype=dtype)
+        for batch, hidden in self._hidden(features):
+            rows[batch] = no_longer(unit_rows(hidden, self.centre), dtype).cpu()
+        return rows
 
     def probabilities(self, features: Tensor) -> Tensor:
         """Class probabilities from features alone."""
         weight, bias = self.head_weight, self.head_bias
-        return self._together(features, lambda hidden: torch.softmax(hidden.to(weight.dtype) @ weight + bias, dim=1))
+        found = torch.empty(len(features), len(bias), dtype=weight.dtype)
+        for batch, hidden in self._hidden(features):
+            found[batch] = torch.softmax(hidden.to(weight.dtype) @ weight + bias, dim=1).cpu()
+        return found
 
     def classes(self, features: Tensor) -> Tensor:
         """The most probable classes from features alone."""
@@ -76,7 +85,7 @@ class Encoder:
 
     def mean_hidden(self, features: Tensor) -> Tensor:
         """The mean hidden row, float64."""
-        return mean_row(self._hidden(features[rows]) for rows in row_slices(len(features), _BATCH_ROWS)).cpu()
+        return mean_row(hidden for _, hidden in self._hidden(features)).cpu()
 
     def check(self, features: Tensor) -> None:
         """Raise `InputError` for features that cannot be encoded: of another width, or not finite."""
@@ -97,33 +106,27 @@ class Encoder:
                     fix="Scale them down.",
                 )
 
-    def _hidden(self, features: Tensor) -> Tensor:
-        """ReLU(x W1 + b1) of a batch, where the weights are; the features themselves if they are embeddings."""
-        self.check(features)
-        rows = scaled_input(features.to(self.head_weight.device), unit=self.unit_input)
-        if self.hidden_weight is None or self.hidden_bias is None:
-            return rows
-        return torch.relu(rows @ self.hidden_weight + self.hidden_bias)
-
-    def _together(self, features: Tensor, work: Callable[[Tensor], Tensor]) -> Tensor:
-        """What a function of hidden rows gives for all rows, in one tensor."""
-        if len(features) <= _BATCH_ROWS:
-            return work(self._hidden(features)).cpu()
-        results: Tensor | None = None
-        for rows in row_slices(len(features), _BATCH_ROWS):
-            found = work(self._hidden(features[rows]))
-            if results is None:
-                results = torch.empty((len(features), *found.shape[1:]), dtype=found.dtype)
-            results[rows] = found.cpu()
-        assert results is not None
-        return results
+    def _hidden(self, features: Tensor) -> Iterator[tuple[slice, Tensor]]:
+        """ReLU(x W1 + b1), where the weights are, a batch at a time; the features themselves if they are embeddings."""
+        for batch in row_slices(max(len(features), 1), _BATCH_ROWS):  # no rows must have the right width too
+            self.check(features[batch])
+            rows = features[batch].to(self.head_weight.device)
+            rows = scaled_rows(rows, by="length" if self.unit_input else "nothing")
+            if self.hidden_weight is not None and self.hidden_bias is not None:
+                rows = torch.relu(rows @ self.hidden_weight + self.hidden_bias)
+            yield batch, rows
 
 
-def scaled_input(features: Tensor, *, unit: bool) -> Tensor:
-    """Features as float32, rows scaled to length 1 if wanted (zero rows stay zero)."""
+def scaled_rows(features: Tensor, *, by: Scale) -> Tensor:
+    """Features as float32, every row divided by its length, or by the sum of its absolute values; zero rows stay zero.
+
+    Bags of words are divided by their sum in GCN.
+    """
     rows = features.to(torch.float32)
-    if not unit:
+    if by == "nothing":
         return rows
-    norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
-    scaled: Tensor = rows / norms.masked_fill(norms == 0, 1.0)
+    sizes = (
+        torch.linalg.vector_norm(rows, dim=1, keepdim=True) if by == "length" else rows.abs().sum(dim=1, keepdim=True)
+    )
+    scaled: Tensor = rows / sizes.masked_fill(sizes == 0, 1.0)
     return scaled

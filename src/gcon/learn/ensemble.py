@@ -1,35 +1,64 @@
 """The ensemble: members that answer for all nodes of a table, calibrated and weighted as the judges among them say.
 
-Of a large graph the table is a sample (sample.py).
+Judges are the validation nodes, where there are some. Else the training nodes themselves: each is answered by a member's twin
+that its label did not teach (cross-fitting). Of a large graph the table is a sample (sample.py).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import final
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
-from gcon.learn.judges import Judges
-from gcon.learn.members import (
-    Calibration,
-    Lesson,
-    best_calibration,
-    closest_calibration,
-    log_likelihoods,
-    pseudo_labels,
-    taught_tables,
-)
-from gcon.learn.softmax_regression import class_probabilities
+from gcon.learn.softmax_regression import softmax_regressions
 from gcon.machine import one_thread
 from gcon.nodes import PublicNodes
 
+_FOLDS, _FOLDS_SEED = 5, 4
 _PICKS = 12
 _PICKS_OF_ALL = 4  # of them, if the training nodes judge: they are few, and all members together are never far off
+_TEMPERATURES = (0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0)
+_LEAST = 1e-9  # instead of the logarithm of 0
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """What a member learns from: one label per node, and a mask that says where they count."""
+
+    labels: Tensor
+    mask: Tensor
+
+
+def pseudo_labels(answers: Tensor, nodes: PublicNodes, share: float) -> Lesson:
+    """The labelled nodes, and the surest share of the nodes without a label with the answers as labels."""
+    sure, classes = answers.max(dim=1)
+    free = ~(nodes.train_mask | nodes.validation_mask)
+    chosen = sure.masked_fill(~free, -1.0).topk(int(share * int(free.sum()))).indices
+    mask = nodes.train_mask.clone()
+    mask[chosen] = True
+    return Lesson(torch.where(free, classes, nodes.labels), mask)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Judges:
+    """Labelled nodes by which members are judged.
+
+    Attributes:
+        mask: where they are.
+        labels: theirs, in the order of the nodes.
+        folds: which of the five parts each belongs to; None for validation nodes, which teach nobody.
+    """
+
+    mask: Tensor
+    labels: Tensor
+    folds: Tensor | None
 
 
 @final
@@ -38,14 +67,17 @@ class Member:
     """What a member answers.
 
     Attributes:
-        calibration: what made its answers of those that it gave.
+        temperature, shift: its logits were divided by the one, and the other was added.
         answers: class probabilities of all nodes, float64.
         judged: class probabilities of the judges, whose labels did not teach it; members of one table share their weight.
+        loss: of these, the mean negative log-probability of the judges' labels.
     """
 
-    calibration: Calibration
+    temperature: float
+    shift: Tensor
     answers: Tensor
     judged: Tensor
+    loss: float
 
 
 @final
@@ -55,115 +87,160 @@ class Ensemble:
 
     Attributes:
         nodes: who teaches and is taught.
-        judges: which of them tell how good a member is.
         members: in the order in which they joined.
         validation_shares: whether calibration corrects for class shares unlike those of the validation labels.
+        lesson: the true labels.
+        judges: which nodes tell how good a member is.
+        weights: of the members, float64.
+        answers: their best average at all nodes, float64.
+        judged: the best average at the judges, without what their own labels taught.
     """
 
     nodes: PublicNodes
-    judges: Judges
     members: tuple[Member, ...] = ()
     validation_shares: bool = True
+    lesson: Lesson = field(init=False)
+    judges: Judges = field(init=False)
+    weights: Tensor = field(init=False)
+    answers: Tensor = field(init=False)
+    judged: Tensor = field(init=False)
 
-    @classmethod
-    def without_members(cls, nodes: PublicNodes, *, validation_shares: bool = True) -> Ensemble:
-        """The start."""
-        return cls(nodes=nodes, judges=Judges.of(nodes), validation_shares=validation_shares)
+    def __post_init__(self) -> None:
+        """Judges are the validation nodes, or else the training nodes in five parts, each with its share of every class.
 
-    def joined_by(self, answers: Sequence[Tensor], ask: Callable[[Lesson, Tensor], list[Tensor]]) -> Ensemble:
-        """With more members, taught by true labels, and calibrated by the judges.
-
-        Args:
-            answers: theirs, class probabilities of all nodes, float64.
-            ask: answers of such members after another lesson, at the nodes of a mask.
+        Weights are a dozen picks, each the member that lowers the judges' loss most (with repeats). Members that are judged alike
+        share a pick. If training nodes are the judges, a third of the picks is all members.
         """
-        return self._with(answers, self.judges.answered(answers, self.lesson, ask), self.lesson)
+        nodes, folds = self.nodes, None
+        mask = nodes.validation_mask if bool(nodes.validation_mask.any()) else nodes.train_mask
+        labels = nodes.labels[mask]
+        if mask is nodes.train_mask:
+            mixed = torch.randperm(len(labels), generator=torch.Generator().manual_seed(_FOLDS_SEED))
+            folds = torch.empty_like(labels)
+            folds[mixed[labels[mixed].argsort(stable=True)]] = torch.arange(len(labels)) % _FOLDS
+        object.__setattr__(self, "lesson", Lesson(nodes.labels, nodes.train_mask))
+        object.__setattr__(self, "judges", Judges(mask, labels, folds))
+        if not self.members:
+            return
+        tables = {id(member.judged): member.judged for member in self.members}
+        # Of an answer only its probability of the true label counts.
+        right = torch.stack([judged[torch.arange(len(labels)), labels] for judged in tables.values()])
+        of_all = 0 if folds is None else _PICKS_OF_ALL
+        shares, total = [of_all / _PICKS / len(right)] * len(right), of_all * right.mean(dim=0)
+        for pick in range(of_all + 1, _PICKS + 1):
+            best = int(((total + right) / pick).clamp_min(_LEAST).log().mean(dim=-1).argmax())
+            shares[best] += 1 / _PICKS
+            total += right[best]
+        shared, sharing = dict(zip(tables, shares, strict=True)), Counter(id(member.judged) for member in self.members)
+        weights = [shared[id(member.judged)] / sharing[id(member.judged)] for member in self.members]
+        object.__setattr__(self, "weights", torch.tensor(weights, dtype=torch.float64))
+        for name in ("answers", "judged"):
+            every = torch.stack([getattr(member, name) for member in self.members])
+            object.__setattr__(self, name, torch.einsum("m,mnc->nc", self.weights, every))
 
-    def joined_by_pupils(self, answers: Sequence[Tensor], lesson: Lesson) -> Ensemble:
-        """With twins of the last members, taught by pseudo-labels.
-
-        Validation nodes judge them like others. Training nodes cannot: their labels are behind the pseudo-labels. Then a pupil is
-        judged as its twin was, and is made as sure as the average that taught it.
-
-        Args:
-            answers: theirs, class probabilities of all nodes, float64.
-            lesson: what they were taught by.
-        """
-        if self.judges.folds is None:
-            return self._with(answers, [each[self.judges.mask] for each in answers], lesson)
-        others, members = ~self.nodes.train_mask, []
-        if not bool(others.any()):
-            others = self.nodes.train_mask  # everybody is labelled: pseudo-labels taught nobody
-        for given, twin in zip(answers, self.members[-len(answers) :], strict=True):
-            found = closest_calibration(given[others], self.answers[others])
-            members.append(Member(found, found.of(given), twin.judged))
-        return replace(self, members=(*self.members, *members))
-
-    def _with(self, answers: Sequence[Tensor], judged: Sequence[Tensor], lesson: Lesson) -> Ensemble:
-        """With these members, calibrated by the judges."""
-        shares = self.validation_shares and self.judges.folds is None
-        members = list(self.members)
-        for given, checked in zip(answers, judged, strict=True):
-            found = best_calibration(checked, self.judges.labels, lesson if shares else None)
-            members.append(Member(found, found.of(given), found.of(checked)))
-        return replace(self, members=tuple(members))
-
-    def taught(self, views: Sequence[Tensor], penalties: Sequence[float], share: float | None = None) -> Ensemble:
+    def taught(self, views: Sequence[Tensor], penalties: Sequence[float], lesson: Lesson | None = None) -> Ensemble:
         """With one more regression per view and penalty.
 
         Args:
             views: what they learn from, one row per node.
             penalties: on their squared weights.
-            share: of the nodes without a label that get pseudo-labels from the average, the surest ones; None for
-                true labels alone. The last members must have been taught from the same views with the same penalties.
+            lesson: pseudo-labels; None for the true labels.
         """
 
         def fitted(lesson: Lesson, at: Tensor | slice) -> list[Tensor]:
+            told = one_hot(lesson.labels[lesson.mask], self.nodes.num_classes)
             return [
-                class_probabilities(view[at], table)
+                torch.softmax((view[at] @ table[:-1].to(view.dtype)).double() + table[-1], dim=1)
                 for view in views
-                for table in taught_tables(view, lesson, self.nodes.num_classes, penalties)
+                for table in softmax_regressions(view[lesson.mask], told, penalties)
             ]
 
-        everybody = slice(None)
         with one_thread():
-            if share is None:
-                return self.joined_by(fitted(self.lesson, everybody), fitted)
-            lesson = pseudo_labels(self.answers, self.nodes, share)
-            return self.joined_by_pupils(fitted(lesson, everybody), lesson)
+            answers = fitted(lesson or self.lesson, slice(None))
+            return self.joined_by(answers, lesson or self.lesson, fitted if lesson is None else None)
 
-    @property
-    def lesson(self) -> Lesson:
-        """True labels."""
-        return Lesson(self.nodes.labels, self.nodes.train_mask)
+    def joined_by(
+        self,
+        answers: Sequence[Tensor],
+        lesson: Lesson,
+        ask: Callable[[Lesson, Tensor], list[Tensor]] | None = None,
+    ) -> Ensemble:
+        """With more members, calibrated by the judges.
 
-    @cached_property
-    def weights(self) -> Tensor:
-        """Of the members, float64.
-
-        They are a dozen picks, each the one that lowers the judges' loss most (with repeats). Members that are judged alike share
-        a pick. If training nodes are the judges, a third of the picks is all members.
+        Args:
+            answers: theirs, class probabilities of all nodes, float64.
+            lesson: what taught them.
+            ask: answers of such members after another lesson, at the nodes of a mask; None for pupils, which were taught by
+                pseudo-labels, and are twins of the last members.
         """
-        tables = {id(member.judged): member.judged for member in self.members}
-        labels = self.judges.labels  # of an answer only its probability of the true label counts
-        right = torch.stack([judged[torch.arange(len(labels)), labels] for judged in tables.values()])
-        of_all = 0 if self.judges.folds is None else _PICKS_OF_ALL
-        weights, total = [of_all / _PICKS / len(right)] * len(right), of_all * right.mean(dim=0)
-        for pick in range(of_all + 1, _PICKS + 1):
-            best = int(log_likelihoods((total + right) / pick).argmax())
-            weights[best] += 1 / _PICKS
-            total += right[best]
-        shared, sharing = dict(zip(tables, weights, strict=True)), Counter(id(member.judged) for member in self.members)
-        return torch.tensor(
-            [shared[id(each.judged)] / sharing[id(each.judged)] for each in self.members], dtype=torch.float64
-        )
+        judges, members = self.judges, list(self.members)
+        if judges.folds is None:
+            judged = [each[judges.mask] for each in answers]
+        elif ask is None:
+            return self._joined_by_twins(answers)
+        else:
+            judged = self._cross_fitted(ask, judges.folds, len(answers))
+        shares = self.validation_shares and judges.folds is None
+        for given, checked in zip(answers, judged, strict=True):
+            members.append(best_calibrated(given, checked, judges.labels, lesson if shares else None))
+        return replace(self, members=tuple(members))
 
-    @cached_property
-    def answers(self) -> Tensor:
-        """The best average at all nodes, float64."""
-        return torch.einsum("m,mnc->nc", self.weights, torch.stack([member.answers for member in self.members]))
+    def _cross_fitted(self, ask: Callable[[Lesson, Tensor], list[Tensor]], folds: Tensor, count: int) -> list[Tensor]:
+        """What so many members answer training nodes, part by part, when the labels of that part did not teach them."""
+        # Who was taught by nobody says nothing: a single node has no other.
+        shape = len(folds), self.nodes.num_classes
+        found = [torch.full(shape, 1 / shape[1], dtype=torch.float64) for _ in range(count)]
+        for fold in folds.unique():  # fewer than five, if there are fewer nodes
+            part, asked = folds == fold, self.judges.mask.clone()
+            asked[self.judges.mask] = part
+            others = self.lesson.mask & ~asked
+            if bool(others.any()):
+                for table, rows in zip(found, ask(Lesson(self.lesson.labels, others), asked), strict=True):
+                    table[part] = rows
+        return found
 
-    @cached_property
-    def judged(self) -> Tensor:
-        """The best average at the judges, without what their own labels taught."""
-        return torch.einsum("m,mnc->nc", self.weights, torch.stack([member.judged for member in self.members]))
+    def _joined_by_twins(self, answers: Sequence[Tensor]) -> Ensemble:
+        """With pupils that training nodes cannot judge: their labels are behind the pseudo-labels.
+
+        A pupil is judged as its twin was, and is made as sure as the average that taught it, since pupils are surer than that.
+        """
+        others, members = ~self.nodes.train_mask, list(self.members)
+        if not bool(others.any()):
+            others = self.nodes.train_mask  # everybody is labelled: pseudo-labels taught nobody
+        for given, twin in zip(answers, self.members[-len(answers) :], strict=True):
+            logs, distances = given.clamp_min(_LEAST).log(), []
+            for temperature in _TEMPERATURES:
+                sure = torch.softmax(logs[others] / temperature, dim=1).clamp_min(_LEAST)
+                distances.append(-float((self.answers[others] * sure.log()).sum()))
+            closest = _TEMPERATURES[distances.index(min(distances))]
+            answered, no_shift = torch.softmax(logs / closest, dim=1), torch.zeros_like(twin.shift)
+            members.append(Member(closest, no_shift, answered, twin.judged, twin.loss))
+        return replace(self, members=tuple(members))
+
+
+def best_calibrated(given: Tensor, judged: Tensor, labels: Tensor, lesson: Lesson | None) -> Member:
+    """With the temperature, and the share of log(judges' shares / taught shares), of least loss.
+
+    Args:
+        given: class probabilities of all nodes.
+        judged: those of the judges, whose labels did not teach them.
+        labels: the judges'.
+        lesson: what the answers were taught by; None leaves out the shift towards the judges' class shares.
+    """
+    shift = torch.zeros(judged.shape[1], dtype=torch.float64)
+    if lesson is not None:
+        both = (labels, lesson.labels[lesson.mask])
+        counts = [torch.bincount(each, minlength=judged.shape[1]).double() + 1 for each in both]
+        wanted, taught = ((each / each.sum()).log() for each in counts)
+        shift = wanted - taught
+    shares = torch.tensor((0.0,) if lesson is None else (0.0, 0.5, 1.0), dtype=torch.float64)
+    logs, temperatures = judged.clamp_min(_LEAST).log(), torch.tensor(_TEMPERATURES, dtype=torch.float64)
+    scores = (logs / temperatures[:, None, None])[:, None] + (shares[:, None] * shift)[:, None]
+    right = torch.log_softmax(scores, dim=-1)[..., torch.arange(len(labels)), labels].mean(dim=-1)
+    place, share = divmod(int(right.argmax()), len(shares))
+    temperature, shift = _TEMPERATURES[place], float(shares[share]) * shift
+    answers, checked = (
+        torch.softmax(each.clamp_min(_LEAST).log() / temperature + shift, dim=1) for each in (given, judged)
+    )
+    loss = -float(checked[torch.arange(len(labels)), labels].clamp_min(_LEAST).log().mean())
+    return Member(temperature, shift, answers, checked, loss)

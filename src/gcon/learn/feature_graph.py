@@ -1,118 +1,151 @@
-"""A graph that everybody may know: every node joined to the nodes with the most similar public features.
+"""What public features say about who is alike: their principal directions, and a graph that everybody may know.
 
-Rows of principal directions are compared by cosine, and the nearest ones joined. Nothing here can see private edges.
+Features are taken as they are, or weighted (for bags of words tf-idf, so that the directions are those of latent semantic
+indexing). Weights and directions are those of the sampled nodes (sample.py). In the graph every node is joined to the nodes with
+the most similar rows along these directions. Nothing here can see private edges.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 import scipy.sparse
 import torch
+from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
-from gcon.learn import sizes
+from gcon.learn import sample
 from gcon.learn.cells import matches_in_cells
 
+MOST_FILLED = 0.2  # bags of words are emptier than this
+_NARROW = 1000  # so many columns have a square matrix of products that is cheap, and gives the directions exactly
 _LABEL_RESTART = 0.1
 _LITTLE, _NOTHING = 0.01, 1e-12  # beside what a node hears on average, and instead of a division by 0
 _COLUMNS = 32  # smoothed at a time: so few stay in the processor's cache; it does not change the result
 
+Weighting = Callable[[Tensor], Tensor]  # features of some nodes, float32 -> unit rows
 
+
+@final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Nearest:
-    """The nearest other nodes of every node.
+class Directions:
+    """Leading principal directions of features (not centred), the strongest first.
+
+    Attributes:
+        weigh: makes unit rows of features.
+        axes: d x k: weighted features times these are rows along the directions.
+        rows: n x k, the nodes that the directions were found by along them.
+    """
+
+    weigh: Weighting
+    axes: Tensor
+    rows: Tensor
+
+    def unit_rows(self, features: Tensor, device: str) -> Tensor:
+        """Rows of length 1 for all nodes of a large graph, a block at a time (features may lie in a file); float32."""
+        rows, axes = torch.empty(len(features), self.axes.shape[1]), self.axes.to(device)
+        for nodes in sample.blocks(len(features)):
+            rows[nodes] = normalize(self.weigh(features[nodes].to(device, torch.float32)) @ axes, dim=1).cpu()
+        return rows
+
+
+def weighting(features: Tensor) -> Weighting:
+    """Tf-idf for bags of words, columns of mean 0 and deviation 1 for anything else; the weights are those of these features."""
+    rows = features.to(torch.float32)
+    filled = rows.count_nonzero(dim=0)
+    if bool((rows >= 0).all()) and int(filled.sum()) <= MOST_FILLED * rows.numel():
+        factors = torch.log(len(rows) / (1 + filled)).clamp_min(0)
+        return lambda some: normalize(some * factors.to(some.device), dim=1)
+    centre, deviations = rows.mean(dim=0), rows.std(dim=0, correction=0)
+    deviations = deviations.masked_fill(deviations == 0, 1.0)
+    return lambda some: normalize((some - centre.to(some.device)) / deviations.to(some.device), dim=1)
+
+
+def principal_directions(features: Tensor, weigh: Weighting, width: int) -> Directions:
+    """The directions of weighted features; `width` of them, or fewer where there are fewer rows or columns."""
+    rows, kept = weigh(features.to(torch.float32)), min(width, *features.shape)
+    if rows.shape[1] <= _NARROW:
+        axes = torch.linalg.eigh((rows.T @ rows).double()).eigenvectors  # the strongest last
+        axes = axes[:, -kept:].flip(1).float().contiguous()
+        return Directions(weigh=weigh, axes=axes, rows=rows @ axes)
+    sparse = int(rows.count_nonzero()) <= MOST_FILLED * rows.numel()
+    matrix = scipy.sparse.csr_matrix(rows.numpy()) if sparse else rows.numpy()
+    left, strengths, right = randomized_svd(matrix, kept, random_state=0)
+    found = (np.ascontiguousarray(each, dtype=np.float32) for each in (left * strengths, right.T))
+    principal, axes = map(torch.from_numpy, found)
+    return Directions(weigh=weigh, axes=axes, rows=principal)
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FeatureGraph:
+    """Every node joined to the nodes with the most similar rows.
 
     Attributes:
         places: n x k node numbers, the nearest first; never the node itself. Of 32 bits if they are many.
         cosines: n x k similarities; negative ones count as 0.
+        matrix: D^-1/2 (W + W^T) D^-1/2 with W the squared cosines: symmetric, without loops.
     """
 
     places: Tensor
     cosines: Tensor
+    matrix: scipy.sparse.csr_matrix
 
+    def smoothed(self, rows: Tensor, restarts: Sequence[float], *, steps: int = 10) -> list[Tensor]:
+        """Personalised PageRank of rows, for several restarts: Z <- (1 - restart) G Z + restart X, so many times from Z = X.
 
-def nearest_rows(rows: Tensor, count: int, *, chunk: int = 1024) -> Nearest:
-    """The most similar other rows of every row, by cosine; of more than `COMPARED_NODES` rows nearly so (cells.py).
+        All of them are sums of the same products G^k X, which are made once.
 
-    Args:
-        rows: one per node.
-        count: the number of neighbours, or all others if there are fewer.
-        chunk: so many rows at a time are compared with all; it bounds the memory and does not change the result.
-    """
-    units = normalize(rows.to(torch.float32), dim=1)
-    if len(units) > sizes.COMPARED_NODES:
-        found, similarities = matches_in_cells(units, count)
-        return Nearest(places=found, cosines=similarities.clamp_min_(0))
-    places, cosines = [], []
-    for start in range(0, len(units), chunk):
-        similar = units[start : start + chunk] @ units.T
-        own = torch.arange(len(similar))
-        similar[own, start + own] = -math.inf
-        best = similar.topk(min(count, len(units) - 1), dim=1)
-        places.append(best.indices)
-        cosines.append(best.values.clamp_min(0))
-    return Nearest(places=torch.cat(places), cosines=torch.cat(cosines))
+        Args:
+            rows: X, n x d.
+            restarts: 1 leaves the rows as they are.
+            steps: how often.
+        """
+        smoothed = [torch.empty_like(rows) for _ in restarts]
+        for start in range(0, rows.shape[1], _COLUMNS):
+            part = slice(start, start + _COLUMNS)
+            product = np.ascontiguousarray(rows[:, part].numpy())
+            for step in range(steps + 1):
+                if step > 0:
+                    product = self.matrix @ product
+                for restart, table in zip(restarts, smoothed, strict=True):
+                    weight = (1 - restart) ** step * (restart if step < steps else 1.0)
+                    if step == 0:
+                        torch.mul(torch.from_numpy(product), weight, out=table[:, part])
+                    else:
+                        table[:, part].add_(torch.from_numpy(product), alpha=weight)
+        return smoothed
 
+    def spread_labels(self, labels: Tensor, known: Tensor, num_classes: int) -> Tensor:
+        """Class probabilities from known labels that spread over the graph, every class as much as any other; float64."""
+        seeds = one_hot(labels[known], num_classes).float()
+        rows = torch.zeros(len(labels), num_classes)
+        rows[known] = seeds / seeds.sum(dim=0).clamp_min(1)
+        (found,) = self.smoothed(rows, (_LABEL_RESTART,))
+        return _as_probabilities(found)
 
-def neighbour_graph(nearest: Nearest) -> scipy.sparse.csr_matrix:
-    """D^-1/2 (W + W^T) D^-1/2 with W the squared cosines of the nearest nodes: symmetric, without loops."""
-    size, count = nearest.places.shape
-    weights = nearest.cosines.numpy().reshape(-1) ** 2
-    columns, starts = nearest.places.numpy().reshape(-1), np.arange(size + 1) * count
-    one_way = scipy.sparse.csr_matrix((weights, columns, starts), shape=(size, size))
-    one_way.sort_indices()
-    both = one_way + one_way.T
-    degrees = np.asarray(both.sum(axis=1)).reshape(-1)
-    roots = scipy.sparse.diags_array(1 / np.sqrt(np.where(degrees > 0, degrees, 1.0)))
-    return scipy.sparse.csr_matrix(roots @ both @ roots, dtype=np.float32)
+    def answers_around(self, answers: Tensor) -> Tensor:
+        """The mean answer of every node's neighbours, without its own; float64."""
+        return _as_probabilities(torch.from_numpy(self.matrix @ answers.numpy()))
 
+    def label_agreement(self, labels: Tensor, known: Tensor) -> float:
+        """How much more often than chance a node and its nearest nodes share their label, where both labels are known.
 
-def smoothed_rows(
-    graph: scipy.sparse.csr_matrix, rows: Tensor, restarts: Sequence[float], *, steps: int = 10
-) -> list[Tensor]:
-    """Personalised PageRank of rows, for several restarts: Z <- (1 - restart) G Z + restart X, so many times from Z = X.
-
-    All of them are sums of the same products G^k X, which are made once.
-
-    Args:
-        graph: symmetric, n x n.
-        rows: X, n x d.
-        restarts: 1 leaves the rows as they are.
-        steps: how often.
-    """
-    smoothed = [torch.empty_like(rows) for _ in restarts]
-    for start in range(0, rows.shape[1], _COLUMNS):
-        part = slice(start, start + _COLUMNS)
-        product = np.ascontiguousarray(rows[:, part].numpy())
-        for step in range(steps + 1):
-            if step > 0:
-                product = graph @ product
-            for restart, table in zip(restarts, smoothed, strict=True):
-                weight = (1 - restart) ** step * (restart if step < steps else 1.0)
-                if step == 0:
-                    torch.mul(torch.from_numpy(product), weight, out=table[:, part])
-                else:
-                    table[:, part].add_(torch.from_numpy(product), alpha=weight)
-    return smoothed
-
-
-def spread_labels(graph: scipy.sparse.csr_matrix, labels: Tensor, known: Tensor, num_classes: int) -> Tensor:
-    """Class probabilities from known labels that spread over the graph, every class as much as any other; float64."""
-    seeds = one_hot(labels[known], num_classes).float()
-    rows = torch.zeros(len(labels), num_classes)
-    rows[known] = seeds / seeds.sum(dim=0).clamp_min(1)
-    (found,) = smoothed_rows(graph, rows, (_LABEL_RESTART,))
-    return _as_probabilities(found)
-
-
-def answers_around(graph: scipy.sparse.csr_matrix, answers: Tensor) -> Tensor:
-    """The mean answer of every node's neighbours, without its own; float64."""
-    return _as_probabilities(torch.from_numpy(graph @ answers.numpy()))
+        Returns:
+            1 for always, 0 for as often as two random nodes do (and if no pair of known labels is there).
+        """
+        places = self.places[known].long()
+        pairs = known[places]
+        if not bool(pairs.any()):
+            return 0.0
+        same = float((labels[known, None] == labels[places])[pairs].double().mean())
+        chance = float((torch.bincount(labels[known]).double() / int(known.sum())).square().sum())
+        return (same - chance) / (1 - chance) if chance < 1 else 0.0
 
 
 def _as_probabilities(rows: Tensor) -> Tensor:
@@ -121,22 +154,33 @@ def _as_probabilities(rows: Tensor) -> Tensor:
     return some / some.sum(dim=1, keepdim=True)
 
 
-def graph_moments(graph: scipy.sparse.csr_matrix, rows: Tensor) -> Tensor:
-    """F' G F, float64."""
-    wide = rows.double()
-    return wide.T @ torch.from_numpy(graph @ wide.numpy())
+def feature_graph(rows: Tensor, count: int, *, chunk: int = 1024) -> FeatureGraph:
+    """The graph of rows that are similar by cosine; of more than `COMPARED_NODES` nearly the most similar ones (cells.py).
 
-
-def label_agreement(nearest: Nearest, labels: Tensor, known: Tensor) -> float:
-    """How much more often than chance a node and its nearest nodes share their label, where both labels are known.
-
-    Returns:
-        1 for always, 0 for as often as two random nodes do (and if no pair of known labels is there).
+    Args:
+        rows: one per node.
+        count: the number of neighbours, or all others if there are fewer.
+        chunk: so many rows at a time are compared with all; it bounds the memory and does not change the result.
     """
-    places = nearest.places[known].long()
-    pairs = known[places]
-    if not bool(pairs.any()):
-        return 0.0
-    same = float((labels[known, None] == labels[places])[pairs].double().mean())
-    chance = float((torch.bincount(labels[known]).double() / int(known.sum())).square().sum())
-    return (same - chance) / (1 - chance) if chance < 1 else 0.0
+    units = normalize(rows.to(torch.float32), dim=1)
+    if len(units) > sample.COMPARED_NODES:
+        places, cosines = matches_in_cells(units, count)
+    else:
+        found = []
+        for start in range(0, len(units), chunk):
+            similar = units[start : start + chunk] @ units.T
+            own = torch.arange(len(similar))
+            similar[own, start + own] = -math.inf
+            found.append(similar.topk(min(count, len(units) - 1), dim=1))
+        places, cosines = torch.cat([best.indices for best in found]), torch.cat([best.values for best in found])
+    cosines = cosines.clamp_min(0)
+    size, width = places.shape
+    weights, columns = cosines.numpy().reshape(-1) ** 2, places.numpy().reshape(-1).copy()  # sorted, below
+    starts = np.arange(size + 1) * width
+    one_way = scipy.sparse.csr_matrix((weights, columns, starts), shape=(size, size))
+    one_way.sort_indices()
+    both = one_way + one_way.T
+    degrees = np.asarray(both.sum(axis=1)).reshape(-1)
+    roots = scipy.sparse.diags_array(1 / np.sqrt(np.where(degrees > 0, degrees, 1.0)))
+    scaled = roots @ both @ roots
+    return FeatureGraph(places=places, cosines=cosines, matrix=scipy.sparse.csr_matrix(scaled, dtype=np.float32))

@@ -1,4 +1,4 @@
-"""Training of the encoder: the paper's two-layer perceptron, on features and labels only."""
+"""Training of encoders: the paper's two-layer perceptron, on features and labels only, and the student of released answers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from gcon.errors import check_number
-from gcon.learn.encoder import Encoder, scaled_input
-from gcon.learn.sizes import sampled
+from gcon.learn import sample
+from gcon.learn.encoder import Encoder, scaled_rows
+from gcon.learn.softmax_regression import softmax_regressions
 from gcon.nodes import BATCH_ROWS, PublicNodes
 
 MANY_ROWS = BATCH_ROWS  # with more labelled nodes an epoch is as many of them, in steps
 _STEP_ROWS = 4096
 _RUN_ROWS = 256  # labelled nodes that follow each other are read together: a disk gives neighbouring rows at once
 _PRIOR = 0.6
+_STUDENT_PENALTY = 1e-4  # per node: half of it times the squared weights; rows have length 1
+_STUDENT_SEED = 3  # of the nodes that teach, where there are many
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,11 +109,15 @@ def train_encoder(nodes: PublicNodes, settings: EncoderSettings, *, device: str 
     )
     dropout = (settings.dropout if settings.drop_input else 0.0, settings.dropout)
     looked_at = nodes.validation_mask.nonzero()[:, 0]
-    looked_at = looked_at[sampled(len(looked_at), MANY_ROWS, seed=settings.seed)]
-    checked = _compact(scaled_input(nodes.features[looked_at], unit=settings.unit_input).to(device))
-    truth = nodes.labels[looked_at].to(device)
+    looked_at = looked_at[sample.sampled(len(looked_at), MANY_ROWS, seed=settings.seed)]
+    checked, truth = _inputs(nodes.features[looked_at], settings, device), nodes.labels[looked_at].to(device)
+    if count > MANY_ROWS:
+        rounds = _rounds(nodes, settings, device, generator)
+    else:
+        known = nodes.train_mask
+        rounds = itertools.repeat([(_inputs(nodes.features[known], settings, device), nodes.labels[known].to(device))])
     best, best_loss, waited = [], math.inf, 0
-    for epoch, steps in enumerate(itertools.islice(_epochs(nodes, settings, device, generator), settings.epochs)):
+    for epoch, steps in enumerate(itertools.islice(rounds, settings.epochs)):
         if count > MANY_ROWS:  # every step sees other rows: shorter and shorter steps average over them
             for group in optimizer.param_groups:
                 group["lr"] = settings.learning_rate * (1 - epoch / settings.epochs)
@@ -141,65 +148,77 @@ def train_encoder(nodes: PublicNodes, settings: EncoderSettings, *, device: str 
     return encoder
 
 
-def _epochs(
-    nodes: PublicNodes, settings: EncoderSettings, device: str, generator: torch.Generator
-) -> Iterator[Iterable[tuple[Tensor, Tensor]]]:
-    """The steps of every epoch: one over all labelled rows, or several over a part of them where there are many."""
-    labelled = nodes.train_mask.nonzero()[:, 0]
-    labels = nodes.labels[labelled]
-    if len(labelled) <= MANY_ROWS:
-        rows = scaled_input(nodes.features[labelled], unit=settings.unit_input)
-        everything = [(_compact(rows.to(device)), labels.to(device))]
-        yield from itertools.repeat(everything)
-    else:
-        for steps in _rounds(nodes.features, labelled, unit=settings.unit_input, generator=generator):
-            yield ((_compact(rows.to(device)), labels[places].to(device)) for rows, places in steps)
+def _inputs(features: Tensor, settings: EncoderSettings, device: str) -> Tensor:
+    """Feature rows for the first layer. Bags of words are mostly zeros: those are kept sparse, which is far faster."""
+    rows = scaled_rows(features, by="length" if settings.unit_input else "nothing").to(device)
+    sparse = rows.numel() > 0 and int(rows.count_nonzero()) < 0.2 * rows.numel()
+    return rows.to_sparse_coo().coalesce() if sparse else rows
 
 
 def _rounds(
-    features: Tensor, labelled: Tensor, *, unit: bool, generator: torch.Generator
-) -> Iterator[list[tuple[Tensor, Tensor]]]:
-    """Endless rounds of about `MANY_ROWS` labelled rows, in steps: for each its rows, and their places in `labelled`.
+    nodes: PublicNodes, settings: EncoderSettings, device: str, generator: torch.Generator
+) -> Iterator[Iterable[tuple[Tensor, Tensor]]]:
+    """Endless rounds of about `MANY_ROWS` labelled rows with their labels, in steps.
 
     Short runs of rows are drawn at random until all had their turn, and the rows of all runs of a round are mixed. Only
     those are in memory.
     """
+    labelled = nodes.train_mask.nonzero()[:, 0]
     runs = torch.arange(len(labelled)).split(_RUN_ROWS)
     order = itertools.chain.from_iterable(
         torch.randperm(len(runs), generator=generator).tolist() for _ in itertools.count()
     )
     while True:
         drawn = sorted(itertools.islice(order, MANY_ROWS // _RUN_ROWS))
-        places = torch.cat([runs[number] for number in drawn])
-        rows = scaled_input(features[labelled[places]], unit=unit)
-        mixed = torch.randperm(len(places), generator=generator)
-        yield [(rows[part], places[part]) for part in mixed.tensor_split(math.ceil(len(mixed) / _STEP_ROWS))]
-
-
-def _compact(rows: Tensor) -> Tensor:
-    """Feature rows for the first layer. Bags of words are mostly zeros: those are kept sparse, which is far faster."""
-    sparse = rows.numel() > 0 and int(rows.count_nonzero()) < 0.2 * rows.numel()
-    return rows.to_sparse_coo().coalesce() if sparse else rows
+        places = labelled[torch.cat([runs[number] for number in drawn])]
+        rows, labels = nodes.features[places], nodes.labels[places]
+        steps = torch.randperm(len(places), generator=generator).tensor_split(math.ceil(len(places) / _STEP_ROWS))
+        yield [(_inputs(rows[step], settings, device), labels[step].to(device)) for step in steps]
 
 
 def _scores(
     inputs: Tensor, parameters: list[Tensor], dropout: tuple[float, float], generator: torch.Generator
 ) -> Tensor:
     """Class scores, with shares of the inputs and of the hidden values dropped."""
-    if inputs.is_sparse:
-        values, shape = _drop(inputs.values(), dropout[0], generator), inputs.shape
-        kept = torch.sparse_coo_tensor(inputs.indices(), values, shape, is_coalesced=True, check_invariants=False)
-        product: Tensor = torch.sparse.mm(kept, parameters[0])
-        first = product + parameters[1]
-    else:
-        first = _drop(inputs, dropout[0], generator) @ parameters[0] + parameters[1]
-    if len(parameters) == 2:
-        return first
-    return _drop(torch.relu(first), dropout[1], generator) @ parameters[2] + parameters[3]
+    scores = inputs
+    for layer, (weight, bias) in enumerate(zip(parameters[::2], parameters[1::2], strict=True)):
+        if layer > 0:
+            scores = torch.relu(scores)
+        values, share = scores.values() if scores.is_sparse else scores, dropout[layer]
+        if share > 0:
+            values = values * torch.empty_like(values).bernoulli_(1 - share, generator=generator) / (1 - share)
+        if scores.is_sparse:
+            kept = torch.sparse_coo_tensor(
+                scores.indices(), values, scores.shape, is_coalesced=True, check_invariants=False
+            )
+            scores = torch.sparse.mm(kept, weight) + bias
+        else:
+            scores = values @ weight + bias
+    return scores
 
 
-def _drop(values: Tensor, share: float, generator: torch.Generator) -> Tensor:
-    if share == 0:
-        return values
-    kept = torch.empty_like(values).bernoulli_(1 - share, generator=generator)
-    return values * kept / (1 - share)
+def train_student(features: Tensor, answers: Tensor) -> Encoder:
+    """A linear model taught by released answers, so that nodes never seen can be answered too: free post-processing.
+
+    Softmax regression from unit feature rows to class probabilities: least cross entropy. Of a large graph a fixed sample of
+    the nodes teaches.
+
+    Args:
+        features: public, n x d0.
+        answers: n x c, class probabilities that everybody may know.
+
+    Privacy:
+        Reads public features and released answers: there is no argument that could hold an edge.
+    """
+    some = sample.sampled(len(features), sample.EXACT_NODES, seed=_STUDENT_SEED)
+    rows = scaled_rows(features[some], by="length")
+    (table,) = softmax_regressions(rows, answers[some], [_STUDENT_PENALTY * max(len(rows), 1)])
+    table = table.float()
+    return Encoder(
+        hidden_weight=None,
+        hidden_bias=None,
+        head_weight=table[:-1].clone(),
+        head_bias=table[-1].clone(),
+        unit_input=True,
+        centre=None,
+    )

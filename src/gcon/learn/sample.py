@@ -1,11 +1,14 @@
-"""Large graphs: a sample of the nodes learns as a small graph would, and a network that it taught answers for all the others.
+"""Which nodes learn, and which of them choose.
 
-So what grows with the number of nodes is one pass over their features and one over their principal rows, on a GPU too. Up to
-`EXACT_NODES` nodes everybody is in the sample.
+Up to `EXACT_NODES` nodes everything is computed from all of them at once. Of a large graph a sample learns as a small graph
+would, and a network that it taught answers for all the others: what grows with the number of nodes is one pass over their
+features and one over their principal rows, in blocks, on a GPU too. Where nobody set labels aside for choices, some are, if
+there are enough.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -14,14 +17,48 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, dropout
 from torch.nn.init import xavier_uniform_
 
-from gcon.learn import sizes
 from gcon.learn.encoder import Encoder
 from gcon.machine import threads_for
 from gcon.nodes import PublicNodes
 
+COMPARED_NODES = 10_000  # above: nearest features by cells; all pairs of more would take most of a training
+EXACT_NODES = 50_000
+SAMPLE_NODES = 25_000
+BLOCK_NODES = 16_384
 _TRAINING_SHARE, _VALIDATION_SHARE = 0.6, 0.2  # of the sample, at most; other nodes fill it
+_SAMPLE_SEED, _NETWORK_SEED, _SPARED_SEED = 2, 5, 3
 _HIDDEN, _STEPS, _BATCH, _LEARNING_RATE, _WEIGHT_DECAY = 128, 1000, 1024, 3e-3, 1e-5
-_SAMPLE_SEED, _NETWORK_SEED = 2, 5
+_ENOUGH, _ENOUGH_PER_CLASS = 500, 50  # labelled nodes from which some can be spared
+_SPARED, _MOST_SPARED = 0.2, 500
+
+Places = Tensor | slice  # node numbers
+
+
+def blocks(num_nodes: int) -> Iterator[slice]:
+    """All nodes, a block at a time; in one block unless they are too many."""
+    size = BLOCK_NODES if num_nodes > EXACT_NODES else max(num_nodes, 1)
+    return (slice(start, min(start + size, num_nodes)) for start in range(0, num_nodes, size))
+
+
+def sampled(count: int, most: int, *, seed: int) -> Places:
+    """The places of so many things, or of at most so many of them at random: the same ones every time, in their order."""
+    if count <= most:
+        return slice(None)
+    return torch.randperm(count, generator=torch.Generator().manual_seed(seed))[:most].sort().values
+
+
+def with_validation(nodes: PublicNodes) -> PublicNodes:
+    """The same nodes; without validation nodes a fifth of the labelled ones, at most 500, become validation nodes.
+
+    Few labels are worth more as lessons than as judges: then nothing is set aside. Reads public labels.
+    """
+    labelled = int(nodes.train_mask.sum())
+    if bool(nodes.validation_mask.any()) or labelled < max(_ENOUGH, _ENOUGH_PER_CLASS * nodes.num_classes):
+        return nodes
+    spared = sampled(labelled, min(int(_SPARED * labelled), _MOST_SPARED), seed=_SPARED_SEED)
+    mask = torch.zeros_like(nodes.train_mask)
+    mask[nodes.train_mask.nonzero()[:, 0][spared]] = True
+    return replace(nodes, train_mask=nodes.train_mask & ~mask, validation_mask=mask)
 
 
 @final
@@ -31,28 +68,24 @@ class Sample:
 
     Attributes:
         nodes: a table of them.
-        places: where they are among all nodes, rising; None for everybody.
-        device: where networks of a large graph learn and answer.
+        places: where they are among all nodes, rising; a slice for everybody.
+        device: where networks learn and answer: the processor, unless the graph is large.
     """
 
     nodes: PublicNodes
-    places: Tensor | None
+    places: Places
     device: str
 
     @classmethod
     def of(cls, nodes: PublicNodes, device: str = "cpu") -> Sample:
         """Everybody, or of many nodes: labelled ones as far as they fit, validation nodes, and others."""
-        if nodes.num_nodes <= sizes.EXACT_NODES:
-            return cls(nodes, None, device)
-        free, size = ~(nodes.train_mask | nodes.validation_mask), sizes.SAMPLE_NODES
+        if nodes.num_nodes <= EXACT_NODES:
+            return cls(nodes, slice(None), "cpu")
+        free, size = ~(nodes.train_mask | nodes.validation_mask), SAMPLE_NODES
         training = _some(nodes.train_mask, int(_TRAINING_SHARE * size))
         validation = _some(nodes.validation_mask, int(_VALIDATION_SHARE * size))
         places = torch.cat([training, validation, _some(free, size - len(training) - len(validation))]).sort().values
         return cls(part_of(nodes, places), places, device)
-
-    def at(self, table: Tensor) -> Tensor:
-        """The sampled nodes' rows of a table of all nodes."""
-        return table if self.places is None else table[self.places]
 
     def everywhere(self, answers: Tensor, rows: Tensor) -> Tensor:
         """Class probabilities of all nodes from those of the sampled ones, which stay; of a large graph float32.
@@ -61,7 +94,7 @@ class Sample:
             answers: of the sampled nodes.
             rows: of all nodes: what the network answers from.
         """
-        if self.places is None:
+        if isinstance(self.places, slice):
             return answers
         network = _taught(rows[self.places].to(self.device), answers.float().to(self.device), self.device)
         given = network.on(self.device).probabilities(rows)
@@ -77,7 +110,7 @@ def part_of(nodes: PublicNodes, places: Tensor) -> PublicNodes:
 
 def _some(mask: Tensor, most: int) -> Tensor:
     places = mask.nonzero()[:, 0]
-    return places[sizes.sampled(len(places), most, seed=_SAMPLE_SEED)]
+    return places[sampled(len(places), most, seed=_SAMPLE_SEED)]
 
 
 def _taught(rows: Tensor, answers: Tensor, device: str) -> Encoder:

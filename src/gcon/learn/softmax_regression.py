@@ -26,7 +26,8 @@ Table = NDArray[np.float64]
 def softmax_regressions(rows: Tensor, targets: Tensor, penalties: Sequence[float]) -> list[Tensor]:
     """For every penalty p the table W of least sum of cross entropies + p/2 |W without its last row|^2, nearly.
 
-    Scores are rows times the table, plus its last row. Each regression starts from the one before it.
+    Scores are rows times the table, plus its last row; a regression answers with their softmax. Each one starts from the one
+    before it.
 
     Narrow rows are whitened by X'X / 2 + p, which bounds the Hessian (Böhning's bound): then a dozen steps of L-BFGS do for what
     takes a hundred without.
@@ -93,8 +94,3 @@ def _least_loss(
     )
     table: Table = found.x.reshape(start.shape)
     return table
-
-
-def class_probabilities(rows: Tensor, table: Tensor) -> Tensor:
-    """What the table of a regression answers, float64."""
-    return torch.softmax((rows @ table[:-1].to(rows.dtype)).double() + table[-1], dim=1)

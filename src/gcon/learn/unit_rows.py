@@ -47,11 +47,3 @@ def no_longer(rows: Tensor, dtype: torch.dtype) -> Tensor:
     nearest = rows.to(dtype)
     grown = nearest.to(rows.dtype).abs() > rows.abs()
     return torch.where(grown, torch.nextafter(nearest, torch.zeros_like(nearest)), nearest)
-
-
-def rows_with_sum_one(features: Tensor) -> Tensor:
-    """Every row divided by the sum of its absolute values; zero rows stay 0 (for bags of words: as GCN does)."""
-    rows = features.to(torch.float32)
-    sums = rows.abs().sum(dim=1, keepdim=True)
-    scaled: Tensor = rows / sums.masked_fill(sums == 0, 1.0)
-    return scaled

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from gcon.errors import InputError
-from gcon.mechanisms.gaussian_curve import gaussian_log_delta
+from gcon.mechanisms.gaussian_curve import gaussian_delta
 from gcon.mechanisms.losses import ConvexLoss
 from gcon.mechanisms.samplers.objective_noise import EnclosedNoise
 from gcon.privacy.budget import Budget
@@ -66,11 +66,11 @@ def certificate_terms(budget: Budget) -> CertificateTerms:
     # (1 + e^eps) delta_a must be a small part of delta. It is far below it for every usual budget; a huge epsilon or
     # a minute delta gets more noise instead of an exception.
     allowed = math.log(budget.delta) + math.log(1e-6)
-    while log_waste(budget.epsilon, gaussian_log_delta(reserved, 1 / noise_over_radius)) > allowed:
+    while log_waste(budget.epsilon, gaussian_delta(reserved, 1 / noise_over_radius, logarithm=True)) > allowed:
         noise_over_radius *= 2
     return CertificateTerms(
         reserved_epsilon=reserved,
-        log_reserved_delta=gaussian_log_delta(reserved, 1 / noise_over_radius),
+        log_reserved_delta=gaussian_delta(reserved, 1 / noise_over_radius, logarithm=True),
         noise_over_radius=noise_over_radius,
     )
 
@@ -104,7 +104,8 @@ def reserve_is_covered(budget: Budget, exact: Budget, terms: CertificateTerms) -
         return False
     if not 0 < terms.noise_over_radius < math.inf:
         return False
-    if not gaussian_log_delta(terms.reserved_epsilon, 1 / terms.noise_over_radius) <= terms.log_reserved_delta:
+    least = gaussian_delta(terms.reserved_epsilon, 1 / terms.noise_over_radius, logarithm=True)
+    if not least <= terms.log_reserved_delta:
         return False
     try:
         whole = spent_budget(exact, terms)

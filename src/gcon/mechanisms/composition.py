@@ -11,41 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from scipy.special import expit, ndtri
-
-from gcon.mechanisms.gaussian_curve import gaussian_epsilon
+from gcon.mechanisms.gaussian_curve import LARGE_EPSILON, gaussian_epsilon, pure_as_gaussian
 from gcon.privacy.budget import Budget, compose
 from gcon.privacy.ledger import LedgerEntry, Outcome
 
 NAME = "gaussian"
 CONDITION = "budgets fixed in advance"
-_SMALL, _LARGE = 0.01, 700.0  # between them the quantile is exact to far better than the factor 1 + 1e-12
-
-
-def pure_as_gaussian(epsilon: float) -> float:
-    """The distance of two unit Gaussians that are at least as easy to tell apart as any (epsilon, 0)-DP pair.
-
-    mu = 2 Phi^-1(e^eps / (1 + e^eps)), never rounded down; for small and for large epsilon a bound above it, where the
-    quantile would lose its digits (docs/proofs/composition.md).
-
-    Example:
-        >>> round(pure_as_gaussian(1.0), 6)
-        1.232035
-    """
-    if epsilon <= 0:
-        return 0.0
-    if epsilon < _SMALL:
-        # mu <= sqrt(pi/2) eps: the slopes in eps of Phi(sqrt(pi/8) eps) and of e^eps/(1 + e^eps) are e^(-pi eps^2/16)/4 and
-        # 1/(4 cosh(eps/2)^2). Both start at 1/4 and log(cosh x)/x^2 falls, so the first is larger up to one point and
-        # smaller after it; both functions go from 1/2 to 1, so the first function is never below the second.
-        mu = math.sqrt(math.pi / 2) * epsilon
-    elif epsilon <= _LARGE:
-        # Phi^-1(1 - p) = -Phi^-1(p): accurate where e^eps / (1 + e^eps) would round to 1.
-        mu = -2 * float(ndtri(expit(-epsilon)))
-    else:
-        # mu <= sqrt(8 eps): Phi(-x) <= e^(-x^2/2)/2, so Phi(-sqrt(2 eps)) <= e^-eps/2 <= 1/(1 + e^eps).
-        mu = math.sqrt(8) * math.sqrt(epsilon)
-    return math.nextafter(mu * (1 + 1e-12), math.inf)
 
 
 def gaussian_total(entries: Iterable[LedgerEntry], *, extra_delta: float) -> Budget:
@@ -79,6 +50,6 @@ def _distance(entry: LedgerEntry) -> float | None:
     if math.isinf(cost.epsilon):
         return None
     known = [] if given is None else [given]
-    if cost.delta == 0 and cost.epsilon <= _LARGE:  # beyond, its Gaussian costs four times as much as itself
+    if cost.delta == 0 and cost.epsilon <= LARGE_EPSILON:  # beyond, its Gaussian costs four times as much as itself
         known.append(pure_as_gaussian(cost.epsilon))
     return min((distance for distance in known if math.isfinite(distance)), default=None)

@@ -1,21 +1,70 @@
-"""The exact privacy curve of Gaussian noise (Balle and Wang 2018), and its inverse."""
+"""The exact privacy curves of Gaussian noise: alone (Balle and Wang 2018), and with randomised responses beside it.
+
+A randomised response of rate a has the privacy loss a with probability 1/(1 + e^-a), and -a otherwise. A noisy count that one
+edge changes by 1 is one of rate a; every mechanism of pure epsilon is dominated by one of rate epsilon. With Gaussian releases
+of distance mu before them, delta(eps) is the mean of G(eps - loss) over their total loss, G being the Gaussian's own curve
+(docs/proofs/neighbour-counts.md, 2).
+
+That is computed with 50 digits: differences of nearly equal numbers then lose nothing that float64 could show.
+
+For several edges that change together (docs/proofs/several-edges.md): k edges move Gaussian releases k times as far. In a table
+of counts, a node with m of these edges has counts that change by m in all: a response of m times the rate. How the edges lie is
+not known, so the worst of all ways counts. A response of rate a + b is worse than two of rates a and b: so of all degrees that k
+edges can have, only those count that are no splitting of others. There are few of them; a test finds them again.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import lru_cache, partial
+from typing import Any
 
-from scipy.special import log_ndtr
+import numpy as np
+from mpmath.ctx_mp import MPContext
+from numpy.typing import NDArray
+from scipy.special import expit, log_ndtr, ndtri
 
 from gcon.errors import InputError
 
+_SMALL_EPSILON, LARGE_EPSILON = (
+    0.01,
+    700.0,
+)  # between them the quantile is exact to far better than the factor 1 + 1e-12
+# Rates, and how many responses have each. Multiples of one rate are exact as fractions: then equal losses are one.
+Responses = Sequence[tuple[float | Fraction, int]]
+_digits = MPContext()
+_digits.dps = 50
+LEAST, _MOST = 1e-12, 1e3  # of distances and rates; for smaller ones 50 digits might not be enough
 
-def gaussian_delta(epsilon: float, distance: float) -> float:
-    """The smallest delta at this epsilon for two Gaussians of unit variance at this distance."""
-    return math.exp(gaussian_log_delta(epsilon, distance))
+Degrees = tuple[int, ...]  # largest first
+
+_LISTS = """
+    11
+    211
+    3111 222
+    41111 3221 2222
+    511111 42211 3322 22222
+    6111111 522111 43221 42222 3333 33222
+    71111111 6221111 532211 522221 44222 43331 43322 33332
+    811111111 72211111 6322111 6222211 542221 533311 533221 532222 44332 442222 43333
+    9111111111 822111111 73221111 72222111 6422211 6333111 6332211 6322221 6222222 552222 543321 543222 533331
+    533322 44433 444222 433332 333333
+    a1111111111 9221111111 832211111 822221111 74222111 73331111 73322111 73222211 72222221 6522221 6433211 6432221
+    6422222 6333311 6333221 6332222 553322 5522222 544331 544322 543332 533333 44444 444332 443333
+"""  # one digit per node, a for 10
+
+_degrees = [tuple(int(digit, 16) for digit in word) for word in _LISTS.split()]
+WORST_DEGREES: dict[int, tuple[Degrees, ...]] = {
+    edges: tuple(degrees for degrees in _degrees if sum(degrees) == 2 * edges) for edges in range(1, 11)
+}
+"""The degrees of simple graphs with so many edges that are no splitting of others; the star's come first."""
 
 
-def gaussian_log_delta(epsilon: float, distance: float) -> float:
-    """The logarithm of that delta, which exists long after delta itself is too small for a float.
+def gaussian_delta(epsilon: float, distance: float, *, logarithm: bool = False) -> float:
+    """The smallest delta at this epsilon for two Gaussians of unit variance at this distance.
 
     delta = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) with mu the distance (sensitivity over standard deviation),
     evaluated in logarithms.
@@ -23,18 +72,20 @@ def gaussian_log_delta(epsilon: float, distance: float) -> float:
     Args:
         epsilon: at least 0.
         distance: mu > 0.
+        logarithm: give that of delta, which exists long after delta itself is too small for a float.
     """
     if distance <= 0 or epsilon == math.inf:
-        return -math.inf
-    if distance == math.inf:
-        return 0.0
-    first = float(log_ndtr(distance / 2 - epsilon / distance))
-    if first == -math.inf:  # delta is smaller still
-        return -math.inf
-    second = epsilon + float(log_ndtr(-distance / 2 - epsilon / distance))
-    # The two logarithms are rounded, and so is the sum with epsilon; the allowance keeps the result on the private side.
-    gap = min(second - first - 1e-13 * (1 + abs(first)) - 2e-15 * epsilon, -1e-16)
-    return min(0.0, first + math.log(-math.expm1(gap)))
+        found = -math.inf
+    elif distance == math.inf:
+        found = 0.0
+    else:
+        found = float(log_ndtr(distance / 2 - epsilon / distance))
+        if found != -math.inf:  # else delta is smaller still
+            second = epsilon + float(log_ndtr(-distance / 2 - epsilon / distance))
+            # The two logarithms are rounded, and so is the sum with epsilon; the allowance keeps the result on the private side.
+            gap = min(second - found - 1e-13 * (1 + abs(found)) - 2e-15 * epsilon, -1e-16)
+            found = min(0.0, found + math.log(-math.expm1(gap)))
+    return found if logarithm else math.exp(found)
 
 
 def gaussian_multiplier(epsilon: float, delta: float) -> float:
@@ -84,3 +135,115 @@ def gaussian_epsilon(distance: float, delta: float) -> float:
     while high < math.inf and high - low > 1e-12 * high and low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if gaussian_delta(middle, distance) > delta else (low, middle)
     return high
+
+
+def pure_as_gaussian(epsilon: float) -> float:
+    """The distance of two unit Gaussians that are at least as easy to tell apart as any (epsilon, 0)-DP pair.
+
+    mu = 2 Phi^-1(e^eps / (1 + e^eps)), never rounded down; for small and for large epsilon a bound above it, where the
+    quantile would lose its digits (docs/proofs/composition.md).
+
+    Example:
+        >>> round(pure_as_gaussian(1.0), 6)
+        1.232035
+    """
+    if epsilon <= 0:
+        return 0.0
+    if epsilon < _SMALL_EPSILON:
+        # mu <= sqrt(pi/2) eps: the slopes in eps of Phi(sqrt(pi/8) eps) and of e^eps/(1 + e^eps) are e^(-pi eps^2/16)/4 and
+        # 1/(4 cosh(eps/2)^2). Both start at 1/4 and log(cosh x)/x^2 falls, so the first is larger up to one point and
+        # smaller after it; both functions go from 1/2 to 1, so the first function is never below the second.
+        mu = math.sqrt(math.pi / 2) * epsilon
+    elif epsilon <= LARGE_EPSILON:
+        # Phi^-1(1 - p) = -Phi^-1(p): accurate where e^eps / (1 + e^eps) would round to 1.
+        mu = -2 * float(ndtri(expit(-epsilon)))
+    else:
+        # mu <= sqrt(8 eps): Phi(-x) <= e^(-x^2/2)/2, so Phi(-sqrt(2 eps)) <= e^-eps/2 <= 1/(1 + e^eps).
+        mu = math.sqrt(8) * math.sqrt(epsilon)
+    return math.nextafter(mu * (1 + 1e-12), math.inf)
+
+
+def mixed_delta(epsilon: float, distance: float, responses: Responses = (), *, in_float64: bool = False) -> float:
+    """The smallest delta at this epsilon, rounded up.
+
+    Args:
+        epsilon: at least 0.
+        distance: mu of all Gaussian releases together; 0 for none.
+        responses: the randomised responses beside them.
+        in_float64: about the same, far sooner: to find a place where the exact one is then asked; never what is promised.
+
+    Example:
+        >>> round(mixed_delta(1.0, 0.05, [(0.4, 2)]), 12)
+        1.4148e-07
+    """
+    losses, about, chances = _losses(tuple(responses))
+    if in_float64:
+        rests = epsilon - about
+        first = log_ndtr(distance / 2 - rests / distance)
+        gaps = np.minimum(rests + log_ndtr(-distance / 2 - rests / distance) - first, 0.0)
+        return float(chances @ (np.exp(first) * -np.expm1(gaps)))
+    wide, far = _digits.mpf(epsilon), _digits.mpf(distance)
+    delta = sum(chance * _wide_gaussian_delta(wide - loss, far) for loss, chance in losses.items())
+    return min(1.0, math.nextafter(float(delta), math.inf))
+
+
+@lru_cache(maxsize=512)
+def _losses(responses: tuple[tuple[float | Fraction, int], ...]) -> tuple[dict[Any, Any], NDArray[Any], NDArray[Any]]:
+    """The total loss of all responses with the chance of each value; and both once more, about the same, in float64."""
+    losses = {_digits.mpf(0): _digits.mpf(1)}
+    for rate, number in responses:
+        # Exactly: a float and small multiples of one have far fewer digits.
+        wide = _digits.mpf(rate.numerator) / rate.denominator if isinstance(rate, Fraction) else _digits.mpf(rate)
+        up = 1 / (1 + _digits.exp(-wide))
+        steps = [
+            (math.comb(number, ups) * up**ups * (1 - up) ** (number - ups), 2 * ups - number)
+            for ups in range(number + 1)
+        ]
+        before, losses = losses, {}
+        for loss, chance in before.items():
+            for other, step in steps:
+                total = loss + step * wide
+                losses[total] = losses.get(total, 0) + chance * other
+    return losses, np.array([float(loss) for loss in losses]), np.array([float(each) for each in losses.values()])
+
+
+@lru_cache(maxsize=4096)  # of several edges, however they lie, the losses are the same; and plans are checked again
+def _wide_gaussian_delta(epsilon: Any, distance: Any) -> Any:
+    """The Gaussian's own, with 50 digits and at any real epsilon."""
+    if distance == 0:
+        return max(_digits.mpf(0), 1 - _digits.exp(epsilon))
+    middle = epsilon / distance
+    return _digits.ncdf(distance / 2 - middle) - _digits.exp(epsilon) * _digits.ncdf(-distance / 2 - middle)
+
+
+def responses(
+    answer_epsilon: float, edges: int, *, rate: float = 0.0, rounds: int = 0, degrees: Degrees = ()
+) -> Responses:
+    """Of so many tables of counts, where the nodes have these degrees among the changed edges, and of the count of answers.
+
+    That one draws its noise for the decimal that epsilon prints as, which may be larger than the float.
+    """
+    exact = Fraction(rate)
+    counts = [(degree * exact, number * rounds) for degree, number in Counter(degrees).items()]
+    return [*counts, (Fraction(math.nextafter(answer_epsilon, math.inf)) * edges, 1)]
+
+
+def largest(cost: Callable[[float, Degrees], float], delta: float, every: Sequence[Degrees] = ((),)) -> float:
+    """The largest number that costs at most delta however the edges lie; 0 if there is no room.
+
+    By bisection: the lower end, which fits; private noise errs on that side. Found for edges among few nodes, which are mostly
+    the worst; if others cost more at that number, for those, and so on.
+
+    Args:
+        cost: of a number, where nodes have these degrees among the changed edges; a larger number costs more.
+        delta: what it may cost.
+        every: all degrees that count.
+    """
+    worst = min(every, key=lambda degrees: (len(degrees), degrees[:1]))
+    while True:
+        low, high = 0.0, _MOST
+        while high > LEAST and high - low > 1e-14 * high and low < (middle := (low + high) / 2) < high:
+            low, high = (middle, high) if cost(middle, worst) <= delta else (low, middle)
+        worst = max(every, key=partial(cost, low))
+        if low == 0 or cost(low, worst) <= delta:
+            return low

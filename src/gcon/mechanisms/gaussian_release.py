@@ -21,7 +21,6 @@ from torch import Tensor
 
 from gcon.edges.source import Edges
 from gcon.errors import PlanMismatchError, check_number
-from gcon.mechanisms.exact_products import Precise
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_multiplier
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing, rounded_noise
 from gcon.mechanisms.statistic import Statistic
@@ -217,31 +216,21 @@ class NoisyRelease:
         }
 
     def apply(self, edges: Edges, randomness: Randomness) -> NoisyStatistic:
-        """The noisy statistic. Called by the account alone.
+        """The lattice point nearest to the statistic plus real noise. Called by the account alone.
+
+        Symmetric values get independent noise on and above the diagonal: standard deviation sigma on it and sigma / sqrt(2)
+        (rounded up) above, mirrored below. Entries that read no edge stay as they are.
 
         Privacy:
             With all releases of the plan it is (epsilon, delta)-DP for one undirected edge, if the sensitivity holds: the
             statistic's own page proves it.
         """
-        statistic = self.statistic
+        statistic, spacing, deviation = self.statistic, self.spacing, self.standard_deviation
         exact = statistic.precisely(edges)
-        return NoisyStatistic(
-            name=statistic.name,
-            value=exact.value if self.standard_deviation == 0 else self.add_noise(exact, randomness),
-            standard_deviation=self.standard_deviation,
-            symmetric=statistic.symmetric,
-            sensitivity=statistic.sensitivity,
-            share=float(self.share),
-        )
-
-    def add_noise(self, exact: Precise, randomness: Randomness) -> Tensor:
-        """The lattice point nearest to value plus real noise; entries that read no edge stay as they are.
-
-        Symmetric values get independent noise on and above the diagonal: standard deviation sigma on it and sigma / sqrt(2)
-        (rounded up) above, mirrored below.
-        """
-        value, rest, spacing, deviation = exact.value, exact.rest, self.spacing, self.standard_deviation
-        if self.statistic.symmetric:
+        value, rest = exact.value, exact.rest
+        if deviation == 0:
+            noisy = value
+        elif statistic.symmetric:
             rows, columns = torch.triu_indices(*value.shape)
             scales = torch.full(rows.shape, deviation * _ROOT_HALF, dtype=torch.float64)
             scales[rows == columns] = deviation
@@ -250,7 +239,15 @@ class NoisyRelease:
                 randomness, value[rows, columns], scale=scales, spacing=spacing, rest=rest[rows, columns]
             )
             noisy[columns, rows] = noisy[rows, columns]
-            return noisy
-        noisy = rounded_noise(randomness, value, scale=deviation, spacing=spacing, rest=rest)
-        free = self.statistic.edge_free
-        return noisy if free is None else torch.where(free, value, noisy)
+        else:
+            noisy = rounded_noise(randomness, value, scale=deviation, spacing=spacing, rest=rest)
+            if statistic.edge_free is not None:
+                noisy = torch.where(statistic.edge_free, value, noisy)
+        return NoisyStatistic(
+            name=statistic.name,
+            value=noisy,
+            standard_deviation=deviation,
+            symmetric=statistic.symmetric,
+            sensitivity=statistic.sensitivity,
+            share=float(self.share),
+        )

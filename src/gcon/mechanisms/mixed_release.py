@@ -14,31 +14,28 @@ Each branch alone costs at most a third of delta, and the worst mixture of branc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 from gcon.errors import InputError, PlanMismatchError
-from gcon.mechanisms.composition import pure_as_gaussian
-from gcon.mechanisms.gaussian_curve import gaussian_delta
-from gcon.mechanisms.gaussian_release import NoisyRelease, largest_distance
-from gcon.mechanisms.mixed_curve import (
+from gcon.mechanisms.counts import CHANGED_ENTRIES, ENDS_OF_AN_EDGE, EXACT_GEOMETRIC, NeighbourCounts, NoisyCount
+from gcon.mechanisms.gaussian_curve import (
     LEAST,
     WORST_DEGREES,
-    Responses,
+    Degrees,
+    gaussian_delta,
     largest,
-    largest_count_rate,
     mixed_delta,
-    nearly_mixed_delta,
+    pure_as_gaussian,
     responses,
 )
-from gcon.mechanisms.neighbour_counts import CHANGED_ENTRIES, EXACT_GEOMETRIC, NeighbourCounts
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, NoisyCount
+from gcon.mechanisms.gaussian_release import NoisyRelease, largest_distance
 from gcon.mechanisms.samplers.geometric import LEAST_RATE
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN
-from gcon.privacy.budget import Budget, checked_budget, round_up_digits
+from gcon.privacy.budget import DIGITS, EDGES_FIELD, STATED_EDGES, Budget, check_edges, checked_budget, round_up_digits
 from gcon.privacy.plan import Mechanism, proven
-from gcon.privacy.protected_change import DIGITS, EDGES_FIELD, STATED_EDGES, check_edges
 
 MOST_ROUNDS = 2
 _MOST_EPSILON = 500.0
@@ -94,16 +91,14 @@ class MixedPlan:
         if not right:
             raise PlanMismatchError("This noise is too small for what the plan says that the release costs.")
 
-    def costs(
-        self, epsilon: float, edges: int, curve: Callable[[float, float, Responses], float] = mixed_delta
-    ) -> list[float]:
-        """The delta of every branch at this epsilon, if so many edges change."""
+    def costs(self, epsilon: float, edges: int, *, in_float64: bool = False) -> list[float]:
+        """The delta of every branch at this epsilon, if so many edges change; `in_float64` as for `mixed_delta`."""
         mu, answer = self.distance, self.answer_epsilon
         assert mu is not None  # there is a promise
-        first = math.sqrt(self.first_share) * mu
-        return [curve(epsilon, edges * mu, responses(answer, edges))] + [
+        curve, first = partial(mixed_delta, epsilon, in_float64=in_float64), math.sqrt(self.first_share) * mu
+        return [curve(edges * mu, responses(answer, edges))] + [
             max(
-                curve(epsilon, edges * first, responses(answer, edges, rate=rate, rounds=rounds, degrees=degrees))
+                curve(edges * first, responses(answer, edges, rate=rate, rounds=rounds, degrees=degrees))
                 for degrees in WORST_DEGREES[edges]
             )
             for rounds, rate in enumerate(self.rates, start=1)
@@ -121,11 +116,11 @@ class MixedPlan:
             check_edges(edges)
             # An epsilon at which all branches together cost at most delta: hardly above the smallest, of few digits.
             low, high = 0.0, 1.0
-            while math.fsum(self.costs(high, edges, nearly_mixed_delta)) > delta:
+            while math.fsum(self.costs(high, edges, in_float64=True)) > delta:
                 low, high = high, 2 * high
             while high - low > _NEAR * high and high > _LEAST_EPSILON:
                 middle = (low + high) / 2
-                nearly = math.fsum(self.costs(middle, edges, nearly_mixed_delta))
+                nearly = math.fsum(self.costs(middle, edges, in_float64=True))
                 low, high = (low, middle) if nearly <= delta else (middle, high)
             epsilon = round_up_digits(high, DIGITS)
             # float64 found the place; the exact curve has the last word.
@@ -206,41 +201,39 @@ def mixed_plan(
         protect_edges: how many edges may change together within this budget, from 1 to 10.
     """
     check_edges(protect_edges)
-    edges = int(protect_edges)
-    budget, name = checked_budget(epsilon, delta), f"mixed release ({method})"
-    if _MOST_EPSILON < budget.epsilon < math.inf:
+    edges, budget = int(protect_edges), checked_budget(epsilon, delta)
+    mu: float | None
+    if math.isinf(budget.epsilon):
+        budget, mu, rates = Budget(math.inf, 0.0), None, (math.inf,) * MOST_ROUNDS
+        answer = math.inf if answer_share > 0 else 0.0
+    elif budget.epsilon > _MOST_EPSILON:
         rule = f"must be at most {_MOST_EPSILON:g}, or infinite: more promises nothing"
         raise InputError("epsilon", rule=rule, got=repr(epsilon), fix="For example 1.")
-    if math.isinf(budget.epsilon):
-        return MixedPlan(
-            budget=Budget(math.inf, 0.0),
-            distance=None,
-            first_share=first_share,
-            rates=(math.inf,) * MOST_ROUNDS,
-            answer_epsilon=math.inf if answer_share > 0 else 0.0,
-            name=name,
-            protect_edges=edges,
+    else:
+        part, answer = math.nextafter(budget.delta / _BRANCHES, 0.0), answer_share * budget.epsilon / edges
+        curve, answers = partial(mixed_delta, budget.epsilon), responses(answer, edges)
+        shift = largest(lambda distance, _: curve(distance, answers), part) / edges
+        mu = min(shift * (1 - _SLACK), largest_distance(budget.epsilon, part))  # a third of the least delta is one too
+        first = math.sqrt(first_share) * mu
+
+        def cost(rounds: int, rate: float, degrees: Degrees) -> float:
+            return curve(edges * first, responses(answer, edges, rate=rate, rounds=rounds, degrees=degrees))
+
+        rates = tuple(
+            largest(partial(cost, rounds), part, WORST_DEGREES[edges]) * (1 - _SLACK)
+            for rounds in range(1, MOST_ROUNDS + 1)
         )
-    part, answer = math.nextafter(budget.delta / _BRANCHES, 0.0), answer_share * budget.epsilon / edges
-    beside = responses(answer, edges)
-    shift = largest(lambda distance: mixed_delta(budget.epsilon, distance, beside) <= part) / edges
-    mu = min(shift * (1 - _SLACK), largest_distance(budget.epsilon, part))  # a third of the least delta is one too
-    first = math.sqrt(first_share) * mu
-    rates = tuple(
-        largest_count_rate(budget.epsilon, part, first=first, rounds=rounds, answer_epsilon=answer, edges=edges)
-        * (1 - _SLACK)
-        for rounds in range(1, MOST_ROUNDS + 1)
-    )
-    if min(rates) < LEAST_RATE:
-        rule = "is too small for whole-number noise at this delta"
-        raise InputError("epsilon", rule=rule, got=repr(epsilon), fix="Nothing could be learned; use at least 1e-6.")
+        if min(rates) < LEAST_RATE:
+            rule = "is too small for whole-number noise at this delta"
+            fix = "Nothing could be learned; use at least 1e-6."
+            raise InputError("epsilon", rule=rule, got=repr(epsilon), fix=fix)
     return MixedPlan(
         budget=budget,
         distance=mu,
         first_share=first_share,
         rates=rates,
         answer_epsilon=answer,
-        name=name,
+        name=f"mixed release ({method})",
         protect_edges=edges,
     )
 

@@ -20,8 +20,7 @@ from gcon.mechanisms.certificate_terms import (
 from gcon.mechanisms.losses import ConvexLoss, check_registered
 from gcon.mechanisms.samplers.objective_noise import likely_error
 from gcon.mechanisms.theorem import ObjectiveShape, TheoremOne, TheoremValues, influence_of, theorem_one
-from gcon.privacy.budget import Budget
-from gcon.privacy.protected_change import EDGES_FIELD, check_edges
+from gcon.privacy.budget import EDGES_FIELD, Budget, check_edges
 
 _NOT_COVERED = "This plan's noise does not cover what the plan says that the weights cost."
 

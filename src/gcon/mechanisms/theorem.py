@@ -21,10 +21,9 @@ from scipy.special import gammaincc, gammainccinv
 
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.certificate_terms import log_waste
-from gcon.mechanisms.gaussian_curve import gaussian_log_delta
+from gcon.mechanisms.gaussian_curve import gaussian_delta
 from gcon.mechanisms.losses import ConvexLoss, loss_by_name
-from gcon.privacy.budget import Budget, round_up_digits
-from gcon.privacy.protected_change import DIGITS, check_edges, protected_change
+from gcon.privacy.budget import DIGITS, Budget, check_edges, protected_change, round_up_digits
 
 _SLACK = 1e-12  # relative; for the last digits of float64
 _MOST_DOUBLED = 64
@@ -227,7 +226,7 @@ def _promise(plan: Mapping[str, Any], delta: float, times: float) -> tuple[float
     reserve = plan["reserved_epsilon"]
     distance = plan["gradient_tolerance"] / (ridge * plan["final_noise"]) * (1 + _SLACK)
     for doubled in itertools.count():
-        lost = log_waste(exact + reserve, gaussian_log_delta(reserve, distance))
+        lost = log_waste(exact + reserve, gaussian_delta(reserve, distance, logarithm=True))
         if lost <= math.log(delta) + math.log(_WASTE):
             break
         if doubled == _MOST_DOUBLED:

@@ -18,8 +18,7 @@ from gcon.edges.source import Edges
 from gcon.errors import check_number
 from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.encoder import Encoder
-from gcon.learn.perceptron import EncoderSettings, train_encoder
-from gcon.learn.student import train_student
+from gcon.learn.perceptron import EncoderSettings, train_encoder, train_student
 from gcon.methods.graph_facts import usual_homophily
 from gcon.methods.method import Method, Progress, ScoreFunction, Trained, check_seed, silent
 from gcon.methods.model import score_functions

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,7 +25,8 @@ from torch.nn.functional import one_hot
 from gcon.edges.kernels.multiply import neighbour_totals
 from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import Edges, RowBlock
-from gcon.learn.after_counts import SHARES_SCALE, CountModel
+from gcon.errors import InputError
+from gcon.learn.after_counts import SHARES_SCALE
 from gcon.learn.believed_counts import LEAST_ANSWER
 from gcon.nodes import row_slices
 
@@ -106,7 +106,8 @@ class ExactCounts:
     """Regressions on counts. Rows are n x 4 c: the start, codes, later codes, and published answers with public labels.
 
     Attributes:
-        model: taught on released counts.
+        table: regressions that released counts taught (`CountModel.tables`), side by side: (4 c + 1) x (regressions c).
+        weights: of the regressions.
         edge_shares, edge_messages: the mean answer and the mean message over the ends of edges: what edges say anyway.
         shares: of the classes among all nodes.
         homophily: the share of edges inside a class.
@@ -114,7 +115,8 @@ class ExactCounts:
         voice: the weight of every neighbour's message; 0 if they send none.
     """
 
-    model: CountModel
+    table: Numbers
+    weights: Numbers
     edge_shares: Tensor
     edge_messages: Tensor
     shares: Tensor
@@ -140,28 +142,22 @@ class ExactCounts:
         classes = rows.shape[1] // 4
         # `CountModel.answers` at two kinds of counts per node, n x 2 x c, in one product.
         counts = np.maximum(sums[:, : 2 * classes].reshape(-1, 2, classes), 0.0)
-        inputs = np.empty((*counts.shape[:2], len(self._table)))
+        inputs = np.empty((*counts.shape[:2], len(self.table)))
         ways = inputs[..., :-1].reshape(*counts.shape[:2], 4, -1)
         ways[:, :, 0] = np.log(np.maximum(rows[:, :classes], LEAST_ANSWER))[:, None]
         ways[:, :, 1] = counts
         np.log1p(counts, out=ways[:, :, 2])
         np.multiply(SHARES_SCALE / (counts.sum(axis=2, keepdims=True) + 1), counts, out=ways[:, :, 3])
         inputs[..., -1] = 1.0
-        raised = (inputs.reshape(-1, inputs.shape[2]) @ self._table).reshape(*counts.shape[:2], -1, classes)
+        raised = (inputs.reshape(-1, inputs.shape[2]) @ self.table).reshape(*counts.shape[:2], -1, classes)
         raised -= raised.max(axis=3, keepdims=True)
         np.exp(raised, out=raised)
-        raised *= self.model.weights.numpy()[:, None] / raised.sum(axis=3, keepdims=True)
+        raised *= self.weights[:, None] / raised.sum(axis=3, keepdims=True)
         asked = np.log(np.maximum(raised.sum(axis=2), _SMALLEST))
         usual = self.edge_shares.numpy()
         around = (sums[:, 2 * classes : 3 * classes] + _USUAL_NEIGHBOURS * usual) / (degrees + _USUAL_NEIGHBOURS)
         scores: Numbers = (asked[:, 0] + asked[:, 1]) / 2 + self.lean * np.log((around + _RARE) / (usual + _RARE))
         return scores if self.voice == 0 else scores + 2 * self.voice * sums[:, 3 * classes :]
-
-    @cached_property
-    def _table(self) -> Numbers:
-        """All regressions side by side: (4 c + 1) x (regressions c)."""
-        tables = self.model.tables
-        return np.ascontiguousarray(tables.permute(1, 0, 2).reshape(tables.shape[1], -1).numpy())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -222,6 +218,9 @@ def scores_with_own_edges(
     Privacy:
         Works on opened edges, inside a gate; row i reads the edges of node i only.
     """
+    if len(rows) != edges.num_nodes:
+        rule = f"must have one row per node ({edges.num_nodes})"
+        raise InputError("features", rule=rule, got=len(rows), fix="Pass all nodes.")
     said, unit = what_all_say(way, rows)
     if asked is None:
         asked = torch.ones(len(rows), dtype=torch.bool)

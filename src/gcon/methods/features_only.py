@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gcon.errors import MissingExtraError
-from gcon.learn.encoder import scaled_input
+from gcon.learn.encoder import scaled_rows
 from gcon.learn.unit_rows import unit_rows
 from gcon.methods.model import Model
 from gcon.methods.objective import ObjectiveModel
@@ -58,7 +58,7 @@ class FeaturesOnly(torch.nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Class probabilities, float32, one row per node."""
-        rows = scaled_input(features, unit=self.unit_input)
+        rows = scaled_rows(features, by="length" if self.unit_input else "nothing")
         if self.hidden_weight is not None and self.hidden_bias is not None:
             rows = torch.relu(rows @ self.hidden_weight + self.hidden_bias)
         if self.unit_hidden:

@@ -14,17 +14,14 @@ from torch import Tensor
 
 from gcon.columns import FeatureColumns
 from gcon.edges.source import Edges
-from gcon.errors import InputError
 from gcon.learn.encoder import Encoder
-from gcon.methods.known_rows import nothing_known
 from gcon.methods.method import PrivateMethod, Progress, ScoreFunction, silent
 from gcon.methods.predictions import Access, Predictions, why_no_promise
 from gcon.methods.record import Common, Layout, Record
-from gcon.nodes import BATCH_ROWS, PublicNodes, row_slices
+from gcon.nodes import BATCH_ROWS, PublicNodes, nothing_known, row_slices
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import Budget
+from gcon.privacy.budget import STATED_EDGES, Budget, protected_change
 from gcon.privacy.ledger import Ledger
-from gcon.privacy.protected_change import STATED_EDGES, protected_change
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
 from gcon.privacy.statement import Statement, statement
@@ -57,7 +54,7 @@ class Model(ABC):
         record_type: what its settings look like in a file.
         class_names: what the class numbers stand for.
         training_nodes: checksum of the public feature table that the model was trained on.
-        training_rows: digests of its rows (known_rows.py).
+        training_rows: digests of its rows (`gcon.nodes.known_rows`).
         encoder: turns features of any node into what prediction starts from.
         receipt: what was paid and what is promised.
         feature_columns: what was done with the columns of the training table, to do it again; None if there were only
@@ -189,14 +186,6 @@ class Scorer(ABC):
     def probabilities(self, scores: Tensor) -> Tensor:
         """Class probabilities that go with scores."""
         return torch.softmax(scores, dim=1)
-
-
-def check_rows(start: Tensor, edges: Edges) -> None:
-    """The features must be those of the nodes of the graph."""
-    if len(start) != edges.num_nodes:
-        raise InputError(
-            "features", rule=f"must have one row per node ({edges.num_nodes})", got=len(start), fix="Pass all nodes."
-        )
 
 
 def predictions_from(model: Model, scorer: Scorer, scores: Tensor, *, access: Access) -> Predictions:

@@ -29,18 +29,16 @@ from torch.nn.functional import one_hot
 from gcon.edges.source import Edges
 from gcon.errors import AnswersWarning, InputError, PlanMismatchError, warn_caller
 from gcon.learn.after_counts import AfterCounts, CountModel, after_counts
-from gcon.learn.after_release import AfterMoments, after_moments
+from gcon.learn.after_release import AfterMoments, after_moments, shrunk_moments
 from gcon.learn.edge_free import EdgeFree, learn_without_edges
 from gcon.learn.encoder import Encoder
-from gcon.learn.held_out import with_validation
-from gcon.learn.rescaling import shrunk_moments
-from gcon.learn.student import train_student
+from gcon.learn.perceptron import train_student
+from gcon.learn.sample import with_validation
 from gcon.machine import chosen_device
+from gcon.mechanisms.counts import ENDS_OF_AN_EDGE, NeighbourCounts, NoisyCount, NoisyCounts, geometric_deviation
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import NoisyRelease, NoisyStatistic
 from gcon.mechanisms.mixed_release import MOST_ROUNDS, mixed_plan, mixed_plan_from
-from gcon.mechanisms.neighbour_counts import NeighbourCounts, NoisyCounts, geometric_deviation
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, NoisyCount
 from gcon.methods.evidence import (
     Evidence,
     ExactCounts,
@@ -53,9 +51,8 @@ from gcon.methods.evidence import (
     with_labels,
 )
 from gcon.methods.graph_facts import counted_rows, graph_facts
-from gcon.methods.known_rows import known_rows, nothing_known, recognises, rows_as_read
 from gcon.methods.method import Progress, check_seed, silent
-from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
+from gcon.methods.model import Model, ReleasingMethod, Scorer
 from gcon.methods.predictions import Access
 from gcon.methods.record import (
     RELEASE,
@@ -69,12 +66,11 @@ from gcon.methods.record import (
     UpToOne,
     refuse,
 )
-from gcon.nodes import BATCH_ROWS, PublicNodes, features_fingerprint, mean_row
+from gcon.nodes import BATCH_ROWS, PublicNodes, features_fingerprint, known_rows, mean_row, nothing_known, recognises
 from gcon.privacy.account import check_charge, spend
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import NOTHING, Budget, chosen_delta
+from gcon.privacy.budget import NOTHING, STATED_EDGES, Budget, check_edges, chosen_delta
 from gcon.privacy.ledger import Ledger
-from gcon.privacy.protected_change import STATED_EDGES, check_edges
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
 
@@ -174,8 +170,10 @@ class Moments(ReleasingMethod):
                 after = after_moments(free, believed_moments((moments,), free))
                 before: AfterMoments | AfterCounts = after
                 published = after.answers
-                loud = facts.mean_degree >= LOUD * geometric_deviation(plan.rates[1])
-                rounds = 2 if loud and sureness(with_labels(published, labels)) <= UNSURE else 1
+                rounds = 1
+                if facts.mean_degree >= LOUD * geometric_deviation(plan.rates[1]):
+                    sure = float(with_labels(published, labels).max(dim=1).values.mean())
+                    rounds = 2 if sure <= UNSURE else 1
                 rate = plan.rates[rounds - 1]
                 for _ in range(rounds):
                     progress("second release")
@@ -227,11 +225,6 @@ def _right_answers(way: Way, rows: Tensor, labels: Tensor, mask: Tensor, num_cla
     return int((scores.argmax(dim=1) == labels[mask]).sum())
 
 
-def sureness(answers: Tensor) -> float:
-    """The mean probability of the likeliest class: of calibrated answers, what share of them is right."""
-    return float(answers.max(dim=1).values.mean(dtype=torch.float64))
-
-
 def believed_moments(moments: tuple[NoisyStatistic, ...], free: EdgeFree) -> Tensor:
     """What the moments of the directions are taken to be.
 
@@ -276,8 +269,9 @@ def owner_counts(
     degrees, published = counts.sum(dim=1).clamp_min(0).double(), with_labels(found.answers, labels)
     degrees = degrees / degrees.sum() if bool(degrees.sum() > 0) else torch.full_like(degrees, 1 / len(degrees))
     alike = homophily > 1 / before.shape[1]
-    gain = max(sureness(found.answers) - sureness(before), 0.0)
-    lean = (LEAN + LEAN_PER_GAIN * gain) * max(1.0, before.shape[1] / FEW_CLASSES)
+    # Of calibrated answers the mean probability of the likeliest class is the share of them that is right.
+    sure, less_sure = (float(each.max(dim=1).values.mean(dtype=torch.float64)) for each in (found.answers, before))
+    lean = (LEAN + LEAN_PER_GAIN * max(sure - less_sure, 0.0)) * max(1.0, before.shape[1] / FEW_CLASSES)
     return OwnerCounts(
         start=found.start.float(),
         codes=coded,
@@ -287,7 +281,7 @@ def owner_counts(
         # The mean answer around a node speaks for its class only where friends are alike. With many classes there are few
         # neighbours of each, and counts, noisy as they are, taught little: the mean must speak for itself.
         lean=min(lean, MOST_LEAN) if alike else 0.0,
-        voice=VOICE if alike and sureness(found.answers) <= UNSURE else 0.0,
+        voice=VOICE if alike and sure <= UNSURE else 0.0,
     )
 
 
@@ -307,7 +301,8 @@ def owners_way(published: Tensor, labels: Tensor, counts: OwnerCounts | None, ho
     coded = [one_hot(each, classes).double() for each in (counts.codes, heard.argmax(dim=1))]
     rows = torch.cat([counts.start.double(), *coded, heard], dim=1)
     way = ExactCounts(
-        model=counts.model,
+        table=torch.cat(counts.model.tables.unbind(), dim=1).numpy(),
+        weights=counts.model.weights.numpy(),
         edge_shares=counts.edge_shares,
         edge_messages=counts.edge_messages,
         shares=mean_row(rows[:, -classes:].split(BATCH_ROWS)),
@@ -551,7 +546,7 @@ class MomentsModel(Model):
             homophily=record.homophily,
             class_names=common.class_names,
             training_nodes=record.training_nodes,
-            training_rows=rows_as_read(tensors["training_rows"]),
+            training_rows=tensors["training_rows"],
             right=record.right,
             asked=record.asked,
             own_edges=record.own_edges,
@@ -648,7 +643,6 @@ class AnswersScorer(Scorer):
         return start.clamp_min(1e-12).log()
 
     def own_edges_of_rows(self, start: Tensor, edges: Edges) -> Callable[[slice], Tensor]:
-        check_rows(start, edges)
         scores = scores_with_own_edges(self.way, start, edges, self.answers.shape[1])
         return lambda rows: scores[rows]
 
@@ -665,7 +659,6 @@ class AnswersScorer(Scorer):
 
     def public_graph(self, start: Tensor, edges: Edges) -> Tensor:
         """The same, and answers from further away."""
-        check_rows(start, edges)
         classes = self.answers.shape[1]
         near = scores_with_own_edges(self.way, start, edges, classes)
         return near + scores_from_far(start[:, -classes:].contiguous(), edges, self.homophily)

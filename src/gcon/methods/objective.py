@@ -27,17 +27,15 @@ from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.objective_plan import check_ridge, make_plan
 from gcon.mechanisms.theorem import objective_by_edges
-from gcon.methods.known_rows import known_rows, rows_as_read
 from gcon.methods.method import Progress, silent
-from gcon.methods.model import Model, ReleasingMethod, Scorer, check_rows
+from gcon.methods.model import Model, ReleasingMethod, Scorer
 from gcon.methods.predictions import Access
 from gcon.methods.record import Checksum, Common, Count, Layout, NotNegative, Record, UpToOne
-from gcon.nodes import PublicNodes
+from gcon.nodes import PublicNodes, known_rows
 from gcon.privacy.account import check_charge, release_once
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import NOTHING, Budget, checked_budget, chosen_delta
+from gcon.privacy.budget import NOTHING, STATED_EDGES, Budget, check_edges, checked_budget, chosen_delta
 from gcon.privacy.ledger import Ledger
-from gcon.privacy.protected_change import STATED_EDGES, check_edges
 from gcon.privacy.randomness import Randomness
 
 _LARGE = (
@@ -272,7 +270,7 @@ class ObjectiveModel(Model):
             encoder=common.encoder,
             class_names=common.class_names,
             training_nodes=record.training_nodes,
-            training_rows=rows_as_read(tensors["training_rows"]),
+            training_rows=tensors["training_rows"],
             receipt=common.receipt,
         )
 
@@ -340,5 +338,7 @@ class WeightsScorer(Scorer):
         return torch.cat(parts, dim=1) / len(steps) @ self._weights
 
     def _of_all(self, start: Tensor, edges: Edges) -> Tensor:
-        check_rows(start, edges)
+        if len(start) != edges.num_nodes:
+            rule = f"must have one row per node ({edges.num_nodes})"
+            raise InputError("features", rule=rule, got=len(start), fix="Pass all nodes.")
         return start.to(self._weights.device)

@@ -6,10 +6,9 @@ from torch import Tensor
 
 from gcon.edges.source import Edges
 from gcon.errors import AccessRefusedError, InputError
-from gcon.methods.known_rows import recognises
 from gcon.methods.model import Model, predictions_from
 from gcon.methods.predictions import Predictions
-from gcon.nodes import features_fingerprint
+from gcon.nodes import features_fingerprint, recognises
 from gcon.privacy.boundary import Private
 
 

@@ -12,7 +12,7 @@ from gcon.nodes import PublicNodes
 from gcon.pages.frame import PAGES, render
 from gcon.pages.model_page import model_values
 from gcon.pages.promise_page import promise_values
-from gcon.privacy.protected_change import protected_change
+from gcon.privacy.budget import protected_change
 
 _ALONE = ("localhost", "127.0.0.1", "::1")
 

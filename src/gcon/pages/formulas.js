@@ -48,7 +48,7 @@ function logNormalCdf(x) {
   return Math.log1p(-Math.exp(logErfcFar(-z)) / 2);
 }
 
-// gcon.mechanisms.gaussian_curve.gaussian_log_delta, with its allowance for rounding.
+// gcon.mechanisms.gaussian_curve.gaussian_delta in logarithms, with its allowance for rounding.
 function gaussianLogDelta(epsilon, distance) {
   if (distance <= 0 || epsilon === Infinity) return -Infinity;
   if (distance === Infinity) return 0;

@@ -23,7 +23,7 @@ def render(template: str, values: Mapping[str, object], *, package: str = "gcon.
 
     Args:
         template: a file in the package's folder of templates; it extends `base.html` of this package.
-        values: what it shows. All text in them is escaped, except drawings of `inline_svg`.
+        values: what it shows. All text in them is escaped, except drawings, which are marked so.
         package: whose template it is.
     """
     text = _environment(package).get_template(template).render(values)

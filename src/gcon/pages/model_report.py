@@ -11,9 +11,8 @@ from pathlib import Path
 from torch import Tensor
 
 from gcon.machine import threads_for
+from gcon.mechanisms.counts import ENDS_OF_AN_EDGE, geometric_deviation
 from gcon.mechanisms.gaussian_curve import gaussian_multiplier
-from gcon.mechanisms.neighbour_counts import geometric_deviation
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
 from gcon.methods.controls import MomentsWithoutEdges
 from gcon.methods.model import Model
 from gcon.methods.moments import MomentsModel
@@ -24,9 +23,8 @@ from gcon.pages.model_page import MOST_CLASSES, public_facts, spent
 from gcon.pages.scored_nodes import ScoredNodes, calibration_error, scored, unknown_classes
 from gcon.pages.shares import Share, paid_share, share_of
 from gcon.privacy.attacker import in_words, right_at_most
-from gcon.privacy.budget import NOTHING, Budget, compose
+from gcon.privacy.budget import NOTHING, Budget, compose, protected_change
 from gcon.privacy.ledger import LedgerEntry, Outcome
-from gcon.privacy.protected_change import protected_change
 from gcon.version import __version__
 from gcon.writing import OWNER_ONLY, write_whole
 

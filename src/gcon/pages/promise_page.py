@@ -9,8 +9,7 @@ from gcon.methods.model import Model
 from gcon.pages import measured
 from gcon.pages.dial import HIGHEST, LOWEST, STEPS, dial_of
 from gcon.privacy.attacker import best_advantage, best_true_positive_rate, right_at_most
-from gcon.privacy.budget import NOTHING
-from gcon.privacy.protected_change import MOST_EDGES, protected_change
+from gcon.privacy.budget import MOST_EDGES, NOTHING, protected_change
 from gcon.privacy.receipt import Receipt
 
 FALSE_ALARMS = 0.01

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from gcon.mechanisms.neighbour_counts import geometric_deviation
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE
+from gcon.mechanisms.counts import ENDS_OF_AN_EDGE, geometric_deviation
 from gcon.methods.model import Model
 from gcon.methods.moments import MomentsModel
 from gcon.privacy.ledger import LedgerEntry, Outcome

@@ -31,12 +31,11 @@ from typing import Any, Generic, NoReturn, Self, TypeVar, final
 
 from gcon.errors import BoundaryError, GconError, LedgerRefusedError, PlanMismatchError, UnsettledWarning, warn_caller
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import NOTHING, Budget
+from gcon.privacy.budget import NOTHING, Budget, protected_change
 from gcon.privacy.ledger import Kind, Ledger, Outcome, Request, Reservation
 from gcon.privacy.ledger_file import FileLedger
 from gcon.privacy.opening import apply_private, check_there
 from gcon.privacy.plan import Mechanism, Plan, PricedMechanism, SingleRelease, proof_page
-from gcon.privacy.protected_change import protected_change
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
 
@@ -71,7 +70,7 @@ def transcript() -> Iterator[list[TranscriptLine]]:
         _listeners.reset(token)
 
 
-_notes: ContextVar[dict[Account, str] | None] = ContextVar("notes", default=None)
+_accounts: ContextVar[list[Account] | None] = ContextVar("accounts", default=None)
 
 
 @contextmanager
@@ -81,21 +80,22 @@ def telling_charges() -> Iterator[None]:
     Privacy:
         Costs, numbers of entries and names of ledgers, which are public.
     """
-    if _notes.get() is not None:  # a training that another one's callback began: the outer block tells of both
+    if _accounts.get() is not None:  # a training that another one's callback began: the outer block tells of both
         yield
         return
-    notes: dict[Account, str] = {}
-    token = _notes.set(notes)
+    accounts: list[Account] = []
+    token = _accounts.set(accounts)
     try:
         yield
     except BaseException as error:
-        for words in notes.values():
-            error.add_note(words)
+        notes = [words for account in dict.fromkeys(accounts) if (words := account.charge_in_words())]
         if not notes and isinstance(error, KeyboardInterrupt):
-            error.add_note("Nothing was charged.")
+            notes = ["Nothing was charged."]
+        for words in notes:
+            error.add_note(words)
         raise
     finally:
-        _notes.reset(token)
+        _accounts.reset(token)
 
 
 @final
@@ -123,6 +123,7 @@ class Account:
         self._handed_out, self._process = 0, 0
         self._open = self._ended = self._keeps_promise = False
         self._reservation: Reservation | None = None
+        self._charged = NOTHING  # once the ledger was asked: it may be, until the ledger has refused
         self._paid: tuple[Budget, float | None] = (NOTHING, None)
         self._receipt: Receipt | None = None
         self._lock = threading.Lock()  # between looking whether something may be released and counting it as released
@@ -145,13 +146,14 @@ class Account:
         )
         self._paid = plan.budget, plan.gaussian_distance
         check_there(self._edges)
-        self._note(_charged(self._ledger, request.cost, None))
+        if (accounts := _accounts.get()) is not None:
+            accounts.append(self)
+        self._charged = request.cost
         try:
             self._reservation = self._ledger.reserve(request)
         except GconError:
-            self._note(None)  # the error says it; any other may have come when it was charged already
+            self._charged = NOTHING  # the error says it; any other may have come when it was charged already
             raise
-        self._note(_charged(self._ledger, request.cost, self._reservation.number))
         self._open, self._process = True, os.getpid()
         return self
 
@@ -200,7 +202,7 @@ class Account:
             return  # a forked process settles nothing: the block belongs to its parent
         if not asked:
             if settle(self._ledger, self._reservation, Outcome.WITHDRAWN):
-                self._note(None)
+                self._charged = NOTHING
             return
         if error is not None and not isinstance(error, Exception):
             return  # interrupted: stays reserved, which is charged
@@ -222,12 +224,18 @@ class Account:
                 counted=self._ledger.counted,
             )
 
-    def _note(self, words: str | None) -> None:
-        """What an error in a block of `telling_charges` says about this account; None for nothing."""
-        notes = _notes.get()
-        if notes is not None:
-            notes.pop(self, None)
-            notes.update({self: words} if words else {})
+    def charge_in_words(self) -> str:
+        """What it has charged, and where that is written; nothing if nothing was."""
+        cost, ledger, reservation = self._charged, self._ledger, self._reservation
+        if cost == NOTHING:
+            return ""
+        asked = f"epsilon {cost.epsilon:g}, delta {cost.delta:g}"
+        if not ledger.counted:
+            return f"Spent: {asked}. No ledger was given, so nobody has it written down."
+        where = f"the ledger {ledger.path}" if isinstance(ledger, FileLedger) else f"the ledger of {ledger.data_set!r}"
+        if reservation is None:
+            return f"Stopped while {asked} was being charged: {where} tells whether it is."
+        return f"Charged: {asked}, entry {reservation.number} of {where}; it stays spent."
 
     def _refuse(self, *_: object) -> NoReturn:
         raise BoundaryError(
@@ -242,19 +250,6 @@ class Account:
         if self._receipt is None:
             raise BoundaryError("There is a receipt only after a block that ended well, with every release come out.")
         return self._receipt
-
-
-def _charged(ledger: Ledger, cost: Budget, entry: int | None) -> str | None:
-    """What was charged and where that is written, in words; without an entry it is not known yet whether it was."""
-    if cost == NOTHING:
-        return None
-    asked = f"epsilon {cost.epsilon:g}, delta {cost.delta:g}"
-    if not ledger.counted:
-        return f"Spent: {asked}. No ledger was given, so nobody has it written down."
-    where = f"the ledger {ledger.path}" if isinstance(ledger, FileLedger) else f"the ledger of {ledger.data_set!r}"
-    if entry is None:
-        return f"Stopped while {asked} was being charged: {where} tells whether it is."
-    return f"Charged: {asked}, entry {entry} of {where}; it stays spent."
 
 
 def check_charge(budget: Budget, *, ledger: Ledger, randomness: Randomness, purpose: str) -> None:

@@ -16,8 +16,7 @@ from functools import partial
 from typing import Final, NoReturn, Protocol, final
 
 from gcon.errors import BoundaryError, BudgetExceededError, LedgerError, PromiseWarning, check_number, warn_caller
-from gcon.privacy.budget import NOTHING, Budget, ExactTotal, compose
-from gcon.privacy.protected_change import ONE_UNDIRECTED_EDGE
+from gcon.privacy.budget import NOTHING, ONE_UNDIRECTED_EDGE, Budget, ExactTotal, compose
 
 
 class Kind(StrEnum):

@@ -127,7 +127,8 @@ class FileLedger:
             if data_set is None:
                 rule, fix = "must be given for a new ledger", "Name the data, or check the path of its ledger."
                 raise InputError("data_set", rule=rule, got=f"None, and no ledger at {self.path}", fix=fix)
-            with self._locked(write=True):
+            self.data_set = data_set
+            with self._locked(write=True, refuse=False):
                 if missing():  # look again: somebody may have been faster
                     chain, created = Chain(), self._clock().isoformat(timespec="seconds")
                     header = {"line": "header", "format": FORMAT, "version": VERSION, "data_set": data_set}
@@ -146,7 +147,7 @@ class FileLedger:
         if not first:
             raise self._tampered("it is empty or gone, but was written before.")
         try:
-            self.data_set: Final = data_set_name(first)
+            self.data_set = data_set_name(first)
         except LedgerError as error:
             raise LedgerError(f"ledger {self.path}: its first line {error}.") from None
         if data_set not in (None, self.data_set):
@@ -160,8 +161,7 @@ class FileLedger:
         request stays charged although it was refused; never the other way round.
         """
         fields = write_request(request)
-        with self._locked(write=True):
-            reading = self._read()
+        with self._locked(write=True) as reading:
             chain = reading.chain
             check_ceiling(chain.ceiling, spent=chain.spent.rounded(), asked=request.cost)
             number, time = chain.entries, self._clock().isoformat(timespec="seconds")
@@ -184,8 +184,8 @@ class FileLedger:
     def check(self, request: Request) -> None:
         """Raise what `reserve` would raise now (the ceiling, a changed file, no permission), and charge nothing."""
         write_request(request)
-        with self._locked(write=True):
-            chain = self._read().chain
+        with self._locked(write=True) as reading:
+            chain = reading.chain
             check_ceiling(chain.ceiling, spent=chain.spent.rounded(), asked=request.cost)
             os.close(os.open(self.path, os.O_WRONLY | os.O_APPEND))
 
@@ -198,9 +198,8 @@ class FileLedger:
             result: a few released numbers, public by then, that exist nowhere else.
         """
         kept = {} if result is None else {"result": write_value(result)}
-        with self._locked(write=True):
-            reading, number = self._read(), reservation.number
-            chain = reading.chain
+        with self._locked(write=True) as reading:
+            chain, number = reading.chain, reservation.number
             if 0 <= number < chain.entries and number not in chain.open:
                 raise LedgerError("This reservation is settled already; reserve again for another release.")
             entry, made = chain.open.get(number, (None, None))
@@ -220,14 +219,14 @@ class FileLedger:
         fields = None
         if ceiling is not None:
             fields = {"epsilon": write_value(float(ceiling.epsilon)), "delta": float(ceiling.delta)}
-        with self._locked(write=True):
+        with self._locked(write=True) as reading:
             time = self._clock().isoformat(timespec="seconds")
-            append_line(self.path, self._read(), {"line": "ceiling", "time": time, "ceiling": fields})
+            append_line(self.path, reading, {"line": "ceiling", "time": time, "ceiling": fields})
 
     def ceiling(self) -> Budget | None:
         """The most that may ever be spent; None means no limit."""
-        with self._locked(write=False):
-            return self._read().chain.ceiling
+        with self._locked() as reading:
+            return reading.chain.ceiling
 
     def entries(self) -> Sequence[LedgerEntry]:
         """All entries so far, oldest first; raises `LedgerError` if the file was tampered with."""
@@ -235,14 +234,14 @@ class FileLedger:
 
     def overview(self) -> tuple[Sequence[LedgerEntry], Budget, Budget | None]:
         """All entries, the total and the ceiling, from one reading."""
-        with self._locked(write=False):
-            chain = self._read(history=True).chain
+        with self._locked(history=True) as reading:
+            chain = reading.chain
         return tuple(chain.history or ()), chain.spent.rounded(), chain.ceiling
 
     def total(self) -> Budget:
         """Everything charged so far, by basic composition."""
-        with self._locked(write=False):
-            return self._read().chain.spent.rounded()
+        with self._locked() as reading:
+            return reading.chain.spent.rounded()
 
     def unsettled(self, *, newest: bool = False) -> Sequence[LedgerEntry]:
         """Entries that are charged and not settled: their runs are still at work, or were stopped or killed.
@@ -250,30 +249,27 @@ class FileLedger:
         Args:
             newest: only if it is the last of all entries.
         """
-        with self._locked(write=False):
-            chain = self._read().chain
+        with self._locked() as reading:
+            chain = reading.chain
         charged = [entry for entry, _ in chain.open.values() if entry.request.cost != NOTHING]
         return tuple(entry for entry in charged if not newest or entry.number == chain.entries - 1)
 
     def verify(self) -> Verification:
         """Check every line and the head, and say what was found. Changes nothing."""
-        with self._locked(write=False):
-            reading = self._read(history=True, refuse=False)
-        return Verification(
-            ok=reading.problem is None,
-            lines=reading.chain.lines,
-            problem=reading.problem,
-            line_number=reading.line_number,
-            unfinished=bool(reading.unfinished),
-            last_hash=reading.chain.last_hash,
-        )
+        with self._locked(history=True, refuse=False) as reading:
+            return Verification(
+                ok=reading.problem is None,
+                lines=reading.chain.lines,
+                problem=reading.problem,
+                line_number=reading.line_number,
+                unfinished=bool(reading.unfinished),
+                last_hash=reading.chain.last_hash,
+            )
 
     def __repr__(self) -> str:
         try:  # without waiting: a debugger may show a ledger that is being written
-            with open(self._lock, "rb") as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                chain = self._read().chain
-            books = f"spent={chain.spent.rounded()}, ceiling={chain.ceiling}"
+            with self._locked(wait=False) as reading:
+                books = f"spent={reading.chain.spent.rounded()}, ceiling={reading.chain.ceiling}"
         except (GconError, OSError):
             books = "which cannot be read now"
         return f"FileLedger({str(self.path)!r}, data_set={self.data_set!r}, {books})"
@@ -287,43 +283,45 @@ class FileLedger:
         return FileLedger, (str(self.path),)
 
     @contextmanager
-    def _locked(self, *, write: bool) -> Iterator[None]:
-        """Hold the lock. What the system refuses is told as a `LedgerError`."""
+    def _locked(
+        self, *, write: bool = False, wait: bool = True, history: bool = False, refuse: bool = True
+    ) -> Iterator[Reading]:
+        """Hold the lock, and read the files under it. What the system refuses is told as a `LedgerError`.
+
+        Args:
+            write: nobody else reads or writes meanwhile.
+            wait: for the lock; else a lock that somebody holds, or that is not there, is refused.
+            history: every line is taken apart, and the checkpoint compared with them.
+            refuse: files that were tampered with, unless somebody only looks.
+        """
         flags, kind = (os.O_RDWR, fcntl.LOCK_EX) if write else (os.O_RDONLY, fcntl.LOCK_SH)
+        flags, kind = (flags | os.O_CREAT, kind) if wait else (flags, kind | fcntl.LOCK_NB)
         try:
             while True:
-                with os.fdopen(os.open(self._lock, flags | os.O_CREAT, 0o600), "rb", 0) as lock:
+                with os.fdopen(os.open(self._lock, flags, 0o600), "rb", 0) as lock:
                     fcntl.flock(lock, kind)
                     if not os.fstat(lock.fileno()).st_nlink:
                         continue  # somebody removed the lock file while we waited: take the new one
                     try:
-                        yield
+                        data, head, checkpoint = b"", None, b""
+                        with suppress(FileNotFoundError):
+                            data = self.path.read_bytes()
+                        with suppress(FileNotFoundError):
+                            head = self._head.read_bytes()
+                        with suppress(OSError):  # without it, all lines are read
+                            checkpoint = self._checkpoint.read_bytes()
+                        reading = read_ledger(data, head, checkpoint, history=history)
+                        if reading.problem is None and reading.chain.data_set != self.data_set:
+                            problem = "it is the ledger of another data set now."
+                            reading = replace(reading, problem=problem, line_number=1)
+                        if refuse and reading.problem is not None:
+                            raise self._tampered(reading.problem)
+                        yield reading
                     finally:
                         fcntl.flock(lock, fcntl.LOCK_UN)  # also where a forked process inherited the descriptor
                     return
         except OSError as error:
             raise self._refused("write" if write else "read", error) from error
-
-    def _read(self, *, history: bool = False, refuse: bool = True) -> Reading:
-        """What the files say; files that were tampered with are refused, unless somebody only looks.
-
-        Args:
-            history: every line is taken apart, and the checkpoint compared with them.
-            refuse: whether.
-        """
-        data, head, checkpoint = b"", None, b""
-        with suppress(FileNotFoundError):
-            data = self.path.read_bytes()
-        with suppress(FileNotFoundError):
-            head = self._head.read_bytes()
-        with suppress(OSError):  # without it, all lines are read
-            checkpoint = self._checkpoint.read_bytes()
-        reading = read_ledger(data, head, checkpoint, history=history)
-        if reading.problem is None and reading.chain.data_set != self.data_set:
-            reading = replace(reading, problem="it is the ledger of another data set now.", line_number=1)
-        if refuse and reading.problem is not None:
-            raise self._tampered(reading.problem)
-        return reading
 
     def _refused(self, what: str, error: OSError, more: str = "") -> LedgerRefusedError:
         said = f"ledger {self.path}: the system refused to {what} it ({error.strerror})."

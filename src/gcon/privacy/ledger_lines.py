@@ -17,8 +17,6 @@ A checkpoint says what the first lines of a long ledger add up to, so that they 
 holds the SHA-256 of these lines, byte by byte, which is compared whenever it is used: lines that were changed since are read one
 by one, and refused. It is written by whoever has just checked them, carries a seal over its own content, and may be removed: then
 everything is read again. `gcon ledger verify` and `show` read every line, and compare the checkpoint with them.
-
-No file is touched here.
 """
 
 from __future__ import annotations

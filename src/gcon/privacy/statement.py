@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gcon.privacy.budget import NOTHING, Budget, round_up_digits
-from gcon.privacy.protected_change import PUBLIC, protected_change
+from gcon.privacy.budget import NOTHING, PUBLIC, Budget, protected_change, round_up_digits
 from gcon.privacy.receipt import Receipt
 
 ACCESS_PROMISES = {

@@ -14,12 +14,11 @@ import msgspec
 import numpy as np
 import torch
 from safetensors.torch import save as bytes_from_tensors
-from torch import Tensor
 
 from gcon.errors import InputError
 from gcon.methods.model import Model
 from gcon.methods.record import RELEASE, TENSORS, Count, NotNegative, Record
-from gcon.privacy.protected_change import protected_change
+from gcon.privacy.budget import protected_change
 from gcon.privacy.statement import ACCESS_PROMISES
 from gcon.release.card import ANY_TABLE, CARD, COLUMNS, NAMED_TABLE, NO_PROMISE, ONE_EDGE, PRIVACY, SEVERAL_EDGES
 from gcon.version import __version__
@@ -29,6 +28,7 @@ TEXTS = ("README.md", "privacy.json", "privacy.md")
 NAMES = (TENSORS, *TEXTS, RELEASE)
 _MARKUP, _ESCAPED = re.compile(r"([\\`*<>\[\]|])"), r"\\\1"
 MOST_TOLD = 50  # columns in the card
+ENCODER_PARTS = ("hidden_weight", "hidden_bias", "head_weight", "head_bias", "centre")
 CLASS_KINDS = {"bool": bool, "float": float, "int": int, "str": str}
 
 Settings = TypeVar("Settings", bound=Record)
@@ -118,7 +118,11 @@ def release_files(model: Model) -> dict[str, bytes]:
             )
     try:
         encoder, receipt = model.encoder, model.receipt
-        files = {TENSORS: bytes_from_tensors(named_tensors(model)), **texts(model)}
+        tensors = {**model.tensors(), **{f"encoder.{part}": getattr(encoder, part) for part in ENCODER_PARTS}}
+        copies = {  # so that the file carries no more of a tensor's storage than the tensor itself
+            name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items() if tensor is not None
+        }
+        files = {TENSORS: bytes_from_tensors(copies), **texts(model)}
         paid = vars(receipt) | {"budget": vars(receipt.budget), "total": vars(receipt.total)}
         if receipt.counted:  # the rule, which goes without saying
             del paid["counted"]
@@ -194,13 +198,6 @@ def texts(model: Model) -> dict[str, bytes]:
         "privacy.md": PRIVACY.format(**said).encode(),
         "README.md": card.encode(),
     }
-
-
-def named_tensors(model: Model) -> dict[str, Tensor]:
-    """Copies, so that no file carries more of a tensor's storage than the tensor itself."""
-    parts = ("hidden_weight", "hidden_bias", "head_weight", "head_bias", "centre")
-    tensors = {**model.tensors(), **{f"encoder.{part}": getattr(model.encoder, part) for part in parts}}
-    return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items() if tensor is not None}
 
 
 def canonical(content: object) -> bytes:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gcon.errors import InputError, PrivateComputationError
-from gcon.files.file_problems import require_readers
 from gcon.files.node_ids import NodeIds
+from gcon.files.readers import pl
 from gcon.files.write_files import checked_target, table_writer
 from gcon.methods.predictions import Predictions, audience_of
 
@@ -45,15 +45,12 @@ def prediction_writer(path: str | Path, ids: Ids, *, owner_only: bool) -> Iterat
         OSError: the disk refuses. That is no secret: it is told as what it is, also where a gate that answers owners has put a
             fixed error in its place.
     """
-    require_readers()
-    import polars
-
     if isinstance(ids, NodeIds):
         names = ids.column.alias("id")
     elif isinstance(ids, range):
-        names = polars.int_range(ids.start, ids.stop, ids.step, eager=True).alias("id")
+        names = pl.int_range(ids.start, ids.stop, ids.step, eager=True).alias("id")
     else:
-        names = polars.Series("id", list(ids))
+        names = pl.Series("id", list(ids))
     written, refused = 0, None
 
     def write(predictions: Predictions) -> None:
@@ -61,16 +58,16 @@ def prediction_writer(path: str | Path, ids: Ids, *, owner_only: bool) -> Iterat
         size, audience = len(predictions.classes), audience_of(predictions.access, predictions.no_promise)
         if not owner_only and audience != "public":
             raise ValueError("these predictions may not be published")
-        labels = polars.Series([str(name) for name in predictions.class_names], dtype=polars.String)
+        labels = pl.Series([str(name) for name in predictions.class_names], dtype=pl.String)
         columns = [names.slice(written, size), labels.gather(predictions.classes.numpy()).alias("label")]
         for number, name in enumerate(predictions.class_names):
-            columns.append(polars.Series(f"probability_{name}", predictions.probabilities[:, number].numpy()))
-        columns.append(polars.repeat(audience, size, dtype=polars.String, eager=True).alias("audience"))
+            columns.append(pl.Series(f"probability_{name}", predictions.probabilities[:, number].numpy()))
+        columns.append(pl.repeat(audience, size, dtype=pl.String, eager=True).alias("audience"))
         written += size
         if written > len(names):
             raise other_count()
         try:
-            append(polars.DataFrame(columns))
+            append(pl.DataFrame(columns))
         except OSError as error:
             refused = OSError(error.errno, error.strerror, error.filename)
             raise

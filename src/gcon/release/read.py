@@ -21,12 +21,12 @@ from gcon.learn.encoder import Encoder
 from gcon.methods.model import Model
 from gcon.methods.record import RELEASE, TENSORS, Common, Layout, refuse
 from gcon.methods.registry import MODELS
-from gcon.privacy.budget import NOTHING, Budget
-from gcon.privacy.protected_change import protected_change
+from gcon.privacy.budget import NOTHING, Budget, protected_change
 from gcon.privacy.randomness import SystemRandomness
 from gcon.privacy.receipt import Receipt
 from gcon.release.layout import (
     CLASS_KINDS,
+    ENCODER_PARTS,
     FORMAT,
     FORMAT_VERSION,
     TEXTS,
@@ -61,16 +61,27 @@ def load_release(folder: str | os.PathLike[str]) -> Model:
         rule = "it must be a release folder, as gcon train or save_release writes it"
         raise ReleaseFormatError(f"folder: '{folder}' is {found}; {rule}. Check the path.")
     home = folder.resolve()
-    release = _document(_read(home, RELEASE, most=MOST_TEXT_BYTES))
-    names = tuple(
-        math.inf if (name.type, name.value) == ("float", "inf") else name.value for name in release.class_names
-    )
-    if any(type(name) is not CLASS_KINDS[said.type] for name, said in zip(names, release.class_names, strict=True)):
-        refuse(RELEASE, "a name in 'class_names' is not of the type that it says")
-    if set(release.files) != {TENSORS, *TEXTS}:
-        refuse(RELEASE, f"'files' must hold exactly {', '.join(sorted((TENSORS, *TEXTS)))}")
     try:
-        receipt, columns, layout = _parts(release)
+        release, receipt = _document(_read(home, RELEASE, most=MOST_TEXT_BYTES))
+        encoder, named, num_classes = release.encoder, release.feature_columns, len(release.class_names)
+        width = encoder.num_features if encoder.hidden is None else encoder.hidden
+        shapes = {"head_weight": (width, num_classes), "head_bias": (num_classes,)}
+        if encoder.hidden is not None:
+            shapes |= {"hidden_weight": (encoder.num_features, width), "hidden_bias": (width,)}
+        layout: Layout = {f"encoder.{part}": ("F32", shape) for part, shape in shapes.items()}
+        if encoder.centre:
+            layout["encoder.centre"] = ("F64", (width,))
+        layout |= MODELS[release.method].layout(release.settings, width=width, num_classes=num_classes)
+        columns = None
+        if named is not None:
+            columns = FeatureColumns(
+                names=tuple(named.names),
+                categories={name: tuple(each) for name, each in named.categories.items()},
+                fill={name: float(value) for name, value in named.fill.items()},
+                drop=tuple(named.drop),
+            )
+            if columns.width != encoder.num_features:
+                refuse(RELEASE, "'feature_columns' do not give the features of 'encoder'")
     except InputError as error:
         refuse(RELEASE, f"holds a setting out of range ({error})")
     for name in TEXTS:
@@ -83,15 +94,18 @@ def load_release(folder: str | os.PathLike[str]) -> Model:
     for name, tensor in tensors.items():
         if not bool(torch.isfinite(tensor).all()):
             refuse(TENSORS, f"'{name}' holds values that are not finite")
-    encoder = Encoder(
-        hidden_weight=tensors.get("encoder.hidden_weight"),
-        hidden_bias=tensors.get("encoder.hidden_bias"),
-        head_weight=tensors["encoder.head_weight"],
-        head_bias=tensors["encoder.head_bias"],
-        unit_input=release.encoder.unit_input,
-        centre=tensors.get("encoder.centre"),
+    known = tensors["training_rows"]  # of every model
+    if bool((known[2:] <= known[1:-1]).any()):
+        refuse(TENSORS, "'training_rows' must hold rising digests after their sum")
+    parts = {part: tensors.get(f"encoder.{part}") for part in ENCODER_PARTS}
+    names = tuple(
+        math.inf if (name.type, name.value) == ("float", "inf") else name.value for name in release.class_names
     )
-    common = Common(encoder=encoder, class_names=names, receipt=receipt)
+    common = Common(
+        encoder=Encoder(**parts, unit_input=encoder.unit_input),  # type: ignore[arg-type]
+        class_names=names,
+        receipt=receipt,
+    )
     model = replace(MODELS[release.method].from_parts(release.settings, tensors, common), feature_columns=columns)
     if release.libraries.get("gcon") == __version__:  # another version may word its pages otherwise
         for name, text in texts(model).items():
@@ -141,8 +155,8 @@ def _read(home: Path, name: str, *, most: int, record: FileRecord | None = None,
     return content
 
 
-def _document(content: bytes) -> ReleaseRecord[Any]:
-    """The content of release.json, if it is exactly what `save_release` wrote."""
+def _document(content: bytes) -> tuple[ReleaseRecord[Any], Receipt]:
+    """The content of release.json, if it is exactly what `save_release` wrote, and the receipt in it."""
     if sum(content.count(mark) for mark in (b",", b"[", b"{")) > MOST_VALUES:
         refuse(RELEASE, f"holds more than {MOST_VALUES} values, as no release does")
     try:
@@ -175,11 +189,11 @@ def _document(content: bytes) -> ReleaseRecord[Any]:
         release: ReleaseRecord[Any] = msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
         refuse(RELEASE, f"breaks the rules of its fields ({str(error)[:300]})")
-    return release
-
-
-def _parts(release: ReleaseRecord[Any]) -> tuple[Receipt, FeatureColumns | None, Layout]:
-    """What release.json stands for: the receipt, what was done with the columns, and type and shape of all tensors."""
+    for name in release.class_names:
+        if type(name.value) is not CLASS_KINDS[name.type] and (name.type, name.value) != ("float", "inf"):
+            refuse(RELEASE, "a name in 'class_names' is not of the type that it says")
+    if set(release.files) != {TENSORS, *TEXTS}:
+        refuse(RELEASE, f"'files' must hold exactly {', '.join(sorted((TENSORS, *TEXTS)))}")
 
     def with_infinity(value: Any) -> Any:
         """Strict JSON has no infinity: the word "inf" stands for it."""
@@ -189,7 +203,7 @@ def _parts(release: ReleaseRecord[Any]) -> tuple[Receipt, FeatureColumns | None,
             return [with_infinity(entry) for entry in value]
         return math.inf if value == "inf" else value
 
-    given, encoder, named = release.receipt, release.encoder, release.feature_columns
+    given = release.receipt
     budget, total = (
         Budget(math.inf if each.epsilon == "inf" else each.epsilon, each.delta) for each in (given.budget, given.total)
     )
@@ -199,25 +213,4 @@ def _parts(release: ReleaseRecord[Any]) -> tuple[Receipt, FeatureColumns | None,
     if given.keeps_promise and (insecure or math.isinf(budget.epsilon)):
         refuse(RELEASE, "'receipt' claims a promise where there is none (a seed, or infinite epsilon)")
     paid = msgspec.structs.asdict(given) | {"budget": budget, "total": total, "plan": with_infinity(given.plan)}
-    num_classes, features, hidden = len(release.class_names), encoder.num_features, encoder.hidden
-    width = features if hidden is None else hidden
-    layout: Layout = {
-        "encoder.head_weight": ("F32", (width, num_classes)),
-        "encoder.head_bias": ("F32", (num_classes,)),
-    }
-    if hidden is not None:
-        layout |= {"encoder.hidden_weight": ("F32", (features, hidden)), "encoder.hidden_bias": ("F32", (hidden,))}
-    if encoder.centre:
-        layout["encoder.centre"] = ("F64", (width,))
-    layout |= MODELS[release.method].layout(release.settings, width=width, num_classes=num_classes)
-    columns = None
-    if named is not None:
-        columns = FeatureColumns(
-            names=tuple(named.names),
-            categories={name: tuple(each) for name, each in named.categories.items()},
-            fill={name: float(value) for name, value in named.fill.items()},
-            drop=tuple(named.drop),
-        )
-        if columns.width != features:
-            refuse(RELEASE, "'feature_columns' do not give the features of 'encoder'")
-    return Receipt(**paid), columns, layout
+    return release, Receipt(**paid)

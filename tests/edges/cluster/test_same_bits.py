@@ -7,6 +7,7 @@ import threading
 import time
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 
@@ -14,9 +15,8 @@ from gcon.edges.cluster.coordinator import CoordinatedEdges
 from gcon.edges.cluster.placed import PlacedRows
 from gcon.edges.schemes import Schemes, propagate
 from gcon.errors import BoundaryError, PrivateComputationError
-from gcon.learn.after_counts import CountModel
+from gcon.mechanisms.counts import NeighbourCounts
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.neighbour_counts import NeighbourCounts
 from gcon.methods.evidence import Evidence, ExactCounts, scores_with_own_edges, with_labels
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
@@ -63,9 +63,9 @@ def test_owners_answers(both, kind):
     labels = torch.where(torch.arange(100) < 20, labels, -1)
     if kind == "counts":
         tables = torch.randn(2, 17, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-        model, shares = CountModel(torch.full((2,), 0.5).double(), tables), torch.full((4,), 0.25).double()
-        weights = {"homophily": 0.8, "lean": 1.0, "voice": 0.5}
-        way = ExactCounts(model=model, edge_shares=shares, edge_messages=0 * shares, shares=shares, **weights)
+        model = {"table": torch.cat(tables.unbind(), dim=1).numpy(), "weights": np.full(2, 0.5)}
+        shares, weights = torch.full((4,), 0.25).double(), {"homophily": 0.8, "lean": 1.0, "voice": 0.5}
+        way = ExactCounts(**model, edge_shares=shares, edge_messages=0 * shares, shares=shares, **weights)
         heard = with_labels(answers, labels)
         rows = torch.cat([answers, heard.round(), heard.round(), heard], dim=1)
     else:

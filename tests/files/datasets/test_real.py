@@ -144,6 +144,7 @@ def test_loading_neither_writes_to_the_data_nor_uses_the_network(data_folder, tm
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_and_without_a_word(data_folder, tmp_path):
     script = "from gcon.files.datasets import load; print(load('Cora', split=3).nodes.fingerprint)"
     environment = {key: value for key, value in os.environ.items() if key != "PYTEST_CURRENT_TEST"}

@@ -208,24 +208,23 @@ class Fixed:
         return b"".join(word.to_bytes(4, "little") for word in given)
 
 
-@pytest.mark.parametrize(("word", "heads"), [(-1, True), (0, None), (1, False)])
-def test_a_coin_compares_as_many_words_as_it_takes(word, heads):
-    first, second, third = (geometric._word(0.4, 0, False, place) for place in range(3))
-    if heads is None:
-        for more, expected in ((-1, True), (1, False)):
-            source = Fixed([first, second, third + more])
-            assert geometric._coins(source, (0.4, 0, False), 1).tolist() == [expected]
-            assert not source.words
-    else:
-        assert geometric._coins(Fixed([first + word]), (0.4, 0, False), 1).tolist() == [heads]
+@pytest.mark.parametrize("equal", [0, 1, 2])
+@pytest.mark.parametrize(("more", "heads"), [(-1, 1), (1, 0)])
+def test_a_coin_compares_as_many_words_as_it_takes(equal, more, heads):
+    """The coin of the lowest digit; those of the other digits, and of what lies above them, fall on tails."""
+    *same, last = (geometric._word(0.4, 0, False, place) for place in range(equal + 1))
+    source = Fixed([*same, last + more, *[WORDS - 1] * digits_for(0.4)])
+    assert geometric._geometric(source, 0.4, 1).tolist() == [heads]
+    assert not source.words
 
 
 def test_undecided_coins_are_asked_again_and_only_they():
     first, second = (geometric._word(0.4, 0, False, place) for place in range(2))
-    source = Fixed([first - 1, first, first + 1, first, second + 1, second - 1])
-    assert geometric._coins(source, (0.4, 0, False), 4).tolist() == [True, False, False, True]
+    tails = [WORDS - 1] * 4 * digits_for(0.4)
+    source = Fixed([first - 1, first, first + 1, first, second + 1, second - 1, *tails])
+    assert geometric._geometric(source, 0.4, 4).tolist() == [1, 0, 0, 1]
     assert not source.words
-    assert geometric._coins(Fixed([]), (0.4, 0, False), 0).tolist() == []
+    assert geometric._geometric(Fixed([]), 0.4, 0).tolist() == []
 
 
 @pytest.mark.parametrize("rate", [1e-9, 0.05, 1.0, 30.0, 1000.0])

@@ -1,14 +1,15 @@
 """Values of more digits than float64 has: the rest counts, to its last bit."""
 
 from fractions import Fraction
+from unittest import mock
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gcon.mechanisms.samplers.rounded import _two_sum, rounded_noise
+from gcon.mechanisms.samplers import rounded
+from gcon.mechanisms.samplers.rounded import rounded_noise
 from gcon.privacy.randomness import SystemRandomness
 
 halves = st.floats(-0.5, 0.5)
@@ -34,7 +35,11 @@ def test_a_rest_of_many_lattice_points(value, rest):
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(first=halves, second=halves)
-def test_sum_and_tail_are_exact(first, second):
-    total, tail = _two_sum(np.array([first]), np.array([second]))
-    assert Fraction(float(total[0])) + Fraction(float(tail[0])) == Fraction(first) + Fraction(second)
-    assert abs(float(tail[0])) <= 2.0**-53
+def test_value_and_rest_are_decided_exactly(first, second):
+    """Here nothing is sure in float64, so all is decided with more digits: from two numbers that add to the real one."""
+    value, rest = (torch.tensor([each], dtype=torch.float64) for each in (first, second))
+    with mock.patch.object(rounded, "_ADDING", 1.0), mock.patch.object(rounded, "_decide", return_value=[0]) as decide:
+        rounded_noise(SystemRandomness(), value, scale=1.0, spacing=1.0, rest=rest)
+    ((total, tail, _),) = decide.call_args.args[2]
+    assert Fraction(total) + Fraction(tail) == Fraction(first) + Fraction(second)
+    assert abs(tail) <= 2.0**-53

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gcon.edges.fixed_point import real_numbers
-from gcon.mechanisms import exact_products as module
-from gcon.mechanisms.exact_products import LEFT_BITS, ROWS_AT_ONCE, exact_products, exact_total, left_numbers
+from gcon.mechanisms import statistic as module
+from gcon.mechanisms.statistic import LEFT_BITS, ROWS_AT_ONCE, exact_products, exact_total, left_numbers
 
 ONE = torch.ones(1, dtype=torch.float64)
 

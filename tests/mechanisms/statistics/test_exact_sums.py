@@ -15,8 +15,7 @@ from gcon.edges.source import PART_NODES, LocalEdges, RowBlock, block_slices
 from gcon.errors import InputError
 from gcon.mechanisms import edge_moments
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.exact_products import LEFT_BITS, left_numbers
-from gcon.mechanisms.statistic import MOST_NODES, NODE_BITS
+from gcon.mechanisms.statistic import LEFT_BITS, MOST_NODES, NODE_BITS, left_numbers
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
 from gcon_lab.mechanisms.neighbour_rows import NeighbourRows, fixed_point

@@ -9,7 +9,8 @@ import torch
 
 from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes
-from gcon.mechanisms import edge_moments, exact_products
+from gcon.mechanisms import edge_moments
+from gcon.mechanisms import statistic as statistics
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon_lab.mechanisms import bilinear_sums, neighbour_rows
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
@@ -74,7 +75,7 @@ def test_the_rounding_of_moments_is_inside_their_sensitivity(monkeypatch):
 @pytest.mark.parametrize("bits", [5, 6, 8])
 def test_lengths_are_measured_after_rounding_to_fixed_point(monkeypatch, kind, bits):
     """With few bits rounding lengthens rows visibly; an edge between the two longest moves the sums by all of it."""
-    monkeypatch.setattr(exact_products, "LEFT_BITS", bits - 3)  # of an entry; of the sum of eight entries:
+    monkeypatch.setattr(statistics, "LEFT_BITS", bits - 3)  # of an entry; of the sum of eight entries:
     monkeypatch.setattr(neighbour_rows, "_BITS", bits)
     generator, longer = torch.Generator().manual_seed(5), 0
     for _ in range(40):
@@ -108,7 +109,7 @@ def test_walks_are_weighted_by_rows_in_fixed_point(monkeypatch, statistic):
     """With two bits in place of 22 a weight of 0.65 counts as 0.75: the sensitivity must know, the value does."""
     rows, schemes = torch.tensor([[0.65, 0.0], [0.0, 0.65], [0.0, 0.0]], dtype=WIDE), Schemes(0.0, (1,))
     fine, fine_value = statistic(rows, schemes).sensitivity, statistic(rows, schemes).of(PAIR)
-    monkeypatch.setattr(exact_products, "LEFT_BITS", 2)
+    monkeypatch.setattr(statistics, "LEFT_BITS", 2)
     coarse = statistic(rows, schemes)
     assert coarse.sensitivity == pytest.approx(fine * 0.75 / 0.65, rel=1e-6)
     assert torch.allclose(coarse.of(PAIR), fine_value * 0.75 / 0.65, rtol=1e-6)

@@ -14,8 +14,7 @@ from gcon.edges.schemes import Schemes
 from gcon.edges.source import PART_NODES, RowBlock, block_slices
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.exact_products import left_numbers
-from gcon.mechanisms.statistic import Statistic, longest_rows
+from gcon.mechanisms.statistic import Statistic, left_numbers, longest_rows
 from gcon.privacy.plan import proof_page
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums

@@ -20,11 +20,10 @@ from gcon.edges.stored import StoredEdges
 from gcon.errors import AnswersWarning, BudgetExceededError, InputError, PrivateComputationError
 from gcon.files.edge_store import write_edge_store
 from gcon.learn.after_counts import AfterCounts
+from gcon.mechanisms.counts import NeighbourCounts, NoisyCount, geometric_deviation
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.neighbour_counts import NeighbourCounts, geometric_deviation
-from gcon.mechanisms.pure import NoisyCount
 from gcon.methods.evidence import Evidence, ExactCounts, PublishedAnswers
-from gcon.methods.moments import FIRST_SHARE, HEARD, LOUD, UNSURE, Moments, owner_counts, owners_way, sureness
+from gcon.methods.moments import FIRST_SHARE, HEARD, LOUD, UNSURE, Moments, owner_counts, owners_way
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import predict_from_own_edges
 from gcon.privacy.account import transcript
@@ -36,6 +35,11 @@ from gcon.release.layout import release_files
 
 FIRST = ["learn without edges", "first release"]
 LAST = ["second release", "count right answers", "learn from what was released"]
+
+
+def sureness(answers):
+    """The mean probability of the likeliest class."""
+    return float(answers.max(dim=1).values.mean(dtype=torch.float64))
 
 
 class Untouchable:

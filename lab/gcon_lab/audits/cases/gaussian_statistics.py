@@ -121,30 +121,36 @@ def _run(statistic: Statistic, factor: float = 1.0) -> Run:
     release = changed(plan, distance=plan.distance / factor).noisy(statistic, share=1.0)
 
     def run(edges: EdgeList, count: int, randomness: Randomness) -> Tensor:
-        # The first is a release as it is; the others repeat its last line many times at once.
+        # The first is a release as it is; the others are made many at once.
         first = release.apply(edges, randomness)
         if count == 1:
             return first.value[None]
         draw = _symmetric_copies if statistic.symmetric else _copies
-        others = draw(release, statistic.of(edges), count - 1, randomness)
-        return torch.cat([first.value[None], others])
+        return torch.cat([first.value[None], draw(release, edges, count - 1, randomness)])
 
     return run
 
 
-def _copies(release: NoisyRelease, exact: Tensor, count: int, randomness: Randomness) -> Tensor:
-    return release.add_noise(in_float64(exact.expand(count, -1, -1)), randomness)
+def _copies(release: NoisyRelease, edges: EdgeList, count: int, randomness: Randomness) -> Tensor:
+    return _noisy(release, edges, release.statistic.of(edges).expand(count, -1, -1), randomness)
 
 
-def _symmetric_copies(release: NoisyRelease, exact: Tensor, count: int, randomness: Randomness) -> Tensor:
+def _symmetric_copies(release: NoisyRelease, edges: EdgeList, count: int, randomness: Randomness) -> Tensor:
     """Many small symmetric matrices as the blocks on the diagonal of a larger one: their noise is independent."""
-    width, parts = len(exact), []
+    exact, parts = release.statistic.of(edges), []
+    width = len(exact)
     for start in range(0, count, _BLOCKS):
         blocks = min(_BLOCKS, count - start)
         whole = torch.kron(torch.eye(blocks, dtype=torch.float64), exact)
-        noisy = release.add_noise(in_float64(whole), randomness).reshape(blocks, width, blocks, width)
+        noisy = _noisy(release, edges, whole, randomness).reshape(blocks, width, blocks, width)
         parts.append(noisy[torch.arange(blocks), :, torch.arange(blocks), :])
     return torch.cat(parts)
+
+
+def _noisy(release: NoisyRelease, edges: EdgeList, value: Tensor, randomness: Randomness) -> Tensor:
+    """The release of a statistic that has this value: same noise, drawn by the same lines."""
+    given = changed(release.statistic, precisely=lambda _: in_float64(value))
+    return changed(release, statistic=given).apply(edges, randomness).value
 
 
 def _projection(statistic: Statistic, pair: EdgePair) -> Score:

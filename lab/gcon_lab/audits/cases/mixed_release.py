@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList
+from gcon.mechanisms.counts import ENDS_OF_AN_EDGE, NoisyCount
+from gcon.mechanisms.gaussian_curve import mixed_delta
 from gcon.mechanisms.gaussian_release import NoisyRelease, NoisyStatistic
-from gcon.mechanisms.mixed_curve import mixed_delta
 from gcon.mechanisms.mixed_release import MixedPlan, mixed_plan
-from gcon.mechanisms.pure import ENDS_OF_AN_EDGE, NoisyCount
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import HALVED, AuditCase, Broken, Run, Score, Scores, changed, reused

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList
-from gcon.mechanisms.neighbour_counts import NeighbourCounts
+from gcon.mechanisms.counts import NeighbourCounts
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import (

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList, public_edges
+from gcon.mechanisms.counts import NeighbourCounts
 from gcon.mechanisms.mixed_release import mixed_plan
-from gcon.mechanisms.neighbour_counts import NeighbourCounts
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import HALVED, AuditCase, Broken, Run, Score, Scores, reused

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gcon.edges.edge_list import EdgeList
-from gcon.mechanisms.pure import NoisyCount, Selection
+from gcon.mechanisms.counts import NoisyCount, Selection
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import AuditCase, Run, Score, Scores, too_little_noise

@@ -13,12 +13,11 @@ import torch
 from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList
+from gcon.mechanisms.counts import NeighbourCounts, NoisyCount
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import NoisyRelease, NoisyStatistic
-from gcon.mechanisms.neighbour_counts import NeighbourCounts
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
 from gcon.mechanisms.perturbed_objective import minimise
-from gcon.mechanisms.pure import NoisyCount
 from gcon.mechanisms.statistic import Statistic
 from gcon.privacy.account import TranscriptLine
 from gcon.privacy.randomness import SeededRandomness

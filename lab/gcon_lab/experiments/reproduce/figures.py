@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gcon.pages.svg import svg_text
 from gcon_lab.experiments.reproduce.arrangement import GRAPHS, KINDS, Panel, lines_of, panels, places_of
 from gcon_lab.experiments.reproduce.line_styles import LineStyle, styles_of
 from gcon_lab.experiments.reproduce.points import ANY, Kind, Point
+from gcon_lab.tables import svg_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gcon.pages.frame import render
-from gcon.pages.svg import inline_svg
 from gcon.writing import write_whole
 from gcon_lab.experiments.reproduce import claims
 from gcon_lab.experiments.reproduce.figures import draw
 from gcon_lab.experiments.reproduce.points import Point, to_csv
 from gcon_lab.experiments.reproduce.tables import DATASET_COLUMNS, dataset_row, figure_rows, figure_tables
 from gcon_lab.experiments.sweep.graphs import MADE_UP, open_graph
-from gcon_lab.tables import markdown, sheet
+from gcon_lab.tables import inline_svg, markdown, sheet
 
 FIGURES = ("fig1", "fig2", "fig3", "fig4")
 PARTS = ("table2", *FIGURES, "claims")

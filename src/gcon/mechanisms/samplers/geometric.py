@@ -110,24 +110,23 @@ def two_sided_geometric_numbers(randomness: Randomness, rate: float, *shape: int
 
 
 def _geometric(randomness: Randomness, rate: float, count: int) -> NDArray[np.int64]:
+    """Independent geometric numbers: a coin for every digit, the lowest first; then, as long as it falls on heads, for more."""
     digits = max(0, math.ceil(math.log2(_RARE / rate)))
-    numbers = np.zeros(count, dtype=np.int64)
-    for place in range(digits):
-        numbers += _coins(randomness, (rate, place, False), count).astype(np.int64) << place
-    above = np.arange(count)
-    while len(above := above[_coins(randomness, (rate, digits, True), len(above))]):
-        numbers[above] += 1 << digits
+    numbers, throwing, place = np.zeros(count, dtype=np.int64), np.arange(count), 0
+    while len(throwing):
+        # Coins of one chance: a uniform number below it, compared word by word.
+        heads, undecided, word = np.zeros(count, dtype=np.bool_), throwing, 0
+        while len(undecided):
+            digit = _word(rate, place, place == digits, word)
+            drawn = np.frombuffer(randomness.take(_WORD // 8 * len(undecided)), dtype="<u4")
+            heads[undecided[drawn < digit]] = True
+            undecided, word = undecided[drawn == digit], word + 1
+        numbers += heads.astype(np.int64) << place
+        if place < digits:
+            place += 1
+        else:
+            throwing = throwing[heads[throwing]]
     return numbers
-
-
-def _coins(randomness: Randomness, chance: tuple[float, int, bool], count: int) -> NDArray[np.bool_]:
-    """Coins of one chance: a uniform number below it, compared word by word."""
-    heads, undecided, word = np.zeros(count, dtype=np.bool_), np.arange(count), 0
-    while len(undecided):
-        drawn, digit = np.frombuffer(randomness.take(_WORD // 8 * len(undecided)), dtype="<u4"), _word(*chance, word)
-        heads[undecided[drawn < digit]] = True
-        undecided, word = undecided[drawn == digit], word + 1
-    return heads
 
 
 @lru_cache(maxsize=256)

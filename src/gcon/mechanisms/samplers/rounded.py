@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import torch
 from mpmath.ctx_mp import MPContext
-from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.errors import PlanMismatchError
@@ -34,8 +33,6 @@ _ADDING = 2.0**-50  # rounding of x + scale Z next to a lattice point, and the t
 _BLOCK = 2**15
 _POINTS_PER_SCALE = 12  # 2^12 lattice points a scale, at least
 _LARGEST = 1e300  # of numbers and of their quotients by the spacing: sums and products with noise stay in float64
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -120,7 +117,11 @@ def rounded_noise(
         # In units of the spacing: division by a power of two does not round, and neither do the two differences.
         value, more, ratios = (each[block] / spacing for each in (numbers, small, scales))
         whole, further = np.rint(value), np.rint(more)
-        remainders, tails = _two_sum(value - whole, more - further)
+        value, more = value - whole, more - further
+        # The float64 sum of what is left, and what it lacks of the real one: together exact (Knuth's six operations).
+        remainders = value + more
+        added = remainders - value
+        tails = (value - (remainders - added)) + (more - added)
         count = len(value)
         draws = -(-count // law.numbers)
         places = np.frombuffer(randomness.take(16 * draws), dtype="<u8").reshape(2, draws) >> np.uint64(64 - _BITS)
@@ -140,13 +141,6 @@ def rounded_noise(
             for member, shift in zip(members, shifts, strict=True):
                 points[start + member] = float(int(whole[member]) + int(further[member]) + shift)
     return torch.from_numpy(points * spacing + 0.0).reshape(values.shape)  # -0 becomes 0
-
-
-def _two_sum(first: Floats, second: Floats) -> tuple[Floats, Floats]:
-    """The float64 sum, and what it lacks of the real one: together exact (Knuth's six operations)."""
-    total = first + second
-    part = total - first
-    return total, (first - (total - part)) + (second - part)
 
 
 def _decide(

@@ -1,0 +1,246 @@
+"""Counts with whole-number noise: of every node's neighbours by their code, of right answers; and the best of several counts.
+
+Every node has one public code, for instance its label, or the class that released answers give it. One edge {u, v} changes two
+entries of the table of neighbour counts by 1, in two different rows: the code of v in row u, and the code of u in row v
+(docs/proofs/neighbour-counts.md). A single count, and the best of several, have a pure epsilon of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Generic, TypeVar, final
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from gcon.edges.kernels.multiply import neighbour_totals
+from gcon.edges.source import Edges
+from gcon.errors import InputError, PlanMismatchError
+from gcon.mechanisms.samplers.geometric import (
+    LEAST_RATE,
+    MOST_RATE,
+    coin_exp,
+    shuffled,
+    two_sided_geometric,
+    two_sided_geometric_numbers,
+)
+from gcon.privacy.budget import Budget
+from gcon.privacy.plan import proven
+from gcon.privacy.randomness import Randomness
+
+NumbersT = TypeVar("NumbersT")
+EXACT_GEOMETRIC = "two-sided geometric noise, sampled exactly"
+CHANGED_ENTRIES = 2  # of a table, by one edge, by 1 each
+ENDS_OF_AN_EDGE = 2  # one edge changes the answers of its two ends at most, if everybody is answered from own edges
+NAME = "neighbour counts"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NoisyCounts:
+    """What was released. You can check the noise yourself: its standard deviation is sqrt(2 q)/(1 - q), q = e^-rate.
+
+    Attributes:
+        value: n x K whole numbers, int64; noise makes some negative.
+        rate: of the noise; infinite without any.
+        rounds: how many such tables the budget was split over.
+    """
+
+    value: Tensor
+    rate: float
+    rounds: int
+
+    @property
+    def standard_deviation(self) -> float:
+        return geometric_deviation(self.rate)
+
+
+def geometric_deviation(rate: float) -> float:
+    """The standard deviation of two-sided geometric noise."""
+    return math.sqrt(2) * math.exp(-rate / 2) / -math.expm1(-rate)
+
+
+@final
+@proven("neighbour-counts")
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NeighbourCounts:
+    """One table of noisy counts.
+
+    Attributes:
+        codes: of all nodes, whole numbers from 0; public, or computed from what was released before.
+        num_codes: K, public.
+        rate: of the noise; infinite without a promise.
+        rounds: how many such tables the plan's budget is split over.
+        device: where to count.
+        reads_edges: whether an edge can change anything in it: a single node has none.
+
+    Privacy:
+        One edge changes two entries by 1; each is a randomised response of this rate.
+    """
+
+    codes: Tensor
+    num_codes: int
+    rate: float
+    rounds: int = 1
+    device: str = "cpu"
+    reads_edges: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        """The codes are codes, and there is noise."""
+        codes = self.codes
+        if (
+            codes.dim() != 1
+            or len(codes) == 0
+            or codes.is_floating_point()
+            or not 0 <= int(codes.min()) <= int(codes.max()) < self.num_codes
+        ):
+            raise InputError(
+                "codes",
+                rule=f"must be one whole number per node, from 0 to {self.num_codes - 1}",
+                got=f"{str(codes.dtype).removeprefix('torch.')} of shape {tuple(codes.shape)}",
+                fix="Number the classes from 0.",
+            )
+        if self.rate != math.inf and not LEAST_RATE <= self.rate <= MOST_RATE:
+            raise PlanMismatchError(f"Counts need noise of a rate from {LEAST_RATE:g} to {MOST_RATE:g}.")
+        object.__setattr__(self, "reads_edges", len(codes) > 1)
+
+    check = __post_init__  # the account asks again before it releases
+
+    def public_record(self) -> Mapping[str, object]:
+        return {
+            "statistic": NAME,
+            "columns": self.num_codes,
+            "rate": self.rate,
+            "rounds": self.rounds,
+            "standard_deviation": geometric_deviation(self.rate),
+            "noise": EXACT_GEOMETRIC,
+        }
+
+    def apply(self, edges: Edges, randomness: Randomness) -> NoisyCounts:
+        """The noisy table. Called by the account alone.
+
+        Privacy:
+            With all releases of its plan it is (epsilon, delta)-DP for one undirected edge.
+        """
+        if edges.num_nodes != len(self.codes):
+            raise InputError("codes", rule="must be one per node of the graph", got=len(self.codes), fix="Count again.")
+        table = one_hot(self.codes.long(), self.num_codes).to(torch.int32).to(self.device).contiguous()
+        value, counted = torch.empty(table.shape, dtype=torch.int64), 0
+        for counts in edges.map_blocks(neighbour_totals, table):
+            value[counted : counted + len(counts)] = counts
+            counted += len(counts)
+        if math.isfinite(self.rate) and len(self.codes) > 1:
+            value += two_sided_geometric_numbers(randomness, self.rate, *value.shape)
+        return NoisyCounts(value=value, rate=self.rate, rounds=self.rounds)
+
+
+@dataclass(frozen=True, eq=False)
+class PureMechanism(ABC, Generic[NumbersT]):
+    """Pure epsilon for a whole number, or several, of known sensitivity.
+
+    Attributes:
+        epsilon: the budget; infinity adds no noise and promises nothing.
+        numbers_of: what is computed from opened edges.
+        sensitivity: the largest change of any one of the numbers by one edge, a positive whole number.
+    """
+
+    epsilon: float
+    numbers_of: Callable[[Edges], NumbersT]
+    sensitivity: int
+
+    def __post_init__(self) -> None:
+        """Epsilon and sensitivity are positive."""
+        if not self.epsilon > 0 or self.sensitivity < 1:
+            raise InputError(
+                "epsilon, sensitivity",
+                rule="must be positive",
+                got=(self.epsilon, self.sensitivity),
+                fix="For example epsilon 0.1.",
+            )
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+
+    check = __post_init__  # the account asks again before it releases
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(self.epsilon, 0.0)
+
+    @property
+    def gaussian_distance(self) -> None:
+        """Totals take a pure epsilon as it is (`gcon.mechanisms.composition`)."""
+
+    @property
+    def reads_edges(self) -> bool:
+        """Always: a sensitivity of 0 is refused."""
+        return True
+
+
+@final
+@proven("noisy-count")
+@dataclass(frozen=True, eq=False)
+class NoisyCount(PureMechanism[int]):
+    """Release a count with pure epsilon, by two-sided geometric noise (docs/proofs/noisy-count.md).
+
+    One edge changes the answers of at most two nodes (its ends) under own-edges inference, so a count of correct answers
+    changes by at most 2. Noise k has a probability proportional to q^|k|, q = exp(-epsilon / sensitivity): (epsilon, 0)-DP.
+    """
+
+    name = "noisy count"
+
+    @property
+    def standard_deviation(self) -> float:
+        """Of the noise: sqrt(2 q) / (1 - q)."""
+        decay = math.exp(-self.epsilon / self.sensitivity)
+        return math.sqrt(2 * decay) / -math.expm1(-self.epsilon / self.sensitivity)
+
+    def public_record(self) -> Mapping[str, object]:
+        return {
+            "epsilon": self.epsilon,
+            "sensitivity": self.sensitivity,
+            "standard_deviation": self.standard_deviation,
+            "noise": EXACT_GEOMETRIC,
+        }
+
+    def apply(self, edges: Edges, randomness: Randomness) -> int:
+        """The count plus noise; it may be negative or too large, which is part of the promise."""
+        value = int(self.numbers_of(edges))
+        if math.isinf(self.epsilon):
+            return value
+        rate = Fraction(repr(self.epsilon)) / self.sensitivity  # of the decimal that the ledger adds up
+        return value + two_sided_geometric(randomness, rate)
+
+
+@final
+@proven("selection")
+@dataclass(frozen=True, eq=False)
+class Selection(PureMechanism[Sequence[int]]):
+    """Release which candidate has (nearly) the largest count (docs/proofs/selection.md).
+
+    Permute-and-flip (McKenna and Sheldon 2020): go through the candidates in random order and take each with probability
+    exp(-epsilon (largest count - its count) / (2 sensitivity)); the largest is always taken. This is report-noisy-max with
+    exponential noise, so it is (epsilon, 0)-DP, and it errs less than Gumbel noise of the same budget. Whole counts and rational
+    coins: the sampling is exact.
+    """
+
+    name = "private selection"
+
+    def public_record(self) -> Mapping[str, object]:
+        return {
+            "epsilon": self.epsilon,
+            "sensitivity": self.sensitivity,
+            "noise": "permute and flip, sampled exactly",
+        }
+
+    def apply(self, edges: Edges, randomness: Randomness) -> int:
+        """The number of the chosen candidate."""
+        value = self.numbers_of(edges)
+        largest = max(value)
+        if math.isinf(self.epsilon):
+            return list(value).index(largest)
+        rate = Fraction(repr(self.epsilon)) / self.sensitivity / 2  # of the decimal that the ledger adds up
+        order = shuffled(randomness, len(value))
+        return next(place for place in order if coin_exp(randomness, rate * (largest - int(value[place]))))

@@ -6,8 +6,9 @@ noisy ones for an answer that may be published, at the exact ones by the node's 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import final
 
 import torch
@@ -38,31 +39,62 @@ def believed_counts(noisy: Tensor, deviation: float, answers: Tensor) -> Tensor:
 
     What is believed before: counts follow from a node's answer (least squares on the noisy counts of all nodes, whose noise has
     mean 0), scaled by its degree; the variance of a count is proportional to its mean. By how much the noisy counts vary more
-    than their noise tells the spread of degrees, and that proportion.
+    than their noise tells the spread of degrees, and that proportion. Of a large graph a block of nodes at a time: beside the
+    result nothing is as long as the nodes.
 
     Args:
         noisy: n x K.
         deviation: of the noise of an entry.
         answers: n x c, class probabilities.
     """
-    counts = noisy.double()
     if deviation == 0:
-        return counts
-    noise, codes = deviation**2, counts.shape[1]
-    known = torch.cat([torch.ones(len(counts), 1, dtype=torch.float64), answers.double()], dim=1)
-    products = known.T @ known
+        return noisy.double()
+    noise, codes, parts = deviation**2, noisy.shape[1], list(blocks(len(noisy)))
+
+    def known(part: slice) -> Tensor:
+        some = answers[part].double()
+        return torch.cat([torch.ones(len(some), 1, dtype=torch.float64), some], dim=1)
+
+    products = _added(known(part).T @ known(part) for part in parts)
     products += _RIDGE * products.diagonal().mean() * torch.eye(len(products), dtype=torch.float64)
-    expected: Tensor = (known @ torch.linalg.solve(products, known.T @ counts)).clamp_min(_LEAST_COUNT)
-    usual, degrees = expected.sum(dim=1, keepdim=True), counts.sum(dim=1, keepdim=True)
-    spread = float(((degrees / usual - 1).square() - codes * noise / usual.square()).mean())
-    variance = max(spread, _LEAST_SPREAD) * usual.square()
-    degrees = (usual + variance / (variance + codes * noise) * (degrees - usual)).clamp_min(_LEAST_DEGREE)
-    expected = expected / usual * degrees
-    rest = counts - expected
-    crowding = ((rest.square() - noise) * expected).sum(dim=0) / expected.square().sum(dim=0)
-    variance = crowding.clamp_min(_LEAST_CROWDING) * expected
-    believed: Tensor = (expected + variance / (variance + noise) * rest).clamp_min(0.0)
+    table = torch.linalg.solve(products, _added(known(part).T @ noisy[part].double() for part in parts))
+
+    def usual(part: slice) -> tuple[Tensor, Tensor, Tensor]:
+        """Counts that answers lead to, what they add to, and what the noisy counts add to."""
+        expected = (known(part) @ table).clamp_min(_LEAST_COUNT)
+        return expected, expected.sum(dim=1, keepdim=True), noisy[part].double().sum(dim=1, keepdim=True)
+
+    def beyond(part: slice) -> Tensor:
+        _, total, degrees = usual(part)
+        return ((degrees / total - 1).square() - codes * noise / total.square()).sum()
+
+    spread = max(float(_added(map(beyond, parts)) / len(noisy)), _LEAST_SPREAD)
+
+    def scaled(part: slice) -> tuple[Tensor, Tensor]:
+        """Counts that are expected of a node of its degree, and what is left of the noisy ones."""
+        expected, total, degrees = usual(part)
+        variance = spread * total.square()
+        degrees = (total + variance / (variance + codes * noise) * (degrees - total)).clamp_min(_LEAST_DEGREE)
+        expected = expected / total * degrees
+        return expected, noisy[part].double() - expected
+
+    def crowded(part: slice) -> Tensor:
+        expected, rest = scaled(part)
+        return torch.stack([((rest.square() - noise) * expected).sum(dim=0), expected.square().sum(dim=0)])
+
+    varied, squares = _added(map(crowded, parts))
+    crowding = (varied / squares).clamp_min(_LEAST_CROWDING)
+    believed = torch.empty(noisy.shape, dtype=torch.float64)
+    for part in parts:
+        expected, rest = scaled(part)
+        variance = crowding * expected
+        believed[part] = (expected + variance / (variance + noise) * rest).clamp_min(0.0)
     return believed
+
+
+def _added(tables: Iterable[Tensor]) -> Tensor:
+    """One after another, so that never more than two are there."""
+    return reduce(torch.add, tables)
 
 
 @final

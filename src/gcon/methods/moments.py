@@ -171,7 +171,6 @@ class Moments(ReleasingMethod):
                 after = after_moments(free, believed_moments((moments, again), free))
                 published = after.answers
             else:
-                del directions, counted  # their whole numbers are as large as the rows
                 progress("learn from the first release")
                 after = after_moments(free, believed_moments((moments,), free))
                 before: AfterMoments | AfterCounts = after

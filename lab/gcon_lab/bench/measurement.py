@@ -3,7 +3,8 @@
 Peak memory is what the process needs beyond what was resident before the graph was read: libraries do not count. On a GPU it is
 what torch had allocated at most, on a cluster what its largest process needed in all. `host_bytes` is what the machine must have:
 the whole process, on a cluster with all its workers. Times are the best of the repeats, of ten steps or of a whole training; of a
-walk reading and preparing do not count, of a training making the graph does not.
+walk reading and preparing do not count, of a training making the graph does not. `load` is that of the machine, per core: above 1
+other programs were at work too.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def main() -> int:
         "cores": cores,
         "gpus": int(on_gpu),
         "machine": f"{cores} cores" + (f", {torch.cuda.get_device_name()}" if on_gpu else ""),
-        "load": os.getloadavg()[0],
+        "load": os.getloadavg()[0] / (os.cpu_count() or 1),
         **({"right": found} if task.work == "training" else {}),
     }
     sys.stdout.write(json.dumps(result) + "\n")

@@ -23,6 +23,7 @@ _WHOLE, _REAL = (
 _BYTES, _SHARES = ("peak_bytes", "host_bytes", "inputs_bytes"), ("none", "cached", "exact edges")
 _FIELDS = ("work", "engine", "contender", *_WHOLE, "machine", *_REAL, *_BYTES, *_SHARES, "failed")
 _GIB = 2**30
+_BUSY = 1.5  # programs per core that are at work: times say less
 LEAST_FIT = 10**7  # entries from which on growth is fitted: below, starting up counts
 _NAMES = {"walk": "ten steps", "training": "a whole training"}
 
@@ -128,7 +129,7 @@ def needs_text(results: Sequence[Result], prices: Prices) -> str:
                 f"{each['nodes']:,}",
                 f"{each['entries'] // 2:,}",
                 str(each["columns"]),
-                f"{each['machine']}, {_PLACES[each['engine']].format(**each)}",
+                f"{each['machine']}{_busy(each)}, {_PLACES[each['engine']].format(**each)}",
                 _duration(each["seconds"]),
                 memory,
                 f"{prices.cost(each):.4f}",
@@ -136,10 +137,8 @@ def needs_text(results: Sequence[Result], prices: Prices) -> str:
             ]
         )
     head = ["nodes", "edges", "features", "machine", "time", "memory", "dollars", "PyG's GCN, not private"]
-    said = (
-        f"Dollars at {prices.core:g} per core, {prices.gib:g} per GiB of memory and {prices.gpu:g} per GPU and hour.\n"
-    )
-    return f"{markdown(head, rows)}\n{said}"
+    asked = f"{prices.core:g} per core, {prices.gib:g} per GiB of memory and {prices.gpu:g} per GPU and hour"
+    return f"{markdown(head, rows)}\nDollars for one training, at {asked}.\n"
 
 
 _PLACES = {
@@ -206,7 +205,16 @@ def _more_cells(each: Result, prices: Prices) -> list[str]:
     if "failed" in each:
         return [""] * 4
     right = ", ".join(f"{name} {share:.3f}" for name, share in each["right"].items())
-    return [f"{each['host_bytes'] / _GIB:.3g} GiB", each["machine"], f"{prices.cost(each):.4f}", right]
+    return [
+        f"{each['host_bytes'] / _GIB:.3g} GiB",
+        f"{each['machine']}{_busy(each)}",
+        f"{prices.cost(each):.4f}",
+        right,
+    ]
+
+
+def _busy(each: Result) -> str:
+    return " (busy)" if each.get("load", 0.0) > _BUSY else ""
 
 
 def _duration(seconds: float) -> str:

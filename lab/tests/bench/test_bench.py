@@ -5,6 +5,7 @@ Whole trainings too: on every engine, beside a GCN that learns, with a cost that
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -144,12 +145,12 @@ def test_the_table_of_needs_has_time_memory_money_and_the_line_to_beat(tmp_path)
         trained("cpu", "PyG GCN, CSR", 10**6, 30.0),
         trained("cpu", "gcon", 10**6, 3600.0),
         {**trained("gpu", "PyG GCN", 10**7, 1.0), "failed": "out of memory"},
-        trained("gpu", "gcon", 10**7, 60.0, gpus=1, machine="16 cores, H200"),
+        trained("gpu", "gcon", 10**7, 60.0, gpus=1, machine="16 cores, H200", load=2.0),
     ]
     del results[-2]["seconds"]
     text = needs_text(results, Prices(core=1.0, gib=0.5, gpu=10.0))
     assert "| 1,000,000 | 20,000,000 | 64 | 2 cores, all in memory | 60.0 minutes | 2.0 GiB | 3.0000 | 30 s |" in text
-    assert "16 cores, H200, edges on the GPU | 60 s | 2.0 GiB, 1.0 GiB on the GPU | 0.2167 |  |" in text
+    assert "16 cores, H200 (busy), edges on the GPU | 60 s | 2.0 GiB, 1.0 GiB on the GPU | 0.2167 |  |" in text
     files = write_page(results, tmp_path, Prices())
     assert {path.name for path in files} == {
         *("scale.md", "scale.csv", "needs.md", "training-time.svg", "training-memory.svg", "training-cost.svg"),
@@ -160,6 +161,13 @@ def test_the_table_of_needs_has_time_memory_money_and_the_line_to_beat(tmp_path)
     (tmp_path / "scale.csv").write_text("nothing,of,this\n1,2,3\n")
     with pytest.raises(InputError):
         read_results(tmp_path / "scale.csv")
+
+
+def test_the_page_of_large_graphs_has_the_table_that_its_numbers_make():
+    """At the prices that nobody set: `gcon bench --kept docs/results/scale/training.csv --out FOLDER` writes it."""
+    docs = Path(__file__).parents[3] / "docs"
+    made = needs_text(read_results(docs / "results" / "scale" / "training.csv"), Prices())
+    assert made in (docs / "large-graphs.md").read_text()
 
 
 def test_made_features_are_the_same_in_memory_and_in_a_file(tmp_path):

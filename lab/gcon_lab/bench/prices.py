@@ -12,7 +12,7 @@ _HOUR, _GIB = 3600, 2**30
 
 
 class Prices(NamedTuple):
-    """Dollars per hour. The defaults are round numbers near what large clouds asked on demand in 2026; set your own.
+    """Dollars per hour. The defaults are round assumptions, nobody's offer: set your own.
 
     Attributes:
         core: of one processor core.

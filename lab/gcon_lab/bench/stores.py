@@ -17,8 +17,7 @@ from gcon.edges.store_format import (
     file_checksum,
     render_header,
 )
-from gcon.files.node_ids import as_node_ids
-from gcon.files.store_files import ids_fingerprint
+from gcon.files.store_files import numbers_fingerprint
 from gcon.writing import whole_folder
 from gcon_lab.bench.graphs import MadeRows
 
@@ -38,7 +37,7 @@ def write_rows(rows: MadeRows, target: Path) -> None:
         header = StoreHeader(
             num_nodes=rows.num_nodes,
             num_entries=entries,
-            node_ids=ids_fingerprint(as_node_ids(np.arange(rows.num_nodes))),
+            node_ids=numbers_fingerprint(np.arange(rows.num_nodes)),
             cleaned={"given": entries // 2, "self_loops": 0, "duplicates": 0, "kept": entries // 2},
             row_pointers=file_checksum(folder / POINTERS),
             chunk_bytes=CHUNK_BYTES,

@@ -28,8 +28,8 @@ from gcon.edges.store_format import (
 )
 from gcon.errors import InputError, check_number
 from gcon.files.external_sort import KEY, MOST_NODES, EdgeSorter, rows_and_columns
-from gcon.files.node_ids import NodeIds, as_node_ids
-from gcon.files.store_files import ids_fingerprint
+from gcon.files.node_ids import NodeIds
+from gcon.files.store_files import ids_fingerprint, numbers_fingerprint
 from gcon.privacy.boundary import without_frames
 from gcon.writing import OWNER_ONLY, work_folder, write_new
 
@@ -127,7 +127,7 @@ def build_store(
     header = StoreHeader(
         num_nodes=num_nodes,
         num_entries=entries,
-        node_ids=ids_fingerprint(ids if ids is not None else as_node_ids(np.arange(num_nodes))),
+        node_ids=numbers_fingerprint(np.arange(num_nodes)) if ids is None else ids_fingerprint(ids),
         cleaned={
             "given": sorter.given,
             "self_loops": sorter.self_loops,

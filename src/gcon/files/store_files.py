@@ -20,16 +20,22 @@ AT_ONCE = 2**20
 
 def ids_fingerprint(ids: NodeIds) -> str:
     """A checksum of the public ids in their order; numbers and strings never share one."""
-    checksum = new_checksum()
     if ids.column.dtype.is_integer():
-        checksum.update(b"numbers")
-        checksum.update(np.ascontiguousarray(ids.column.to_numpy(), dtype="<i8"))
-    else:
-        checksum.update(b"strings")
-        for start in range(0, len(ids), AT_ONCE):
-            words = [word.encode() for word in ids.column[start : start + AT_ONCE].to_list()]
-            checksum.update(np.array([len(word) for word in words], dtype="<i8"))
-            checksum.update(b"".join(words))
+        return numbers_fingerprint(ids.column.to_numpy())
+    checksum = new_checksum()
+    checksum.update(b"strings")
+    for start in range(0, len(ids), AT_ONCE):
+        words = [word.encode() for word in ids.column[start : start + AT_ONCE].to_list()]
+        checksum.update(np.array([len(word) for word in words], dtype="<i8"))
+        checksum.update(b"".join(words))
+    return str(checksum.hexdigest())
+
+
+def numbers_fingerprint(numbers: NDArray[Any]) -> str:
+    """The same of ids that are whole numbers: no table is needed for it, nor what reads tables."""
+    checksum = new_checksum()
+    checksum.update(b"numbers")
+    checksum.update(np.ascontiguousarray(numbers, dtype="<i8"))
     return str(checksum.hexdigest())
 
 

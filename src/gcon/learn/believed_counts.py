@@ -101,15 +101,14 @@ class CountBelief:
 
     def of(self, noisy: Tensor, answers: Tensor) -> BelievedCounts:
         """What is believed of nodes with these noisy counts, and with these answers before them."""
-        counts, start = noisy.double(), answers.double()
-        believed, evidence = torch.empty_like(counts), torch.empty_like(start)
-        for rows in self._pieces(counts):
-            evidence[rows], believed[rows] = self._heard(counts[rows], start[rows], _STEPS)
-        # Without noise counts are what they are.
-        return BelievedCounts(
-            believed.clamp_min_(0.0) if self.noise > 0 else counts,
-            torch.log_softmax(evidence, dim=1).clamp_min(_LEAST_EVIDENCE),
-        )
+        believed = torch.empty(noisy.shape, dtype=torch.float64)
+        evidence = torch.empty(answers.shape, dtype=torch.float64)
+        for rows in self._pieces(noisy):  # beside the two tables nothing is as long as the nodes
+            counts = noisy[rows].double()
+            told, means = self._heard(counts, answers[rows].double(), _STEPS)
+            evidence[rows] = torch.log_softmax(told, dim=1).clamp_min_(_LEAST_EVIDENCE)
+            believed[rows] = means.clamp_min_(0.0) if self.noise > 0 else counts  # without noise they are what they are
+        return BelievedCounts(believed, evidence)
 
     def _heard(self, counts: Tensor, answers: Tensor, steps: tuple[float, ...]) -> tuple[Tensor, Tensor]:
         """Logarithms of how likely counts are for each class, up to a constant per node; and the counts' posterior means."""
@@ -118,9 +117,8 @@ class CountBelief:
         for step in steps if self.noise > 0 else (0.0,):
             degree = (degrees + step * error).clamp_min(_LEAST_DEGREE)
             mean = degree[:, None, None] * self.proportions
-            own = (
-                torch.minimum(self.crowding, degree[:, None, None]) * mean
-            )  # a count between 0 and d varies by no more
+            # A count between 0 and the degree varies by no more than that.
+            own = torch.minimum(self.crowding, degree[:, None, None]) * mean
             variance, rest = own + self.noise, counts[:, None] - mean
             likely = -0.5 * (rest.square() / variance + variance.log()).sum(dim=2)
             told.append(likely - 0.5 * ((degree - usual).square() / (self.spread * usual.square()))[:, None])

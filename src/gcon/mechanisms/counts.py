@@ -16,7 +16,6 @@ from typing import Generic, TypeVar, final
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from gcon.edges.kernels.multiply import neighbour_totals
 from gcon.edges.source import Edges
@@ -128,7 +127,8 @@ class NeighbourCounts:
         """
         if edges.num_nodes != len(self.codes):
             raise InputError("codes", rule="must be one per node of the graph", got=len(self.codes), fix="Count again.")
-        table = one_hot(self.codes.long(), self.num_codes).to(torch.int32).to(self.device).contiguous()
+        table = torch.zeros(len(self.codes), self.num_codes, dtype=torch.int32, device=self.device)
+        table.scatter_(1, self.codes.long().to(self.device)[:, None], 1)
         value, counted = torch.empty(table.shape, dtype=torch.int64), 0
         for counts in edges.map_blocks(neighbour_totals, table):
             value[counted : counted + len(counts)] = counts

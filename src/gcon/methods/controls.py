@@ -129,7 +129,7 @@ class MomentsWithoutEdges(EdgeFreeMethod):
             published=free.answers,
             student=train_student(nodes.features, free.answers),
             way=way,
-            rows=rows,
+            rows=rows[:],
             homophily=homophily,
             training_nodes=nodes.fingerprint,
         )

@@ -40,9 +40,18 @@ _TRUST = 0.4
 _USUAL_NEIGHBOURS = 2.0  # added to every neighbourhood: few neighbours say little about the mean
 _GRID = 2.0**24  # scores are whole numbers of 1/this
 _PIECE_ROWS = 1024  # nodes whose scores are made at a time
+_SAID_BYTES = 2**30  # of what all say together at a time, unless the columns of one class table take more
 _RARE = 0.02  # added to shares of classes before their logarithm is taken
 
 Numbers = NDArray[np.float64]
+
+
+class Rows(Protocol):
+    """One row per node, float64: a matrix, or what makes rows of one as they are asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, places: slice | Tensor) -> Tensor: ...
 
 
 class Way(Protocol):
@@ -177,8 +186,9 @@ class PublishedAnswers:
 
 def with_labels(answers: Tensor, labels: Tensor) -> Tensor:
     """Class probabilities, certain where a label is public; float64."""
-    truth = one_hot(labels.clamp_min(0), answers.shape[1]).double()
-    return torch.where(labels[:, None] >= 0, truth, answers.double())
+    known, certain = labels >= 0, answers.to(torch.float64, copy=True)
+    certain[known] = one_hot(labels[known], answers.shape[1]).double()
+    return certain
 
 
 def messages(answers: Tensor, homophily: float, shares: Tensor | None = None) -> Tensor:
@@ -199,9 +209,9 @@ def messages(answers: Tensor, homophily: float, shares: Tensor | None = None) ->
 
 
 def scores_with_own_edges(
-    way: Way, rows: Tensor, edges: Edges, num_classes: int, *, asked: Tensor | None = None
+    way: Way, rows: Rows, edges: Edges, num_classes: int, *, asked: Tensor | None = None
 ) -> Tensor:
-    """Log-scores of every node, or of some, in one pass over the edges.
+    """Log-scores of every node, or of some, in one pass over the edges; in a few, some columns each, where nodes are many.
 
     What neighbours say is added up in fixed point, with a unit that depends on the number of nodes alone: sums are exact, the
     same in any order and on any machine, and no other row has a say in them. Only sums and degrees come from the blocks of the
@@ -221,43 +231,55 @@ def scores_with_own_edges(
     if len(rows) != edges.num_nodes:
         rule = f"must have one row per node ({edges.num_nodes})"
         raise InputError("features", rule=rule, got=len(rows), fix="Pass all nodes.")
-    said, unit = what_all_say(way, rows)
-    if asked is None:
-        asked = torch.ones(len(rows), dtype=torch.bool)
-    else:
-        rows = rows[asked]
-    heard, known = torch.empty(len(rows), said.shape[1] + 1, dtype=torch.float64), 0
-    for part in edges.map_blocks(_heard, said, asked):
-        heard[known : known + len(part)] = part
-        known += len(part)
-    scores = torch.empty(len(rows), num_classes, dtype=torch.float64)
-    for first in range(0, len(rows), _PIECE_ROWS):
+    num_nodes, width = len(rows), way.said(rows[:1]).shape[1]
+    own = rows[:] if asked is None else rows[asked]
+    asked = torch.ones(num_nodes, dtype=torch.bool) if asked is None else asked
+    heard = torch.empty(len(own), width + 1, dtype=torch.float64)
+    at_once = max(num_classes, _SAID_BYTES // (8 * num_nodes))
+    for start in range(0, max(width, 1), at_once):  # once if nobody says anything: degrees are asked for all the same
+        columns, known = slice(start, min(start + at_once, width)), 0
+        said, unit = what_all_say(way, rows, columns)
+        for part in edges.map_blocks(_heard, said, asked):
+            heard[known : known + len(part), columns] = part[:, :-1]
+            heard[known : known + len(part), -1] = part[:, -1]
+            known += len(part)
+        del said
+    scores = torch.empty(len(own), num_classes, dtype=torch.float64)
+    for first in range(0, len(own), _PIECE_ROWS):
         piece = slice(first, first + _PIECE_ROWS)
         sums, degrees = heard[piece, :-1] * unit, heard[piece, -1:]
         with np.errstate(all="ignore"):  # a warning of NumPy's would leave the gate
-            found = way.scores(rows[piece].numpy(), sums.numpy(), degrees.numpy())
+            found = way.scores(own[piece].numpy(), sums.numpy(), degrees.numpy())
             # Rounded: one row alone has other last bits than the same row among others.
             scores[piece] = torch.from_numpy(np.rint(found * _GRID) / _GRID)
     return scores
 
 
-def what_all_say(way: Way, rows: Tensor) -> tuple[Tensor, float]:
-    """What every node tells its neighbours, in whole numbers, and their unit. Reads no edge."""
+def what_all_say(way: Way, rows: Rows, columns: slice | None = None) -> tuple[Tensor, float]:
+    """What every node tells its neighbours, in whole numbers, all of it or some columns; and their unit. Reads no edge."""
+    some = slice(None) if columns is None else columns
     # Numbers are at most 1: those of all nodes together are below 2^52 units.
     unit = float(2.0 ** ((len(rows) - 1).bit_length() - 51))
-    said = torch.empty(len(rows), way.said(rows[:1]).shape[1], dtype=torch.int64)
+    said = torch.empty(len(rows), way.said(rows[:1])[:, some].shape[1], dtype=torch.int64)
     for part in row_slices(len(rows)):
-        said[part] = (way.said(rows[part]) / unit).round_().to(torch.int64)
+        said[part] = (way.said(rows[part])[:, some] / unit).round_().to(torch.int64)
     return said, unit
 
 
 def _heard(block: RowBlock, said: Tensor, asked: Tensor) -> Tensor:
     """Sums of what neighbours say, whole numbers, and how many neighbours say it, for the nodes of a block that are asked."""
-    heard = torch.empty(len(block.row_pointers) - 1, said.shape[1] + 1, dtype=torch.float64)
-    if said.shape[1] > 0:
+    some, degrees = asked[block.nodes], block.row_pointers.diff()
+    heard = torch.zeros(int(some.sum()), said.shape[1] + 1, dtype=torch.float64)
+    heard[:, -1] = degrees[some]
+    if len(heard) < len(some):  # what nobody asks for is not added up, and only what is heard is looked at
+        pointers = torch.zeros(len(heard) + 1, dtype=torch.int64)
+        torch.cumsum(degrees[some], 0, out=pointers[1:])
+        senders, columns = block.columns[torch.repeat_interleave(some, degrees)].unique(return_inverse=True)
+        block = RowBlock(slice(0, len(heard)), pointers, columns.to(block.columns.dtype), len(senders))
+        said = said[senders]
+    if said.numel() and len(heard):
         heard[:, :-1] = neighbour_totals(block, said)
-    heard[:, -1] = block.row_pointers.diff()
-    return heard[asked[block.nodes]]
+    return heard
 
 
 def row_scores(way: Way, rows: Tensor) -> Callable[[int, NDArray[Any]], NDArray[np.float64]]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from typing import Annotated, Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from gcon.learn.after_release import AfterMoments, after_moments, shrunk_moments
 from gcon.learn.edge_free import EdgeFree, learn_without_edges
 from gcon.learn.encoder import Encoder
 from gcon.learn.perceptron import train_student
-from gcon.learn.sample import with_validation
+from gcon.learn.sample import blocks, with_validation
 from gcon.machine import chosen_device
 from gcon.mechanisms.counts import ENDS_OF_AN_EDGE, NeighbourCounts, NoisyCount, NoisyCounts, geometric_deviation
 from gcon.mechanisms.edge_moments import EdgeMoments
@@ -66,7 +66,16 @@ from gcon.methods.record import (
     UpToOne,
     refuse,
 )
-from gcon.nodes import BATCH_ROWS, PublicNodes, features_fingerprint, known_rows, mean_row, nothing_known, recognises
+from gcon.nodes import (
+    BATCH_ROWS,
+    PublicNodes,
+    features_fingerprint,
+    known_rows,
+    mean_row,
+    nothing_known,
+    recognises,
+    row_slices,
+)
 from gcon.privacy.account import check_charge, spend
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, STATED_EDGES, Budget, check_edges, chosen_delta
@@ -219,7 +228,7 @@ class Moments(ReleasingMethod):
         )
 
 
-def _right_answers(way: Way, rows: Tensor, labels: Tensor, mask: Tensor, num_classes: int, edges: Edges) -> int:
+def _right_answers(way: Way, rows: OwnerRows, labels: Tensor, mask: Tensor, num_classes: int, edges: Edges) -> int:
     """How many nodes of a mask their owners answer right. Works on opened edges: called by the account."""
     scores = scores_with_own_edges(way, rows, edges, num_classes, asked=mask)
     return int((scores.argmax(dim=1) == labels[mask]).sum())
@@ -266,8 +275,9 @@ def owner_counts(
     found: AfterCounts, counts: Tensor, *, coded: Tensor, before: Tensor, labels: Tensor, homophily: float
 ) -> OwnerCounts:
     """The same, from what released counts made of the answers before them."""
-    degrees, published = counts.sum(dim=1).clamp_min(0).double(), with_labels(found.answers, labels)
+    degrees = counts.sum(dim=1).clamp_min(0).double()
     degrees = degrees / degrees.sum() if bool(degrees.sum() > 0) else torch.full_like(degrees, 1 / len(degrees))
+    edge_shares, edge_messages = edge_means(found.answers, labels, degrees, homophily)
     alike = homophily > 1 / before.shape[1]
     # Of calibrated answers the mean probability of the likeliest class is the share of them that is right.
     sure, less_sure = (float(each.max(dim=1).values.mean(dtype=torch.float64)) for each in (found.answers, before))
@@ -276,8 +286,8 @@ def owner_counts(
         start=found.start.float(),
         codes=coded,
         model=found.model,
-        edge_shares=degrees @ published,
-        edge_messages=degrees @ messages(published, homophily, published.mean(dim=0)),
+        edge_shares=edge_shares,
+        edge_messages=edge_messages,
         # The mean answer around a node speaks for its class only where friends are alike. With many classes there are few
         # neighbours of each, and counts, noisy as they are, taught little: the mean must speak for itself.
         lean=min(lean, MOST_LEAN) if alike else 0.0,
@@ -285,7 +295,50 @@ def owner_counts(
     )
 
 
-def owners_way(published: Tensor, labels: Tensor, counts: OwnerCounts | None, homophily: float) -> tuple[Way, Tensor]:
+def edge_means(answers: Tensor, labels: Tensor, degrees: Tensor, homophily: float) -> tuple[Tensor, Tensor]:
+    """The mean answer and the mean message over the ends of edges; of a large graph a block of nodes at a time."""
+
+    def published(part: slice) -> Tensor:
+        return with_labels(answers[part], labels[part])
+
+    parts = list(blocks(len(answers)))
+    shares = reduce(torch.add, (published(part).sum(dim=0) for part in parts)) / len(answers)
+    return (
+        reduce(torch.add, (degrees[part] @ published(part) for part in parts)),
+        reduce(torch.add, (degrees[part] @ messages(published(part), homophily, shares) for part in parts)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class OwnerRows:
+    """The rows of all nodes for their owners, made as they are asked for: four tables side by side would be the largest of all.
+
+    Attributes:
+        published: n x c, class probabilities that read no edge of their own.
+        labels: n: public labels, -1 for unknown ones.
+        counts: None where no counts were released.
+    """
+
+    published: Tensor
+    labels: Tensor
+    counts: OwnerCounts | None
+
+    def __len__(self) -> int:
+        return len(self.published)
+
+    def __getitem__(self, places: slice | Tensor) -> Tensor:
+        """Rows as the way takes them, float64."""
+        published, counts = self.published[places], self.counts
+        classes, heard = published.shape[1], with_labels(published, self.labels[places])
+        if counts is None:
+            return torch.cat([published.double(), heard], dim=1)
+        coded = [one_hot(each, classes).double() for each in (counts.codes[places], heard.argmax(dim=1))]
+        return torch.cat([counts.start[places].double(), *coded, heard], dim=1)
+
+
+def owners_way(
+    published: Tensor, labels: Tensor, counts: OwnerCounts | None, homophily: float
+) -> tuple[Way, OwnerRows]:
     """How owners are answered, and the rows of all nodes for that.
 
     Args:
@@ -294,18 +347,15 @@ def owners_way(published: Tensor, labels: Tensor, counts: OwnerCounts | None, ho
         counts: None where no counts were released.
         homophily: the share of edges inside a class.
     """
-    classes, heard = published.shape[1], with_labels(published, labels)
+    rows, classes = OwnerRows(published, labels, counts), published.shape[1]
     if counts is None:
-        shares = mean_row(published.split(BATCH_ROWS))
-        return Evidence(homophily=homophily, shares=shares), torch.cat([published.double(), heard], dim=1)
-    coded = [one_hot(each, classes).double() for each in (counts.codes, heard.argmax(dim=1))]
-    rows = torch.cat([counts.start.double(), *coded, heard], dim=1)
+        return Evidence(homophily=homophily, shares=mean_row(published.split(BATCH_ROWS))), rows
     way = ExactCounts(
         table=torch.cat(counts.model.tables.unbind(), dim=1).numpy(),
         weights=counts.model.weights.numpy(),
         edge_shares=counts.edge_shares,
         edge_messages=counts.edge_messages,
-        shares=mean_row(rows[:, -classes:].split(BATCH_ROWS)),
+        shares=mean_row(rows[part][:, -classes:] for part in row_slices(len(rows))),
         homophily=homophily,
         lean=counts.lean,
         voice=counts.voice,
@@ -440,14 +490,13 @@ class MomentsModel(Model):
             rule = f"belongs to models of the paper's method, not of the method '{self.method}'"
             raise InputError("inference_restart", rule=rule, got=restart, fix="Leave it out for this model.")
         best = self.best_answers
-        way, rows = owners_way(best, self.labels, self.counts, self.homophily)
-        if not self.own_edges:
-            way, rows = PublishedAnswers(), best.double()
+        way, made = owners_way(best, self.labels, self.counts, self.homophily)
+        rows = made[:] if self.own_edges else best.double()
         return AnswersScorer(
             answers=self.answers,
             published=best,
             student=self.encoder.on(device),
-            way=way,
+            way=way if self.own_edges else PublishedAnswers(),
             rows=rows,
             homophily=self.homophily,
             training_nodes=self.training_nodes,

@@ -1,5 +1,6 @@
 """Rows stay on the workers: who has which is public, only what neighbours need is exchanged, and the coordinator holds little."""
 
+import math
 import os
 import shutil
 import sys
@@ -12,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gcon.edges.cluster.edges
-from gcon.edges.cluster.coordinator import narrowed
+from gcon.edges.cluster.coordinator import in_bytes
 from gcon.edges.cluster.desk import Desk
 from gcon.edges.cluster.edges import open_cluster
-from gcon.edges.cluster.packing import pack_with_randomness
+from gcon.edges.cluster.packing import pack, pack_with_randomness
 from gcon.edges.cluster.placed import Matrix, Partition, PlacedRows, RowsElsewhere, keeper
 from gcon.edges.cluster.tasks import needed_rows, prepare, store_at
 from gcon.edges.schemes import Schemes
@@ -174,11 +175,32 @@ def test_workers_out_of_reach_are_said_before_anything_is_charged(cluster, pairs
 @pytest.mark.parametrize(("largest", "dtype"), [(127, torch.int8), (128, torch.int32)])
 def test_small_whole_numbers_travel_in_one_byte(largest, dtype):
     matrix = torch.tensor([[-128, largest]], dtype=torch.int32)
-    found = narrowed(matrix)
+    found = in_bytes(matrix)
     assert found.dtype == dtype
     assert torch.equal(found.to(torch.int32), matrix)
-    assert narrowed(matrix.double()).dtype == torch.float64
-    assert narrowed(matrix[:0]).dtype == torch.int32
+    assert in_bytes(matrix.double()).dtype == torch.float64
+    assert in_bytes(matrix[:0]).dtype == torch.int32
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.float64])
+@pytest.mark.parametrize(("most", "size"), [(127, 1), (128, 2), (2**15 - 1, 2), (2**15, None)])
+def test_packed_whole_numbers_take_as_few_bytes_as_they_need(dtype, most, size):
+    matrix = (torch.arange(40_000) % 100).reshape(-1, 8).to(dtype)
+    matrix[-1, -1] = most  # beyond the numbers that are looked at first
+    packed = pack(matrix)
+    assert sum(buffer.nbytes for buffer in packed._buffers) == (matrix.itemsize if size is None else size) * 40_000
+    found = packed.unpack()
+    assert found.dtype == dtype
+    assert torch.equal(found, matrix)
+    found[0, 0] = 5  # and may be written to
+
+
+@pytest.mark.parametrize("odd", [-0.0, 0.5, math.nan, math.inf, -(2.0**60)])
+@pytest.mark.parametrize("place", [0, -1])
+def test_packed_numbers_keep_their_bits(odd, place):
+    matrix = (torch.arange(40_000) % 100).double()
+    matrix[place] = odd
+    assert torch.equal(pack(matrix).unpack().view(torch.int64), matrix.view(torch.int64))
 
 
 def test_rows_that_are_only_handed_on_are_not_in_the_package():

@@ -276,7 +276,8 @@ def test_how_owners_are_answered_was_counted_as_it_is_later(nodes, dense, sparse
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(gcon.methods.moments, "owners_way", watched)
             trained(nodes, edges, epsilon=epsilon)
-        [(way, rows)] = seen
+        [(way, made)] = seen
+        rows = made[:]
         scorer = replace(model, own_edges=True).scorer()
         assert torch.equal(scorer.rows, rows)
         assert type(scorer.way) is type(way)

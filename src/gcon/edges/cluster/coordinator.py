@@ -61,11 +61,12 @@ class CoordinatedEdges(Edges):
 
     def map_blocks(self, work: Callable[..., T], *shared: Tensor) -> Iterator[T]:
         """Blocks on all workers; results as they are needed, in the order of the nodes."""
-        result = self._pass(work, shared)
-        for number in range(self._team.partition.num_chunks):
-            yield from self._team.ask(
-                number % len(self._team.addresses), "result", result, number // len(self._team.addresses)
-            )
+        result, workers = self._pass(work, shared), len(self._team.addresses)
+        for place, first in enumerate(range(0, self._team.partition.num_chunks, workers)):
+            # Consecutive chunks are with different workers, who answer at the same time.
+            asked = range(min(workers, self._team.partition.num_chunks - first))
+            for found in self._team.ask_some(asked, "result", result, place):
+                yield from found
 
     def fill(self, out: Tensor, work: Callable[..., None], *shared: Tensor) -> None:
         """Blocks on all workers; their rows come here, because the caller has asked for them."""
@@ -113,7 +114,7 @@ class CoordinatedEdges(Edges):
         if isinstance(matrix, PlacedRows):
             return matrix.matrix
         name = uuid.uuid4().hex
-        self._team.keep(name, narrowed(matrix.cpu()))
+        self._team.keep(name, in_bytes(matrix.cpu()))
         return Matrix(name, slice(None), matrix.dtype)
 
     def _order(
@@ -147,7 +148,7 @@ class CoordinatedEdges(Edges):
         return outcomes
 
 
-def narrowed(matrix: Tensor) -> Tensor:
+def in_bytes(matrix: Tensor) -> Tensor:
     """The same whole numbers in one byte each where they fit, such as the columns of codes that counts are made of."""
     if matrix.dtype not in (torch.int32, torch.int64) or not matrix.numel():
         return matrix

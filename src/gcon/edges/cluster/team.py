@@ -89,9 +89,13 @@ class Team:
 
     def ask_all(self, method: str, *given: object) -> list[Any]:
         """The answers of all workers to one question."""
+        return self.ask_some(range(len(self.addresses)), method, *given)
+
+    def ask_some(self, parts: Sequence[int], method: str, *given: object) -> list[Any]:
+        """The same of some of them, in their order."""
 
         async def all_of_them() -> list[Any]:
-            return await asyncio.gather(*(self._ask(part, method, *given) for part in range(len(self.addresses))))
+            return await asyncio.gather(*(self._ask(part, method, *given) for part in parts))
 
         return self._client.sync(all_of_them)  # type: ignore[no-any-return]
 
@@ -146,10 +150,6 @@ class Team:
         found = [each for each in self.ask_all("ends", matrix) if each is not None]
         most, least = zip(*found, strict=True)
         return torch.stack(most).amax(dim=0), torch.stack(least).amin(dim=0)
-
-    def ask(self, part: int, method: str, *given: object) -> Any:
-        """The answer of one worker."""
-        return self._client.sync(self._ask, part, method, *given)
 
     async def _ask(self, part: int, method: str, *given: object) -> Any:
         return await ask(self._client.rpc, self.addresses[part], self.run, method, *given)

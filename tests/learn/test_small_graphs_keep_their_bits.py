@@ -14,7 +14,7 @@ from torch.nn.functional import nll_loss, normalize, one_hot
 
 from gcon.files.datasets import social_circles_parts
 from gcon.learn import sample
-from gcon.learn.after_counts import after_counts
+from gcon.learn.after_counts import after_counts, count_inputs
 from gcon.learn.after_release import after_moments as new_after_moments
 from gcon.learn.believed_counts import CountBelief, with_labels
 from gcon.learn.edge_free import learn_without_edges
@@ -235,7 +235,7 @@ def test_answers_after_the_release(trained):
     second = after_counts(found, before, counts, 0.0)
     assert second.start is start
     asked_at_any, published = after_the_counts(nodes, start, counts.double())
-    assert torch.allclose(second.model.answers(start, counts), asked_at_any, atol=1e-5)
+    assert torch.allclose(second.model.answers(count_inputs(start, counts)), asked_at_any, atol=1e-5)
     assert torch.allclose(second.answers, published, atol=1e-5)
     # The first one teaches features too, and they join the start, as does the mean of what it made of nearest features.
     first = after_counts(found, found, counts, 0.0)

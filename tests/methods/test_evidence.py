@@ -12,6 +12,7 @@ from gcon.edges.edge_list import public_edges
 from gcon.edges.source import RowBlock, block_slices
 from gcon.files.datasets import social_circles_parts
 from gcon.learn.after_counts import CountModel, count_inputs
+from gcon.learn.believed_counts import with_labels
 from gcon.mechanisms.gaussian_release import NoisyStatistic
 from gcon.methods import evidence
 from gcon.methods.evidence import (
@@ -25,7 +26,6 @@ from gcon.methods.evidence import (
     scores_from_far,
     scores_with_own_edges,
     tells,
-    with_labels,
 )
 from gcon.methods.graph_facts import counted_rows, graph_facts, usual_homophily
 
@@ -394,7 +394,7 @@ def test_a_node_without_neighbours_has_no_counts():
     way, rows = way_and_rows("counts")
     lonely = own_scores(way, rows, random_edges()[:, :0])
     start = rows[:, :3]
-    expected = some_model().answers(start, torch.zeros(40, 3)).clamp_min(1e-4).log()
+    expected = some_model().answers(count_inputs(start, torch.zeros(40, 3))).clamp_min(1e-4).log()
     assert torch.allclose(lonely, expected, atol=1e-7)  # the mean answer around nobody is what edges lead to
 
 

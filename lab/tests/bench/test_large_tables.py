@@ -36,7 +36,9 @@ def most(work, *inputs):
 def test_believed_counts_need_their_result_and_blocks(answers, noisy, monkeypatch):
     assert NODES > sample.EXACT_NODES
     belief = CountBelief.fitted(noisy[:1000], 3.0, answers[:1000])
-    monkeypatch.setattr(believed_counts, "_PIECE", 2**14)  # a piece is as long whatever the graph: small beside a table here
+    monkeypatch.setattr(
+        believed_counts, "_PIECE", 2**14
+    )  # a piece is as long whatever the graph: small beside a table here
     assert most(lambda: belief.of(noisy, answers), noisy, answers) < 2.5  # two tables, and a piece
     labels, degrees = torch.arange(NODES) % (2 * CLASSES) - CLASSES, torch.rand(NODES, dtype=torch.float64)
     labels = labels.clamp_min(-1)

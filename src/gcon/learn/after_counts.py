@@ -8,7 +8,7 @@ some more regressions, on what the noisy counts say about each class as well. Fr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import final
 
 import torch
@@ -44,17 +44,24 @@ class CountModel:
     weights: Tensor
     tables: Tensor
 
-    def answers(self, start: Tensor, counts: Tensor) -> Tensor:
-        """Class probabilities of nodes from their answers without counts and from their counts, float64."""
-        return averaged(self.weights, self.tables, count_inputs(start, counts))
+    def answers(self, inputs: Tensor) -> Tensor:
+        """Class probabilities of nodes from their inputs, float64."""
+        total = torch.zeros(len(inputs), self.tables.shape[2], dtype=torch.float64)
+        for weight, table in zip(self.weights, self.tables, strict=True):
+            total += weight * torch.softmax(inputs @ table, dim=1)
+        return total
 
 
-def count_inputs(answers: Tensor, counts: Tensor) -> Tensor:
-    """Logarithms of the answers, the counts, their logarithms, their shares, and 1; one row per node, float64."""
+def count_inputs(answers: Tensor, counts: Tensor, evidence: Tensor | None = None) -> Tensor:
+    """Logarithms of the answers, the counts, their logarithms, their shares, their evidence if wanted, and 1.
+
+    One row per node, float64.
+    """
     counts = counts.double().clamp_min(0.0)
     shares = SHARES_SCALE * counts / (counts.sum(dim=1, keepdim=True) + 1)
-    one = torch.ones(len(counts), 1, dtype=torch.float64)
-    return torch.cat([answers.double().clamp_min(LEAST_ANSWER).log(), counts, counts.log1p(), shares, one], dim=1)
+    parts = [answers.double().clamp_min(LEAST_ANSWER).log(), counts, counts.log1p(), shares]
+    parts += [] if evidence is None else [evidence]
+    return torch.cat([*parts, torch.ones(len(counts), 1, dtype=torch.float64)], dim=1)
 
 
 @final
@@ -90,173 +97,110 @@ def after_counts(
     nodes, heard = sample.nodes, noisy[sample.places]
     # Where training nodes are the judges, their labels teach nothing that they judge.
     by_validation = after.ensemble.judges.folds is None
-    labels = torch.where(nodes.train_mask, nodes.labels, -1) if by_validation else None
-
-    def believed() -> tuple[CountBelief, _Regressions]:
-        asked = start[sample.places]
-        belief = CountBelief.fitted(heard, deviation, asked, labels)
-        return belief, _regressions_on(asked, judged, belief.of(heard, asked), nodes)
-
-    belief, regressions = believed()
+    labels = torch.where(nodes.train_mask & by_validation, nodes.labels, -1)
     if before is after:  # a second table comes when the first one has taught its features already
-        taught_by = regressions.ensemble.answers
-        lesson = pseudo_labels(taught_by, nodes, _TAUGHT_SHARE)
+        belief = CountBelief.fitted(heard, deviation, start[sample.places], labels)
+        believed = belief.of(heard, start[sample.places])
+        _, taught_by = _learned(start[sample.places], judged, believed, nodes, evidence=False)
+        lesson = pseudo_labels(taught_by.answers, nodes, _TAUGHT_SHARE)
         ensemble = after.ensemble.taught([after.rescaled], PENALTIES, lesson)
-        if labels is not None:  # means are no twins of anybody, so only validation nodes can judge them
-            around = after.free.graph.answers_around(with_labels(taught_by, labels))
+        if by_validation:  # means are no twins of anybody, so only validation nodes can judge them
+            around = after.free.graph.answers_around(with_labels(taught_by.answers, labels))
             ensemble = ensemble.joined_by([around], lesson)
         start, judged = sample.everywhere(ensemble.answers, after.free.rows), ensemble.judged
-        belief, regressions = believed()
-    weights, tables = regressions.average
-    model = CountModel(weights, torch.cat([tables[:, : 4 * nodes.num_classes], tables[:, -1:]], dim=1))
-    regressions = regressions.with_evidence(nodes)
-    weights, tables = regressions.average
+    belief = CountBelief.fitted(heard, deviation, start[sample.places], labels)
+    believed = belief.of(heard, start[sample.places])
+    (owners, published), ensemble = _learned(start[sample.places], judged, believed, nodes, evidence=True)
+    # Owners ask at exact counts, of which there is no evidence: its columns are 0 in their tables.
+    model = CountModel(owners.weights, torch.cat([owners.tables[:, : 4 * nodes.num_classes], owners.tables[:, -1:]], 1))
     answers = torch.empty(start.shape, dtype=torch.float64)
     for rows in blocks(len(start)):
-        inputs = _inputs(start[rows], belief.of(noisy[rows], start[rows]))
-        answers[rows] = averaged(weights, tables, inputs)
-    return AfterCounts(start=start, model=model, answers=answers, judged=regressions.ensemble.judged)
+        believed = belief.of(noisy[rows], start[rows])
+        answers[rows] = published.answers(count_inputs(start[rows], believed.counts, believed.evidence))
+    return AfterCounts(start=start, model=model, answers=answers, judged=ensemble.judged)
 
 
-def averaged(weights: Tensor, tables: Tensor, inputs: Tensor) -> Tensor:
-    """The average of what tables answer."""
-    total = torch.zeros(len(inputs), tables.shape[2], dtype=torch.float64)
-    for weight, table in zip(weights, tables, strict=True):
-        total += weight * torch.softmax(inputs @ table, dim=1)
-    return total
-
-
-def _inputs(start: Tensor, believed: BelievedCounts) -> Tensor:
-    """`count_inputs`, and the evidence of the counts before the 1."""
-    plain = count_inputs(start, believed.counts)
-    return torch.cat([plain[:, :-1], believed.evidence, plain[:, -1:]], dim=1)
-
-
-@final
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _Regressions:
-    """An ensemble whose members are tables from inputs to scores.
-
-    Attributes:
-        inputs: `_inputs` of the nodes.
-        ensemble: of the members.
-        tables: theirs, before calibration.
-    """
-
-    inputs: Tensor
-    ensemble: Ensemble
-    tables: tuple[Tensor, ...] = ()
-
-    @property
-    def average(self) -> tuple[Tensor, Tensor]:
-        """Weights, and calibrated tables."""
-        calibrated = []
-        for member, table in zip(self.ensemble.members, self.tables, strict=True):
-            table = table / member.temperature
-            table[-1] += member.shift
-            calibrated.append(table)
-        kept = self.ensemble.weights > 0
-        return self.ensemble.weights[kept], torch.stack(calibrated)[kept]
-
-    def joined_by(self, fitted: Callable[[Lesson], list[Tensor]], nodes: PublicNodes) -> _Regressions:
-        """With more tables: taught by true labels, and by pseudo-labels."""
-
-        def asked(tables: Sequence[Tensor], at: Tensor | slice = slice(None)) -> list[Tensor]:
-            return [torch.softmax(self.inputs[at] @ table, dim=1) for table in tables]
-
-        with one_thread():
-            truth = self.ensemble.lesson
-            tables = fitted(truth)
-            ensemble = self.ensemble.joined_by(asked(tables), truth, lambda lesson, mask: asked(fitted(lesson), mask))
-            lesson = pseudo_labels(ensemble.answers, nodes, _TAUGHT_SHARE)
-            again = fitted(lesson)
-            ensemble = ensemble.joined_by(asked(again), lesson)
-        return replace(self, ensemble=ensemble, tables=(*self.tables, *tables, *again))
-
-    def with_evidence(self, nodes: PublicNodes) -> _Regressions:
-        """With the evidence of the counts, by Bayes' rule and in regressions: it knows how noisy a count is, shares do not."""
-        own, _, logs, shares, told = _columns(nodes.num_classes)
-        alone, beside = (
-            [_scaling(self.inputs, groups)] for groups in ((told, logs + shares), (own, told, logs + shares))
-        )
-
-        def fitted(lesson: Lesson) -> list[Tensor]:
-            _, both, products = _fitted(self.inputs, alone, beside, lesson, nodes.num_classes)
-            return [*both, *products]
-
-        posteriors = []
-        for trust in _TRUST:
-            posteriors.append(_as_it_is(self.inputs, nodes.num_classes))
-            posteriors[-1][told, range(nodes.num_classes)] = trust
-        return self.joined_by_given(posteriors).joined_by(fitted, nodes)
-
-    def joined_by_given(self, tables: Sequence[Tensor]) -> _Regressions:
-        """With tables that no label taught."""
-
-        def asked(mask: Tensor | slice) -> list[Tensor]:
-            return [torch.softmax(self.inputs[mask] @ table, dim=1) for table in tables]
-
-        ensemble = self.ensemble.joined_by(asked(slice(None)), self.ensemble.lesson, lambda _, mask: asked(mask))
-        return replace(self, ensemble=ensemble, tables=(*self.tables, *tables))
-
-
-def _regressions_on(start: Tensor, judged: Tensor, believed: BelievedCounts, nodes: PublicNodes) -> _Regressions:
-    """Regressions on believed counts, some beside the start, averaged as the judges say.
+def _learned(
+    start: Tensor, judged: Tensor, believed: BelievedCounts, nodes: PublicNodes, *, evidence: bool
+) -> tuple[list[CountModel], Ensemble]:
+    """Regressions on believed counts, some beside the start, averaged as the judges say; then some that hear the evidence too.
 
     The start knows the labels that it was taught by: a regression on it and on counts, taught by the same labels, trusts it too
     much. So what counts say alone is multiplied with the start as well, less the class shares that both bring along. Training
-    nodes that are judges have a start without their own labels, and teach with that.
+    nodes that are judges have a start without their own labels, and teach with that. Evidence is heard by Bayes' rule and in
+    regressions: it knows how noisy a count is, shares do not.
+
+    Returns:
+        The average without evidence, and the one with it if wanted; and the ensemble of the last one.
     """
     ensemble, classes = Ensemble(nodes=nodes), nodes.num_classes
     honest = start.double().clone()
     if ensemble.judges.folds is not None:
         honest[ensemble.judges.mask] = judged
-    inputs = _inputs(honest, believed)
-    own, plain, logs, shares, _ = _columns(classes)
-    alone = [_scaling(inputs, groups) for groups in ((plain,), (logs + shares,))]
-    beside = [_scaling(inputs, groups) for groups in ((own, plain), (own, logs + shares))]
+    inputs = count_inputs(honest, believed.counts, believed.evidence)
+    own, plain, logs, shares, told = (list(range(place * classes, (place + 1) * classes)) for place in range(5))
+    as_it_is = torch.eye(inputs.shape[1], classes, dtype=torch.float64)  # the logarithms of the start
+    posteriors = [as_it_is.clone() for _ in _TRUST]
+    for table, trust in zip(posteriors, _TRUST, strict=True):
+        table[told, range(classes)] = trust
+    # Tables that no label taught; inputs of regressions without the start, and with it; how many of these do not join.
+    stages = [([as_it_is], [[plain], [logs + shares]], [[own, plain], [own, logs + shares]], 0)]
+    if evidence:
+        stages.append((posteriors, [[told, logs + shares]], [[own, told, logs + shares]], len(_PENALTIES)))
+    models: list[CountModel] = []
+    tables: list[Tensor] = []
 
-    def fitted(lesson: Lesson) -> list[Tensor]:
-        return [table for some in _fitted(inputs, alone, beside, lesson, classes) for table in some]
+    def asked(some: Sequence[Tensor], at: Tensor | slice) -> list[Tensor]:
+        return [torch.softmax(inputs[at] @ table, dim=1) for table in some]
 
-    start_alone = _Regressions(inputs=inputs, ensemble=ensemble).joined_by_given([_as_it_is(inputs, classes)])
-    return start_alone.joined_by(fitted, nodes)
+    with one_thread():
+        for given, alone, beside, left_out in stages:
+            scalings = [[_scaling(inputs, groups) for groups in some] for some in (alone, beside)]
 
+            def taught(
+                lesson: Lesson, scalings: list[list[Tensor]] = scalings, left_out: int = left_out
+            ) -> list[Tensor]:
+                return _fitted(inputs, *scalings, lesson=lesson, classes=classes)[left_out:]
 
-def _columns(classes: int) -> list[list[int]]:
-    """Where inputs hold the start, the counts, their logarithms, their shares and their evidence."""
-    return [list(range(place * classes, (place + 1) * classes)) for place in range(5)]
+            def ask(
+                lesson: Lesson,
+                mask: Tensor,
+                given: list[Tensor] = given,
+                taught: Callable[[Lesson], list[Tensor]] = taught,
+            ) -> list[Tensor]:
+                return asked([*given, *taught(lesson)], mask)
 
-
-def _as_it_is(inputs: Tensor, classes: int) -> Tensor:
-    """The table that gives the logarithms of the start."""
-    return torch.eye(inputs.shape[1], classes, dtype=torch.float64)
+            some = [*given, *taught(ensemble.lesson)]
+            ensemble = ensemble.joined_by(asked(some, slice(None)), ensemble.lesson, ask)
+            lesson = pseudo_labels(ensemble.answers, nodes, _TAUGHT_SHARE)
+            again = taught(lesson)
+            ensemble, tables = ensemble.joined_by(asked(again, slice(None)), lesson), [*tables, *some, *again]
+            calibrated = []
+            for member, table in zip(ensemble.members, tables, strict=True):
+                table = table / member.temperature
+                table[-1] += member.shift
+                calibrated.append(table)
+            kept = ensemble.weights > 0
+            models.append(CountModel(ensemble.weights[kept], torch.stack(calibrated)[kept]))
+    return models, ensemble
 
 
 def _fitted(
-    inputs: Tensor, alone: Sequence[Tensor], beside: Sequence[Tensor], lesson: Lesson, classes: int
-) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    inputs: Tensor, alone: Sequence[Tensor], beside: Sequence[Tensor], *, lesson: Lesson, classes: int
+) -> list[Tensor]:
     """Tables from the inputs to scores: from counts alone, from the start too, and products of the first with the start."""
-    told, both = (
-        [table for scaling in some for table in _regressions(inputs, scaling, lesson, classes)]
-        for some in (alone, beside)
-    )
-    taught = torch.bincount(lesson.labels[lesson.mask], minlength=classes).double() + 1
-    as_it_is = _as_it_is(inputs, classes)
+    labels, tables = lesson.labels[lesson.mask], []
+    for scaling in (*alone, *beside):
+        rows = (inputs @ scaling).float()[lesson.mask]
+        for scores in softmax_regressions(rows, one_hot(labels, classes), _PENALTIES):
+            table = scaling @ scores[:-1]
+            table[-1] += scores[-1]
+            tables.append(table)
+    taught = torch.bincount(labels, minlength=classes).double() + 1
+    as_it_is = torch.eye(inputs.shape[1], classes, dtype=torch.float64)
     usual = torch.zeros_like(as_it_is)
     usual[-1] = (taught / taught.sum()).log()
-    return told, both, [as_it_is + table - usual for table in told]
-
-
-def _regressions(inputs: Tensor, scaling: Tensor, lesson: Lesson, num_classes: int) -> list[Tensor]:
-    """One per penalty on scaled inputs, as tables from the inputs to scores."""
-    tables = []
-    rows, labels = (inputs @ scaling).float()[lesson.mask], lesson.labels[lesson.mask]
-    for scores in softmax_regressions(rows, one_hot(labels, num_classes), _PENALTIES):
-        table = scaling @ scores[:-1]
-        table[-1] += scores[-1]
-        tables.append(table)
-    return tables
+    return [*tables, *(as_it_is + table - usual for table in tables[: len(alone) * len(_PENALTIES)])]
 
 
 def _scaling(inputs: Tensor, groups: Sequence[list[int]]) -> Tensor:

@@ -6,13 +6,14 @@ counts scatter are read from noisy counts, whose noise is known and has mean 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
+from torch.nn.functional import one_hot, pad
+
+from gcon.nodes import row_slices
 
 LEAST_ANSWER = 1e-4  # owners' exact counts are asked with the same one (gcon.methods.evidence)
 _LEAST_COUNT, _LEAST_DEGREE = 0.05, 0.3  # what is expected of a count, and of a degree
@@ -75,9 +76,12 @@ class CountBelief:
         """
         counts, start, noise = noisy.double(), answers.double(), deviation**2
         usual, _ = _least_squares(start, counts)
-        expected, heard = _with_one(start).matmul(usual).clamp_min(_LEAST_COUNT).sum(dim=1), counts.sum(dim=1)
+        expected, heard = (
+            pad(start, (1, 0), value=1.0).matmul(usual).clamp_min(_LEAST_COUNT).sum(dim=1),
+            counts.sum(dim=1),
+        )
         excess = (heard / expected - 1).square() - counts.shape[1] * noise / expected.square()
-        classes = with_labels(start, labels)
+        classes = start if labels is None else with_labels(start, labels)
         found, errors = _least_squares(classes, counts)
         belief = cls(
             noise=noise,
@@ -86,24 +90,31 @@ class CountBelief:
             proportions=_proportions(found[0] + found[1:], noise * errors),
             crowding=torch.ones(counts.shape[1], dtype=torch.float64),
         )
-        belief = belief._crowded(counts, start, classes)
-        for _ in range(_ROUNDS):
-            told = torch.cat([belief._heard(counts[rows], start[rows], (0.0,))[0] for rows in belief._pieces(counts)])
-            classes = with_labels(_posterior(start, told), labels)
-            belief = CountBelief(
-                noise=noise,
-                usual=usual,
-                spread=belief.spread,
-                proportions=_proportions(classes.T @ counts, noise * classes.square().sum(dim=0)),
-                crowding=belief.crowding,
-            )._crowded(counts, start, classes)
+        pieces = list(row_slices(len(counts), max(_PIECE // belief.proportions.numel(), 1)))
+        for known in range(1 + _ROUNDS):
+            if known:
+                told = torch.cat([belief._heard(counts[rows], start[rows], (0.0,))[0] for rows in pieces])
+                likely = torch.softmax(start.clamp_min(LEAST_ANSWER).log() + told, dim=1)
+                classes = likely if labels is None else with_labels(likely, labels)
+                totals, errors = classes.T @ counts, classes.square().sum(dim=0)
+                belief = replace(belief, proportions=_proportions(totals, noise * errors))
+            # The crowding that these classes tell: counts vary by more than their noise.
+            above = below = torch.zeros_like(belief.crowding)
+            for rows in pieces:
+                mean = belief._degrees(counts[rows], start[rows])[1][:, None, None] * belief.proportions
+                excess = (counts[rows, None] - mean).square_() - noise
+                above = above + torch.einsum("nc,nck->k", classes[rows], excess * mean)
+                below = below + torch.einsum("nc,nck->k", classes[rows], mean.square_())
+            belief = replace(belief, crowding=(above / below).clamp_min(_LEAST_CROWDING))
         return belief
 
     def of(self, noisy: Tensor, answers: Tensor) -> BelievedCounts:
         """What is believed of nodes with these noisy counts, and with these answers before them."""
         believed = torch.empty(noisy.shape, dtype=torch.float64)
         evidence = torch.empty(answers.shape, dtype=torch.float64)
-        for rows in self._pieces(noisy):  # beside the two tables nothing is as long as the nodes
+        for rows in row_slices(
+            len(noisy), max(_PIECE // self.proportions.numel(), 1)
+        ):  # beside the two tables nothing is as long as the nodes
             counts = noisy[rows].double()
             told, means = self._heard(counts, answers[rows].double(), _STEPS)
             evidence[rows] = torch.log_softmax(told, dim=1).clamp_min_(_LEAST_EVIDENCE)
@@ -125,40 +136,16 @@ class CountBelief:
             means.append(mean + own / variance * rest)
         each = torch.stack(told)
         total = each.logsumexp(dim=0)
-        weights = torch.softmax(each, dim=0) * _posterior(answers, total)
+        weights = torch.softmax(each, dim=0) * torch.softmax(answers.clamp_min(LEAST_ANSWER).log() + total, dim=1)
         return total, torch.einsum("snc,snck->nk", weights, torch.stack(means))
 
     def _degrees(self, counts: Tensor, answers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """What degrees are expected to be, their posterior means, and the standard deviation of these."""
-        usual = _with_one(answers).matmul(self.usual).clamp_min(_LEAST_COUNT).sum(dim=1)
+        usual = pad(answers, (1, 0), value=1.0).matmul(self.usual).clamp_min(_LEAST_COUNT).sum(dim=1)
         variance, noise = self.spread * usual.square(), counts.shape[1] * self.noise
         trust = variance / (variance + noise)
         degrees = (usual + trust * (counts.sum(dim=1) - usual)).clamp_min(_LEAST_DEGREE)
         return usual, degrees, (trust * noise).sqrt()
-
-    def _crowded(self, counts: Tensor, answers: Tensor, classes: Tensor) -> CountBelief:
-        """With the crowding that these classes of the nodes tell: counts vary by more than their noise."""
-        above = below = torch.zeros_like(self.crowding)
-        for rows in self._pieces(counts):
-            mean = self._degrees(counts[rows], answers[rows])[1][:, None, None] * self.proportions
-            excess = (counts[rows, None] - mean).square_() - self.noise
-            above = above + torch.einsum("nc,nck->k", classes[rows], excess * mean)
-            below = below + torch.einsum("nc,nck->k", classes[rows], mean.square_())
-        return CountBelief(
-            noise=self.noise,
-            usual=self.usual,
-            spread=self.spread,
-            proportions=self.proportions,
-            crowding=(above / below).clamp_min(_LEAST_CROWDING),
-        )
-
-    def _pieces(self, counts: Tensor) -> Iterator[slice]:
-        size = max(_PIECE // self.proportions.numel(), 1)
-        return (slice(start, start + size) for start in range(0, len(counts), size))
-
-
-def _posterior(answers: Tensor, told: Tensor) -> Tensor:
-    return torch.softmax(answers.clamp_min(LEAST_ANSWER).log() + told, dim=1)
 
 
 def _proportions(totals: Tensor, noise: Tensor) -> Tensor:
@@ -166,36 +153,30 @@ def _proportions(totals: Tensor, noise: Tensor) -> Tensor:
 
     Codes differ, and so do classes, as far as totals differ by more than their noise.
     """
+
+    def beyond_noise(found: Tensor, expected: Tensor, noise: Tensor) -> Tensor:
+        """What is expected, and of what was found beyond it a part, row by row: the larger, the more of it cannot be noise."""
+        beyond = found - expected
+        heard = (beyond.square().mean(dim=1) - noise).clamp_min(0.0)
+        return expected + (heard / (heard + noise).clamp_min(_NOTHING))[:, None] * beyond
+
     codes = totals.sum(dim=0, keepdim=True)
-    usual = _beyond_noise(codes, codes.mean().expand_as(codes), noise.sum()[None]).clamp_min(_LEAST_COUNT)
-    found = _beyond_noise(totals, totals.sum(dim=1, keepdim=True) * usual / usual.sum(), noise)
-    found = found.clamp_min(_LEAST_COUNT)
+    usual = beyond_noise(codes, codes.mean().expand_as(codes), noise.sum()[None]).clamp_min(_LEAST_COUNT)
+    found = beyond_noise(totals, totals.sum(dim=1, keepdim=True) * usual / usual.sum(), noise).clamp_min(_LEAST_COUNT)
     return found / found.sum(dim=1, keepdim=True)
-
-
-def _beyond_noise(found: Tensor, expected: Tensor, noise: Tensor) -> Tensor:
-    """What is expected, and of what was found beyond it a part, row by row: the larger, the more of it cannot be noise."""
-    beyond = found - expected
-    heard = (beyond.square().mean(dim=1) - noise).clamp_min(0.0)
-    return expected + (heard / (heard + noise).clamp_min(_NOTHING))[:, None] * beyond
 
 
 def _least_squares(answers: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     """Counts as they follow from 1 and answers; and the variance of what follows from a sure answer, over that of an entry."""
-    rows = _with_one(answers)
+    rows = pad(answers, (1, 0), value=1.0)
     products = rows.T @ rows
     products += _RIDGE * products.diagonal().mean() * torch.eye(len(products), dtype=torch.float64)
-    sure = _with_one(torch.eye(answers.shape[1], dtype=torch.float64))
+    sure = pad(torch.eye(answers.shape[1], dtype=torch.float64), (1, 0), value=1.0)
     return torch.linalg.solve(products, rows.T @ counts), (sure * torch.linalg.solve(products, sure.T).T).sum(dim=1)
 
 
-def _with_one(answers: Tensor) -> Tensor:
-    return torch.cat([torch.ones(len(answers), 1, dtype=torch.float64), answers], dim=1)
-
-
-def with_labels(classes: Tensor, labels: Tensor | None) -> Tensor:
-    """Class probabilities, certain where a label is known."""
-    if labels is None:
-        return classes
-    truth = one_hot(labels.clamp_min(0), classes.shape[1]).double()
-    return torch.where(labels[:, None] >= 0, truth, classes)
+def with_labels(answers: Tensor, labels: Tensor) -> Tensor:
+    """Class probabilities, certain where a label is public; float64."""
+    known, certain = labels >= 0, answers.to(torch.float64, copy=True)
+    certain[known] = one_hot(labels[known], answers.shape[1]).double()
+    return certain

@@ -184,13 +184,6 @@ class PublishedAnswers:
         return scores
 
 
-def with_labels(answers: Tensor, labels: Tensor) -> Tensor:
-    """Class probabilities, certain where a label is public; float64."""
-    known, certain = labels >= 0, answers.to(torch.float64, copy=True)
-    certain[known] = one_hot(labels[known], answers.shape[1]).double()
-    return certain
-
-
 def messages(answers: Tensor, homophily: float, shares: Tensor | None = None) -> Tensor:
     """Log-likelihoods of the receiver's class, centred and bounded; one row per sender.
 

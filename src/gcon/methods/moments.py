@@ -30,6 +30,7 @@ from gcon.edges.source import Edges
 from gcon.errors import AnswersWarning, InputError, PlanMismatchError, warn_caller
 from gcon.learn.after_counts import AfterCounts, CountModel, after_counts
 from gcon.learn.after_release import AfterMoments, after_moments, shrunk_moments
+from gcon.learn.believed_counts import with_labels
 from gcon.learn.edge_free import EdgeFree, learn_without_edges
 from gcon.learn.encoder import Encoder
 from gcon.learn.perceptron import train_student
@@ -48,7 +49,6 @@ from gcon.methods.evidence import (
     row_scores,
     scores_from_far,
     scores_with_own_edges,
-    with_labels,
 )
 from gcon.methods.graph_facts import counted_rows, graph_facts
 from gcon.methods.method import Progress, check_seed, silent

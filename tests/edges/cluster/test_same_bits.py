@@ -15,9 +15,10 @@ from gcon.edges.cluster.coordinator import CoordinatedEdges
 from gcon.edges.cluster.placed import PlacedRows
 from gcon.edges.schemes import Schemes, propagate
 from gcon.errors import BoundaryError, PrivateComputationError
+from gcon.learn.believed_counts import with_labels
 from gcon.mechanisms.counts import NeighbourCounts
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.methods.evidence import Evidence, ExactCounts, scores_with_own_edges, with_labels
+from gcon.methods.evidence import Evidence, ExactCounts, scores_with_own_edges
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums

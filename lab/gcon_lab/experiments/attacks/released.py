@@ -8,12 +8,13 @@ from typing import Any
 
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.schemes import propagate
+from gcon.learn.believed_counts import with_labels
 from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.training_rows import training_rows
 from gcon.mechanisms.counts import ENDS_OF_AN_EDGE
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.losses import loss_by_name
-from gcon.methods.evidence import scores_with_own_edges, with_labels
+from gcon.methods.evidence import scores_with_own_edges
 from gcon.methods.graph_facts import counted_rows
 from gcon.methods.model import Model
 from gcon.methods.moments import MomentsModel, owners_way

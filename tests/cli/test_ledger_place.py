@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gcon.cli.ledger_place import warn_of_copies
+from gcon.cli.ledger_place import has_ledger, warn_of_copies
 from gcon.errors import PromiseWarning
 
 
@@ -118,3 +118,13 @@ def test_bytes_that_are_no_text_stop_nothing(run, folder):
     warn_of_copies(folder / "edges.csv", folder / "edges.csv.ledger")
     with pytest.warns(PromiseWarning, match="have another ledger"):
         warn_of_copies(odd / "edges.csv", odd / "edges.csv.ledger")
+
+
+def test_a_store_that_carries_a_ledger_inside_is_known_as_private(tmp_path):
+    store, link = tmp_path / "edges.csr", tmp_path / "other.csr"
+    store.mkdir()
+    link.symlink_to(store)
+    assert not has_ledger(store)
+    (store / "ledger-path").write_text("/somewhere/edges.csv.ledger\n")
+    assert has_ledger(store)
+    assert has_ledger(link)

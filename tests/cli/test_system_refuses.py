@@ -92,6 +92,13 @@ def test_a_closed_output_is_told_and_its_number_taken_by_no_other_file(tmp_path)
     assert subprocess.call([sys.executable, "-c", numbers], preexec_fn=partial(os.closerange, 0, 3)) > 2
 
 
+def test_without_a_standard_error_a_verb_works_and_its_progress_is_heard_by_nobody(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    with output.reporting(as_json=False, quiet=False) as told, told.progress.status("read"):
+        told.progress.print("half of it")
+    assert not told.gone
+
+
 @pytest.mark.parametrize("kind", ["csv", "npz"])
 @pytest.mark.parametrize(
     "failure", [MemoryError(), OSError("Failed to launch worker thread: Resource temporarily unavailable")], ids=repr

@@ -10,6 +10,7 @@ import torch
 from gcon.edges import source
 from gcon.edges.edge_list import public_edges
 from gcon.edges.source import RowBlock, block_slices
+from gcon.errors import InputError
 from gcon.files.datasets import social_circles_parts
 from gcon.learn.after_counts import CountModel, count_inputs
 from gcon.learn.believed_counts import with_labels
@@ -174,6 +175,15 @@ def way_and_rows(kind, labels=SOME):
 
 def own_scores(way, rows, edge_index):
     return scores_with_own_edges(way, rows, public_edges(edge_index, len(rows)), 3)
+
+
+@pytest.mark.parametrize("kind", ["alike", "counts", "published"])
+@pytest.mark.parametrize("num_nodes", [39, 41])
+def test_rows_of_another_number_of_nodes_are_refused(kind, num_nodes):
+    """With too many of them, the last ones would be answered from memory that nobody wrote to."""
+    way, rows = way_and_rows(kind)
+    with pytest.raises(InputError, match=rf"^features: must have one row per node \({num_nodes}\); got 40"):
+        scores_with_own_edges(way, rows, public_edges(random_edges(39), num_nodes), 3)
 
 
 @pytest.mark.parametrize("labels", [NOBODY, SOME], ids=["no labels", "some labels"])

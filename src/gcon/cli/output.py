@@ -128,7 +128,7 @@ def reporting(*, as_json: bool, quiet: bool) -> Iterator[Output]:
     """Gives a verb its output, and turns errors, signals and what the system refuses into a message and an exit code."""
     while handlers:
         signal.signal(*handlers.popitem())
-    seen = sys.stderr.isatty() or None
+    seen = (sys.stderr is not None and sys.stderr.isatty()) or None
     progress = Console(file=cast(IO[str], _Unheard()), quiet=quiet or as_json, force_terminal=seen)
     output = Output(as_json=as_json, quiet=quiet, progress=progress)
     others, mine, before = warnings.showwarning, os.getpid(), {}
@@ -216,8 +216,9 @@ class _Unheard(io.TextIOBase):
     def write(self, text: str) -> int:
         behind = getattr(sys.stderr, "rich_proxied_file", sys.stderr)  # while a bar is shown, rich itself stands there
         with suppress(OSError):
-            behind.write(text)
-            behind.flush()
+            if behind is not None:  # as where a program was started without one
+                behind.write(text)
+                behind.flush()
         return len(text)
 
 

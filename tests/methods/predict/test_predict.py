@@ -44,6 +44,15 @@ def answers(access, model, features, edge_index):
 ACCESSES = ["none", "own-edges", "public-graph"]
 
 
+@pytest.mark.parametrize("num_nodes", [47, 49])
+def test_rows_of_another_number_of_nodes_are_refused(num_nodes, model, graph):
+    edges, scorer = public_edges(torch.tensor([[0, 1], [1, 2]]), num_nodes), model.scorer()
+    start = scorer.start(graph.nodes.features, "own-edges")
+    for answer in (scorer.own_edges, scorer.public_graph):
+        with pytest.raises(InputError, match=rf"^features: must have one row per node \({num_nodes}\); got 48"):
+            answer(start, edges)
+
+
 @pytest.mark.parametrize("access", ACCESSES)
 def test_every_result_names_its_access_and_its_promise(access, model, graph, edge_index):
     found = answers(access, model, graph.nodes.features, edge_index)

@@ -29,7 +29,7 @@ from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.mechanisms.losses import PseudoHuber
 from gcon.mechanisms.objective_perturbation import ObjectivePerturbation
-from gcon.privacy.account import release_once, spend, transcript
+from gcon.privacy.account import release_once, spend, telling_charges, transcript
 from gcon.privacy.budget import NOTHING, Budget, compose
 from gcon.privacy.ledger import Kind, MemoryLedger, Outcome, Request, Reservation
 from gcon.privacy.ledger_file import FileLedger
@@ -73,6 +73,12 @@ class Spy:
         if self.failure is not None:
             raise self.failure
         return float(edges.num_nodes)
+
+
+def test_what_the_ledger_refused_is_not_told_as_a_charge(kit):
+    with pytest.raises(BudgetExceededError) as caught, telling_charges():
+        release(kit, ledger=MemoryLedger("a test", ceiling=Budget(1e-9, 0.0)))
+    assert not getattr(caught.value, "__notes__", [])
 
 
 def test_paid_before_anything_is_opened(kit):

@@ -42,7 +42,7 @@ LABORATORY = {
     "attack": "Guess who is linked with whom from a model, under every access; what counts is the gain over an edge-free model.",
     "audit": "Try to refute the promises: lower bounds on epsilon, measured on made-up graphs.",
     "baseline": "Train a competitor and score it on the test nodes, under every access that it has.",
-    "bench": "Time and peak memory of ten propagation steps with 16 columns on made-up graphs, each in a process of its own.",
+    "bench": "Time, peak memory and cost on made-up graphs of growing size, each measurement in a process of its own.",
     "reproduce": "Make the paper's figures again: tables, SVG, PNG, a page, and what its claims are worth.",
 }
 VERBS = OWN | LABORATORY

@@ -270,7 +270,7 @@ def _heard(block: RowBlock, said: Tensor, asked: Tensor) -> Tensor:
         senders, columns = block.columns[torch.repeat_interleave(some, degrees)].unique(return_inverse=True)
         block = RowBlock(slice(0, len(heard)), pointers, columns.to(block.columns.dtype), len(senders))
         said = said[senders]
-    if said.numel() and len(heard):
+    if said.shape[1] and len(heard):  # both public: whether anybody is a neighbour decides nothing
         heard[:, :-1] = neighbour_totals(block, said)
     return heard
 

@@ -1,6 +1,5 @@
 """Rows stay on the workers: who has which is public, only what neighbours need is exchanged, and the coordinator holds little."""
 
-import math
 import os
 import shutil
 import sys
@@ -183,24 +182,12 @@ def test_small_whole_numbers_travel_in_one_byte(largest, dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.float64])
-@pytest.mark.parametrize(("most", "size"), [(127, 1), (128, 2), (2**15 - 1, 2), (2**15, None)])
-def test_packed_whole_numbers_take_as_few_bytes_as_they_need(dtype, most, size):
-    matrix = (torch.arange(40_000) % 100).reshape(-1, 8).to(dtype)
-    matrix[-1, -1] = most  # beyond the numbers that are looked at first
-    packed = pack(matrix)
-    assert sum(buffer.nbytes for buffer in packed._buffers) == (matrix.itemsize if size is None else size) * 40_000
-    found = packed.unpack()
-    assert found.dtype == dtype
-    assert torch.equal(found, matrix)
-    found[0, 0] = 5  # and may be written to
-
-
-@pytest.mark.parametrize("odd", [-0.0, 0.5, math.nan, math.inf, -(2.0**60)])
-@pytest.mark.parametrize("place", [0, -1])
-def test_packed_numbers_keep_their_bits(odd, place):
-    matrix = (torch.arange(40_000) % 100).double()
-    matrix[place] = odd
-    assert torch.equal(pack(matrix).unpack().view(torch.int64), matrix.view(torch.int64))
+def test_what_workers_hand_over_is_as_long_whatever_its_numbers_are(dtype):
+    """Counts are private: how large they are must not be seen in the length of a message."""
+    small, large = torch.zeros(5_000, 8, dtype=dtype), torch.full((5_000, 8), 2**20, dtype=dtype)
+    lengths = {sum(buffer.nbytes for buffer in pack(each)._buffers) for each in (small, large)}
+    assert lengths == {small.nbytes}
+    assert torch.equal(pack(large).unpack(), large)
 
 
 def test_rows_that_are_only_handed_on_are_not_in_the_package():

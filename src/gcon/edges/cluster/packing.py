@@ -25,8 +25,6 @@ from gcon.errors import BoundaryError
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 
 PIECE_BYTES = 2**25  # of rows in one answer
-_WORTH_IT = 2**16  # bytes of a matrix from which on it is looked at whether fewer would do
-_LOOKED_AT = 256  # numbers, before all of them are
 
 
 @final
@@ -111,11 +109,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     def reducer_override(self, thing: Any) -> Any:
         if type(thing) is Tensor and _is_plain(thing):
-            whole = thing.contiguous()
-            narrow = narrowed(whole)
-            if narrow is not None:
-                return _widened, (narrow.numpy(), str(whole.dtype).removeprefix("torch."))
-            return _tensor, (whole.numpy(),)
+            return _tensor, (thing.contiguous().numpy(),)
         if isinstance(thing, SeededRandomness):
             self._found.append(thing)
             return _seeded, (thing._generator,)
@@ -148,33 +142,6 @@ def _is_plain(tensor: Tensor) -> bool:
 
 def _tensor(array: NDArray[Any]) -> Tensor:
     return torch.from_numpy(array if array.flags.writeable else array.copy())
-
-
-def narrowed(matrix: Tensor) -> Tensor | None:
-    """The same whole numbers in one or two bytes each; None where some need more, or where it is not worth it.
-
-    Counts, and float64 sums of them, are such. After `_widened` they are the same bits again: a negative zero is none of them.
-    """
-    if matrix.dtype not in (torch.int32, torch.int64, torch.float64) or matrix.nbytes < _WORTH_IT:
-        return None
-    for kind in (torch.int8, torch.int16):
-        if _fit(matrix.reshape(-1)[:_LOOKED_AT], kind) and _fit(matrix, kind):
-            return matrix.to(kind)
-    return None
-
-
-def _fit(numbers: Tensor, kind: torch.dtype) -> bool:
-    least, most = (float(end) for end in torch.aminmax(numbers))
-    limits = torch.iinfo(kind)
-    if not limits.min <= least <= most <= limits.max:  # a NaN is nowhere
-        return False
-    if not numbers.is_floating_point():
-        return True
-    return torch.equal(numbers.to(kind).to(numbers.dtype).view(torch.int64), numbers.view(torch.int64))
-
-
-def _widened(array: NDArray[Any], kind: str) -> Tensor:
-    return torch.from_numpy(array.astype(kind))
 
 
 def _holder(kind: type[HoldsRows], fields: dict[str, object]) -> HoldsRows:

@@ -19,7 +19,7 @@ from gcon.learn.after_release import after_moments as new_after_moments
 from gcon.learn.believed_counts import CountBelief, with_labels
 from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.ensemble import Ensemble, Lesson
-from gcon.learn.feature_graph import feature_graph
+from gcon.learn.feature_graph import FeatureGraph, feature_graph
 from gcon.learn.softmax_regression import softmax_regressions
 
 TEMPERATURES = (0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0)
@@ -223,7 +223,7 @@ def test_members_and_their_average(trained):
     assert torch.equal(average(old, nodes), new.taught(views, (1.0, 0.1), Lesson(*lesson)).answers)
 
 
-def test_answers_after_the_release(trained):
+def test_answers_after_the_release(trained, monkeypatch):
     nodes, free = trained
     moments, counts = telling(nodes, free)
     found = new_after_moments(free, moments)
@@ -238,12 +238,18 @@ def test_answers_after_the_release(trained):
     assert torch.allclose(second.model.answers(count_inputs(start, counts)), asked_at_any, atol=1e-5)
     assert torch.allclose(second.answers, published, atol=1e-5)
     # The first one teaches features too, and they join the start, as does the mean of what it made of nearest features.
+    around, asked = FeatureGraph.answers_around, []
+    monkeypatch.setattr(
+        FeatureGraph, "answers_around", lambda self, answers: asked.append(answers) or around(self, answers)
+    )
     first = after_counts(found, found, counts, 0.0)
     taught_by, _ = after_the_counts(nodes, found.answers, counts.double())
     lesson = pseudo_labels(taught_by, nodes, 0.8)
     every += members(nodes, views[:1], *lesson, (1.0, 0.1))
-    around = free.graph.answers_around(with_labels(taught_by, torch.where(nodes.train_mask, nodes.labels, -1)))
-    every.append(calibrated(around, nodes, *lesson))
-    assert torch.allclose(first.start, average(every, nodes), atol=1e-6)
+    # Regressions on counts are learned in another order here, so last bits of what is averaged over nearest features differ;
+    # from the same answers everything is the same to the bit.
+    assert torch.allclose(asked[0], with_labels(taught_by, torch.where(nodes.train_mask, nodes.labels, -1)), atol=1e-5)
+    every.append(calibrated(around(free.graph, asked[0]), nodes, *lesson))
+    assert torch.equal(first.start, average(every, nodes))
     _, published = after_the_counts(nodes, first.start, counts.double())
     assert torch.allclose(first.answers, published, atol=2e-3)

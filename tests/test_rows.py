@@ -7,7 +7,8 @@ import torch
 
 from gcon import nodes as rows_module
 from gcon.errors import InputError
-from gcon.nodes import check_features, features_fingerprint, mean_row, row_slices
+from gcon.methods import moments
+from gcon.nodes import check_features, features_fingerprint, row_slices
 
 
 @pytest.fixture
@@ -44,12 +45,13 @@ def test_wide_rows_come_in_smaller_batches(small_batches, width, rows):
     assert next(row_slices(50, width=width)) == slice(0, rows)
 
 
-def test_the_mean_of_batches():
-    values = torch.rand(23, 4, dtype=torch.float64)
-    assert torch.equal(mean_row([values]), values.mean(dim=0))
-    torch.testing.assert_close(mean_row(values.float().split(5)), values.mean(dim=0), rtol=1e-6, atol=1e-7)
-    with pytest.raises(ValueError, match="no mean"):
-        mean_row([])
+@pytest.mark.parametrize("batch", [1, 5, 23, 40])
+def test_the_mean_answer_is_that_of_all_batches(batch, monkeypatch):
+    """That of an encoder's rows: tests/learn/test_encoder.py."""
+    monkeypatch.setattr(moments, "BATCH_ROWS", batch)
+    answers = torch.rand(23, 4)
+    way, _ = moments.owners_way(answers, torch.full((23,), -1), None, 0.5)
+    torch.testing.assert_close(way.shares, answers.double().mean(dim=0), rtol=1e-14, atol=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.int64])

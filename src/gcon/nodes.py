@@ -6,7 +6,7 @@ Tables too large for memory are read a batch of rows at a time; the features of 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,6 +30,15 @@ _RECOGNISED = 0.1  # of the rows: so many are no coincidence
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
+def features_fingerprint(table: Tensor | PublicNodes) -> str:
+    """A checksum of public features (their shape and values as float32): tells whether two node tables are the same one."""
+    features = table.features if isinstance(table, PublicNodes) else table
+    digest = hashlib.sha256(str(tuple(features.shape)).encode())
+    for rows in row_slices(features.shape[0], width=features.shape[-1]):
+        digest.update(features[rows].detach().cpu().float().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PublicNodes:
     """The public side of a graph.
@@ -44,6 +53,7 @@ class PublicNodes:
         class_names: what the class numbers stand for.
         feature_columns: what was done with the columns of a table to get the features; None if they came as numbers.
         num_nodes: the public number of nodes, n.
+        fingerprint: the checksum of the features, made once.
 
     Privacy:
         Everything here is public.
@@ -58,6 +68,7 @@ class PublicNodes:
     class_names: tuple[object, ...] = ()
     feature_columns: FeatureColumns | None = None
     num_nodes: int = field(init=False)
+    fingerprint = cached_property(features_fingerprint)
 
     def __post_init__(self) -> None:
         check_features(self.features)
@@ -103,53 +114,19 @@ class PublicNodes:
         parts = ", ".join(f"{int(mask.sum())} {name}" for name, mask in masks)
         return f"PublicNodes({self.num_nodes} nodes, {width} features, {self.num_classes} classes: {parts})"
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """A checksum of the public features: tells whether two node tables are the same one."""
-        return features_fingerprint(self.features)
 
-
-def features_fingerprint(features: Tensor) -> str:
-    """A checksum of public features (their shape and values as float32)."""
-    digest = hashlib.sha256(str(tuple(features.shape)).encode())
-    for rows in row_slices(features.shape[0], width=features.shape[-1]):
-        digest.update(features[rows].detach().cpu().float().contiguous().numpy().tobytes())
-    return digest.hexdigest()
-
-
-def known_rows(features: Tensor) -> Tensor:
+def known_rows(features: Tensor, *, repeated: bool = False) -> Tensor:
     """The sum of all rows' digests, then the digests of rows that occur once, rising: int64, at most 2^20 and one.
 
     By these short digests a model recognises parts and other orders of the table that it was trained on. They are there against
     mistakes: a table with every feature moved a little is not recognised. A row that many nodes share says nothing.
-    """
-    digests, counts = np.unique(_digests(features), return_counts=True)
-    total = (digests * counts).sum(dtype=np.int64)  # wraps, in any order to the same
-    return torch.from_numpy(np.concatenate([[total], digests[counts == 1][:MOST_DIGESTS]]))
 
+    A digest is one number, made of a row's values as float32 (as the table's checksum has them): its words go, one after the
+    other, through the finaliser of splitmix64. Batches of rows take turns on all threads.
 
-def recognises(known: Tensor, features: Tensor) -> bool:
-    """Whether a table is the known one in another order, or has a tenth of its rows from there."""
-    digests, kept = _digests(features), known[1:].numpy()
-    if int(digests.sum(dtype=np.int64)) == int(known[0]) and len(digests):
-        return True
-    if len(kept) == MOST_DIGESTS:
-        digests = digests[digests <= kept[-1]]
-    if not len(digests) or not len(kept):
-        return False
-    found = kept[np.minimum(np.searchsorted(kept, digests), len(kept) - 1)] == digests
-    return bool(found.mean() >= _RECOGNISED)
-
-
-def nothing_known() -> Tensor:
-    """Of a model that was made by hand."""
-    return torch.zeros(1, dtype=torch.int64)
-
-
-def _digests(features: Tensor) -> NDArray[np.int64]:
-    """One number per row, from its values as float32 (as the table's checksum has them).
-
-    The words of a row go, one after the other, through the finaliser of splitmix64. Batches of rows take turns on all threads.
+    Args:
+        features: public.
+        repeated: instead, the digests of all rows, however many these are: what a table is compared by.
     """
     num_rows, width = features.shape
 
@@ -166,7 +143,31 @@ def _digests(features: Tensor) -> NDArray[np.int64]:
 
     with ThreadPoolExecutor(torch.get_num_threads()) as threads:
         parts = list(threads.map(digested, row_slices(num_rows, width=width)))
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+    digests: NDArray[np.int64] = np.concatenate([np.empty(0, dtype=np.int64), *parts])
+    total = digests.sum(dtype=np.int64)  # wraps, in any order to the same
+    if not repeated:
+        different, counts = np.unique(digests, return_counts=True)
+        digests = different[counts == 1][:MOST_DIGESTS]
+    return torch.from_numpy(np.concatenate([[total], digests]))
+
+
+def recognises(known: Tensor, features: Tensor) -> bool:
+    """Whether a table is the known one in another order, or has a tenth of its rows from there."""
+    given, kept = known_rows(features, repeated=True).numpy(), known[1:].numpy()
+    digests = given[1:]
+    if int(given[0]) == int(known[0]) and len(digests):
+        return True
+    if len(kept) == MOST_DIGESTS:
+        digests = digests[digests <= kept[-1]]
+    if not len(digests) or not len(kept):
+        return False
+    found = kept[np.minimum(np.searchsorted(kept, digests), len(kept) - 1)] == digests
+    return bool(found.mean() >= _RECOGNISED)
+
+
+def nothing_known() -> Tensor:
+    """Of a model that was made by hand."""
+    return torch.zeros(1, dtype=torch.int64)
 
 
 def check_features(features: Tensor) -> None:
@@ -227,14 +228,3 @@ def row_slices(num_rows: int, batch_rows: int | None = None, *, width: int = 1) 
     """
     rows = max(min(batch_rows or BATCH_ROWS, BATCH_ENTRIES // max(width, 1)), 1)
     return (slice(start, min(start + rows, num_rows)) for start in range(0, num_rows, rows))
-
-
-def mean_row(batches: Iterable[Tensor]) -> Tensor:
-    """The mean of all rows, in float64: batches are added up one after another."""
-    total, count = None, 0
-    for batch in batches:
-        sums = batch.to(torch.float64).sum(dim=0)
-        total, count = sums if total is None else total + sums, count + len(batch)
-    if total is None:
-        raise ValueError("no rows have no mean")
-    return total / count

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gcon.errors import InputError
 from gcon.learn.unit_rows import no_longer, unit_rows
-from gcon.nodes import BATCH_ROWS, mean_row, row_slices
+from gcon.nodes import BATCH_ROWS, row_slices
 
 _BATCH_ROWS = BATCH_ROWS
 
@@ -85,7 +85,8 @@ class Encoder:
 
     def mean_hidden(self, features: Tensor) -> Tensor:
         """The mean hidden row, float64."""
-        return mean_row(hidden for _, hidden in self._hidden(features)).cpu()
+        nothing = torch.zeros(len(self.head_weight), dtype=torch.float64)
+        return sum((hidden.double().sum(dim=0).cpu() for _, hidden in self._hidden(features)), nothing) / len(features)
 
     def check(self, features: Tensor) -> None:
         """Raise `InputError` for features that cannot be encoded: of another width, or not finite."""

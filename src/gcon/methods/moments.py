@@ -71,7 +71,6 @@ from gcon.nodes import (
     PublicNodes,
     features_fingerprint,
     known_rows,
-    mean_row,
     nothing_known,
     recognises,
     row_slices,
@@ -348,14 +347,17 @@ def owners_way(
         homophily: the share of edges inside a class.
     """
     rows, classes = OwnerRows(published, labels, counts), published.shape[1]
+    nothing = torch.zeros(classes, dtype=torch.float64)
     if counts is None:
-        return Evidence(homophily=homophily, shares=mean_row(published.split(BATCH_ROWS))), rows
+        total = sum((part.double().sum(dim=0) for part in published.split(BATCH_ROWS)), nothing)
+        return Evidence(homophily=homophily, shares=total / len(rows)), rows
+    total = sum((rows[part][:, -classes:].double().sum(dim=0) for part in row_slices(len(rows))), nothing)
     way = ExactCounts(
         table=torch.cat(counts.model.tables.unbind(), dim=1).numpy(),
         weights=counts.model.weights.numpy(),
         edge_shares=counts.edge_shares,
         edge_messages=counts.edge_messages,
-        shares=mean_row(rows[part][:, -classes:] for part in row_slices(len(rows))),
+        shares=total / len(rows),
         homophily=homophily,
         lean=counts.lean,
         voice=counts.voice,

@@ -1,6 +1,7 @@
 """Passes over many rows: in small pieces, with the same outcome."""
 
 import hashlib
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -48,10 +49,15 @@ def test_wide_rows_come_in_smaller_batches(small_batches, width, rows):
 @pytest.mark.parametrize("batch", [1, 5, 23, 40])
 def test_the_mean_answer_is_that_of_all_batches(batch, monkeypatch):
     """That of an encoder's rows: tests/learn/test_encoder.py."""
-    monkeypatch.setattr(moments, "BATCH_ROWS", batch)
-    answers = torch.rand(23, 4)
-    way, _ = moments.owners_way(answers, torch.full((23,), -1), None, 0.5)
-    torch.testing.assert_close(way.shares, answers.double().mean(dim=0), rtol=1e-14, atol=0)
+    for module in (moments, rows_module):
+        monkeypatch.setattr(module, "BATCH_ROWS", batch)
+    answers, some = torch.rand(23, 4), torch.ones(1, 2, 2)
+    monkeypatch.setattr(moments, "OwnerRows", lambda *given: answers)
+    fitted = SimpleNamespace(tables=some, weights=some)
+    counted = SimpleNamespace(model=fitted, edge_shares=some, edge_messages=some, lean=some, voice=0.5)
+    for counts in (None, counted):
+        way, _ = moments.owners_way(answers, torch.full((23,), -1), counts, 0.5)
+        torch.testing.assert_close(way.shares, answers.double().mean(dim=0), rtol=1e-14, atol=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.int64])

@@ -8,7 +8,7 @@ from unittest.mock import patch
 from common import DENSE, SPARSE, checksum, graph_of, ledger, named, other_graph, tensor_checksum
 
 from gcon.edges.graph import LargeGraph
-from gcon.edges.kernels import multiply, multiply_numba, multiply_torch
+from gcon.edges.kernels import multiply
 from gcon.edges.stored import StoredEdges
 from gcon.estimators.gcon_classifier import GCON
 from gcon.estimators.node_classifier import NodeClassifier
@@ -25,7 +25,7 @@ from gcon.privacy.randomness import SeededRandomness
 from gcon.release.layout import canonical
 from gcon.release.store import save_release
 
-KERNELS = {"numba": multiply_numba, "torch": multiply_torch}
+KERNELS = ("numba", "torch")
 SHORT = {"epochs": 40, "random_state": 5}
 PAPER = {
     "paper-soft-margin": {"epsilon": 2.0, "steps": 2, "loss": "soft-margin", **SHORT},
@@ -100,7 +100,7 @@ def stored_graph(target):
 
 @contextmanager
 def kernel_chosen(name):
-    with patch.object(multiply, "kernel", lambda device_type: KERNELS[name]):
+    with patch.dict(multiply.KERNELS, cpu=f"gcon.edges.kernels.multiply_{name}"):
         yield
 
 

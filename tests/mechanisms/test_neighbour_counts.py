@@ -121,7 +121,7 @@ class Blocks(LocalEdges):
 
 @pytest.mark.parametrize("kernel", [multiply_numba, multiply_torch, multiply_plain], ids=["numba", "torch", "plain"])
 def test_every_kernel_counts_the_same(kernel, monkeypatch):
-    monkeypatch.setattr(multiply, "kernel", lambda device: kernel)
+    monkeypatch.setitem(multiply.KERNELS, "cpu", kernel.__name__)
     for dtype in (torch.int64, torch.int32, torch.uint8):
         found = counted(EDGES, CODES.to(dtype), 4)
         assert found.dtype == torch.int64

@@ -15,6 +15,8 @@ from gcon.edges.source import LocalEdges, RowBlock
 from gcon.errors import InputError
 from gcon.privacy.boundary import Private, without_frames
 
+EDGES, CLEANED = "edges of a simple undirected graph", "counts of cleaned edges"  # what is told of the private ones
+
 
 @dataclass(frozen=True, eq=False)
 class EdgeList(LocalEdges):
@@ -97,7 +99,7 @@ def private_edges(edge_index: Tensor, num_nodes: int) -> tuple[Private[EdgeList]
         Reads the edges; reveals nothing. Errors say what is wrong, never where.
     """
     edges, hygiene = simple_undirected(edge_index, num_nodes)
-    return Private(edges, "edges of a simple undirected graph"), Private(hygiene, "counts of cleaned edges")
+    return Private(edges, EDGES), Private(hygiene, CLEANED)
 
 
 def simple_undirected(edge_index: Tensor, num_nodes: int) -> tuple[EdgeList, EdgeHygiene]:

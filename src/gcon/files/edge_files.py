@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gcon.edges.edge_list import EdgeHygiene, EdgeList, public_edges, simple_undirected
+from gcon.edges.edge_list import CLEANED, EDGES, EdgeHygiene, EdgeList, public_edges, simple_undirected
 from gcon.edges.store_format import SUFFIX
 from gcon.errors import InputError, wants_memory
 from gcon.files.array_files import load_archive
@@ -159,7 +159,7 @@ def read_edges(
             index[:, start : start + chunk.shape[1]] = chunk
             start += chunk.shape[1]
         edges, hygiene = simple_undirected(torch.from_numpy(index), len(known.column))
-    return Private(edges, "edges of a simple undirected graph"), Private(hygiene, "counts of cleaned edges")
+    return Private(edges, EDGES), Private(hygiene, CLEANED)
 
 
 def read_public_edges(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -14,14 +15,14 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from gcon.columns import FeatureColumns
-from gcon.edges.edge_list import EdgeList, private_edges, public_edges
+from gcon.edges.edge_list import CLEANED, EDGES, EdgeList, public_edges, simple_undirected
 from gcon.edges.graph import PrivateGraph, PublicGraph
 from gcon.errors import InputError
 from gcon.files.edges import as_edge_index, rows_of
 from gcon.files.frames import frame_features
 from gcon.files.networkx_graphs import networkx_columns
 from gcon.nodes import PublicNodes, check_features
-from gcon.privacy.boundary import without_frames
+from gcon.privacy.boundary import Private, without_frames
 
 EDGE_VALUES = ("edge_weight", "edge_attr")  # what PyG's Data may say of edges beside their ends: public names
 MASKS = ("train_mask", "validation_mask", "test_mask")
@@ -124,19 +125,16 @@ def read_columns(data: Any, **given: Any) -> Columns:
     return Columns(**{**found, **given})
 
 
-def as_tensor(values: Any) -> Tensor | None:
-    """A dense tensor that may share memory with what was passed (nothing here writes to it); None if not numbers."""
-    if isinstance(values, Tensor):
-        return values.detach().cpu().to_dense()
-    try:
-        return torch.from_numpy(np.require(values, requirements=["C", "W"]))
-    except (TypeError, ValueError):
-        return None
-
-
 def as_features(features: Any) -> Tensor:
-    """A dense matrix of finite floating-point numbers from a tensor, array, data frame or scipy sparse matrix."""
-    dense = as_tensor(features.toarray() if hasattr(features, "toarray") else features)
+    """A dense matrix of finite floating-point numbers from a tensor, array, data frame or scipy sparse matrix.
+
+    It may share memory with what was passed: nobody writes to it.
+    """
+    dense = features.detach().cpu().to_dense() if isinstance(features, Tensor) else None
+    if dense is None:
+        with suppress(TypeError, ValueError):  # no numbers
+            values = features.toarray() if hasattr(features, "toarray") else features
+            dense = torch.from_numpy(np.require(values, requirements=["C", "W"]))
     if dense is None or dense.is_complex():
         raise InputError(
             "features",
@@ -191,74 +189,40 @@ def labelled_mask(
         default: whether it is all of them, where there is no mask.
         split: which column, if there are several.
     """
-    known = torch.from_numpy(labels[1])
+    known, num_nodes, chosen = labels[1], len(labels[1]), None
     if mask is None:
-        return known if default else torch.zeros_like(known)
-    given, num_nodes, chosen = as_tensor(mask), len(known), None
-    if given is not None and given.dtype == torch.bool:
-        if tuple(given.shape) == (num_nodes,):
+        return torch.from_numpy(known.copy() if default else np.zeros_like(known))
+    given: NDArray[Any] = np.empty(0, dtype=object)
+    with suppress(TypeError, ValueError):  # neither booleans nor numbers
+        given = mask.detach().cpu().to_dense().numpy() if isinstance(mask, Tensor) else np.asarray(mask)
+    if given.dtype == bool:
+        if given.shape == (num_nodes,):
             chosen = given
-        elif given.dim() == 2 and len(given) == num_nodes:
+        elif given.ndim == 2 and len(given) == num_nodes:
             count = int(given.shape[1])
             if not isinstance(split, int | np.integer) or isinstance(split, bool) or not 0 <= split < count:
                 rule = f"must choose one of the {count} columns of {name}, 0 to {count - 1}"
                 raise InputError("split", rule=rule, got=repr(split), fix="Pass split=0, for example.")
             chosen = given[:, int(split)]
-    elif given is not None and given.dim() == 1 and not given.is_floating_point() and not given.is_complex():
-        inside = bool(((given >= 0) & (given < num_nodes)).all())
-        if inside and len(given.unique()) == len(given):
-            chosen = torch.zeros(num_nodes, dtype=torch.bool).index_fill(0, given.long(), True)
+    elif given.dtype.kind in "iu" and given.ndim == 1 and ((given >= 0) & (given < num_nodes)).all():
+        rows = np.bincount(given.astype(np.int64), minlength=num_nodes)
+        chosen = rows > 0 if (rows < 2).all() else None
     if chosen is None:
         raise InputError(
             name,
             rule=f"must hold one boolean per node ({num_nodes})",
-            got=type(mask).__name__ if given is None else f"{given.dtype} of shape {tuple(given.shape)}",
+            got=type(mask).__name__ if given.dtype.kind not in "biufc" else f"{given.dtype} of shape {given.shape}",
             fix="Pass a boolean vector, or the numbers of the chosen rows, each once.",
         )
-    lost = (chosen & ~known).nonzero().flatten().tolist()
-    if lost:
+    lost = np.flatnonzero(chosen & ~known)
+    if lost.size:
         raise InputError(
             "y",
             rule=f"every node of {name} needs a label; -1, None and NaN mean that there is none",
             got=f"{labels[0].tolist()[lost[0]]!r} in row {lost[0]}",
             fix="Label the node, or take it out of the mask.",
         )
-    return chosen
-
-
-def class_list(
-    labels: NDArray[Any], known: NDArray[np.bool_], train: NDArray[np.bool_], classes: Any = None
-) -> list[object]:
-    """The classes that were named, or those that occur among the training nodes.
-
-    Args:
-        labels: one per node.
-        known: which of them say something.
-        train: the training nodes.
-        classes: the list of names, or None.
-    """
-    if classes is not None:
-        names: list[object] = np.asarray(classes).tolist()
-        if len(set(names)) != len(names):
-            raise InputError("classes", rule="must differ", got=names, fix="Name every class once.")
-        if not as_labels(np.array([*names, None], dtype=object)[:-1], len(names))[1].all():
-            rule, fix = "-1, None and NaN are no classes: they mark nodes without a label", "Name that class otherwise."
-            raise InputError("classes", rule=rule, got=names, fix=fix)
-    else:
-        labelled, real = labels[train], labels.dtype.kind == "f"
-        if real and not (np.isfinite(labelled).all() and (labelled == np.round(labelled)).all()):
-            rule, fix = "must name classes", "Pass whole numbers or strings."
-            raise InputError("y", rule=rule, got="fractions (Unknown label type: continuous)", fix=fix)
-        gaps = real and bool(np.isnan(labels).any())  # whole numbers are fractions only because of these
-        try:
-            names = np.unique(labelled.astype(np.int64) if gaps else labelled).tolist()
-        except TypeError as error:
-            kinds = sorted({type(label).__name__ for label in labelled.tolist()})
-            raise InputError("y", rule="must be of one kind", got=kinds, fix="Pass numbers or strings.") from error
-    if len(names) == 1 and not known.all():
-        rule, fix = "needs two classes, and -1, None and NaN are none", "Name that class otherwise: 0 instead of -1."
-        raise InputError("y", rule=rule, got="one class and nodes without a label", fix=fix)
-    return names
+    return torch.from_numpy(chosen.copy())
 
 
 @without_frames
@@ -271,43 +235,62 @@ def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> Pri
         name: the owner's name for the data.
     """
     features = as_features(columns.features)
-    num_nodes = int(features.shape[0])
-    labels, known = as_labels(columns.labels, num_nodes)
-    train, validation, test = (
-        labelled_mask(getattr(columns, name), name, (labels, known), default=name == "train_mask", split=columns.split)
-        for name in MASKS
-    )
-    if columns.train_mask is None:
-        train = train & ~validation & ~test
-    if columns.split is not None and not any(np.ndim(getattr(columns, name)) == 2 for name in MASKS):
+    labels, known = as_labels(columns.labels, len(features))
+    given = {part: getattr(columns, part) for part in MASKS}
+    masks = {
+        part: labelled_mask(mask, part, (labels, known), default=part == "train_mask", split=columns.split)
+        for part, mask in given.items()
+    }
+    if given["train_mask"] is None:
+        masks["train_mask"] = masks["train_mask"] & ~masks["validation_mask"] & ~masks["test_mask"]
+    if columns.split is not None and not any(np.ndim(mask) == 2 for mask in given.values()):
         rule, fix = "chooses a column of masks with several", "Leave it out, or pass such masks."
         raise InputError("split", rule=rule, got=f"{columns.split!r}, and no such mask", fix=fix)
-    names = class_list(labels, known, train.numpy(), classes)
-    places = {name: number for number, name in enumerate(names)}
+
+    # The class list: those that were named, or the labels of the training nodes.
+    labelled, real = labels[masks["train_mask"].numpy()], labels.dtype.kind == "f"
+    names: list[object] = [] if classes is None else np.asarray(classes).tolist()
+    if classes is not None:
+        kept = as_labels(np.array([*names, None], dtype=object)[:-1], len(names))[1]
+        if len(set(names)) != len(names) or not kept.all():
+            rule = "must differ; -1, None and NaN are no classes: they mark nodes without a label"
+            raise InputError("classes", rule=rule, got=names, fix="Name every class once, and by another name.")
+    elif real and not (np.isfinite(labelled).all() and (labelled == np.round(labelled)).all()):
+        rule, fix = "must name classes", "Pass whole numbers or strings."
+        raise InputError("y", rule=rule, got="fractions (Unknown label type: continuous)", fix=fix)
+    else:
+        gaps = real and bool(np.isnan(labels).any())  # whole numbers are fractions only because of these
+        try:
+            names = np.unique(labelled.astype(np.int64) if gaps else labelled).tolist()
+        except TypeError as error:
+            kinds = sorted({type(label).__name__ for label in labelled.tolist()})
+            raise InputError("y", rule="must be of one kind", got=kinds, fix="Pass numbers or strings.") from error
+    if len(names) == 1 and not known.all():
+        rule, fix = "needs two classes, and -1, None and NaN are none", "Name that class otherwise: 0 instead of -1."
+        raise InputError("y", rule=rule, got="one class and nodes without a label", fix=fix)
+
+    # Labels by their places in it. Those outside all masks are never read.
+    places = {each: number for number, each in enumerate(names)}
     numbers = torch.tensor([places.get(label, -1) for label in labels.tolist()], dtype=torch.int64)
-    used = train | validation | test
-    wrong = used & (numbers < 0)
-    if bool(train.any()) and bool(wrong.any()):
-        row = int(wrong.nonzero()[0])
+    used = masks["train_mask"] | masks["validation_mask"] | masks["test_mask"]
+    wrong = (used & (numbers < 0)).nonzero().flatten().tolist()
+    if wrong and len(labelled):
         raise InputError(
             "y",
             rule=f"labels must lie in the class list {names[:20]}",
-            got=f"{labels[row : row + 1].tolist()[0]!r} in row {row}",
+            got=f"{labels.tolist()[wrong[0]]!r} in row {wrong[0]}",
             fix="Pass classes=[...], or label a training node of that class, or take the node out of the masks.",
         )
-    nodes = PublicNodes(
-        features=features,
-        labels=numbers.masked_fill(~used, -1),
-        num_classes=len(names),
-        train_mask=train,
-        validation_mask=validation,
-        test_mask=test,
-        class_names=tuple(names),
-        feature_columns=columns.feature_columns,
-    )
-    index = as_edge_index(columns.edges, num_nodes=num_nodes, ids=columns.ids, values=columns.edge_values)
-    edges, hygiene = private_edges(index, num_nodes)
-    return PrivateGraph(nodes, edges, hygiene, name)
+    parts: dict[str, Any] = {
+        "labels": numbers.masked_fill(~used, -1),
+        "num_classes": len(names),
+        "class_names": tuple(names),
+        **masks,
+    }
+    nodes = PublicNodes(features=features, feature_columns=columns.feature_columns, **parts)
+    index = as_edge_index(columns.edges, num_nodes=len(features), ids=columns.ids, values=columns.edge_values)
+    edges, hygiene = simple_undirected(index, len(features))
+    return PrivateGraph(nodes, Private(edges, EDGES), Private(hygiene, CLEANED), name)
 
 
 def public_graph(data: Any, edges: Any = None, *, feature_columns: FeatureColumns | None = None) -> PublicGraph:

@@ -1,5 +1,8 @@
 """Every kernel gives the bits of the plain one: on all kinds of graphs and walks, and at the ends of the range."""
 
+import runpy
+import sys
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -25,6 +28,13 @@ from gcon.errors import InputError
 
 KERNELS = {"numba": multiply_numba, "torch": multiply_torch}
 kernels = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+
+
+@pytest.mark.parametrize("missing", ["numba", "llvmlite"])
+def test_where_the_fast_one_is_not_installed_torch_does_it(missing, monkeypatch):
+    assert multiply.KERNELS["cpu"] == multiply_numba.__name__
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert runpy.run_path(multiply.__file__)["KERNELS"]["cpu"] == multiply_torch.__name__
 
 
 # The plain kernel adds number by number: on the star, with its very many neighbours, wide rows take their time.

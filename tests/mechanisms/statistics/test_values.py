@@ -9,7 +9,7 @@ import torch
 
 from gcon.edges.edge_list import public_edges
 from gcon.edges.fixed_point import real_numbers
-from gcon.edges.kernels.multiply import kernel
+from gcon.edges.kernels import multiply, multiply_numba
 from gcon.edges.schemes import Schemes
 from gcon.edges.source import PART_NODES, RowBlock, block_slices
 from gcon.errors import InputError, PlanMismatchError
@@ -207,7 +207,7 @@ def test_blocks_hold_so_many_neighbours_and_cover_all_nodes(most_entries, most_n
         assert all(1 <= part.nodes.stop - part.nodes.start <= most_nodes for part in parts)
         rows = torch.randint(-(2**40), 2**40, (size, 2))
         dense = torch.from_numpy(networkx.to_numpy_array(graph)) if size else torch.zeros(0, 0, dtype=torch.float64)
-        sums = [kernel("cpu").neighbour_totals(part, rows) for part in parts]
+        sums = [multiply.neighbour_totals(part, rows) for part in parts]
         assert torch.equal(torch.cat([torch.zeros(0, 2, dtype=torch.float64), *sums]), dense @ rows.double())
 
 
@@ -216,7 +216,7 @@ def test_moments_of_many_edges_are_made_of_small_pieces(monkeypatch):
     size, limit = 1_000, 40
     edges = public_edges(torch.randint(size, (2, 300_000), generator=RANDOM), size)
     assert len(edges.columns) > 400_000
-    heights, neighbour_totals = [], kernel("cpu").neighbour_totals
+    heights, neighbour_totals = [], multiply_numba.neighbour_totals
 
     def watched(block, rows):
         sums = neighbour_totals(block, rows)
@@ -225,7 +225,7 @@ def test_moments_of_many_edges_are_made_of_small_pieces(monkeypatch):
 
     rows = torch.randn(size, 40, generator=RANDOM, dtype=torch.float64)
     whole = EdgeMoments(rows).of(edges)
-    monkeypatch.setattr(kernel("cpu"), "neighbour_totals", watched)
+    monkeypatch.setattr(multiply_numba, "neighbour_totals", watched)
     monkeypatch.setitem(PART_NODES, "cpu", limit)
     assert torch.equal(EdgeMoments(rows).of(edges), whole)
     assert max(heights) <= limit

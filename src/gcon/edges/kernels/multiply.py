@@ -9,15 +9,24 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Protocol, cast
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Protocol
 
 from torch import Tensor
 
 from gcon.edges.fixed_point import MOST_NODES, Walk
-from gcon.edges.kernels import multiply_torch
 from gcon.edges.source import RowBlock
 from gcon.errors import InputError
+
+# The module of the fastest kernel that is there, by the type of the device; it is loaded when it is needed.
+KERNELS = {
+    device: f"gcon.edges.kernels.{fast if all(map(find_spec, needs)) else 'multiply_torch'}"
+    for device, fast, needs in (
+        ("cpu", "multiply_numba", ("numba", "llvmlite")),
+        ("cuda", "multiply_triton", ("triton",)),
+    )
+}
 
 
 class Kernel(Protocol):
@@ -50,7 +59,8 @@ class Kernel(Protocol):
 
 def neighbour_totals(block: RowBlock, rows: Tensor) -> Tensor:
     """Row k is the sum of the rows of the k-th node's neighbours (see `Kernel`)."""
-    return kernel(rows.device.type).neighbour_totals(block, rows)
+    kernel: Kernel = import_module(KERNELS[rows.device.type])
+    return kernel.neighbour_totals(block, rows)
 
 
 def walk_step(
@@ -66,21 +76,5 @@ def walk_step(
             got=f"{block.num_nodes:,}",
             fix="Take a sample of the nodes.",
         )
-    kernel(out.device.type).walk_step(block, current, origin, scale, walk=walk, out=out)
-
-
-@lru_cache
-def kernel(device_type: str) -> Kernel:
-    """The fastest kernel that is there, for `cpu` or `cuda`."""
-    try:
-        if device_type == "cpu":
-            from gcon.edges.kernels import multiply_numba
-
-            return cast(Kernel, multiply_numba)
-        from gcon.edges.kernels import multiply_triton
-
-        return cast(Kernel, multiply_triton)
-    except ModuleNotFoundError as error:
-        if error.name not in ("numba", "llvmlite", "triton"):
-            raise
-        return cast(Kernel, multiply_torch)
+    kernel: Kernel = import_module(KERNELS[out.device.type])
+    kernel.walk_step(block, current, origin, scale, walk=walk, out=out)

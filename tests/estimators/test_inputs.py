@@ -11,6 +11,7 @@ import scipy.sparse
 import torch
 from scipy.special import expit
 from sklearn.base import clone
+from tests.frames import StandIn
 
 import gcon
 from gcon.edges.edge_list import private_edges, public_edges
@@ -354,9 +355,13 @@ def test_an_unseeded_finite_epsilon_is_never_the_same_twice(parts):
 
 
 def test_column_names_of_an_earlier_fit_are_forgotten(parts):
+    names = [f"word {number}" for number in range(parts.features.shape[1])]
+    table = StandIn(parts.features, columns=names)
     for given in ({"X": parts.private()}, parts.arrays):
-        model = gcon.GCON(epochs=2)
-        model.feature_names_in_ = np.array([f"word {number}" for number in range(8)], dtype=object)
+        model = gcon.GCON(epochs=2, ledger=gcon.MemoryLedger("friends"))
+        model.fit(**parts.arrays | {"X": table})
+        assert model.feature_names_in_.tolist() == names
+        assert model.n_features_in_ == len(names)
         assert not hasattr(model.fit(**given), "feature_names_in_")
 
 

@@ -17,7 +17,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from gcon.edges.graph import PrivateGraph
 from gcon.errors import InputError, PromiseWarning, warn_caller
-from gcon.estimators.fitted import MATRIX, FittedClassifier, checked_table
+from gcon.estimators.fitted import FittedClassifier, checked_table
 from gcon.files.frames import column_names, learn_frame, without
 from gcon.files.inputs import as_private_graph, read_columns
 from gcon.machine import threads_for
@@ -72,7 +72,7 @@ class PrivateClassifier(FittedClassifier, ABC):
                 fix="Use gcon.load(folder), which knows every method.",
             )
         estimator = cls(**cls._settings_of(model), ledger=ledger)
-        estimator._take(model)
+        estimator.model_ = model
         return estimator
 
     @classmethod
@@ -136,7 +136,6 @@ class PrivateClassifier(FittedClassifier, ABC):
             for parameter, value in self.__dict__.items()
         }
         method, randomness = self._method(given), randomness_from(self.random_state)
-        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         masks = {"train_mask": train_mask, "validation_mask": validation_mask, "test_mask": test_mask, "split": split}
         graph = self._graph(X, {"labels": y, "edges": edges, **masks}, drop=drop, categorical=categorical, name=name)
         warn_of_scales(graph.nodes)
@@ -144,10 +143,20 @@ class PrivateClassifier(FittedClassifier, ABC):
         if not hasattr(ledger, "reserve"):
             rule, fix = "must be None or a ledger", "For example gcon.MemoryLedger('friendships')."
             raise InputError("ledger", rule=rule, got=type(ledger).__name__, fix=fix)
-        progress = _progress(self.shares, verbose=self.verbose, callback=self.callback)
+        known, share, bar = {**self.shares, "done": 1.0}, 0.0, None
+
+        def progress(stage: str) -> None:
+            """Show or tell which stage begins, and about which share of the fit is done."""
+            nonlocal share, bar
+            share = known.get(stage, share)
+            if self.verbose:
+                bar = _show(stage, share, bar)
+            if self.callback is not None:
+                self.callback(stage, share)
+
         with telling_charges(), threads_for(*graph.nodes.features.shape):
             trained = method.train(graph.nodes, graph.edges, ledger=ledger, randomness=randomness, progress=progress)
-        self._take(replace(trained, feature_columns=graph.nodes.feature_columns))
+        self.model_ = replace(trained, feature_columns=graph.nodes.feature_columns)
         progress("done")
         return self
 
@@ -180,7 +189,7 @@ class PrivateClassifier(FittedClassifier, ABC):
                 labels = np.asarray(labels).ravel()
             lost = [each for each in drop if each not in names]
             if not names:
-                features, done = checked_table(self, X, reset=True, **MATRIX), None
+                features, done = checked_table(None, X), None
             elif lost:
                 rule, got = "must name columns of X", repr(drop if isinstance(drop, str) else lost[0])
                 fix = "Pass a list of names." if isinstance(drop, str) else f"X has {names[:8]}."
@@ -209,24 +218,6 @@ class _HiddenSeed(int):
 
     def __format__(self, format_spec: str) -> str:
         return repr(self)
-
-
-def _progress(shares: Mapping[str, float], *, verbose: bool, callback: Callback | None) -> Callable[[str], None]:
-    """A function to call with the name of every stage that begins, and with "done" at the end; it shows or tells that.
-
-    `shares` say about which share of a fit is done when a stage begins.
-    """
-    known, share, bar = {**shares, "done": 1.0}, 0.0, None
-
-    def tell(stage: str) -> None:
-        nonlocal share, bar
-        share = known.get(stage, share)
-        if verbose:
-            bar = _show(stage, share, bar)
-        if callback is not None:
-            callback(stage, share)
-
-    return tell
 
 
 def _show(stage: str, share: float, bar: Any) -> Any:

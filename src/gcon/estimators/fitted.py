@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gcon.columns import same_features
@@ -43,18 +43,25 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     ledger: Ledger | None
     model_: Model
-    classes_: NDArray[Any]
-    n_features_in_: int
-    feature_names_in_: NDArray[Any]
 
-    def _take(self, model: Model) -> None:
-        """The fitted attributes of a model."""
-        self.model_ = model
-        self.classes_: NDArray[Any] = np.asarray(model.class_names)
-        self.n_features_in_ = model.encoder.num_features
-        if model.feature_columns is not None:
-            names = model.feature_columns.names
-            self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, in the order of the model."""
+        return np.asarray(self.model_.class_names)
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many columns a table must have."""
+        columns = self.model_.feature_columns
+        return self.model_.encoder.num_features if columns is None else len(columns.names)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Their names, of a model that was trained on a table with names; of others there is no such attribute."""
+        columns = self.model_.feature_columns
+        if columns is None:
+            raise AttributeError("feature_names_in_: the model was not trained on a table with names")
+        return np.array(columns.names, dtype=object)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """scikit-learn's, and of a fitted or loaded estimator what its model promises."""
@@ -321,7 +328,7 @@ def _known_features(estimator: Any, features: Any, *, is_table: bool) -> Any:
     known = estimator.model_.feature_columns
     if known is not None and is_table and column_names(features):
         kept = without(features, known.drop)
-        checked_table(estimator, kept, reset=False, skip_check_array=True)
+        checked_table(estimator, kept, skip_check_array=True)
         return frame_features(kept, known)
     if known is not None and not known.plain:
         return frame_features(features, known)
@@ -329,13 +336,13 @@ def _known_features(estimator: Any, features: Any, *, is_table: bool) -> Any:
         return features
     if not hasattr(estimator, "feature_names_in_") and hasattr(features, "columns"):
         features = np.asarray(features)  # a loaded model, or one of a graph, knows its columns by their places
-    return checked_table(estimator, features, reset=False, **MATRIX)
+    return checked_table(estimator, features, **MATRIX)
 
 
 def checked_table(estimator: Any, X: Any, **how: Any) -> Any:
-    """A table under scikit-learn's own checks: names, number and type of the columns."""
+    """A table under scikit-learn's own checks: type of the columns, and names and number where an estimator is fitted."""
     try:
-        return validate_data(estimator, X, **how)
+        return check_array(X, **MATRIX) if estimator is None else validate_data(estimator, X, reset=False, **how)
     except ValueError as error:
         raise InputError(
             "features",

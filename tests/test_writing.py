@@ -3,6 +3,7 @@
 import os
 import signal
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,6 @@ from gcon.writing import (
     whole_file,
     whole_folder,
     work_folder,
-    write_new,
     write_whole,
 )
 
@@ -30,7 +30,7 @@ def test_permissions(tmp_path, umask):
         write_whole(tmp_path / "public", b"bytes", mode=0o644)
         write_whole(tmp_path / "usual", "words", mode=None)
         with whole_folder(tmp_path / "folder") as new:
-            write_new(new / "file", b"x")
+            (new / "file").write_bytes(b"x")
     finally:
         os.umask(before)
     found = {path.name: mode(path) for path in tmp_path.rglob("*") if path.name != "below"}
@@ -63,7 +63,7 @@ def test_a_file_that_cannot_be_opened_says_why(tmp_path):
 def test_an_older_folder_stays_unless_all_its_files_are_named(tmp_path):
     def write(**how):
         with whole_folder(tmp_path / "folder", **how) as new:
-            write_new(new / "a", b"new")
+            (new / "a").write_bytes(b"new")
 
     write()
     (tmp_path / "folder" / "a").write_bytes(b"old")
@@ -80,6 +80,21 @@ def test_an_older_folder_stays_unless_all_its_files_are_named(tmp_path):
         write(replaces=["a"])
     (old,) = tmp_path.glob(".folder.*.old")
     assert (old / "notes").read_text() == "mine"  # never removed
+
+
+def test_all_of_a_folder_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    synced, fsync = {}, os.fsync
+
+    def watched(handle):
+        synced[Path(os.readlink(f"/proc/self/fd/{handle}")).name] = (tmp_path / "folder").exists()
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    with whole_folder(tmp_path / "folder") as new:
+        (new / "below").mkdir()
+        for path in (new / "a", new / "below" / "b"):
+            path.write_bytes(b"x")
+    assert synced == {"a": False, "below": False, "b": False, new.name: False, tmp_path.name: True}
 
 
 def test_a_work_folder_is_private_emptied_and_removed(tmp_path):

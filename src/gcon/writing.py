@@ -69,8 +69,8 @@ def whole_folder(
 ) -> Iterator[Path]:
     """A folder to write into, which takes its place when the block ends well. The caller has checked the target.
 
-    If it has its place, whole and with all its files on the disk, and the system then cannot confirm the name itself, that is an
-    `OSError`, and the folder stays: what is complete is never removed for that.
+    All that was written into it is seen to the disk first. If it has its place then, and the system cannot confirm the name
+    itself, that is an `OSError`, and the folder stays: what is complete is never removed for that.
 
     Args:
         target: where to.
@@ -84,7 +84,14 @@ def whole_folder(
     try:
         os.mkdir(new, mode)
         yield new
-        sync_folder(new)
+        for path in (*new.rglob("*"), new):  # every file, and the names in every folder
+            if path.is_symlink():
+                continue
+            if path.is_dir():
+                sync_folder(path)
+            else:
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
         try:
             if replaces is not None and os.path.lexists(target):
                 os.rename(target, old)
@@ -103,14 +110,6 @@ def whole_folder(
         for name in replaces or ():
             (old / name).unlink(missing_ok=True)
         old.rmdir()
-
-
-def write_new(path: Path, content: bytes, *, mode: int = 0o666) -> None:
-    """Write a file that is not there yet, inside a folder that is being written whole, and see it to the disk."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:

@@ -153,9 +153,8 @@ class Trap:
                     file.write(content[: len(content) // 2])
                     raise self.failure
                 file.write(content)
-                os.fsync(file.fileno())
 
-        monkeypatch.setattr(store, "write_new", write)
+        monkeypatch.setattr(Path, "write_bytes", write)
 
 
 def run_into(trap, model, folder, *, overwrite):

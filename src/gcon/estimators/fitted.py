@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -33,7 +32,6 @@ from gcon.pages.model_report import Report, model_report
 from gcon.privacy.boundary import Private, without_frames
 from gcon.privacy.ledger import DetachedLedger, Ledger, MemoryLedger
 from gcon.privacy.statement import Statement
-from gcon.writing import write_new
 
 MATRIX = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False}
 
@@ -251,7 +249,10 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         content = onnx_bytes(self.model_)
         try:
-            write_new(Path(path), content)
+            with open(path, "xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
         except FileExistsError:
             rule, fix = "must not exist yet", "Choose another name."
             raise InputError("path", rule=rule, got=os.fspath(path), fix=fix) from None

@@ -31,7 +31,7 @@ from gcon.files.external_sort import KEY, MOST_NODES, EdgeSorter, rows_and_colum
 from gcon.files.node_ids import NodeIds
 from gcon.files.store_files import ids_fingerprint, numbers_fingerprint
 from gcon.privacy.boundary import without_frames
-from gcon.writing import OWNER_ONLY, work_folder, write_new
+from gcon.writing import OWNER_ONLY, work_folder
 
 MEMORY_BYTES = 2**30
 SORTING, MERGING = "sort edges", "merge edges"
@@ -138,7 +138,10 @@ def build_store(
         chunk_bytes=CHUNK_BYTES,
         columns=checksums,
     )
-    write_new(store / HEADER, render_header(header).encode())
+    with (store / HEADER).open("xb") as file:
+        file.write(render_header(header).encode())
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def check_memory(memory_bytes: int) -> None:

@@ -16,7 +16,7 @@ from gcon.errors import InputError
 from gcon.methods.model import Model
 from gcon.release.layout import texts
 from gcon.release.store import save_release
-from gcon.writing import whole_folder, write_new
+from gcon.writing import whole_folder
 
 RELEASE_FOLDER = "release"
 
@@ -40,7 +40,7 @@ def save_for_hub(model: Model, folder: str | os.PathLike[str], *, licence: str |
         raise InputError("folder", rule="must not exist yet", got=f"'{folder}', which does", fix="Choose another name.")
     with whole_folder(folder) as new:
         save_release(model, new / RELEASE_FOLDER)
-        write_new(new / "README.md", _card(model, licence).encode())
+        (new / "README.md").write_bytes(_card(model, licence).encode())
 
 
 def _card(model: Model, licence: str | None) -> str:

@@ -27,7 +27,7 @@ from gcon.privacy.ledger_file import FileLedger
 from gcon.release.layout import NAMES
 from gcon.release.read import load_release
 from gcon.release.store import save_release
-from gcon.writing import OWNER_ONLY, whole_folder, write_new
+from gcon.writing import OWNER_ONLY, whole_folder
 
 RECOVERY, NOTE, RELEASE_FOLDER, OWNER_FOLDER = "{}.recovery", "kept.json", "release", 0o700
 
@@ -88,7 +88,8 @@ def keep(
             (new / RELEASE_FOLDER).chmod(OWNER_FOLDER)
             for name in NAMES:
                 (new / RELEASE_FOLDER / name).chmod(OWNER_ONLY)
-        write_new(new / NOTE, json.dumps(note).encode(), mode=OWNER_ONLY)
+        (new / NOTE).touch(OWNER_ONLY, exist_ok=False)
+        (new / NOTE).write_text(json.dumps(note))
     return target
 
 

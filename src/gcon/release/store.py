@@ -25,7 +25,7 @@ from gcon.methods.model import Model
 from gcon.methods.record import GET_IT_AGAIN
 from gcon.release.layout import NAMES, release_files, unfit
 from gcon.release.read import load_release
-from gcon.writing import whole_folder, write_new
+from gcon.writing import whole_folder
 
 
 def hold_room(folder: Path, *, num_nodes: int, num_features: int, num_classes: int) -> Path:
@@ -97,7 +97,7 @@ def save_release(model: Model, folder: str | os.PathLike[str], *, overwrite: boo
     files = release_files(model)
     with whole_folder(folder, replaces=NAMES if overwrite else None) as new:
         for name in NAMES:
-            write_new(new / name, files[name])
+            (new / name).write_bytes(files[name])
         try:  # what cannot be read again as the same model is never given its name
             copy = load_release(new)
         except ReleaseFormatError as error:

@@ -42,14 +42,18 @@ class FeatureColumns:
         categories: of every categorical column, in order; the first is "" where the table has gaps.
         fill: of every column of numbers with gaps, the mean of the others.
         drop: columns that were left out.
+        width: how many features they become.
     """
 
     names: tuple[str, ...]
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     fill: Mapping[str, float] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
+    width: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        width = len(self.names) + len(self.fill) + sum(len(each) - 1 for each in self.categories.values())
+        object.__setattr__(self, "width", width)
         known, special = set(self.names), [*self.categories, *self.fill]
         fits = (
             0 < len(known) == len(self.names)
@@ -82,11 +86,6 @@ class FeatureColumns:
     def plain(self) -> bool:
         """Whether every column is just a number: then a matrix of them, in this order, is the features."""
         return not self.categories and not self.fill
-
-    @property
-    def width(self) -> int:
-        """How many features they become."""
-        return len(self.names) + len(self.fill) + sum(len(each) - 1 for each in self.categories.values())
 
     @property
     def feature_names(self) -> list[str]:

@@ -33,7 +33,7 @@ from gcon.files.file_problems import (
 from gcon.files.node_ids import NodeIds, as_node_ids, row_finder
 from gcon.files.readers import pl
 from gcon.files.store_files import open_store, store_chunks
-from gcon.files.table_files import READ_ERRORS, Table, open_table
+from gcon.files.table_files import READ_ERRORS, open_table
 from gcon.privacy.boundary import Private, without_frames
 
 SUFFIXES = (*TABLES, ".npz", SUFFIX)
@@ -215,8 +215,33 @@ def edge_chunks(
     if path.suffix.lower() == ".npz":
         yield from _arrays(path, ids=ids, ignored=ignore_columns)
         return
-    table, names = _table(path, (source_column, target_column), header=header, ignored=ignore_columns)
-    find, kinds = None if ids is None else row_finder(ids), set[str]()
+    table, kinds, find = None, set[str](), None if ids is None else row_finder(ids)
+    try:
+        table = open_table(path, header=header)
+    except READ_ERRORS as error:
+        kinds.add(_unreadable(error))
+    if table is None:
+        raise_problems([_problem(path, kind) for kind in kinds])
+
+    # The two columns of ids. What is wrong with the columns is told at once, before a row is read.
+    found, names, wrong = [name for name, _ in table.types], [source_column, target_column], dict[str, list[str]]()
+    if header or path.suffix.lower() == ".parquet":
+        # The first line of a text file is only known to be a header if both names are in it.
+        missing = [name for name in dict.fromkeys(names) if name not in found]
+        if missing or source_column == target_column:
+            raise_problems([_problem(path, "columns", names=missing or [source_column])])
+        wrong["repeated"] = sorted(name for name, times in Counter(found).items() if times > 1)
+        wrong["further"] = [name for name in found if name not in (*names, *ignore_columns)]
+        wrong["ignored"] = [name for name in ignore_columns if name not in found]
+        problems = [_problem(path, kind, names=each) for kind, each in wrong.items() if each]
+    else:
+        names = found
+        problems = [_problem(path, "two columns")] if len(names) != 2 or ignore_columns else []
+    if not problems and not all(kind in ("numbers", "strings") for name, kind in table.types if name in names):
+        problems = [_problem(path, "type")]
+    if problems:
+        raise_problems(problems)
+
     try:
         for batch in table.batches(names):
             ends = []
@@ -244,38 +269,6 @@ def edge_chunks(
 def _unreadable(error: BaseException) -> str:
     """The kind of problem that a reader had. What it says may hold ids: only the kind is kept."""
     return "memory" if wants_memory(error) else "unreadable"
-
-
-def _table(path: Path, wanted: tuple[str, str], *, header: bool, ignored: Sequence[str]) -> tuple[Table, Sequence[str]]:
-    """The table and the names of its two id columns; an `InputError` with all that is wrong with its columns."""
-    table, kind = None, ""
-    try:
-        table = open_table(path, header=header)
-    except READ_ERRORS as error:
-        kind = _unreadable(error)
-    if table is None:
-        raise_problems([_problem(path, kind)])
-    found = names = [name for name, _ in table.types]
-    problems: list[Problem] = []
-    if header or path.suffix.lower() == ".parquet":
-        # The first line of a text file is only known to be a header if both names are in it.
-        missing = [name for name in dict.fromkeys(wanted) if name not in found]
-        if missing or wanted[0] == wanted[1]:
-            raise_problems([_problem(path, "columns", names=missing or [wanted[0]])])
-        names = list(wanted)
-        told = {
-            "repeated": sorted(name for name, times in Counter(found).items() if times > 1),
-            "further": [name for name in found if name not in (*wanted, *ignored)],
-            "ignored": [name for name in ignored if name not in found],
-        }
-        problems += [_problem(path, kind, names=listed) for kind, listed in told.items() if listed]
-    elif len(names) != 2 or ignored:
-        problems.append(_problem(path, "two columns"))
-    if not problems and not all(kind in ("numbers", "strings") for name, kind in table.types if name in names):
-        problems.append(_problem(path, "type"))
-    if problems:
-        raise_problems(problems)
-    return table, names
 
 
 def _arrays(path: Path, *, ids: NodeIds | None, ignored: Sequence[str]) -> list[NDArray[Any]]:

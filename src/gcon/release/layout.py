@@ -151,7 +151,8 @@ def release_files(model: Model) -> dict[str, bytes]:
             },
         }
         if model.feature_columns is not None:
-            unsigned["feature_columns"] = vars(model.feature_columns)
+            columns = model.feature_columns
+            unsigned["feature_columns"] = {part: getattr(columns, part) for part in ColumnsRecord.__struct_fields__}
         checksum = hashlib.sha256(canonical(unsigned)).hexdigest()
         return files | {RELEASE: canonical(unsigned | {"checksum": checksum})}
     except (AttributeError, TypeError, ValueError) as error:

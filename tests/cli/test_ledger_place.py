@@ -115,9 +115,9 @@ def test_bytes_that_are_no_text_stop_nothing(run, folder):
     seen = Path(os.environ["XDG_STATE_HOME"]) / "gcon" / "edges.seen"
     seen.write_bytes(b'{"ledger":"\xff","mark":"\xff"}\n' + seen.read_bytes())
     shutil.copy(folder / "edges.csv", odd / "edges.csv")
-    warn_of_copies(folder / "edges.csv", folder / "edges.csv.ledger")
+    warn_of_copies(folder / "edges.csv", folder / "edges.csv.ledger", folder=seen.parent)
     with pytest.warns(PromiseWarning, match="have another ledger"):
-        warn_of_copies(odd / "edges.csv", odd / "edges.csv.ledger")
+        warn_of_copies(odd / "edges.csv", odd / "edges.csv.ledger", folder=seen.parent)
 
 
 def test_a_store_that_carries_a_ledger_inside_is_known_as_private(tmp_path):

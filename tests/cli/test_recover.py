@@ -19,12 +19,12 @@ from gcon.release.store import load_release
 @pytest.fixture
 def kept(run, tmp_path, monkeypatch, request):
     """Two models whose target appeared while they were trained; gives the ledger. With a parameter: a third is there before."""
-    hand_out = train.hand_out_release
+    finish = train.finish
 
-    def late(output, books, model, out):
-        out.mkdir()
-        (out / "notes").write_text("mine")
-        hand_out(output, books, model, out)
+    def late(output, books, *, release):
+        release[1].mkdir()
+        (release[1] / "notes").write_text("mine")
+        finish(output, books, release=release)
 
     run("data", "make", "--out", tmp_path, "--nodes", 60, "--classes", 2)
     files = ["--edges", tmp_path / "edges.csv", "--nodes", tmp_path / "nodes.csv", "--method", "paper", "--hidden", 0]
@@ -33,7 +33,7 @@ def kept(run, tmp_path, monkeypatch, request):
         older.mkdir(parents=True)
         (older / "kept.json").write_text("of a ledger that was deleted")
     with monkeypatch.context() as patch:
-        patch.setattr(train, "hand_out_release", late)
+        patch.setattr(train, "finish", late)
         for name in ("one", "two"):
             code, _, said = run("train", *files, "--epsilon", 1, "--out", tmp_path / name)
             assert code == 9

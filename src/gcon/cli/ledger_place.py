@@ -33,12 +33,6 @@ class _Seen(msgspec.Struct):
     seen: str = ""
 
 
-def state_folder() -> Path:
-    """Where gcon keeps what belongs to its operator: the user's state folder."""
-    base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "gcon"
-
-
 def ledger_beside(edges: Path) -> Path:
     """The default place: beside the file itself, also if a link led there; for a converted one, the place that it carries.
 
@@ -76,14 +70,14 @@ def carry_ledger(edges: Path, *, converted: Path) -> None:
     write_whole(carried, f"{ledger_beside(edges).absolute()}\n", mode=mode)
 
 
-def warn_of_copies(edges: Path, ledger: Path) -> None:
-    """Warn where a file with the same bytes has been paid for from another ledger, and remember this one.
+def warn_of_copies(edges: Path, ledger: Path, *, folder: Path) -> None:
+    """Warn where a file with the same bytes has been paid for from another ledger, and remember this one in a folder.
 
     Privacy:
-        Reads the edges. Kept are keyed fingerprints, readable by the operator only; nothing of them is told. Without a state
+        Reads the edges. Kept are keyed fingerprints, readable by the operator only; nothing of them is told. Without a
         folder that can be written nothing is remembered.
     """
-    content, folder = edges / HEADER if edges.is_dir() else edges, state_folder()
+    content = edges / HEADER if edges.is_dir() else edges
     with suppress(OSError):
         at = content.stat()
         folder.mkdir(parents=True, exist_ok=True)

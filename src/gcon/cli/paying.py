@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from gcon.cli.ledger_place import ledger_beside, state_folder, warn_of_copies
+from gcon.cli.ledger_place import ledger_beside, warn_of_copies
 from gcon.cli.options import GraphSource
 from gcon.cli.output import Output, refusal
 from gcon.errors import GconError, InputError, PaidResultError
@@ -41,9 +41,11 @@ def open_payment(
         near: a further folder to look for releases in.
         name: what the owner calls the data; a new ledger takes it, an old one must have it already.
     """
+    base = os.environ.get("XDG_STATE_HOME")
+    state = (Path(base) if base else Path.home() / ".local" / "state") / "gcon"  # for what belongs to the operator
     if where.source is not None:
         usual_name = facts_of(where.source).name
-        target = where.ledger or state_folder() / f"{usual_name}.ledger"
+        target = where.ledger or state / f"{usual_name}.ledger"
     elif where.edges is not None:
         usual_name, target = where.edges.stem, where.ledger or ledger_beside(where.edges)
     else:
@@ -51,7 +53,7 @@ def open_payment(
     if where.ledger is None:
         target.parent.mkdir(parents=True, exist_ok=True)
     if where.edges is not None:
-        warn_of_copies(where.edges, target)
+        warn_of_copies(where.edges, target, folder=state)
     ledger = FileLedger(target, data_set=None if target.exists() else name or usual_name)  # an old one keeps its name
     if name not in (None, ledger.data_set):
         rule = f"must be the name in the ledger {target.name}, {ledger.data_set!a}, which it got when it was made"
@@ -101,36 +103,42 @@ def open_payment(
     return payment
 
 
-def hand_out_release(output: Output, books: DeferredLedger, model: Model, out: Path) -> None:
-    """Write a release folder and settle; if it cannot be written, keep the model beside the ledger.
+def finish(
+    output: Output,
+    books: DeferredLedger,
+    result: Mapping[str, object] | None = None,
+    *,
+    release: tuple[Model, Path] | None = None,
+) -> None:
+    """Write a release, if there is one, and settle. If the ledger refuses, say what that means, and go on.
+
+    Args:
+        output: is told where everything is.
+        books: what was paid from.
+        result: a few numbers that exist nowhere else: they are kept with the entry.
+        release: a model and the folder to write it to. If it cannot be written, it is kept beside the ledger. Everything else
+            is safe already.
 
     Raises:
-        PaidResultError: it is not there, or not surely; the message says where it is instead.
+        PaidResultError: the release is not there, or not surely; the message says where it is instead.
     """
-    try:
-        save_release(model, out)
-    except BaseException as problem:
-        with uninterrupted():
-            _keep_release(output, books, model, out)
-        if isinstance(problem, OSError):
-            raise PaidResultError(f"out: {out} could not be written: {refusal(problem)}") from None
-        if isinstance(problem, GconError):
-            raise PaidResultError(f"out: {out} could not be written: {problem}") from None
-        raise
-    output.notes.append(f"The model is written: {out}.")
-    finish(output, books)
-
-
-def finish(output: Output, books: DeferredLedger, result: Mapping[str, object] | None = None) -> None:
-    """The result is safe, or is the few numbers given, which exist nowhere else and are kept with the entry: settle.
-
-    If the ledger refuses, say what that means, and go on.
-    """
+    if release is not None:
+        model, out = release
+        try:
+            save_release(model, out)
+        except BaseException as problem:
+            with uninterrupted():
+                _keep_release(output, books, model, out)
+            if isinstance(problem, OSError | GconError):
+                reason = refusal(problem) if isinstance(problem, OSError) else str(problem)
+                raise PaidResultError(f"out: {out} could not be written: {reason}") from None
+            raise
+        output.notes.append(f"The model is written: {out}.")
     if result is not None:  # a ratio of nothing to nothing is no reason to lose the rest
         result = {name: "not a number" if value != value else value for name, value in result.items()}
     with uninterrupted():
-        problem, path = books.finish(result), books.ledger.path
-        if problem is None:
+        refused, path = books.finish(result), books.ledger.path
+        if refused is None:
             if result is not None:
                 output.notes.append(f"The result is kept with the entry: gcon ledger show {path}.")
             return
@@ -142,7 +150,7 @@ def finish(output: Output, books: DeferredLedger, result: Mapping[str, object] |
         except (OSError, GconError):
             later = "Nothing is lost by that but the word."
         entries = ", ".join(str(charge.reservation.number) for charge in books.charges)
-        output.warn(f"warning: entry {entries} stays reserved, which counts as spent: {problem} {later}")
+        output.warn(f"warning: entry {entries} stays reserved, which counts as spent: {refused} {later}")
 
 
 def _keep_release(output: Output, books: DeferredLedger, model: Model, out: Path) -> None:

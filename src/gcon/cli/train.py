@@ -14,7 +14,7 @@ from gcon.cli.checks import check_writable
 from gcon.cli.loading import load_training
 from gcon.cli.options import PaperOptions, TrainingSource, paper_option
 from gcon.cli.output import Output
-from gcon.cli.paying import hand_out_release, open_payment
+from gcon.cli.paying import finish, open_payment
 from gcon.errors import InputError, PrivateComputationError
 from gcon.learn.perceptron import EncoderSettings
 from gcon.learn.sample import with_validation
@@ -118,7 +118,7 @@ def train(
         status.update("write")
         model = replace(trained, feature_columns=graph.nodes.feature_columns)
         room.unlink(missing_ok=True)
-        hand_out_release(output, books, model, out)
+        finish(output, books, release=(model, out))
     statement = model.statement()
     fields: dict[str, object] = {"out": str(out), "statement": statement.fields, "sentences": list(statement.sentences)}
     set_aside = int(with_validation(graph.nodes).validation_mask.sum()) if model.method == Moments.name else 0

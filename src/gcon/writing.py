@@ -147,9 +147,11 @@ def work_folder(target: Path) -> Iterator[Path]:
         with suppress(OSError):
             folder.rmdir()
         raise
+    except FileNotFoundError:
+        rule, fix = "must lie in an existing folder", "Make the parent folder first."
+        raise InputError("out", rule=rule, got=str(target), fix=fix) from None
     except OSError as error:
-        got, fix = error.strerror or "an error", "Check permissions."
-        raise InputError("out", rule="must be a folder to write to", got=got, fix=fix) from None
+        raise unwritable(target, error) from None
     try:
         for other in folder.parent.glob(".*.unfinished"):  # of killed processes: nobody holds their locks
             if other != folder and not other.is_symlink() and (other / _MARK).is_file():
@@ -184,6 +186,15 @@ def _locked(folder: Path) -> int:
         os.close(handle)
         raise
     return handle
+
+
+def unwritable(out: Path, error: OSError, parameter: str = "out") -> InputError:
+    """Everybody's words for a target that the system does not let us write."""
+    rule, fix = (
+        "must lie in a folder that can be written to",
+        "Choose another one, or check permissions and free space.",
+    )
+    return InputError(parameter, rule=rule, got=f"{out} ({error.strerror or type(error).__name__})", fix=fix)
 
 
 def move_together(moves: Iterable[tuple[Path, Path]]) -> None:

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import tempfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -113,17 +114,23 @@ TARGETS = {
 @pytest.mark.parametrize("verb", TARGETS)
 def test_a_folder_that_is_read_only_gets_one_answer(run, world, tmp_path, monkeypatch, verb):
     """The system says it to others than root, for whom these tests may run: so it is said here."""
-    make = tempfile.TemporaryFile
+    make, make_folder = tempfile.TemporaryFile, os.mkdir
 
     def refused(*args, **options):
         if options["dir"] == closed:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         return make(*args, **options)
 
+    def no_folder(path, *args, **options):
+        if Path(path).parent == closed:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        make_folder(path, *args, **options)
+
     closed = tmp_path / "closed"
     closed.mkdir()
     closed.chmod(0o555)
     monkeypatch.setattr(tempfile, "TemporaryFile", refused)
+    monkeypatch.setattr(os, "mkdir", no_folder)
     before = sorted(path.name for path in world.iterdir())
     code, out, err = run(*TARGETS[verb](world, closed))
     assert (code, out, list(closed.iterdir())) == (2, "", [])

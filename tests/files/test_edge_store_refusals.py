@@ -98,7 +98,7 @@ def test_refusals(tmp_path):
         write(tmp_path / "b.csr", random_pairs(9, 20), 9, memory_bytes=4095)
     with pytest.raises(InputError, match="at most 2\\^32"):
         write(tmp_path / "b.csr", random_pairs(9, 20), 2**32 + 1)
-    with pytest.raises(InputError, match="must be a folder to write to"):
+    with pytest.raises(InputError, match="must lie in an existing folder"):
         write(tmp_path / "nowhere" / "b.csr", random_pairs(9, 20), 9)
     assert os.listdir(tmp_path) == ["edges.csr"]
 

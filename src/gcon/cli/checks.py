@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from gcon.errors import InputError
+from gcon.writing import unwritable
 
 # Of a release folder; `gcon.release.layout` has them too, and takes seconds to import.
 RELEASE, NAMES = "release.json", ("model.safetensors", "README.md", "privacy.json", "privacy.md", "release.json")
@@ -41,15 +42,6 @@ def check_writable(out: Path, parameter: str = "out", *, new: bool = False) -> N
         tempfile.TemporaryFile(dir=folder, prefix=f".{out.name}.").close()
     except OSError as error:
         raise unwritable(out, error, parameter) from None
-
-
-def unwritable(out: Path, error: OSError, parameter: str = "out") -> InputError:
-    """Every verb's words for a target that the system does not let it write."""
-    rule, fix = (
-        "must lie in a folder that can be written to",
-        "Choose another one, or check permissions and free space.",
-    )
-    return InputError(parameter, rule=rule, got=f"{out} ({error.strerror or type(error).__name__})", fix=fix)
 
 
 def check_replaceable(out: Path, *, overwrite: bool, inputs: Iterable[Path | None] = ()) -> None:

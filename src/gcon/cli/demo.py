@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor
 
 from gcon.cli import options
-from gcon.cli.checks import check_writable, unwritable
+from gcon.cli.checks import check_writable
 from gcon.cli.output import Output
 from gcon.cli.report import PAGE, RECORD, read_record, write_file
 from gcon.edges.edge_list import EdgeList
@@ -56,6 +56,7 @@ from gcon.privacy.gates import diagnose
 from gcon.privacy.ledger import Ledger, MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
 from gcon.version import __version__
+from gcon.writing import unwritable
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 SHOWN = 1.0  # the budget whose promise, confusion matrix and calibration are shown

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from gcon.cli import options
-from gcon.cli.checks import RELEASE, check_writable, unwritable
+from gcon.cli.checks import RELEASE, check_writable
 from gcon.cli.ledger_place import ledger_beside
 from gcon.cli.loading import load_nodes
 from gcon.cli.options import GraphSource
@@ -24,7 +24,7 @@ from gcon.pages.write import is_page
 from gcon.privacy.ledger import LedgerEntry
 from gcon.privacy.ledger_file import FileLedger
 from gcon.release.read import load_release
-from gcon.writing import write_whole
+from gcon.writing import unwritable, write_whole
 
 RECORD, PAGE = "run.json", "report.html"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Annotated, Any
 import typer
 
 from gcon.cli import options
-from gcon.cli.checks import check_writable
 from gcon.cli.loading import load_training
 from gcon.cli.options import PaperOptions, TrainingSource, paper_option
 from gcon.cli.output import Output
@@ -93,10 +93,11 @@ def train(
         training = Moments(epsilon=epsilon, delta=delta, device=device, protect_edges=protect_edges)
     else:
         training = _papers_method(given, epsilon=epsilon, delta=delta, device=device)
-    check_writable(out, new=True)
+    if os.path.lexists(out):
+        raise InputError("out", rule="must not exist yet", got=str(out), fix="Choose another name.")
     randomness = randomness_from(seed)
     with output.progress.status("read") as status, ExitStack() as until:
-        # Of two trainings into one place, one is refused now.
+        # Where nothing can be written, and of two trainings into one place, one is refused now.
         claim = until.enter_context(work_folder(out.absolute()))
         graph = load_training(where, until=until)
         warn_of_scales(graph.nodes)

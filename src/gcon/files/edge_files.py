@@ -224,15 +224,17 @@ def edge_chunks(
         raise_problems([_problem(path, kind) for kind in kinds])
 
     # The two columns of ids. What is wrong with the columns is told at once, before a row is read.
-    found, names, wrong = [name for name, _ in table.types], [source_column, target_column], dict[str, list[str]]()
+    found, names = [name for name, _ in table.types], [source_column, target_column]
     if header or path.suffix.lower() == ".parquet":
         # The first line of a text file is only known to be a header if both names are in it.
         missing = [name for name in dict.fromkeys(names) if name not in found]
         if missing or source_column == target_column:
             raise_problems([_problem(path, "columns", names=missing or [source_column])])
-        wrong["repeated"] = sorted(name for name, times in Counter(found).items() if times > 1)
-        wrong["further"] = [name for name in found if name not in (*names, *ignore_columns)]
-        wrong["ignored"] = [name for name in ignore_columns if name not in found]
+        wrong = {
+            "repeated": sorted(name for name, times in Counter(found).items() if times > 1),
+            "further": [name for name in found if name not in (*names, *ignore_columns)],
+            "ignored": [name for name in ignore_columns if name not in found],
+        }
         problems = [_problem(path, kind, names=each) for kind, each in wrong.items() if each]
     else:
         names = found

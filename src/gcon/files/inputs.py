@@ -254,7 +254,7 @@ def as_private_graph(columns: Columns, *, classes: Any = None, name: str) -> Pri
         kept = as_labels(np.array([*names, None], dtype=object)[:-1], len(names))[1]
         if len(set(names)) != len(names) or not kept.all():
             rule = "must differ; -1, None and NaN are no classes: they mark nodes without a label"
-            raise InputError("classes", rule=rule, got=names, fix="Name every class once, and by another name.")
+            raise InputError("classes", rule=rule, got=names, fix="Name every class once, and otherwise than these.")
     elif real and not (np.isfinite(labelled).all() and (labelled == np.round(labelled)).all()):
         rule, fix = "must name classes", "Pass whole numbers or strings."
         raise InputError("y", rule=rule, got="fractions (Unknown label type: continuous)", fix=fix)

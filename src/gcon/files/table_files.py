@@ -82,7 +82,9 @@ def open_table(path: Path, *, header: bool = True) -> Table:
             for batch in found:
                 # polars takes offsets, UTF-8 and the metadata of fields on trust, so it gets checked arrays under our names.
                 batch.validate(full=True)
-                if separator is None:  # text is not packed: in memory a cell takes five bytes more than in the file, at most
+                if (
+                    separator is None
+                ):  # text is not packed: in memory a cell takes five bytes more than in the file, at most
                     for column in batch.columns:
                         size += _bytes_of_words(column) if pyarrow.types.is_dictionary(column.type) else column.nbytes
                     check_room(path, size)

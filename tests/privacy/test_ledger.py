@@ -69,17 +69,6 @@ def test_a_total_under_a_ceiling():
     assert total.rounded == Budget(1.0, 0.1)
 
 
-def test_asking_charges_nothing():
-    ledger = MemoryLedger(ceiling=Budget(1.0, 0.0))
-    ledger.check(release(1.0, 0.0))
-    assert (ledger.total(), ledger.entries()) == (NOTHING, ())
-    with pytest.raises(BudgetExceededError):
-        ledger.check(release(1.1, 0.0))
-    ledger.reserve(release(1.0, 0.0))
-    with pytest.raises(BudgetExceededError):
-        ledger.check(release(0.1, 0.0))
-
-
 def test_threads_cannot_overspend():
     def slow_clock():
         time.sleep(0.0005)  # between the check and the entry: without a lock others would slip in

@@ -18,7 +18,7 @@ from gcon.mechanisms.mixed_release import mixed_plan
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Kind, Outcome, Request
 from gcon.privacy.ledger_file import FileLedger
-from gcon.privacy.ledger_lines import FORMAT, VERSION, Chain, render_head, write_request
+from gcon.privacy.ledger_lines import FORMAT, HEAD_OF, VERSION, Chain, write_request
 
 
 def write_ledger(path: Path, entries: int, request: Request) -> None:
@@ -36,7 +36,7 @@ def write_ledger(path: Path, entries: int, request: Request) -> None:
         for number in range(entries):
             add({"line": "reserve", "number": number, "time": time_, "request": fields})
             add({"line": "settle", "number": number, "time": time_, "outcome": "released"})
-    path.with_name(f"{path.name}.head").write_bytes(render_head(chain))
+    path.with_name(f"{path.name}.head").write_bytes(HEAD_OF.format(chain).encode())
 
 
 def timed(words: str, work: Callable[[], object]) -> None:

@@ -11,7 +11,7 @@ from fuzz.mutate import change_bytes, change_json
 from gcon.errors import LedgerError
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Kind, Request
-from gcon.privacy.ledger_lines import FORMAT, VERSION, Chain, data_set_name, read_ledger, render_head, write_request
+from gcon.privacy.ledger_lines import FORMAT, HEAD_OF, VERSION, Chain, read_ledger, write_request
 
 PLAIN_SHARE = 0.5  # of inputs that libFuzzer changes itself, which is fast
 
@@ -32,7 +32,7 @@ def seeds() -> list[bytes]:
     for content in contents:
         lines.append(chain.render(content))
         chain.add(lines[-1])
-    return [b"".join(lines), b"".join(lines[:2]), render_head(chain)]
+    return [b"".join(lines), b"".join(lines[:2]), HEAD_OF.format(chain).encode()]
 
 
 def one(data: bytes) -> None:
@@ -43,10 +43,10 @@ def one(data: bytes) -> None:
 
 def _read(content: bytes, head: bytes | None) -> None:
     reading = read_ledger(content, head)
-    reading.chain.spent.rounded()
+    first = content.partition(b"\n")
+    Chain().add(first[0] + first[1])  # as when a ledger is opened
     if reading.problem is not None:
         raise LedgerError(reading.problem)
-    data_set_name(content)
 
 
 def chained(data: bytes) -> tuple[bytes, bytes]:
@@ -63,7 +63,7 @@ def chained(data: bytes) -> tuple[bytes, bytes]:
         lines.append(rendered)
         chain.last_hash = json.loads(rendered)["hash"]
         chain.lines += 1
-    return b"".join(lines), render_head(chain)
+    return b"".join(lines), HEAD_OF.format(chain).encode()
 
 
 def change(data: bytes, random: Random) -> bytes:

@@ -114,7 +114,7 @@ def test_the_next_command_says_what_a_killed_one_was_charged(run, tmp_path):
         kind=Kind.RELEASE, mechanism="m", purpose="p", cost=Budget(1.0, 1e-5), randomness="system entropy"
     )
     books.reserve(replace(request, cost=NOTHING))  # and no word more
-    assert books.unsettled() == ()
+    assert books.overview().unsettled == ()
     books.reserve(request)
     code, said, _ = run("ledger", "recover", books.path)
     assert (code, "nothing is kept of it: entry 1." in said) == (0, True), said

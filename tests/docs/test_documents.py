@@ -198,7 +198,7 @@ def proven_classes():
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
     return sorted(
-        ((kind, page) for kind, page in plan._PAGES.items() if kind.__module__.startswith(("gcon.", "gcon_lab."))),
+        ((kind, page) for kind, page in plan.PROOF_PAGES.items() if kind.__module__.startswith(("gcon.", "gcon_lab."))),
         key=lambda pair: pair[0].__qualname__,
     )
 

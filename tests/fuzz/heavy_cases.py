@@ -28,7 +28,7 @@ from gcon.files.node_files import read_nodes
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import Kind, Request
 from gcon.privacy.ledger_file import FileLedger
-from gcon.privacy.ledger_lines import FORMAT, VERSION, Chain, render_head, write_request
+from gcon.privacy.ledger_lines import FORMAT, HEAD_OF, VERSION, Chain, write_request
 from gcon.release.layout import canonical
 from gcon.release.read import load_release
 
@@ -142,7 +142,7 @@ def long_ledger(path, count):
         chain.last_hash = json.loads(lines[-1])["hash"]
         chain.lines += 1
     path.write_bytes(b"".join(lines))
-    path.with_name(path.name + ".head").write_bytes(render_head(chain))
+    path.with_name(path.name + ".head").write_bytes(HEAD_OF.format(chain).encode())
     return round(FileLedger(path).total().epsilon, 6)
 
 

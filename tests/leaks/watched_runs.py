@@ -199,6 +199,7 @@ class Watch:
 
         names = count()
         os.urandom = same_bytes
+        importlib.import_module("gcon.privacy.randomness").SystemRandomness.take = staticmethod(same_bytes)
         secrets.token_hex = lambda size: f"{next(names):0{2 * size}}"
         tempfile.tempdir = None
         tempfile._get_candidate_names = lambda: (f"name{number}" for number in names)

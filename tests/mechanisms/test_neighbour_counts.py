@@ -23,7 +23,7 @@ from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.privacy.account import spend
 from gcon.privacy.budget import NOTHING
 from gcon.privacy.ledger import MemoryLedger
-from gcon.privacy.plan import proof_page
+from gcon.privacy.plan import PROOF_PAGES
 from gcon.privacy.randomness import SystemRandomness
 
 
@@ -230,7 +230,7 @@ def test_no_other_plan_pays_for_it():
         account.release(mechanism)
     assert ledger.total() == NOTHING
     assert not hasattr(mechanism, "budget")  # so that nothing releases it alone, at a price of its own
-    assert proof_page(type(mechanism)) == "neighbour-counts"
+    assert PROOF_PAGES[type(mechanism)] == "neighbour-counts"
 
 
 def test_the_record_is_public_numbers():

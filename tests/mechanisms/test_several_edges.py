@@ -17,7 +17,7 @@ from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_curve import WORST_DEGREES, mixed_delta, responses
 from gcon.mechanisms.mixed_release import mixed_plan, mixed_plan_from
 from gcon.privacy.account import spend
-from gcon.privacy.budget import STATED_EDGES, check_edges
+from gcon.privacy.budget import STATED_EDGES, protected_change
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
 from gcon.verify.several_edges import degree_lists
@@ -319,7 +319,9 @@ def test_nothing_is_stated_for_more_edges_than_the_table_has():
 @pytest.mark.parametrize("wrong", [0, 11, -1, 2.5, True, "3", None, math.nan])
 def test_other_numbers_of_edges_are_refused(wrong):
     with pytest.raises(InputError, match=r"protect_edges.*from 1 to 10.*For j times 10 edges"):
-        check_edges(wrong)
+        protected_change(wrong)
+    with pytest.raises(InputError, match="protect_edges"):
+        protected_change({"protect_edges": wrong})
     with pytest.raises(InputError, match="protect_edges"):
         planned(wrong)
 

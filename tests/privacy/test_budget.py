@@ -16,7 +16,7 @@ from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.methods.moments import Moments
 from gcon.methods.objective import Objective
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import NOTHING, Budget, checked_budget, chosen_delta, compose, round_up_digits
+from gcon.privacy.budget import NOTHING, Budget, checked_budget, compose, round_up_digits
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
 
@@ -56,11 +56,11 @@ def test_every_method_refuses_the_same_deltas(method):
 def test_a_delta_above_one_over_n_is_warned_about():
     nodes = social_circles_parts(40, num_classes=2, seed=1)[0]
     with pytest.warns(PromiseWarning, match=r"delta=0\.03 is above 1/n for 40 nodes.*Leave delta out for 1e-05"):
-        chosen_delta(0.03, nodes.num_nodes)
+        checked_budget(1.0, 0.03, nodes.num_nodes)
     with warnings.catch_warnings():
         warnings.simplefilter("error", PromiseWarning)
-        assert chosen_delta(0.025, nodes.num_nodes) == 0.025
-        assert chosen_delta(None, nodes.num_nodes) == 1e-5
+        assert checked_budget(1.0, 0.025, nodes.num_nodes).delta == 0.025
+        assert checked_budget(1.0, None, nodes.num_nodes).delta == 1e-5
     for method in (Moments, Objective):  # and both ask before they learn
         with pytest.raises(BudgetExceededError), pytest.warns(PromiseWarning, match=r"delta=0\.03 is above 1/n"):
             method(epsilon=1.0, delta=0.03).train(
@@ -106,7 +106,7 @@ def test_cover_is_reflexive_antisymmetric_and_transitive(first, second, third):
 
 @pytest.mark.parametrize(("nodes", "delta"), [(0, 1e-5), (1, 1e-5), (10_000, 1e-5), (20_000, 5e-6), (10**6, 1e-7)])
 def test_public_delta_is_a_function_of_the_nodes(nodes, delta):
-    assert chosen_delta(None, nodes) == pytest.approx(delta, rel=1e-15)
+    assert checked_budget(1.0, None, nodes).delta == pytest.approx(delta, rel=1e-15)
 
 
 def test_decimals_add_like_decimals():

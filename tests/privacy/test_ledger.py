@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import FrozenInstanceError
 from datetime import UTC, datetime
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
@@ -16,8 +17,8 @@ from hypothesis import strategies as st
 
 from gcon import GCON
 from gcon.errors import BoundaryError, BudgetExceededError, InputError
-from gcon.privacy.budget import NOTHING, Budget, compose
-from gcon.privacy.ledger import Kind, MemoryLedger, Outcome, Request, check_ceiling
+from gcon.privacy.budget import NOTHING, Budget, ExactTotal, compose
+from gcon.privacy.ledger import Kind, MemoryLedger, Outcome, Request
 
 
 def release(epsilon=1.0, delta=1e-5, **others):
@@ -54,11 +55,18 @@ def test_no_sequence_of_asks_passes_the_ceiling(asks):
     assert ledger.total() == compose(granted)
 
 
-def test_check_ceiling_alone():
-    check_ceiling(None, spent=Budget(9.0, 0.1), asked=Budget(math.inf, 0.0))
-    check_ceiling(Budget(1.0, 0.1), spent=Budget(0.5, 0.0), asked=Budget(0.5, 0.1))
+def test_a_total_under_a_ceiling():
+    total = ExactTotal()
+    total.add(Budget(0.5, 0.0))
+    total.add(Budget(0.5, 0.1), ceiling=Budget(1.0, 0.1))
+    assert total.rounded == Budget(1.0, 0.1)
     with pytest.raises(BudgetExceededError, match=re.escape("left epsilon=0, delta=0.1")):
-        check_ceiling(Budget(1.0, 0.1), spent=Budget(2.0, 0.0), asked=Budget(0.5, 0.0))
+        total.add(Budget(0.5, 0.0), ceiling=Budget(0.9, 0.2))
+    assert total == ExactTotal(Fraction(1), Fraction(1, 10), 0, Budget(1.0, 0.1))  # nothing was added
+    total.add(Budget(math.inf, 0.0), ceiling=None)
+    assert total.rounded == Budget(math.inf, 0.1)
+    total.add(Budget(math.inf, 0.0), -1)
+    assert total.rounded == Budget(1.0, 0.1)
 
 
 def test_threads_cannot_overspend():

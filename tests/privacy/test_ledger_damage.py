@@ -9,7 +9,7 @@ import pytest
 from gcon.errors import LedgerError
 from gcon.privacy.ledger import Outcome
 from gcon.privacy.ledger_file import FileLedger
-from gcon.privacy.ledger_lines import Chain, read_ledger, render_head, write_request
+from gcon.privacy.ledger_lines import CANONICAL, HEAD_OF, Chain, read_ledger, write_request
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_a_history_written_anew_is_noticed_by_the_head(path, head, small_ledger,
         forged += line
     path.write_bytes(forged)
     assert_noticed(ledger, path, line_number=5)
-    head(path).write_bytes(render_head(chain))  # the limit that the documents name: both files written anew
+    head(path).write_bytes(HEAD_OF.format(chain).encode())  # the limit that the documents name: both files written anew
     assert ledger.verify().ok
 
 
@@ -210,6 +210,21 @@ def test_a_damaged_header_cannot_be_opened(path, small_ledger):
     path.write_bytes(b"#" + path.read_bytes()[1:])
     with pytest.raises(LedgerError, match="not the header"):
         FileLedger(path)
+
+
+def test_an_edited_header_is_opened_by_its_name_and_refused_by_every_use(path, small_ledger, assert_noticed):
+    small_ledger(path)
+    path.write_bytes(path.read_bytes().replace(b'"created":"2', b'"created":"1', 1))
+    ledger = FileLedger(path)
+    assert ledger.data_set == "friendships"
+    assert "line 1 was edited" in assert_noticed(ledger, path, line_number=1).problem
+
+
+def test_the_head_is_one_canonical_line(path, head, small_ledger):
+    small_ledger(path)
+    lines = path.read_bytes().splitlines()
+    known = {"lines": len(lines), "last_hash": json.loads(lines[-1])["hash"]}
+    assert head(path).read_bytes() == CANONICAL.encode(known).encode("ascii") + b"\n"
 
 
 def test_a_torn_line_in_the_middle_is_tampering(path, small_ledger, assert_noticed):

@@ -122,6 +122,18 @@ def test_over_the_ceiling_nothing_is_charged(make_ledger, release):
     assert ledger.total() == Budget(2.0, 1e-4)
 
 
+def test_asking_first_charges_nothing_and_says_what_paying_would(make_ledger, release):
+    ledger = make_ledger(ceiling=Budget(1.0, 1e-5))
+    ledger.check(release())
+    assert (ledger.total(), tuple(ledger.entries())) == (NOTHING, ())
+    with pytest.raises(BudgetExceededError, match=r"asked epsilon=1\.1"):
+        ledger.check(release(1.1))
+    ledger.reserve(release())
+    with pytest.raises(BudgetExceededError, match="left epsilon=0, delta=0"):
+        ledger.check(release(0.1, 0.0))
+    assert ledger.total() == Budget(1.0, 1e-5)
+
+
 def test_decimal_budgets_fill_the_ceiling_exactly(make_ledger, release):
     ledger = make_ledger(ceiling=Budget(1.0, 1e-5))
     for _ in range(10):

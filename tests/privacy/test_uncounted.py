@@ -72,7 +72,7 @@ def request(epsilon=1.0):
 
 
 def test_what_was_withdrawn_or_free_is_not_added():
-    first, second = (MemoryLedger.uncounted("circles", "a table of this test") for _ in range(2))
+    first, second = (MemoryLedger("circles", uncounted="a table of this test") for _ in range(2))
     with warnings.catch_warnings():
         warnings.simplefilter("error", PromiseWarning)
         first.settle(first.reserve(request()), Outcome.WITHDRAWN)
@@ -86,7 +86,7 @@ def test_what_was_withdrawn_or_free_is_not_added():
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # it has threads, and forks: on purpose
 def test_a_fork_waits_for_no_thread_of_its_parent():
     first, held, done = (
-        MemoryLedger.uncounted("circles", "a table that is forked"),
+        MemoryLedger("circles", uncounted="a table that is forked"),
         threading.Event(),
         threading.Event(),
     )
@@ -103,7 +103,7 @@ def test_a_fork_waits_for_no_thread_of_its_parent():
     child = os.fork()
     if child == 0:
         signal.alarm(10)  # ends it if it waits
-        found = MemoryLedger.uncounted("circles", "a table that is forked").reserve(request())
+        found = MemoryLedger("circles", uncounted="a table that is forked").reserve(request())
         os._exit(0 if found.total == Budget(1.0, 0.0) else 1)
     status = os.waitpid(child, 0)[1]
     done.set()

@@ -15,7 +15,7 @@ from gcon.mechanisms.losses import loss_by_name
 from gcon.methods.method import Trained
 from gcon.methods.objective import Objective
 from gcon.nodes import PublicNodes
-from gcon.privacy.budget import Budget, checked_budget, chosen_delta
+from gcon.privacy.budget import Budget, checked_budget
 from gcon.privacy.plan import PricedMechanism
 from gcon_lab.mechanisms.gaussian_objective import GaussianObjective
 from gcon_lab.mechanisms.gaussian_objective_plan import make_gaussian_objective_plan
@@ -42,9 +42,7 @@ class ConvexMethod(EncodedMethod):
             "edge_influence": aggregates.edge_influence,
             "ridge": DEFAULTS.ridge,
         }
-        mechanism = self._mechanism(
-            checked_budget(self.epsilon, chosen_delta(self.delta, nodes.num_nodes)), rows, aggregates, shape
-        )
+        mechanism = self._mechanism(checked_budget(self.epsilon, self.delta, nodes.num_nodes), rows, aggregates, shape)
         released = edges.release_once(mechanism, f"linear weights ({self.name})")
         (weights,) = released.value
         linear = Linear(weights, torch.zeros(nodes.num_classes, dtype=weights.dtype))

@@ -17,7 +17,7 @@ from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.unit_rows import unit_rows
 from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
-from gcon.privacy.budget import chosen_delta
+from gcon.privacy.budget import checked_budget
 from gcon_lab.mechanisms.noisy_gradients import NoisyGradients, Optimiser, gradient_plan
 from gcon_lab.methods.competitor import PaidEdges, PrivateCompetitorMethod
 
@@ -50,7 +50,7 @@ class DPSGD(PrivateCompetitorMethod):
     def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
         plan = gradient_plan(
             self.epsilon,
-            chosen_delta(self.delta, nodes.num_nodes),
+            checked_budget(self.epsilon, self.delta, nodes.num_nodes).delta,
             sampling=self.sampling,
             steps=self.steps,
             clip=self.clip,

@@ -39,7 +39,7 @@ def fit(
     Privacy:
         Edges leave only through an account or a gate that pays the ledger.
     """
-    books = MemoryLedger.uncounted(graph.name, graph.nodes.fingerprint) if ledger is None else ledger
+    books = MemoryLedger(graph.name, uncounted=graph.nodes.fingerprint) if ledger is None else ledger
     noise = SystemRandomness() if randomness is None else randomness
     with threads_for(*graph.nodes.features.shape):
         trained = method.train(graph.nodes, graph.edges, ledger=books, randomness=noise)

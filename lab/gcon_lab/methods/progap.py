@@ -17,7 +17,7 @@ from torch.nn.functional import dropout, normalize, selu
 from gcon.edges.source import Edges
 from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
-from gcon.privacy.budget import chosen_delta
+from gcon.privacy.budget import checked_budget
 from gcon_lab.mechanisms.neighbour_sums import EdgeSensitivity, gaussian_sums_plan
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
 from gcon_lab.methods.competitor import PaidEdges, PrivateCompetitorMethod
@@ -51,7 +51,7 @@ class ProGAP(PrivateCompetitorMethod):
     edge_sensitivity: EdgeSensitivity = "undirected"
 
     def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
-        convention, delta = self.edge_sensitivity, chosen_delta(self.delta, nodes.num_nodes)
+        convention, delta = self.edge_sensitivity, checked_budget(self.epsilon, self.delta, nodes.num_nodes).delta
         plan = gaussian_sums_plan(self.epsilon, delta, self.depth, convention=convention, method=self.name)
         blocks: list[_Block] = []
         inputs = [nodes.features.to(torch.float32)]  # z_0, z_1, ... as drawn

@@ -16,7 +16,7 @@ from gcon.learn.training_rows import training_rows
 from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
-from gcon.privacy.budget import chosen_delta
+from gcon.privacy.budget import checked_budget
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.methods.competitor import PaidEdges
 from gcon_lab.methods.linear_models import EncodedMethod, discriminant, linear_scorers
@@ -36,7 +36,9 @@ class SelfTrainingRounds(EncodedMethod):
     def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
         encoder = self._taught_encoder(nodes)
         rows, answers = encoder.encode(nodes.features), training_rows(nodes, encoder, "all").targets
-        plan = gaussian_plan(self.epsilon, chosen_delta(self.delta, nodes.num_nodes), method=self.name)
+        plan = gaussian_plan(
+            self.epsilon, checked_budget(self.epsilon, self.delta, nodes.num_nodes).delta, method=self.name
+        )
         with edges.spend(plan, f"self-training, {ROUNDS} rounds") as account:
             for _ in range(ROUNDS):
                 sums = account.release(plan.noisy(BilinearSums(rows, answers, SELF_WEIGHT), share=1 / ROUNDS))

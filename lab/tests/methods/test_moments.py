@@ -21,7 +21,7 @@ from gcon.mechanisms.gaussian_release import NoisyRelease
 from gcon.mechanisms.mixed_release import mixed_plan
 from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FEATURES_SHARE, FIRST_SHARE
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import NOTHING, Budget, chosen_delta
+from gcon.privacy.budget import NOTHING, Budget, checked_budget
 from gcon.privacy.ledger import Kind, MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.methods import METHODS, Moments, MomentsWithoutEdges
@@ -58,7 +58,7 @@ def fitted_on(graph, *, epsilon=2.0, seed=1, ledger=None):
 
 
 def plan_of(epsilon, delta=None):
-    delta = chosen_delta(None, SIZE) if delta is None else delta
+    delta = checked_budget(1.0, None, SIZE).delta if delta is None else delta
     return mixed_plan(epsilon, delta, first_share=FIRST_SHARE, answer_share=COUNTED_SHARE, method="moments")
 
 
@@ -113,7 +113,7 @@ def test_a_budget_that_is_not_there_reads_nothing():
 def test_delta_comes_from_the_public_number_of_nodes():
     ledger = MemoryLedger("circles")
     fit(Moments(epsilon=1.0), sparse(), ledger=ledger)
-    assert ledger.total() == Budget(1.0, chosen_delta(None, SIZE))
+    assert ledger.total() == checked_budget(1.0, None, SIZE)
 
 
 def test_the_plan_in_the_ledger_says_nothing_about_edges():
@@ -145,7 +145,7 @@ def test_the_noise_of_all_releases_is_what_the_budget_asks_for(released, graph, 
     answers = released[-1].mechanism.epsilon
     assert answers == pytest.approx(COUNTED_SHARE * epsilon)
     cost = mixed_delta(epsilon, distance, [*responses, (answers, 1)])
-    assert 0.999 * chosen_delta(None, SIZE) / 3 <= cost <= chosen_delta(None, SIZE) / 3
+    assert 0.999 * checked_budget(1.0, None, SIZE).delta / 3 <= cost <= checked_budget(1.0, None, SIZE).delta / 3
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 2.0])

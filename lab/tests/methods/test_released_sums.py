@@ -13,7 +13,7 @@ from gcon.edges.graph import PublicGraph, private_graph
 from gcon.errors import AccessRefusedError, InputError
 from gcon.files.datasets import social_circles_parts
 from gcon.mechanisms.gaussian_curve import gaussian_epsilon, gaussian_multiplier
-from gcon.privacy.budget import Budget, chosen_delta
+from gcon.privacy.budget import Budget, checked_budget
 from gcon.privacy.ledger import Kind, MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.methods import GAP, LPGNet, ProGAP
@@ -55,7 +55,7 @@ def test_charged_once(released, kind, rounds):
 def test_delta_comes_from_the_public_number_of_nodes(kind):
     ledger = MemoryLedger("circles")
     small(kind).fit(graph(), ledger=ledger)
-    assert ledger.total() == Budget(1.0, chosen_delta(None, 120))
+    assert ledger.total() == checked_budget(1.0, None, 120)
 
 
 @gaussian

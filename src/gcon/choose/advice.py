@@ -27,7 +27,7 @@ from gcon.choose.run_time import RunTime, run_time
 from gcon.errors import InputError, check_number
 from gcon.methods.evidence import tells
 from gcon.nodes import PublicNodes
-from gcon.privacy.budget import check_edges, checked_budget, chosen_delta, round_down_difference
+from gcon.privacy.budget import checked_budget, protected_change, round_down_difference
 
 Spend = Literal["spend", "little", "risky", "nothing", "look first", "not measured"]
 Stage = Literal["counts", "moments"]
@@ -129,10 +129,9 @@ def advise(
         in private edges is no guess, and advice from it is not free.
     """
     budgets, accesses = _budgets(epsilon, look), check_access(access)
-    check_edges(protect_edges)
+    protected_change(protect_edges)
     check_guess(mean_degree, looks=look is not None)
-    delta = chosen_delta(delta, nodes.num_nodes)
-    checked_budget(budgets[0], delta)
+    delta = checked_budget(budgets[0], delta, nodes.num_nodes).delta
     facts = public_facts(nodes)
 
     def noise_at(some: Sequence[float]) -> tuple[NoiseFacts, ...]:

@@ -15,7 +15,7 @@ from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.methods.evidence import above_chance
 from gcon.methods.graph_facts import counted_rows, degree_error, graph_facts
 from gcon.privacy.account import check_charge, spend
-from gcon.privacy.budget import checked_budget, chosen_delta
+from gcon.privacy.budget import checked_budget
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
@@ -65,7 +65,7 @@ def take_look(
     nodes = graph.nodes
     check_look(epsilon)
     check_validation(nodes)
-    budget = checked_budget(epsilon, chosen_delta(delta, nodes.num_nodes))
+    budget = checked_budget(epsilon, delta, nodes.num_nodes)
     plan, purpose = gaussian_plan(budget.epsilon, budget.delta, method="advice"), "a look at homophily and mean degree"
     check_charge(plan.budget, ledger=ledger, randomness=randomness, purpose=purpose)
     with threads_for(*nodes.features.shape):

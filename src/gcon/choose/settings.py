@@ -14,7 +14,7 @@ from gcon.errors import InputError
 from gcon.methods.objective import Objective
 from gcon.nodes import PublicNodes
 from gcon.privacy.account import NO_PROMISE, check_charge
-from gcon.privacy.budget import NOTHING, Budget, chosen_delta, round_down_difference
+from gcon.privacy.budget import NOTHING, Budget, checked_budget, round_down_difference
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness, SystemRandomness
 
@@ -100,8 +100,7 @@ def tune_paid(
         asked for.
     """
     check_payment(base, pay)
-    delta = chosen_delta(base.delta, graph.nodes.num_nodes)
-    whole = Budget(base.epsilon, delta)  # of choice and training together
+    whole = checked_budget(base.epsilon, base.delta, graph.nodes.num_nodes)  # of choice and training together
     check_charge(whole, ledger=ledger, randomness=SystemRandomness(), purpose="choice and training")
     budgeted = replace(base, epsilon=round_down_difference(base.epsilon, pay))
     rehearsals = rehearse(graph.nodes, combinations(budgeted), draws=draws, randomness=randomness, step=step)

@@ -18,7 +18,7 @@ from gcon.cli.options import TableSource
 from gcon.cli.output import Output
 from gcon.cli.paying import finish, open_payment
 from gcon.errors import InputError
-from gcon.privacy.budget import check_edges, checked_budget
+from gcon.privacy.budget import checked_budget, protected_change
 from gcon.privacy.randomness import randomness_from
 
 
@@ -51,7 +51,7 @@ def advise(
     Example: gcon advise --nodes nodes.csv --epsilon 1 --mean-degree 20
     """
     _check(epsilon=epsilon, access=access, look=look, delta=delta, seed=seed)
-    check_edges(protect_edges)
+    protected_change(protect_edges)
     check_guess(mean_degree, looks=look is not None)
     with output.progress.status("read") as status:
         if look is None:

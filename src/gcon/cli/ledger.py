@@ -49,7 +49,8 @@ def show(
     check_number(
         "extra-delta", extra_delta, allowed=lambda x: 0 < x < 1, rule="must lie in (0, 1)", fix="1e-6 is usual."
     )
-    entries, total, ceiling = books.overview()
+    found = books.overview()
+    entries, total, ceiling = found.entries, found.total, found.ceiling
     tighter = gaussian_total(entries, extra_delta=extra_delta)
     fields: dict[str, object] = {
         "data_set": books.data_set,
@@ -162,7 +163,7 @@ def recover(
         lines.append(f"Kept: the release of entry {each.entries[0][0]}, which was to be {each.out}, in {each.folder}")
     whole, lost = {number for each in kept for number, _ in each.entries}, list[int]()
     with suppress(LedgerError):  # a damaged ledger is no reason to keep back what is kept
-        lost += [each.number for each in books.unsettled() if each.number not in whole]
+        lost += [each.number for each in books.overview(history=False).unsettled if each.number not in whole]
     if lost:
         lines.append(
             f"Charged, not settled, and nothing is kept of it: entry {', '.join(map(str, lost))}. Its command is still at "

@@ -17,7 +17,7 @@ import typer
 
 from gcon.cli.output import reporting
 from gcon.errors import InputError
-from gcon.privacy.budget import check_edges
+from gcon.privacy.budget import protected_change
 
 if TYPE_CHECKING:
     from gcon.files.edge_files import EdgeOptions
@@ -248,7 +248,7 @@ class PaperOptions:
         from gcon.methods.objective import Objective
 
         given = {name: value for name, value in vars(self).items() if value not in (None, [])}
-        check_edges(protect_edges)
+        protected_change(protect_edges)
         if method == Moments.name:
             for name in given:
                 raise InputError(

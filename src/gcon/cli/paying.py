@@ -60,9 +60,9 @@ def open_payment(
         fix = "Leave it out; gcon report and gcon site take a --name of their own."
         raise InputError("--name", rule=rule, got=f"{name!a}", fix=fix)
     path, missing, found = ledger.path, list[str](), set[Path]()
-    kept = path.with_name(RECOVERY.format(path.name))
+    kept, before = path.with_name(RECOVERY.format(path.name)), ledger.overview(history=False)
     if where.edges is not None:  # the ledger may be new, an older one, or not theirs
-        spent = ledger.total()
+        spent = before.total
         with suppress(InputError):  # what these edges were converted with is gone, and another ledger was named
             usual = ledger_beside(where.edges)
             if usual.exists() and usual.resolve() != path:
@@ -88,10 +88,13 @@ def open_payment(
                     )
         for words in missing:
             output.warn(f"warning: {words}")
-    if kept.exists() and (settled := settle_kept(ledger)):
+    settled = settle_kept(ledger) if kept.exists() else []
+    if settled:
         numbers = ", ".join(map(str, settled))
         output.remark(f"Settled in {path} what an earlier command could not: entries {numbers}.")
-    for entry in ledger.unsettled(newest=True):
+    for entry in before.unsettled:
+        if entry.number != before.count - 1 or entry.number in settled:
+            continue  # only of the newest: others were told of by the commands before
         cost = entry.request.cost
         output.remark(
             f"Entry {entry.number} of {path} (epsilon {cost.epsilon:g}, delta {cost.delta:g}) is charged and was never settled: "

@@ -139,7 +139,7 @@ class PrivateClassifier(FittedClassifier, ABC):
         masks = {"train_mask": train_mask, "validation_mask": validation_mask, "test_mask": test_mask, "split": split}
         graph = self._graph(X, {"labels": y, "edges": edges, **masks}, drop=drop, categorical=categorical, name=name)
         warn_of_scales(graph.nodes)
-        ledger = MemoryLedger.uncounted(graph.name, graph.nodes.fingerprint) if self.ledger is None else self.ledger
+        ledger = MemoryLedger(graph.name, uncounted=graph.nodes.fingerprint) if self.ledger is None else self.ledger
         if not hasattr(ledger, "reserve"):
             rule, fix = "must be None or a ledger", "For example gcon.MemoryLedger('friendships')."
             raise InputError("ledger", rule=rule, got=type(ledger).__name__, fix=fix)

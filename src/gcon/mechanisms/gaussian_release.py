@@ -25,7 +25,7 @@ from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_multiplier
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing, rounded_noise
 from gcon.mechanisms.statistic import Statistic
 from gcon.privacy.budget import Budget, checked_budget
-from gcon.privacy.plan import Mechanism, proof_page, proven
+from gcon.privacy.plan import PROOF_PAGES, Mechanism, proven
 from gcon.privacy.randomness import Randomness
 
 _SLACK = 1e-12  # shares may add to this much more than 1; the noise is larger by more than that
@@ -176,7 +176,7 @@ class NoisyRelease:
     def __post_init__(self) -> None:
         """The statistic is proven, the share is one, and float64 can hold the noise that follows from them."""
         statistic, distance, deviation, spacing = self.statistic, self.plan.distance, 0.0, 0.0
-        proof_page(type(statistic))
+        PROOF_PAGES[type(statistic)]  # or it is refused
         reads_edges = statistic.sensitivity != 0
         least = 1e-12 if reads_edges else 0.0
         check_number(

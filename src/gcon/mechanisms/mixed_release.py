@@ -34,7 +34,15 @@ from gcon.mechanisms.gaussian_curve import (
 from gcon.mechanisms.gaussian_release import NoisyRelease, largest_distance
 from gcon.mechanisms.samplers.geometric import LEAST_RATE
 from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN
-from gcon.privacy.budget import DIGITS, EDGES_FIELD, STATED_EDGES, Budget, check_edges, checked_budget, round_up_digits
+from gcon.privacy.budget import (
+    DIGITS,
+    EDGES_FIELD,
+    STATED_EDGES,
+    Budget,
+    checked_budget,
+    protected_change,
+    round_up_digits,
+)
 from gcon.privacy.plan import Mechanism, proven
 
 MOST_ROUNDS = 2
@@ -71,7 +79,7 @@ class MixedPlan:
 
     def __post_init__(self) -> None:
         """Every branch costs at most its part of delta."""
-        check_edges(self.protect_edges)
+        protected_change(self.protect_edges)
         epsilon, mu = self.budget.epsilon, self.distance
         part = math.nextafter(self.budget.delta / _BRANCHES, 0.0)  # rounded down: all parts add to at most delta
         if math.isinf(epsilon):
@@ -113,7 +121,7 @@ class MixedPlan:
         budget, protected = self.budget, self.protect_edges
         found, delta = {protected: budget}, budget.delta
         for edges in {*numbers} - {protected}:
-            check_edges(edges)
+            protected_change(edges)
             # An epsilon at which all branches together cost at most delta: hardly above the smallest, of few digits.
             low, high = 0.0, 1.0
             while math.fsum(self.costs(high, edges, in_float64=True)) > delta:
@@ -200,8 +208,7 @@ def mixed_plan(
         method: for the ledger.
         protect_edges: how many edges may change together within this budget, from 1 to 10.
     """
-    check_edges(protect_edges)
-    edges, budget = int(protect_edges), checked_budget(epsilon, delta)
+    edges, budget = protected_change(protect_edges).edges, checked_budget(epsilon, delta)
     mu: float | None
     if math.isinf(budget.epsilon):
         budget, mu, rates = Budget(math.inf, 0.0), None, (math.inf,) * MOST_ROUNDS

@@ -20,7 +20,7 @@ from gcon.mechanisms.certificate_terms import (
 from gcon.mechanisms.losses import ConvexLoss, check_registered
 from gcon.mechanisms.samplers.objective_noise import likely_error
 from gcon.mechanisms.theorem import ObjectiveShape, TheoremOne, TheoremValues, influence_of, theorem_one
-from gcon.privacy.budget import EDGES_FIELD, Budget, check_edges
+from gcon.privacy.budget import EDGES_FIELD, Budget, protected_change
 
 _NOT_COVERED = "This plan's noise does not cover what the plan says that the weights cost."
 
@@ -96,7 +96,7 @@ class ObjectivePlan(ABC, Generic[Values]):
         check_ridge(ridge=ridge, noise_share=noise_share, margin=margin)
         check_influence(edge_influence)
         check_sizes(num_features=num_features, num_labelled=num_labelled)
-        check_edges(protect_edges)
+        protected_change(protect_edges)
         needs_noise = edge_influence > 0 and math.isfinite(budget.epsilon)
         terms = certificate_terms(budget) if needs_noise else NO_TERMS
         exact = exact_budget(budget, terms)
@@ -130,7 +130,7 @@ class ObjectivePlan(ABC, Generic[Values]):
             check_influence(self.theorem.edge_influence)
             check_sizes(num_features=self.num_features, num_labelled=self.num_labelled)
             check_registered(self.loss)
-            check_edges(self.protect_edges)
+            protected_change(self.protect_edges)
             check_tolerance(self.tolerance)
             covered = self._covers_its_reserve() and self._covers_its_theorem() and self._resolves_its_tolerance()
         except InputError as error:

@@ -23,7 +23,7 @@ from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.certificate_terms import log_waste
 from gcon.mechanisms.gaussian_curve import gaussian_delta
 from gcon.mechanisms.losses import ConvexLoss, loss_by_name
-from gcon.privacy.budget import DIGITS, Budget, check_edges, protected_change, round_up_digits
+from gcon.privacy.budget import DIGITS, Budget, protected_change, round_up_digits
 
 _SLACK = 1e-12  # relative; for the last digits of float64
 _MOST_DOUBLED = 64
@@ -202,7 +202,7 @@ def objective_by_edges(plan: Mapping[str, Any], budget: Budget, numbers: Sequenc
     protected = protected_change(plan).edges
     found: dict[int, Budget | None] = {protected: budget}
     for edges in {*numbers} - {protected}:
-        check_edges(edges)
+        protected_change(edges)
         epsilon, delta = _promise(plan, budget.delta, edges / protected)
         within = delta <= budget.delta * (1 + 2 * _SLACK)
         if edges < protected:  # the budget itself holds for fewer edges too

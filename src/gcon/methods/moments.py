@@ -77,7 +77,7 @@ from gcon.nodes import (
 )
 from gcon.privacy.account import check_charge, spend
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import NOTHING, STATED_EDGES, Budget, check_edges, chosen_delta
+from gcon.privacy.budget import NOTHING, STATED_EDGES, Budget, checked_budget, protected_change
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
@@ -121,7 +121,7 @@ class Moments(ReleasingMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_edges(self.protect_edges)
+        protected_change(self.protect_edges)
         chosen_device(self.device)
         check_seed("seed", self.seed)
 
@@ -145,7 +145,7 @@ class Moments(ReleasingMethod):
         asked, labels = int(nodes.validation_mask.sum()), torch.where(nodes.train_mask, nodes.labels, -1)
         plan = mixed_plan(  # first of all: a budget that no plan fits is refused before anything is learned
             self.epsilon,
-            chosen_delta(self.delta, nodes.num_nodes),
+            checked_budget(self.epsilon, self.delta, nodes.num_nodes).delta,
             first_share=FIRST_SHARE,
             answer_share=COUNTED_SHARE if asked else 0.0,
             method=self.name,

@@ -34,7 +34,7 @@ from gcon.methods.record import Checksum, Common, Count, Layout, NotNegative, Re
 from gcon.nodes import PublicNodes, known_rows
 from gcon.privacy.account import check_charge, release_once
 from gcon.privacy.boundary import Private
-from gcon.privacy.budget import NOTHING, STATED_EDGES, Budget, check_edges, checked_budget, chosen_delta
+from gcon.privacy.budget import NOTHING, STATED_EDGES, Budget, checked_budget, protected_change
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 
@@ -85,7 +85,7 @@ class Objective(ReleasingMethod):
         check_expansion(self.expand)
         check_ridge(ridge=self.ridge, noise_share=self.noise_share, margin=self.margin)
         check_bound(self.influence, self.schemes)
-        check_edges(self.protect_edges)
+        protected_change(self.protect_edges)
         chosen_device(self.device)
         check_number(
             "inference_restart",
@@ -123,7 +123,7 @@ class Objective(ReleasingMethod):
             The model is (epsilon, delta)-DP for one undirected edge, or for any `protect_edges` of them together, by
             Theorem 1. Edges are read after the ledger is charged.
         """
-        budget = checked_budget(self.epsilon, chosen_delta(self.delta, nodes.num_nodes))
+        budget = checked_budget(self.epsilon, self.delta, nodes.num_nodes)
         check_charge(budget, ledger=ledger, randomness=randomness, purpose=purpose)
         device = chosen_device(self.device)
 

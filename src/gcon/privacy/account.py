@@ -25,9 +25,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from types import TracebackType
-from typing import Any, Generic, NoReturn, Self, TypeVar, final
+from typing import Any, Final, Generic, NoReturn, Self, TypeVar, final
 
 from gcon.errors import BoundaryError, GconError, LedgerRefusedError, PlanMismatchError, UnsettledWarning, warn_caller
 from gcon.privacy.boundary import Private
@@ -35,7 +35,7 @@ from gcon.privacy.budget import NOTHING, Budget, protected_change
 from gcon.privacy.ledger import Kind, Ledger, Outcome, Request, Reservation
 from gcon.privacy.ledger_file import FileLedger
 from gcon.privacy.opening import apply_private, check_there
-from gcon.privacy.plan import Mechanism, Plan, PricedMechanism, SingleRelease, proof_page
+from gcon.privacy.plan import PROOF_PAGES, Mechanism, Plan, PricedMechanism, SingleRelease
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
 
@@ -99,6 +99,7 @@ def telling_charges() -> Iterator[None]:
 
 
 @final
+@dataclass(eq=False, repr=False)
 class Account:
     """A block in which a plan is spent on private edges. It belongs to one block of one process, and is never copied.
 
@@ -114,43 +115,48 @@ class Account:
         budget, by the proof that belongs to the plan.
     """
 
-    def __init__(
-        self, edges: Private[Any], plan: Plan, *, ledger: Ledger, randomness: Randomness, purpose: str
-    ) -> None:
-        self._edges, self._plan, self._ledger = edges, plan, ledger
-        self._randomness, self._purpose = randomness, purpose
-        self._mechanisms: list[Mechanism[Any]] = []
-        self._handed_out, self._process = 0, 0
-        self._open = self._ended = self._keeps_promise = False
-        self._reservation: Reservation | None = None
-        self._charged = NOTHING  # once the ledger was asked: it may be, until the ledger has refused
-        self._paid: tuple[Budget, float | None] = (NOTHING, None)
-        self._receipt: Receipt | None = None
-        self._lock = threading.Lock()  # between looking whether something may be released and counting it as released
+    edges: Final[Private[Any]]
+    plan: Final[Plan]
+    _: KW_ONLY
+    ledger: Final[Ledger]
+    randomness: Final[Randomness]
+    purpose: Final[str]
+    _mechanisms: list[Mechanism[Any]] = field(init=False, default_factory=list)
+    _handed_out: int = field(init=False, default=0)
+    _process: int = field(init=False, default=0)
+    _open: bool = field(init=False, default=False)
+    _ended: bool = field(init=False, default=False)
+    _keeps_promise: bool = field(init=False, default=False)
+    _reservation: Reservation | None = field(init=False, default=None)
+    _charged: Budget = field(init=False, default=NOTHING)  # once the ledger was asked: it may be, until it has refused
+    _paid: tuple[Budget, float | None] = field(init=False, default=(NOTHING, None))
+    _receipt: Receipt | None = field(init=False, default=None)
+    # Held between looking whether something may be released and counting it as released.
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def __enter__(self) -> Self:
         if self._reservation is not None:
             raise BoundaryError("An account is entered once. Call spend again for another plan.")
-        plan = self._plan
-        proof_page(type(plan))
+        plan = self.plan
+        PROOF_PAGES[type(plan)]  # or it is refused
         # Noise from a seed keeps no promise, unless there is nothing to promise.
-        self._keeps_promise = self._randomness.keeps_promise or plan.budget == NOTHING
+        self._keeps_promise = self.randomness.keeps_promise or plan.budget == NOTHING
         request = Request(
             kind=Kind.RELEASE,
             mechanism=plan.name,
-            purpose=self._purpose,
+            purpose=self.purpose,
             cost=plan.budget if self._keeps_promise else NO_PROMISE,
             plan=plan.public_record(()),
-            randomness=self._randomness.source,
+            randomness=self.randomness.source,
             gaussian_distance=plan.gaussian_distance if self._keeps_promise else None,
         )
         self._paid = plan.budget, plan.gaussian_distance
-        check_there(self._edges)
+        check_there(self.edges)
         if (accounts := _accounts.get()) is not None:
             accounts.append(self)
         self._charged = request.cost
         try:
-            self._reservation = self._ledger.reserve(request)
+            self._reservation = self.ledger.reserve(request)
         except GconError:
             self._charged = NOTHING  # the error says it; any other may have come when it was charged already
             raise
@@ -173,17 +179,17 @@ class Account:
                 raise BoundaryError(
                     "An account releases inside its block (with spend(...) as account), in its own process."
                 )
-            proof_page(type(mechanism))
+            PROOF_PAGES[type(mechanism)]  # or it is refused
             mechanism.check()
-            self._plan.check([*self._mechanisms, mechanism])
-            if (self._plan.budget, self._plan.gaussian_distance) != self._paid:
+            self.plan.check([*self._mechanisms, mechanism])
+            if (self.plan.budget, self.plan.gaussian_distance) != self._paid:
                 raise PlanMismatchError("A plan costs what was reserved for it. This one has changed its price since.")
-            if self._plan.budget == NOTHING and mechanism.reads_edges:
+            if self.plan.budget == NOTHING and mechanism.reads_edges:
                 raise PlanMismatchError("A release is free only if no edge can change anything in it.")
             self._mechanisms.append(mechanism)  # from here on it counts, whatever happens
             self._open = False  # until it has come out
-        randomness = self._randomness
-        value = apply_private(lambda edges: mechanism.apply(edges, randomness), self._edges)
+        randomness = self.randomness
+        value = apply_private(lambda edges: mechanism.apply(edges, randomness), self.edges)
         with self._lock:
             self._handed_out += 1
             self._open = not self._ended
@@ -201,32 +207,32 @@ class Account:
         if self._reservation is None or os.getpid() != self._process:
             return  # a forked process settles nothing: the block belongs to its parent
         if not asked:
-            if settle(self._ledger, self._reservation, Outcome.WITHDRAWN):
+            if settle(self.ledger, self._reservation, Outcome.WITHDRAWN):
                 self._charged = NOTHING
             return
         if error is not None and not isinstance(error, Exception):
             return  # interrupted: stays reserved, which is charged
-        settle(self._ledger, self._reservation, Outcome.RELEASED if handed_out else Outcome.WITHHELD)
+        settle(self.ledger, self._reservation, Outcome.RELEASED if handed_out else Outcome.WITHHELD)
         if error is None and handed_out == len(asked):
-            plan = self._plan
+            plan = self.plan
             record = plan.public_record(asked)
             self._receipt = Receipt(
                 time=self._reservation.time,
-                data_set=self._ledger.data_set,
+                data_set=self.ledger.data_set,
                 protected_change=protected_change(record).name,
                 mechanism=plan.name,
-                purpose=self._purpose,
+                purpose=self.purpose,
                 budget=plan.budget,
                 keeps_promise=self._keeps_promise and math.isfinite(plan.budget.epsilon),
-                randomness=self._randomness.source,
+                randomness=self.randomness.source,
                 plan=record,
                 total=self._reservation.total,
-                counted=self._ledger.counted,
+                counted=self.ledger.counted,
             )
 
     def charge_in_words(self) -> str:
         """What it has charged, and where that is written; nothing if nothing was."""
-        cost, ledger, reservation = self._charged, self._ledger, self._reservation
+        cost, ledger, reservation = self._charged, self.ledger, self._reservation
         if cost == NOTHING:
             return ""
         asked = f"epsilon {cost.epsilon:g}, delta {cost.delta:g}"

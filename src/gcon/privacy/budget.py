@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 
-from gcon.errors import InputError, PromiseWarning, check_number, warn_caller
+from gcon.errors import BudgetExceededError, InputError, PromiseWarning, check_number, warn_caller
 
 
 @dataclass(frozen=True, order=False)
@@ -45,11 +45,18 @@ DIGITS = 4  # of these numbers, rounded up
 EDGES_FIELD = "protect_edges"  # in a plan's record; not there for one edge
 
 
-def checked_budget(epsilon: float, delta: float) -> Budget:
+def checked_budget(epsilon: float, delta: float | None, num_nodes: int | None = None) -> Budget:
     """The budget of one release, checked: epsilon in (0, infinity], delta in [1e-12, 0.5).
 
     Infinite epsilon asks for the model without noise: it carries no promise and says so.
+
+    Args:
+        epsilon: of the release.
+        delta: of the release; None means min(1e-5, 1/(10 n)), from public numbers alone, and needs n. One above 1/n is warned of.
+        num_nodes: n, where it is known.
     """
+    usual = None if num_nodes is None else min(1e-5, 1 / (10 * max(num_nodes, 1)))
+    delta = usual if delta is None else delta
     check_number(
         "epsilon",
         epsilon,
@@ -65,21 +72,14 @@ def checked_budget(epsilon: float, delta: float) -> Budget:
         "that may fail as often as it holds is none)",
         fix="Leave it out for min(1e-5, 1/(10 n)), or choose a public constant; never one over the edges.",
     )
-    return Budget(float(epsilon), float(delta))
-
-
-def chosen_delta(delta: float | None, num_nodes: int) -> float:
-    """The given delta, with a warning where it is above 1/n; None means min(1e-5, 1/(10 n)), from public numbers alone."""
-    usual = min(1e-5, 1 / (10 * max(num_nodes, 1)))
-    if delta is None:
-        return usual
-    if delta * num_nodes > 1:
+    assert delta is not None  # which is no number
+    if num_nodes is not None and delta * num_nodes > 1:
         warn_caller(
             f"delta={delta!r} is above 1/n for {num_nodes} nodes: a mechanism that publishes everything about one person, picked "
             f"at random, would keep that promise. Leave delta out for {usual:g}.",
             PromiseWarning,
         )
-    return delta
+    return Budget(float(epsilon), float(delta))
 
 
 def compose(budgets: Iterable[Budget]) -> Budget:
@@ -94,32 +94,53 @@ def compose(budgets: Iterable[Budget]) -> Budget:
     total = ExactTotal()
     for budget in budgets:
         total.add(budget)
-    return total.rounded()
+    return total.rounded
 
 
 @dataclass
 class ExactTotal:
-    """A sum of budgets, exact in decimal, from which budgets can be taken away again."""
+    """A sum of budgets, exact in decimal, from which budgets can be taken away again.
+
+    Attributes:
+        epsilon: of all budgets whose epsilon is finite.
+        delta: of all budgets.
+        infinite: how many budgets of infinite epsilon are in it.
+        rounded: the sum as a budget, rounded up; as of the last `add`.
+    """
 
     epsilon: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
-    infinite: int = 0  # budgets of infinite epsilon in it
+    infinite: int = 0
+    rounded: Budget = NOTHING
 
-    def add(self, budget: Budget, times: int = 1) -> None:
-        """Add a budget, as the decimal numbers that it prints as; take it away with -1."""
+    def add(self, budget: Budget, times: int = 1, *, ceiling: Budget | None = None) -> None:
+        """Add a budget, as the decimal numbers that it prints as; take it away with -1.
+
+        `BudgetExceededError` if the sum would pass the ceiling, saying what was asked, spent and left; then nothing is added.
+        """
+        spent = self.rounded
+        if ceiling is not None and not ceiling.covers(compose([spent, budget])):
+            pairs, reason = ((ceiling.epsilon, spent.epsilon), (ceiling.delta, spent.delta)), ""
+            left = [0.0 if had >= most else most - had for most, had in pairs]
+            if math.isinf(budget.epsilon):
+                reason = " What was asked carries no promise (a seed, no noise, or bare private values)."
+            raise BudgetExceededError(
+                f"ledger ceiling: asked epsilon={budget.epsilon:g}, delta={budget.delta:g}; spent epsilon={spent.epsilon:g}, "
+                f"delta={spent.delta:g}; left epsilon={left[0]:g}, delta={left[1]:g} of epsilon={ceiling.epsilon:g}, "
+                f"delta={ceiling.delta:g}.{reason} Nothing was opened or charged. Ask for less, or let the data's owner "
+                "raise the ceiling."
+            )
+        epsilon, delta, infinite = self.epsilon, self.delta + times * Fraction(repr(float(budget.delta))), self.infinite
         if math.isinf(budget.epsilon):
-            self.infinite += times
+            infinite += times
         else:
-            self.epsilon += times * Fraction(repr(float(budget.epsilon)))
-        self.delta += times * Fraction(repr(float(budget.delta)))
-
-    def rounded(self) -> Budget:
-        """The sum as a budget, rounded up."""
+            epsilon += times * Fraction(repr(float(budget.epsilon)))
         sums = []
-        for exact in (Fraction(0) if self.infinite else self.epsilon, self.delta):
+        for exact in (Fraction(0) if infinite else epsilon, delta):
             near = float(exact)
             sums.append(math.nextafter(near, math.inf) if Fraction(repr(near)) < exact else near)
-        return Budget(math.inf if self.infinite else sums[0], min(sums[1], math.nextafter(1.0, 0.0)))
+        rounded = Budget(math.inf if infinite else sums[0], min(sums[1], math.nextafter(1.0, 0.0)))
+        self.epsilon, self.delta, self.infinite, self.rounded = epsilon, delta, infinite, rounded
 
 
 def round_up_digits(number: float, digits: int) -> float:
@@ -165,23 +186,13 @@ ONE_UNDIRECTED_EDGE = ProtectedChange(
 )
 
 
-def protected_change(plan: Mapping[str, object]) -> ProtectedChange:
-    """What a plan's record protects; `InputError` for what is no number of edges."""
-    edges = plan.get(EDGES_FIELD, 1)
-    check_edges(edges)
-    edges = int(edges)  # type: ignore[call-overload]  # whole, but maybe numpy's
-    if edges == 1:
-        return ONE_UNDIRECTED_EDGE
-    return ProtectedChange(
-        edges=edges,
-        name=f"any {edges} undirected edges",
-        sentence=f"Any {edges} undirected edges of a simple graph together, anywhere in it, each added or removed; everything "
-        "else stays the same.",
-    )
+def protected_change(edges: object) -> ProtectedChange:
+    """What a promise for so many edges protects; `InputError` for what is no number of edges.
 
-
-def check_edges(edges: object) -> None:
-    """Refuse what is no number of edges to protect."""
+    Args:
+        edges: how many, from 1 to 10; or a plan's record, which says it.
+    """
+    edges = edges.get(EDGES_FIELD, 1) if isinstance(edges, Mapping) else edges
     check_number(
         "protect_edges",
         edges,
@@ -189,4 +200,13 @@ def check_edges(edges: object) -> None:
         rule=f"must be a whole number of edges from 1 to {MOST_EDGES}",
         fix=f"For j times {MOST_EDGES} edges, protect {MOST_EDGES} at epsilon/j and at delta/(j e^epsilon).",
         whole=True,
+    )
+    edges = int(edges)  # type: ignore[arg-type]  # whole, but maybe numpy's
+    if edges == 1:
+        return ONE_UNDIRECTED_EDGE
+    return ProtectedChange(
+        edges=edges,
+        name=f"any {edges} undirected edges",
+        sentence=f"Any {edges} undirected edges of a simple graph together, anywhere in it, each added or removed; everything "
+        "else stays the same.",
     )

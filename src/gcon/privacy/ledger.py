@@ -15,8 +15,8 @@ from enum import StrEnum
 from functools import partial
 from typing import Final, NoReturn, Protocol, final
 
-from gcon.errors import BoundaryError, BudgetExceededError, LedgerError, PromiseWarning, check_number, warn_caller
-from gcon.privacy.budget import NOTHING, ONE_UNDIRECTED_EDGE, Budget, ExactTotal, compose
+from gcon.errors import BoundaryError, LedgerError, PromiseWarning, check_number, warn_caller
+from gcon.privacy.budget import NOTHING, ONE_UNDIRECTED_EDGE, Budget, ExactTotal
 
 
 class Kind(StrEnum):
@@ -119,22 +119,6 @@ class Ledger(Protocol):
         """All lines so far, oldest first."""
 
 
-def check_ceiling(ceiling: Budget | None, *, spent: Budget, asked: Budget) -> None:
-    """Refuse what would pass the ceiling, saying what was asked, spent and left."""
-    if ceiling is None or ceiling.covers(compose([spent, asked])):
-        return
-    left = _left(ceiling.epsilon, spent.epsilon), _left(ceiling.delta, spent.delta)
-    reason = ""
-    if math.isinf(asked.epsilon):
-        reason = " What was asked carries no promise (a seed, no noise, or bare private values)."
-    raise BudgetExceededError(
-        f"ledger ceiling: asked epsilon={asked.epsilon:g}, delta={asked.delta:g}; spent epsilon={spent.epsilon:g}, "
-        f"delta={spent.delta:g}; left epsilon={left[0]:g}, delta={left[1]:g} of epsilon={ceiling.epsilon:g}, "
-        f"delta={ceiling.delta:g}.{reason} Nothing was opened or charged. Ask for less, or let the data's owner "
-        "raise the ceiling."
-    )
-
-
 def check_settlement(
     entry: LedgerEntry, outcome: Outcome, reservation: Reservation, withdrawals: dict[int, object]
 ) -> None:
@@ -147,10 +131,6 @@ def check_settlement(
     mine = known is not None and reservation.withdrawal is known
     if outcome is Outcome.WITHDRAWN and not (mine and entry.request.kind is Kind.RELEASE):
         raise LedgerError("An entry is withdrawn only by the block of spending that reserved it. It stays charged.")
-
-
-def _left(ceiling: float, spent: float) -> float:
-    return 0.0 if spent >= ceiling else ceiling - spent
 
 
 # Without a ledger, by process and public node table: what a fork inherited was not spent by it, and a thread that held the lock
@@ -166,6 +146,9 @@ class MemoryLedger:
         data_set: the owner's name for the data.
         ceiling: the most that may ever be spent; None means no limit.
         clock: gives the time of an entry.
+        uncounted: checksum of the public node table, where this stands in for a ledger that nobody gave. Nobody adds up what is
+            released then, but for this process: the total is that of all its fits on the same table that were given no ledger,
+            and from the second release on it warns.
 
     Example:
         >>> MemoryLedger("friendships", ceiling=Budget(2.0, 1e-5)).total()
@@ -181,33 +164,20 @@ class MemoryLedger:
         *,
         ceiling: Budget | None = None,
         clock: Callable[[], datetime] | None = None,
+        uncounted: str | None = None,
     ) -> None:
         self.data_set: Final = data_set
-        self.counted = True
+        self.counted: Final = uncounted is None
         self._ceiling = ceiling
         self._clock = clock or partial(datetime.now, UTC)
         self._entries: list[LedgerEntry] = []
-        self._spent = ExactTotal()
-        self._lock = threading.RLock()
+        self._spent, self._lock = ExactTotal(), threading.RLock()
+        if uncounted is not None:
+            mine = self._spent, self._lock
+            self._spent, self._lock = _uncounted.setdefault((os.getpid(), uncounted), mine)
         self._mark = object()
         self._withdrawals: dict[int, object] = {}
         self._process = os.getpid()
-
-    @classmethod
-    def uncounted(cls, data_set: str, nodes: str) -> MemoryLedger:
-        """What stands in for a ledger where none was given: nobody adds up what is released, but for this process.
-
-        It has the entries of one fit, and the total of all fits of this process on the same public node table that were given
-        no ledger. From the second release on it warns; it has no ceiling and refuses nothing.
-
-        Args:
-            data_set: the owner's name for the data.
-            nodes: checksum of the public node table.
-        """
-        ledger = cls(data_set)
-        ledger.counted, mine = False, (ledger._spent, ledger._lock)
-        ledger._spent, ledger._lock = _uncounted.setdefault((os.getpid(), nodes), mine)
-        return ledger
 
     def reserve(self, request: Request) -> Reservation:
         """Charge a request, or raise `BudgetExceededError` and charge nothing."""
@@ -217,8 +187,6 @@ class MemoryLedger:
                 "a file for work in several processes."
             )
         with self._lock:
-            self.check(request)
-            before = self._spent.rounded()
             entry = LedgerEntry(
                 number=len(self._entries),
                 time=self._clock().isoformat(timespec="seconds"),
@@ -226,9 +194,10 @@ class MemoryLedger:
                 request=request,
                 outcome=Outcome.RESERVED,
             )
+            before = self._spent.rounded
+            self._spent.add(request.cost, ceiling=self._ceiling)
             self._entries.append(entry)
-            self._spent.add(request.cost)
-            total = self._spent.rounded()
+            total = self._spent.rounded
             reservation = Reservation(entry.number, self._mark, object(), entry.time, total)
             self._withdrawals[entry.number] = reservation.withdrawal
         if not self.counted and before != NOTHING and request.cost != NOTHING:
@@ -243,7 +212,7 @@ class MemoryLedger:
     def check(self, request: Request) -> None:
         """Raise `BudgetExceededError` if the request would pass the ceiling now."""
         with self._lock:
-            check_ceiling(self._ceiling, spent=self._spent.rounded(), asked=request.cost)
+            replace(self._spent).add(request.cost, ceiling=self._ceiling)  # to a copy
 
     def settle(self, reservation: Reservation, outcome: Outcome) -> None:
         """Say what became of a reservation, once."""
@@ -264,7 +233,7 @@ class MemoryLedger:
     def total(self) -> Budget:
         """Everything charged so far, by basic composition."""
         with self._lock:
-            return self._spent.rounded()
+            return self._spent.rounded
 
     def ceiling(self) -> Budget | None:
         """The most that may ever be spent; None means no limit."""

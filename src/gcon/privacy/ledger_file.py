@@ -26,7 +26,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from io import FileIO
@@ -35,19 +35,18 @@ from typing import Final, final
 
 from gcon.errors import GconError, InputError, LedgerError, LedgerRefusedError
 from gcon.privacy.budget import NOTHING, Budget
-from gcon.privacy.ledger import LedgerEntry, Outcome, Request, Reservation, check_ceiling, check_settlement
+from gcon.privacy.ledger import LedgerEntry, Outcome, Request, Reservation, check_settlement
 from gcon.privacy.ledger_lines import (
     CHECKPOINT_EVERY,
     FORMAT,
+    HEAD_OF,
     VERSION,
     Chain,
     Reading,
     Verification,
     check_words,
-    data_set_name,
     read_ledger,
     render_checkpoint,
-    render_head,
     write_request,
     write_value,
 )
@@ -60,6 +59,25 @@ try:
     import fcntl
 except ImportError:  # not a Unix
     fcntl = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What a ledger says.
+
+    Attributes:
+        entries: all of them, oldest first.
+        total: everything charged so far, by basic composition.
+        ceiling: the most that may ever be spent; None means no limit.
+        unsettled: the entries that are charged and not settled: their runs are still at work, or were stopped or killed.
+        count: how many entries there are.
+    """
+
+    entries: Sequence[LedgerEntry]
+    total: Budget
+    ceiling: Budget | None
+    unsettled: Sequence[LedgerEntry]
+    count: int
 
 
 @final
@@ -135,7 +153,7 @@ class FileLedger:
                     line = chain.render({**header, "created": created})
                     chain.add(line)
                     replace_file(self.path, line)  # whole or not at all: no other file is ever taken for half a ledger
-                    replace_file(self._head, render_head(chain))
+                    replace_file(self._head, HEAD_OF.format(chain).encode())
         # Reading needs no lock: the first line is written whole and never changes. What is no ledger gets no lock file.
         try:
             with self.path.open("rb") as file:
@@ -146,10 +164,13 @@ class FileLedger:
             raise self._refused("read", error) from error
         if not first:
             raise self._tampered("it is empty or gone, but was written before.")
+        chain = Chain()
         try:
-            self.data_set = data_set_name(first)
+            chain.add(first)
         except LedgerError as error:
-            raise LedgerError(f"ledger {self.path}: its first line {error}.") from None
+            if not chain.data_set:  # else it is a ledger, and what is wrong with its first line is told by every use
+                raise LedgerError(f"ledger {self.path}: its first line {error}.") from None
+        self.data_set = chain.data_set
         if data_set not in (None, self.data_set):
             rule = f"must be the name in the ledger {self.path}, {self.data_set!a}"
             raise InputError("data_set", rule=rule, got=f"{data_set!a}", fix="Each data set has a ledger of its own.")
@@ -163,7 +184,7 @@ class FileLedger:
         fields = write_request(request)
         with self._locked(write=True) as reading:
             chain = reading.chain
-            check_ceiling(chain.ceiling, spent=chain.spent.rounded(), asked=request.cost)
+            replace(chain.spent).add(request.cost, ceiling=chain.ceiling)  # to a copy: the line itself adds it
             number, time = chain.entries, self._clock().isoformat(timespec="seconds")
             with uninterrupted():  # so that whoever is interrupted here knows whether there is an entry
                 try:
@@ -176,7 +197,7 @@ class FileLedger:
                         "write", error, f"Entry {number} may stand in it, and {counts} then."
                     ) from error
                 # The line's hash: no other ledger takes it for its own.
-                reservation = Reservation(number, chain.last_hash, object(), time, chain.spent.rounded())
+                reservation = Reservation(number, chain.last_hash, object(), time, chain.spent.rounded)
                 self._withdrawals[number] = reservation.withdrawal
                 self.newest = reservation
             return reservation
@@ -186,7 +207,7 @@ class FileLedger:
         write_request(request)
         with self._locked(write=True) as reading:
             chain = reading.chain
-            check_ceiling(chain.ceiling, spent=chain.spent.rounded(), asked=request.cost)
+            replace(chain.spent).add(request.cost, ceiling=chain.ceiling)  # to a copy
             os.close(os.open(self.path, os.O_WRONLY | os.O_APPEND))
 
     def settle(self, reservation: Reservation, outcome: Outcome, *, result: Mapping[str, object] | None = None) -> None:
@@ -225,34 +246,26 @@ class FileLedger:
 
     def ceiling(self) -> Budget | None:
         """The most that may ever be spent; None means no limit."""
-        with self._locked() as reading:
-            return reading.chain.ceiling
+        return self.overview(history=False).ceiling
 
     def entries(self) -> Sequence[LedgerEntry]:
         """All entries so far, oldest first; raises `LedgerError` if the file was tampered with."""
-        return self.overview()[0]
+        return self.overview().entries
 
-    def overview(self) -> tuple[Sequence[LedgerEntry], Budget, Budget | None]:
-        """All entries, the total and the ceiling, from one reading."""
-        with self._locked(history=True) as reading:
+    def overview(self, *, history: bool = True) -> Overview:
+        """What the ledger says, from one reading.
+
+        Args:
+            history: with all entries, for which every line is read; else with none.
+        """
+        with self._locked(history=history) as reading:
             chain = reading.chain
-        return tuple(chain.history or ()), chain.spent.rounded(), chain.ceiling
+        charged = tuple(entry for entry, _ in chain.open.values() if entry.request.cost != NOTHING)
+        return Overview(tuple(chain.history or ()), chain.spent.rounded, chain.ceiling, charged, chain.entries)
 
     def total(self) -> Budget:
         """Everything charged so far, by basic composition."""
-        with self._locked() as reading:
-            return reading.chain.spent.rounded()
-
-    def unsettled(self, *, newest: bool = False) -> Sequence[LedgerEntry]:
-        """Entries that are charged and not settled: their runs are still at work, or were stopped or killed.
-
-        Args:
-            newest: only if it is the last of all entries.
-        """
-        with self._locked() as reading:
-            chain = reading.chain
-        charged = [entry for entry, _ in chain.open.values() if entry.request.cost != NOTHING]
-        return tuple(entry for entry in charged if not newest or entry.number == chain.entries - 1)
+        return self.overview(history=False).total
 
     def verify(self) -> Verification:
         """Check every line and the head, and say what was found. Changes nothing."""
@@ -269,7 +282,7 @@ class FileLedger:
     def __repr__(self) -> str:
         try:  # without waiting: a debugger may show a ledger that is being written
             with self._locked(wait=False) as reading:
-                books = f"spent={reading.chain.spent.rounded()}, ceiling={reading.chain.ceiling}"
+                books = f"spent={reading.chain.spent.rounded}, ceiling={reading.chain.ceiling}"
         except (GconError, OSError):
             books = "which cannot be read now"
         return f"FileLedger({str(self.path)!r}, data_set={self.data_set!r}, {books})"
@@ -353,7 +366,7 @@ def append_line(path: Path, reading: Reading, content: Mapping[str, object]) -> 
                 _write(torn, reading.unfinished.removesuffix(b"\n") + b"\n")
             os.ftruncate(file.fileno(), len(reading.good))
         if reading.head_is_behind:
-            replace_file(head, render_head(chain))
+            replace_file(head, HEAD_OF.format(chain).encode())
         line = chain.render(content)
         chain.add(line)  # what is written can be read back
         try:
@@ -365,7 +378,7 @@ def append_line(path: Path, reading: Reading, content: Mapping[str, object]) -> 
                 raise LineStaysError(error.errno, error.strerror) from error
             raise
     try:
-        replace_file(head, render_head(chain))
+        replace_file(head, HEAD_OF.format(chain).encode())
     except OSError as error:
         raise LineStaysError(error.errno, error.strerror) from error
     if reading.taken_apart >= CHECKPOINT_EVERY:

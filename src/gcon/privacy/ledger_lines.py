@@ -33,7 +33,7 @@ from fractions import Fraction
 from typing import Any
 
 from gcon.errors import GconError, InputError, LedgerError
-from gcon.privacy.budget import Budget, ExactTotal
+from gcon.privacy.budget import NOTHING, Budget, ExactTotal
 from gcon.privacy.ledger import Kind, LedgerEntry, Outcome, Request
 
 FORMAT, VERSION = "gcon ledger", 1
@@ -43,6 +43,7 @@ _WORDS = ("mechanism", "purpose", "randomness", "composition", "protected_change
 _UNFIT = frozenset({"Cc", "Cs", "Zl", "Zp"})  # control characters, half characters, line and paragraph separators
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 CHECKPOINT_EVERY = 1000  # lines
+HEAD_OF = '{{"last_hash":"{0.last_hash}","lines":{0.lines}}}\n'  # of a chain: how many lines there are, and the hash of the last
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
 
 
@@ -78,8 +79,19 @@ class Chain:
         return CANONICAL.encode({**content, "hash": digest}).encode("ascii") + b"\n"
 
     def add(self, line: bytes) -> None:
-        """Take the next line, or raise `LedgerError` with what is wrong with it."""
+        """Take the next line, or raise `LedgerError` with what is wrong with it.
+
+        A first line that is the header of a ledger gives the name of the data set even if something else is wrong with it.
+        """
         content = read_record(line)
+        if self.lines == 0:  # first of all: another file, or a later version, is nothing damaged
+            header = content if content is not None and line.endswith(b"\n") else {}
+            version, name = header.get("version"), header.get("data_set")
+            if header.get("format") != FORMAT or type(version) is not int or version < 1 or not isinstance(name, str):
+                raise LedgerError("is not the header of a gcon ledger: check the path")
+            if version > VERSION:
+                raise LedgerError(f"is of version {version}; this gcon reads up to {VERSION}: update gcon")
+            self.data_set = name
         if content is None:
             raise LedgerError("is damaged")
         digest = str(content.pop("hash", None))
@@ -89,9 +101,7 @@ class Chain:
             kind = content["line"]
             if (kind == "header") != (self.lines == 0):
                 raise LedgerError("should not be there: a ledger has one header, as its first line")
-            if kind == "header":
-                self.data_set = data_set_name(line)
-            elif kind == "ceiling":
+            if kind == "ceiling":
                 most = content["ceiling"]
                 self.ceiling = None if most is None else Budget(float(most["epsilon"]), float(most["delta"]))
             elif kind == "reserve":
@@ -122,30 +132,12 @@ class Chain:
                 del self.open[number]
                 if outcome is Outcome.WITHDRAWN:
                     self.spent.add(entry.request.cost, -1)
-            else:
+            elif kind != "header":
                 raise LedgerError("is of an unknown kind")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
             raise LedgerError("does not have the fields of a ledger line") from None
         self.hash_before, self.last_hash = self.last_hash, digest
         self.lines += 1
-
-
-def render_head(chain: Chain) -> bytes:
-    """The head: how many lines there are, and the hash of the last."""
-    head = {"lines": chain.lines, "last_hash": chain.last_hash}
-    return CANONICAL.encode(head).encode("ascii") + b"\n"
-
-
-def data_set_name(data: bytes) -> str:
-    """The data set's name in the header, or `LedgerError` for what is not a ledger of this version."""
-    first, newline, _ = data.partition(b"\n")
-    header = (read_record(first) if newline else None) or {}
-    version, name = header.get("version"), header.get("data_set")
-    if header.get("format") != FORMAT or type(version) is not int or version < 1 or not isinstance(name, str):
-        raise LedgerError("is not the header of a gcon ledger: check the path")
-    if version > VERSION:
-        raise LedgerError(f"is of version {version}; this gcon reads up to {VERSION}: update gcon")
-    return name
 
 
 def check_words(parameter: str, words: object) -> None:
@@ -325,7 +317,7 @@ def read_ledger(data: bytes, head: bytes | None, checkpoint: bytes = b"", *, his
         unfinished=unfinished,
         problem=problem,
         line_number=number,
-        head_is_behind=head != render_head(chain),
+        head_is_behind=head != HEAD_OF.format(chain).encode(),
         taken_apart=chain.lines - first,
     )
 
@@ -368,6 +360,7 @@ def read_checkpoint(checkpoint: bytes, data: bytes) -> tuple[Chain, int] | None:
             entries=int(fields["entries"]),
             spent=ExactTotal(Fraction(fields["epsilon"]), Fraction(fields["delta"]), int(fields["infinite"])),
         )
+        chain.spent.add(NOTHING)  # rounds
         for number, time, mark, fields_of_one in fields["open"]:
             request = read_request(fields_of_one)
             entry = LedgerEntry(number=number, time=time, data_set=name, request=request, outcome=Outcome.RESERVED)

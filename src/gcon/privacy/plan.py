@@ -12,33 +12,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, final
+from typing import Any, Final, NoReturn, Protocol, TypeVar, final
 
 from gcon.errors import PlanMismatchError, UnprovenBoundError
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 
 ClassT = TypeVar("ClassT", bound=type)
-_PAGES: dict[type, str] = {}
+
+
+class ProofPages(dict[type, str]):
+    """The proof page of every registered class; `UnprovenBoundError` for all others.
+
+    A subclass could do anything, so it needs a page of its own.
+    """
+
+    def __missing__(self, kind: type) -> NoReturn:
+        raise UnprovenBoundError(
+            f"{kind.__name__} has no proof page, so nothing is released from it (gcon.privacy.plan)."
+        )
+
+
+PROOF_PAGES: Final = ProofPages()
 
 
 def proven(page: str) -> Callable[[ClassT], ClassT]:
     """Register a class with the page that proves its bound."""
 
     def register(kind: ClassT) -> ClassT:
-        _PAGES[kind] = page
+        PROOF_PAGES[kind] = page
         return kind
 
     return register
-
-
-def proof_page(kind: type) -> str:
-    """The name of the page; `UnprovenBoundError` without one. A subclass could do anything, so it needs its own."""
-    if kind not in _PAGES:
-        raise UnprovenBoundError(
-            f"{kind.__name__} has no proof page, so nothing is released from it (gcon.privacy.plan)."
-        )
-    return _PAGES[kind]
 
 
 Released_co = TypeVar("Released_co", covariant=True)

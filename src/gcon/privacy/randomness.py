@@ -21,7 +21,7 @@ class Randomness(Protocol):
     def keeps_promise(self) -> bool:
         """Whether noise from this source cannot be predicted by anybody."""
 
-    def take(self, count: int) -> bytes:
+    def take(self, count: int, /) -> bytes:
         """The next `count` random bytes; no byte is ever given twice."""
 
 
@@ -32,9 +32,8 @@ class SystemRandomness:
     source: Final = "operating system"
     keeps_promise: Final = True
 
-    def take(self, count: int) -> bytes:
-        """The next `count` random bytes."""
-        return os.urandom(count)
+    take = staticmethod(os.urandom)
+    """The next so many random bytes."""
 
 
 @final

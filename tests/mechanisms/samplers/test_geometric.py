@@ -311,7 +311,7 @@ def test_several_threads_use_every_byte_once(monkeypatch):
         time.sleep(1e-4)  # the others have their turn
         return taken[-1]
 
-    monkeypatch.setattr(os, "urandom", watched)
+    monkeypatch.setattr(SystemRandomness, "take", staticmethod(watched))
     numbers = two_sided_geometric_numbers(SystemRandomness(), 1e-3, 20, 10)
     assert len(threads) == 4
     assert len(torch.unique(numbers, dim=0)) == 20
@@ -330,7 +330,7 @@ def test_a_block_that_fails_fails_all(monkeypatch):
             raise OSError("no more bytes")
         return urandom(count)
 
-    monkeypatch.setattr(os, "urandom", breaking)
+    monkeypatch.setattr(SystemRandomness, "take", staticmethod(breaking))
     with pytest.raises(OSError, match="no more bytes"):
         two_sided_geometric_numbers(SystemRandomness(), 1e-3, 1000)
 

@@ -15,7 +15,7 @@ from gcon.edges.source import PART_NODES, RowBlock, block_slices
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.statistic import Statistic, left_numbers, longest_rows
-from gcon.privacy.plan import proof_page
+from gcon.privacy.plan import PROOF_PAGES
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
 from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
@@ -54,7 +54,7 @@ def test_values_are_those_of_dense_matrices():
         (ClassSums(ROWS, TARGETS, SCHEMES), around.T @ TARGETS),
         (BilinearSums(ROWS, TARGETS, 2.5), left.T @ loops @ TARGETS),
     ):
-        assert proof_page(type(statistic))
+        assert PROOF_PAGES[type(statistic)]
         value = statistic.of(EDGES)
         assert value.dtype == torch.float64
         torch.testing.assert_close(value, expected, rtol=0, atol=1e-9)

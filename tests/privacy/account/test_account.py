@@ -5,6 +5,7 @@ import os
 import pickle
 import sys
 import threading
+import time
 import traceback
 from contextlib import suppress
 from copy import copy, deepcopy
@@ -587,6 +588,28 @@ def test_threads_cannot_spend_a_share_twice(kit):
             assert len(found) == 1
     finally:
         sys.setswitchinterval(interval)
+
+
+def test_threads_cannot_meet_between_the_look_and_the_count(kit, monkeypatch):
+    mechanism, found, check = Spy(kit.events), [], SingleRelease.check
+
+    def slow_check(plan, mechanisms):
+        check(plan, mechanisms)
+        time.sleep(0.05)  # all would have looked before one is counted
+
+    monkeypatch.setattr(SingleRelease, "check", slow_check)
+
+    def release_it(account):
+        with suppress(PlanMismatchError, BoundaryError):
+            found.append(account.release(mechanism))
+
+    with spending(kit, SingleRelease(mechanism)) as account:
+        threads = [threading.Thread(target=release_it, args=(account,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert (len(found), kit.events.count("apply")) == (1, 1)
 
 
 @pytest.mark.parametrize("kind", ["memory", "file"])

@@ -12,7 +12,7 @@ from gcon.privacy.account import release_once
 from gcon.privacy.budget import Budget
 from gcon.privacy.gates import diagnose
 from gcon.privacy.ledger import MemoryLedger
-from gcon.privacy.plan import proof_page, proven
+from gcon.privacy.plan import PROOF_PAGES, proven
 from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.mechanisms.samplers import standard_normals
 
@@ -50,7 +50,7 @@ def test_a_registered_mechanism_is_released(kit):
     with pytest.raises(UnprovenBoundError, match="DegreeSums has no proof page"):
         release_once(mechanism, kit.graph.edges, **paid)
     proven("a page")(DegreeSums)
-    assert proof_page(DegreeSums) == "a page"
+    assert PROOF_PAGES[DegreeSums] == "a page"
     released = release_once(mechanism, kit.graph.edges, **paid)
     exact = diagnose(mechanism.exact, kit.graph.edges, ledger=MemoryLedger(), purpose="a test")
     assert released.value.shape == (3,)

@@ -13,7 +13,7 @@ from gcon.errors import InputError
 from gcon.methods.method import Method, Predictor, PrivateMethod
 from gcon.methods.model import Model
 from gcon.nodes import PublicNodes
-from gcon.privacy.budget import chosen_delta
+from gcon.privacy.budget import checked_budget
 from gcon.privacy.randomness import SystemRandomness
 from gcon.release.read import load_release
 from gcon.writing import write_whole
@@ -57,7 +57,7 @@ class Target:
         if self.model is not None:
             return self.model.receipt.budget.delta
         given = self.method.delta if isinstance(self.method, PrivateMethod) else None
-        return chosen_delta(None, nodes.num_nodes) if given is None else given
+        return checked_budget(1.0, None, nodes.num_nodes).delta if given is None else given
 
     def check_nodes(self, nodes: PublicNodes) -> None:
         """A released model is attacked on the graph that it was trained on."""

@@ -217,7 +217,7 @@ def test_members_and_their_average(trained):
 def test_answers_after_the_release(trained, monkeypatch):
     nodes, free = trained
     moments, counts = telling(nodes, free)
-    found = new_after_moments(free, moments)
+    found = new_after_moments(free, [(moments, 0.0)])
     every, views = after_moments(nodes, free, moments)
     assert torch.equal(found.answers, average(every, nodes))
     # A second table: what was answered before is the start. The regressions are asked as tables, and nobody is surer than 1e-4.

@@ -392,7 +392,10 @@ def put_entry(tensor, value):
         *((name, lambda tensor: put_entry(tensor, 3), "class numbers") for name in ("labels", "codes")),
         ("labels", lambda tensor: put_entry(tensor, -2), "class numbers"),
         ("codes", lambda tensor: put_entry(tensor, -1), "class numbers"),
-        *(("crowding", lambda tensor, far=far: put_entry(tensor, far), "numbers above 0") for far in (0.0, -1.0, 1e-300)),
+        *(
+            ("crowding", lambda tensor, far=far: put_entry(tensor, far), "numbers above 0")
+            for far in (0.0, -1.0, 1e-300)
+        ),
         ("proportions", lambda tensor: 1.01 * tensor, "shares above 0, row by row"),
         ("proportions", lambda tensor: torch.eye(len(tensor), dtype=tensor.dtype), "shares above 0, row by row"),
         ("codes", lambda tensor: put_entry(tensor, 2**62), "class numbers"),

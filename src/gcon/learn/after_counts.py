@@ -1,5 +1,4 @@
-"""What neighbour counts make of answers: a few softmax regressions on a node's own answer, on its counts by code, and on what
-these counts say about each class.
+"""What neighbour counts make of answers: softmax regressions on a node's own answer, on its counts, and on what these say.
 
 They are taught on the released, noisy counts, taken for what they probably were (believed_counts.py), and may then be asked at
 any counts: at the noisy ones for an answer that may be published, at the exact ones by the node's owner. Free: reads released

@@ -7,7 +7,8 @@ Every node *says* public numbers, and the owner of a node adds up what her neigh
   friends are alike, the mean answer of the neighbourhood counts as one more witness.
 - *Counts*, where they were: the regressions that were taught on noisy counts are asked at her exact ones and at what these say
   about each class, by the codes that were counted and by those that the published answers give; the mean answer around her, over
-  what edges lead to on average, counts as much as the counts taught. Where published answers are weak, messages add up as well, less what edges say anyway.
+  what edges lead to on average, counts as much as the counts taught. Where published answers are weak, messages add up as well,
+  less what edges say anyway.
 """
 
 from __future__ import annotations

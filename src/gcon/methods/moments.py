@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -29,9 +29,9 @@ from torch.nn.functional import one_hot
 from gcon.edges.source import Edges
 from gcon.errors import AnswersWarning, InputError, PlanMismatchError, warn_caller
 from gcon.learn.after_counts import AfterCounts, CountModel, after_counts
-from gcon.learn.after_release import AfterMoments, after_moments, shrunk_moments
+from gcon.learn.after_release import AfterMoments, after_moments
 from gcon.learn.believed_counts import with_labels
-from gcon.learn.edge_free import EdgeFree, learn_without_edges
+from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.encoder import Encoder
 from gcon.learn.perceptron import train_student
 from gcon.learn.sample import blocks, with_validation
@@ -175,11 +175,11 @@ class Moments(ReleasingMethod):
                 progress("second release")
                 again = account.release(NoisyRelease(plan=plan, statistic=directions, share=1 - FIRST_SHARE))
                 statistics.append(again)
-                after = after_moments(free, believed_moments((moments, again), free))
+                after = after_moments(free, [(each.value, each.standard_deviation) for each in (moments, again)])
                 published = after.answers
             else:
                 progress("learn from the first release")
-                after = after_moments(free, believed_moments((moments,), free))
+                after = after_moments(free, [(moments.value, moments.standard_deviation)])
                 before: AfterMoments | AfterCounts = after
                 published = after.answers
                 rounds = 1
@@ -237,20 +237,6 @@ def _right_answers(way: Way, rows: OwnerRows, labels: Tensor, mask: Tensor, num_
     return int((scores.argmax(dim=1) == labels[mask]).sum())
 
 
-def believed_moments(moments: tuple[NoisyStatistic, ...], free: EdgeFree) -> Tensor:
-    """What the moments of the directions are taken to be.
-
-    Independent releases of one statistic, weighted by their precisions, are one release at their joint budget.
-    """
-    value, deviation = moments[0].value, 0.0
-    if all(each.standard_deviation > 0 for each in moments):
-        precisions = [each.standard_deviation**-2 for each in moments]
-        total = sum(precisions)
-        values = [each.value * precision for each, precision in zip(moments, precisions, strict=True)]
-        value, deviation = torch.stack(values).sum(dim=0) / total, total**-0.5
-    return shrunk_moments(value, deviation=deviation, rows=free.rows, expected=free.expected_moments)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OwnerCounts:
     """What the owner of a training node needs to ask regressions at her exact counts; all of it public.
@@ -283,7 +269,15 @@ def owner_counts(
     """The same, from what released counts made of the answers before them."""
     degrees = counts.sum(dim=1).clamp_min(0).double()
     degrees = degrees / degrees.sum() if bool(degrees.sum() > 0) else torch.full_like(degrees, 1 / len(degrees))
-    edge_shares, edge_messages = edge_means(found.answers, labels, degrees, homophily)
+    # The mean answer and the mean message over the ends of edges; of a large graph a block of nodes at a time.
+    shares, edge_shares, edge_messages = torch.zeros(3, before.shape[1], dtype=torch.float64)
+    for part in blocks(len(before)):
+        heard = with_labels(found.answers[part], labels[part])
+        shares += heard.sum(dim=0)
+        edge_shares += degrees[part] @ heard
+    for part in blocks(len(before)):
+        heard = with_labels(found.answers[part], labels[part])
+        edge_messages += degrees[part] @ messages(heard, homophily, shares / len(before))
     alike = homophily > 1 / before.shape[1]
     # Of calibrated answers the mean probability of the likeliest class is the share of them that is right.
     sure, less_sure = (float(each.max(dim=1).values.mean(dtype=torch.float64)) for each in (found.answers, before))
@@ -301,20 +295,6 @@ def owner_counts(
         # neighbours of each, and counts, noisy as they are, taught little: the mean must speak for itself.
         lean=lean if alike else 0.0,
         voice=VOICE if alike and sure <= UNSURE else 0.0,
-    )
-
-
-def edge_means(answers: Tensor, labels: Tensor, degrees: Tensor, homophily: float) -> tuple[Tensor, Tensor]:
-    """The mean answer and the mean message over the ends of edges; of a large graph a block of nodes at a time."""
-
-    def published(part: slice) -> Tensor:
-        return with_labels(answers[part], labels[part])
-
-    parts = list(blocks(len(answers)))
-    shares = reduce(torch.add, (published(part).sum(dim=0) for part in parts)) / len(answers)
-    return (
-        reduce(torch.add, (degrees[part] @ published(part) for part in parts)),
-        reduce(torch.add, (degrees[part] @ messages(published(part), homophily, shares) for part in parts)),
     )
 
 

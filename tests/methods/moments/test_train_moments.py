@@ -224,7 +224,7 @@ def test_own_edges_are_left_out_where_they_mislead(misled, monkeypatch):
 
 @pytest.mark.parametrize(("homophily", "gain", "lean"), [(0.8, 0.2, 1.45), (0.8, 0.0, 0.25), (0.8, 0.6, 2.0 / 3)])
 def test_how_much_the_answer_around_counts(homophily, gain, lean):
-    """As much as counts added to the answers, a third of it at a fifteenth of doubt; nothing where friends avoid their own class."""
+    """As much as counts added to the answers, less where little is in doubt; not at all where friends avoid their own class."""
     before, sure = torch.full((6, 3), 1 / 3, dtype=torch.float64), torch.tensor([0, 1, 2, 0, 1, 2])
     after = before - gain / 2
     after[torch.arange(6), sure] += 1.5 * gain

@@ -42,10 +42,10 @@ def sure_answers(labels, num_classes, sureness=0.7):
     )
 
 
-def after(nodes, moments=None):
+def after(nodes):
     """The ensemble after moments that say nothing much."""
     free = learn_without_edges(nodes, seed=0)
-    return after_moments(free, free.rows.double().T @ free.rows.double() if moments is None else moments)
+    return after_moments(free, [(free.rows.double().T @ free.rows.double(), 0.0)])
 
 
 def answering(before, answers, nodes):
@@ -63,23 +63,24 @@ def with_nodes(before, nodes):
 
 def test_inputs_by_hand():
     answers, counts = torch.tensor([[0.25, 0.75], [0.0, 1.0]]), torch.tensor([[3, 1], [-2, 0]])
+    evidence = torch.tensor([[-0.1, -2.0], [-0.7, -0.7]], dtype=torch.float64)
     by_hand = [
-        [math.log(0.25), math.log(0.75), 3, 1, math.log(4), math.log(2), 9 / 5, 3 / 5, 1],
-        [math.log(1e-4), 0, 0, 0, 0, 0, 0, 0, 1],
+        [math.log(0.25), math.log(0.75), 3, 1, math.log(4), math.log(2), 9 / 5, 3 / 5, -0.1, -2.0, 1],
+        [math.log(1e-4), 0, 0, 0, 0, 0, 0, 0, -0.7, -0.7, 1],
     ]
-    found = count_inputs(answers, counts)
+    found = count_inputs(answers, counts, evidence)
     assert torch.allclose(found, torch.tensor(by_hand, dtype=torch.float64), rtol=1e-12)
 
 
 def test_a_model_is_an_average_of_softmax_regressions():
     generator = torch.Generator().manual_seed(0)
-    tables = torch.randn(3, 13, 3, generator=generator, dtype=torch.float64)
+    tables = torch.randn(3, 16, 3, generator=generator, dtype=torch.float64)
     model = CountModel(torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64), tables)
     start, counts = torch.rand(7, 3, generator=generator), torch.randint(0, 9, (7, 3), generator=generator)
-    inputs = count_inputs(start, counts)
+    inputs = count_inputs(start, counts, torch.rand(7, 3, generator=generator).double())
     by_hand = sum(w * torch.softmax(inputs @ t, dim=1) for w, t in zip(model.weights, model.tables, strict=True))
-    assert torch.allclose(model.answers(count_inputs(start, counts)), by_hand)
-    assert torch.equal(model.answers(count_inputs(start[:0], counts[:0])), torch.zeros(0, 3, dtype=torch.float64))
+    assert torch.allclose(model.answers(inputs), by_hand)
+    assert torch.equal(model.answers(inputs[:0]), torch.zeros(0, 3, dtype=torch.float64))
 
 
 def released(num_classes=4, *, rate=1.0, **changed):
@@ -94,7 +95,7 @@ def released(num_classes=4, *, rate=1.0, **changed):
 def check(found: AfterCounts, num_classes, size=400):
     assert found.start.shape == found.answers.shape == (size, num_classes)
     kept = len(found.model.weights)
-    assert found.model.tables.shape == (kept, 4 * num_classes + 1, num_classes)
+    assert found.model.tables.shape == (kept, 5 * num_classes + 1, num_classes)
     assert found.model.weights.dtype == found.model.tables.dtype == found.answers.dtype == torch.float64
     assert bool((found.model.weights > 0).all())
     assert float(found.model.weights.sum()) == pytest.approx(1)
@@ -117,22 +118,24 @@ def test_tables_give_what_the_fitted_regressions_give(monkeypatch):
     start = start / start.sum(dim=1, keepdim=True)
     found = after_counts(before, answering(before, start, nodes), noisy, deviation)
     check(found, 4)
-    asked_at_any, published = ensembles[-3], ensembles[-1]  # by true and by pseudo-labels, twice
-    # The start; then by true and by pseudo-labels four regressions on counts, four beside the start, and four products.
-    assert len(asked_at_any.members) == 1 + 2 * 12
-    # Bayes' rule twice, and twice regressions with evidence: two beside the start, two products.
-    assert len(published.members) == len(asked_at_any.members) + 2 + 2 * 4
+    published = ensembles[-1]
+    # The start, and twice Bayes' rule; then by true and by pseudo-labels six regressions on counts, six beside the start, and
+    # six products.
+    assert len(published.members) == 3 + 2 * 18
     assert torch.allclose(found.answers, published.answers, atol=1e-5)
     assert torch.allclose(found.judged, published.judged)
-    assert torch.equal(found.model.weights, asked_at_any.weights[asked_at_any.weights > 0])
+    assert torch.equal(found.model.weights, published.weights[published.weights > 0])
     labels = torch.where(nodes.train_mask, nodes.labels, -1)
-    believed = CountBelief.fitted(noisy, deviation, start, labels).of(noisy, start).counts
-    assert torch.allclose(found.model.answers(count_inputs(start, believed)), asked_at_any.answers, atol=1e-5)
+    belief = CountBelief.fitted(noisy, deviation, start, labels)
+    assert torch.equal(found.belief.proportions, belief.proportions)
+    believed = belief.of(noisy, start)
+    inputs = count_inputs(start, believed.counts, believed.evidence)
+    assert torch.allclose(found.model.answers(inputs), published.answers, atol=1e-5)
     # Asked again at other counts: the same as regressions of their own would answer, row by row.
-    other = believed.flip(0)
-    asked = found.model.answers(count_inputs(start, other))
+    other = count_inputs(start, believed.counts.flip(0), believed.evidence.flip(0))
+    asked = found.model.answers(other)
     assert not torch.allclose(asked, found.answers, atol=0.05)
-    assert torch.allclose(asked[17:18], found.model.answers(count_inputs(start[17:18], other[17:18])))
+    assert torch.allclose(asked[17:18], found.model.answers(other[17:18]))
 
 
 @pytest.mark.slow
@@ -194,7 +197,7 @@ def test_without_validation_nodes_counts_are_chosen_by_training_nodes():
     nodes, before, noisy, deviation = released(num_validation=0, feature_signal=1.0, homophily=0.8, mean_degree=12)
     found = after_counts(before, before, noisy, deviation)
     check(found, 4)
-    assert len(found.model.weights) == 1 + 2 * 12  # a third of the picks is all of them
+    assert len(found.model.weights) == 3 + 2 * 18  # a third of the picks is all of them
     right, judged = (
         float((answers.argmax(dim=1) == labels).double().mean())
         for answers, labels in (
@@ -232,7 +235,7 @@ def test_a_large_graph_is_asked_in_blocks(monkeypatch):
     nodes, edge_index = graph()
     free = learn_without_edges(nodes, seed=0)
     assert len(free.sample.nodes.labels) == 300
-    before = after_moments(free, free.rows.double().T @ free.rows.double())
+    before = after_moments(free, [(free.rows.double().T @ free.rows.double(), 0.0)])
     assert before.answers.dtype == torch.float32
     truth = exact_counts(edge_index, nodes.labels, 4)
     noisy = truth + geometric_noise(1.0, truth.shape, 1)

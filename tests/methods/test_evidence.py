@@ -13,7 +13,7 @@ from gcon.edges.source import RowBlock, block_slices
 from gcon.errors import InputError
 from gcon.files.datasets import social_circles_parts
 from gcon.learn.after_counts import CountModel, count_inputs
-from gcon.learn.believed_counts import with_labels
+from gcon.learn.believed_counts import CountBelief, with_labels
 from gcon.mechanisms.gaussian_release import NoisyStatistic
 from gcon.methods import evidence
 from gcon.methods.evidence import (
@@ -127,6 +127,13 @@ def test_messages_of_a_class_that_nobody_has_are_finite():
 
 
 SHARES = torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64)
+BELIEF = CountBelief(  # without noise
+    noise=0.0,
+    usual=torch.ones(4, 3, dtype=torch.float64),
+    spread=0.5,
+    proportions=torch.tensor([[0.7, 0.2, 0.1], [0.15, 0.8, 0.05], [0.3, 0.3, 0.4]], dtype=torch.float64),
+    crowding=torch.tensor([0.6, 1.4, 5.0], dtype=torch.float64),
+)
 NOBODY = torch.full((40,), -1)
 SOME = torch.where(torch.arange(40) % 4 == 0, torch.arange(40) % 3, -1)  # public labels of ten nodes
 KINDS = ["alike", "unlike", "counts", "voices", "published"]
@@ -135,7 +142,7 @@ KINDS = ["alike", "unlike", "counts", "voices", "published"]
 def some_model(seed=0, num_classes=3):
     """Two regressions that nobody taught."""
     generator = torch.Generator().manual_seed(seed)
-    tables = torch.randn(2, 4 * num_classes + 1, num_classes, generator=generator, dtype=torch.float64)
+    tables = torch.randn(2, 5 * num_classes + 1, num_classes, generator=generator, dtype=torch.float64)
     return CountModel(torch.tensor([0.25, 0.75], dtype=torch.float64), 0.3 * tables)
 
 
@@ -145,6 +152,8 @@ def exact_counts(voice=0.0):
     return ExactCounts(
         table=torch.cat(model.tables.unbind(), dim=1).numpy(),
         weights=model.weights.numpy(),
+        proportions=BELIEF.proportions.numpy(),
+        crowding=BELIEF.crowding.numpy(),
         edge_shares=SHARES,
         edge_messages=said_anyway,
         shares=torch.tensor([0.3, 0.3, 0.4], dtype=torch.float64),
@@ -220,7 +229,8 @@ def test_counts_by_a_plain_loop(labels, voice):
         score = torch.zeros(3, dtype=torch.float64)
         for coded in (counted, later):
             counts = torch.tensor([[sum(int(coded[each]) == code for each in near) for code in range(3)]])
-            inputs = count_inputs(start[node : node + 1], counts)[0]
+            own = start[node : node + 1]
+            inputs = count_inputs(own, counts, BELIEF.of(counts, own).evidence)[0]
             asked = sum(w * torch.softmax(inputs @ t, dim=0) for w, t in zip(model.weights, model.tables, strict=True))
             score = score + asked.clamp_min(1e-4).log() / 2
         around = (heard[near].sum(dim=0) + 2 * SHARES) / (len(near) + 2)
@@ -404,7 +414,9 @@ def test_a_node_without_neighbours_has_no_counts():
     way, rows = way_and_rows("counts")
     lonely = own_scores(way, rows, random_edges()[:, :0])
     start = rows[:, :3]
-    expected = some_model().answers(count_inputs(start, torch.zeros(40, 3))).clamp_min(1e-4).log()
+    nothing = torch.zeros(40, 3)
+    inputs = count_inputs(start, nothing, BELIEF.of(nothing, start).evidence)
+    expected = some_model().answers(inputs).clamp_min(1e-4).log()
     assert torch.allclose(lonely, expected, atol=1e-7)  # the mean answer around nobody is what edges lead to
 
 

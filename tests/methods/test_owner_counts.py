@@ -14,7 +14,8 @@ def leaned(num_classes, homophily, gain=0.0):
     before[:, 0] = 0.5
     answers = before.clone()
     answers[:, 0] += gain
-    found = SimpleNamespace(answers=answers, start=before, model=None)
+    belief = SimpleNamespace(proportions=None, crowding=None)
+    found = SimpleNamespace(answers=answers, start=before, belief=belief, model=None)
     counts, codes = torch.ones(40, num_classes, dtype=torch.int64), torch.zeros(40, dtype=torch.int64)
     return owner_counts(found, counts, coded=codes, before=before, labels=codes - 1, homophily=homophily).lean
 
@@ -26,3 +27,10 @@ def test_the_mean_around_weighs_more_with_many_classes(gain):
     assert thirty == pytest.approx(min(3 * ten, MOST_LEAN))
     assert hundred == MOST_LEAN
     assert leaned(100, 0.005) == 0.0  # edges avoid their own class
+
+
+def test_the_mean_around_weighs_less_where_answers_are_sure():
+    """From a fifth of doubt on all of it, and a fifth of it where there is none."""
+    assert leaned(4, 0.5, 0.25) == pytest.approx(0.25 + 6 * 0.25)
+    assert leaned(4, 0.5, 0.4) == pytest.approx(MOST_LEAN * 5 * 0.1)
+    assert leaned(4, 0.5, 0.5) == pytest.approx(MOST_LEAN / 5)

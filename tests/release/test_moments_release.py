@@ -166,7 +166,7 @@ def test_the_seed_is_in_no_byte(tmp_path):
 
 def test_card_and_data_list_the_accesses_of_the_model(with_counts, folder):
     document = json.loads((folder / "release.json").read_bytes())
-    assert (document["method"], document["version"]) == ("moments", 3)
+    assert (document["method"], document["version"]) == ("moments", 4)
     assert json.loads((folder / "privacy.json").read_bytes())["fields"]["access"] == {
         access: ACCESS_PROMISES[access] for access in with_counts.accesses
     }
@@ -194,6 +194,8 @@ def test_a_model_that_cannot_be_read_back_is_not_written(with_counts, tmp_path):
         {"counts": replace(with_counts.counts, lean=math.nan)},
         {"counts": replace(with_counts.counts, lean=-1.0)},
         {"counts": replace(with_counts.counts, edge_shares=2 * with_counts.counts.edge_shares)},
+        {"counts": replace(with_counts.counts, proportions=2 * with_counts.counts.proportions)},
+        {"counts": replace(with_counts.counts, crowding=-with_counts.counts.crowding)},
         {"labels": with_counts.labels - 1},
         {"labels": with_counts.labels.double()},
         {"tables": ()},
@@ -321,6 +323,8 @@ FLOATS = [
     "edge_shares",
     "edge_messages",
     "weights",
+    "proportions",
+    "crowding",
     "regressions",
     "encoder.head_weight",
 ]
@@ -388,6 +392,12 @@ def put_entry(tensor, value):
         *((name, lambda tensor: put_entry(tensor, 3), "class numbers") for name in ("labels", "codes")),
         ("labels", lambda tensor: put_entry(tensor, -2), "class numbers"),
         ("codes", lambda tensor: put_entry(tensor, -1), "class numbers"),
+        *(
+            ("crowding", lambda tensor, far=far: put_entry(tensor, far), "numbers above 0")
+            for far in (0.0, -1.0, 1e-300)
+        ),
+        ("proportions", lambda tensor: 1.01 * tensor, "shares above 0, row by row"),
+        ("proportions", lambda tensor: torch.eye(len(tensor), dtype=tensor.dtype), "shares above 0, row by row"),
         ("codes", lambda tensor: put_entry(tensor, 2**62), "class numbers"),
         ("training_rows", lambda tensor: tensor.flip(0), "rising digests after their sum"),
     ],

@@ -175,7 +175,7 @@ def test_json_is_strict(tmp_path, trained):
 
 def test_release_json_says_what_made_it(folder):
     document = json.loads((folder / "release.json").read_bytes())
-    assert (document["format"], document["version"], document["method"]) == ("gcon-release", 3, "paper")
+    assert (document["format"], document["version"], document["method"]) == ("gcon-release", 4, "paper")
     assert set(document["libraries"]) == {"gcon", "torch", "python"}
     assert document["libraries"]["gcon"] == gcon.__version__
     for name, record in document["files"].items():

@@ -158,11 +158,11 @@ def test_an_honest_forgery_is_read(model, folder, assert_same):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("version", 4, "format version 4; this gcon reads versions up to 3. Install a newer gcon"),
+        ("version", 5, "format version 5; this gcon reads versions up to 4. Install a newer gcon"),
         ("version", 1, "format version 1, which only an earlier gcon reads"),
-        ("version", 2, "format version 2, which only an earlier gcon reads"),
+        ("version", 3, "format version 3, which only an earlier gcon reads"),
         ("version", 0, "format version"),
-        ("version", "3", "format version"),
+        ("version", "4", "format version"),
         ("version", True, "format version"),
         ("format", "other", "does not describe a release"),
         ("extra", 1, "unknown field `extra`"),

@@ -1,7 +1,7 @@
 """The tables behind the advice: what the default gained over what is free, on graphs whose edges are nobody's secret.
 
-    python -m gcon_lab.experiments.default_method --graphs real --first-run 50 --runs 10 --out DIR
-    python -m gcon_lab.experiments.advice --results DIR --first-run 50 --out src/gcon/choose
+    python -m gcon_lab.experiments.default_method --graphs real --first-run 70 --runs 10 --out DIR
+    python -m gcon_lab.experiments.advice --results DIR --first-run 70 --out src/gcon/choose
 
 The first command measures accuracy on real graphs, and this one adds a grid of made-up graphs and the facts of every graph; all
 of it is kept in DIR, one file per graph and run, so that interrupted work goes on where it was. Then three tables are written:

@@ -1,5 +1,7 @@
 """Tables of nodes x classes that a large training holds, counted as tensors: one more of them shows without a large machine."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -9,7 +11,7 @@ from gcon.learn.after_counts import CountModel
 from gcon.learn.believed_counts import CountBelief
 from gcon.methods import evidence
 from gcon.methods.evidence import scores_with_own_edges
-from gcon.methods.moments import OwnerCounts, edge_means, owners_way
+from gcon.methods.moments import OwnerCounts, owner_counts, owners_way
 from gcon_lab.bench.live_tensors import LiveTensors
 
 NODES, CLASSES = 60_000, 10
@@ -40,22 +42,24 @@ def test_believed_counts_need_their_result_and_blocks(answers, noisy, monkeypatc
         believed_counts, "_PIECE", 2**14
     )  # a piece is as long whatever the graph: small beside a table here
     assert most(lambda: belief.of(noisy, answers), noisy, answers) < 2.5  # two tables, and a piece
-    labels, degrees = torch.arange(NODES) % (2 * CLASSES) - CLASSES, torch.rand(NODES, dtype=torch.float64)
-    labels = labels.clamp_min(-1)
-    assert most(lambda: edge_means(answers, labels, degrees, 0.5), answers, labels, degrees) < 3
+    labels = (torch.arange(NODES) % (2 * CLASSES) - CLASSES).clamp_min(-1)
+    assert most(lambda: owners(answers, noisy, labels), answers, noisy, labels) < 3
 
 
-def test_blocks_change_last_bits_alone(answers, monkeypatch):
-    labels = torch.arange(NODES) % (2 * CLASSES) - CLASSES
-    degrees = torch.rand(NODES, dtype=torch.float64)
+def owners(answers, noisy, labels):
+    """What owners need, of answers that these counts made; the codes are nobody's."""
+    belief = SimpleNamespace(proportions=None, crowding=None)
+    found = SimpleNamespace(answers=answers, start=answers, belief=belief, model=None)
+    return owner_counts(found, noisy, coded=labels, before=answers, labels=labels, homophily=0.5)
 
-    def made():
-        return [*edge_means(answers, labels.clamp_min(-1), degrees, 0.5)]
 
-    found = made()
+def test_blocks_change_last_bits_alone(answers, noisy, monkeypatch):
+    labels = (torch.arange(NODES) % (2 * CLASSES) - CLASSES).clamp_min(-1)
+    found = owners(answers, noisy, labels)
     monkeypatch.setattr(sample, "EXACT_NODES", NODES)
-    for one, other in zip(found, made(), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
+    again = owners(answers, noisy, labels)
+    for name in ("edge_shares", "edge_messages"):
+        torch.testing.assert_close(getattr(found, name), getattr(again, name), rtol=1e-9, atol=1e-12)
 
 
 @pytest.fixture(scope="module")
@@ -64,12 +68,14 @@ def asking(answers):
     generator = torch.Generator().manual_seed(3)
     model = CountModel(
         torch.tensor([0.5, 0.5], dtype=torch.float64),
-        torch.randn(2, 4 * CLASSES + 1, CLASSES, generator=generator, dtype=torch.float64) / 10,
+        torch.randn(2, 5 * CLASSES + 1, CLASSES, generator=generator, dtype=torch.float64) / 10,
     )
     counts = OwnerCounts(
         start=answers,
         codes=torch.arange(NODES) % CLASSES,
         model=model,
+        proportions=torch.full((CLASSES, CLASSES), 1 / CLASSES, dtype=torch.float64),
+        crowding=torch.ones(CLASSES, dtype=torch.float64),
         edge_shares=torch.full((CLASSES,), 1 / CLASSES, dtype=torch.float64),
         edge_messages=torch.zeros(CLASSES, dtype=torch.float64),
         lean=0.5,

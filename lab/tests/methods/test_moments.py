@@ -14,6 +14,7 @@ from gcon.edges.edge_list import public_edges
 from gcon.edges.graph import PrivateGraph, PublicGraph, private_graph
 from gcon.errors import AccessRefusedError, BudgetExceededError, InputError
 from gcon.files.datasets import social_circles, social_circles_parts
+from gcon.learn import after_release
 from gcon.mechanisms.counts import NeighbourCounts, NoisyCount, NoisyCounts
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_curve import mixed_delta
@@ -213,8 +214,16 @@ def test_without_validation_nodes_no_answers_are_counted(released):
 def test_two_releases_of_the_moments_are_one_at_the_joint_budget(released, monkeypatch):
     fitted_on(sparse(), epsilon=2.0)
     first, _, second, _ = (line.value for line in released)
-    monkeypatch.setattr(moments, "shrunk_moments", lambda value, *, deviation, **_: (value, deviation))
-    value, deviation = moments.believed_moments((first, second), moments.learn_without_edges(SPARSE_NODES, seed=0))
+    seen, shrunk = [], after_release.shrunk_moments
+
+    def watched(value, *, deviation, **given):
+        seen.append((value, deviation))
+        return shrunk(value, deviation=deviation, **given)
+
+    monkeypatch.setattr(after_release, "shrunk_moments", watched)
+    free = moments.learn_without_edges(SPARSE_NODES, seed=0)
+    moments.after_moments(free, [(each.value, each.standard_deviation) for each in (first, second)])
+    [(value, deviation)] = seen
     whole = first.sensitivity / plan_of(2.0).distance
     assert deviation == pytest.approx(whole / math.sqrt(FEATURES_SHARE + SECOND_SHARE), rel=1e-9)
     by_share = (FEATURES_SHARE * first.value + SECOND_SHARE * second.value) / (FEATURES_SHARE + SECOND_SHARE)

@@ -8,6 +8,7 @@ remains; with little noise the moments are taken as they are. Free: reads releas
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -101,9 +102,21 @@ class AfterMoments:
     rescaled: Tensor
 
 
-def after_moments(free: EdgeFree, moments: Tensor) -> AfterMoments:
-    """The ensemble with members on features rescaled by moments of its directions."""
-    sample, rows = free.sample, free.rows
+def after_moments(free: EdgeFree, noisy: Sequence[tuple[Tensor, float]]) -> AfterMoments:
+    """The ensemble with members on features rescaled by moments of its directions.
+
+    Args:
+        free: the edge-free model.
+        noisy: released moments, each with the standard deviation of its noise. Independent releases of one statistic, weighted
+            by their precisions, are one release at their joint budget.
+    """
+    sample, rows, value, deviation = free.sample, free.rows, noisy[0][0], 0.0
+    if all(each > 0 for _, each in noisy):
+        precisions = [each**-2 for _, each in noisy]
+        total = sum(precisions)
+        values = [each * precision for (each, _), precision in zip(noisy, precisions, strict=True)]
+        value, deviation = torch.stack(values).sum(dim=0) / total, total**-0.5
+    moments = shrunk_moments(value, deviation=deviation, rows=rows, expected=free.expected_moments)
     views = [
         rescaled_rows(rows[sample.places], moments, rows=rows, ridge=ridge, power=power) for ridge, power in _FILTERS
     ]

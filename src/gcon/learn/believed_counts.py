@@ -15,11 +15,10 @@ from torch.nn.functional import one_hot, pad
 
 from gcon.nodes import row_slices
 
-LEAST_ANSWER = 1e-4  # owners' exact counts are asked with the same one (gcon.methods.evidence)
-_LEAST_COUNT, _LEAST_DEGREE = 0.05, 0.3  # what is expected of a count, and of a degree
+LEAST_ANSWER, LEAST_EVIDENCE = 1e-4, -12.0  # owners' exact counts are asked with the same ones (gcon.methods.evidence)
+_LEAST_COUNT, LEAST_DEGREE = 0.05, 0.3  # what is expected of a count, and of a degree
 _LEAST_SPREAD = 1e-3  # of degrees, relative and squared
 _LEAST_CROWDING = 0.2  # the variance of a count over its mean; 1 for a Poisson number
-_LEAST_EVIDENCE = -12.0
 _RIDGE = 1e-3
 _NOTHING = 1e-12  # instead of a division by 0
 _ROUNDS = 2  # classes tell proportions, and proportions tell classes
@@ -117,7 +116,7 @@ class CountBelief:
         ):  # beside the two tables nothing is as long as the nodes
             counts = noisy[rows].double()
             told, means = self._heard(counts, answers[rows].double(), _STEPS)
-            evidence[rows] = torch.log_softmax(told, dim=1).clamp_min_(_LEAST_EVIDENCE)
+            evidence[rows] = torch.log_softmax(told, dim=1).clamp_min_(LEAST_EVIDENCE)
             believed[rows] = means.clamp_min_(0.0) if self.noise > 0 else counts  # without noise they are what they are
         return BelievedCounts(believed, evidence)
 
@@ -126,7 +125,7 @@ class CountBelief:
         usual, degrees, error = self._degrees(counts, answers)
         told, means = [], []
         for step in steps if self.noise > 0 else (0.0,):
-            degree = (degrees + step * error).clamp_min(_LEAST_DEGREE)
+            degree = (degrees + step * error).clamp_min(LEAST_DEGREE)
             mean = degree[:, None, None] * self.proportions
             # A count between 0 and the degree varies by no more than that.
             own = torch.minimum(self.crowding, degree[:, None, None]) * mean
@@ -144,7 +143,7 @@ class CountBelief:
         usual = pad(answers, (1, 0), value=1.0).matmul(self.usual).clamp_min(_LEAST_COUNT).sum(dim=1)
         variance, noise = self.spread * usual.square(), counts.shape[1] * self.noise
         trust = variance / (variance + noise)
-        degrees = (usual + trust * (counts.sum(dim=1) - usual)).clamp_min(_LEAST_DEGREE)
+        degrees = (usual + trust * (counts.sum(dim=1) - usual)).clamp_min(LEAST_DEGREE)
         return usual, degrees, (trust * noise).sqrt()
 
 

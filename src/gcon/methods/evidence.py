@@ -5,9 +5,10 @@ Every node *says* public numbers, and the owner of a node adds up what her neigh
 - *Evidence*, where no counts were released: every neighbour sends the logarithm of how likely her answer is under each class of
   the receiver, given how often edges stay inside a class. Messages are bounded, because answers of neighbours err together. Where
   friends are alike, the mean answer of the neighbourhood counts as one more witness.
-- *Counts*, where they were: the regressions that were taught on noisy counts are asked at her exact ones, by the codes that
-  were counted and by those that the published answers give; the mean answer around her, over what edges lead to on average,
-  counts as much as the counts taught. Where published answers are weak, messages add up as well, less what edges say anyway.
+- *Counts*, where they were: the regressions that were taught on noisy counts are asked at her exact ones and at what these say
+  about each class, by the codes that were counted and by those that the published answers give; the mean answer around her, over
+  what edges lead to on average, counts as much as the counts taught. Where published answers are weak, messages add up as well,
+  less what edges say anyway.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import Edges, RowBlock
 from gcon.errors import InputError
 from gcon.learn.after_counts import SHARES_SCALE
-from gcon.learn.believed_counts import LEAST_ANSWER
+from gcon.learn.believed_counts import LEAST_ANSWER, LEAST_DEGREE, LEAST_EVIDENCE
 from gcon.nodes import row_slices
 
 LOUDEST = 1.0  # the largest message, in units of log-probability
@@ -115,8 +116,10 @@ class ExactCounts:
     """Regressions on counts. Rows are n x 4 c: the start, codes, later codes, and published answers with public labels.
 
     Attributes:
-        table: regressions that released counts taught (`CountModel.tables`), side by side: (4 c + 1) x (regressions c).
+        table: regressions that released counts taught (`CountModel.tables`), side by side: (5 c + 1) x (regressions c).
         weights: of the regressions.
+        proportions: c x c: of the codes among the neighbours of a class.
+        crowding: c: the variance of a count over its mean.
         edge_shares, edge_messages: the mean answer and the mean message over the ends of edges: what edges say anyway.
         shares: of the classes among all nodes.
         homophily: the share of edges inside a class.
@@ -126,6 +129,8 @@ class ExactCounts:
 
     table: Numbers
     weights: Numbers
+    proportions: Numbers
+    crowding: Numbers
     edge_shares: Tensor
     edge_messages: Tensor
     shares: Tensor
@@ -151,12 +156,22 @@ class ExactCounts:
         classes = rows.shape[1] // 4
         # `CountModel.answers` at two kinds of counts per node, n x 2 x c, in one product.
         counts = np.maximum(sums[:, : 2 * classes].reshape(-1, 2, classes), 0.0)
+        totals = counts.sum(axis=2, keepdims=True)
+        # `CountBelief.of` without noise: counts x are normal around d p with variance v d p. Squares of x - d p multiplied out,
+        # without what is the same for all classes, are two products.
+        degree = np.maximum(totals, LEAST_DEGREE)
+        varies = np.minimum(self.crowding, degree)
+        told = (counts * counts / (varies * degree)) @ (1 / self.proportions).T
+        told += (degree / varies) @ self.proportions.T + np.log(self.proportions).sum(axis=1)
+        told = (told.min(axis=2, keepdims=True) - told) / 2
+        told -= np.log(np.exp(told).sum(axis=2, keepdims=True))
         inputs = np.empty((*counts.shape[:2], len(self.table)))
-        ways = inputs[..., :-1].reshape(*counts.shape[:2], 4, -1)
+        ways = inputs[..., :-1].reshape(*counts.shape[:2], 5, -1)
         ways[:, :, 0] = np.log(np.maximum(rows[:, :classes], LEAST_ANSWER))[:, None]
         ways[:, :, 1] = counts
         np.log1p(counts, out=ways[:, :, 2])
-        np.multiply(SHARES_SCALE / (counts.sum(axis=2, keepdims=True) + 1), counts, out=ways[:, :, 3])
+        np.multiply(SHARES_SCALE / (totals + 1), counts, out=ways[:, :, 3])
+        np.maximum(told, LEAST_EVIDENCE, out=ways[:, :, 4])
         inputs[..., -1] = 1.0
         raised = (inputs.reshape(-1, inputs.shape[2]) @ self.table).reshape(*counts.shape[:2], -1, classes)
         raised -= raised.max(axis=3, keepdims=True)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -29,9 +29,9 @@ from torch.nn.functional import one_hot
 from gcon.edges.source import Edges
 from gcon.errors import AnswersWarning, InputError, PlanMismatchError, warn_caller
 from gcon.learn.after_counts import AfterCounts, CountModel, after_counts
-from gcon.learn.after_release import AfterMoments, after_moments, shrunk_moments
+from gcon.learn.after_release import AfterMoments, after_moments
 from gcon.learn.believed_counts import with_labels
-from gcon.learn.edge_free import EdgeFree, learn_without_edges
+from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.encoder import Encoder
 from gcon.learn.perceptron import train_student
 from gcon.learn.sample import blocks, with_validation
@@ -89,6 +89,8 @@ COUNTED_SHARE = 0.05  # of epsilon, for the count of right answers
 HEARD = 4.0  # neighbours over the noise of a count from which counts are worth their budget
 LOUD, UNSURE = 10.0, 0.6  # the same from which a second table is, if codes are no surer than this
 LEAN, LEAN_PER_GAIN, MOST_LEAN = 0.25, 6.0, 2.0  # of the mean answer around a node, by what counts added to the answers
+# All of that from a fifth of doubt on: where answers are surer, their codes say what the mean would say. Answers may be too sure.
+LEAN_PER_DOUBT, LEAST_DOUBT = 5.0, 0.2
 FEW_CLASSES = 10  # with more, that mean weighs more
 # Published answers were chosen by the validation nodes, so they look better there than they are, by up to this share of them.
 _FLATTERED = 0.03
@@ -99,6 +101,7 @@ _PART = (
     "Ask about the whole table, in its order, for the answers that the release holds."
 )
 _ROW_SLACK = 1e-3  # probabilities are kept in single precision
+_LEAST_SHARE = 1e-30  # of a code among neighbours: one over it is a number
 _SLACK = 1e-9  # shares may add to this much more than 1, by rounding
 
 
@@ -171,11 +174,11 @@ class Moments(ReleasingMethod):
                 progress("second release")
                 again = account.release(NoisyRelease(plan=plan, statistic=directions, share=1 - FIRST_SHARE))
                 statistics.append(again)
-                after = after_moments(free, believed_moments((moments, again), free))
+                after = after_moments(free, [(each.value, each.standard_deviation) for each in (moments, again)])
                 published = after.answers
             else:
                 progress("learn from the first release")
-                after = after_moments(free, believed_moments((moments,), free))
+                after = after_moments(free, [(moments.value, moments.standard_deviation)])
                 before: AfterMoments | AfterCounts = after
                 published = after.answers
                 rounds = 1
@@ -233,20 +236,6 @@ def _right_answers(way: Way, rows: OwnerRows, labels: Tensor, mask: Tensor, num_
     return int((scores.argmax(dim=1) == labels[mask]).sum())
 
 
-def believed_moments(moments: tuple[NoisyStatistic, ...], free: EdgeFree) -> Tensor:
-    """What the moments of the directions are taken to be.
-
-    Independent releases of one statistic, weighted by their precisions, are one release at their joint budget.
-    """
-    value, deviation = moments[0].value, 0.0
-    if all(each.standard_deviation > 0 for each in moments):
-        precisions = [each.standard_deviation**-2 for each in moments]
-        total = sum(precisions)
-        values = [each.value * precision for each, precision in zip(moments, precisions, strict=True)]
-        value, deviation = torch.stack(values).sum(dim=0) / total, total**-0.5
-    return shrunk_moments(value, deviation=deviation, rows=free.rows, expected=free.expected_moments)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OwnerCounts:
     """What the owner of a training node needs to ask regressions at her exact counts; all of it public.
@@ -255,6 +244,7 @@ class OwnerCounts:
         start: n x c, float32: class probabilities without the last counts.
         codes: n: by which code every node was counted.
         model: the regressions.
+        proportions, crowding: how counts come about (`CountBelief`), float64.
         edge_shares: c, float64: of the classes among the ends of edges, as the released counts tell them.
         edge_messages: c, float64: the mean message among the ends of edges.
         lean: the weight of the mean answer around a node.
@@ -264,6 +254,8 @@ class OwnerCounts:
     start: Tensor
     codes: Tensor
     model: CountModel
+    proportions: Tensor
+    crowding: Tensor
     edge_shares: Tensor
     edge_messages: Tensor
     lean: float
@@ -276,35 +268,32 @@ def owner_counts(
     """The same, from what released counts made of the answers before them."""
     degrees = counts.sum(dim=1).clamp_min(0).double()
     degrees = degrees / degrees.sum() if bool(degrees.sum() > 0) else torch.full_like(degrees, 1 / len(degrees))
-    edge_shares, edge_messages = edge_means(found.answers, labels, degrees, homophily)
+    # The mean answer and the mean message over the ends of edges; of a large graph a block of nodes at a time.
+    shares, edge_shares, edge_messages = torch.zeros(3, before.shape[1], dtype=torch.float64)
+    for part in blocks(len(before)):
+        heard = with_labels(found.answers[part], labels[part])
+        shares += heard.sum(dim=0)
+        edge_shares += degrees[part] @ heard
+    for part in blocks(len(before)):
+        heard = with_labels(found.answers[part], labels[part])
+        edge_messages += degrees[part] @ messages(heard, homophily, shares / len(before))
     alike = homophily > 1 / before.shape[1]
     # Of calibrated answers the mean probability of the likeliest class is the share of them that is right.
     sure, less_sure = (float(each.max(dim=1).values.mean(dtype=torch.float64)) for each in (found.answers, before))
     lean = (LEAN + LEAN_PER_GAIN * max(sure - less_sure, 0.0)) * max(1.0, before.shape[1] / FEW_CLASSES)
+    lean = min(lean, MOST_LEAN) * min(max(LEAN_PER_DOUBT * (1 - sure), LEAST_DOUBT), 1.0)
     return OwnerCounts(
         start=found.start.float(),
         codes=coded,
         model=found.model,
+        proportions=found.belief.proportions,
+        crowding=found.belief.crowding,
         edge_shares=edge_shares,
         edge_messages=edge_messages,
         # The mean answer around a node speaks for its class only where friends are alike. With many classes there are few
         # neighbours of each, and counts, noisy as they are, taught little: the mean must speak for itself.
-        lean=min(lean, MOST_LEAN) if alike else 0.0,
+        lean=lean if alike else 0.0,
         voice=VOICE if alike and sure <= UNSURE else 0.0,
-    )
-
-
-def edge_means(answers: Tensor, labels: Tensor, degrees: Tensor, homophily: float) -> tuple[Tensor, Tensor]:
-    """The mean answer and the mean message over the ends of edges; of a large graph a block of nodes at a time."""
-
-    def published(part: slice) -> Tensor:
-        return with_labels(answers[part], labels[part])
-
-    parts = list(blocks(len(answers)))
-    shares = reduce(torch.add, (published(part).sum(dim=0) for part in parts)) / len(answers)
-    return (
-        reduce(torch.add, (degrees[part] @ published(part) for part in parts)),
-        reduce(torch.add, (degrees[part] @ messages(published(part), homophily, shares) for part in parts)),
     )
 
 
@@ -355,6 +344,8 @@ def owners_way(
     way = ExactCounts(
         table=torch.cat(counts.model.tables.unbind(), dim=1).numpy(),
         weights=counts.model.weights.numpy(),
+        proportions=counts.proportions.numpy(),
+        crowding=counts.crowding.numpy(),
         edge_shares=counts.edge_shares,
         edge_messages=counts.edge_messages,
         shares=total / len(rows),
@@ -467,6 +458,8 @@ class MomentsModel(Model):
             named |= {
                 "start": counts.start,
                 "codes": counts.codes,
+                "proportions": counts.proportions,
+                "crowding": counts.crowding,
                 "edge_shares": counts.edge_shares,
                 "edge_messages": counts.edge_messages,
                 "weights": counts.model.weights,
@@ -557,7 +550,8 @@ class MomentsModel(Model):
             layout |= {"start": ("F32", table), "codes": ("I64", nodes)}
             layout |= {"edge_shares": ("F64", (num_classes,)), "edge_messages": ("F64", (num_classes,))}
             layout |= {"weights": ("F64", (record.regressions,))}
-            layout["regressions"] = ("F64", (record.regressions, 4 * num_classes + 1, num_classes))
+            layout |= {"proportions": ("F64", (num_classes, num_classes)), "crowding": ("F64", (num_classes,))}
+            layout["regressions"] = ("F64", (record.regressions, 5 * num_classes + 1, num_classes))
         return layout
 
     @classmethod
@@ -577,12 +571,20 @@ class MomentsModel(Model):
             for name in ("edge_shares", "weights"):
                 if bool((tensors[name] < 0).any()) or not abs(float(tensors[name].sum()) - 1) <= _ROW_SLACK:
                     refuse(TENSORS, f"'{name}' must hold shares that add to 1")
+            if not bool((tensors["crowding"] >= _LEAST_SHARE).all()):
+                refuse(TENSORS, "'crowding' must hold numbers above 0")
+            proportions = tensors["proportions"]
+            adding = bool(((proportions.sum(dim=1) - 1).abs() <= _ROW_SLACK).all())
+            if not adding or not bool((proportions >= _LEAST_SHARE).all()):
+                refuse(TENSORS, "'proportions' must hold shares above 0, row by row")
             if bool((tensors["edge_messages"].abs() > 1 + _ROW_SLACK).any()):
                 refuse(TENSORS, "'edge_messages' must hold messages, from -1 to 1")
             counts = OwnerCounts(
                 start=tensors["start"],
                 codes=tensors["codes"],
                 model=CountModel(tensors["weights"], tensors["regressions"]),
+                proportions=tensors["proportions"],
+                crowding=tensors["crowding"],
                 edge_shares=tensors["edge_shares"],
                 edge_messages=tensors["edge_messages"],
                 lean=float(record.lean),

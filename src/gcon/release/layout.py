@@ -23,7 +23,7 @@ from gcon.privacy.statement import ACCESS_PROMISES
 from gcon.release.card import ANY_TABLE, CARD, COLUMNS, NAMED_TABLE, NO_PROMISE, ONE_EDGE, PRIVACY, SEVERAL_EDGES
 from gcon.version import __version__
 
-FORMAT, FORMAT_VERSION = "gcon-release", 3
+FORMAT, FORMAT_VERSION = "gcon-release", 4
 TEXTS = ("README.md", "privacy.json", "privacy.md")
 NAMES = (TENSORS, *TEXTS, RELEASE)
 _MARKUP, _ESCAPED = re.compile(r"([\\`*<>\[\]|])"), r"\\\1"

@@ -63,8 +63,9 @@ def test_owners_answers(both, kind):
     answers, labels = torch.softmax(ROWS[:, :4].double(), dim=1), torch.arange(100) % 4
     labels = torch.where(torch.arange(100) < 20, labels, -1)
     if kind == "counts":
-        tables = torch.randn(2, 17, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+        tables = torch.randn(2, 21, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
         model = {"table": torch.cat(tables.unbind(), dim=1).numpy(), "weights": np.full(2, 0.5)}
+        model |= {"proportions": np.full((4, 4), 0.15) + 0.4 * np.eye(4), "crowding": np.full(4, 1.5)}
         shares, weights = torch.full((4,), 0.25).double(), {"homophily": 0.8, "lean": 1.0, "voice": 0.5}
         way = ExactCounts(**model, edge_shares=shares, edge_messages=0 * shares, shares=shares, **weights)
         heard = with_labels(answers, labels)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -221,13 +222,14 @@ def test_own_edges_are_left_out_where_they_mislead(misled, monkeypatch):
     assert "gives what `cached` gives" not in asked.description()
 
 
-@pytest.mark.parametrize(("homophily", "gain", "lean"), [(0.8, 0.2, 1.45), (0.8, 0.0, 0.25), (0.8, 0.9, 2.0)])
+@pytest.mark.parametrize(("homophily", "gain", "lean"), [(0.8, 0.2, 1.45), (0.8, 0.0, 0.25), (0.8, 0.6, 2.0 / 3)])
 def test_how_much_the_answer_around_counts(homophily, gain, lean):
-    """As much as counts added to the answers; not at all where friends avoid their own class."""
+    """As much as counts added to the answers, less where little is in doubt; not at all where friends avoid their own class."""
     before, sure = torch.full((6, 3), 1 / 3, dtype=torch.float64), torch.tensor([0, 1, 2, 0, 1, 2])
     after = before - gain / 2
     after[torch.arange(6), sure] += 1.5 * gain
-    found = AfterCounts(start=before, model=None, answers=after, judged=None)
+    belief = SimpleNamespace(proportions=None, crowding=None)
+    found = AfterCounts(start=before, belief=belief, model=None, answers=after, judged=None)
     counts, labels = torch.ones(6, 3, dtype=torch.int64), torch.full((6,), -1)
     made = partial(owner_counts, found, counts, coded=sure, before=before, labels=labels)
     owners = made(homophily=homophily)

@@ -34,15 +34,28 @@ def chosen_device(device: str) -> str:
     """
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cpu":  # asks no driver: a process that has asked hands a broken GPU to those that it forks
+        return device
     match = _CUDA.fullmatch(device) if isinstance(device, str) else None
-    if device != "cpu" and match is None:
+    if match is None:
         rule = "must be 'auto', 'cpu', 'cuda' or 'cuda:NUMBER'"
         raise InputError("device", rule=rule, got=repr(device), fix="Use 'auto'.")
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if match is not None and int(match[1] or 0) >= count:
+    if int(match[1] or 0) >= count:
         rule = "must be there, and torch must be able to use it"
         raise InputError("device", rule=rule, got=f"{device!r} with {count} usable GPUs", fix="Use 'auto' or 'cpu'.")
     return device
+
+
+def leave_gpus_alone(optimizer: torch.optim.Optimizer, device: str) -> None:
+    """Keep an optimizer on the processor from asking, before every step, whether a GPU is recording it.
+
+    The question starts CUDA: it takes memory on a GPU that nobody chose, and fails in a process that was forked after another
+    had asked.
+    """
+    if device == "cpu":
+        for question in ("_accelerator_graph_capture_health_check", "_cuda_graph_capture_health_check"):  # by version
+            setattr(optimizer, question, bool)  # an answer that nobody reads
 
 
 @contextmanager

@@ -54,8 +54,7 @@ def leave_gpus_alone(optimizer: torch.optim.Optimizer, device: str) -> None:
     had asked.
     """
     if device == "cpu":
-        for question in ("_accelerator_graph_capture_health_check", "_cuda_graph_capture_health_check"):  # by version
-            setattr(optimizer, question, bool)  # an answer that nobody reads
+        optimizer._accelerator_graph_capture_health_check = bool  # type: ignore[assignment]  # an answer that nobody reads
 
 
 @contextmanager

@@ -17,6 +17,7 @@ import argparse
 import json
 import math
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -46,7 +47,15 @@ from gcon_lab.bench.live_tensors import LiveTensors
 from gcon_lab.mechanisms.class_sums import ClassSums
 
 CLASSES, AT_ONCE, LABELLED_ONE_IN = 8, 10**6, 100
-CORES = sorted(os.sched_getaffinity(0))
+
+
+def _second(processor: int) -> bool:
+    """Whether it shares a core with one before it."""
+    siblings = Path(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list")
+    return siblings.exists() and int(re.split("[,-]", siblings.read_text())[0]) < processor
+
+
+CORES = sorted(os.sched_getaffinity(0), key=lambda processor: (_second(processor), processor))
 
 
 class Measured(Protocol):

@@ -7,14 +7,18 @@ Devices are the processor, or a GPU by name; the code is the same. As many threa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from typing import TypeVar
 
 import torch
 from threadpoolctl import threadpool_limits
 
 from gcon.errors import InputError
+
+T = TypeVar("T")
 
 # A block for many small products of numpy, scipy and scikit-learn. They gain nothing from a second thread, and their pool and
 # torch's would wait for each other. Sums come in one order.
@@ -74,6 +78,20 @@ def threads_for(num_nodes: int, num_features: int) -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(before)
+
+
+def side_by_side(work: Callable[[T], None], parts: Iterable[T]) -> None:
+    """Do independent parts on as many threads as torch may use; each has one of its own for products, so bits stay the same.
+
+    For long rows of operations on little numbers, which gain nothing from threads inside them.
+    """
+    threads = torch.get_num_threads()
+    with ThreadPoolExecutor(threads, initializer=keep_to_one_thread) as pool:
+        try:
+            for _ in pool.map(work, parts):
+                pass
+        finally:
+            torch.set_num_threads(threads)  # pools of products are shared
 
 
 def keep_to_one_thread() -> None:

@@ -24,6 +24,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Any, Protocol
@@ -115,7 +116,8 @@ def warmed(cluster: LocalCluster, folder: Path, small: Path) -> ClusterEdges:
 def stay_on(cores: list[int]) -> None:
     """All threads of this process, and processes that it starts."""
     for thread in os.listdir("/proc/self/task"):
-        os.sched_setaffinity(int(thread), cores)
+        with suppress(ProcessLookupError):  # it has ended meanwhile
+            os.sched_setaffinity(int(thread), cores)
 
 
 def pin(cluster: LocalCluster) -> None:

@@ -130,6 +130,12 @@ def test_counts_go_past_the_scheduler_in_as_many_bytes_for_every_graph(cluster, 
         assert kinds == {torch.int32}
 
 
+def test_workers_keep_freed_memory_and_one_thread(client):
+    names = {"MALLOC_TRIM_THRESHOLD_": 2**28, "MALLOC_MMAP_THRESHOLD_": 2**25, "OMP_NUM_THREADS": 1}
+    for found in client.run(lambda: {name: int(os.environ[name]) for name in names}).values():
+        assert found == names
+
+
 def on_desks():
     """How many computations a worker has rows of."""
     from gcon.edges.cluster import desk

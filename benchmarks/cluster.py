@@ -35,7 +35,6 @@ from numpy.typing import NDArray
 
 from gcon.edges.cluster.edges import ClusterEdges, connected, open_cluster
 from gcon.edges.cluster.local import LocalCluster, local_cluster
-from gcon.edges.kernels import multiply
 from gcon.edges.schemes import Schemes
 from gcon.edges.source import Edges
 from gcon.edges.stored import StoredEdges
@@ -255,7 +254,7 @@ def measure(arguments: argparse.Namespace, scratch: Path, say: Callable[[str], N
         "lines": lines,
         "peaks": [],
     }
-    found["kernel"] = str(multiply.kernel("cpu"))
+    found["kernel"] = "numba" if "numba" in sys.modules else "torch"
 
     def keep(line: dict[str, Any]) -> None:
         lines.append(line)

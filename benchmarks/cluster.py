@@ -2,11 +2,13 @@
 
     python benchmarks/cluster.py [--edges 50000000 --degree 50 --workers 1 2 4 --pin --peaks 100000 200000 400000]
 
-Makes an edge store of random edges with hubs in a scratch folder. One process with one thread computes edge moments, neighbour
-counts and the class sums of a walk of three steps from it; then clusters of local processes, one thread each, do (with `--pin`
-each on a core of its own). The bytes that workers receive are compared with what the edges say, counted here by other code. With
-the most workers one of them is killed in the middle of the walk. `--peaks` measures the coordinator's tensors at their peak for
-graphs of so many nodes. Exits with 1 if a bit or a byte differs, or if the kill came too late.
+Makes an edge store of random edges with hubs in a scratch folder, or takes one (`--store`, made by gcon_lab.bench.stores). One
+process with one thread computes edge moments, neighbour counts and the class sums of a walk from it; then clusters of local
+processes, one thread each, do (with `--pin` each on a core of its own, and this process with the scheduler on what is left). The
+bytes that workers receive are compared with what the edges say, counted here by other code. With the most workers one of them is
+killed in the middle of the walk, unless `--no-kill`. `--peaks` measures the coordinator's tensors at their peak for graphs of so
+many nodes. `--json` keeps what was measured so far in a file. Exits with 1 if a bit or a byte differs, or if the kill came too
+late.
 """
 
 from __future__ import annotations
@@ -15,12 +17,14 @@ import argparse
 import json
 import math
 import os
+import re
 import signal
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Any, Protocol
@@ -42,7 +46,16 @@ from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.bench.live_tensors import LiveTensors
 from gcon_lab.mechanisms.class_sums import ClassSums
 
-STEPS, CLASSES, AT_ONCE, LABELLED_ONE_IN = 3, 8, 10**6, 100
+CLASSES, AT_ONCE, LABELLED_ONE_IN = 8, 10**6, 100
+
+
+def _second(processor: int) -> bool:
+    """Whether it shares a core with one before it."""
+    siblings = Path(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list")
+    return siblings.exists() and int(re.split("[,-]", siblings.read_text())[0]) < processor
+
+
+CORES = sorted(os.sched_getaffinity(0), key=lambda processor: (_second(processor), processor))
 
 
 class Measured(Protocol):
@@ -63,18 +76,18 @@ class Counts:
         return Precise(self._counts.apply(edges, SystemRandomness()).value, torch.empty(0))
 
 
-def measured(nodes: int, columns: int) -> dict[str, Measured]:
+def measured(nodes: int, columns: int, steps: int) -> dict[str, Measured]:
     """Three statistics by name: two of one pass, and a walk."""
     rows = torch.randn(nodes, columns, generator=torch.Generator().manual_seed(0))
     targets = torch.eye(CLASSES)[torch.arange(nodes) % CLASSES]
     targets[torch.arange(nodes) % LABELLED_ONE_IN != 0] = 0
-    walk = ClassSums(rows, targets, Schemes(restart=0.3, steps=(STEPS,)))
+    walk = ClassSums(rows, targets, Schemes(restart=0.3, steps=(steps,)))
     return {"edge moments": EdgeMoments(rows), "neighbour counts": Counts(nodes), "class sums": walk}
 
 
-def row_bytes(name: str, columns: int) -> int:
+def row_bytes(name: str, columns: int, steps: int) -> int:
     """Of one node's row that travels, in all passes."""
-    return {"edge moments": 4 * columns, "neighbour counts": CLASSES, "class sums": 8 * columns * STEPS}[name]
+    return {"edge moments": 4 * columns, "neighbour counts": CLASSES, "class sums": 8 * columns * steps}[name]
 
 
 def random_edges(edges: int, nodes: int) -> Iterator[NDArray[np.int64]]:
@@ -94,23 +107,25 @@ def same(found: Precise, expected: Precise) -> bool:
 def warmed(cluster: LocalCluster, folder: Path, small: Path) -> ClusterEdges:
     """The edges on the cluster, after all workers have loaded what they need and compiled their kernels."""
     edges = open_cluster(cluster.address, small, security=cluster.security)
-    for statistic in measured(1000, 16).values():
+    for statistic in measured(1000, 16, 1).values():
         edges.run(statistic.precisely)
     return open_cluster(cluster.address, folder, security=cluster.security)
 
 
+def stay_on(cores: list[int]) -> None:
+    """All threads of this process, and processes that it starts."""
+    for thread in os.listdir("/proc/self/task"):
+        with suppress(ProcessLookupError):  # it has ended meanwhile
+            os.sched_setaffinity(int(thread), cores)
+
+
 def pin(cluster: LocalCluster) -> None:
-    """Every worker on a core of its own, as far as there are cores."""
-    cores = sorted(os.sched_getaffinity(0))
+    """Every worker on a core of its own, as far as there are cores; this process, with the scheduler, on the others."""
     with connected(cluster.address, cluster.security) as client:
-        for place, address in enumerate(sorted(client.nthreads())):
-            core = cores[place % len(cores)]
-
-            def stay(core: int = core) -> None:
-                for thread in os.listdir("/proc/self/task"):
-                    os.sched_setaffinity(int(thread), {core})
-
-            client.run(stay, workers=[address])
+        addresses = sorted(client.nthreads())
+        for place, address in enumerate(addresses):
+            client.run(stay_on, [CORES[place % len(CORES)]], workers=[address])
+    stay_on(CORES[len(addresses) :] or CORES)
 
 
 def processor_seconds(cluster: LocalCluster) -> dict[str, float]:
@@ -162,7 +177,7 @@ def peaks(arguments: argparse.Namespace, scratch: Path, say: Callable[[str], Non
             folder = scratch / f"peaks-{nodes}.csr"
             write_edge_store(random_edges(2 * nodes, nodes), folder, num_nodes=nodes)
             edges = open_cluster(cluster.address, folder, security=cluster.security)
-            for name, statistic in measured(nodes, arguments.columns).items():
+            for name, statistic in measured(nodes, arguments.columns, arguments.steps).items():
                 lines.append({"nodes": nodes, "statistic": name, "peak bytes": edges.run(with_peak(statistic))})
     return lines
 
@@ -189,22 +204,29 @@ def on_workers(
 ) -> Iterator[dict[str, Any]]:
     """Lines of the table for one number of workers."""
     needed = rows_needed(folder, workers)
+    stay_on(CORES)
     with local_cluster(workers) as cluster:
         if arguments.pin:
             pin(cluster)
         edges = warmed(cluster, folder, small)
-        for name, statistic in measured(edges.num_nodes, arguments.columns).items():
-            times, used = [], []
+        for name, statistic in measured(edges.num_nodes, arguments.columns, arguments.steps).items():
+            times, used, here = [], [], []
             for _ in range(1 + arguments.repeats):  # the first of all checks the store and looks which rows are needed
-                before, start = processor_seconds(cluster), time.perf_counter()
+                before, start, own = processor_seconds(cluster), time.perf_counter(), time.process_time()
                 found, moved = edges.run(with_traffic(statistic))
                 times.append(time.perf_counter() - start)
-                used.append(max(after - before[place] for place, after in processor_seconds(cluster).items()))
+                here.append(time.process_time() - own)
+                used.append(sorted(after - before[place] for place, after in processor_seconds(cluster).items()))
             line: dict[str, Any] = {"where": f"{workers} workers", "statistic": name}
-            line |= {"seconds": median(times[1:]), "first": times[0], "processor": median(used[1:]), "moved": moved}
-            line["calculated"] = [rows * row_bytes(name, arguments.columns) for rows in needed]
+            line |= {
+                "seconds": median(times[1:]),
+                "first": times[0],
+                "processor": median(each[-1] for each in used[1:]),
+            }
+            line |= {"least processor": median(each[0] for each in used[1:]), "here": median(here[1:]), "moved": moved}
+            line["calculated"] = [rows * row_bytes(name, arguments.columns, arguments.steps) for rows in needed]
             yield {**line, "same bits": same(found, expected[name])}
-        if workers == max(arguments.workers) and workers > 1:
+        if workers == max(arguments.workers) > 1 and not arguments.no_kill:
             result = with_a_kill(cluster, edges, statistic, times[-1] / 2)
             line = {"where": f"{workers} workers, one killed", "statistic": name}
             bits = same(result.pop("found"), expected[name])
@@ -213,52 +235,76 @@ def on_workers(
 
 def measure(arguments: argparse.Namespace, scratch: Path, say: Callable[[str], None]) -> dict[str, Any]:
     """All times, and whether all results are the same."""
-    nodes, folder, small = max(2, 2 * arguments.edges // arguments.degree), scratch / "edges.csr", scratch / "small.csr"
-    say(f"write {arguments.edges:,} edges of {nodes:,} nodes")
-    write_edge_store(random_edges(arguments.edges, nodes), folder, num_nodes=nodes)
+    small, folder = scratch / "small.csr", arguments.store or scratch / "edges.csr"
+    if not arguments.store:
+        nodes = max(2, 2 * arguments.edges // arguments.degree)
+        say(f"write {arguments.edges:,} edges of {nodes:,} nodes")
+        write_edge_store(random_edges(arguments.edges, nodes), folder, num_nodes=nodes)
     write_edge_store(random_edges(10_000, 1000), small, num_nodes=1000)
-    lines: list[dict[str, Any]] = []
-    expected: dict[str, Precise] = {}
     torch.set_num_threads(1)
-    for statistic in measured(1000, 16).values():  # kernels are compiled before anything is timed
+    for statistic in measured(1000, 16, 1).values():  # kernels are compiled before anything is timed
         statistic.precisely(StoredEdges(small))
-    store = StoredEdges(folder)
-    for name, statistic in measured(nodes, arguments.columns).items():
-        say(f"one process: {name}")
+    store, expected = StoredEdges(folder), {}
+    lines: list[dict[str, Any]] = []
+    found: dict[str, Any] = {"edges": store.header.num_entries // 2, "nodes": store.num_nodes}
+    found |= {
+        "columns": arguments.columns,
+        "steps": arguments.steps,
+        "cores": os.cpu_count(),
+        "lines": lines,
+        "peaks": [],
+    }
+    found["kernel"] = "numba" if "numba" in sys.modules else "torch"
+
+    def keep(line: dict[str, Any]) -> None:
+        lines.append(line)
+        spent = f", {line['processor']:.2f} s of the processor" if "processor" in line else ""
+        say(f"{line['where']}, {line['statistic']}: {line['seconds']:.2f} s{spent}")
+        if arguments.json:
+            arguments.json.write_text(json.dumps(found, indent=1) + "\n")
+
+    for name, statistic in measured(store.num_nodes, arguments.columns, arguments.steps).items():
         times, used = [], []
         for _ in range(2):  # it is what the others are compared with
             before, start = time.process_time(), time.perf_counter()
             expected[name] = statistic.precisely(store)
             times.append(time.perf_counter() - start)
             used.append(time.process_time() - before)
-        line = {"where": "one process", "statistic": name, "seconds": median(times[1:]), "first": times[0]}
-        lines.append({**line, "processor": median(used[1:]), "same bits": True})
+        line = {"where": "one process", "statistic": name, "seconds": times[1], "first": times[0]}
+        keep({**line, "processor": used[1], "same bits": True})
     for workers in arguments.workers:
-        say(f"{workers} workers")
         for line in on_workers(arguments, workers, folder, small, expected):
-            spent = f", {line['processor']:.2f} s of the processor" if "processor" in line else ""
-            say(f"{line['where']}, {line['statistic']}: {line['seconds']:.2f} s{spent}")
-            lines.append(line)
-    sound = all(
+            keep(line)
+    found["peaks"] = peaks(arguments, scratch, say)
+    found["sound"] = all(
         line["same bits"] and line.get("killed in the middle", True) and line.get("moved") == line.get("calculated")
         for line in lines
     )
-    sizes = {"edges": store.header.num_entries // 2, "nodes": nodes, "columns": arguments.columns, "steps": STEPS}
-    found = {**sizes, "cores": os.cpu_count(), "lines": lines, "peaks": peaks(arguments, scratch, say)}
-    return {**found, "sound": sound}
+    if arguments.json:
+        arguments.json.write_text(json.dumps(found, indent=1) + "\n")
+    return found
 
 
 def show(found: dict[str, Any]) -> None:
     """The tables."""
     print(f"\n{found['edges']:,} edges, {found['nodes']:,} nodes, {found['columns']} columns, {found['cores']} cores\n")
-    columns = ["where", "statistic", "seconds", "the first", "processor seconds of the busiest worker"]
-    columns += ["MB that each worker receives", "calculated", "same bits"]
+    columns = [
+        "where",
+        "statistic",
+        "seconds",
+        "the first",
+        "processor seconds of the busiest worker",
+        "of the laziest",
+    ]
+    columns += ["of this process, with the scheduler", "MB that each worker receives", "calculated", "same bits"]
     print(f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|")
     for line in found["lines"]:
         sizes = [", ".join(f"{size / 1e6:.2f}" for size in line.get(name, ())) for name in ("moved", "calculated")]
         late = "" if line.get("killed in the middle", True) else " (the kill came too late)"
         cells = [line["where"], line["statistic"], f"{line['seconds']:.2f}", f"{line.get('first', 0):.2f}"]
-        cells += [f"{line['processor']:.2f}" if "processor" in line else "", *sizes]
+        cells += [
+            f"{line[name]:.2f}" if name in line else "" for name in ("processor", "least processor", "here")
+        ] + sizes
         print(f"| {' | '.join(cells)} | {'yes' if line['same bits'] else 'NO'}{late} |")
     for line in found["peaks"]:
         print(f"{line['nodes']:>12,} nodes, {line['statistic']}: {line['peak bytes'] / 1e6:,.2f} MB at the coordinator")
@@ -270,6 +316,10 @@ def main() -> int:
     parser.add_argument("--edges", type=int, default=50_000_000)
     parser.add_argument("--degree", type=int, default=50)
     parser.add_argument("--columns", type=int, default=16)
+    parser.add_argument("--steps", type=int, default=3, help="of the walk")
+    parser.add_argument(
+        "--store", type=Path, help="an edge store that is there already; instead of --edges and --degree"
+    )
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--pin", action="store_true", help="every worker on a core of its own")
@@ -277,14 +327,12 @@ def main() -> int:
     parser.add_argument(
         "--scratch", type=Path, default=None, help="where to make the store; by default a temporary folder"
     )
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--no-kill", action="store_true")
+    parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.scratch, prefix="gcon-cluster-benchmark-") as scratch:
         found = measure(arguments, Path(scratch), lambda words: print(words, file=sys.stderr, flush=True))
-    if arguments.json:
-        print(json.dumps(found))
-    else:
-        show(found)
+    show(found)
     return 0 if found["sound"] else 1
 
 

@@ -9,7 +9,8 @@ from threadpoolctl import threadpool_info
 import gcon
 from gcon.cli import demo
 from gcon.errors import InputError
-from gcon.machine import threads_for
+from gcon.learn.believed_counts import CountBelief
+from gcon.machine import side_by_side, threads_for
 from gcon.methods.controls import MomentsWithoutEdges
 from gcon.methods.moments import Moments
 from gcon_lab.methods.fitted import fit
@@ -53,6 +54,36 @@ def test_a_small_fit_has_one_thread_and_the_same_bits(two_threads):
     torch.set_num_threads(1)
     assert torch.equal(first, fit())
     torch.set_num_threads(2)
+
+
+def test_side_by_side_every_part_has_one_thread(two_threads):
+    done = {}
+    side_by_side(lambda part: done.update({part: torch.get_num_threads()}), range(20))
+    assert done == dict.fromkeys(range(20), 1)
+    pools = [pool["num_threads"] for pool in threadpool_info()]
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(lambda part: 1 / part, [1, 0])
+    assert [pool["num_threads"] for pool in threadpool_info()] == pools
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_what_counts_say_of_many_nodes_has_the_same_bits_on_any_threads(threads, two_threads):
+    """Sums over classes and codes of 2,000 nodes at a time are large enough for torch to split them between threads."""
+    generator = torch.Generator().manual_seed(3)
+    noisy = torch.randint(-5, 20, (6_000, 10), generator=generator)
+    answers = torch.softmax(torch.randn(6_000, 10, generator=generator), dim=1)
+    belief, parts = CountBelief.fitted(noisy, 3.0, answers), torch.arange(6_000).split(2_000)
+    evidence = torch.empty(6_000, 10, dtype=torch.float64)
+
+    def hear(part):
+        evidence[part] = belief.of(noisy[part], answers[part]).evidence
+
+    torch.set_num_threads(1)
+    expected = torch.cat([belief.of(noisy[part], answers[part]).evidence for part in parts])
+    torch.set_num_threads(threads)
+    side_by_side(hear, parts)
+    torch.set_num_threads(2)
+    assert torch.equal(evidence, expected)
 
 
 @pytest.mark.parametrize("way", ["train", "demo", "method", "advise"])

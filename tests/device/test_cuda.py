@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -66,6 +68,26 @@ def test_the_estimators_take_a_device(graph):
         NodeClassifier(device="gpu").fit(graph)
     first, second = (NodeClassifier(device="cpu", random_state=3).fit(graph).model_.answers for _ in range(2))
     assert torch.equal(first, second)
+
+
+IN_A_FORK = """
+import os
+from gcon.files.datasets.synthetic import social_circles
+from gcon.methods.moments import Moments
+from gcon.privacy.ledger import MemoryLedger
+from gcon.privacy.randomness import SeededRandomness
+
+settings, graph = Moments(epsilon=1.0, device="cpu"), social_circles(200, seed=2)
+if child := os.fork():
+    raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+settings.train(graph.nodes, graph.edges, ledger=MemoryLedger(), randomness=SeededRandomness(4))
+"""
+
+
+@gpu
+def test_the_processor_serves_forked_processes_beside_a_gpu():
+    """Settings that asked the driver would leave a fork with a broken one, which torch finds when it differentiates."""
+    subprocess.run([sys.executable, "-c", IN_A_FORK], check=True, timeout=100)
 
 
 @gpu

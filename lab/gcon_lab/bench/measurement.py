@@ -86,6 +86,7 @@ def _training(task: Task, folder: Path, device: str) -> Iterator[Callable[[], ob
 
     def told(stage: str) -> None:
         memory = f"{resident('VmHWM:') / 2**30:.2f} GiB"
+        memory += f", {torch.cuda.max_memory_allocated() / 2**30:.2f} on the GPU" if device == "cuda" else ""
         sys.stderr.write(f"{STAGE}{stage} ({time.perf_counter() - begun:.0f} s, {memory})\n")
         sys.stderr.flush()
 
@@ -108,7 +109,7 @@ def _best(work: Callable[[], object], repeats: int) -> tuple[dict[str, float], A
     for _ in range(repeats):
         start, used = time.perf_counter(), time.process_time()
         found = work()
-        if torch.cuda.is_available():
+        if torch.cuda.is_initialized():
             torch.cuda.synchronize()
         times.append((time.perf_counter() - start, time.process_time() - used))
     best = min(times)

@@ -1,7 +1,11 @@
-"""A made-up graph as an edge store, written row by row: nothing is sorted, and memory stays small."""
+"""A made-up graph as an edge store, written row by row: nothing is sorted, and memory stays small.
+
+python -m gcon_lab.bench.stores --nodes 4000000 --entries 200000000 [--device cuda] FOLDER
+"""
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +32,8 @@ def write_rows(rows: MadeRows, target: Path) -> None:
         checksums, entries = ChunkChecksums(CHUNK_BYTES), 0
         with (folder / COLUMNS).open("wb") as columns, (folder / POINTERS).open("wb") as pointers:
             pointers.write(as_bytes(np.zeros(1, dtype="<i8")))
-            for degrees, part in rows.chunks():
+            for chunk in rows.chunks():
+                degrees, part = (each.cpu() for each in chunk)
                 pointers.write(as_bytes((degrees.cumsum(0).numpy() + entries).astype("<i8")))
                 piece = as_bytes(part.numpy().astype("<i4"))
                 columns.write(piece)
@@ -44,3 +49,17 @@ def write_rows(rows: MadeRows, target: Path) -> None:
             columns=checksums.all(),
         )
         (folder / HEADER).write_text(render_header(header))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, required=True)
+    parser.add_argument("--entries", type=int, required=True)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("folder", type=Path)
+    given = parser.parse_args()
+    write_rows(MadeRows(given.nodes, given.entries, given.device), given.folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -39,13 +39,13 @@ def made_features(size: int, width: int, *, device: str = "cpu", file: Path | No
     generator = torch.Generator(device).manual_seed(1)
     means = torch.randn(CLASSES, width, device=device, generator=generator)
     means *= _SIGNAL / torch.linalg.vector_norm(means, dim=1, keepdim=True)
-    features = torch.empty(0) if file else torch.empty(size, width)
+    features, labels = torch.empty(0) if file else torch.empty(size, width), _labels(size)
     if file:
         mapped = np.lib.format.open_memmap(file, mode="w+", dtype=np.float32, shape=(size, width))
         features = torch.from_numpy(mapped)
     for rows in row_slices(size, 2**18):
         noise = torch.randn(rows.stop - rows.start, width, device=device, generator=generator)
-        features[rows] = (means[_labels(size)[rows].to(device)] + noise).cpu()
+        features[rows] = (means[labels[rows].to(device)] + noise).cpu()
     return features
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import multiprocessing
 import sys
 import zlib
 from collections.abc import Callable, Sequence
@@ -152,7 +153,8 @@ def main() -> None:
     names, store = GRAPHS.get(given.graphs) or given.graphs.split(","), given.out / "store"
     store.mkdir(parents=True, exist_ok=True)
     runs = range(given.first_run, given.first_run + given.runs)
-    with ProcessPoolExecutor(given.workers) as pool:
+    # New processes, not forked ones: what this one has asked of a GPU would be broken there.
+    with ProcessPoolExecutor(given.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         waiting = {name: [pool.submit(_stored, store, name, run, given.labels) for run in runs] for name in names}
         results = {name: [each.result() for each in some] for name, some in waiting.items()}
     options = f"--graphs {given.graphs} --first-run {given.first_run} --runs {given.runs}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import multiprocessing
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -107,7 +108,8 @@ def main() -> None:
     wanted = [(*cell, run) for run in range(given.first_run, given.first_run + given.runs) for cell in cells]
     if given.stored:
         wanted = [each for each in wanted if _path(store, *each).exists()]
-    with ProcessPoolExecutor(given.workers) as pool:
+    # New processes, not forked ones: what this one has asked of a GPU would be broken there.
+    with ProcessPoolExecutor(given.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         waiting = {each: pool.submit(_stored, store, *each) for each in wanted}
         theirs = {each: future.result() for each, future in waiting.items()}
     head = [

@@ -4,6 +4,7 @@ Whole trainings too: on every engine, beside a GCN that learns, with a cost that
 """
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -46,8 +47,7 @@ def test_all_contenders_walk_the_same_walk():
         assert (found - expected).abs().max() < 1e-13, name
 
 
-def test_memory_file_and_store_hold_the_same_graph(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "polars", None)  # a machine with a GPU may lack what reads tables
+def test_memory_file_and_store_hold_the_same_graph(tmp_path):
     edges = made_edges(700, 9_000)
     save_edges(edges, tmp_path / "kept")
     write_rows(MadeRows(700, 9_000), tmp_path / "edges.csr")
@@ -56,6 +56,15 @@ def test_memory_file_and_store_hold_the_same_graph(tmp_path, monkeypatch):
     for other in (load_edges(tmp_path / "kept"), stored.load()):
         assert torch.equal(other.columns, edges.columns)
         assert torch.equal(other.row_pointers, edges.row_pointers)
+
+
+def test_a_store_is_made_where_nothing_reads_tables(tmp_path):
+    """A machine with a GPU may lack polars and pyarrow: a process of its own, which has imported nothing yet."""
+    lines = "import sys; sys.modules['polars'] = sys.modules['pyarrow'] = None; import gcon.files.edge_store"
+    lines += "; from gcon_lab.bench import stores; stores.main()"
+    options = ["--nodes", "700", "--entries", "9000", str(tmp_path / "edges.csr")]
+    subprocess.run([sys.executable, "-c", lines, *options], check=True)
+    assert torch.equal(StoredEdges(tmp_path / "edges.csr").load().columns, made_edges(700, 9_000).columns)
 
 
 @pytest.mark.slow

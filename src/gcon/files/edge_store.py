@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,12 @@ from gcon.edges.store_format import (
 )
 from gcon.errors import InputError, check_number
 from gcon.files.external_sort import KEY, MOST_NODES, EdgeSorter, rows_and_columns
-from gcon.files.node_ids import NodeIds
 from gcon.files.store_files import ids_fingerprint, numbers_fingerprint
 from gcon.privacy.boundary import without_frames
 from gcon.writing import OWNER_ONLY, work_folder
+
+if TYPE_CHECKING:
+    from gcon.files.node_ids import NodeIds
 
 MEMORY_BYTES = 2**30
 SORTING, MERGING = "sort edges", "merge edges"

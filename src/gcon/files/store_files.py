@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from gcon.edges.store_format import damaged, new_checksum
 from gcon.edges.stored import BUFFER_BYTES, StoredEdges
-from gcon.files.node_ids import NodeIds
 from gcon.privacy.boundary import Private
+
+if TYPE_CHECKING:  # a store of numbered nodes needs nothing that reads tables
+    from gcon.files.node_ids import NodeIds
 
 AT_ONCE = 2**20
 

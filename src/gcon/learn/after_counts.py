@@ -21,7 +21,7 @@ from gcon.learn.edge_free import PENALTIES
 from gcon.learn.ensemble import Ensemble, Lesson, pseudo_labels
 from gcon.learn.sample import blocks
 from gcon.learn.softmax_regression import softmax_regressions
-from gcon.machine import one_thread
+from gcon.machine import one_thread, side_by_side
 from gcon.nodes import PublicNodes
 
 _PENALTIES = (10.0, 1.0)
@@ -112,9 +112,12 @@ def after_counts(
                 pupils = pupils.joined_by([around], lesson)
             start, judged = sample.everywhere(pupils.answers, after.free.rows), pupils.judged
     answers = torch.empty(start.shape, dtype=torch.float64)
-    for rows in blocks(len(start)):
+
+    def answer(rows: slice) -> None:
         believed = belief.of(noisy[rows], start[rows])
         answers[rows] = model.answers(count_inputs(start[rows], believed.counts, believed.evidence))
+
+    side_by_side(answer, blocks(len(start)))
     return AfterCounts(start=start, belief=belief, model=model, answers=answers, judged=ensemble.judged)
 
 

@@ -15,6 +15,7 @@ from gcon.errors import check_number
 from gcon.learn import sample
 from gcon.learn.encoder import Encoder, scaled_rows
 from gcon.learn.softmax_regression import softmax_regressions
+from gcon.machine import leave_gpus_alone
 from gcon.nodes import BATCH_ROWS, PublicNodes
 
 MANY_ROWS = BATCH_ROWS  # with more labelled nodes an epoch is as many of them, in steps
@@ -107,6 +108,7 @@ def train_encoder(nodes: PublicNodes, settings: EncoderSettings, *, device: str 
         lr=settings.learning_rate,
         fused=True,
     )
+    leave_gpus_alone(optimizer, device)
     dropout = (settings.dropout if settings.drop_input else 0.0, settings.dropout)
     looked_at = nodes.validation_mask.nonzero()[:, 0]
     looked_at = looked_at[sample.sampled(len(looked_at), MANY_ROWS, seed=settings.seed)]

@@ -18,7 +18,7 @@ from torch.nn.functional import cross_entropy, dropout
 from torch.nn.init import xavier_uniform_
 
 from gcon.learn.encoder import Encoder
-from gcon.machine import threads_for
+from gcon.machine import leave_gpus_alone, threads_for
 from gcon.nodes import PublicNodes
 
 COMPARED_NODES = 10_000  # above: nearest features by cells; all pairs of more would take most of a training
@@ -122,6 +122,7 @@ def _taught(rows: Tensor, answers: Tensor, device: str) -> Encoder:
     for parameter in parameters:
         parameter.requires_grad_(True)
     optimizer = torch.optim.Adam(parameters, lr=_LEARNING_RATE, weight_decay=_WEIGHT_DECAY)
+    leave_gpus_alone(optimizer, device)
     slower = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=1.0, end_factor=0.0, total_iters=_STEPS)
     scale = 1 / float(rows.std()) if bool(rows.any()) else 1.0  # rows of length 1 have small entries
     with threads_for(_BATCH, rows.shape[1]), torch.random.fork_rng([device] if device != "cpu" else []):

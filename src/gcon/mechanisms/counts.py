@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from gcon.edges.kernels.multiply import neighbour_totals
-from gcon.edges.source import Edges
+from gcon.edges.source import Edges, RowBlock
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.samplers.geometric import (
     LEAST_RATE,
@@ -130,12 +130,17 @@ class NeighbourCounts:
         table = torch.zeros(len(self.codes), self.num_codes, dtype=torch.int32, device=self.device)
         table.scatter_(1, self.codes.long().to(self.device)[:, None], 1)
         value, counted = torch.empty(table.shape, dtype=torch.int64), 0
-        for counts in edges.map_blocks(neighbour_totals, table):
+        for counts in edges.map_blocks(_counted, table):
             value[counted : counted + len(counts)] = counts
             counted += len(counts)
         if math.isfinite(self.rate) and len(self.codes) > 1:
             value += two_sided_geometric_numbers(randomness, self.rate, *value.shape)
         return NoisyCounts(value=value, rate=self.rate, rounds=self.rounds)
+
+
+def _counted(block: RowBlock, table: Tensor) -> Tensor:
+    """How many neighbours of every code the nodes of a block have. They may travel: in 4 bytes each, whatever they are."""
+    return neighbour_totals(block, table).to(torch.int32 if block.num_nodes < 2**31 else torch.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 """Rows stay on the workers: who has which is public, only what neighbours need is exchanged, and the coordinator holds little."""
 
+import math
 import os
 import shutil
 import sys
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gcon.edges.cluster.edges
+import gcon.mechanisms.counts
 from gcon.edges.cluster.coordinator import in_bytes
 from gcon.edges.cluster.desk import Desk
 from gcon.edges.cluster.edges import open_cluster
@@ -23,7 +25,9 @@ from gcon.edges.store_format import HEADER
 from gcon.edges.stored import StoredEdges
 from gcon.errors import InputError, PrivateComputationError
 from gcon.files.edge_store import write_edge_store
+from gcon.mechanisms.counts import NeighbourCounts
 from gcon.mechanisms.edge_moments import EdgeMoments
+from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.bench.live_tensors import LiveTensors
 from gcon_lab.mechanisms.class_sums import ClassSums
 
@@ -106,6 +110,30 @@ def test_the_coordinator_holds_no_rows_and_workers_get_what_they_need(cluster, p
     row_bytes, passes = (4, 1) if kind == "moments" else (8, 2)
     assert moved == [sum(map(len, each)) * COLUMNS * row_bytes * passes for each in needs]
     assert 0 < max(moved) < 0.1 * ROWS.nbytes
+
+
+def test_counts_go_past_the_scheduler_in_as_many_bytes_for_every_graph(cluster, pairs, tmp_path, monkeypatch):
+    """Codes reach the coordinator, and counts come back, without it; what workers send does not depend on how many there are."""
+    counts = NeighbourCounts(codes=torch.arange(NODES) % 3, num_codes=3, rate=math.inf)
+
+    def compute(edges):
+        parts = edges.map_blocks(gcon.mechanisms.counts._counted, torch.ones(NODES, 1, dtype=torch.int32))
+        return counts.apply(edges, SystemRandomness()).value, {part.dtype for part in parts}
+
+    for name in ("gather", "scatter"):
+        monkeypatch.setitem(cluster.dask.scheduler.handlers, name, None)  # an error where somebody asks
+    star, ends = tmp_path / "star", np.arange(1, NODES)
+    write_edge_store([np.stack([np.zeros_like(ends), ends])], star, num_nodes=NODES)
+    for folder in (pairs, star):
+        found, kinds = open_cluster(cluster.address, folder, security=cluster.security).run(compute)
+        assert torch.equal(found, counts.apply(StoredEdges(folder), SystemRandomness()).value)
+        assert kinds == {torch.int32}
+
+
+def test_workers_keep_freed_memory_and_one_thread(client):
+    names = {"MALLOC_TRIM_THRESHOLD_": 2**28, "MALLOC_MMAP_THRESHOLD_": 2**25, "OMP_NUM_THREADS": 1}
+    for found in client.run(lambda: {name: int(os.environ[name]) for name in names}).values():
+        assert found == names
 
 
 def on_desks():
@@ -203,7 +231,10 @@ class Here:
     def rows(self, matrix, nodes):
         return ROWS[nodes, matrix.columns].to(matrix.dtype)
 
+    asked = 0
+
     def ends(self, matrix):
+        self.asked += 1
         rows = self.rows(matrix, slice(None))
         return rows.amax(dim=0), rows.amin(dim=0)
 
@@ -224,3 +255,4 @@ def test_placed_rows_answer_like_the_matrix():
     assert torch.equal(narrow[torch.tensor([7, 1])], ROWS[[7, 1], 3:5].double())
     assert torch.equal(narrow.amax(dim=0), ROWS[:, 3:5].double().amax(dim=0))
     assert torch.equal(narrow.amin(dim=0), ROWS[:, 3:5].double().amin(dim=0))
+    assert narrow._keeper.asked == 1  # workers look at all their rows for it

@@ -105,7 +105,10 @@ class Desk:
     def ends(self, matrix: Matrix) -> tuple[Tensor, Tensor] | None:
         """The largest and the smallest entry of every column; None without a row."""
         own = self.rows(matrix, slice(None))
-        return (own.amax(dim=0), own.amin(dim=0)) if len(own) else None
+        if not len(own):
+            return None
+        least, most = torch.aminmax(own, dim=0)
+        return most, least
 
     def want(self, part: int, places: Tensor) -> None:
         """Remember which rows another worker needs."""

@@ -207,7 +207,12 @@ def connected(address: str, security: Any) -> Iterator[Any]:
     try:
         try:
             client = distributed.Client(  # type: ignore[no-untyped-call]
-                address, security=security, timeout=CONNECT_SECONDS, set_as_default=False, name="gcon"
+                address,
+                security=security,
+                timeout=CONNECT_SECONDS,
+                set_as_default=False,
+                direct_to_workers=True,  # orders and releases do not go through the scheduler
+                name="gcon",
             )
         except Exception:
             raise _no_answer(address) from None

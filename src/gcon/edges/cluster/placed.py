@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, final
 
 import torch
@@ -73,11 +74,15 @@ class PlacedRows:
         """Rows are made so where they are read."""
         return self
 
+    @cached_property
+    def _ends(self) -> tuple[Tensor, Tensor]:
+        return self._keeper.ends(self.matrix)
+
     def amax(self, dim: int) -> Tensor:
-        return self._keeper.ends(self.matrix)[0]
+        return self._ends[0]
 
     def amin(self, dim: int) -> Tensor:
-        return self._keeper.ends(self.matrix)[1]
+        return self._ends[1]
 
     def __getitem__(self, which: Any) -> Any:
         """Some columns, which stay there, or some rows, which come here."""

@@ -230,7 +230,7 @@ def test_what_reads_no_edge_is_released_as_it_is():
 def test_every_noisy_number_lies_on_the_public_lattice(factor):
     for statistic in (EdgeMoments(factor * ROWS), NeighbourRows(factor * ROWS)):
         mechanism = PLAN.noisy(statistic, share=0.5)
-        noisy, record = mechanism.apply(EDGES, SystemRandomness()), mechanism.public_record()
+        noisy, record = mechanism.apply(EDGES, SystemRandomness()), mechanism.record
         least = noisy.standard_deviation * (math.sqrt(0.5) * (1 + 1e-15) if noisy.symmetric else 1)
         assert record["spacing"] == lattice_spacing(least)
         assert record["standard_deviation"] == noisy.standard_deviation

@@ -120,7 +120,7 @@ def test_the_counts_are_those_of_the_edges_and_the_bound_travels_with_them():
         return edges.degrees.tolist()
 
     assert Selection(math.inf, degrees, 1).apply(EDGES, SystemRandomness()) == 1
-    assert Selection(1.0, degrees, 1).public_record()["sensitivity"] == 1
+    assert Selection(1.0, degrees, 1).record["sensitivity"] == 1
 
 
 def test_coins_use_the_decimal_that_the_ledger_adds_up(monkeypatch):

@@ -55,11 +55,11 @@ def test_every_weight_lies_on_the_lattice_of_the_final_noise():
     plan, mechanism = mechanism_of(3)
     released, spacing = mechanism.apply(EDGES, SystemRandomness()), lattice_spacing(plan.final_noise)
     assert torch.equal(released.remainder(spacing), torch.zeros_like(released))
-    assert {record["spacing"] for record in mechanism.public_record()["plans"]} == {spacing}
+    assert {record["spacing"] for record in mechanism.record["plans"]} == {spacing}
     free = make_plan(plan.budget, loss=plan.loss, num_features=4, num_labelled=30, edge_influence=0.0, ridge=0.5)
     alone = Aggregates(mechanism.aggregates._features, Schemes(restart=1.0, steps=(2,)))  # reads no edge
     exact = ObjectivePerturbation(aggregates=alone, plans=(free,), mask=mechanism.mask, targets=mechanism.targets)
-    assert exact.public_record()["spacing"] == 0
+    assert exact.record["spacing"] == 0
     weights = exact.apply(EDGES, SystemRandomness())
     assert not torch.equal(weights.remainder(spacing), torch.zeros_like(weights))
 

@@ -198,7 +198,8 @@ class NoisySums:
         if not longest <= 1 + _ROUNDING / 2:  # the other half covers the rounding of the length itself
             raise PlanMismatchError("Rows to be summed must have length at most 1; the noise is made for that.")
 
-    def public_record(self) -> Mapping[str, object]:
+    @property
+    def record(self) -> Mapping[str, object]:
         """The plan's numbers are those of every round."""
         return {"columns": int(self.rows.shape[1])}
 

@@ -160,7 +160,8 @@ class NoisyGradients:
             return None
         return 4 * plan.clip * math.sqrt(plan.steps) / plan.standard_deviation * (1 + _ROUNDING)
 
-    def public_record(self) -> Mapping[str, object]:
+    @property
+    def record(self) -> Mapping[str, object]:
         plan = self.plan
         return {
             "epsilon": plan.budget.epsilon,

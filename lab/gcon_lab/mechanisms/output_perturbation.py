@@ -73,7 +73,8 @@ class OutputPerturbation(ConvexMechanism[OutputPlan]):
             return None
         return math.hypot(*(plan.distance or 0.0 for plan in self.plans)) * (1 + 1e-12) or None
 
-    def public_record(self) -> Mapping[str, object]:
+    @property
+    def record(self) -> Mapping[str, object]:
         records = [
             {**plan.public_record(), "spacing": lattice_spacing(plan.scale) if plan.scale > 0 else 0.0}
             for plan in self.plans

@@ -83,7 +83,7 @@ def test_final_noise_has_the_scale_of_the_plan_and_lies_on_the_lattice(setting, 
     for factor in (2 / 3, 3 / 2):
         assert scipy.stats.kstest(sample, scipy.stats.norm(scale=factor * plan.final_noise).cdf).pvalue < LEVEL
     assert torch.equal(noisy.remainder(lattice_spacing(plan.final_noise)), torch.zeros_like(noisy))
-    assert setting.mechanism(plan).public_record()["spacing"] == lattice_spacing(plan.final_noise)
+    assert setting.mechanism(plan).record["spacing"] == lattice_spacing(plan.final_noise)
 
 
 @pytest.mark.parametrize("loss", [SoftMargin(CLASSES), PseudoHuber(CLASSES, 0.2)], ids=lambda loss: loss.name)

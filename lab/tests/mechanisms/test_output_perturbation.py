@@ -95,10 +95,10 @@ def test_every_weight_lies_on_the_public_lattice(noise, setting):
     plan, released, _ = noise
     spacing = lattice_spacing(plan.scale)
     assert torch.equal(released.remainder(spacing), torch.zeros_like(released))
-    assert setting.mechanism(plan).public_record()["spacing"] == spacing
+    assert setting.mechanism(plan).record["spacing"] == spacing
     for plans in ([plan], [plan, plan]):
-        assert setting.mechanism(*plans).public_record()["noise"] == EXACT_GAUSSIAN
-    assert "noise" not in setting.mechanism(setting.plan(Budget(math.inf, 1e-5))).public_record()
+        assert setting.mechanism(*plans).record["noise"] == EXACT_GAUSSIAN
+    assert "noise" not in setting.mechanism(setting.plan(Budget(math.inf, 1e-5))).record
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------

@@ -22,7 +22,6 @@ from functools import lru_cache
 import numpy as np
 import torch
 from mpmath.ctx_mp import MPContext
-from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.errors import PlanMismatchError
@@ -95,38 +94,34 @@ def two_sided_geometric_numbers(randomness: Randomness, rate: float, *shape: int
     """
     if not LEAST_RATE <= rate <= MOST_RATE:
         raise PlanMismatchError(f"Whole-number noise needs a rate from {LEAST_RATE:g} to {MOST_RATE:g}.")
-    numbers = torch.empty(math.prod(shape), dtype=torch.int64)
+    numbers = np.zeros(math.prod(shape), dtype=np.int64)
+    digits = max(0, math.ceil(math.log2(_RARE / rate)))
 
     def fill(start: int) -> None:
         part = numbers[start : start + _BLOCK]
-        part.copy_(torch.from_numpy(_geometric(randomness, rate, len(part)) - _geometric(randomness, rate, len(part))))
+        for sign in (1, -1):  # the difference of two geometric numbers
+            # A coin for every digit, the lowest first; then, as long as it falls on heads, for more.
+            throwing, place = np.arange(len(part)), 0
+            while len(throwing):
+                # Coins of one chance: a uniform number below it, compared word by word.
+                heads, undecided, word = np.zeros(len(part), dtype=np.bool_), throwing, 0
+                while len(undecided):
+                    digit = _word(rate, place, place == digits, word)
+                    drawn = np.frombuffer(randomness.take(_WORD // 8 * len(undecided)), dtype="<u4")
+                    heads[undecided[drawn < digit]] = True
+                    undecided, word = undecided[drawn == digit], word + 1
+                part += sign * (heads.astype(np.int64) << place)
+                if place < digits:
+                    place += 1
+                else:
+                    throwing = throwing[heads[throwing]]
 
     # Bytes of the operating system are independent in any order, so blocks are drawn side by side; a seed has one order.
     workers = torch.get_num_threads() if type(randomness) is SystemRandomness else 1
     with ThreadPoolExecutor(workers) as threads:
         for _ in threads.map(fill, range(0, len(numbers), _BLOCK)):
             pass  # an error in a block is raised here
-    return numbers.reshape(shape)
-
-
-def _geometric(randomness: Randomness, rate: float, count: int) -> NDArray[np.int64]:
-    """Independent geometric numbers: a coin for every digit, the lowest first; then, as long as it falls on heads, for more."""
-    digits = max(0, math.ceil(math.log2(_RARE / rate)))
-    numbers, throwing, place = np.zeros(count, dtype=np.int64), np.arange(count), 0
-    while len(throwing):
-        # Coins of one chance: a uniform number below it, compared word by word.
-        heads, undecided, word = np.zeros(count, dtype=np.bool_), throwing, 0
-        while len(undecided):
-            digit = _word(rate, place, place == digits, word)
-            drawn = np.frombuffer(randomness.take(_WORD // 8 * len(undecided)), dtype="<u4")
-            heads[undecided[drawn < digit]] = True
-            undecided, word = undecided[drawn == digit], word + 1
-        numbers += heads.astype(np.int64) << place
-        if place < digits:
-            place += 1
-        else:
-            throwing = throwing[heads[throwing]]
-    return numbers
+    return torch.from_numpy(numbers).reshape(shape)
 
 
 @lru_cache(maxsize=256)

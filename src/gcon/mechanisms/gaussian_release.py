@@ -22,7 +22,7 @@ from torch import Tensor
 from gcon.edges.source import Edges
 from gcon.errors import PlanMismatchError, check_number
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_multiplier
-from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing, rounded_noise
+from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, SPACING, rounded_noise
 from gcon.mechanisms.statistic import Statistic
 from gcon.privacy.budget import Budget, checked_budget
 from gcon.privacy.plan import Mechanism, proof_page, proven
@@ -197,7 +197,7 @@ class NoisyRelease:
                     f"Rounding of walks must be at most {_MOST_ROUNDING:g} of what one edge can change: centre the rows "
                     "(nearly constant ones drown in rounding), or take a statistic with exact sums."
                 )
-            spacing = lattice_spacing(deviation * _ROOT_HALF if statistic.symmetric else deviation)
+            spacing = SPACING * math.ulp(deviation * _ROOT_HALF if statistic.symmetric else deviation)
         object.__setattr__(self, "reads_edges", reads_edges)
         object.__setattr__(self, "standard_deviation", deviation)
         object.__setattr__(self, "spacing", spacing)

@@ -103,6 +103,9 @@ def test_exact_pieces():
     heads = sum(coin_exp(randomness, Fraction(3, 2)) for _ in range(20_000))
     assert scipy.stats.binomtest(heads, 20_000, math.exp(-1.5)).pvalue > LEVEL
     assert coin_exp(randomness, Fraction(0))
+    assert not coin_exp(
+        randomness, Fraction(10**30) + Fraction(1, 3)
+    )  # as many coins as that, but the first tails end it
     orders = Counter(tuple(shuffled(randomness, 3)) for _ in range(12_000))
     assert scipy.stats.chisquare([orders[order] for order in itertools.permutations(range(3))]).pvalue > LEVEL
     assert shuffled(randomness, 1) == [0]

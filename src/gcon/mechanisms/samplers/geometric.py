@@ -13,6 +13,7 @@ random digits with those of p, as many as it takes to see a difference: no round
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -40,21 +41,37 @@ def two_sided_geometric(randomness: Randomness, rate: Fraction) -> int:
     shrink, stretch = rate.numerator, rate.denominator
     while True:
         low = _below(randomness, stretch)
-        if not _coin_exp(randomness, Fraction(low, stretch)):
+        # Coins until the first tails: one of chance exp(-low/stretch), then of chance 1/e. Each as in `coin_exp`.
+        exponent, draws, heads = Fraction(low, stretch), 1, 0
+        while True:
+            if _below(randomness, exponent.denominator * draws) < exponent.numerator:
+                draws += 1
+            elif draws % 2 == 1:
+                exponent, draws, heads = Fraction(1), 1, heads + 1
+            else:
+                break
+        if heads == 0:
             continue
-        high = 0
-        while _coin_exp(randomness, Fraction(1)):
-            high += 1
-        size = (low + stretch * high) // shrink
+        size = (low + stretch * (heads - 1)) // shrink
         negative = _below(randomness, 2) == 1
         if not (negative and size == 0):  # zero has one sign only
             return -size if negative else size
 
 
 def coin_exp(randomness: Randomness, exponent: Fraction) -> bool:
-    """True with probability exactly exp(-exponent), for an exponent of at least 0."""
+    """True with probability exactly exp(-exponent), for an exponent of at least 0.
+
+    As many coins of chance 1/e as it has wholes, and one of chance e^-x for the rest: draws that succeed with chance x, x/2,
+    x/3, ..., until one fails; heads if that is the first, the third, and so on.
+    """
     whole = int(exponent)
-    return all(_coin_exp(randomness, Fraction(1)) for _ in range(whole)) and _coin_exp(randomness, exponent - whole)
+    for part in itertools.chain((Fraction(1) for _ in range(whole)), [exponent - whole]):  # there may be very many
+        draws = 1
+        while _below(randomness, part.denominator * draws) < part.numerator:
+            draws += 1
+        if draws % 2 == 0:
+            return False
+    return True
 
 
 def shuffled(randomness: Randomness, size: int) -> list[int]:
@@ -64,14 +81,6 @@ def shuffled(randomness: Randomness, size: int) -> list[int]:
         other = _below(randomness, last + 1)
         order[last], order[other] = order[other], order[last]
     return order
-
-
-def _coin_exp(randomness: Randomness, exponent: Fraction) -> bool:
-    """True with probability exactly exp(-exponent), for an exponent in [0, 1]."""
-    count = 1
-    while _below(randomness, exponent.denominator * count) < exponent.numerator:
-        count += 1
-    return count % 2 == 1
 
 
 def _below(randomness: Randomness, limit: int) -> int:

@@ -289,6 +289,8 @@ def test_a_branch_above_its_third_is_refused():
         {"rates": PLAN.rates[::-1]},
         {"rates": (PLAN.rates[0], math.inf)},
         {"rates": (PLAN.rates[0], math.nan)},
+        {"rates": (1e9, PLAN.rates[1])},
+        {"rates": (PLAN.rates[0], 1e9)},
         {"rates": (PLAN.rates[0], 0.0)},
         {"rates": (-PLAN.rates[0], PLAN.rates[1])},
         {"rates": PLAN.rates[:1]},
@@ -477,6 +479,10 @@ def test_infinite_epsilon_gives_exact_values_in_every_branch():
     assert plan.budget == Budget(math.inf, 0.0)
     assert plan.gaussian_distance is None
     assert "noise" not in plan.public_record([])
+    assert plan.branches == ()
+    assert plan.by_edges([1]) == {1: plan.budget}
+    with pytest.raises(PlanMismatchError, match="promises nothing"):
+        plan.by_edges([1, 2])
     exact = torch.from_numpy(networkx.to_numpy_array(networkx.gnp_random_graph(SIZE, 0.4, seed=2))).long()
     exact = exact @ torch.nn.functional.one_hot(CODES, 3)
     ledger = MemoryLedger("circle")

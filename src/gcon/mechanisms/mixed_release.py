@@ -115,7 +115,6 @@ class MixedPlan:
         epsilon, mu, answer, edges = self.budget.epsilon, self.distance, self.answer_epsilon, self.protect_edges
         part = math.nextafter(self.budget.delta / _BRANCHES, 0.0)  # rounded down: all parts add to at most delta
         branches: list[tuple[float, int, float]] = []
-        amounts_to = None
         if math.isinf(epsilon):
             right = mu is None and all(math.isinf(rate) for rate in self.rates)
         elif (
@@ -129,18 +128,20 @@ class MixedPlan:
         ):
             right = False
         else:
-            first, tables = math.sqrt(self.first_share) * mu, [*enumerate(self.rates, start=1)]
-            branches = [(mu, 0, 0.0), *((first, rounds, rate) for rounds, rate in tables)]
+            first = math.sqrt(self.first_share) * mu
+            branches = [(mu, 0, 0.0), *((first, rounds, rate) for rounds, rate in enumerate(self.rates, start=1))]
             right = all(
                 0 <= branch_delta(epsilon, edges * distance, answer, edges=edges, rounds=rounds, rate=rate) <= part
                 for distance, rounds, rate in branches
             )
-            rests = [(1 - self.first_share) * mu**2]
-            rests += [CHANGED_ENTRIES * rounds * pure_as_gaussian(rate) ** 2 for rounds, rate in tables]
-            squares = self.first_share * mu**2 + max(rests) + pure_as_gaussian(answer) ** 2
-            amounts_to = math.sqrt(squares) * (1 + _SLACK)
         if not right:
             raise PlanMismatchError("This noise is too small for what the plan says that the release costs.")
+        amounts_to = None
+        if mu is not None:
+            rests = [(1 - self.first_share) * mu**2]
+            rests += [CHANGED_ENTRIES * rounds * pure_as_gaussian(rate) ** 2 for _, rounds, rate in branches[1:]]
+            squares = self.first_share * mu**2 + max(rests) + pure_as_gaussian(answer) ** 2
+            amounts_to = math.sqrt(squares) * (1 + _SLACK)
         object.__setattr__(self, "branches", tuple(branches))
         object.__setattr__(self, "gaussian_distance", amounts_to)
 
@@ -153,7 +154,8 @@ class MixedPlan:
         budget, protected = self.budget, self.protect_edges
         found, delta = {protected: budget}, budget.delta
 
-        def cost(epsilon: float, *, in_float64: bool = False) -> float:  # of all branches together
+        def cost(edges: int, epsilon: float, *, in_float64: bool = False) -> float:
+            """Of all branches together."""
             curve = partial(branch_delta, epsilon, answer_epsilon=self.answer_epsilon, in_float64=in_float64)
             return math.fsum(
                 curve(edges * distance, edges=edges, rounds=rounds, rate=rate)
@@ -162,16 +164,18 @@ class MixedPlan:
 
         for edges in {*numbers} - {protected}:
             check_edges(edges)
+            if not self.branches:
+                raise PlanMismatchError("A plan without noise promises nothing, for any number of edges.")
             # An epsilon at which all branches together cost at most delta: hardly above the smallest, of few digits.
             low, high = 0.0, 1.0
-            while cost(high, in_float64=True) > delta:
+            while cost(edges, high, in_float64=True) > delta:
                 low, high = high, 2 * high
             while high - low > _NEAR * high and high > _LEAST_EPSILON:
                 middle = (low + high) / 2
-                low, high = (low, middle) if cost(middle, in_float64=True) <= delta else (middle, high)
+                low, high = (low, middle) if cost(edges, middle, in_float64=True) <= delta else (middle, high)
             epsilon = round_up_digits(high, DIGITS)
             # float64 found the place; the exact curve has the last word.
-            while not cost(epsilon) * (1 + _SUM_SLACK) <= delta:
+            while not cost(edges, epsilon) * (1 + _SUM_SLACK) <= delta:
                 epsilon = round_up_digits(epsilon * (1 + 10**-DIGITS), DIGITS)
             found[edges] = Budget(min(epsilon, budget.epsilon) if edges < protected else epsilon, delta)
         return dict(sorted(found.items()))
@@ -245,13 +249,12 @@ def mixed_plan(
     part, answer = math.nextafter(budget.delta / _BRANCHES, 0.0), answer_share * budget.epsilon / edges
     mu, first, rates = 0.0, 0.0, []
 
-    def cost(
-        rounds: int, number: float, every: Sequence[Degrees]
-    ) -> float:  # of this distance, or of counts of this rate
+    def cost(rounds: int, number: float, every: Sequence[Degrees]) -> float:
+        """Of moments alone at this distance, or of so many tables at this rate."""
         distance, rate = (edges * first, number) if rounds else (number, 0.0)
         return branch_delta(budget.epsilon, distance, answer, edges=edges, rounds=rounds, rate=rate, every=every)
 
-    for rounds in range(_BRANCHES):
+    for rounds in range(_BRANCHES):  # the largest distance first: a share of it comes before tables
         # By bisection: the lower end, which fits; private noise errs on that side. Found for edges among few nodes, which are
         # mostly the worst; if others cost more at that number, for those, and so on.
         every = WORST_DEGREES[edges] if rounds else ((),)

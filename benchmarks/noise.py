@@ -9,6 +9,7 @@ Exits with 1 if exact noise takes more than 5 times as long.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -17,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcon.mechanisms.samplers.rounded import lattice_spacing, rounded_noise
+from gcon.mechanisms.samplers.rounded import SPACING, rounded_noise
 from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.mechanisms.samplers import laplaces, rounded_laplace, standard_normals
 
@@ -33,7 +34,7 @@ def seconds(work: Callable[..., Tensor], *arguments: object, **options: object) 
 
 def added(draw: Callable[..., Tensor], values: Tensor) -> Tensor:
     """Float64 noise, added and then rounded."""
-    noisy, spacing = values + SCALE * draw(SystemRandomness(), NUMBERS), lattice_spacing(SCALE)
+    noisy, spacing = values + SCALE * draw(SystemRandomness(), NUMBERS), SPACING * math.ulp(SCALE)
     return (noisy / spacing).round() * spacing
 
 
@@ -43,7 +44,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer repeats")
     repeats = 5 if parser.parse_args().quick else 25
     source, values = SystemRandomness(), torch.rand(NUMBERS, dtype=torch.float64)
-    spacing, passed = lattice_spacing(SCALE), True
+    spacing, passed = SPACING * math.ulp(SCALE), True
     print(f"{NUMBERS:,} numbers, {torch.get_num_threads()} threads, {repeats} repeats")
     for name, exact, plain in (
         ("normal", rounded_noise, standard_normals),

@@ -72,11 +72,11 @@ def test_the_noise_is_what_the_releases_would_add(nodes, facts, epsilon, asked):
     )
 
     def deviation(statistic, share, plan):
-        return NoisyRelease(plan=plan, statistic=statistic, share=share).public_record()["standard_deviation"]
+        return NoisyRelease(plan=plan, statistic=statistic, share=share).record["standard_deviation"]
 
     assert found.moments == pytest.approx(deviation(EdgeMoments(rows), 1 - ANSWERS_SHARE, plan), rel=1e-5)
     table = NeighbourCounts(codes=torch.zeros(400, dtype=torch.int64), num_codes=4, rate=plan.rates[0])
-    assert found.counts == table.public_record()["standard_deviation"]
+    assert found.counts == table.record["standard_deviation"]
     assert found.heard_degree == pytest.approx(HEARD * found.counts)
     assert found.heard_edges == pytest.approx(found.moments / 2 / facts.leading_variance)
     sure = torch.eye(4, dtype=torch.float64).repeat(100, 1)

@@ -17,7 +17,7 @@ from gcon.mechanisms.counts import NoisyCount
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_multiplier
 from gcon.mechanisms.gaussian_release import GaussianPlan, gaussian_plan
-from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing
+from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, SPACING
 from gcon.mechanisms.statistic import Statistic
 from gcon.privacy.account import spend, transcript
 from gcon.privacy.budget import NOTHING, Budget
@@ -230,9 +230,9 @@ def test_what_reads_no_edge_is_released_as_it_is():
 def test_every_noisy_number_lies_on_the_public_lattice(factor):
     for statistic in (EdgeMoments(factor * ROWS), NeighbourRows(factor * ROWS)):
         mechanism = PLAN.noisy(statistic, share=0.5)
-        noisy, record = mechanism.apply(EDGES, SystemRandomness()), mechanism.public_record()
+        noisy, record = mechanism.apply(EDGES, SystemRandomness()), mechanism.record
         least = noisy.standard_deviation * (math.sqrt(0.5) * (1 + 1e-15) if noisy.symmetric else 1)
-        assert record["spacing"] == lattice_spacing(least)
+        assert record["spacing"] == SPACING * math.ulp(least)
         assert record["standard_deviation"] == noisy.standard_deviation
         assert torch.equal(noisy.value.remainder(record["spacing"]), torch.zeros_like(noisy.value))
         assert not noisy.symmetric or torch.equal(noisy.value, noisy.value.T)

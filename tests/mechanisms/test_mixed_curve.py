@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,8 +10,10 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gcon.errors import InputError
 from gcon.mechanisms.counts import geometric_deviation
-from gcon.mechanisms.gaussian_curve import WORST_DEGREES, gaussian_delta, largest, mixed_delta, responses
+from gcon.mechanisms.gaussian_curve import gaussian_delta, mixed_delta
+from gcon.mechanisms.mixed_release import branch_delta, mixed_plan
 
 DIGITS = 1e-12
 # epsilon, share of stage 1, mu at delta/2, mu of stage 1, a, noise of a count, mu of a Gaussian stage 2, noise by it.
@@ -26,18 +29,13 @@ TABLE = [
 ]
 
 
-def largest_distance(epsilon, delta, beside=()):
-    return largest(lambda distance, _: mixed_delta(epsilon, distance, beside), delta)
-
-
-def largest_count_rate(epsilon, delta, *, first, answer_epsilon, edges):
-    """Of one table."""
-
-    def cost(rate, degrees):
-        beside = responses(answer_epsilon, edges, rate=rate, rounds=1, degrees=degrees)
-        return mixed_delta(epsilon, edges * first, beside)
-
-    return largest(cost, delta, WORST_DEGREES[edges])
+def largest(cost, delta):
+    """The largest number that costs at most delta, written out once more."""
+    low, high = 0.0, 1e3
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if cost(middle) <= delta else (low, middle)
+    return low
 
 
 @pytest.mark.parametrize(
@@ -57,9 +55,9 @@ def test_vectors(epsilon, distance, rate, delta):
 def test_the_table_of_the_specification(line):
     """Twelve digits of distances and rates, six of noise, each as printed."""
     epsilon, share, whole, first, rate, noise, rest, gaussian_noise = line
-    distance = largest_distance(epsilon, 5e-6)
+    distance = largest(lambda number: mixed_delta(epsilon, number), 5e-6)
     stage = math.sqrt(share) * distance
-    found = largest_count_rate(epsilon, 5e-6, first=stage, answer_epsilon=0.0, edges=1)
+    found = largest(lambda number: branch_delta(epsilon, stage, 0.0, edges=1, rounds=1, rate=number), 5e-6)
     left = math.sqrt(1 - share) * distance
     for value, printed in ((distance, whole), (stage, first), (found, rate), (left, rest)):
         assert float(f"{value:.12g}") == printed
@@ -138,21 +136,47 @@ def test_pure_epsilon_is_its_own_response():
         assert mixed_delta(0.9 * rate * number, 0.0, [(rate, number)]) > 1e-8
 
 
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0, 60.0])
-@pytest.mark.parametrize("delta", [1e-13, 1e-5, 0.1])
-def test_the_largest_fits_and_a_little_more_does_not(epsilon, delta):
-    others = [(epsilon / 10, 1)]
-    distance = largest_distance(epsilon, delta, others)
-    assert mixed_delta(epsilon, distance, others) <= delta < mixed_delta(epsilon, distance * (1 + 1e-11), others)
-    rate = largest_count_rate(epsilon, delta, first=distance / 3, answer_epsilon=epsilon / 10, edges=1)
-    assert mixed_delta(epsilon, distance / 3, [(rate, 2), *others]) <= delta
-    assert mixed_delta(epsilon, distance / 3, [(rate * (1 + 1e-11), 2), *others]) > delta
+@pytest.mark.parametrize("line", TABLE, ids=lambda line: f"{line[0]}, {line[1]}")
+def test_a_plan_finds_the_table_of_the_specification(line):
+    """With three times the delta of a branch, and a factor 1 - 1e-12 on the private side."""
+    epsilon, share, whole, _, rate, *_ = line
+    plan = mixed_plan(epsilon, 1.5e-5, first_share=share, answer_share=0.0, method="test")
+    assert plan.distance == pytest.approx(whole, rel=5e-12)
+    assert plan.rates[0] == pytest.approx(rate, rel=5e-12)
 
 
-def test_no_room_is_nothing():
-    assert largest_distance(1.0, 1e-5, [(2.0, 1)]) == 0
-    for edges, first, answer in ((1, 0.5, 0.0), (1, 0.01, 1.5), (3, 0.2, 0.0), (3, 0.01, 0.5)):
-        assert largest_count_rate(1.0, 1e-5, first=first, answer_epsilon=answer, edges=edges) == 0
+@pytest.mark.parametrize(("epsilon", "edges"), [(0.05, 1), (1.0, 1), (8.0, 1), (60.0, 1), (1.0, 3)])
+@pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.3])
+def test_what_a_plan_finds_fits_and_a_little_more_does_not(epsilon, edges, delta):
+    plan = mixed_plan(epsilon, delta, first_share=1 / 9, answer_share=0.1, method="test", protect_edges=edges)
+    curve = partial(branch_delta, epsilon, answer_epsilon=plan.answer_epsilon, edges=edges)
+    (whole, *alone), *tables = plan.branches
+    assert alone == [0, 0.0]
+    assert curve(edges * whole) <= delta / 3 < curve(edges * whole * (1 + 1e-11))
+    assert [(rounds, rate) for _, rounds, rate in tables] == [*enumerate(plan.rates, start=1)]
+    for first, rounds, rate in tables:
+        assert first == pytest.approx(whole / 3, rel=1e-15)
+        assert curve(edges * first, rounds=rounds, rate=rate) <= delta / 3
+        assert curve(edges * first, rounds=rounds, rate=rate * (1 + 1e-11)) > delta / 3
+
+
+@pytest.mark.parametrize("edges", [1, 3])
+@pytest.mark.parametrize("answer_share", [1.5, 3.0])
+def test_no_room_is_no_plan(edges, answer_share):
+    """Answers that cost more than everything: not even the smallest number fits beside them, and the search ends."""
+    with pytest.raises(InputError, match="too small"):
+        mixed_plan(1.0, 1e-5, first_share=0.1, answer_share=answer_share, method="test", protect_edges=edges)
+
+
+def test_of_several_ways_the_worst_counts():
+    """In any order, and by the exact curve and the quick one."""
+    ways = [[(0.4, 2)], [(0.1, 4), (0.3, 1)], [], [(0.2, 4)]]
+    for epsilon, in_float64 in itertools.product((0.1, 0.7, 2.0), (False, True)):
+        alone = [mixed_delta(epsilon, 0.1, way, in_float64=in_float64) for way in ways]
+        assert len(set(alone)) == 4
+        for order in itertools.permutations(range(4)):
+            found = mixed_delta(epsilon, 0.1, *(ways[place] for place in order), in_float64=in_float64)
+            assert found == max(alone)
 
 
 @pytest.mark.parametrize("rate", [math.inf, math.nan])

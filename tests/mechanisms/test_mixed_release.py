@@ -289,6 +289,8 @@ def test_a_branch_above_its_third_is_refused():
         {"rates": PLAN.rates[::-1]},
         {"rates": (PLAN.rates[0], math.inf)},
         {"rates": (PLAN.rates[0], math.nan)},
+        {"rates": (1e9, PLAN.rates[1])},
+        {"rates": (PLAN.rates[0], 1e9)},
         {"rates": (PLAN.rates[0], 0.0)},
         {"rates": (-PLAN.rates[0], PLAN.rates[1])},
         {"rates": PLAN.rates[:1]},
@@ -351,7 +353,7 @@ def test_moments_that_were_made_for_something_like_this_plan_are_refused():
     class Derived(MixedPlan):
         pass
 
-    fields = {field.name: getattr(PLAN, field.name) for field in dataclasses.fields(PLAN)}
+    fields = {field.name: getattr(PLAN, field.name) for field in dataclasses.fields(PLAN) if field.init}
     renamed = dataclasses.replace(PLAN, name="somebody else's")
     for alike in (Derived(**fields), SimpleNamespace(**fields), renamed):
         with pytest.raises(PlanMismatchError):
@@ -428,6 +430,31 @@ def test_a_plan_that_was_changed_since_pays_for_nothing():
         account.release(counts(1))
 
 
+def test_what_follows_from_a_plan_cannot_be_told_to_it():
+    """A smaller distance would make the ledger's tighter total too small: nothing is released, and nothing stays charged."""
+    plan, ledger = forged(PLAN, gaussian_distance=PLAN.gaussian_distance / 2), MemoryLedger("circle")
+    with (
+        spend(PRIVATE, plan, ledger=ledger, randomness=SystemRandomness(), purpose="test") as account,
+        pytest.raises(PlanMismatchError, match="changed its price"),
+    ):
+        account.release(counts(1))
+    assert ledger.total() == NOTHING
+    plan = forged(PLAN, branches=())
+    plan.check([])
+    assert plan.branches == PLAN.branches
+
+
+def test_a_receipt_says_what_was_released_whatever_a_record_was_made_to_say():
+    mechanisms = [moments(0.05), counts(1), answers()]
+    honest = [dict(mechanism.record) for mechanism in mechanisms]
+    for mechanism in mechanisms:
+        object.__setattr__(mechanism, "record", {"noise": "none"})
+    with spend(PRIVATE, PLAN, ledger=MemoryLedger(), randomness=SystemRandomness(), purpose="test") as account:
+        for mechanism in mechanisms:
+            account.release(mechanism)
+    assert account.receipt.plan["releases"] == honest
+
+
 @pytest.mark.parametrize(
     ("epsilon", "delta"), [(0.0, 1e-5), (-1.0, 1e-5), (math.nan, 1e-5), (1.0, 0.0), (1.0, 0.6), (1.0, math.nan)]
 )
@@ -452,6 +479,10 @@ def test_infinite_epsilon_gives_exact_values_in_every_branch():
     assert plan.budget == Budget(math.inf, 0.0)
     assert plan.gaussian_distance is None
     assert "noise" not in plan.public_record([])
+    assert plan.branches == ()
+    assert plan.by_edges([1]) == {1: plan.budget}
+    with pytest.raises(PlanMismatchError, match="promises nothing"):
+        plan.by_edges([1, 2])
     exact = torch.from_numpy(networkx.to_numpy_array(networkx.gnp_random_graph(SIZE, 0.4, seed=2))).long()
     exact = exact @ torch.nn.functional.one_hot(CODES, 3)
     ledger = MemoryLedger("circle")

@@ -145,7 +145,7 @@ def test_noise_is_added_to_the_table_as_it_is(monkeypatch):
     found = mechanism.apply(EDGES, SystemRandomness())
     assert torch.equal(found.value, DENSE + 7)
     assert asked == [(0.3, (SIZE, 4))]
-    assert found.standard_deviation == mechanism.public_record()["standard_deviation"] == geometric_deviation(0.3)
+    assert found.standard_deviation == mechanism.record["standard_deviation"] == geometric_deviation(0.3)
 
 
 def test_every_entry_gets_noise_of_its_own():
@@ -234,7 +234,7 @@ def test_no_other_plan_pays_for_it():
 
 
 def test_the_record_is_public_numbers():
-    record = NeighbourCounts(codes=CODES, num_codes=4, rate=0.3, rounds=2).public_record()
+    record = NeighbourCounts(codes=CODES, num_codes=4, rate=0.3, rounds=2).record
     assert record["statistic"] == "neighbour counts"
     assert (record["columns"], record["rate"], record["rounds"]) == (4, 0.3, 2)
     assert record["standard_deviation"] == pytest.approx(4.7, abs=0.1)

@@ -144,7 +144,7 @@ def test_the_count_is_that_of_the_edges_and_the_bound_travels_with_it():
 
     assert NoisyCount(math.inf, lonely, 2).apply(EDGES, SystemRandomness()) == 1
     mechanism = NoisyCount(1.0, lonely, 2)
-    assert mechanism.public_record()["sensitivity"] == 2
+    assert mechanism.record["sensitivity"] == 2
     assert mechanism.standard_deviation == noisy(0.5, 1).standard_deviation
 
 

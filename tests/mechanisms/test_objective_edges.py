@@ -160,7 +160,7 @@ def test_wrong_numbers_and_plans_of_too_little_influence_are_refused():
     loss, rows = loss_by_name("soft-margin", CLASSES), {"num_features": 4, "num_labelled": 6}
     plan = planned(2, loss=loss, edge_influence=carried.edge_influence, **rows)
     options = {"aggregates": carried, "mask": torch.ones(6, dtype=torch.bool), "targets": torch.ones(6, CLASSES)}
-    assert ObjectivePerturbation(plans=(plan,), **options).public_record()["protect_edges"] == 2
+    assert ObjectivePerturbation(plans=(plan,), **options).record["protect_edges"] == 2
     with pytest.raises(PlanMismatchError, match="edge influence"):
         ObjectivePerturbation(plans=(dataclasses.replace(plan, protect_edges=3),), **options)
     with pytest.raises(PlanMismatchError):  # its theorem is proven for one edge

@@ -103,6 +103,9 @@ def test_exact_pieces():
     heads = sum(coin_exp(randomness, Fraction(3, 2)) for _ in range(20_000))
     assert scipy.stats.binomtest(heads, 20_000, math.exp(-1.5)).pvalue > LEVEL
     assert coin_exp(randomness, Fraction(0))
+    assert not coin_exp(
+        randomness, Fraction(10**30) + Fraction(1, 3)
+    )  # as many coins as that, but the first tails end it
     orders = Counter(tuple(shuffled(randomness, 3)) for _ in range(12_000))
     assert scipy.stats.chisquare([orders[order] for order in itertools.permutations(range(3))]).pvalue > LEVEL
     assert shuffled(randomness, 1) == [0]
@@ -120,7 +123,7 @@ def test_the_counts_are_those_of_the_edges_and_the_bound_travels_with_them():
         return edges.degrees.tolist()
 
     assert Selection(math.inf, degrees, 1).apply(EDGES, SystemRandomness()) == 1
-    assert Selection(1.0, degrees, 1).public_record()["sensitivity"] == 1
+    assert Selection(1.0, degrees, 1).record["sensitivity"] == 1
 
 
 def test_coins_use_the_decimal_that_the_ledger_adds_up(monkeypatch):

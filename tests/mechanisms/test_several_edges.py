@@ -4,7 +4,8 @@ import dataclasses
 import itertools
 import math
 from collections import Counter
-from functools import cache
+from fractions import Fraction
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from gcon.edges.edge_list import private_edges, public_edges
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.counts import NeighbourCounts, geometric_deviation
 from gcon.mechanisms.edge_moments import EdgeMoments
-from gcon.mechanisms.gaussian_curve import WORST_DEGREES, mixed_delta, responses
-from gcon.mechanisms.mixed_release import mixed_plan, mixed_plan_from
+from gcon.mechanisms.gaussian_curve import WORST_DEGREES, mixed_delta
+from gcon.mechanisms.mixed_release import branch_delta, mixed_plan, mixed_plan_from
 from gcon.privacy.account import spend
 from gcon.privacy.budget import STATED_EDGES, protected_change
 from gcon.privacy.ledger import MemoryLedger
@@ -32,7 +33,13 @@ def planned(edges, epsilon=1.0, delta=DELTA):
 
 def count_responses(rate, rounds, degrees):
     """Of tables alone, without a count of answers."""
-    return responses(0.0, sum(degrees) // 2, rate=rate, rounds=rounds, degrees=degrees)[:-1]
+    return [(degree * Fraction(rate), number * rounds) for degree, number in Counter(degrees).items()]
+
+
+def costs(plan, epsilon, edges):
+    """Of every branch."""
+    curve = partial(branch_delta, epsilon, answer_epsilon=plan.answer_epsilon, edges=edges)
+    return [curve(edges * distance, rounds=rounds, rate=rate) for distance, rounds, rate in plan.branches]
 
 
 # --- how edges can lie ------------------------------------------------------------------------------------------------
@@ -232,6 +239,17 @@ def test_the_real_table_stays_below_the_bound(name, shifts, edges, rate):
     assert attained > 0.3, name
 
 
+@pytest.mark.parametrize("edges", [1, 2, 5])
+def test_a_branch_costs_what_its_responses_cost(edges):
+    """Gaussian releases, tables of counts for all ways in which edges can lie, and the answers; the worst way counts."""
+    for rounds, rate, answer, epsilon in itertools.product((0, 1, 2), (0.07, 0.5), (0.0, 0.1), (0.2, 1.0)):
+        answers = (math.nextafter(answer, math.inf) * edges, 1)
+        ways = [[*count_responses(rate, rounds, degrees), answers] for degrees in WORST_DEGREES[edges]]
+        expected = max(mixed_delta(epsilon, 0.3, way) for way in ways)
+        found = branch_delta(epsilon, 0.3, answer, edges=edges, rounds=rounds, rate=rate)
+        assert found == pytest.approx(expected, rel=1e-12)
+
+
 def test_the_quick_curve_is_near():
     for edges, epsilon, distance in itertools.product((1, 3, 10), (0.5, 2.0), (0.05, 0.7)):
         for degrees in WORST_DEGREES[edges][:3]:
@@ -246,7 +264,7 @@ def test_the_quick_curve_is_near():
 @pytest.mark.parametrize(("edges", "epsilon"), [(1, 1.0), (2, 0.3), (3, 1.0)])
 def test_a_plan_spends_its_budget_on_so_many_edges(edges, epsilon):
     plan = planned(edges, epsilon)
-    for cost in plan.costs(epsilon, edges):
+    for cost in costs(plan, epsilon, edges):
         assert 0.99 * DELTA / 3 <= cost <= DELTA / 3
     if edges > 1:
         with pytest.raises(PlanMismatchError):
@@ -261,7 +279,7 @@ def test_a_plan_spends_its_budget_on_so_many_edges(edges, epsilon):
 @pytest.mark.parametrize(("edges", "epsilon"), [(5, 4.0), (7, 0.1), (10, 1.0)])
 def test_many_edges(edges, epsilon):
     plan = planned(edges, epsilon)
-    for cost in plan.costs(epsilon, edges):
+    for cost in costs(plan, epsilon, edges):
         assert 0.99 * DELTA / 3 <= cost <= DELTA / 3
 
 
@@ -297,8 +315,8 @@ def test_what_is_stated_for_several_edges(edges):
     assert [budget.epsilon for budget in stated.values()] == sorted(budget.epsilon for budget in stated.values())
     for number, budget in stated.items():
         assert budget.delta == DELTA
-        assert math.fsum(plan.costs(budget.epsilon, number)) <= DELTA
-        assert math.fsum(plan.costs(budget.epsilon * (1 - 2e-3), number)) > DELTA
+        assert math.fsum(costs(plan, budget.epsilon, number)) <= DELTA
+        assert math.fsum(costs(plan, budget.epsilon * (1 - 2e-3), number)) > DELTA
         assert budget.epsilon == float(f"{budget.epsilon:.4g}")
 
 
@@ -308,7 +326,7 @@ def test_unusual_budgets_have_numbers_too(budget):
     stated = plan.by_edges([1, 2, 4])
     assert 0 < stated[1].epsilon <= stated[2].epsilon == budget[0] < stated[4].epsilon
     for number in (1, 4):
-        assert math.fsum(plan.costs(stated[number].epsilon, number)) <= budget[1]
+        assert math.fsum(costs(plan, stated[number].epsilon, number)) <= budget[1]
 
 
 def test_nothing_is_stated_for_more_edges_than_the_table_has():

@@ -33,7 +33,8 @@ class GaussianObjective(ConvexMechanism[GaussianObjectivePlan]):
     name = "objective perturbation (Gaussian)"
     gaussian_distance = None  # only the budget is known
 
-    def public_record(self) -> Mapping[str, object]:
+    @property
+    def record(self) -> Mapping[str, object]:
         return objective_record(self.plans)
 
     def apply(self, edges: Edges, randomness: Randomness) -> Tensor:

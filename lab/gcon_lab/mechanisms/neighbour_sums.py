@@ -24,7 +24,7 @@ from torch import Tensor
 from gcon.edges.source import Edges
 from gcon.errors import InputError, PlanMismatchError, check_number
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_multiplier
-from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing, rounded_noise
+from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, SPACING, rounded_noise
 from gcon.privacy.budget import Budget
 from gcon.privacy.plan import Mechanism, proven
 from gcon.privacy.randomness import Randomness
@@ -91,7 +91,7 @@ class SumsPlan:
             "rounds": self.rounds,
             "law": self.law,
             "scale": self.scale,
-            "spacing": lattice_spacing(self.scale) if self.scale > 0 else 0.0,
+            "spacing": SPACING * math.ulp(self.scale) if self.scale > 0 else 0.0,
             **({"noise": EXACT_GAUSSIAN if self.law == "gaussian" else EXACT_LAPLACE} if self.scale > 0 else {}),
             "sensitivity": "sqrt(2)" if self.law == "gaussian" else "2 in absolute sum",
             "edge_sensitivity": self.convention,
@@ -198,7 +198,8 @@ class NoisySums:
         if not longest <= 1 + _ROUNDING / 2:  # the other half covers the rounding of the length itself
             raise PlanMismatchError("Rows to be summed must have length at most 1; the noise is made for that.")
 
-    def public_record(self) -> Mapping[str, object]:
+    @property
+    def record(self) -> Mapping[str, object]:
         """The plan's numbers are those of every round."""
         return {"columns": int(self.rows.shape[1])}
 
@@ -208,7 +209,7 @@ class NoisySums:
             return neighbour_sums(edges, self.rows)
         draw = rounded_noise if self.plan.law == "gaussian" else rounded_laplace
         sums = neighbour_sums(edges, shortened(self.rows, exact_unit(len(self.rows))))
-        return draw(randomness, sums, scale=self.plan.scale, spacing=lattice_spacing(self.plan.scale))
+        return draw(randomness, sums, scale=self.plan.scale, spacing=SPACING * math.ulp(self.plan.scale))
 
 
 def exact_unit(num_nodes: int) -> float:

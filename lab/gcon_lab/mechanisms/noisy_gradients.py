@@ -25,7 +25,7 @@ from torch.nn.functional import one_hot
 
 from gcon.errors import InputError, PlanMismatchError, check_number
 from gcon.mechanisms.gaussian_curve import gaussian_delta
-from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing, rounded_noise
+from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, SPACING, rounded_noise
 from gcon.privacy.budget import Budget
 from gcon.privacy.plan import proven
 from gcon.privacy.randomness import Randomness
@@ -160,7 +160,8 @@ class NoisyGradients:
             return None
         return 4 * plan.clip * math.sqrt(plan.steps) / plan.standard_deviation * (1 + _ROUNDING)
 
-    def public_record(self) -> Mapping[str, object]:
+    @property
+    def record(self) -> Mapping[str, object]:
         plan = self.plan
         return {
             "epsilon": plan.budget.epsilon,
@@ -169,7 +170,7 @@ class NoisyGradients:
             "steps": plan.steps,
             "clip": plan.clip,
             "standard_deviation": plan.standard_deviation,
-            "spacing": lattice_spacing(plan.standard_deviation) if plan.standard_deviation > 0 else 0.0,
+            "spacing": SPACING * math.ulp(plan.standard_deviation) if plan.standard_deviation > 0 else 0.0,
             **({"noise": EXACT_GAUSSIAN} if plan.standard_deviation > 0 else {}),
             "sensitivity": "two replaced gradients of length at most clip",
             "learning_rate": self.learning_rate,
@@ -192,7 +193,7 @@ class NoisyGradients:
             gradients = clipped_residuals(rows, targets, weights, clip=plan.clip)
             total = directions[drawn].T @ gradients[drawn]
             if plan.standard_deviation > 0:
-                spacing = lattice_spacing(plan.standard_deviation)
+                spacing = SPACING * math.ulp(plan.standard_deviation)
                 total = rounded_noise(randomness, total, scale=plan.standard_deviation, spacing=spacing)
             # From here on nothing but the noisy sum is read.
             gradient = total / (plan.sampling * len(rows))

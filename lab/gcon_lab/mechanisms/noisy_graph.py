@@ -144,7 +144,8 @@ class RandomFlips(_NoisyGraph):
         """The expected number f P of flipped pairs."""
         return self.flip_probability * self.num_pairs
 
-    def public_record(self) -> Mapping[str, object]:
+    @property
+    def record(self) -> Mapping[str, object]:
         return {
             "epsilon": self.epsilon,
             "num_pairs": self.num_pairs,
@@ -207,7 +208,8 @@ class TopPairs(_NoisyGraph):
         """How far the count is off, on average: about one over its epsilon."""
         return float(1 / self.count_epsilon) if math.isfinite(self.epsilon) else 0.0
 
-    def public_record(self) -> Mapping[str, object]:
+    @property
+    def record(self) -> Mapping[str, object]:
         finite = math.isfinite(self.epsilon)
         return {
             "epsilon": self.epsilon,

@@ -18,7 +18,7 @@ from gcon.edges.source import Edges
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.convex_training import certified_weights
 from gcon.mechanisms.samplers.objective_noise import EnclosedNoise
-from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing, rounded_noise
+from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, SPACING, rounded_noise
 from gcon.privacy.plan import proven
 from gcon.privacy.randomness import Randomness
 from gcon_lab.mechanisms.convex import ConvexMechanism
@@ -73,9 +73,10 @@ class OutputPerturbation(ConvexMechanism[OutputPlan]):
             return None
         return math.hypot(*(plan.distance or 0.0 for plan in self.plans)) * (1 + 1e-12) or None
 
-    def public_record(self) -> Mapping[str, object]:
+    @property
+    def record(self) -> Mapping[str, object]:
         records = [
-            {**plan.public_record(), "spacing": lattice_spacing(plan.scale) if plan.scale > 0 else 0.0}
+            {**plan.public_record(), "spacing": SPACING * math.ulp(plan.scale) if plan.scale > 0 else 0.0}
             for plan in self.plans
         ]
         noise = {"noise": EXACT_GAUSSIAN} if any(plan.scale > 0 for plan in self.plans) else {}
@@ -103,7 +104,7 @@ class OutputPerturbation(ConvexMechanism[OutputPlan]):
         for plan in self.plans:
             weights = solved[places[_objective(plan)]]
             if plan.needs_noise:
-                spacing = lattice_spacing(plan.scale)
+                spacing = SPACING * math.ulp(plan.scale)
                 weights = rounded_noise(randomness, weights, scale=plan.scale, spacing=spacing)
             released.append(weights)
         return torch.stack(released).transpose(1, 2).contiguous()

@@ -12,7 +12,7 @@ from lab.tests.mechanisms.convex_setting import CLASSES, WIDTH, gaussian_objecti
 
 from gcon.mechanisms import convex_training
 from gcon.mechanisms.losses import PseudoHuber, SoftMargin
-from gcon.mechanisms.samplers.rounded import lattice_spacing
+from gcon.mechanisms.samplers.rounded import SPACING
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
@@ -82,8 +82,8 @@ def test_final_noise_has_the_scale_of_the_plan_and_lies_on_the_lattice(setting, 
     assert scipy.stats.kstest(sample, scipy.stats.norm(scale=plan.final_noise).cdf).pvalue > LEVEL
     for factor in (2 / 3, 3 / 2):
         assert scipy.stats.kstest(sample, scipy.stats.norm(scale=factor * plan.final_noise).cdf).pvalue < LEVEL
-    assert torch.equal(noisy.remainder(lattice_spacing(plan.final_noise)), torch.zeros_like(noisy))
-    assert setting.mechanism(plan).public_record()["spacing"] == lattice_spacing(plan.final_noise)
+    assert torch.equal(noisy.remainder(SPACING * math.ulp(plan.final_noise)), torch.zeros_like(noisy))
+    assert setting.mechanism(plan).record["spacing"] == SPACING * math.ulp(plan.final_noise)
 
 
 @pytest.mark.parametrize("loss", [SoftMargin(CLASSES), PseudoHuber(CLASSES, 0.2)], ids=lambda loss: loss.name)

@@ -16,7 +16,7 @@ from gcon.edges.edge_list import private_edges, public_edges
 from gcon.errors import PlanMismatchError
 from gcon.mechanisms.composition import gaussian_total
 from gcon.mechanisms.gaussian_curve import gaussian_epsilon
-from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing
+from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, SPACING
 from gcon.privacy.account import spend, transcript
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import MemoryLedger, Outcome
@@ -251,7 +251,7 @@ def test_low_bits_tell_nothing(law, sums):
     rows = torch.full((leaves + 1, 1), sums[0] / leaves, dtype=torch.float64)
     outcomes = [all_rounds(plan, rows, edges) for _ in range(300)]
     released = torch.stack([noisy[0, 0] for outcome in outcomes for noisy in outcome]).numpy()
-    spacing = lattice_spacing(plan.scale)
+    spacing = SPACING * math.ulp(plan.scale)
     for truth in sums:
         assert possible(released, truth, plan, lambda noisy: (noisy / spacing).round() * spacing).all()
     assert plan.public_record(())["spacing"] == spacing
@@ -265,7 +265,7 @@ def test_every_released_number_lies_on_the_public_lattice(law, factor):
     rows = torch.full((200, 5), 0.1, dtype=torch.float64)
     edges = edges_of(networkx.gnp_random_graph(200, 0.05, seed=1).edges, 200)
     for noisy in all_rounds(plan, rows, edges):
-        assert torch.equal(noisy.remainder(lattice_spacing(plan.scale)), torch.zeros_like(noisy))
+        assert torch.equal(noisy.remainder(SPACING * math.ulp(plan.scale)), torch.zeros_like(noisy))
 
 
 # --- the ledger -------------------------------------------------------------------------------------------------------

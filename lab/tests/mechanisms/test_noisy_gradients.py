@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from gcon.edges.edge_list import private_edges, public_edges
 from gcon.edges.schemes import Schemes, propagate
 from gcon.errors import InputError, PlanMismatchError
-from gcon.mechanisms.samplers.rounded import lattice_spacing
+from gcon.mechanisms.samplers.rounded import SPACING
 from gcon.privacy.account import release_once
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import MemoryLedger
@@ -312,9 +312,9 @@ def test_every_step_is_rounded_to_the_lattice(optimiser):
     mechanism = on_rows(plan=plan, labels=torch.tensor([0]), num_classes=3, optimiser=optimiser)
     rows = torch.from_numpy(np.random.default_rng(0).standard_normal((1, 50)))
     weights = mechanism.apply(rows, SystemRandomness())
-    on_lattice = torch.equal(weights.remainder(lattice_spacing(plan.standard_deviation)), torch.zeros_like(weights))
+    on_lattice = torch.equal(weights.remainder(SPACING * math.ulp(plan.standard_deviation)), torch.zeros_like(weights))
     assert on_lattice == (optimiser == "sgd")
-    assert mechanism.public_record()["spacing"] == lattice_spacing(plan.standard_deviation)
+    assert mechanism.record["spacing"] == SPACING * math.ulp(plan.standard_deviation)
 
 
 def measured(deviation, *, runs=2_000, sampling=0.7, steps=2, delta=0.3, clip=0.05, cut=1.8, optimiser="sgd"):
@@ -362,7 +362,7 @@ def test_record_and_distance():
     plan = gradient_plan(1.0, 1e-5, sampling=1.0, steps=100, clip=0.1)
     mechanism = on_rows(plan=plan, labels=torch.tensor([0, 1]), num_classes=2)
     assert mechanism.gaussian_distance == pytest.approx(0.4 * 10 / plan.standard_deviation)
-    assert mechanism.public_record()["standard_deviation"] == plan.standard_deviation
+    assert mechanism.record["standard_deviation"] == plan.standard_deviation
     assert mechanism.budget == Budget(1.0, 1e-5)
     sampled = on_rows(plan=by_hand(1.0, sampling=0.5), labels=torch.tensor([0]), num_classes=2)
     assert sampled.gaussian_distance is None

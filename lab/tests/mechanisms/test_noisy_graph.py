@@ -317,7 +317,7 @@ def test_released_graph_is_paid_once_and_recorded(kind):
     assert released.receipt.keeps_promise
     assert released.value.num_nodes == 30
     assert (released.value.columns < 30).all()
-    record = mechanism.public_record()
+    record = mechanism.record
     assert record["epsilon"] == 1.5
     assert record["num_pairs"] == 435
     again = release_once(mechanism, edges, ledger=ledger, randomness=SYSTEM, purpose="test")
@@ -340,7 +340,7 @@ def test_infinite_epsilon_gives_the_graph_and_promises_nothing(kind):
     mechanism, truth = kind(epsilon=math.inf, num_nodes=20), edges_of(random_numbers(20, 30), 20)
     assert mechanism.apply(truth, SYSTEM) is truth
     assert math.isinf(mechanism.budget.epsilon)
-    assert mechanism.public_record()["epsilon"] == math.inf
+    assert mechanism.record["epsilon"] == math.inf
 
 
 @pytest.mark.parametrize("kind", MECHANISMS)

@@ -20,7 +20,7 @@ from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.composition import gaussian_total
 from gcon.mechanisms.gaussian_curve import gaussian_epsilon
 from gcon.mechanisms.losses import PseudoHuber, SoftMargin
-from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing
+from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, SPACING
 from gcon.privacy.budget import Budget
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SystemRandomness
@@ -93,12 +93,12 @@ def test_releases_and_entries_draw_independent_noise(noise):
 
 def test_every_weight_lies_on_the_public_lattice(noise, setting):
     plan, released, _ = noise
-    spacing = lattice_spacing(plan.scale)
+    spacing = SPACING * math.ulp(plan.scale)
     assert torch.equal(released.remainder(spacing), torch.zeros_like(released))
-    assert setting.mechanism(plan).public_record()["spacing"] == spacing
+    assert setting.mechanism(plan).record["spacing"] == spacing
     for plans in ([plan], [plan, plan]):
-        assert setting.mechanism(*plans).public_record()["noise"] == EXACT_GAUSSIAN
-    assert "noise" not in setting.mechanism(setting.plan(Budget(math.inf, 1e-5))).public_record()
+        assert setting.mechanism(*plans).record["noise"] == EXACT_GAUSSIAN
+    assert "noise" not in setting.mechanism(setting.plan(Budget(math.inf, 1e-5))).record
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ on the solution (`output_perturbation.py`). None of them may continue with weigh
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -19,7 +20,7 @@ from gcon.mechanisms.losses import ConvexLoss
 from gcon.mechanisms.objective_plan import ObjectivePlan
 from gcon.mechanisms.perturbed_objective import PerturbedObjectives, minimise
 from gcon.mechanisms.samplers.objective_noise import EXACT_OBJECTIVE, NORMAL_SPACING, EnclosedNoise
-from gcon.mechanisms.samplers.rounded import lattice_spacing, rounded_noise
+from gcon.mechanisms.samplers.rounded import SPACING, rounded_noise
 from gcon.mechanisms.theorem import influence_of
 from gcon.privacy.randomness import Randomness
 
@@ -135,7 +136,7 @@ def with_final_noise(plans: Sequence[ObjectivePlan[Any]], weights: Tensor, rando
         edges, or no promise) the weights leave as they are.
     """
     released = [
-        rounded_noise(randomness, each, scale=plan.final_noise, spacing=lattice_spacing(plan.final_noise))
+        rounded_noise(randomness, each, scale=plan.final_noise, spacing=SPACING * math.ulp(plan.final_noise))
         if plan.final_noise > 0
         else each
         for plan, each in zip(plans, weights, strict=True)
@@ -153,4 +154,4 @@ def objective_record(plans: Sequence[ObjectivePlan[Any]]) -> Mapping[str, object
 def _lattices(plan: ObjectivePlan[Any]) -> dict[str, object]:
     if plan.final_noise == 0:
         return {"spacing": 0.0, "normal_spacing": 0.0}
-    return {"spacing": lattice_spacing(plan.final_noise), "normal_spacing": NORMAL_SPACING}
+    return {"spacing": SPACING * math.ulp(plan.final_noise), "normal_spacing": NORMAL_SPACING}

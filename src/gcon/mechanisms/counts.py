@@ -12,7 +12,7 @@ from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Generic, TypeVar, final
+from typing import Generic, NoReturn, TypeVar, final
 
 import torch
 from torch import Tensor
@@ -76,6 +76,7 @@ class NeighbourCounts:
         rounds: how many such tables the plan's budget is split over.
         device: where to count.
         reads_edges: whether an edge can change anything in it: a single node has none.
+        record: the noise, for the receipt.
 
     Privacy:
         One edge changes two entries by 1; each is a randomised response of this rate.
@@ -87,6 +88,7 @@ class NeighbourCounts:
     rounds: int = 1
     device: str = "cpu"
     reads_edges: bool = field(init=False)
+    record: Mapping[str, object] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """The codes are codes, and there is noise."""
@@ -106,11 +108,7 @@ class NeighbourCounts:
         if self.rate != math.inf and not LEAST_RATE <= self.rate <= MOST_RATE:
             raise PlanMismatchError(f"Counts need noise of a rate from {LEAST_RATE:g} to {MOST_RATE:g}.")
         object.__setattr__(self, "reads_edges", len(codes) > 1)
-
-    check = __post_init__  # the account asks again before it releases
-
-    def public_record(self) -> Mapping[str, object]:
-        return {
+        record = {
             "statistic": NAME,
             "columns": self.num_codes,
             "rate": self.rate,
@@ -118,6 +116,9 @@ class NeighbourCounts:
             "standard_deviation": geometric_deviation(self.rate),
             "noise": EXACT_GEOMETRIC,
         }
+        object.__setattr__(self, "record", record)
+
+    check = __post_init__  # the account asks again before it releases
 
     def apply(self, edges: Edges, randomness: Randomness) -> NoisyCounts:
         """The noisy table. Called by the account alone.
@@ -151,37 +152,27 @@ class PureMechanism(ABC, Generic[NumbersT]):
         epsilon: the budget; infinity adds no noise and promises nothing.
         numbers_of: what is computed from opened edges.
         sensitivity: the largest change of any one of the numbers by one edge, a positive whole number.
+        record: all this and the noise, for ledger and receipt.
     """
 
     epsilon: float
     numbers_of: Callable[[Edges], NumbersT]
     sensitivity: int
-
-    def __post_init__(self) -> None:
-        """Epsilon and sensitivity are positive."""
-        if not self.epsilon > 0 or self.sensitivity < 1:
-            raise InputError(
-                "epsilon, sensitivity",
-                rule="must be positive",
-                got=(self.epsilon, self.sensitivity),
-                fix="For example epsilon 0.1.",
-            )
-        object.__setattr__(self, "epsilon", float(self.epsilon))
-
-    check = __post_init__  # the account asks again before it releases
+    record: Mapping[str, object] = field(init=False, repr=False)
+    reads_edges = True  # always: a sensitivity of 0 is refused
+    gaussian_distance = None  # totals take a pure epsilon as it is (`gcon.mechanisms.composition`)
 
     @property
     def budget(self) -> Budget:
         return Budget(self.epsilon, 0.0)
 
-    @property
-    def gaussian_distance(self) -> None:
-        """Totals take a pure epsilon as it is (`gcon.mechanisms.composition`)."""
-
-    @property
-    def reads_edges(self) -> bool:
-        """Always: a sensitivity of 0 is refused."""
-        return True
+    def _refuse(self) -> NoReturn:
+        raise InputError(
+            "epsilon, sensitivity",
+            rule="must be positive",
+            got=(self.epsilon, self.sensitivity),
+            fix="For example epsilon 0.1.",
+        )
 
 
 @final
@@ -195,20 +186,21 @@ class NoisyCount(PureMechanism[int]):
     """
 
     name = "noisy count"
+    standard_deviation: float = field(init=False)
 
-    @property
-    def standard_deviation(self) -> float:
-        """Of the noise: sqrt(2 q) / (1 - q)."""
-        decay = math.exp(-self.epsilon / self.sensitivity)
-        return math.sqrt(2 * decay) / -math.expm1(-self.epsilon / self.sensitivity)
+    def __post_init__(self) -> None:
+        """Epsilon and sensitivity are positive; the standard deviation of the noise is sqrt(2 q) / (1 - q)."""
+        if not self.epsilon > 0 or self.sensitivity < 1:
+            self._refuse()
+        epsilon = float(self.epsilon)
+        decay = math.exp(-epsilon / self.sensitivity)
+        deviation = math.sqrt(2 * decay) / -math.expm1(-epsilon / self.sensitivity)
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "standard_deviation", deviation)
+        record = {"epsilon": epsilon, "sensitivity": self.sensitivity, "standard_deviation": deviation}
+        object.__setattr__(self, "record", {**record, "noise": EXACT_GEOMETRIC})
 
-    def public_record(self) -> Mapping[str, object]:
-        return {
-            "epsilon": self.epsilon,
-            "sensitivity": self.sensitivity,
-            "standard_deviation": self.standard_deviation,
-            "noise": EXACT_GEOMETRIC,
-        }
+    check = __post_init__  # the account asks again before it releases
 
     def apply(self, edges: Edges, randomness: Randomness) -> int:
         """The count plus noise; it may be negative or too large, which is part of the promise."""
@@ -233,12 +225,15 @@ class Selection(PureMechanism[Sequence[int]]):
 
     name = "private selection"
 
-    def public_record(self) -> Mapping[str, object]:
-        return {
-            "epsilon": self.epsilon,
-            "sensitivity": self.sensitivity,
-            "noise": "permute and flip, sampled exactly",
-        }
+    def __post_init__(self) -> None:
+        """Epsilon and sensitivity are positive."""
+        if not self.epsilon > 0 or self.sensitivity < 1:
+            self._refuse()
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+        record = {"epsilon": self.epsilon, "sensitivity": self.sensitivity}
+        object.__setattr__(self, "record", {**record, "noise": "permute and flip, sampled exactly"})
+
+    check = __post_init__  # the account asks again before it releases
 
     def apply(self, edges: Edges, randomness: Randomness) -> int:
         """The number of the chosen candidate."""

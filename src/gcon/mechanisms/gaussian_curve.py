@@ -16,10 +16,9 @@ edges can have, only those count that are no splitting of others. There are few 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,7 @@ _SMALL_EPSILON, LARGE_EPSILON = (
 Responses = Sequence[tuple[float | Fraction, int]]
 _digits = MPContext()
 _digits.dps = 50
-LEAST, _MOST = 1e-12, 1e3  # of distances and rates; for smaller ones 50 digits might not be enough
+LEAST, MOST = 1e-12, 1e3  # of distances and rates; for smaller ones 50 digits might not be enough
 
 Degrees = tuple[int, ...]  # largest first
 
@@ -163,28 +162,41 @@ def pure_as_gaussian(epsilon: float) -> float:
     return math.nextafter(mu * (1 + 1e-12), math.inf)
 
 
-def mixed_delta(epsilon: float, distance: float, responses: Responses = (), *, in_float64: bool = False) -> float:
+def mixed_delta(epsilon: float, distance: float, *ways: Responses, in_float64: bool = False) -> float:
     """The smallest delta at this epsilon, rounded up.
 
     Args:
         epsilon: at least 0.
         distance: mu of all Gaussian releases together; 0 for none.
-        responses: the randomised responses beside them.
+        ways: the randomised responses beside them; several if it is not known which they are: the worst counts.
         in_float64: about the same, far sooner: to find a place where the exact one is then asked; never what is promised.
 
     Example:
         >>> round(mixed_delta(1.0, 0.05, [(0.4, 2)]), 12)
         1.4148e-07
     """
-    losses, about, chances = _losses(tuple(responses))
-    if in_float64:
-        rests = epsilon - about
-        first = log_ndtr(distance / 2 - rests / distance)
-        gaps = np.minimum(rests + log_ndtr(-distance / 2 - rests / distance) - first, 0.0)
-        return float(chances @ (np.exp(first) * -np.expm1(gaps)))
     wide, far = _digits.mpf(epsilon), _digits.mpf(distance)
-    delta = sum(chance * _wide_gaussian_delta(wide - loss, far) for loss, chance in losses.items())
-    return min(1.0, math.nextafter(float(delta), math.inf))
+    gaussian: dict[Any, Any] = {}  # G(eps - loss): however edges lie, their losses are mostly the same
+    deltas = []
+    for responses in ways or ((),):
+        losses, about, chances = _losses(tuple(responses))
+        if in_float64:
+            rests = epsilon - about
+            first = log_ndtr(distance / 2 - rests / distance)
+            gaps = np.minimum(rests + log_ndtr(-distance / 2 - rests / distance) - first, 0.0)
+            deltas.append(float(chances @ (np.exp(first) * -np.expm1(gaps))))
+            continue
+        for loss in losses.keys() - gaussian.keys():
+            rest = wide - loss
+            if far == 0:
+                gaussian[loss] = max(_digits.mpf(0), 1 - _digits.exp(rest))
+            else:
+                middle = rest / far
+                second = _digits.exp(rest) * _digits.ncdf(-far / 2 - middle)
+                gaussian[loss] = _digits.ncdf(far / 2 - middle) - second
+        delta = sum(chance * gaussian[loss] for loss, chance in losses.items())
+        deltas.append(min(1.0, math.nextafter(float(delta), math.inf)))
+    return max(deltas)
 
 
 @lru_cache(maxsize=512)
@@ -205,45 +217,3 @@ def _losses(responses: tuple[tuple[float | Fraction, int], ...]) -> tuple[dict[A
                 total = loss + step * wide
                 losses[total] = losses.get(total, 0) + chance * other
     return losses, np.array([float(loss) for loss in losses]), np.array([float(each) for each in losses.values()])
-
-
-@lru_cache(maxsize=4096)  # of several edges, however they lie, the losses are the same; and plans are checked again
-def _wide_gaussian_delta(epsilon: Any, distance: Any) -> Any:
-    """The Gaussian's own, with 50 digits and at any real epsilon."""
-    if distance == 0:
-        return max(_digits.mpf(0), 1 - _digits.exp(epsilon))
-    middle = epsilon / distance
-    return _digits.ncdf(distance / 2 - middle) - _digits.exp(epsilon) * _digits.ncdf(-distance / 2 - middle)
-
-
-def responses(
-    answer_epsilon: float, edges: int, *, rate: float = 0.0, rounds: int = 0, degrees: Degrees = ()
-) -> Responses:
-    """Of so many tables of counts, where the nodes have these degrees among the changed edges, and of the count of answers.
-
-    That one draws its noise for the decimal that epsilon prints as, which may be larger than the float.
-    """
-    exact = Fraction(rate)
-    counts = [(degree * exact, number * rounds) for degree, number in Counter(degrees).items()]
-    return [*counts, (Fraction(math.nextafter(answer_epsilon, math.inf)) * edges, 1)]
-
-
-def largest(cost: Callable[[float, Degrees], float], delta: float, every: Sequence[Degrees] = ((),)) -> float:
-    """The largest number that costs at most delta however the edges lie; 0 if there is no room.
-
-    By bisection: the lower end, which fits; private noise errs on that side. Found for edges among few nodes, which are mostly
-    the worst; if others cost more at that number, for those, and so on.
-
-    Args:
-        cost: of a number, where nodes have these degrees among the changed edges; a larger number costs more.
-        delta: what it may cost.
-        every: all degrees that count.
-    """
-    worst = min(every, key=lambda degrees: (len(degrees), degrees[:1]))
-    while True:
-        low, high = 0.0, _MOST
-        while high > LEAST and high - low > 1e-14 * high and low < (middle := (low + high) / 2) < high:
-            low, high = (middle, high) if cost(middle, worst) <= delta else (low, middle)
-        worst = max(every, key=partial(cost, low))
-        if low == 0 or cost(low, worst) <= delta:
-            return low

@@ -22,7 +22,7 @@ from torch import Tensor
 from gcon.edges.source import Edges
 from gcon.errors import PlanMismatchError, check_number
 from gcon.mechanisms.gaussian_curve import gaussian_delta, gaussian_multiplier
-from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, lattice_spacing, rounded_noise
+from gcon.mechanisms.samplers.rounded import EXACT_GAUSSIAN, SPACING, rounded_noise
 from gcon.mechanisms.statistic import Statistic
 from gcon.privacy.budget import Budget, checked_budget
 from gcon.privacy.plan import PROOF_PAGES, Mechanism, proven
@@ -106,7 +106,7 @@ class GaussianPlan:
             "delta": self.budget.delta,
             "distance": self.distance,
             **({} if self.distance is None else {"noise": EXACT_GAUSSIAN}),
-            "releases": [mechanism.public_record() for mechanism in released],
+            "releases": [mechanism.record for mechanism in released],
         }
 
     def check(self, mechanisms: Sequence[Mechanism[Any]]) -> None:
@@ -164,6 +164,7 @@ class NoisyRelease:
         reads_edges: whether an edge can change anything in it.
         standard_deviation: sigma = sensitivity / (mu sqrt(share)), rounded up; 0 where no edge is read and without a promise.
         spacing: of the lattice: that of the smallest standard deviation of an entry's noise; 0 without noise.
+        record: the statistic's settings, its bound, and the noise.
     """
 
     plan: HasDistance
@@ -172,6 +173,7 @@ class NoisyRelease:
     reads_edges: bool = field(init=False)
     standard_deviation: float = field(init=False)
     spacing: float = field(init=False)
+    record: Mapping[str, object] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """The statistic is proven, the share is one, and float64 can hold the noise that follows from them."""
@@ -195,25 +197,22 @@ class NoisyRelease:
                     f"Rounding of walks must be at most {_MOST_ROUNDING:g} of what one edge can change: centre the rows "
                     "(nearly constant ones drown in rounding), or take a statistic with exact sums."
                 )
-            spacing = lattice_spacing(deviation * _ROOT_HALF if statistic.symmetric else deviation)
+            spacing = SPACING * math.ulp(deviation * _ROOT_HALF if statistic.symmetric else deviation)
         object.__setattr__(self, "reads_edges", reads_edges)
         object.__setattr__(self, "standard_deviation", deviation)
         object.__setattr__(self, "spacing", spacing)
-
-    check = __post_init__  # the account asks again before it releases: the noise follows from what is held by then
-
-    def public_record(self) -> Mapping[str, object]:
-        """The statistic's settings, its bound, and the noise."""
-        statistic = self.statistic
-        return {
+        record = {
             **statistic.settings,
             "statistic": statistic.name,
             "share": float(self.share),
             "sensitivity": statistic.sensitivity,
             "rounding": statistic.rounding,
-            "standard_deviation": self.standard_deviation,
-            "spacing": self.spacing,
+            "standard_deviation": deviation,
+            "spacing": spacing,
         }
+        object.__setattr__(self, "record", record)
+
+    check = __post_init__  # the account asks again before it releases: the noise follows from what is held by then
 
     def apply(self, edges: Edges, randomness: Randomness) -> NoisyStatistic:
         """The lattice point nearest to the statistic plus real noise. Called by the account alone.

@@ -14,8 +14,10 @@ Each branch alone costs at most a third of delta, and the worst mixture of branc
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from typing import Any, final
 
@@ -23,13 +25,12 @@ from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.counts import CHANGED_ENTRIES, ENDS_OF_AN_EDGE, EXACT_GEOMETRIC, NeighbourCounts, NoisyCount
 from gcon.mechanisms.gaussian_curve import (
     LEAST,
+    MOST,
     WORST_DEGREES,
     Degrees,
     gaussian_delta,
-    largest,
     mixed_delta,
     pure_as_gaussian,
-    responses,
 )
 from gcon.mechanisms.gaussian_release import NoisyRelease, largest_distance
 from gcon.mechanisms.samplers.geometric import LEAST_RATE
@@ -53,6 +54,40 @@ _SUM_SLACK = 1e-15  # of a sum of three numbers, each rounded up
 _NEAR, _LEAST_EPSILON = 1e-6, 1e-9
 
 
+def branch_delta(
+    epsilon: float,
+    distance: float,
+    answer_epsilon: float,
+    *,
+    edges: int,
+    rounds: int = 0,
+    rate: float = 0.0,
+    every: Sequence[Degrees] | None = None,
+    in_float64: bool = False,
+) -> float:
+    """The delta of one branch at this epsilon, if so many edges change, however they lie.
+
+    Args:
+        epsilon: at least 0.
+        distance: of its Gaussian releases, for so many edges.
+        answer_epsilon: of the count of answers at its end. That one draws its noise for the decimal that epsilon prints as,
+            which may be larger than the float.
+        edges: from 1 to 10.
+        rounds: how many tables of counts.
+        rate: of their noise.
+        every: the degrees that nodes can have among these edges; all that count, unless told.
+        in_float64: as for `mixed_delta`.
+    """
+    exact, answers = Fraction(rate), (Fraction(math.nextafter(answer_epsilon, math.inf)) * edges, 1)
+    if every is None:
+        every = WORST_DEGREES[edges] if rounds else ((),)
+    ways = [
+        [*((degree * exact, number * rounds) for degree, number in Counter(degrees).items()), answers]
+        for degrees in every
+    ]
+    return mixed_delta(epsilon, distance, *ways, in_float64=in_float64)
+
+
 @final
 @proven("neighbour-counts")
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +102,9 @@ class MixedPlan:
         answer_epsilon: of the one count of answers at the end; 0 for none.
         name: the name in the ledger.
         protect_edges: how many edges may change together within the budget; all other numbers are for one edge.
+        branches: of each the distance, how many tables of counts, and their rate; none without a promise.
+        gaussian_distance: of one Gaussian release that is, for one edge, no more private than the worst branch: responses
+            as Gaussians.
     """
 
     budget: Budget
@@ -76,12 +114,15 @@ class MixedPlan:
     answer_epsilon: float
     name: str
     protect_edges: int = 1
+    branches: tuple[tuple[float, int, float], ...] = field(init=False, compare=False, repr=False)
+    gaussian_distance: float | None = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Every branch costs at most its part of delta."""
         protected_change(self.protect_edges)
-        epsilon, mu = self.budget.epsilon, self.distance
+        epsilon, mu, answer, edges = self.budget.epsilon, self.distance, self.answer_epsilon, self.protect_edges
         part = math.nextafter(self.budget.delta / _BRANCHES, 0.0)  # rounded down: all parts add to at most delta
+        branches: list[tuple[float, int, float]] = []
         if math.isinf(epsilon):
             right = mu is None and all(math.isinf(rate) for rate in self.rates)
         elif (
@@ -89,28 +130,28 @@ class MixedPlan:
             or len(self.rates) != MOST_ROUNDS
             or not 0 < self.first_share < 1
             or not math.sqrt(self.first_share) * mu >= LEAST
-            or not 0 <= self.answer_epsilon < epsilon
+            or not 0 <= answer < epsilon
             or not all(0 < rate < math.inf for rate in self.rates)
             or not gaussian_delta(epsilon, mu) <= part
         ):
             right = False
         else:
-            right = all(0 <= cost <= part for cost in self.costs(epsilon, self.protect_edges))
+            first = math.sqrt(self.first_share) * mu
+            branches = [(mu, 0, 0.0), *((first, rounds, rate) for rounds, rate in enumerate(self.rates, start=1))]
+            right = all(
+                0 <= branch_delta(epsilon, edges * distance, answer, edges=edges, rounds=rounds, rate=rate) <= part
+                for distance, rounds, rate in branches
+            )
         if not right:
             raise PlanMismatchError("This noise is too small for what the plan says that the release costs.")
-
-    def costs(self, epsilon: float, edges: int, *, in_float64: bool = False) -> list[float]:
-        """The delta of every branch at this epsilon, if so many edges change; `in_float64` as for `mixed_delta`."""
-        mu, answer = self.distance, self.answer_epsilon
-        assert mu is not None  # there is a promise
-        curve, first = partial(mixed_delta, epsilon, in_float64=in_float64), math.sqrt(self.first_share) * mu
-        return [curve(edges * mu, responses(answer, edges))] + [
-            max(
-                curve(edges * first, responses(answer, edges, rate=rate, rounds=rounds, degrees=degrees))
-                for degrees in WORST_DEGREES[edges]
-            )
-            for rounds, rate in enumerate(self.rates, start=1)
-        ]
+        amounts_to = None
+        if mu is not None:
+            rests = [(1 - self.first_share) * mu**2]
+            rests += [CHANGED_ENTRIES * rounds * pure_as_gaussian(rate) ** 2 for _, rounds, rate in branches[1:]]
+            squares = self.first_share * mu**2 + max(rests) + pure_as_gaussian(answer) ** 2
+            amounts_to = math.sqrt(squares) * (1 + _SLACK)
+        object.__setattr__(self, "branches", tuple(branches))
+        object.__setattr__(self, "gaussian_distance", amounts_to)
 
     def by_edges(self, numbers: Sequence[int] = STATED_EDGES) -> dict[int, Budget]:
         """What is promised for so many edges that change together, at the same delta.
@@ -120,36 +161,32 @@ class MixedPlan:
         """
         budget, protected = self.budget, self.protect_edges
         found, delta = {protected: budget}, budget.delta
+
+        def cost(edges: int, epsilon: float, *, in_float64: bool = False) -> float:
+            """Of all branches together."""
+            curve = partial(branch_delta, epsilon, answer_epsilon=self.answer_epsilon, in_float64=in_float64)
+            return math.fsum(
+                curve(edges * distance, edges=edges, rounds=rounds, rate=rate)
+                for distance, rounds, rate in self.branches
+            )
+
         for edges in {*numbers} - {protected}:
             protected_change(edges)
+            if not self.branches:
+                raise PlanMismatchError("A plan without noise promises nothing, for any number of edges.")
             # An epsilon at which all branches together cost at most delta: hardly above the smallest, of few digits.
             low, high = 0.0, 1.0
-            while math.fsum(self.costs(high, edges, in_float64=True)) > delta:
+            while cost(edges, high, in_float64=True) > delta:
                 low, high = high, 2 * high
             while high - low > _NEAR * high and high > _LEAST_EPSILON:
                 middle = (low + high) / 2
-                nearly = math.fsum(self.costs(middle, edges, in_float64=True))
-                low, high = (low, middle) if nearly <= delta else (middle, high)
+                low, high = (low, middle) if cost(edges, middle, in_float64=True) <= delta else (middle, high)
             epsilon = round_up_digits(high, DIGITS)
             # float64 found the place; the exact curve has the last word.
-            while not math.fsum(self.costs(epsilon, edges)) * (1 + _SUM_SLACK) <= delta:
+            while not cost(edges, epsilon) * (1 + _SUM_SLACK) <= delta:
                 epsilon = round_up_digits(epsilon * (1 + 10**-DIGITS), DIGITS)
             found[edges] = Budget(min(epsilon, budget.epsilon) if edges < protected else epsilon, delta)
         return dict(sorted(found.items()))
-
-    @property
-    def gaussian_distance(self) -> float | None:
-        """Of one Gaussian release that is, for one edge, no more private than the worst branch: responses as Gaussians."""
-        mu = self.distance
-        if mu is None:
-            return None
-        rests = [(1 - self.first_share) * mu**2]
-        rests += [
-            CHANGED_ENTRIES * rounds * pure_as_gaussian(rate) ** 2 for rounds, rate in enumerate(self.rates, start=1)
-        ]
-        return math.sqrt(self.first_share * mu**2 + max(rests) + pure_as_gaussian(self.answer_epsilon) ** 2) * (
-            1 + _SLACK
-        )
 
     def public_record(self, released: Sequence[Mechanism[Any]]) -> Mapping[str, object]:
         """The budget, what each branch may spend, and every release so far."""
@@ -163,7 +200,7 @@ class MixedPlan:
             "answer_epsilon": self.answer_epsilon,
             **({} if self.protect_edges == 1 else {EDGES_FIELD: self.protect_edges}),
             **noise,
-            "releases": [mechanism.public_record() for mechanism in released],
+            "releases": [mechanism.record for mechanism in released],
         }
 
     def check(self, mechanisms: Sequence[Mechanism[Any]]) -> None:
@@ -209,40 +246,43 @@ def mixed_plan(
         protect_edges: how many edges may change together within this budget, from 1 to 10.
     """
     edges, budget = protected_change(protect_edges).edges, checked_budget(epsilon, delta)
-    mu: float | None
+    plan = partial(MixedPlan, first_share=first_share, name=f"mixed release ({method})", protect_edges=edges)
     if math.isinf(budget.epsilon):
-        budget, mu, rates = Budget(math.inf, 0.0), None, (math.inf,) * MOST_ROUNDS
         answer = math.inf if answer_share > 0 else 0.0
-    elif budget.epsilon > _MOST_EPSILON:
+        return plan(budget=Budget(math.inf, 0.0), distance=None, rates=(math.inf,) * MOST_ROUNDS, answer_epsilon=answer)
+    if budget.epsilon > _MOST_EPSILON:
         rule = f"must be at most {_MOST_EPSILON:g}, or infinite: more promises nothing"
         raise InputError("epsilon", rule=rule, got=repr(epsilon), fix="For example 1.")
-    else:
-        part, answer = math.nextafter(budget.delta / _BRANCHES, 0.0), answer_share * budget.epsilon / edges
-        curve, answers = partial(mixed_delta, budget.epsilon), responses(answer, edges)
-        shift = largest(lambda distance, _: curve(distance, answers), part) / edges
-        mu = min(shift * (1 - _SLACK), largest_distance(budget.epsilon, part))  # a third of the least delta is one too
-        first = math.sqrt(first_share) * mu
+    part, answer = math.nextafter(budget.delta / _BRANCHES, 0.0), answer_share * budget.epsilon / edges
+    mu, first, rates = 0.0, 0.0, []
 
-        def cost(rounds: int, rate: float, degrees: Degrees) -> float:
-            return curve(edges * first, responses(answer, edges, rate=rate, rounds=rounds, degrees=degrees))
+    def cost(rounds: int, number: float, every: Sequence[Degrees]) -> float:
+        """Of moments alone at this distance, or of so many tables at this rate."""
+        distance, rate = (edges * first, number) if rounds else (number, 0.0)
+        return branch_delta(budget.epsilon, distance, answer, edges=edges, rounds=rounds, rate=rate, every=every)
 
-        rates = tuple(
-            largest(partial(cost, rounds), part, WORST_DEGREES[edges]) * (1 - _SLACK)
-            for rounds in range(1, MOST_ROUNDS + 1)
-        )
-        if min(rates) < LEAST_RATE:
-            rule = "is too small for whole-number noise at this delta"
-            fix = "Nothing could be learned; use at least 1e-6."
-            raise InputError("epsilon", rule=rule, got=repr(epsilon), fix=fix)
-    return MixedPlan(
-        budget=budget,
-        distance=mu,
-        first_share=first_share,
-        rates=rates,
-        answer_epsilon=answer,
-        name=f"mixed release ({method})",
-        protect_edges=edges,
-    )
+    for rounds in range(_BRANCHES):  # the largest distance first: a share of it comes before tables
+        # By bisection: the lower end, which fits; private noise errs on that side. Found for edges among few nodes, which are
+        # mostly the worst; if others cost more at that number, for those, and so on.
+        every = WORST_DEGREES[edges] if rounds else ((),)
+        worst = min(every, key=lambda degrees: (len(degrees), degrees[:1]))
+        while True:
+            low, high = 0.0, MOST
+            while high > LEAST and high - low > 1e-14 * high and low < (middle := (low + high) / 2) < high:
+                low, high = (middle, high) if cost(rounds, middle, [worst]) <= part else (low, middle)
+            if low == 0 or cost(rounds, low, every) <= part:
+                break
+            worst = max(every, key=lambda degrees: cost(rounds, low, [degrees]))
+        if rounds:
+            rates.append(low * (1 - _SLACK))
+        else:
+            mu = min(low / edges * (1 - _SLACK), largest_distance(budget.epsilon, part))
+            first = math.sqrt(first_share) * mu
+    if min(rates) < LEAST_RATE:
+        rule = "is too small for whole-number noise at this delta"
+        fix = "Nothing could be learned; use at least 1e-6."
+        raise InputError("epsilon", rule=rule, got=repr(epsilon), fix=fix)
+    return plan(budget=budget, distance=mu, rates=tuple(rates), answer_epsilon=answer)
 
 
 def mixed_plan_from(record: Mapping[str, Any], budget: Budget) -> MixedPlan:

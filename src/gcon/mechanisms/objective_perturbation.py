@@ -91,7 +91,8 @@ class ObjectivePerturbation:
         """Whether an edge can change anything in it."""
         return self.aggregates.edge_influence > 0
 
-    def public_record(self) -> Mapping[str, object]:
+    @property
+    def record(self) -> Mapping[str, object]:
         """The plan's numbers (of all plans, where there are several), and where the edge influence comes from."""
         return {**objective_record(self.plans), "influence": self.aggregates.public_record()}
 

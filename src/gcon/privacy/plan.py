@@ -59,7 +59,8 @@ class Mechanism(Protocol[Released_co]):
     def check(self) -> None:
         """Raise unless its bound and its noise are right for what it holds now: called again before every release."""
 
-    def public_record(self) -> Mapping[str, object]:
+    @property
+    def record(self) -> Mapping[str, object]:
         """Sensitivity, noise and settings, as public numbers and words."""
 
     def apply(self, edges: Any, randomness: Randomness) -> Released_co:
@@ -126,7 +127,7 @@ class SingleRelease:
 
     def public_record(self, released: Sequence[Mechanism[Any]]) -> Mapping[str, object]:
         """The mechanism's; it is known in advance."""
-        return self.mechanism.public_record()
+        return self.mechanism.record
 
     def check(self, mechanisms: Sequence[Mechanism[Any]]) -> None:
         """Only this mechanism, and only once."""

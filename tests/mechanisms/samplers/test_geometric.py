@@ -76,6 +76,33 @@ class Scripted:
         self.heads = 0
 
 
+class First:
+    """Words of a source for the first of the two numbers of a difference; then all coins fall on tails."""
+
+    source, keeps_promise = "first", False
+
+    def __init__(self, words, rate):
+        self.words, self.rate, self.digits = words, rate, digits_for(rate)
+        self.place, self.word, self.heads, self.ended = 0, 0, False, False
+
+    def take(self, size):
+        if self.ended:
+            return b"\xff" * size
+        digit = geometric._word(self.rate, self.place, self.place == self.digits, self.word)
+        given = self.words.take(size)
+        drawn = np.frombuffer(given, dtype="<u4")
+        self.word, self.heads = self.word + 1, self.heads or bool((drawn < digit).any())
+        if not (drawn == digit).any():  # the next coin
+            self.ended = self.place == self.digits and not self.heads
+            self.place, self.word, self.heads = min(self.place + 1, self.digits), 0, False
+        return given
+
+
+def first_numbers(words, rate, count):
+    """The first of the two geometric numbers that every number is the difference of."""
+    return two_sided_geometric_numbers(First(words, rate), rate, count).tolist()
+
+
 def law(draw, rate, digits, count, least):
     """All outcomes with their probabilities, and what is left out: ways less likely than `least`."""
     found, left, scripts = defaultdict(Fraction), Fraction(0), [()]
@@ -115,7 +142,7 @@ def check_law(found, left, exact):
 @pytest.mark.parametrize("rate", [0.15, 0.3, 1.0, 2.5])
 def test_the_law_of_one_geometric_number(common, rate):
     digits = digits_for(rate)
-    found, left = law(lambda source: int(geometric._geometric(source, rate, 1)[0]), rate, digits, 1, Fraction(1, 2**35))
+    found, left = law(lambda source: first_numbers(source, rate, 1)[0], rate, digits, 1, Fraction(1, 2**35))
     assert left < 1e-7
     check_law(found, left, lambda g: -mpmath.expm1(-mpmath.mpf(rate)) * mpmath.exp(-mpmath.mpf(rate) * g))
     assert len(found) > 2**digits
@@ -124,9 +151,7 @@ def test_the_law_of_one_geometric_number(common, rate):
 def test_the_law_with_all_digits():
     """As it is: five digits for this rate, and nothing above them in all the ways that are followed."""
     rate = 2.0
-    found, left = law(
-        lambda source: int(geometric._geometric(source, rate, 1)[0]), rate, digits_for(rate), 1, Fraction(1, 2**45)
-    )
+    found, left = law(lambda source: first_numbers(source, rate, 1)[0], rate, digits_for(rate), 1, Fraction(1, 2**45))
     assert digits_for(rate) == 5
     assert left < 2.0**-30
     check_law(found, left, lambda g: -mpmath.expm1(-mpmath.mpf(rate)) * mpmath.exp(-mpmath.mpf(rate) * g))
@@ -155,9 +180,7 @@ def test_the_law_of_the_difference(common, rate):
 def test_numbers_drawn_together_are_independent(common):
     """Two at once: every pair of outcomes has the product of their probabilities."""
     rate = 1.3
-    found, left = law(
-        lambda source: tuple(geometric._geometric(source, rate, 2).tolist()), rate, 0, 2, Fraction(1, 2**20)
-    )
+    found, left = law(lambda source: tuple(first_numbers(source, rate, 2)), rate, 0, 2, Fraction(1, 2**20))
     assert left < 1e-2
 
     def exact(pair):
@@ -214,7 +237,7 @@ def test_a_coin_compares_as_many_words_as_it_takes(equal, more, heads):
     """The coin of the lowest digit; those of the other digits, and of what lies above them, fall on tails."""
     *same, last = (geometric._word(0.4, 0, False, place) for place in range(equal + 1))
     source = Fixed([*same, last + more, *[WORDS - 1] * digits_for(0.4)])
-    assert geometric._geometric(source, 0.4, 1).tolist() == [heads]
+    assert first_numbers(source, 0.4, 1) == [heads]
     assert not source.words
 
 
@@ -222,9 +245,9 @@ def test_undecided_coins_are_asked_again_and_only_they():
     first, second = (geometric._word(0.4, 0, False, place) for place in range(2))
     tails = [WORDS - 1] * 4 * digits_for(0.4)
     source = Fixed([first - 1, first, first + 1, first, second + 1, second - 1, *tails])
-    assert geometric._geometric(source, 0.4, 4).tolist() == [1, 0, 0, 1]
+    assert first_numbers(source, 0.4, 4) == [1, 0, 0, 1]
     assert not source.words
-    assert geometric._geometric(Fixed([]), 0.4, 0).tolist() == []
+    assert first_numbers(Fixed([]), 0.4, 0) == []
 
 
 @pytest.mark.parametrize("rate", [1e-9, 0.05, 1.0, 30.0, 1000.0])
@@ -237,8 +260,8 @@ def test_the_rare_branch_above_the_digits(rate, times):
     while geometric._word(rate, digits, True, leading) == 0:
         leading += 1
     heads = [0] * leading + [geometric._word(rate, digits, True, leading) - 1]
-    numbers = geometric._geometric(Fixed([*tails, *heads * times, WORDS - 1]), rate, 1)
-    assert numbers.tolist() == [times * 2**digits]
+    numbers = first_numbers(Fixed([*tails, *heads * times, WORDS - 1]), rate, 1)
+    assert numbers == [times * 2**digits]
     assert 2**digits * rate >= 64 * math.log(2) * (1 - 1e-9)
     assert leading >= 1
 
@@ -251,7 +274,7 @@ def test_only_those_above_go_on():
         leading += 1
     below, high = geometric._word(rate, digits, True, leading) - 1, WORDS - 1
     words = [high] * 3 * digits + [high, 0, high] + [0] * (leading - 1) + [below] + [0] * leading + [below] + [high]
-    assert geometric._geometric(Fixed(words), rate, 3).tolist() == [0, 2 * 2**digits, 0]
+    assert first_numbers(Fixed(words), rate, 3) == [0, 2 * 2**digits, 0]
 
 
 # --- with random bytes ------------------------------------------------------------------------------------------------
@@ -274,7 +297,7 @@ def test_huge_rates(rate):
 def test_every_digit_is_fair_to_its_chance():
     """Digit by digit against 1/(1 + e^(rate 2^i)), and no two digits together more often than apart."""
     rate, draws = 0.05, 20_000
-    numbers = geometric._geometric(SystemRandomness(), rate, draws)
+    numbers = np.array(first_numbers(SystemRandomness(), rate, draws))
     for place in range(9):
         ones = int((numbers >> place & 1).sum())
         assert scipy.stats.binomtest(ones, draws, 1 / (1 + math.exp(rate * 2**place))).pvalue > LEVEL / 20

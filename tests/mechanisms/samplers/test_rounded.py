@@ -18,7 +18,7 @@ from tests.mechanisms.counting import Counting
 
 from gcon.errors import PlanMismatchError
 from gcon.mechanisms.samplers import rounded
-from gcon.mechanisms.samplers.rounded import lattice_spacing, rounded_noise
+from gcon.mechanisms.samplers.rounded import SPACING, rounded_noise
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon_lab.mechanisms.samplers import rounded_laplace
 
@@ -266,7 +266,7 @@ def test_refusals(law):
 
 @pytest.mark.parametrize("scale", [1e-150, 6.613, 1e150])
 def test_any_scale_on_its_own_lattice(scale):
-    spacing = lattice_spacing(scale)
+    spacing = SPACING * math.ulp(scale)
     found = rounded_noise(SystemRandomness(), torch.zeros(5000, dtype=torch.float64), scale=scale, spacing=spacing)
     assert torch.equal(found.remainder(spacing), torch.zeros_like(found))
     assert scipy.stats.kstest(found.numpy() / scale, scipy.stats.norm.cdf).pvalue > LEVEL
@@ -274,6 +274,6 @@ def test_any_scale_on_its_own_lattice(scale):
 
 @given(st.floats(1e-100, 1e100))
 def test_spacing_is_a_power_of_two_just_below_the_scale(scale):
-    spacing = lattice_spacing(scale)
+    spacing = SPACING * math.ulp(scale)
     assert math.frexp(spacing)[0] == 0.5
     assert scale / 8192 < spacing <= scale / 4096

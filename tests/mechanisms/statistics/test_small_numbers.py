@@ -67,7 +67,7 @@ def test_one_edge_moves_moments_by_no_more_than_the_sensitivity_however_short_a_
 
 def test_moments_that_only_one_row_enters_are_free():
     for rows in (matrix([1.0, 0.0], [0.0, 0.0]), matrix([1e-50, 0.0], [0.0, 0.0]), torch.zeros(3, 2)):
-        assert release(EdgeMoments(rows)).public_record()["standard_deviation"] == 0
+        assert release(EdgeMoments(rows)).record["standard_deviation"] == 0
 
 
 def test_noise_that_float64_hardly_holds_is_refused():

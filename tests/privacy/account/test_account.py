@@ -66,7 +66,8 @@ class Spy:
     def check(self):
         """Nothing to check."""
 
-    def public_record(self):
+    @property
+    def record(self):
         return {"noise": 3.0}
 
     def apply(self, edges, randomness):

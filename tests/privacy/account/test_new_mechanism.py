@@ -34,7 +34,8 @@ class DegreeSums:
     def check(self):
         assert self.noise > 0
 
-    def public_record(self) -> Mapping[str, object]:
+    @property
+    def record(self) -> Mapping[str, object]:
         return {"standard_deviation": self.noise}
 
     def exact(self, edges):

@@ -13,6 +13,7 @@ random digits with those of p, as many as it takes to see a difference: no round
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +23,6 @@ from functools import lru_cache
 import numpy as np
 import torch
 from mpmath.ctx_mp import MPContext
-from numpy.typing import NDArray
 from torch import Tensor
 
 from gcon.errors import PlanMismatchError
@@ -41,21 +41,37 @@ def two_sided_geometric(randomness: Randomness, rate: Fraction) -> int:
     shrink, stretch = rate.numerator, rate.denominator
     while True:
         low = _below(randomness, stretch)
-        if not _coin_exp(randomness, Fraction(low, stretch)):
+        # Coins until the first tails: one of chance exp(-low/stretch), then of chance 1/e. Each as in `coin_exp`.
+        exponent, draws, heads = Fraction(low, stretch), 1, 0
+        while True:
+            if _below(randomness, exponent.denominator * draws) < exponent.numerator:
+                draws += 1
+            elif draws % 2 == 1:
+                exponent, draws, heads = Fraction(1), 1, heads + 1
+            else:
+                break
+        if heads == 0:
             continue
-        high = 0
-        while _coin_exp(randomness, Fraction(1)):
-            high += 1
-        size = (low + stretch * high) // shrink
+        size = (low + stretch * (heads - 1)) // shrink
         negative = _below(randomness, 2) == 1
         if not (negative and size == 0):  # zero has one sign only
             return -size if negative else size
 
 
 def coin_exp(randomness: Randomness, exponent: Fraction) -> bool:
-    """True with probability exactly exp(-exponent), for an exponent of at least 0."""
+    """True with probability exactly exp(-exponent), for an exponent of at least 0.
+
+    As many coins of chance 1/e as it has wholes, and one of chance e^-x for the rest: draws that succeed with chance x, x/2,
+    x/3, ..., until one fails; heads if that is the first, the third, and so on.
+    """
     whole = int(exponent)
-    return all(_coin_exp(randomness, Fraction(1)) for _ in range(whole)) and _coin_exp(randomness, exponent - whole)
+    for part in itertools.chain((Fraction(1) for _ in range(whole)), [exponent - whole]):  # there may be very many
+        draws = 1
+        while _below(randomness, part.denominator * draws) < part.numerator:
+            draws += 1
+        if draws % 2 == 0:
+            return False
+    return True
 
 
 def shuffled(randomness: Randomness, size: int) -> list[int]:
@@ -65,14 +81,6 @@ def shuffled(randomness: Randomness, size: int) -> list[int]:
         other = _below(randomness, last + 1)
         order[last], order[other] = order[other], order[last]
     return order
-
-
-def _coin_exp(randomness: Randomness, exponent: Fraction) -> bool:
-    """True with probability exactly exp(-exponent), for an exponent in [0, 1]."""
-    count = 1
-    while _below(randomness, exponent.denominator * count) < exponent.numerator:
-        count += 1
-    return count % 2 == 1
 
 
 def _below(randomness: Randomness, limit: int) -> int:
@@ -95,38 +103,34 @@ def two_sided_geometric_numbers(randomness: Randomness, rate: float, *shape: int
     """
     if not LEAST_RATE <= rate <= MOST_RATE:
         raise PlanMismatchError(f"Whole-number noise needs a rate from {LEAST_RATE:g} to {MOST_RATE:g}.")
-    numbers = torch.empty(math.prod(shape), dtype=torch.int64)
+    numbers = np.zeros(math.prod(shape), dtype=np.int64)
+    digits = max(0, math.ceil(math.log2(_RARE / rate)))
 
     def fill(start: int) -> None:
         part = numbers[start : start + _BLOCK]
-        part.copy_(torch.from_numpy(_geometric(randomness, rate, len(part)) - _geometric(randomness, rate, len(part))))
+        for sign in (1, -1):  # the difference of two geometric numbers
+            # A coin for every digit, the lowest first; then, as long as it falls on heads, for more.
+            throwing, place = np.arange(len(part)), 0
+            while len(throwing):
+                # Coins of one chance: a uniform number below it, compared word by word.
+                heads, undecided, word = np.zeros(len(part), dtype=np.bool_), throwing, 0
+                while len(undecided):
+                    digit = _word(rate, place, place == digits, word)
+                    drawn = np.frombuffer(randomness.take(_WORD // 8 * len(undecided)), dtype="<u4")
+                    heads[undecided[drawn < digit]] = True
+                    undecided, word = undecided[drawn == digit], word + 1
+                part += sign * (heads.astype(np.int64) << place)
+                if place < digits:
+                    place += 1
+                else:
+                    throwing = throwing[heads[throwing]]
 
     # Bytes of the operating system are independent in any order, so blocks are drawn side by side; a seed has one order.
     workers = torch.get_num_threads() if type(randomness) is SystemRandomness else 1
     with ThreadPoolExecutor(workers) as threads:
         for _ in threads.map(fill, range(0, len(numbers), _BLOCK)):
             pass  # an error in a block is raised here
-    return numbers.reshape(shape)
-
-
-def _geometric(randomness: Randomness, rate: float, count: int) -> NDArray[np.int64]:
-    """Independent geometric numbers: a coin for every digit, the lowest first; then, as long as it falls on heads, for more."""
-    digits = max(0, math.ceil(math.log2(_RARE / rate)))
-    numbers, throwing, place = np.zeros(count, dtype=np.int64), np.arange(count), 0
-    while len(throwing):
-        # Coins of one chance: a uniform number below it, compared word by word.
-        heads, undecided, word = np.zeros(count, dtype=np.bool_), throwing, 0
-        while len(undecided):
-            digit = _word(rate, place, place == digits, word)
-            drawn = np.frombuffer(randomness.take(_WORD // 8 * len(undecided)), dtype="<u4")
-            heads[undecided[drawn < digit]] = True
-            undecided, word = undecided[drawn == digit], word + 1
-        numbers += heads.astype(np.int64) << place
-        if place < digits:
-            place += 1
-        else:
-            throwing = throwing[heads[throwing]]
-    return numbers
+    return torch.from_numpy(numbers).reshape(shape)
 
 
 @lru_cache(maxsize=256)

@@ -31,7 +31,7 @@ _MORE_BITS = 64
 _ALLOWANCE = 2.0**-44  # relative error of the float64 formulas; libm's own must stay below 2^-46
 _ADDING = 2.0**-50  # rounding of x + scale Z next to a lattice point, and the tail of x, at most 2^-53
 _BLOCK = 2**15
-_POINTS_PER_SCALE = 12  # 2^12 lattice points a scale, at least
+SPACING = 2.0**40  # of the lattice, in last places (math.ulp) of the scale: the largest power of two up to scale / 4096
 _LARGEST = 1e300  # of numbers and of their quotients by the spacing: sums and products with noise stay in float64
 
 
@@ -61,20 +61,6 @@ def _gaussian(library: Any, uniforms: Any, half: Any, allowance: Any) -> tuple[t
 GAUSSIAN = Law(2, _gaussian)
 
 
-def lattice_spacing(scale: float) -> float:
-    """The largest power of two that is at most scale / 4096.
-
-    Args:
-        scale: of the noise, from 1e-200: public.
-
-    Example:
-        >>> lattice_spacing(4096.0), lattice_spacing(8191.9)
-        (1.0, 1.0)
-    """
-    _, exponent = math.frexp(scale)  # 2^(exponent - 1) <= scale < 2^exponent
-    return math.ldexp(1.0, exponent - 1 - _POINTS_PER_SCALE)
-
-
 def rounded_noise(
     randomness: Randomness,
     values: Tensor,
@@ -90,7 +76,7 @@ def rounded_noise(
         randomness: where the bits come from.
         values: float64, taken as the exact numbers that they are.
         scale: standard deviation, public; one number, or one per entry.
-        spacing: of the lattice, public: a power of two.
+        spacing: of the lattice, public: a power of two; `SPACING * math.ulp(scale)` everywhere.
         rest: what float64 could not hold of the values; the exact number is the sum of both.
         law: of Z.
 

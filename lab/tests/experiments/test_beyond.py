@@ -218,9 +218,9 @@ def test_one_unit_end_to_end_resumes_and_repeats(tmp_path, monkeypatch):
     assert results.equals(unit.results())
     ours = {"moments", "moments-without-edges", "moments-without-validation"}
     assert set(results["method"]) == {*ours, "encoder-one-hop", "gap", "gcon"}
-    from gcon_lab.experiments.sweep.store import ResultStore
+    from gcon_lab.experiments.units import UnitStore
 
-    ResultStore(tmp_path / "store").write(unit.name, results)
+    UnitStore(tmp_path / "store").write(unit.name, results)
     missing, files = build_beyond([unit], tmp_path, workers=1, deadline=0.0, console=Console(quiet=True))
     assert missing == 0
     assert {path.name for path in files} == {"beyond.csv", "differences.csv", "beyond.md"}

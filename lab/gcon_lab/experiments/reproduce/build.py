@@ -23,9 +23,8 @@ from gcon_lab.experiments.reproduce.points import Point
 from gcon_lab.experiments.reproduce.write import FIGURES, PARTS, write_parts
 from gcon_lab.experiments.sweep.graphs import CIRCLES, MADE_UP
 from gcon_lab.experiments.sweep.grid import BUDGETS, PAPER_GRAPHS, paper_grid, quick_grid
-from gcon_lab.experiments.sweep.run import Unit, run_units
 from gcon_lab.experiments.sweep.social import SOCIAL
-from gcon_lab.experiments.sweep.store import ResultStore
+from gcon_lab.experiments.units import Unit, UnitStore, run_units
 
 BEYOND = "beyond"
 WHATS = (*PARTS, "all", BEYOND)
@@ -155,7 +154,7 @@ def _finished_competitors(folder: Path, effort: baselines.Effort, graphs: Sequen
 
 def all_points(job: Job, sheet: Sheet) -> list[Point]:
     """Every point of every figure that has been measured."""
-    store, points = ResultStore(job.out / "store"), []
+    store, points = UnitStore(job.out / "store"), []
     for plan in job.plans():
         points += list(points_of(plan, store))
         points += list(spending_points(sheet, "fig1", plan.graph))

@@ -21,7 +21,7 @@ from gcon_lab.experiments.sweep.grid import ALL_RESTARTS, FIXED_BUDGET, Grid
 from gcon_lab.experiments.sweep.honest import PAID_SHARE, HonestUnit
 from gcon_lab.experiments.sweep.models import ModelUnit, step_words
 from gcon_lab.experiments.sweep.public_controls import PublicControlUnit
-from gcon_lab.experiments.sweep.store import ResultStore
+from gcon_lab.experiments.units import UnitStore
 
 SETTINGS = ("hidden", "expand", "restart", "steps", "loss", "ridge", "inference")
 UNCHARGED = "validation, uncharged (the paper's rule)"
@@ -57,16 +57,16 @@ class Plan:
             PublicControlUnit(graph=self.graph, run=run) for run in range(self.runs if self.grid.public_test else 0)
         ]
 
-    def scores(self, store: ResultStore) -> pl.DataFrame:
+    def scores(self, store: UnitStore) -> pl.DataFrame:
         """The grid's scores of all complete runs."""
         names = [[unit.name for unit in self._run(run)] for run in range(self.runs)]
-        return store.read(name for run in names if all(map(store.has, run)) for name in run)
+        return store.table(name for run in names if all(map(store.has, run)) for name in run)
 
     def _run(self, run: int) -> list[ModelUnit]:
         return [ModelUnit(graph=self.graph, run=run, hidden=hidden, grid=self.grid) for hidden in self.grid.hidden]
 
 
-def points_of(plan: Plan, store: ResultStore) -> Iterator[Point]:
+def points_of(plan: Plan, store: UnitStore) -> Iterator[Point]:
     """All of our points of one graph, figure by figure; nothing for what is not measured yet."""
     scores = plan.scores(store)
     if scores.is_empty():
@@ -93,8 +93,8 @@ def points_of(plan: Plan, store: ResultStore) -> Iterator[Point]:
     yield from _public_test(plan, store, scores.filter(pl.col("access") == "public-graph"))
 
 
-def _public_test(plan: Plan, store: ResultStore, scores: pl.DataFrame) -> Iterator[Point]:
-    controls = store.read(unit.name for unit in plan.control_units())
+def _public_test(plan: Plan, store: UnitStore, scores: pl.DataFrame) -> Iterator[Point]:
+    controls = store.table(unit.name for unit in plan.control_units())
     for reading in READINGS:
         read = scores.filter(pl.col("reading") == reading)
         for restart, steps in product(ALL_RESTARTS, map(step_words, plan.grid.schemes)):
@@ -107,8 +107,8 @@ def _public_test(plan: Plan, store: ResultStore, scores: pl.DataFrame) -> Iterat
             yield _control("fig3", plan.graph, best(here, ("settings",)), line=line, reading=reading)
 
 
-def _honest(plan: Plan, store: ResultStore) -> Iterator[Point]:
-    scores = store.read(unit.name for unit in plan.honest_units())
+def _honest(plan: Plan, store: UnitStore) -> Iterator[Point]:
+    scores = store.table(unit.name for unit in plan.honest_units())
     for epsilon in plan.grid.budgets if not scores.is_empty() else ():
         here = scores.filter(pl.col("epsilon") == epsilon)
         if here.is_empty():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 
 import torch
 from torch import Tensor
@@ -16,7 +17,7 @@ from gcon.files.datasets.facts import FACTS
 from gcon.files.datasets.synthetic import social_circles
 from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import MemoryLedger
-from gcon_lab.experiments.sweep.shapes import SHAPES
+from gcon_lab.experiments.sweep.shapes import SHAPES, Shape
 from gcon_lab.experiments.sweep.social import SOCIAL, load_social
 
 MADE_UP = "made-up"  # small, and there on every machine
@@ -62,6 +63,12 @@ CIRCLES = {
     "circles-100-0.4-weak": Circles(degree=100, homophily=0.4, signal=1.0),
     "circles-100-0.3-large": Circles(degree=100, homophily=0.3, signal=1.0, nodes=8000),
 }
+# What the advice is looked up in.
+GRID = {
+    f"grid-{degree}-{homophily:g}-{signal:g}": Circles(degree=degree, homophily=homophily, signal=signal)
+    for degree, homophily, signal in product((3, 10, 30, 80), (0.0, 0.2, 0.5, 0.8), (1.0, 2.0))
+}
+_DRAWN: dict[str, Circles | Shape] = {**CIRCLES, **GRID, **SHAPES}
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +91,8 @@ def open_graph(name: str, run: int) -> OpenGraph:
     """The graph of one run: Actor has five splits, two runs each; social graphs one per run; the paper's others have one."""
     if name == MADE_UP:
         graph = social_circles(600, num_classes=3, mean_degree=6, feature_signal=2.0, num_validation=100, num_test=200)
-    elif name in CIRCLES:
-        graph = CIRCLES[name].draw(name, seed=run)
-    elif name in SHAPES:
-        graph = SHAPES[name].draw(name, seed=run)
+    elif name in _DRAWN:
+        graph = _DRAWN[name].draw(name, seed=run)
     elif name in SOCIAL:
         graph = load_social(name, run=run)
     else:

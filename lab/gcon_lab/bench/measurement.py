@@ -69,7 +69,7 @@ def _walk(task: Task, folder: Path, device: str) -> Iterator[Walk]:
     """Ten steps."""
     features = features_of(task.nodes, device)
     if task.engine == "cluster":
-        from gcon_lab.bench.workers import walk_on_workers  # a GPU machine may lack what it needs
+        from gcon_lab.bench.stores import walk_on_workers  # a GPU machine may lack what it needs
 
         with walk_on_workers(folder / "edges.csr", features, task.workers) as walk:
             yield walk
@@ -90,7 +90,7 @@ def _training(task: Task, folder: Path, device: str) -> Iterator[Callable[[], ob
         sys.stderr.flush()
 
     if task.engine == "cluster":
-        from gcon_lab.bench.workers import stored_on_workers
+        from gcon_lab.bench.stores import stored_on_workers
 
         with stored_on_workers(folder / "edges.csr", task.workers) as on_workers:
             yield partial(train_default, nodes, on_workers, device, told)

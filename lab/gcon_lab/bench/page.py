@@ -5,16 +5,16 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gcon.errors import InputError
 from gcon.writing import write_whole
 from gcon_lab.bench.graphs import ENTRIES_A_NODE
-from gcon_lab.bench.prices import Prices
 from gcon_lab.tables import markdown, sheet, svg_text
 
+_HOUR = 3600
 Result = dict[str, Any]
 _WHOLE, _REAL = (
     ("nodes", "entries", "columns", "workers", "repeats", "cores", "gpus"),
@@ -26,6 +26,59 @@ _GIB = 2**30
 _BUSY = 1.5  # programs per core that are at work: times say less
 LEAST_FIT = 10**7  # entries from which on growth is fitted: below, starting up counts
 _NAMES = {"walk": "ten steps", "training": "a whole training"}
+_PLACES = {
+    "cpu": "all in memory",
+    "disk": "features and edges on disk",
+    "cluster": "{workers} workers, everything on disk",
+    "gpu": "edges on the GPU",
+}
+
+
+class Prices(NamedTuple):
+    """Dollars per hour. The defaults are round assumptions, nobody's offer: set your own.
+
+    Attributes:
+        core: of one processor core.
+        gib: of one GiB of memory.
+        gpu: of one GPU, without the machine around it.
+    """
+
+    core: float = 0.04
+    gib: float = 0.005
+    gpu: float = 4.0
+
+    def cost(self, result: Mapping[str, Any]) -> float | None:
+        """Dollars for one run of what was measured; None if nothing was, or if nobody knows on what machine."""
+        if "seconds" not in result or "cores" not in result:
+            return None
+        memory = result["host_bytes"] / _GIB
+        return float(
+            result["seconds"] / _HOUR * (result["cores"] * self.core + memory * self.gib + result["gpus"] * self.gpu)
+        )
+
+
+def prices(text: str) -> Prices:
+    """Read `core=0.04,gib=0.005,gpu=4`; what is left out keeps its default.
+
+    Example:
+        >>> prices("gpu=2.5")
+        Prices(core=0.04, gib=0.005, gpu=2.5)
+    """
+    found: dict[str, float] = {}
+    for part in filter(None, text.split(",")):
+        name, _, number = part.partition("=")
+        try:
+            found[name.strip()] = float(number)
+        except ValueError:
+            found[name.strip()] = math.nan
+    if not found.keys() <= set(Prices._fields) or not all(0 <= price < math.inf for price in found.values()):
+        raise InputError(
+            "prices",
+            rule="must be dollars per hour, for core, gib and gpu",
+            got=repr(text[:80]),
+            fix="For example core=0.04,gib=0.005,gpu=4.",
+        )
+    return Prices(**found)
 
 
 def read_results(place: Path) -> list[Result]:
@@ -139,14 +192,6 @@ def needs_text(results: Sequence[Result], prices: Prices) -> str:
     head = ["nodes", "edges", "features", "machine", "time", "memory", "dollars", "PyG's GCN, not private"]
     asked = f"{prices.core:g} per core, {prices.gib:g} per GiB of memory and {prices.gpu:g} per GPU and hour"
     return f"{markdown(head, rows)}\nDollars for one training, at {asked}.\n"
-
-
-_PLACES = {
-    "cpu": "all in memory",
-    "disk": "features and edges on disk",
-    "cluster": "{workers} workers, everything on disk",
-    "gpu": "edges on the GPU",
-}
 
 
 def pictures(results: Sequence[Result], prices: Prices | None = None) -> dict[str, str]:

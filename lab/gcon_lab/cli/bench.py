@@ -52,7 +52,7 @@ def bench(
     gcon bench --work training --engines cpu,disk --entries 1e5,1e6,1e7 --prices core=0.05,gpu=2.5 --out results/training
     """
     from gcon_lab.bench.page import needs_text, read_results, table_text, write_page
-    from gcon_lab.bench.prices import prices as read_prices
+    from gcon_lab.bench.page import prices as read_prices
     from gcon_lab.bench.run import run_tasks, tasks
 
     at = read_prices(prices)

@@ -35,13 +35,13 @@ from gcon.privacy.receipt import Receipt
 from gcon_lab.experiments.command import command, write_all
 from gcon_lab.experiments.grids import COMPETITORS, Competitor, Settings, competitor
 from gcon_lab.experiments.sweep.graphs import open_graph
+from gcon_lab.experiments.sweep.grid import BUDGETS
 from gcon_lab.experiments.sweep.models import seed_of
 from gcon_lab.experiments.units import Task, UnitStore, in_parallel
 from gcon_lab.methods.fitted import fit
 from gcon_lab.tables import grid, sheet
 
 DATASETS = ("citeseer", "pubmed", "cora-ml", "actor")
-EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
 SEARCH_RUNS = 2
 # Most nodes of Actor are labelled, so a run takes ten times as long: fewer settings are tried, and no wide ones.
 FEWER, WIDEST = {"actor": 4}, {"actor": 64}
@@ -84,7 +84,7 @@ class Effort:
     """
 
     lines: tuple[str, ...] = tuple(entry.name for entry in COMPETITORS)
-    epsilons: tuple[float, ...] = EPSILONS
+    epsilons: tuple[float, ...] = BUDGETS
     candidates: int | None = None
     final_runs: int = 10
 

@@ -25,8 +25,7 @@ from gcon.nodes import PublicNodes
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.experiments.command import command, write_all
-from gcon_lab.experiments.sweep.graphs import CIRCLES, open_graph
-from gcon_lab.experiments.sweep.shapes import SHAPES
+from gcon_lab.experiments.sweep.graphs import CIRCLES, SHAPES, open_graph
 from gcon_lab.experiments.sweep.social import SOCIAL
 from gcon_lab.experiments.units import Call, finished
 from gcon_lab.methods import MomentsWithoutEdges

@@ -6,7 +6,7 @@ from scipy.spatial import distance as scipy_distance
 
 from gcon.edges.edge_list import public_edges
 from gcon.errors import AccessRefusedError, InputError
-from gcon_lab.attacks.influence import Influence
+from gcon_lab.attacks.black_box import DISTANCES, Influence, Similarity, distance_columns, taught
 from gcon_lab.attacks.pairs import (
     LabelledPairs,
     absent_and_present,
@@ -16,8 +16,6 @@ from gcon_lab.attacks.pairs import (
     without_edge,
 )
 from gcon_lab.attacks.roc import roc_of
-from gcon_lab.attacks.similarity import DISTANCES, Similarity, distance_columns
-from gcon_lab.attacks.supervised import taught
 from gcon_lab.attacks.view import View
 from gcon_lab.attacks.white_box import Replay
 from gcon_lab.mechanisms.plain_sums import neighbour_sums

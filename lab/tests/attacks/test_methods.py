@@ -11,16 +11,14 @@ from gcon.privacy.account import transcript
 from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
+from gcon_lab.attacks.black_box import Similarity
 from gcon_lab.attacks.canaries import guess
 from gcon_lab.attacks.roc import roc_of
-from gcon_lab.attacks.similarity import Similarity
 from gcon_lab.attacks.view import View
 from gcon_lab.attacks.white_box import NoisyMoments, NoisyNumber, NoisyTable, WhiteBox
-from gcon_lab.experiments.attacks.canaries import canary_run
-from gcon_lab.experiments.attacks.evidence import evidence
-from gcon_lab.experiments.attacks.measure import RELEASED, attack_all, sample
-from gcon_lab.experiments.attacks.methods import ATTACKED, Gcon, is_spending, reads_edges, reference_of
-from gcon_lab.experiments.attacks.released import released_evidence
+from gcon_lab.experiments.attacks.evidence import evidence, released_evidence
+from gcon_lab.experiments.attacks.measure import RELEASED, attack_all, canary_run, sample
+from gcon_lab.experiments.attacks.units import ATTACKED, Gcon, is_spending, reads_edges, reference_of
 from gcon_lab.methods import DPSGD, GAP, GCN, MLP, LPGNet, Moments
 from gcon_lab.methods.fitted import fit
 

@@ -16,14 +16,15 @@ from gcon_lab.experiments import units as run
 from gcon_lab.experiments.reproduce.build import Job, reproduce
 from gcon_lab.experiments.reproduce.collect import (
     FREE_OR_PAID,
+    NO_DELTA,
     PAPER_DELTA,
+    PUBLIC_DELTA,
     SETTINGS,
     UNCHARGED,
     Plan,
     best,
     points_of,
 )
-from gcon_lab.experiments.reproduce.competitors import NO_DELTA, PUBLIC_DELTA
 from gcon_lab.experiments.reproduce.points import Point
 from gcon_lab.experiments.sweep.graphs import MADE_UP, READINGS
 from gcon_lab.experiments.sweep.grid import BUDGETS, Grid

@@ -6,7 +6,7 @@ import torch
 
 from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import MemoryLedger
-from gcon_lab.experiments.sweep.shapes import SHAPES, SHARES, Shape
+from gcon_lab.experiments.sweep.graphs import SHAPES, SHARES, Shape
 
 UNEVEN = Shape(degree=40, homophily=0.5, signal=1.5, nodes=6000, features=8, shares=SHARES, labelled=80)
 

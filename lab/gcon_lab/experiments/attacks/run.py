@@ -11,9 +11,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gcon_lab.experiments.attacks.methods import ATTACKED, is_spending, reads_edges
 from gcon_lab.experiments.attacks.tables import FALSE_ALARM, FAMILIES, Judged, Line, judged, lines, shown
-from gcon_lab.experiments.attacks.units import CANARY_DELTA, PAIRS, AttackUnit, CanaryUnit
+from gcon_lab.experiments.attacks.units import (
+    ATTACKED,
+    CANARY_DELTA,
+    PAIRS,
+    AttackUnit,
+    CanaryUnit,
+    is_spending,
+    reads_edges,
+)
 from gcon_lab.experiments.beyond.targets import target_lines
 from gcon_lab.experiments.command import command, write_all
 from gcon_lab.experiments.units import UnitStore, run_units

@@ -17,14 +17,12 @@ from gcon.privacy.budget import chosen_delta
 from gcon.privacy.randomness import SystemRandomness
 from gcon.release.read import load_release
 from gcon.writing import write_whole
-from gcon_lab.attacks.figure import roc_figure
-from gcon_lab.attacks.roc import Roc
+from gcon_lab.attacks.roc import Roc, roc_figure
 from gcon_lab.attacks.view import Evidence
-from gcon_lab.experiments.attacks.canaries import canary_run
-from gcon_lab.experiments.attacks.measure import Measured, Progress, attack_all, sample
-from gcon_lab.experiments.attacks.methods import ATTACKED, is_spending, reference_of
-from gcon_lab.experiments.attacks.released import released_evidence
+from gcon_lab.experiments.attacks.evidence import released_evidence
+from gcon_lab.experiments.attacks.measure import Measured, Progress, attack_all, canary_run, sample
 from gcon_lab.experiments.attacks.tables import FALSE_ALARM
+from gcon_lab.experiments.attacks.units import ATTACKED, is_spending, reference_of
 from gcon_lab.methods.fitted import fit
 from gcon_lab.tables import records
 

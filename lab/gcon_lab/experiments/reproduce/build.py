@@ -17,8 +17,7 @@ from gcon.errors import InputError
 from gcon.version import __version__
 from gcon_lab.experiments import baselines
 from gcon_lab.experiments.beyond.build import GRAPHS, beyond_units, build_beyond
-from gcon_lab.experiments.reproduce.collect import Plan, points_of
-from gcon_lab.experiments.reproduce.competitors import Sheet, level_points, read_sheet, spending_points
+from gcon_lab.experiments.reproduce.collect import Plan, Sheet, level_points, points_of, read_sheet, spending_points
 from gcon_lab.experiments.reproduce.points import Point
 from gcon_lab.experiments.reproduce.write import FIGURES, PARTS, write_parts
 from gcon_lab.experiments.sweep.graphs import CIRCLES, MADE_UP

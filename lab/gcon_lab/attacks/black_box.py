@@ -132,7 +132,7 @@ def taught(view: View, pairs: Tensor, linked: Tensor, *, kind: Kind = "logistic"
 
 
 @dataclass(frozen=True)
-class Influence:
+class InfluenceAttack:
     """The score of (u, v) is how far the logarithms of v's answer move when u's features do: sure answers count as well."""
 
     name: str = "influence"

@@ -100,7 +100,7 @@ class NoisyMatrix:
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class NoisySums:
+class NoisyNeighbourSums:
     """Noisy sums of rows over neighbours, a row per node (GAP, ProGAP, LPGNet): only the rows of the two ends tell.
 
     Attributes:

@@ -60,7 +60,7 @@ class Finding:
 
 
 @dataclass(frozen=True, eq=False)
-class Unit:
+class AuditUnit:
     """One line of the audit, still to be measured: `measure(error=...)`, the probability of a wrong bound."""
 
     name: str
@@ -68,7 +68,7 @@ class Unit:
     num_bounds: int
 
 
-def units_of(cases: Sequence[AnyCase], *, broken: bool, runs: int | None) -> list[Unit]:
+def units_of(cases: Sequence[AnyCase], *, broken: bool, runs: int | None) -> list[AuditUnit]:
     """What is to be measured for these cases.
 
     Args:
@@ -81,17 +81,17 @@ def units_of(cases: Sequence[AnyCase], *, broken: bool, runs: int | None) -> lis
         if isinstance(case, AuditCase):
             for variant in (None, *(case.broken if broken else ())):
                 name = f"{case.name}: {variant.kind if variant else HONEST}"
-                units.append(Unit(name, partial(measure, case, variant, runs=runs), 1 + case.gaussian))
+                units.append(AuditUnit(name, partial(measure, case, variant, runs=runs), 1 + case.gaussian))
         elif isinstance(case, OneRunCase):
             for kind, release in {HONEST: case.release, **(case.broken if broken else {})}.items():
                 name = f"{case.mechanism}, {case.options}: {kind}"
-                units.append(Unit(name, partial(measure_one_run, case, kind, release), 1))
+                units.append(AuditUnit(name, partial(measure_one_run, case, kind, release), 1))
         else:
-            units.append(Unit(f"{case.mechanism}, {case.options}", partial(measure_search, case), 0))
+            units.append(AuditUnit(f"{case.mechanism}, {case.options}", partial(measure_search, case), 0))
     return units
 
 
-def wrong_bound_probability(units: Sequence[Unit], confidence: float) -> float:
+def wrong_bound_probability(units: Sequence[AuditUnit], confidence: float) -> float:
     """The error of a single bound so that all bounds hold together with this confidence (Bonferroni)."""
     return (1 - confidence) / max(1, sum(unit.num_bounds for unit in units))
 

@@ -28,12 +28,12 @@ from gcon.edges.source import Edges
 from gcon.privacy.boundary import Private
 from gcon_lab.bench.contenders import CONTENDERS, Walk, features_of, ours
 from gcon_lab.bench.graphs import load_edges, made_edges
-from gcon_lab.bench.run import OURS, STAGE, Task
+from gcon_lab.bench.run import OURS, STAGE, Measurement
 from gcon_lab.bench.training import ALIKE, GCNS, kept_features, made_features, nodes_of, train_default
 
 
 def main() -> int:
-    task, folder, repeats = Task(**json.loads(sys.argv[1])), Path(sys.argv[2]), int(sys.argv[3])
+    task, folder, repeats = Measurement(**json.loads(sys.argv[1])), Path(sys.argv[2]), int(sys.argv[3])
     on_gpu, device = task.engine == "gpu", "cuda" if task.engine == "gpu" else "cpu"
     work = {"walk": _walk, "training": _training}[task.work]
     warm_up(task, device)
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 @contextmanager
-def _walk(task: Task, folder: Path, device: str) -> Iterator[Walk]:
+def _walk(task: Measurement, folder: Path, device: str) -> Iterator[Walk]:
     """Ten steps."""
     features = features_of(task.nodes, device)
     if task.engine == "cluster":
@@ -80,7 +80,7 @@ def _walk(task: Task, folder: Path, device: str) -> Iterator[Walk]:
 
 
 @contextmanager
-def _training(task: Task, folder: Path, device: str) -> Iterator[Callable[[], object]]:
+def _training(task: Measurement, folder: Path, device: str) -> Iterator[Callable[[], object]]:
     """Features and labels to a release, or to a trained GCN."""
     nodes, begun = nodes_of(_features(task, folder, device)), time.perf_counter()
 
@@ -115,7 +115,7 @@ def _best(work: Callable[[], object], repeats: int) -> tuple[dict[str, float], A
     return {"seconds": best[0], "processor_seconds": best[1]}, found
 
 
-def warm_up(task: Task, device: str) -> None:
+def warm_up(task: Measurement, device: str) -> None:
     """Compile kernels and load libraries on a tiny graph."""
     edges = made_edges(1009, 10_000, device)
     if task.work == "walk":
@@ -128,13 +128,13 @@ def warm_up(task: Task, device: str) -> None:
         GCNS[task.contender](nodes, edges, device, quiet)
 
 
-def _features(task: Task, folder: Path, device: str) -> Tensor:
+def _features(task: Measurement, folder: Path, device: str) -> Tensor:
     if task.engine == "gpu":
         return made_features(task.nodes, task.columns, device=device)
     return kept_features(folder / "features.npy", mapped=task.engine != "cpu")
 
 
-def _edges(task: Task, folder: Path) -> Edges:
+def _edges(task: Measurement, folder: Path) -> Edges:
     if task.engine == "gpu":
         return made_edges(task.nodes, task.entries, "cuda", alike=ALIKE if task.work == "training" else 0.0)
     if task.engine == "disk":

@@ -17,7 +17,7 @@ from gcon.cli.output import Output
 from gcon.errors import InputError
 from gcon_lab.audits.cases.larger_graphs import MADE_UP, larger_graph
 from gcon_lab.audits.cases.registry import ABOUT, makers
-from gcon_lab.audits.measure import Finding, Unit, units_of, wrong_bound_probability
+from gcon_lab.audits.measure import AuditUnit, Finding, units_of, wrong_bound_probability
 from gcon_lab.audits.table import as_csv, as_page, in_words
 from gcon_lab.experiments.command import write_all
 from gcon_lab.experiments.units import UnitStore
@@ -85,7 +85,9 @@ def audit(
         raise typer.Exit(1)
 
 
-def _measured(units: Sequence[Unit], error: float, setting: str, output: Output, out: Path | None) -> list[Finding]:
+def _measured(
+    units: Sequence[AuditUnit], error: float, setting: str, output: Output, out: Path | None
+) -> list[Finding]:
     store = UnitStore(out / _UNITS) if out is not None else None
     findings = []
     with Progress(console=output.progress, transient=True) as progress:

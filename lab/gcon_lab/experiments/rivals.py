@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from gcon.machine import one_thread
-from gcon_lab.experiments.beyond.units import BeyondUnit, spending_methods
+from gcon_lab.experiments.beyond.compared import BeyondUnit, spending_methods
 from gcon_lab.experiments.command import command, write_all
 from gcon_lab.experiments.default_method import ACCESSES, default_unit
 from gcon_lab.experiments.sweep.social import SOCIAL

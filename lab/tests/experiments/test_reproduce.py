@@ -21,7 +21,7 @@ from gcon_lab.experiments.reproduce.collect import (
     PUBLIC_DELTA,
     SETTINGS,
     UNCHARGED,
-    Plan,
+    MeasuringPlan,
     best,
     points_of,
 )
@@ -209,7 +209,7 @@ def test_competitors_are_trained_where_no_table_is_given(whole, monkeypatch, tmp
 
 
 def test_runs_that_are_not_complete_are_left_out(tmp_path):
-    plan = Plan(graph=MADE_UP, grid=Grid(hidden=(8, 16)), runs=3)
+    plan = MeasuringPlan(graph=MADE_UP, grid=Grid(hidden=(8, 16)), runs=3)
     store = UnitStore(tmp_path)
     assert list(points_of(plan, store)) == []
     for unit in plan.model_units():

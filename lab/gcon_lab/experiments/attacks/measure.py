@@ -19,14 +19,14 @@ from gcon.methods.predictions import Access
 from gcon.nodes import PublicNodes
 from gcon.privacy.account import transcript
 from gcon.privacy.randomness import Randomness
-from gcon_lab.attacks.black_box import DISTANCES, Influence, Kind, Similarity, taught
+from gcon_lab.attacks.black_box import DISTANCES, InfluenceAttack, Kind, Similarity, taught
 from gcon_lab.attacks.canaries import Guesses, draw_canaries, guess
 from gcon_lab.attacks.pairs import LabelledPairs, sample_pairs
 from gcon_lab.attacks.roc import Roc, roc_of
-from gcon_lab.attacks.view import Attack, Evidence, View
+from gcon_lab.attacks.view import Attack, Clue, View
 from gcon_lab.attacks.white_box import Replay, WhiteBox
 from gcon_lab.audits.pairs import with_edges
-from gcon_lab.experiments.attacks.evidence import evidence
+from gcon_lab.experiments.attacks.clues import clues
 from gcon_lab.methods.fitted import fit
 
 RELEASED = "released"  # the access of whoever reads the model itself
@@ -35,7 +35,7 @@ UNCOVERED = ("own-edges", "full")  # what third parties must not see, and what n
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Sample:
+class PairSamples:
     """The pairs that attacks are measured on.
 
     Attributes:
@@ -49,11 +49,11 @@ class Sample:
     fewest: LabelledPairs
 
 
-def sample(edges: EdgeList, *, many: int) -> Sample:
+def sample(edges: EdgeList, *, many: int) -> PairSamples:
     """So many linked, and as many unlinked pairs; a fifth and a thirtieth of them for the others."""
     sizes = (many, max(many // 5, 1), max(many // 30, 1))
     drawn = [sample_pairs(edges, size, seed=place) for place, size in enumerate(sizes)]
-    return Sample(many=drawn[0], few=drawn[1], fewest=drawn[2])
+    return PairSamples(many=drawn[0], few=drawn[1], fewest=drawn[2])
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Measured:
 
 
 def views_of(
-    scorers: Mapping[Access, ScoreFunction], features: Tensor, edges: EdgeList, released: tuple[Evidence, ...]
+    scorers: Mapping[Access, ScoreFunction], features: Tensor, edges: EdgeList, released: tuple[Clue, ...]
 ) -> dict[str, View]:
     """What is seen under every access of a method; edges that everybody may know are no target."""
     found = {}
@@ -101,7 +101,7 @@ def _can_be_asked(query: Callable[[Tensor], Tensor], features: Tensor) -> bool:
     return True
 
 
-def measured(view: View, access: str, drawn: Sample, rest: EdgeList) -> Iterator[Measured]:
+def measured(view: View, access: str, drawn: PairSamples, rest: EdgeList) -> Iterator[Measured]:
     """Every attack that the view allows."""
     if access == RELEASED:
         yield _one(WhiteBox((rest,)), view, access, drawn.few)
@@ -114,7 +114,7 @@ def measured(view: View, access: str, drawn: Sample, rest: EdgeList) -> Iterator
     for kind in kinds:
         yield _one(taught(view, known.pairs, known.linked, kind=kind), view, access, unknown)
     if view.query is not None:
-        yield _one(Influence(), view, access, drawn.few if access in ("full", "cached") else drawn.fewest)
+        yield _one(InfluenceAttack(), view, access, drawn.few if access in ("full", "cached") else drawn.fewest)
     if view.answers_on is not None:
         yield _one(Replay(rest), view, access, drawn.fewest)
 
@@ -127,9 +127,9 @@ def attack_all(
     scorers: Mapping[Access, ScoreFunction],
     features: Tensor,
     edges: EdgeList,
-    drawn: Sample,
+    drawn: PairSamples,
     *,
-    released: tuple[Evidence, ...] = (),
+    released: tuple[Clue, ...] = (),
     progress: Progress = lambda stage: None,
 ) -> list[Measured]:
     found = []
@@ -176,12 +176,12 @@ def canary_run(
         graph = private_graph(nodes, truth.edge_index(), name="canaries")
         fitted = fit(method, graph, randomness=randomness)
     made = canaries // 2 // 2 * 2
-    for access, view in views_of(fitted.trained.score_functions, nodes.features, truth, evidence(lines)).items():
+    for access, view in views_of(fitted.trained.score_functions, nodes.features, truth, clues(lines)).items():
         attacks: list[Attack] = [Similarity("cosine"), Similarity("correlation")]
         if access == RELEASED:
             attacks = [WhiteBox((edges, with_edges(edges, drawn.pairs)))]
         elif access in ("cached", "full") and view.query is not None:
-            attacks.append(Influence())  # without edges nothing travels
+            attacks.append(InfluenceAttack())  # without edges nothing travels
         elif view.answers_on is not None:
             attacks = [Replay(edges)]
         for attack in attacks:

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gcon_lab.experiments.attacks.tables import FALSE_ALARM, FAMILIES, Judged, Line, judged, lines, shown
-from gcon_lab.experiments.attacks.units import (
+from gcon_lab.experiments.attacks.attacked import (
     ATTACKED,
     CANARY_DELTA,
     PAIRS,
@@ -21,6 +20,7 @@ from gcon_lab.experiments.attacks.units import (
     is_spending,
     reads_edges,
 )
+from gcon_lab.experiments.attacks.judged import FALSE_ALARM, FAMILIES, Judged, Line, judged, lines, shown
 from gcon_lab.experiments.beyond.targets import target_lines
 from gcon_lab.experiments.command import command, write_all
 from gcon_lab.experiments.units import UnitStore, run_units

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from gcon_lab.experiments.beyond.compared import BeyondUnit
 from gcon_lab.experiments.beyond.summary import (
     INFINITE,
     NON_PRIVATE,
@@ -19,7 +20,6 @@ from gcon_lab.experiments.beyond.summary import (
     means_csv,
 )
 from gcon_lab.experiments.beyond.targets import check_targets, target_lines
-from gcon_lab.experiments.beyond.units import BeyondUnit
 from gcon_lab.experiments.command import write_all
 from gcon_lab.experiments.sweep.graphs import CIRCLES
 from gcon_lab.experiments.sweep.grid import BUDGETS, PAPER_GRAPHS

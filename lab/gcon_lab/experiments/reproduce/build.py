@@ -17,7 +17,14 @@ from gcon.errors import InputError
 from gcon.version import __version__
 from gcon_lab.experiments import baselines
 from gcon_lab.experiments.beyond.build import GRAPHS, beyond_units, build_beyond
-from gcon_lab.experiments.reproduce.collect import Plan, Sheet, level_points, points_of, read_sheet, spending_points
+from gcon_lab.experiments.reproduce.collect import (
+    MeasuringPlan,
+    Sheet,
+    level_points,
+    points_of,
+    read_sheet,
+    spending_points,
+)
 from gcon_lab.experiments.reproduce.points import Point
 from gcon_lab.experiments.reproduce.write import FIGURES, PARTS, write_parts
 from gcon_lab.experiments.sweep.graphs import CIRCLES, MADE_UP
@@ -94,20 +101,20 @@ class Job:
     def number_of_runs(self) -> int:
         return (QUICK_RUNS if self.quick else FULL_RUNS) if self.runs is None else self.runs
 
-    def plans(self) -> list[Plan]:
+    def plans(self) -> list[MeasuringPlan]:
         grid = quick_grid if self.quick else paper_grid
-        return [Plan(graph=graph, grid=grid(graph), runs=self.number_of_runs) for graph in self.graphs]
+        return [MeasuringPlan(graph=graph, grid=grid(graph), runs=self.number_of_runs) for graph in self.graphs]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Reproduction:
     """What was done: units of work that are still missing, and the files that were written."""
 
     missing: int
     files: tuple[Path, ...]
 
 
-def reproduce(job: Job, console: Console) -> Outcome:
+def reproduce(job: Job, console: Console) -> Reproduction:
     """Measure until the time is up, then write what there is."""
     if job.what == BEYOND:
         return _beyond(job, console)
@@ -121,15 +128,15 @@ def reproduce(job: Job, console: Console) -> Outcome:
             missing += baselines.finish_groups(folder, list(baselines.groups(effort, job.graphs)), effort, **work)
         sheet = _finished_competitors(folder, effort, job.graphs)
     points = all_points(job, sheet)
-    return Outcome(missing, tuple(write_parts(job.parts, points, job.graphs, job.out, facts=_facts(job))))
+    return Reproduction(missing, tuple(write_parts(job.parts, points, job.graphs, job.out, facts=_facts(job))))
 
 
-def _beyond(job: Job, console: Console) -> Outcome:
+def _beyond(job: Job, console: Console) -> Reproduction:
     graphs = GRAPHS if job.graphs == PAPER_GRAPHS else job.graphs
     units = beyond_units(graphs, runs=job.number_of_runs, budgets=(1.0, 4.0) if job.quick else BUDGETS)
     deadline = time.time() + 60 * job.minutes
     missing, files = build_beyond(units, job.out, workers=job.workers, deadline=deadline, console=console)
-    return Outcome(missing, tuple(files))
+    return Reproduction(missing, tuple(files))
 
 
 def _units(job: Job) -> Iterator[Unit]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 
 from gcon_lab.experiments.reproduce.points import ANY, Kind, Point
-from gcon_lab.experiments.reproduce.verdicts import Comparison, Draft, Verdict, above, combine, decide, weigh
+from gcon_lab.experiments.reproduce.verdicts import ClaimVerdict, Comparison, Draft, above, combine, decide, weigh
 from gcon_lab.experiments.sweep.grid import ALL_RESTARTS, ALL_STEPS, BUDGETS, HOMOPHILOUS, PAPER_GRAPHS
 
 EPSILONS, STEPS, RESTARTS = (tuple(f"{each:g}" for each in some) for some in (BUDGETS, ALL_STEPS, ALL_RESTARTS))
@@ -57,9 +57,9 @@ class Lookup:
     def __init__(self, points: Iterable[Point]) -> None:
         self._points = {(each.figure, each.graph, each.reading, each.line, each.place): each for each in points}
 
-    def panel(self, figure: str, graph: str, reading: str = "") -> Panel:
+    def panel(self, figure: str, graph: str, reading: str = "") -> PanelPoints:
         inside = {name[3:]: point for name, point in self._points.items() if name[:3] == (figure, graph, reading)}
-        return Panel(inside)
+        return PanelPoints(inside)
 
     def readings(self, figure: str) -> list[str]:
         """The readings a figure was made with; one empty reading where it was not made at all."""
@@ -67,7 +67,7 @@ class Lookup:
 
 
 @dataclass(frozen=True)
-class Panel:
+class PanelPoints:
     """The points of one panel, by line and place."""
 
     points: dict[tuple[str, str], Point]
@@ -168,7 +168,9 @@ def help_until_ten(all_: Lookup) -> Iterator[Draft]:
         )
 
 
-def _extreme(panel: Panel, restart: str, places: Sequence[str], *, where: str, highest: bool, note: str = "") -> Draft:
+def _extreme(
+    panel: PanelPoints, restart: str, places: Sequence[str], *, where: str, highest: bool, note: str = ""
+) -> Draft:
     curves = _curves(panel, places)
     missing = _missing(curves)
     whole = {each: points for each, (points, names) in curves.items() if not names}
@@ -184,7 +186,7 @@ def _extreme(panel: Panel, restart: str, places: Sequence[str], *, where: str, h
     return Draft(where=where, numbers=numbers, fits=lead.difference > 0, shown=[lead], missing=missing)
 
 
-def _restarts(panel: Panel, epsilon: str) -> tuple[list[Point], list[str]]:
+def _restarts(panel: PanelPoints, epsilon: str) -> tuple[list[Point], list[str]]:
     curves = _curves(panel, [epsilon])
     return [point for points, _ in curves.values() for point in points], _missing(curves)
 
@@ -197,7 +199,7 @@ def _public(figure: str, reading: str, graph: str) -> str:
     return ", ".join(word for word in (graph, figure, reading) if word)
 
 
-def _curves(panel: Panel, places: Iterable[str]) -> Curves:
+def _curves(panel: PanelPoints, places: Iterable[str]) -> Curves:
     return {restart: panel.curve(f"restart {restart}", places) for restart in RESTARTS}
 
 
@@ -269,14 +271,14 @@ def competitors_fall(all_: Lookup) -> Iterator[Draft]:
             yield Draft(where=f"{graph}, {name}", numbers=path(points), deciding=falls, missing=missing)
 
 
-def _places(all_: Lookup) -> Iterator[tuple[str, Panel, str]]:
+def _places(all_: Lookup) -> Iterator[tuple[str, PanelPoints, str]]:
     """Every graph, its panel and every budget."""
     for graph in PAPER_GRAPHS:
         panel = all_.panel("fig1", graph)
         yield from ((graph, panel, epsilon) for epsilon in EPSILONS)
 
 
-def _against(panel: Panel, epsilon: str, *, graph: str, rivals: Sequence[str], controls: Sequence[str]) -> Draft:
+def _against(panel: PanelPoints, epsilon: str, *, graph: str, rivals: Sequence[str], controls: Sequence[str]) -> Draft:
     named = {name: panel.find(name, epsilon) for name in (GCON, *rivals, *controls)}
     missing = [name for name, point in named.items() if point is None]
     method = named[GCON]
@@ -340,19 +342,19 @@ CLAIMS: dict[str, Callable[[Lookup], Iterator[Draft]]] = {
 }
 
 
-def check(points: Sequence[Point]) -> list[Verdict]:
+def check(points: Sequence[Point]) -> list[ClaimVerdict]:
     """Tests all claims on the points of all figures; missing ones give "no results yet"."""
     lookup = Lookup(points)
     verdicts = [verdict for claim, drafts in CLAIMS.items() for verdict in decide(claim, list(drafts(lookup)))]
     return verdicts + _method_of_choice([each for each in verdicts if each.claim[:2] in ("5.", "7.")])
 
 
-def _method_of_choice(verdicts: Sequence[Verdict]) -> list[Verdict]:
+def _method_of_choice(verdicts: Sequence[ClaimVerdict]) -> list[ClaimVerdict]:
     """The paper's conclusion, from the claims it rests on."""
     claim = "10. GCON is the method of choice (claims 5 and 7 together)"
     rows = []
     for graph in PAPER_GRAPHS:
         found = [each.verdict for each in verdicts if each.where.startswith(f"{graph},")]
         counts = "; ".join(f"{word}: {found.count(word)} of {len(found)}" for word in dict.fromkeys(found))
-        rows.append(Verdict(claim, graph, combine(found), counts, "not tested: see claims 5 and 7"))
+        rows.append(ClaimVerdict(claim, graph, combine(found), counts, "not tested: see claims 5 and 7"))
     return rows

@@ -127,7 +127,7 @@ def _point_of_row(row: dict[str, str], figure: str, line: str, kind: Kind, *, pl
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class MeasuringPlan:
     """What is to be measured on one graph.
 
     Attributes:
@@ -163,7 +163,7 @@ class Plan:
         return [ModelUnit(graph=self.graph, run=run, hidden=hidden, grid=self.grid) for hidden in self.grid.hidden]
 
 
-def points_of(plan: Plan, store: UnitStore) -> Iterator[Point]:
+def points_of(plan: MeasuringPlan, store: UnitStore) -> Iterator[Point]:
     """All of our points of one graph, figure by figure; nothing for what is not measured yet."""
     scores = plan.scores(store)
     if scores.is_empty():
@@ -190,7 +190,7 @@ def points_of(plan: Plan, store: UnitStore) -> Iterator[Point]:
     yield from _public_test(plan, store, scores.filter(pl.col("access") == "public-graph"))
 
 
-def _public_test(plan: Plan, store: UnitStore, scores: pl.DataFrame) -> Iterator[Point]:
+def _public_test(plan: MeasuringPlan, store: UnitStore, scores: pl.DataFrame) -> Iterator[Point]:
     controls = store.table(unit.name for unit in plan.control_units())
     for reading in READINGS:
         read = scores.filter(pl.col("reading") == reading)
@@ -204,7 +204,7 @@ def _public_test(plan: Plan, store: UnitStore, scores: pl.DataFrame) -> Iterator
             yield _control("fig3", plan.graph, best(here, ("settings",)), line=line, reading=reading)
 
 
-def _honest(plan: Plan, store: UnitStore) -> Iterator[Point]:
+def _honest(plan: MeasuringPlan, store: UnitStore) -> Iterator[Point]:
     scores = store.table(unit.name for unit in plan.honest_units())
     for epsilon in plan.grid.budgets if not scores.is_empty() else ():
         here = scores.filter(pl.col("epsilon") == epsilon)

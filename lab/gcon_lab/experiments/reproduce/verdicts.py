@@ -108,7 +108,7 @@ def correct(family: Sequence[Comparison]) -> list[Comparison]:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """What our numbers say of a claim at one place.
 
     Attributes:
@@ -149,7 +149,7 @@ class Draft:
     missing: Sequence[str] = ()
 
 
-def decide(claim: str, drafts: Sequence[Draft]) -> list[Verdict]:
+def decide(claim: str, drafts: Sequence[Draft]) -> list[ClaimVerdict]:
     """The verdicts of one claim. Deciding and shown comparisons are two families, each corrected as a whole."""
     deciding = iter(correct([each for draft in drafts for each in draft.deciding]))
     shown = iter(correct([each for draft in drafts for each in draft.shown]))
@@ -160,7 +160,7 @@ def decide(claim: str, drafts: Sequence[Draft]) -> list[Verdict]:
         numbers = [draft.numbers] if draft.numbers else []
         numbers += [f"missing: {', '.join(draft.missing)}"] if draft.missing else []
         verdicts.append(
-            Verdict(claim, draft.where, _verdict(draft, mine), "; ".join(numbers), _significance(mine, also))
+            ClaimVerdict(claim, draft.where, _verdict(draft, mine), "; ".join(numbers), _significance(mine, also))
         )
     return verdicts
 
@@ -197,13 +197,13 @@ def combine(verdicts: Iterable[str]) -> str:
     return next((each for each in (FAILS, UNKNOWN, ONLY_WITHOUT_CONTROLS, HOLDS) if each in found), UNKNOWN)
 
 
-def overall(verdicts: Sequence[Verdict]) -> list[Verdict]:
+def overall(verdicts: Sequence[ClaimVerdict]) -> list[ClaimVerdict]:
     """One verdict a claim, in the order of the claims, with the places that speak against it."""
     claims = dict.fromkeys(each.claim for each in verdicts)
     return [_overall(claim, [each for each in verdicts if each.claim == claim]) for claim in claims]
 
 
-def _overall(claim: str, rows: Sequence[Verdict]) -> Verdict:
+def _overall(claim: str, rows: Sequence[ClaimVerdict]) -> ClaimVerdict:
     counts = []
     for verdict in VERDICTS:
         places = [row.where for row in rows if row.verdict == verdict]
@@ -213,7 +213,7 @@ def _overall(claim: str, rows: Sequence[Verdict]) -> Verdict:
             counts.append(f"{verdict}: {len(places)} of {len(rows)}{'' if verdict == HOLDS else f' ({named}{more})'}")
     tested = [row for row in rows if not row.significance.startswith("not tested")]
     significant = sum(row.significance.startswith("significant") for row in tested)
-    return Verdict(
+    return ClaimVerdict(
         claim,
         OVERALL,
         combine(row.verdict for row in rows),
@@ -222,7 +222,7 @@ def _overall(claim: str, rows: Sequence[Verdict]) -> Verdict:
     )
 
 
-def markdown(verdicts: Sequence[Verdict]) -> str:
+def markdown(verdicts: Sequence[ClaimVerdict]) -> str:
     """Two tables: the claims, then every place they speak of."""
     whole = [(row.claim, row.verdict, row.numbers, row.significance) for row in overall(verdicts)]
     places = [(row.claim.partition(".")[0], *astuple(row)[1:]) for row in verdicts]
@@ -230,7 +230,7 @@ def markdown(verdicts: Sequence[Verdict]) -> str:
     return f"{claims}\n{tables.markdown(_COLUMNS, places)}\n{_LEGEND}\n"
 
 
-def to_csv(verdicts: Sequence[Verdict]) -> str:
+def to_csv(verdicts: Sequence[ClaimVerdict]) -> str:
     """Every place and, below each claim's places, the claim as a whole."""
     rows = []
     for whole in overall(verdicts):

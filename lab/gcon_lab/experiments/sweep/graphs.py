@@ -33,7 +33,7 @@ READINGS = (WITHOUT_LABELLED, INDUCTIVE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape:
+class UnusualCircles:
     """A family of graphs; every run draws a new one.
 
     Attributes:
@@ -95,10 +95,12 @@ class Shape:
         )
 
 
-def _both(name: str, *, dense_homophily: float = 0.5, **options: float | bool | tuple[float, ...]) -> dict[str, Shape]:
+def _both(
+    name: str, *, dense_homophily: float = 0.5, **options: float | bool | tuple[float, ...]
+) -> dict[str, UnusualCircles]:
     """Sparse, where moments are released, and dense, where neighbours are counted."""
     return {
-        f"{name}-{words}": Shape(degree=degree, homophily=homophily, **options)  # type: ignore[arg-type]
+        f"{name}-{words}": UnusualCircles(degree=degree, homophily=homophily, **options)  # type: ignore[arg-type]
         for words, degree, homophily in (("sparse", 5, 0.8), ("dense", 40, dense_homophily))
     }
 
@@ -155,7 +157,7 @@ GRID = {
     f"grid-{degree}-{homophily:g}-{signal:g}": Circles(degree=degree, homophily=homophily, signal=signal)
     for degree, homophily, signal in product((3, 10, 30, 80), (0.0, 0.2, 0.5, 0.8), (1.0, 2.0))
 }
-_DRAWN: dict[str, Circles | Shape] = {**CIRCLES, **GRID, **SHAPES}
+_DRAWN: dict[str, Circles | UnusualCircles] = {**CIRCLES, **GRID, **SHAPES}
 
 
 @dataclass(frozen=True, eq=False)

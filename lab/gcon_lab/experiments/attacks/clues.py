@@ -34,19 +34,19 @@ from gcon.methods.objective import ObjectiveModel
 from gcon.nodes import PublicNodes
 from gcon.privacy.account import TranscriptLine
 from gcon.privacy.randomness import SeededRandomness
-from gcon_lab.attacks.view import Evidence
+from gcon_lab.attacks.view import Clue
 from gcon_lab.attacks.white_box import (
     NoisyGraph,
     NoisyMatrix,
     NoisyMoments,
+    NoisyNeighbourSums,
     NoisyNumber,
-    NoisySums,
     NoisyTable,
     ObjectiveWeights,
 )
 from gcon_lab.audits.privacy_loss import GaussianNoise, RadialNoise, without_noise
 from gcon_lab.mechanisms.gaussian_objective import GaussianObjective
-from gcon_lab.mechanisms.neighbour_sums import NoisySums as NeighbourSums
+from gcon_lab.mechanisms.neighbour_sums import NoisySums
 from gcon_lab.mechanisms.noisy_gradients import NoisyGradients, gradient_plan
 from gcon_lab.mechanisms.noisy_graph import RandomFlips, TopPairs
 from gcon_lab.mechanisms.output_perturbation import OutputPerturbation
@@ -54,17 +54,17 @@ from gcon_lab.mechanisms.output_perturbation import OutputPerturbation
 _SEED = 0  # of the edge-free networks, the default; a release does not name it
 
 
-def evidence(lines: Iterable[TranscriptLine]) -> tuple[Evidence, ...]:
-    """Every line of a transcript as evidence."""
-    return tuple(_evidence(line) for line in lines)
+def clues(lines: Iterable[TranscriptLine]) -> tuple[Clue, ...]:
+    """Every line of a transcript as a clue."""
+    return tuple(_clue(line) for line in lines)
 
 
-def _evidence(line: TranscriptLine) -> Evidence:
+def _clue(line: TranscriptLine) -> Clue:
     mechanism, value = line.mechanism, line.value
-    if isinstance(mechanism, NeighbourSums):
-        return NoisySums(rows=mechanism.rows, value=value, law=mechanism.plan.law, scale=mechanism.plan.scale)
+    if isinstance(mechanism, NoisySums):
+        return NoisyNeighbourSums(rows=mechanism.rows, value=value, law=mechanism.plan.law, scale=mechanism.plan.scale)
     if isinstance(mechanism, NoisyRelease):
-        return statistic_evidence(mechanism.statistic, value)
+        return statistic_clue(mechanism.statistic, value)
     if isinstance(mechanism, NeighbourCounts):
         return NoisyTable(codes=mechanism.codes, value=value.value, rate=value.rate)
     if isinstance(mechanism, NoisyCount):
@@ -72,14 +72,14 @@ def _evidence(line: TranscriptLine) -> Evidence:
     if isinstance(mechanism, RandomFlips | TopPairs):
         return NoisyGraph(value)
     if isinstance(mechanism, ObjectivePerturbation | GaussianObjective):
-        return _objective_evidence(mechanism, value[0])
+        return _objective_clue(mechanism, value[0])
     if isinstance(mechanism, OutputPerturbation):
-        return _output_evidence(mechanism, value[0])
+        return _output_clue(mechanism, value[0])
     assert isinstance(mechanism, NoisyGradients), "a mechanism that this attack does not know"
-    return _gradient_evidence(mechanism, value)
+    return _gradient_clue(mechanism, value)
 
 
-def statistic_evidence(statistic: Statistic, noisy: NoisyStatistic) -> Evidence:
+def statistic_clue(statistic: Statistic, noisy: NoisyStatistic) -> Clue:
     """A noisy statistic with the statistic that it is of."""
     value, deviation, rows = noisy.value, noisy.standard_deviation, _fixed_point_rows(statistic)
     if rows is not None and isinstance(statistic, EdgeMoments):
@@ -94,7 +94,7 @@ def _fixed_point_rows(statistic: Statistic) -> Tensor | None:
     return rows
 
 
-def _objective_evidence(mechanism: ObjectivePerturbation | GaussianObjective, weights: Tensor) -> Evidence:
+def _objective_clue(mechanism: ObjectivePerturbation | GaussianObjective, weights: Tensor) -> Clue:
     """The weights of GCON, or of its Gaussian relative."""
     (plan,), mask = mechanism.plans, mechanism.mask
     noisy = plan.needs_noise
@@ -112,7 +112,7 @@ def _objective_evidence(mechanism: ObjectivePerturbation | GaussianObjective, we
     )
 
 
-def _output_evidence(mechanism: OutputPerturbation, weights: Tensor) -> Evidence:
+def _output_clue(mechanism: OutputPerturbation, weights: Tensor) -> Clue:
     """The first graph is solved; a neighbouring one by one Newton step from there, which is all but exact."""
     (plan,), mask = mechanism.plans, mechanism.mask
     columns = torch.arange(mechanism.targets.shape[1])
@@ -128,14 +128,14 @@ def _output_evidence(mechanism: OutputPerturbation, weights: Tensor) -> Evidence
     return NoisyMatrix(solution, weights, plan.scale)
 
 
-def _gradient_evidence(mechanism: NoisyGradients, weights: Tensor) -> Evidence:
+def _gradient_clue(mechanism: NoisyGradients, weights: Tensor) -> Clue:
     """Only the last weights are released, and their law has no formula: are they nearer to those without noise?"""
     plan = gradient_plan(math.inf, 0.0, sampling=1.0, steps=mechanism.plan.steps, clip=mechanism.plan.clip)
     exact = replace(mechanism, plan=plan)
     return NoisyMatrix(lambda edges: exact.apply(edges, SeededRandomness(0)), weights, 0.0)
 
 
-def released_evidence(model: Model, nodes: PublicNodes) -> tuple[Evidence, ...]:
+def released_clues(model: Model, nodes: PublicNodes) -> tuple[Clue, ...]:
     """What a model tells whoever reads it; nothing if it cannot be rebuilt.
 
     Args:
@@ -150,7 +150,7 @@ def released_evidence(model: Model, nodes: PublicNodes) -> tuple[Evidence, ...]:
     return _moments(model, nodes) if isinstance(model, MomentsModel) else ()
 
 
-def _weights(model: ObjectiveModel, nodes: PublicNodes) -> Evidence:
+def _weights(model: ObjectiveModel, nodes: PublicNodes) -> Clue:
     plan: Any = model.receipt.plan
     expand = "labelled" if plan["num_labelled"] == int(nodes.train_mask.sum()) else "all"
     rows = training_rows(nodes, model.encoder, expand)  # type: ignore[arg-type]
@@ -165,11 +165,11 @@ def _weights(model: ObjectiveModel, nodes: PublicNodes) -> Evidence:
     )
 
 
-def _moments(model: MomentsModel, nodes: PublicNodes) -> tuple[Evidence, ...]:
+def _moments(model: MomentsModel, nodes: PublicNodes) -> tuple[Clue, ...]:
     return (*_statistics(model, nodes), *_tables(model), *_right_answers(model, nodes))
 
 
-def _statistics(model: MomentsModel, nodes: PublicNodes) -> Iterator[Evidence]:
+def _statistics(model: MomentsModel, nodes: PublicNodes) -> Iterator[Clue]:
     """The edge-free model is trained again; if that gives other statistics than the released ones, nothing is told."""
     free = learn_without_edges(nodes, seed=_SEED)
     directions = EdgeMoments(free.rows)
@@ -179,10 +179,10 @@ def _statistics(model: MomentsModel, nodes: PublicNodes) -> Iterator[Evidence]:
         statistic.name == noisy.name and math.isclose(statistic.sensitivity, noisy.sensitivity, rel_tol=1e-9)
         for statistic, noisy in pairs
     ):
-        yield from (statistic_evidence(*pair) for pair in pairs)
+        yield from (statistic_clue(*pair) for pair in pairs)
 
 
-def _tables(model: MomentsModel) -> Iterator[Evidence]:
+def _tables(model: MomentsModel) -> Iterator[Clue]:
     """The last table was counted by the codes in the release; one before it by those of the answers without counts."""
     if model.counts is not None:
         before = [with_labels(model.answers, model.labels).argmax(dim=1)] * (len(model.tables) - 1)
@@ -190,7 +190,7 @@ def _tables(model: MomentsModel) -> Iterator[Evidence]:
             yield NoisyTable(codes=counted, value=table.value, rate=table.rate)
 
 
-def _right_answers(model: MomentsModel, nodes: PublicNodes) -> Iterator[Evidence]:
+def _right_answers(model: MomentsModel, nodes: PublicNodes) -> Iterator[Clue]:
     """The count of validation nodes that owners answer right, which the two ends of an edge can change."""
     asked, settings = nodes.validation_mask, model
     if settings.right is not None and settings.asked == int(asked.sum()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -118,10 +119,9 @@ def slope(points: Sequence[tuple[float, float]]) -> float | None:
     """
     if len({size for size, _ in points}) < 2:
         return None
-    logs = [(math.log(size), math.log(value)) for size, value in points]
-    middle = [sum(each) / len(logs) for each in zip(*logs, strict=True)]
-    across = sum((x - middle[0]) * (y - middle[1]) for x, y in logs)
-    return float(across / sum((x - middle[0]) ** 2 for x, _ in logs))
+    return statistics.linear_regression(
+        *([math.log(each) for each in some] for some in zip(*points, strict=True))
+    ).slope
 
 
 def growth(results: Sequence[Result]) -> list[tuple[str, str, float | None, float | None]]:

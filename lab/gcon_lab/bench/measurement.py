@@ -28,6 +28,7 @@ from gcon.edges.source import Edges
 from gcon.privacy.boundary import Private
 from gcon_lab.bench.contenders import CONTENDERS, Walk, features_of, ours
 from gcon_lab.bench.graphs import load_edges, made_edges
+from gcon_lab.bench.memory import forget_peak, resident
 from gcon_lab.bench.run import OURS, STAGE, Measurement
 from gcon_lab.bench.training import ALIKE, GCNS, kept_features, made_features, nodes_of, train_default
 
@@ -37,17 +38,16 @@ def main() -> int:
     on_gpu, device = task.engine == "gpu", "cuda" if task.engine == "gpu" else "cpu"
     work = {"walk": _walk, "training": _training}[task.work]
     warm_up(task, device)
-    before = resident("VmRSS:")
-    forget_peak()
+    before = forget_peak()
     with work(task, folder, device) as run:
-        inputs = resident("VmRSS:")
+        inputs = resident()
         if on_gpu:
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
         best, found = _best(run, repeats)
     workers = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024  # the largest process, libraries included
     peak = {"cluster": workers, "gpu": torch.cuda.max_memory_allocated() if on_gpu else 0}
-    whole = resident("VmHWM:")
+    whole = resident("VmHWM")
     cores = len(os.sched_getaffinity(0))
     result = {
         **best,
@@ -85,7 +85,7 @@ def _training(task: Measurement, folder: Path, device: str) -> Iterator[Callable
     nodes, begun = nodes_of(_features(task, folder, device)), time.perf_counter()
 
     def told(stage: str) -> None:
-        memory = f"{resident('VmHWM:') / 2**30:.2f} GiB"
+        memory = f"{resident('VmHWM') / 2**30:.2f} GiB"
         sys.stderr.write(f"{STAGE}{stage} ({time.perf_counter() - begun:.0f} s, {memory})\n")
         sys.stderr.flush()
 
@@ -142,20 +142,6 @@ def _edges(task: Measurement, folder: Path) -> Edges:
 
         return StoredEdges(folder / "edges.csr", buffer_bytes=2**26)
     return load_edges(folder)
-
-
-def resident(name: str) -> int:
-    """Bytes of this process in memory: now (VmRSS:), or at most (VmHWM:) since the peak was forgotten."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
-
-
-def forget_peak() -> None:
-    """Start to measure the peak anew, where the system can."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return
 
 
 if __name__ == "__main__":

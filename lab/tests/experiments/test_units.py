@@ -13,7 +13,7 @@ from rich.console import Console
 from gcon.errors import InputError
 from gcon_lab.experiments import units as run
 from gcon_lab.experiments.sweep.graphs import MADE_UP
-from gcon_lab.experiments.sweep.honest import HonestUnit
+from gcon_lab.experiments.sweep.other_lines import honest_unit
 from gcon_lab.experiments.units import Call, UnitStore, finished, run_units
 
 QUIET = Console(quiet=True)
@@ -24,7 +24,7 @@ INTERRUPTED = """
 import os, signal, sys, threading, time
 from pathlib import Path
 from rich.console import Console
-from gcon_lab.experiments.sweep.honest import HonestUnit
+from gcon_lab.experiments.sweep.other_lines import honest_unit
 from gcon_lab.experiments.units import run_units
 
 def interrupt():
@@ -35,13 +35,13 @@ def interrupt():
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     threading.Thread(target=interrupt, daemon=True).start()
-    units = [HonestUnit(graph="made-up", run=run, epsilon=1.0) for run in range(40)]
+    units = [honest_unit("made-up", run, 1.0) for run in range(40)]
     run_units(units, folder, workers=1, deadline=1e12, console=Console(quiet=True))
 """
 
 
 def honest(run, epsilon=1.0):
-    return HonestUnit(graph=MADE_UP, run=run, epsilon=epsilon)
+    return honest_unit(MADE_UP, run, epsilon)
 
 
 @pytest.fixture

@@ -62,36 +62,26 @@ class Job:
     minutes: float = 90.0
 
     def __post_init__(self) -> None:
-        for name, values, known in (
-            ("what", (self.what,), WHATS),
-            ("graphs", self.graphs, (*PAPER_GRAPHS, MADE_UP, *((*SOCIAL, *CIRCLES) if self.what == BEYOND else ()))),
-        ):
-            for value in values:
-                if value not in known:
-                    raise InputError(
-                        name, rule=f"must be one of {', '.join(known)}", got=value, fix="Check the spelling."
-                    )
-        if not self.graphs or len(set(self.graphs)) < len(self.graphs):
-            raise InputError(
-                "graphs",
-                rule="must be some graphs, each once",
-                got=", ".join(self.graphs) or "none",
-                fix="Leave out repeats.",
-            )
-        for name, number in (("runs", self.number_of_runs), ("workers", self.workers)):
-            if number < 1:
-                raise InputError(name, rule="must be at least 1", got=number, fix="Leave it out for the default.")
-        if not self.minutes > 0:
-            raise InputError("minutes", rule="must be above 0", got=self.minutes, fix="Usual is 90.")
-        if any(path.exists() and not path.is_dir() for path in (self.out, *self.out.parents)):
-            raise InputError("out", rule="must be a folder", got=str(self.out), fix="Name another one.")
-        if self.competitors is not None and not self.competitors.is_file():
-            raise InputError(
-                "competitors",
-                rule="must be a file",
-                got=str(self.competitors),
-                fix="Pass docs/results/baselines.csv, or leave it out to make the table.",
-            )
+        graphs = (*PAPER_GRAPHS, MADE_UP, *((*SOCIAL, *CIRCLES) if self.what == BEYOND else ()))
+        for name, values, known in (("what", (self.what,), WHATS), ("graphs", self.graphs, graphs)):
+            rule = f"must be one of {', '.join(known)}"
+            if wrong := [value for value in values if value not in known]:
+                raise InputError(name, rule=rule, got=wrong[0], fix="Check the spelling.")
+        folders = (self.out, *self.out.parents)
+        fix = "Pass docs/results/baselines.csv, or leave it out to make the table."
+        for name, good, rule, got, way in (
+            ("graphs", len(set(self.graphs)) == len(self.graphs) > 0, "must be some graphs, each once",
+             ", ".join(self.graphs) or "none", "Leave out repeats."),
+            ("runs", self.number_of_runs >= 1, "must be at least 1", self.number_of_runs, "Leave it out for the default."),
+            ("workers", self.workers >= 1, "must be at least 1", self.workers, "Leave it out for the default."),
+            ("minutes", self.minutes > 0, "must be above 0", self.minutes, "Usual is 90."),
+            ("out", all(path.is_dir() or not path.exists() for path in folders), "must be a folder",
+             str(self.out), "Name another one."),
+            ("competitors", self.competitors is None or self.competitors.is_file(), "must be a file",
+             str(self.competitors), fix),
+        ):  # fmt: skip
+            if not good:
+                raise InputError(name, rule=rule, got=got, fix=way)
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -21,10 +21,9 @@ from gcon.errors import InputError
 from gcon_lab.experiments.reproduce.points import ANY, Kind, Point
 from gcon_lab.experiments.sweep.graphs import READINGS
 from gcon_lab.experiments.sweep.grid import ALL_RESTARTS, FIXED_BUDGET, Grid
-from gcon_lab.experiments.sweep.honest import PAID_SHARE, HonestUnit
 from gcon_lab.experiments.sweep.models import ModelUnit, step_words
-from gcon_lab.experiments.sweep.public_controls import PublicControlUnit
-from gcon_lab.experiments.units import UnitStore
+from gcon_lab.experiments.sweep.other_lines import PAID_SHARE, honest_unit, public_control_unit
+from gcon_lab.experiments.units import Call, UnitStore
 
 # Name in the table -> line of the figure. Where a method has several variants or accesses, the one with the best mean on the
 # *test* nodes is drawn: generous to the competitor.
@@ -110,20 +109,14 @@ def spending_points(sheet: Sheet, figure: str, graph: str) -> Iterator[Point]:
 
 
 def _point_of_row(row: dict[str, str], figure: str, line: str, kind: Kind, *, place: str, delta: str) -> Point:
-    return Point(
-        figure=figure,
-        graph=row["graph"],
-        line=line,
-        kind=kind,
-        place=place,
+    chosen = Chosen(
+        settings=f"{row['method']} {row['settings']}",
         access=row["access"],
         mean=float(row["mean"]),
         deviation=float(row["standard deviation"]),
         runs=int(row["runs"]),
-        delta=delta,
-        chosen_by=row["chosen by"],
-        settings=f"{row['method']} {row['settings']}",
     )
+    return _point(figure, row["graph"], line, place, chosen, kind=kind, delta=delta, chosen_by=row["chosen by"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,16 +136,13 @@ class MeasuringPlan:
     def model_units(self) -> list[ModelUnit]:
         return [unit for run in range(self.runs) for unit in self._run(run)]
 
-    def honest_units(self) -> list[HonestUnit]:
+    def honest_units(self) -> list[Call]:
         """The honest version of Fig. 1."""
-        wanted = product(range(self.runs), self.grid.budgets)
-        return [HonestUnit(graph=self.graph, run=run, epsilon=epsilon) for run, epsilon in wanted]
+        return [honest_unit(self.graph, run, epsilon) for run, epsilon in product(range(self.runs), self.grid.budgets)]
 
-    def control_units(self) -> list[PublicControlUnit]:
+    def control_units(self) -> list[Call]:
         """Fig. 3's controls, where it is about this graph."""
-        return [
-            PublicControlUnit(graph=self.graph, run=run) for run in range(self.runs if self.grid.public_test else 0)
-        ]
+        return [public_control_unit(self.graph, run) for run in range(self.runs if self.grid.public_test else 0)]
 
     def scores(self, store: UnitStore) -> pl.DataFrame:
         """The grid's scores of all complete runs."""

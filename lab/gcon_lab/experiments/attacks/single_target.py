@@ -19,10 +19,11 @@ from gcon.release.read import load_release
 from gcon.writing import write_whole
 from gcon_lab.attacks.roc import Roc, roc_figure
 from gcon_lab.attacks.view import Clue
-from gcon_lab.experiments.attacks.attacked import ATTACKED, is_spending, reference_of
+from gcon_lab.experiments.attacks.attacked import ATTACKED, reference_of
 from gcon_lab.experiments.attacks.clues import released_clues
 from gcon_lab.experiments.attacks.judged import FALSE_ALARM
 from gcon_lab.experiments.attacks.measure import Measured, Progress, attack_all, canary_run, sample
+from gcon_lab.methods.competitor import with_budget
 from gcon_lab.methods.fitted import fit
 from gcon_lab.tables import records
 
@@ -69,13 +70,7 @@ class AttackTarget:
 def check_target(name: str, *, epsilon: float | None, delta: float | None, canaries: int) -> AttackTarget:
     """The target; everything is checked before a file of edges is read."""
     if name in ATTACKED:
-        if not is_spending(name):
-            if epsilon is not None or delta is not None:
-                raise InputError("epsilon", rule=f"is not spent by {name}", got="a budget", fix="Leave it out.")
-            return AttackTarget(name, ATTACKED[name]())
-        if epsilon is None:
-            raise InputError("epsilon", rule=f"is needed by {name}", got="nothing", fix="For example --epsilon 1.")
-        return AttackTarget(name, ATTACKED[name](epsilon=epsilon, delta=delta))  # type: ignore[call-arg]
+        return AttackTarget(name, with_budget(ATTACKED[name], epsilon=epsilon, delta=delta))
     if not Path(name).is_dir():
         rule = f"must be a release folder, or one of {', '.join(ATTACKED)}"
         raise InputError("target", rule=rule, got=repr(name), fix="gcon baseline list describes the methods.")

@@ -72,7 +72,7 @@ def certificate(objectives: PerturbedObjectives, index: int, weights: Tensor) ->
 
 
 def newton(objectives: PerturbedObjectives) -> float:
-    """Seconds a model, certificates included."""
+    """Seconds per model, certificates included."""
     start = time.perf_counter()
     weights = minimise(objectives, torch.full((PROBLEMS,), TOLERANCE, dtype=torch.float64))
     norms = [certificate(objectives, index, weights[index]) for index in range(PROBLEMS)]

@@ -1,4 +1,4 @@
-"""Run audit cases and say what was found: one line per case, and one a broken variant."""
+"""Run audit cases and say what was found: one line per case, and one per broken variant."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Finding:
         options: in words.
         variant: `as it is`, or what was broken.
         epsilon, delta: what is claimed; None for a search.
-        runs: a graph; canaries of a one-run audit; pairs of a search.
+        runs: per graph; canaries of a one-run audit; pairs of a search.
         bound: lower bound on epsilon from two rates, or from guesses; None for a search.
         gaussian_bound: lower bound on epsilon from the Gaussian curve, where one is claimed.
         pair_epsilon: epsilon of the planned noise on this pair, where it is known exactly.
@@ -74,7 +74,7 @@ def units_of(cases: Sequence[AnyCase], *, broken: bool, runs: int | None) -> lis
     Args:
         cases: any kind.
         broken: whether to add the broken variants.
-        runs: a graph; None for every case's own number.
+        runs: per graph; None for every case's own number.
     """
     units = []
     for case in cases:
@@ -102,7 +102,7 @@ def measure(case: AuditCase, variant: Broken | None = None, *, runs: int | None 
     Args:
         case: the mechanism.
         variant: a broken one; None for the mechanism as it is.
-        runs: a graph; None for the case's own number. A variant's own number stays.
+        runs: per graph; None for the case's own number. A variant's own number stays.
         error: the probability of a bound above the true epsilon, for each bound.
     """
     pair, run, score = case.pair, case.run, case.score

@@ -58,6 +58,9 @@ class Prices(NamedTuple):
         )
 
 
+USUAL = Prices()
+
+
 def prices(text: str) -> Prices:
     """Read `core=0.04,gib=0.005,gpu=4`; what is left out keeps its default.
 
@@ -138,7 +141,7 @@ def growth(results: Sequence[Result]) -> list[tuple[str, str, float | None, floa
     return found
 
 
-def table_text(results: Sequence[Result], prices: Prices | None = None) -> str:
+def table_text(results: Sequence[Result], prices: Prices = USUAL) -> str:
     """The tables and the fits as Markdown: one table for every kind of work."""
     text = []
     for work, name in _NAMES.items():
@@ -149,7 +152,7 @@ def table_text(results: Sequence[Result], prices: Prices | None = None) -> str:
         rows = [_cells(each) for each in mine]
         if work == "training":
             head += ["memory of the machine", "machine", "dollars", "right answers"]
-            rows = [cells + _more_cells(each, prices or Prices()) for cells, each in zip(rows, mine, strict=True)]
+            rows = [cells + _more_cells(each, prices) for cells, each in zip(rows, mine, strict=True)]
         slopes = [
             [engine, contender, f"{time_slope:.2f}", f"{memory_slope:.2f}"]
             for engine, contender, time_slope, memory_slope in growth(mine)
@@ -194,10 +197,10 @@ def needs_text(results: Sequence[Result], prices: Prices) -> str:
     return f"{markdown(head, rows)}\nDollars for one training, at {asked}.\n"
 
 
-def pictures(results: Sequence[Result], prices: Prices | None = None) -> dict[str, str]:
+def pictures(results: Sequence[Result], prices: Prices = USUAL) -> dict[str, str]:
     """Time and memory of walks; time, memory and cost of trainings."""
     drawn = {}
-    cost = (prices or Prices()).cost
+    cost = prices.cost
     walks, trainings = ([each for each in results if each.get("work", "walk") == work] for work in _NAMES)
     for name, mine, label, value in (
         ("time", walks, "seconds for ten steps", _number("seconds", 1.0)),
@@ -228,13 +231,13 @@ def _picture(name: str, results: Sequence[Result], label: str, value: Callable[[
     return svg_text(figure, name)
 
 
-def write_page(results: Sequence[Result], out: Path, prices: Prices | None = None) -> list[Path]:
+def write_page(results: Sequence[Result], out: Path, prices: Prices = USUAL) -> list[Path]:
     """Tables, numbers and pictures into a folder; each file whole or not at all."""
     rows = ({**each, **each.get("right", {})} for each in results)
     numbers = sheet(_FIELDS, ([each.get(field) for field in _FIELDS] for each in rows))
     files = {"scale.md": table_text(results, prices), "scale.csv": numbers, **pictures(results, prices)}
     if any(each.get("work") == "training" for each in results):
-        files["needs.md"] = needs_text(results, prices or Prices())
+        files["needs.md"] = needs_text(results, prices)
     return [write_whole(out / name, text, mode=None) for name, text in files.items()]
 
 

@@ -32,7 +32,7 @@ def audit(
         list[str] | None, typer.Argument(help="Mechanisms; all by default. 'list' shows their names.")
     ] = None,
     *,
-    runs: Annotated[int | None, typer.Option(help="Runs a graph; by default each case's own number.")] = None,
+    runs: Annotated[int | None, typer.Option(help="Runs per graph; by default each case's own number.")] = None,
     broken: Annotated[bool, typer.Option("--broken", help="Also audit mechanisms that are broken on purpose.")] = False,
     confidence: Annotated[float, typer.Option(help="That all bounds together hold, in (0, 1).")] = 0.95,
     graph: Annotated[

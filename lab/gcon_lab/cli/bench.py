@@ -24,7 +24,7 @@ def bench(
     ] = "walk",
     engines: Annotated[str, typer.Option(help="cpu, disk, cluster, gpu, separated by commas.")] = "cpu,disk",
     entries: Annotated[
-        str, typer.Option(help="Sizes: both directions of all edges, separated by commas; 40 a node.")
+        str, typer.Option(help="Sizes: both directions of all edges, separated by commas; 40 per node.")
     ] = "1e5,1e6,1e7",
     nodes: Annotated[
         int | None, typer.Option(min=2, help="So many nodes at every size, instead of entries/40.")

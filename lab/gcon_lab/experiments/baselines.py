@@ -231,7 +231,7 @@ def table(folder: Path, effort: Effort, datasets: Sequence[str]) -> str:
 
 
 def page(text: str) -> str:
-    """The table for people, in Markdown from the CSV: one small table an access and graph, budgets side by side."""
+    """The table for people, in Markdown from the CSV: one small table per access and graph, budgets side by side."""
     rows = list(csv.DictReader(io.StringIO(text)))
     budgets = sorted({row["epsilon"] for row in rows} - {"any"}, key=float)
     lines = [UNCHARGED, ""]

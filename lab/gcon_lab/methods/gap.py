@@ -116,7 +116,7 @@ class _Encoder(nn.Module):
 
 
 class _Classifier(nn.Module):
-    """One linear map a hop, side by side, rows scaled to length 1, BatchNorm, dropout, SELU, linear."""
+    """One linear map per hop, side by side, rows scaled to length 1, BatchNorm, dropout, SELU, linear."""
 
     def __init__(self, blocks: int, hidden: int, outputs: int, share: float) -> None:
         super().__init__()

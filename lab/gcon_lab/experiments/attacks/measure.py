@@ -39,7 +39,7 @@ class PairSamples:
     """The pairs that attacks are measured on.
 
     Attributes:
-        many: for attacks that cost little a pair.
+        many: for attacks that cost little per pair.
         few: for attacks that ask the model again and again, or compute what it would have been.
         fewest: the same where little is to be learned: answers that read no edge, or a node's own edges openly.
     """

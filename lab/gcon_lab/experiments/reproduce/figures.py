@@ -126,7 +126,7 @@ _AXES = {"fig1": _EPSILON, "fig2": _PROPAGATION, "fig3": _PROPAGATION, "fig4": _
 
 
 def draw(figure: str, points: Sequence[Point]) -> tuple[str, bytes]:
-    """One figure as SVG text and PNG bytes: means with bands of one standard deviation, a panel a graph.
+    """One figure as SVG text and PNG bytes: means with bands of one standard deviation, a panel per graph.
 
     Args:
         figure: fig1, fig2, fig3 or fig4.

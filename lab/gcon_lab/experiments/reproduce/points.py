@@ -84,7 +84,7 @@ class Panel:
 
 
 def panels(points: Sequence[Point], graphs: Sequence[str] = ()) -> list[list[Panel]]:
-    """Rows of panels, a row a reading and a column per graph; points without a reading belong to every row.
+    """Rows of panels, a row per reading and a column per graph; points without a reading belong to every row.
 
     Args:
         points: of one figure, in any order.

@@ -198,7 +198,7 @@ def combine(verdicts: Iterable[str]) -> str:
 
 
 def overall(verdicts: Sequence[ClaimVerdict]) -> list[ClaimVerdict]:
-    """One verdict a claim, in the order of the claims, with the places that speak against it."""
+    """One verdict per claim, in the order of the claims, with the places that speak against it."""
     claims = dict.fromkeys(each.claim for each in verdicts)
     return [_overall(claim, [each for each in verdicts if each.claim == claim]) for claim in claims]
 

@@ -83,7 +83,7 @@ def figure_rows(points: Sequence[Point]) -> tuple[list[str], list[list[str]]]:
 
 
 def figure_tables(points: Sequence[Point]) -> str:
-    """One figure's numbers: a heading and a table for every graph (and reading), a row per line, a column a place."""
+    """One figure's numbers: a heading and a table for every graph (and reading), a row per line, a column per place."""
     parts = []
     for panel in _filled(points):
         heading = f"### {panel.title}" + (f": {panel.reading}" if panel.reading else "")

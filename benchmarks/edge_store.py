@@ -23,20 +23,10 @@ from typing import Any
 
 import numpy as np
 
+from gcon_lab.bench.memory import forget_peak, resident
+
 READER = 300 * 2**20  # batches of a million rows, decoded and looked up
 THREAD = 2**25  # the thread that reads ahead, and the row pointers of two blocks
-
-
-def resident(name: str) -> int:
-    """Bytes of this process in memory: now (VmRSS), or at most (VmHWM) since the last time that it was forgotten."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
-
-
-def forget_peak() -> int:
-    """Start to measure the peak anew; gives what is resident now."""
-    Path("/proc/self/clear_refs").write_text("5")
-    return resident("VmRSS")
 
 
 def disk(folder: Path) -> int:

@@ -47,7 +47,7 @@ def main() -> int:
             with ThreadPoolExecutor(threads) as pool:
                 list(pool.map(lambda part, rows=rows: gather(part, rows, np.zeros(16, np.int64)), parts))
             times.append(time.perf_counter() - start)
-        print(f"{count:>11,} nodes: {1e9 * min(times) / ROWS:6.1f} ns a row (best of {REPEATS}, {threads} threads)")
+        print(f"{count:>11,} nodes: {1e9 * min(times) / ROWS:6.1f} ns per row (best of {REPEATS}, {threads} threads)")
     return 0
 
 

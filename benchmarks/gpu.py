@@ -78,7 +78,7 @@ def gather_bandwidth(num_nodes: int, device: torch.device) -> float:
 
 
 def copy_bandwidth(device: torch.device) -> float:
-    """Bytes read and written a second by a copy."""
+    """Bytes read and written per second by a copy."""
     source = torch.ones(2**30, dtype=torch.int64, device=device)
     target = torch.empty_like(source)
     return 2 * source.numel() * 8 / seconds(lambda: target.copy_(source))

@@ -20,19 +20,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
 
+from gcon_lab.bench.memory import resident
+
 LIMIT = 8 * 2**30
-
-
-def peak() -> int:
-    """The most bytes that were resident in this process; unlike ru_maxrss, nothing of its parent."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+peak = partial(resident, "VmHWM")  # unlike ru_maxrss, nothing of its parent
 
 
 def node_ids(arguments: argparse.Namespace) -> Any:

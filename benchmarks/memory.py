@@ -9,20 +9,12 @@ Makes the graph, notes the resident memory with the input in place (features and
 from __future__ import annotations
 
 import argparse
-import resource
 import sys
-import threading
 import time
-from pathlib import Path
 
 import gcon
 from gcon.files.datasets.synthetic import social_circles_parts
-
-
-def resident() -> int:
-    """Bytes of memory in use now."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize()
+from gcon_lab.bench.memory import forget_peak, resident
 
 
 def main() -> int:
@@ -34,16 +26,7 @@ def main() -> int:
     nodes, edge_index = social_circles_parts(
         arguments.nodes, mean_degree=2 * arguments.edges / arguments.nodes, num_features=32, per_class=20
     )
-    before, peak, done = resident(), 0, threading.Event()
-
-    def watch() -> None:
-        nonlocal peak
-        while not done.is_set():
-            peak = max(peak, resident())
-            time.sleep(0.005)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
+    before = forget_peak()
     start = time.perf_counter()
     model = gcon.GCON(epsilon=1.0).fit(
         nodes.features,
@@ -53,9 +36,7 @@ def main() -> int:
         validation_mask=nodes.validation_mask,
     )
     seconds = time.perf_counter() - start
-    done.set()
-    watcher.join()
-    extra = (peak - before) / 2**30
+    extra = (resident("VmHWM") - before) / 2**30
     print(f"{arguments.nodes:,} nodes, {arguments.edges:,} edges, 16 encoded columns: fit in {seconds:.1f} s")
     print(f"input {before / 2**30:.2f} GiB resident, peak {extra:.2f} GiB beyond it (limit 3)")
     print(f"accuracy without edges on the test nodes: {_accuracy(model, nodes):.3f}")

@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/noise.py [--quick]
 
-A million numbers each, from the operating system's generator, with 4096 lattice points a scale; normal and Laplace noise.
+A million numbers each, from the operating system's generator, with 4096 lattice points per scale; normal and Laplace noise.
 Exits with 1 if exact noise takes more than 5 times as long.
 """
 

@@ -1,7 +1,8 @@
 """The rooms of gcon and of its laboratory: who imports whom, as a picture, and how large each is, as a table.
 
-Draws docs/rooms.svg and prints one line per room; exits with 1 if rooms import each other in a circle, or if the product imports
-the laboratory. `--commit 03b8370` counts the folders of an earlier commit instead, and draws nothing.
+Draws docs/rooms.svg, prints one line per room and puts these into docs/architecture.md; exits with 1 if rooms import each other
+in a circle, or if the product imports the laboratory. `--commit 03b8370` counts the folders of an earlier commit instead, and
+writes nothing.
 
 The layers are those of the import rules in pyproject.toml. Arrows that follow from others are left out of the picture; the
 table has all.
@@ -23,7 +24,10 @@ from pathlib import Path
 
 import grimp
 
+from gcon_lab.tables import markdown
+
 ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "architecture.md"
 PACKAGES = {"gcon": "src/gcon", "gcon_lab": "lab/gcon_lab"}
 Imports = Mapping[str, set[str]]
 
@@ -208,32 +212,41 @@ def sizes(texts: Iterable[tuple[str, bytes]]) -> dict[str, tuple[int, int]]:
 
 def table(counted: Mapping[str, tuple[int, int]], imports: Imports) -> str:
     """One line per room, and the sums."""
-    lines = [f"{'room':24} {'files':>5} {'lines':>7}  imports"]
-    for room, (files, length) in sorted(counted.items()):
-        names = " ".join(sorted(other.removeprefix("gcon.") for other in imports.get(room, ())))
-        lines.append(f"{room:24} {files:5,} {length:7,}  {names}".rstrip())
+    rows = []
     for package in PACKAGES:
-        inside = [size for room, size in counted.items() if room.startswith(f"{package}.")]
+        inside = {room: size for room, size in sorted(counted.items()) if room.startswith(f"{package}.")}
+        for room, (files, length) in inside.items():
+            names = ", ".join(sorted(other.removeprefix("gcon.") for other in imports.get(room, ())))
+            rows.append([f"`{room}`", f"{files:,}", f"{length:,}", names])
         if inside:
-            lines.append(f"{package:24} {sum(size[0] for size in inside):5,} {sum(size[1] for size in inside):7,}")
-    return "\n".join(lines)
+            sums = [sum(size[place] for size in inside.values()) for place in (0, 1)]
+            rows.append([f"**{package}**", *(f"{each:,}" for each in sums), ""])
+    return markdown(["room", "files", "lines", "imports"], rows)
+
+
+def put_into_page(name: str, text: str, page: Path = PAGE) -> None:
+    """Replace what stands between `<!-- NAME -->` and `<!-- end of NAME -->`."""
+    before, start, rest = page.read_text().partition(f"<!-- {name} -->\n")
+    _, end, after = rest.partition(f"<!-- end of {name} -->")
+    page.write_text(f"{before}{start}\n{text}\n{end}{after}")
 
 
 def main() -> int:
     """Count, draw, and say whether the house is in order."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "rooms.svg", help="where the picture goes")
-    parser.add_argument("--commit", help="count the files of this commit, and draw nothing")
+    parser.add_argument("--commit", help="count the files of this commit, and write nothing")
     options = parser.parse_args()
     if options.commit is not None:
         print(table(sizes_at(options.commit), {}))
         return 0
     imports = imports_of_rooms()
-    print(table(sizes_now(), imports))
+    text = table(sizes_now(), imports)
+    print(text)
     found = problems(imports)
     print("\n".join(found) if found else "No circle between rooms, and the product does without the laboratory.")
     if not found:
-        options.out.write_text(picture(imports))
+        (ROOT / "docs" / "rooms.svg").write_text(picture(imports))
+        put_into_page("rooms", text)
     return bool(found)
 
 

@@ -35,7 +35,7 @@ from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.experiments.sweep.graphs import MADE_UP, open_graph
 from gcon_lab.experiments.sweep.grid import Grid
 from gcon_lab.experiments.sweep.models import BatchScorer, ModelUnit, Problem, seed_of, step_words
-from paper_adam import adam
+from solver import paper_adam
 
 HIDDEN, RUN, REPEATS, SAMPLE, WANTED = 16, 0, 5, 24, 100
 
@@ -78,7 +78,7 @@ class OneByOne:
         unsolved = self._objective(setting, rows)
         start = time.perf_counter()
         aggregates = propagate(self._opened.edges, self._encoded, setting.schemes)
-        weights = adam(replace(unsolved, aggregates=aggregates[rows.mask]), 0)
+        weights = paper_adam(replace(unsolved, aggregates=aggregates[rows.mask]), 0)
         hop = propagate(self._opened.edges, self._encoded, Schemes(setting.schemes.restart, (1,)))
         [(_, test)] = self._scorer(hop, weights.T[None])
         return time.perf_counter() - start, test

@@ -1,10 +1,12 @@
 """The walk of three programs: which functions and files of our own package they call.
 
-    .venv/bin/python benchmarks/walk.py [--list] [--json FILE]
+    .venv/bin/python benchmarks/walk.py [--list] [--json FILE] [--page docs/walk.md]
 
 Graphs of 300 nodes, epsilon 2: there neighbour counts are released whatever the noise says. A function counts if it was called,
 on any thread; what is written inside another function counts as that one; what runs because a module is imported does not count.
-Every program runs in a process of its own, and once before it is watched, so that kernels are compiled already.
+Every program runs in a process of its own, and once before it is watched, so that kernels are compiled already. Exits with 1 if
+a walk has grown beyond its limit: a reader should not have to open more to follow one training. `--page` writes the table and the
+lists for the docs.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ SOURCE = Path(gcon.__file__).resolve().parents[1]
 OURS = {"src/gcon": SOURCE / "gcon", "lab/gcon_lab": SOURCE.parent / "lab" / "gcon_lab"}
 OURS_START = tuple(f"{folder}/" for folder in OURS.values())
 NODES = 300
+MOST = {"gcon train": 232, "gcon predict --access own-edges": 140, "NodeClassifier.fit": 142}  # functions
 Walk = list[tuple[str, str]]  # file, function
 
 
@@ -128,11 +131,43 @@ def _alone(name: str, folder: Path, *, unwatched: bool) -> Walk:
     return [(file, function) for file, function in places]
 
 
-def main() -> None:
-    """Print the table; write the lists."""
+def page(walks: dict[str, Walk]) -> str:
+    """What the docs show: the table, then every program's files and functions."""
+    lines = [
+        "# The walk of three programs",
+        "",
+        "Which functions you meet if you follow one training from its first line to its last, and in which files. Written by",
+        "`.venv/bin/python benchmarks/walk.py --page docs/walk.md`, which fails when a walk is longer than its limit.",
+        "[The house](architecture.md) says what the rooms are for.",
+        "",
+        "| program | functions | at most | files |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| `{program}` | {len(places)} | {MOST[program]} | {len(_by_file(places))} |"
+        for program, places in walks.items()
+    ]
+    for program, places in walks.items():
+        lines += ["", f"## {program}", "", "| file | functions |", "|---|---|"]
+        lines += [
+            f"| `{file}` | {', '.join(f'`{each}`' for each in found)} |" for file, found in _by_file(places).items()
+        ]
+    return "\n".join([*lines, ""])
+
+
+def _by_file(places: Walk) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for file, function in places:
+        found.setdefault(file, []).append(function)
+    return found
+
+
+def main() -> int:
+    """Print the table, write the lists; 1 if a walk is too long."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true", help="print files and functions too")
     parser.add_argument("--json", type=Path, help="write files and functions into this file")
+    parser.add_argument("--page", type=Path, help="write the page of the docs")
     parser.add_argument("--one", choices=list(PROGRAMS), help=argparse.SUPPRESS)
     parser.add_argument("--unwatched", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -143,27 +178,22 @@ def main() -> None:
             run()
         else:
             (given.folder / "walk.json").write_text(json.dumps(watched(run)))
-        return
+        return 0
     all_walks(unwatched=True)
     walks = all_walks()
-    print(f"{'program':<34}{'functions':>10}{'files':>7}")
+    print(f"{'program':<34}{'functions':>10}{'at most':>9}{'files':>7}")
     for program, places in walks.items():
-        print(f"{program:<34}{len(places):>10}{len({file for file, _ in places}):>7}")
-    if given.list:
-        print(*_lists(walks), sep="\n")
+        print(f"{program:<34}{len(places):>10}{MOST[program]:>9}{len(_by_file(places)):>7}")
+    for program, places in walks.items() if given.list else ():
+        print(f"\n{program}")
+        for file, functions in _by_file(places).items():
+            print(f"  {file} ({len(functions)})", *(f"    {function}" for function in functions), sep="\n")
     if given.json is not None:
         given.json.write_text(json.dumps(walks, indent=1) + "\n")
-
-
-def _lists(walks: dict[str, Walk]) -> list[str]:
-    lines = []
-    for program, places in walks.items():
-        lines += ["", program]
-        for file in dict.fromkeys(file for file, _ in places):
-            functions = [function for other, function in places if other == file]
-            lines += [f"  {file} ({len(functions)})", *(f"    {function}" for function in functions)]
-    return lines
+    if given.page is not None:
+        given.page.write_text(page(walks))
+    return int(any(len(places) > MOST[program] for program, places in walks.items()))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

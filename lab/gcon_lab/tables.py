@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -38,6 +42,17 @@ def grid(names: Sequence[str], columns: Mapping[str, str], cells: Mapping[Any, s
     rows = dict.fromkeys(key[:-1] for key in cells)
     filled = ([*row, *(cells.get((*row, column), "") for column in columns)] for row in rows)
     return markdown([*names, *columns.values()], filled)
+
+
+def mean_and_error(values: Sequence[float] | NDArray[np.float64], *, sign: str = "") -> str:
+    """A cell: the mean, and its standard error (0 for one value).
+
+    Example:
+        >>> mean_and_error([0.5, 0.7])
+        '0.600 ± 0.100'
+    """
+    error = np.std(values, ddof=1) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    return f"{np.mean(values):{sign}.3f} ± {error:.3f}"
 
 
 def sheet(head: Sequence[str], rows: Iterable[Iterable[object]]) -> str:

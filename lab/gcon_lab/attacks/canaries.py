@@ -35,7 +35,7 @@ _NEARLY_ALL = 0.9
 
 
 @dataclass(frozen=True, eq=False)
-class Canaries:
+class CanaryPairs:
     """Pairs (m x 2) and whether each was inserted."""
 
     pairs: Tensor
@@ -46,7 +46,7 @@ class Canaries:
         return with_edges(edges, self.pairs[self.inserted])
 
 
-def draw_canaries(edges: EdgeList, count: int, *, seed: int) -> Canaries:
+def draw_canaries(edges: EdgeList, count: int, *, seed: int) -> CanaryPairs:
     """Pairs of nodes that are not linked and far apart, if there are such, no node twice; and a fair coin for each."""
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(edges.num_nodes, generator=generator).tolist()
@@ -58,7 +58,7 @@ def draw_canaries(edges: EdgeList, count: int, *, seed: int) -> Canaries:
     if len(pairs) < count:
         rule = f"must leave {count} pairs of nodes that are not linked"
         raise InputError("edges", rule=rule, got="fewer", fix="Ask for fewer canaries.")
-    return Canaries(torch.tensor(pairs), torch.rand(count, generator=generator) < 0.5)
+    return CanaryPairs(torch.tensor(pairs), torch.rand(count, generator=generator) < 0.5)
 
 
 def _reach(edges: EdgeList, nodes: list[int], hops: int) -> float:

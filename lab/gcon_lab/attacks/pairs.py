@@ -29,7 +29,7 @@ def sample_pairs(edges: EdgeList, each: int, *, seed: int = 0) -> LabelledPairs:
     """As many linked as unlinked pairs, at most `each`, in random order.
 
     First ends are few: all edges of a random node are taken before the next one, and its unlinked pairs are as many, with
-    random second ends. So an attack that asks once a first end is cheap, and both kinds have the same first ends.
+    random second ends. So an attack that asks once per first end is cheap, and both kinds have the same first ends.
     """
     generator = torch.Generator().manual_seed(seed)
     linked: list[Pair] = []

@@ -13,7 +13,7 @@ from gcon.edges.edge_list import EdgeList
 Pair = tuple[int, int]
 
 
-class Evidence(Protocol):
+class Clue(Protocol):
     """Something released, and how much likelier it is if a pair is linked."""
 
     def log_ratio(self, rest: EdgeList, pair: Pair) -> float:
@@ -38,7 +38,7 @@ class View:
     features: Tensor
     posteriors: Tensor
     query: Callable[[Tensor], Tensor] | None = None
-    released: tuple[Evidence, ...] = ()
+    released: tuple[Clue, ...] = ()
     answers_on: Callable[[EdgeList], Tensor] | None = None
 
 

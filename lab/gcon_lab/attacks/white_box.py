@@ -7,7 +7,7 @@ other test beats (Neyman and Pearson). Evidence classes hold released and public
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeVar, final
@@ -98,9 +98,16 @@ class NoisyMatrix:
         return float(((self._value - (low + high) / 2) * (high - low)).sum()) / self._variance
 
 
+def _ends(rest: EdgeList, pair: Pair) -> Iterator[tuple[int, int, Tensor]]:
+    """Both ends of a pair: the node, the other one, and who else is linked with the node."""
+    for node, other in (pair, pair[::-1]):
+        others = rest.neighbours(node)
+        yield node, other, others[others != other]
+
+
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class NoisySums:
+class NoisyNeighbourSums:
     """Noisy sums of rows over neighbours, a row per node (GAP, ProGAP, LPGNet): only the rows of the two ends tell.
 
     Attributes:
@@ -118,9 +125,8 @@ class NoisySums:
     def log_ratio(self, rest: EdgeList, pair: Pair) -> float:
         """Over the rows of both ends."""
         total, scale = 0.0, self.scale or 1.0
-        for node, other in (pair, pair[::-1]):
-            others = rest.neighbours(node)
-            noise = self.value[node] - self.rows[others[others != other]].sum(dim=0)  # if there is no edge
+        for node, other, others in _ends(rest, pair):
+            noise = self.value[node] - self.rows[others].sum(dim=0)  # if there is no edge
             step = self.rows[other]
             if self.law == "gaussian":
                 total += float(((noise - step / 2) * step).sum()) / scale**2
@@ -147,9 +153,9 @@ class NoisyTable:
     def log_ratio(self, rest: EdgeList, pair: Pair) -> float:
         """Over both entries."""
         total = 0.0
-        for node, other in (pair, pair[::-1]):
-            others, code = rest.neighbours(node), self.codes[other]
-            known = int((self.codes[others[others != other]] == code).sum())
+        for node, other, others in _ends(rest, pair):
+            code = self.codes[other]
+            known = int((self.codes[others] == code).sum())
             total += geometric_log_ratio(int(self.value[node, code]), known, known + 1, rate=self.rate)
         return total
 

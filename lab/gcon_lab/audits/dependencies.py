@@ -33,7 +33,7 @@ class NothingKnownError(Exception):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Advisories:
     """What is said, and the exit code."""
 
     words: str
@@ -50,7 +50,7 @@ def ask_pip_audit(options: Sequence[str]) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
-def audit_dependencies(ask: Ask = ask_pip_audit) -> Outcome:
+def audit_dependencies(ask: Ask = ask_pip_audit) -> Advisories:
     """Look up every installed package.
 
     Args:
@@ -60,10 +60,10 @@ def audit_dependencies(ask: Ask = ask_pip_audit) -> Outcome:
         return _audited(ask)
     except NothingKnownError as reason:
         words = f"NOT AUDITED: no advisory was looked up ({reason}). Nothing is known, good or bad; run it elsewhere."
-        return Outcome(words, 0)
+        return Advisories(words, 0)
 
 
-def _audited(ask: Ask) -> Outcome:
+def _audited(ask: Ask) -> Advisories:
     with tempfile.TemporaryDirectory() as folder:
         wanted = Path(folder) / "canary.txt"
         wanted.write_text(f"{CANARY}\n")
@@ -79,8 +79,8 @@ def _audited(ask: Ask) -> Outcome:
     vulnerable = [_told(entry) for entry in looked_up if entry["vulns"]]
     if vulnerable:
         head = f"VULNERABLE: {len(vulnerable)} of {len(looked_up)} packages."
-        return Outcome("\n".join([head, *vulnerable]) + missing, 1)
-    return Outcome(f"AUDITED: {len(looked_up)} packages, none with a known vulnerability.{missing}", 0)
+        return Advisories("\n".join([head, *vulnerable]) + missing, 1)
+    return Advisories(f"AUDITED: {len(looked_up)} packages, none with a known vulnerability.{missing}", 0)
 
 
 def _dependencies(output: str, errors: str) -> list[dict[str, Any]]:

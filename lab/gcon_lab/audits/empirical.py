@@ -99,7 +99,7 @@ def _chosen_rates(joined: Scores, apart: Scores, error: float, value: Measure) -
     if min(len(joined), len(apart)) < _LEAST_RUNS or not 0 < error < 1:
         raise InputError(
             "runs, error",
-            rule=f"must be at least {_LEAST_RUNS} runs a graph, and an error between 0 and 1",
+            rule=f"must be at least {_LEAST_RUNS} runs per graph, and an error between 0 and 1",
             got=f"{min(len(joined), len(apart))} runs, error {error:g}",
             fix="Thousands of runs are usual.",
         )

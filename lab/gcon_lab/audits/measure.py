@@ -1,4 +1,4 @@
-"""Run audit cases and say what was found: one line per case, and one a broken variant."""
+"""Run audit cases and say what was found: one line per case, and one per broken variant."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Finding:
         options: in words.
         variant: `as it is`, or what was broken.
         epsilon, delta: what is claimed; None for a search.
-        runs: a graph; canaries of a one-run audit; pairs of a search.
+        runs: per graph; canaries of a one-run audit; pairs of a search.
         bound: lower bound on epsilon from two rates, or from guesses; None for a search.
         gaussian_bound: lower bound on epsilon from the Gaussian curve, where one is claimed.
         pair_epsilon: epsilon of the planned noise on this pair, where it is known exactly.
@@ -60,7 +60,7 @@ class Finding:
 
 
 @dataclass(frozen=True, eq=False)
-class Unit:
+class AuditUnit:
     """One line of the audit, still to be measured: `measure(error=...)`, the probability of a wrong bound."""
 
     name: str
@@ -68,30 +68,30 @@ class Unit:
     num_bounds: int
 
 
-def units_of(cases: Sequence[AnyCase], *, broken: bool, runs: int | None) -> list[Unit]:
+def units_of(cases: Sequence[AnyCase], *, broken: bool, runs: int | None) -> list[AuditUnit]:
     """What is to be measured for these cases.
 
     Args:
         cases: any kind.
         broken: whether to add the broken variants.
-        runs: a graph; None for every case's own number.
+        runs: per graph; None for every case's own number.
     """
     units = []
     for case in cases:
         if isinstance(case, AuditCase):
             for variant in (None, *(case.broken if broken else ())):
                 name = f"{case.name}: {variant.kind if variant else HONEST}"
-                units.append(Unit(name, partial(measure, case, variant, runs=runs), 1 + case.gaussian))
+                units.append(AuditUnit(name, partial(measure, case, variant, runs=runs), 1 + case.gaussian))
         elif isinstance(case, OneRunCase):
             for kind, release in {HONEST: case.release, **(case.broken if broken else {})}.items():
                 name = f"{case.mechanism}, {case.options}: {kind}"
-                units.append(Unit(name, partial(measure_one_run, case, kind, release), 1))
+                units.append(AuditUnit(name, partial(measure_one_run, case, kind, release), 1))
         else:
-            units.append(Unit(f"{case.mechanism}, {case.options}", partial(measure_search, case), 0))
+            units.append(AuditUnit(f"{case.mechanism}, {case.options}", partial(measure_search, case), 0))
     return units
 
 
-def wrong_bound_probability(units: Sequence[Unit], confidence: float) -> float:
+def wrong_bound_probability(units: Sequence[AuditUnit], confidence: float) -> float:
     """The error of a single bound so that all bounds hold together with this confidence (Bonferroni)."""
     return (1 - confidence) / max(1, sum(unit.num_bounds for unit in units))
 
@@ -102,7 +102,7 @@ def measure(case: AuditCase, variant: Broken | None = None, *, runs: int | None 
     Args:
         case: the mechanism.
         variant: a broken one; None for the mechanism as it is.
-        runs: a graph; None for the case's own number. A variant's own number stays.
+        runs: per graph; None for the case's own number. A variant's own number stays.
         error: the probability of a bound above the true epsilon, for each bound.
     """
     pair, run, score = case.pair, case.run, case.score

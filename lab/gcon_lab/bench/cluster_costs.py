@@ -29,7 +29,7 @@ class Machine:
     """Assumed speeds of one worker.
 
     Attributes:
-        additions: matrix entries that it adds a second: neighbours times columns.
+        additions: matrix entries that it adds per second: neighbours times columns.
         disk: bytes per second that it reads from the store, while all others read too.
         network: bytes per second that it sends, and as many that it receives.
     """
@@ -166,7 +166,9 @@ def main(given: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--columns", type=int, default=16)
     parser.add_argument("--workers", type=int, default=64)
-    parser.add_argument("--additions", type=float, default=usual.additions, help="entries that a worker adds a second")
+    parser.add_argument(
+        "--additions", type=float, default=usual.additions, help="entries that a worker adds per second"
+    )
     parser.add_argument("--disk", type=float, default=usual.disk, help="bytes per second that a worker reads")
     parser.add_argument("--network", type=float, default=usual.network, help="bytes per second that a worker sends")
     chosen = parser.parse_args(given)

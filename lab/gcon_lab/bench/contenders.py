@@ -63,7 +63,7 @@ def scipy_csr(edges: EdgeList, features: Tensor) -> Walk:
 
 
 def appnp(edges: EdgeList, features: Tensor) -> Walk:
-    """PyTorch Geometric's layer on an edge_index: a message an edge."""
+    """PyTorch Geometric's layer on an edge_index: a message per edge."""
     from torch_geometric.nn import APPNP
 
     pointers, columns, weights = _with_loops(edges)

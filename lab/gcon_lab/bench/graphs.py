@@ -58,7 +58,7 @@ class MadeRows:
             yield there.sum(dim=1), candidates[there].to(torch.int32)
 
     def _candidates(self, nodes: Tensor) -> Tensor:
-        """Two a slot, -1 where there is no edge."""
+        """Two per slot, -1 where there is no edge."""
         found = torch.empty(len(nodes), 2 * self._slots, dtype=torch.int64, device=self.device)
         for slot, (factor, inverse, shift) in enumerate(zip(self._factors, self._inverses, self._shifts, strict=True)):
             forward = (nodes * factor).add_(shift).bitwise_and_(self._size - 1)

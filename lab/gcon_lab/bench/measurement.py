@@ -28,26 +28,26 @@ from gcon.edges.source import Edges
 from gcon.privacy.boundary import Private
 from gcon_lab.bench.contenders import CONTENDERS, Walk, features_of, ours
 from gcon_lab.bench.graphs import load_edges, made_edges
-from gcon_lab.bench.run import OURS, STAGE, Task
+from gcon_lab.bench.memory import forget_peak, resident
+from gcon_lab.bench.run import OURS, STAGE, Measurement
 from gcon_lab.bench.training import ALIKE, GCNS, kept_features, made_features, nodes_of, train_default
 
 
 def main() -> int:
-    task, folder, repeats = Task(**json.loads(sys.argv[1])), Path(sys.argv[2]), int(sys.argv[3])
+    task, folder, repeats = Measurement(**json.loads(sys.argv[1])), Path(sys.argv[2]), int(sys.argv[3])
     on_gpu, device = task.engine == "gpu", "cuda" if task.engine == "gpu" else "cpu"
     work = {"walk": _walk, "training": _training}[task.work]
     warm_up(task, device)
-    before = resident("VmRSS:")
-    forget_peak()
+    before = forget_peak()
     with work(task, folder, device) as run:
-        inputs = resident("VmRSS:")
+        inputs = resident()
         if on_gpu:
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
         best, found = _best(run, repeats)
     workers = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024  # the largest process, libraries included
     peak = {"cluster": workers, "gpu": torch.cuda.max_memory_allocated() if on_gpu else 0}
-    whole = resident("VmHWM:")
+    whole = resident("VmHWM")
     cores = len(os.sched_getaffinity(0))
     result = {
         **best,
@@ -65,11 +65,11 @@ def main() -> int:
 
 
 @contextmanager
-def _walk(task: Task, folder: Path, device: str) -> Iterator[Walk]:
+def _walk(task: Measurement, folder: Path, device: str) -> Iterator[Walk]:
     """Ten steps."""
     features = features_of(task.nodes, device)
     if task.engine == "cluster":
-        from gcon_lab.bench.workers import walk_on_workers  # a GPU machine may lack what it needs
+        from gcon_lab.bench.stores import walk_on_workers  # a GPU machine may lack what it needs
 
         with walk_on_workers(folder / "edges.csr", features, task.workers) as walk:
             yield walk
@@ -80,18 +80,18 @@ def _walk(task: Task, folder: Path, device: str) -> Iterator[Walk]:
 
 
 @contextmanager
-def _training(task: Task, folder: Path, device: str) -> Iterator[Callable[[], object]]:
+def _training(task: Measurement, folder: Path, device: str) -> Iterator[Callable[[], object]]:
     """Features and labels to a release, or to a trained GCN."""
     nodes, begun = nodes_of(_features(task, folder, device)), time.perf_counter()
 
     def told(stage: str) -> None:
-        memory = f"{resident('VmHWM:') / 2**30:.2f} GiB"
+        memory = f"{resident('VmHWM') / 2**30:.2f} GiB"
         memory += f", {torch.cuda.max_memory_allocated() / 2**30:.2f} on the GPU" if device == "cuda" else ""
         sys.stderr.write(f"{STAGE}{stage} ({time.perf_counter() - begun:.0f} s, {memory})\n")
         sys.stderr.flush()
 
     if task.engine == "cluster":
-        from gcon_lab.bench.workers import stored_on_workers
+        from gcon_lab.bench.stores import stored_on_workers
 
         with stored_on_workers(folder / "edges.csr", task.workers) as on_workers:
             yield partial(train_default, nodes, on_workers, device, told)
@@ -116,7 +116,7 @@ def _best(work: Callable[[], object], repeats: int) -> tuple[dict[str, float], A
     return {"seconds": best[0], "processor_seconds": best[1]}, found
 
 
-def warm_up(task: Task, device: str) -> None:
+def warm_up(task: Measurement, device: str) -> None:
     """Compile kernels and load libraries on a tiny graph."""
     edges = made_edges(1009, 10_000, device)
     if task.work == "walk":
@@ -129,13 +129,13 @@ def warm_up(task: Task, device: str) -> None:
         GCNS[task.contender](nodes, edges, device, quiet)
 
 
-def _features(task: Task, folder: Path, device: str) -> Tensor:
+def _features(task: Measurement, folder: Path, device: str) -> Tensor:
     if task.engine == "gpu":
         return made_features(task.nodes, task.columns, device=device)
     return kept_features(folder / "features.npy", mapped=task.engine != "cpu")
 
 
-def _edges(task: Task, folder: Path) -> Edges:
+def _edges(task: Measurement, folder: Path) -> Edges:
     if task.engine == "gpu":
         return made_edges(task.nodes, task.entries, "cuda", alike=ALIKE if task.work == "training" else 0.0)
     if task.engine == "disk":
@@ -143,20 +143,6 @@ def _edges(task: Task, folder: Path) -> Edges:
 
         return StoredEdges(folder / "edges.csr", buffer_bytes=2**26)
     return load_edges(folder)
-
-
-def resident(name: str) -> int:
-    """Bytes of this process in memory: now (VmRSS:), or at most (VmHWM:) since the peak was forgotten."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
-
-
-def forget_peak() -> None:
-    """Start to measure the peak anew, where the system can."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return
 
 
 if __name__ == "__main__":

@@ -5,16 +5,17 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Callable, Sequence
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gcon.errors import InputError
 from gcon.writing import write_whole
 from gcon_lab.bench.graphs import ENTRIES_A_NODE
-from gcon_lab.bench.prices import Prices
 from gcon_lab.tables import markdown, sheet, svg_text
 
+_HOUR = 3600
 Result = dict[str, Any]
 _WHOLE, _REAL = (
     ("nodes", "entries", "columns", "workers", "repeats", "cores", "gpus"),
@@ -26,6 +27,62 @@ _GIB = 2**30
 _BUSY = 1.5  # programs per core that are at work: times say less
 LEAST_FIT = 10**7  # entries from which on growth is fitted: below, starting up counts
 _NAMES = {"walk": "ten steps", "training": "a whole training"}
+_PLACES = {
+    "cpu": "all in memory",
+    "disk": "features and edges on disk",
+    "cluster": "{workers} workers, everything on disk",
+    "gpu": "edges on the GPU",
+}
+
+
+class Prices(NamedTuple):
+    """Dollars per hour. The defaults are round assumptions, nobody's offer: set your own.
+
+    Attributes:
+        core: of one processor core.
+        gib: of one GiB of memory.
+        gpu: of one GPU, without the machine around it.
+    """
+
+    core: float = 0.04
+    gib: float = 0.005
+    gpu: float = 4.0
+
+    def cost(self, result: Mapping[str, Any]) -> float | None:
+        """Dollars for one run of what was measured; None if nothing was, or if nobody knows on what machine."""
+        if "seconds" not in result or "cores" not in result:
+            return None
+        memory = result["host_bytes"] / _GIB
+        return float(
+            result["seconds"] / _HOUR * (result["cores"] * self.core + memory * self.gib + result["gpus"] * self.gpu)
+        )
+
+
+USUAL = Prices()
+
+
+def prices(text: str) -> Prices:
+    """Read `core=0.04,gib=0.005,gpu=4`; what is left out keeps its default.
+
+    Example:
+        >>> prices("gpu=2.5")
+        Prices(core=0.04, gib=0.005, gpu=2.5)
+    """
+    found: dict[str, float] = {}
+    for part in filter(None, text.split(",")):
+        name, _, number = part.partition("=")
+        try:
+            found[name.strip()] = float(number)
+        except ValueError:
+            found[name.strip()] = math.nan
+    if not found.keys() <= set(Prices._fields) or not all(0 <= price < math.inf for price in found.values()):
+        raise InputError(
+            "prices",
+            rule="must be dollars per hour, for core, gib and gpu",
+            got=repr(text[:80]),
+            fix="For example core=0.04,gib=0.005,gpu=4.",
+        )
+    return Prices(**found)
 
 
 def read_results(place: Path) -> list[Result]:
@@ -65,10 +122,9 @@ def slope(points: Sequence[tuple[float, float]]) -> float | None:
     """
     if len({size for size, _ in points}) < 2:
         return None
-    logs = [(math.log(size), math.log(value)) for size, value in points]
-    middle = [sum(each) / len(logs) for each in zip(*logs, strict=True)]
-    across = sum((x - middle[0]) * (y - middle[1]) for x, y in logs)
-    return float(across / sum((x - middle[0]) ** 2 for x, _ in logs))
+    return statistics.linear_regression(
+        *([math.log(each) for each in some] for some in zip(*points, strict=True))
+    ).slope
 
 
 def growth(results: Sequence[Result]) -> list[tuple[str, str, float | None, float | None]]:
@@ -85,7 +141,7 @@ def growth(results: Sequence[Result]) -> list[tuple[str, str, float | None, floa
     return found
 
 
-def table_text(results: Sequence[Result], prices: Prices | None = None) -> str:
+def table_text(results: Sequence[Result], prices: Prices = USUAL) -> str:
     """The tables and the fits as Markdown: one table for every kind of work."""
     text = []
     for work, name in _NAMES.items():
@@ -96,7 +152,7 @@ def table_text(results: Sequence[Result], prices: Prices | None = None) -> str:
         rows = [_cells(each) for each in mine]
         if work == "training":
             head += ["memory of the machine", "machine", "dollars", "right answers"]
-            rows = [cells + _more_cells(each, prices or Prices()) for cells, each in zip(rows, mine, strict=True)]
+            rows = [cells + _more_cells(each, prices) for cells, each in zip(rows, mine, strict=True)]
         slopes = [
             [engine, contender, f"{time_slope:.2f}", f"{memory_slope:.2f}"]
             for engine, contender, time_slope, memory_slope in growth(mine)
@@ -141,18 +197,10 @@ def needs_text(results: Sequence[Result], prices: Prices) -> str:
     return f"{markdown(head, rows)}\nDollars for one training, at {asked}.\n"
 
 
-_PLACES = {
-    "cpu": "all in memory",
-    "disk": "features and edges on disk",
-    "cluster": "{workers} workers, everything on disk",
-    "gpu": "edges on the GPU",
-}
-
-
-def pictures(results: Sequence[Result], prices: Prices | None = None) -> dict[str, str]:
+def pictures(results: Sequence[Result], prices: Prices = USUAL) -> dict[str, str]:
     """Time and memory of walks; time, memory and cost of trainings."""
     drawn = {}
-    cost = (prices or Prices()).cost
+    cost = prices.cost
     walks, trainings = ([each for each in results if each.get("work", "walk") == work] for work in _NAMES)
     for name, mine, label, value in (
         ("time", walks, "seconds for ten steps", _number("seconds", 1.0)),
@@ -183,13 +231,13 @@ def _picture(name: str, results: Sequence[Result], label: str, value: Callable[[
     return svg_text(figure, name)
 
 
-def write_page(results: Sequence[Result], out: Path, prices: Prices | None = None) -> list[Path]:
+def write_page(results: Sequence[Result], out: Path, prices: Prices = USUAL) -> list[Path]:
     """Tables, numbers and pictures into a folder; each file whole or not at all."""
     rows = ({**each, **each.get("right", {})} for each in results)
     numbers = sheet(_FIELDS, ([each.get(field) for field in _FIELDS] for each in rows))
     files = {"scale.md": table_text(results, prices), "scale.csv": numbers, **pictures(results, prices)}
     if any(each.get("work") == "training" for each in results):
-        files["needs.md"] = needs_text(results, prices or Prices())
+        files["needs.md"] = needs_text(results, prices)
     return [write_whole(out / name, text, mode=None) for name, text in files.items()]
 
 

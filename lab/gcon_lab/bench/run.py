@@ -29,7 +29,7 @@ _LEAST_NODES = {"walk": 2, "training": 100}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
+class Measurement:
     """One measurement.
 
     Attributes:
@@ -74,7 +74,7 @@ def tasks(
     work: str = "walk",
     features: int = FEATURES,
     workers: int = WORKERS,
-) -> list[Task]:
+) -> list[Measurement]:
     """What a run measures."""
     if work not in WORKS:
         raise InputError("work", rule=f"must be one of {', '.join(WORKS)}", got=repr(work), fix="Use walk.")
@@ -96,12 +96,12 @@ def tasks(
         for count in sorted(entries):
             size = count // ENTRIES_A_NODE if nodes is None else nodes
             same = {"nodes": size, "entries": count, "work": work, "columns": columns, "workers": workers}
-            found += [Task(engine=engine, contender=name, **same) for name in names]  # type: ignore[arg-type]
+            found += [Measurement(engine=engine, contender=name, **same) for name in names]  # type: ignore[arg-type]
     return found
 
 
 def run_tasks(
-    wanted: Sequence[Task], *, out: Path, scratch: Path, progress: Callable[[str], None], repeats: int = 2
+    wanted: Sequence[Measurement], *, out: Path, scratch: Path, progress: Callable[[str], None], repeats: int = 2
 ) -> Iterator[dict[str, Any]]:
     """Results one after another; those that are kept in `out` first come from there.
 
@@ -126,7 +126,7 @@ def run_tasks(
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _prepare(task: Task, folder: Path, progress: Callable[[str], None]) -> None:
+def _prepare(task: Measurement, folder: Path, progress: Callable[[str], None]) -> None:
     """The graph on disk, for the processes that measure; a GPU makes its own."""
     folder.mkdir(parents=True, exist_ok=True)
     alike = ALIKE if task.work == "training" else 0.0
@@ -146,7 +146,7 @@ def _prepare(task: Task, folder: Path, progress: Callable[[str], None]) -> None:
         (folder / "unfinished.npy").rename(folder / "features.npy")
 
 
-def _measured(task: Task, folder: Path, repeats: int, progress: Callable[[str], None]) -> dict[str, Any]:
+def _measured(task: Measurement, folder: Path, repeats: int, progress: Callable[[str], None]) -> dict[str, Any]:
     """In a process of its own, which may run out of memory or of time."""
     command = [sys.executable, "-m", "gcon_lab.bench.measurement", json.dumps(asdict(task)), str(folder), str(repeats)]
     last, late = "", threading.Event()

@@ -15,12 +15,12 @@ from rich.progress import Progress
 from gcon.cli import options
 from gcon.cli.output import Output
 from gcon.errors import InputError
-from gcon.writing import write_whole
 from gcon_lab.audits.cases.larger_graphs import MADE_UP, larger_graph
 from gcon_lab.audits.cases.registry import ABOUT, makers
-from gcon_lab.audits.measure import Finding, Unit, units_of, wrong_bound_probability
+from gcon_lab.audits.measure import AuditUnit, Finding, units_of, wrong_bound_probability
 from gcon_lab.audits.table import as_csv, as_page, in_words
-from gcon_lab.experiments.unit_store import UnitStore
+from gcon_lab.experiments.command import write_all
+from gcon_lab.experiments.units import UnitStore
 
 _UNITS = "units"
 
@@ -32,7 +32,7 @@ def audit(
         list[str] | None, typer.Argument(help="Mechanisms; all by default. 'list' shows their names.")
     ] = None,
     *,
-    runs: Annotated[int | None, typer.Option(help="Runs a graph; by default each case's own number.")] = None,
+    runs: Annotated[int | None, typer.Option(help="Runs per graph; by default each case's own number.")] = None,
     broken: Annotated[bool, typer.Option("--broken", help="Also audit mechanisms that are broken on purpose.")] = False,
     confidence: Annotated[float, typer.Option(help="That all bounds together hold, in (0, 1).")] = 0.95,
     graph: Annotated[
@@ -68,8 +68,8 @@ def audit(
         command = " ".join(["gcon audit", *(names or [])])
         command += " --broken" * broken + f" --runs {runs}" * (runs is not None)
         command += f" --graph {graph}" * (graph != MADE_UP) + f" --out {out}"
-        write_whole(out / "audit.csv", as_csv(findings))
-        write_whole(out / "audit.md", as_page(findings, command=command, confidence=confidence, error=error))
+        page = as_page(findings, command=command, confidence=confidence, error=error)
+        write_all(out, {"audit.csv": as_csv(findings), "audit.md": page})
         shutil.rmtree(out / _UNITS)  # the next audit draws again
     good = all(finding.good for finding in findings)
     output.result(
@@ -85,7 +85,9 @@ def audit(
         raise typer.Exit(1)
 
 
-def _measured(units: Sequence[Unit], error: float, setting: str, output: Output, out: Path | None) -> list[Finding]:
+def _measured(
+    units: Sequence[AuditUnit], error: float, setting: str, output: Output, out: Path | None
+) -> list[Finding]:
     store = UnitStore(out / _UNITS) if out is not None else None
     findings = []
     with Progress(console=output.progress, transient=True) as progress:

@@ -19,7 +19,7 @@ from gcon.methods.predictions import audience_of, promise_under
 from gcon.privacy.randomness import randomness_from
 from gcon.privacy.receipt import Receipt
 from gcon_lab.methods import METHODS
-from gcon_lab.methods.competitor import settings_of
+from gcon_lab.methods.competitor import settings_of, with_budget
 from gcon_lab.methods.fitted import FittedMethod, fit
 
 
@@ -75,15 +75,7 @@ def _built(name: str, *, epsilon: float | None, delta: float | None, given: list
     if kind is None:
         rule, fix = f"must be one of {', '.join(METHODS)}", "gcon baseline list describes them."
         raise InputError("name", rule=rule, got=repr(name), fix=fix)
-    spends = issubclass(kind, PrivateMethod)
-    if spends and epsilon is None:
-        raise InputError("epsilon", rule=f"is needed by {name}", got="nothing", fix="For example --epsilon 1.")
-    if not spends and (epsilon is not None or delta is not None):
-        raise InputError("epsilon", rule=f"is not spent by {name}", got="a budget", fix="Leave it out.")
-    settings = dict(_setting(kind, entry) for entry in given)
-    if spends:
-        settings |= {"epsilon": epsilon, "delta": delta}
-    return kind(**settings)
+    return with_budget(kind, epsilon=epsilon, delta=delta, **dict(_setting(kind, entry) for entry in given))
 
 
 def _setting(kind: type[Method], entry: str) -> tuple[str, Any]:

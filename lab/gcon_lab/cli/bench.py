@@ -24,7 +24,7 @@ def bench(
     ] = "walk",
     engines: Annotated[str, typer.Option(help="cpu, disk, cluster, gpu, separated by commas.")] = "cpu,disk",
     entries: Annotated[
-        str, typer.Option(help="Sizes: both directions of all edges, separated by commas; 40 a node.")
+        str, typer.Option(help="Sizes: both directions of all edges, separated by commas; 40 per node.")
     ] = "1e5,1e6,1e7",
     nodes: Annotated[
         int | None, typer.Option(min=2, help="So many nodes at every size, instead of entries/40.")
@@ -52,7 +52,7 @@ def bench(
     gcon bench --work training --engines cpu,disk --entries 1e5,1e6,1e7 --prices core=0.05,gpu=2.5 --out results/training
     """
     from gcon_lab.bench.page import needs_text, read_results, table_text, write_page
-    from gcon_lab.bench.prices import prices as read_prices
+    from gcon_lab.bench.page import prices as read_prices
     from gcon_lab.bench.run import run_tasks, tasks
 
     at = read_prices(prices)

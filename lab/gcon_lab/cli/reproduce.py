@@ -26,7 +26,7 @@ def reproduce(
     graphs: Annotated[str, typer.Option(help="Names, separated by commas; `beyond` knows more.")] = ",".join(
         PAPER_GRAPHS
     ),
-    runs: Annotated[int | None, typer.Option(help="Runs a graph; by default 10, or 2 with --quick.")] = None,
+    runs: Annotated[int | None, typer.Option(help="Runs per graph; by default 10, or 2 with --quick.")] = None,
     competitors: Annotated[
         Path | None, typer.Option(help="A competitors' table to reuse, such as docs/results/baselines.csv.")
     ] = None,

@@ -11,51 +11,26 @@ interval must be, and how often it held for real graphs that were left out. Nois
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Callable
-from functools import partial
-from itertools import product
 from pathlib import Path
-from typing import Any
 
 from gcon.choose.public_facts import public_facts
 from gcon.machine import one_thread
 from gcon.methods.evidence import above_chance
 from gcon.methods.moments import Moments
-from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.experiments.advice_tables import expectation_lines, graph_lines, interval_lines, measured_graphs
-from gcon_lab.experiments.default_method import DELTA, REAL, measured
-from gcon_lab.experiments.sweep.graphs import Circles, OpenGraph, open_graph
-from gcon_lab.experiments.unit_store import UnitStore
+from gcon_lab.experiments.command import command, write_all
+from gcon_lab.experiments.default_method import DELTA, REAL, default_unit
+from gcon_lab.experiments.sweep.graphs import GRID, open_graph
+from gcon_lab.experiments.units import Call, finished
 from gcon_lab.tables import records
-
-DEGREES, HOMOPHILIES, SIGNALS = (3, 10, 30, 80), (0.0, 0.2, 0.5, 0.8), (1.0, 2.0)
-GRID = {
-    f"grid-{degree}-{homophily:g}-{signal:g}": Circles(degree=degree, homophily=homophily, signal=signal)
-    for degree, homophily, signal in product(DEGREES, HOMOPHILIES, SIGNALS)
-}
-
-
-def opened(name: str, run: int) -> OpenGraph:
-    """A real graph, or one of the grid."""
-    if name not in GRID:
-        return open_graph(name, run)
-    graph = GRID[name].draw(name, seed=run)
-    edges = declassify(graph.edges, reason="made up: measuring accuracy", ledger=MemoryLedger(name))
-    return OpenGraph(graph, edges, len(edges.columns))
-
-
-def _measured(name: str, run: int) -> list[dict[str, float]]:
-    return measured(name, run, opened=opened(name, run))
 
 
 def facts(name: str, run: int) -> dict[str, float]:
     """What is public about the nodes, what the edges are like, and the seconds of one core that a training takes."""
-    found = opened(name, run)
+    found = open_graph(name, run)
     nodes, settings = found.graph.nodes, Moments(epsilon=1.0, delta=DELTA, device="cpu")
     with one_thread():
         started = time.process_time()
@@ -78,43 +53,28 @@ def facts(name: str, run: int) -> dict[str, float]:
     }
 
 
-def kept(folder: Path, name: str, run: int, make: Callable[[], Any]) -> Any:
-    """A result of its own file, made if it is not there."""
-    store, unit = UnitStore(folder), f"{name.replace('/', '-')}-run{run}"
-    if (found := store.read(unit)) is None:
-        found = make()
-        store.write(unit, found)
-        print(folder / unit, file=sys.stderr, flush=True)
-    return found
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command(__doc__, "first-run", "runs", first_run=50)
     parser.add_argument("--results", type=Path, required=True, help="the folder that default_method wrote to")
-    parser.add_argument("--first-run", type=int, default=50)
-    parser.add_argument("--runs", type=int, default=10, help="of default_method on real graphs")
     parser.add_argument(
         "--facts-runs", type=int, default=1, help="runs of which facts are taken, and intervals checked"
     )
-    parser.add_argument("--out", type=Path, required=True, help="the folder of the three tables")
     given = parser.parse_args()
-    first, results = given.first_run, given.results
     place: dict[str, list[dict[str, float]]] = {}
     rows: dict[str, list[list[dict[str, float]]]] = {}
     for name in (*REAL, *GRID):
-        runs = range(first, first + (given.runs if name in REAL else 1))
-        place[name] = [
-            kept(results / "facts", name, run, partial(facts, name, run)) for run in runs[: given.facts_runs]
-        ]
-        rows[name] = [kept(results / "store", name, run, partial(_measured, name, run)) for run in runs]
+        runs = range(given.first_run, given.first_run + (given.runs if name in REAL else 1))
+        # One after the other: what a training takes is measured.
+        units = [Call(default_unit(name, run).name, facts, (name, run)) for run in runs[: given.facts_runs]]
+        place[name] = finished(units, given.results / "facts", workers=1)
+        rows[name] = finished([default_unit(name, run) for run in runs], given.results / "store", workers=1)
     graphs = measured_graphs(place, rows)
     tables = {
         "graphs.csv": graph_lines(graphs),
         "expectations.csv": expectation_lines(graphs),
         "intervals.csv": interval_lines(graphs, place, rows, real=REAL),
     }
-    for name, lines in tables.items():
-        (given.out / name).write_text(records(list(lines)))
+    write_all(given.out, {name: records(list(lines)) for name, lines in tables.items()})
 
 
 if __name__ == "__main__":

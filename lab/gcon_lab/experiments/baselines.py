@@ -15,12 +15,10 @@ finished is written. Settings that would not fit are skipped and named.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import json
 import statistics
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -34,17 +32,16 @@ from gcon.errors import InputError
 from gcon.machine import keep_to_one_thread
 from gcon.privacy.randomness import SeededRandomness
 from gcon.privacy.receipt import Receipt
-from gcon.writing import write_whole
+from gcon_lab.experiments.command import command, write_all
 from gcon_lab.experiments.grids import COMPETITORS, Competitor, Settings, competitor
 from gcon_lab.experiments.sweep.graphs import open_graph
+from gcon_lab.experiments.sweep.grid import BUDGETS
 from gcon_lab.experiments.sweep.models import seed_of
-from gcon_lab.experiments.sweep.run import Task, in_parallel
-from gcon_lab.experiments.unit_store import UnitStore
+from gcon_lab.experiments.units import Task, UnitStore, in_parallel
 from gcon_lab.methods.fitted import fit
 from gcon_lab.tables import grid, sheet
 
 DATASETS = ("citeseer", "pubmed", "cora-ml", "actor")
-EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
 SEARCH_RUNS = 2
 # Most nodes of Actor are labelled, so a run takes ten times as long: fewer settings are tried, and no wide ones.
 FEWER, WIDEST = {"actor": 4}, {"actor": 64}
@@ -87,7 +84,7 @@ class Effort:
     """
 
     lines: tuple[str, ...] = tuple(entry.name for entry in COMPETITORS)
-    epsilons: tuple[float, ...] = EPSILONS
+    epsilons: tuple[float, ...] = BUDGETS
     candidates: int | None = None
     final_runs: int = 10
 
@@ -234,7 +231,7 @@ def table(folder: Path, effort: Effort, datasets: Sequence[str]) -> str:
 
 
 def page(text: str) -> str:
-    """The table for people, in Markdown from the CSV: one small table an access and graph, budgets side by side."""
+    """The table for people, in Markdown from the CSV: one small table per access and graph, budgets side by side."""
     rows = list(csv.DictReader(io.StringIO(text)))
     budgets = sorted({row["epsilon"] for row in rows} - {"any"}, key=float)
     lines = [UNCHARGED, ""]
@@ -272,28 +269,22 @@ def finish_groups(
     return in_parallel(tasks, workers=workers, console=console)
 
 
-def main() -> int:
+def main() -> None:
     """Do what is missing within the time, then write the table."""
     names = [entry.name for entry in COMPETITORS]
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=90.0)
-    parser.add_argument("--workers", type=int, default=2)
+    parser = command(__doc__, "minutes", "workers")
     parser.add_argument("--lines", nargs="*", default=names, choices=names)
     parser.add_argument("--datasets", nargs="*", default=list(DATASETS), choices=DATASETS)
-    arguments = parser.parse_args()
-    effort = replace(FULL, lines=tuple(arguments.lines))
-    units, deadline = arguments.out / "units", time.time() + 60 * arguments.minutes
-    work = list(groups(effort, arguments.datasets))
+    given = parser.parse_args()
+    effort, deadline = replace(FULL, lines=tuple(given.lines)), time.time() + 60 * given.minutes
+    units, work = given.out / "units", list(groups(effort, given.datasets))
     unfinished = finish_groups(
-        units, work, effort, workers=arguments.workers, deadline=deadline, console=Console(stderr=True)
+        units, work, effort, workers=given.workers, deadline=deadline, console=Console(stderr=True)
     )
-    text = table(units, effort, arguments.datasets)
-    write_whole(arguments.out / "baselines.csv", text)
-    write_whole(arguments.out / "baselines.md", page(text))
-    print(f"{len(work) - unfinished} of {len(work)} groups are finished; the table is in {arguments.out}.")
-    return 0
+    text = table(units, effort, given.datasets)
+    write_all(given.out, {"baselines.csv": text, "baselines.md": page(text)})
+    print(f"{len(work) - unfinished} of {len(work)} groups are finished; the table is in {given.out}.")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -9,16 +9,10 @@ validation nodes, `five` with five per class and no more, `uneven` as many as 20
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import multiprocessing
-import sys
 import zlib
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -30,11 +24,12 @@ from gcon.methods.predictions import Access
 from gcon.nodes import PublicNodes
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
-from gcon.writing import write_whole
-from gcon_lab.experiments.sweep.graphs import CIRCLES, OpenGraph, open_graph
-from gcon_lab.experiments.sweep.shapes import SHAPES
+from gcon_lab.experiments.command import command, write_all
+from gcon_lab.experiments.sweep.graphs import CIRCLES, SHAPES, open_graph
 from gcon_lab.experiments.sweep.social import SOCIAL
+from gcon_lab.experiments.units import Call, finished
 from gcon_lab.methods import MomentsWithoutEdges
+from gcon_lab.tables import markdown, mean_and_error
 
 DELTA, BUDGETS = 1e-5, (0.5, 1.0, 2.0, 3.0, 4.0, math.inf)
 ACCESSES: tuple[Access, ...] = ("none", "cached", "own-edges")
@@ -45,9 +40,9 @@ _BINS = 15
 Row = dict[str, float]
 
 
-def measured(name: str, run: int, labels: str = "all", *, opened: OpenGraph | None = None) -> list[Row]:
+def measured(name: str, run: int, labels: str = "all") -> list[Row]:
     """The control, then every budget: what is right under each access, and the calibration error of owners' answers."""
-    opened = open_graph(name, run) if opened is None else opened
+    opened = open_graph(name, run)
     nodes, rows = LABELS[labels](opened.graph.nodes, run), []
     with one_thread():
         control = MomentsWithoutEdges(seed=run).learn(nodes).score_functions
@@ -102,61 +97,38 @@ def _calibration_error(scores: Tensor, nodes: PublicNodes) -> float:
     return float(torch.stack(gaps).sum() / len(sure))
 
 
-def _stored(folder: Path, name: str, run: int, labels: str) -> list[Row]:
-    path = folder / f"{name.replace('/', '-')}{'' if labels == 'all' else f'-{labels}'}-run{run}.json"
-    if not path.exists():
-        write_whole(path, json.dumps(measured(name, run, labels)))
-        print(f"{name}, run {run}", file=sys.stderr)
-    found: list[Row] = json.loads(path.read_text())
-    return found
+def default_unit(name: str, run: int, labels: str = "all") -> Call:
+    """The measurement of one graph and run, as it is kept."""
+    words = "" if labels == "all" else f"-{labels}"
+    return Call(f"{name.replace('/', '-')}{words}-run{run}", measured, (name, run, labels))
 
 
-def table(results: dict[str, list[list[Row]]]) -> list[str]:
+def table(results: Mapping[str, Sequence[Sequence[Row]]]) -> str:
     """One line per graph and budget; mean and standard error over runs."""
-    columns = (*ACCESSES, "calibration")
-    lines = ["| graph | epsilon | tables of counts | own edges used | " + " | ".join(columns) + " |"]
-    lines.append("|---" * (len(columns) + 4) + "|")
+    columns, lines = (*ACCESSES, "calibration"), []
     for name, runs in results.items():
         for rows in zip(*runs, strict=True):
             epsilon = rows[0]["epsilon"]
             label = "control, no edge" if epsilon == 0 else "no noise" if math.isinf(epsilon) else f"{epsilon:g}"
-            lines.append(
-                f"| {name} | {label} | {_mean(rows, 'tables')} | {_mean(rows, 'own edges used')} | "
-                + " | ".join(_cell(rows, each) for each in columns)
-                + " |"
-            )
-    return lines
-
-
-def _mean(rows: Sequence[Row], column: str) -> str:
-    return f"{np.mean([row[column] for row in rows]):.1f}" if column in rows[0] else ""
-
-
-def _cell(rows: Sequence[Row], column: str) -> str:
-    if column not in rows[0]:
-        return ""
-    values = np.array([row[column] for row in rows])
-    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else 0.0
-    return f"{values.mean():.3f} ± {error:.3f}"
+            found = {column: [row[column] for row in rows] for column in rows[0]}
+            means = [f"{np.mean(found[each]):.1f}" if each in found else "" for each in ("tables", "own edges used")]
+            cells = [mean_and_error(found[each]) if each in found else "" for each in columns]
+            lines.append([name, label, *means, *cells])
+    return markdown(["graph", "epsilon", "tables of counts", "own edges used", *columns], lines)
 
 
 def main() -> None:
     """Measure and write `default.md`."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--graphs", default="all", help="real, made-up, all, shapes, or names, separated by commas")
-    parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--first-run", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=2)
+    parser = command(__doc__, "graphs", "first-run", "runs", "workers", graphs="all")
     parser.add_argument("--labels", choices=tuple(LABELS), default="all")
     given = parser.parse_args()
-    names, store = GRAPHS.get(given.graphs) or given.graphs.split(","), given.out / "store"
-    store.mkdir(parents=True, exist_ok=True)
-    runs = range(given.first_run, given.first_run + given.runs)
-    # New processes, not forked ones: what this one has asked of a GPU would be broken there.
-    with ProcessPoolExecutor(given.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        waiting = {name: [pool.submit(_stored, store, name, run, given.labels) for run in runs] for name in names}
-        results = {name: [each.result() for each in some] for name, some in waiting.items()}
+    names, runs = (
+        GRAPHS.get(given.graphs) or given.graphs.split(","),
+        range(given.first_run, given.first_run + given.runs),
+    )
+    units = [default_unit(name, run, given.labels) for name in names for run in runs]
+    found = iter(finished(units, given.out / "store", workers=given.workers))
+    results = {name: [next(found) for _ in runs] for name in names}
     options = f"--graphs {given.graphs} --first-run {given.first_run} --runs {given.runs}"
     options += "" if given.labels == "all" else f" --labels {given.labels}"
     head = [
@@ -170,8 +142,7 @@ def main() -> None:
         "",
     ]
     words = [each for each in (given.graphs, given.labels) if each in {*LABELS, "shapes"} - {"all"}]
-    page = f"{'-'.join(words) or 'default'}.md"
-    write_whole(given.out / page, "\n".join([*head, *table(results), ""]))
+    write_all(given.out, {f"{'-'.join(words) or 'default'}.md": "\n".join([*head, table(results)])})
 
 
 if __name__ == "__main__":

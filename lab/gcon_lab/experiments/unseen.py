@@ -8,24 +8,21 @@ the private one at epsilon 1. Under `own-edges` the last two also use the nodes'
 
 from __future__ import annotations
 
-import argparse
-import sys
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import torch
 
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.graph import PrivateGraph, private_graph
 from gcon.methods.moments import Moments
 from gcon.privacy.randomness import SeededRandomness
-from gcon.writing import write_whole
+from gcon_lab.experiments.command import command, write_all
 from gcon_lab.experiments.sweep.graphs import open_graph
 from gcon_lab.experiments.sweep.models import seed_of
+from gcon_lab.experiments.units import Call, finished
 from gcon_lab.methods import MLP, MomentsWithoutEdges
 from gcon_lab.methods.fitted import fit
-from gcon_lab.tables import markdown
+from gcon_lab.tables import markdown, mean_and_error
 
 GRAPHS = ("cora-ml", "citeseer", "pubmed", "actor")
 EPSILON, DELTA = 1.0, 1e-5
@@ -64,20 +61,12 @@ def scores(name: str, run: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--runs", type=int, default=5)
-    given = parser.parse_args()
-    rows: list[list[str]] = []
+    given = command(__doc__, "runs", "workers", runs=5, workers=1).parse_args()
+    rows = []
     for name in GRAPHS:
-        found = []
-        for run in range(given.runs):
-            found.append(scores(name, run))
-            print(f"{name}, run {run}", file=sys.stderr)
-        table = np.array([list(row.values()) for row in found])
-        errors = table.std(axis=0, ddof=1) / np.sqrt(len(found)) if len(found) > 1 else np.zeros(table.shape[1])
-        cells = [f"{mean:.3f} ± {error:.3f}" for mean, error in zip(table.mean(axis=0), errors, strict=True)]
-        rows.append([name, *cells])
+        units = [Call(f"{name}-run{run}", scores, (name, run)) for run in range(given.runs)]
+        found = finished(units, given.out / "store", workers=given.workers)
+        rows.append([name, *(mean_and_error([each[column] for each in found]) for column in found[0])])
     head = [
         "# Nodes never seen",
         "",
@@ -87,7 +76,7 @@ def main() -> None:
         "were in training.",
         "",
     ]
-    write_whole(given.out / "unseen.md", "\n".join([*head, markdown(["graph", *found[0]], rows)]))
+    write_all(given.out, {"unseen.md": "\n".join([*head, markdown(["graph", *found[0]], rows)])})
 
 
 if __name__ == "__main__":

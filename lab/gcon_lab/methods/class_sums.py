@@ -9,11 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gcon.edges.schemes import Schemes
-from gcon.learn.training_rows import training_rows
-from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
-from gcon.privacy.budget import checked_budget
 from gcon_lab.mechanisms.class_sums import ClassSums
 from gcon_lab.methods.competitor import PaidEdges
 from gcon_lab.methods.linear_models import EncodedMethod, discriminant, linear_scorers
@@ -30,11 +27,7 @@ class ClassSumsMethod(EncodedMethod):
     about = "Releases noisy class sums of propagated rows, once; Gaussian noise."
 
     def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
-        encoder = self._taught_encoder(nodes)
-        rows, answers = encoder.encode(nodes.features), training_rows(nodes, encoder, "all").targets
-        plan = gaussian_plan(
-            self.epsilon, checked_budget(self.epsilon, self.delta, nodes.num_nodes).delta, method=self.name
-        )
+        (encoder, rows, answers), plan = self._without_edges(nodes), self._plan(nodes)
         with edges.spend(plan, "class sums") as account:
             sums = account.release(plan.noisy(ClassSums(rows, answers, SCHEMES), share=1.0))
         linear = discriminant(sums.value, rows, answers, nodes)

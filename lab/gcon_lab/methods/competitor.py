@@ -165,6 +165,17 @@ def settings_of(method: type[Method]) -> Mapping[str, Setting]:
     return found
 
 
+def with_budget(kind: type[Method], *, epsilon: float | None, delta: float | None, **settings: Any) -> Method:
+    """The method with its settings, and with a budget if it spends one; one that is missing or of no use is refused."""
+    if not issubclass(kind, PrivateMethod):
+        if epsilon is not None or delta is not None:
+            raise InputError("epsilon", rule=f"is not spent by {kind.name}", got="a budget", fix="Leave it out.")
+        return kind(**settings)
+    if epsilon is None:
+        raise InputError("epsilon", rule=f"is needed by {kind.name}", got="nothing", fix="For example --epsilon 1.")
+    return kind(**settings, epsilon=epsilon, delta=delta)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PaidEdges:
     """The private edges of one training, with what every release from them needs: who pays, the noise, and public words.

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gcon.learn.training_rows import TrainingRows, training_rows
+from gcon.learn.training_rows import training_rows
 from gcon.mechanisms.aggregates import Aggregates
 from gcon.mechanisms.losses import loss_by_name
 from gcon.methods.method import Trained
@@ -42,7 +42,9 @@ class ConvexMethod(EncodedMethod):
             "edge_influence": aggregates.edge_influence,
             "ridge": DEFAULTS.ridge,
         }
-        mechanism = self._mechanism(checked_budget(self.epsilon, self.delta, nodes.num_nodes), rows, aggregates, shape)
+        budget = checked_budget(self.epsilon, self.delta, nodes.num_nodes)
+        problem = {"aggregates": aggregates, "mask": rows.mask, "targets": rows.targets}
+        mechanism = self._mechanism(budget, shape, problem)
         released = edges.release_once(mechanism, f"linear weights ({self.name})")
         (weights,) = released.value
         linear = Linear(weights, torch.zeros(nodes.num_classes, dtype=weights.dtype))
@@ -52,9 +54,7 @@ class ConvexMethod(EncodedMethod):
         )
 
     @abstractmethod
-    def _mechanism(
-        self, budget: Budget, rows: TrainingRows, aggregates: Aggregates, shape: dict[str, Any]
-    ) -> PricedMechanism[Tensor]:
+    def _mechanism(self, budget: Budget, shape: dict[str, Any], problem: dict[str, Any]) -> PricedMechanism[Tensor]:
         """The mechanism with one plan for a problem of this shape. Reads public facts of the aggregates."""
 
 
@@ -65,11 +65,9 @@ class GaussianObjectiveMethod(ConvexMethod):
     name = "gaussian-objective"
     about = "Releases GCON's weights; Gaussian noise in the objective."
 
-    def _mechanism(
-        self, budget: Budget, rows: TrainingRows, aggregates: Aggregates, shape: dict[str, Any]
-    ) -> GaussianObjective:
+    def _mechanism(self, budget: Budget, shape: dict[str, Any], problem: dict[str, Any]) -> GaussianObjective:
         plan = make_gaussian_objective_plan(budget, **shape, noise_share=DEFAULTS.noise_share, margin=DEFAULTS.margin)
-        return GaussianObjective(aggregates=aggregates, plans=(plan,), mask=rows.mask, targets=rows.targets)
+        return GaussianObjective(plans=(plan,), **problem)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +77,6 @@ class OutputPerturbationMethod(ConvexMethod):
     name = "output-perturbation"
     about = "Releases GCON's weights; Gaussian noise on the weights."
 
-    def _mechanism(
-        self, budget: Budget, rows: TrainingRows, aggregates: Aggregates, shape: dict[str, Any]
-    ) -> OutputPerturbation:
-        plan = make_output_plan(budget, **shape, longest_row=aggregates.longest_row)
-        return OutputPerturbation(aggregates=aggregates, plans=(plan,), mask=rows.mask, targets=rows.targets)
+    def _mechanism(self, budget: Budget, shape: dict[str, Any], problem: dict[str, Any]) -> OutputPerturbation:
+        plan = make_output_plan(budget, **shape, longest_row=problem["aggregates"].longest_row)
+        return OutputPerturbation(plans=(plan,), **problem)

@@ -16,37 +16,52 @@ from gcon.edges.source import Edges
 from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
 from gcon.privacy.budget import checked_budget
-from gcon_lab.mechanisms.neighbour_sums import EdgeSensitivity, gaussian_sums_plan
+from gcon_lab.mechanisms.neighbour_sums import EdgeSensitivity, SumsPlan, gaussian_sums_plan
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
 from gcon_lab.methods.competitor import PaidEdges, PrivateCompetitorMethod
 from gcon_lab.methods.networks import SparseLinear, Training, fit_on_rows, logits_of, seeded, sparse_if_worth_it
 
 
 @dataclass(frozen=True, kw_only=True)
-class GAP(PrivateCompetitorMethod):
-    """GAP-EDP.
+class NoisySumsMethod(PrivateCompetitorMethod):
+    """A method that trains on noisy sums of unit rows.
 
     Attributes:
-        hops: K, the number of noisy aggregations.
-        hidden: H.
-        dropout, learning_rate, epochs: of both trainings.
+        hidden: H, the width of the rows.
+        dropout, learning_rate, epochs: of every training; the state of best validation accuracy is kept.
         edge_sensitivity: `undirected` (sqrt 2); `directed` is the published calibration, charged at what it costs.
     """
 
-    name = "gap"
-    about = "Releases noisy sums of unit rows over neighbours, once; Gaussian noise, sensitivity sqrt(2)."
-
-    hops: int = 2
     hidden: int = 16
     dropout: float = 0.0
     learning_rate: float = 0.01
     epochs: int = 100
     edge_sensitivity: EdgeSensitivity = "undirected"
 
-    def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
+    @property
+    def _training(self) -> Training:
+        return Training(learning_rate=self.learning_rate, epochs=self.epochs, select="accuracy")
+
+    def _plan(self, nodes: PublicNodes, releases: int) -> SumsPlan:
         convention, delta = self.edge_sensitivity, checked_budget(self.epsilon, self.delta, nodes.num_nodes).delta
-        plan = gaussian_sums_plan(self.epsilon, delta, self.hops, convention=convention, method=self.name)
-        training = Training(learning_rate=self.learning_rate, epochs=self.epochs, select="accuracy")
+        return gaussian_sums_plan(self.epsilon, delta, releases, convention=convention, method=self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GAP(NoisySumsMethod):
+    """GAP-EDP.
+
+    Attributes:
+        hops: K, the number of noisy aggregations.
+    """
+
+    name = "gap"
+    about = "Releases noisy sums of unit rows over neighbours, once; Gaussian noise, sensitivity sqrt(2)."
+
+    hops: int = 2
+
+    def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
+        plan, training = self._plan(nodes, self.hops), self._training
         rows = nodes.features.to(torch.float32)
         with seeded(self.seed):
             encoder = _Encoder(rows.shape[1], self.hidden, nodes.num_classes, self.dropout)
@@ -101,7 +116,7 @@ class _Encoder(nn.Module):
 
 
 class _Classifier(nn.Module):
-    """One linear map a hop, side by side, rows scaled to length 1, BatchNorm, dropout, SELU, linear."""
+    """One linear map per hop, side by side, rows scaled to length 1, BatchNorm, dropout, SELU, linear."""
 
     def __init__(self, blocks: int, hidden: int, outputs: int, share: float) -> None:
         super().__init__()

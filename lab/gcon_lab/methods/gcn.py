@@ -10,10 +10,8 @@ from torch import Tensor, nn
 
 from gcon.edges.source import Edges
 from gcon.learn.encoder import scaled_rows
-from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
-from gcon_lab.methods.competitor import CompetitorMethod, PaidEdges
-from gcon_lab.methods.graph_products import Reach, exact_scorers, normalised, reach
+from gcon_lab.methods.graph_products import ExactMethod, Reach, normalised, reach
 from gcon_lab.methods.networks import (
     SparseLinear,
     Training,
@@ -26,7 +24,7 @@ from gcon_lab.methods.networks import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class GCN(CompetitorMethod):
+class GCN(ExactMethod):
     """Logits = S dropout(ReLU(S dropout(X) W1)) W2, with S the symmetrically normalised graph; no bias.
 
     Attributes:
@@ -36,14 +34,9 @@ class GCN(CompetitorMethod):
         weight_decay: on W1 only.
         epochs: at most; the state with the lowest validation loss is kept.
         patience: stop after so many epochs without a better validation loss; None never stops early.
-
-    Privacy:
-        None: the edges are declassified, and the ledger's total becomes infinite.
     """
 
     name = "gcn"
-    about = "Not private: trains and answers with the exact edges of all nodes."
-    private = False
 
     hidden: int = 16
     dropout: float = 0.5
@@ -52,20 +45,16 @@ class GCN(CompetitorMethod):
     epochs: int = 200
     patience: int | None = 10
 
-    def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
-        opened = edges.declassify("GCN, a baseline that is not private")
-        training = Training(learning_rate=self.learning_rate, epochs=self.epochs, patience=self.patience)
-        network = trained_gcn(
+    def _network(self, nodes: PublicNodes, edges: Edges) -> GraphNetwork:
+        return trained_gcn(
             nodes,
-            opened,
+            edges,
             hidden=self.hidden,
             dropout=self.dropout,
-            training=training,
+            training=Training(learning_rate=self.learning_rate, epochs=self.epochs, patience=self.patience),
             weight_decay=self.weight_decay,
             seed=self.seed,
         )
-
-        return Trained(score_functions=exact_scorers(network.logits, opened))
 
 
 def trained_gcn(

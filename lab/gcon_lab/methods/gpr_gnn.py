@@ -11,10 +11,8 @@ from torch import Tensor, nn
 
 from gcon.edges.source import Edges
 from gcon.learn.encoder import scaled_rows
-from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
-from gcon_lab.methods.competitor import CompetitorMethod, PaidEdges
-from gcon_lab.methods.graph_products import exact_scorers, normalised
+from gcon_lab.methods.graph_products import ExactMethod, normalised
 from gcon_lab.methods.networks import (
     Perceptron,
     Training,
@@ -29,7 +27,7 @@ Start = Literal["restart", "first", "last"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GPRGNN(CompetitorMethod):
+class GPRGNN(ExactMethod):
     """Logits = sum over k = 0..K of g_k S^k F, with F a perceptron on the features and g learnt (of any sign).
 
     Attributes:
@@ -43,14 +41,9 @@ class GPRGNN(CompetitorMethod):
         weight_decay: on the perceptron, not on g.
         epochs: at most; the state with the lowest validation loss is kept.
         window: stop when the validation loss exceeds its mean over so many epochs before; None never stops early.
-
-    Privacy:
-        None: the edges are declassified, and the ledger's total becomes infinite.
     """
 
     name = "gpr-gnn"
-    about = "Not private: trains and answers with the exact edges of all nodes."
-    private = False
 
     steps: int = 10
     restart: float = 0.1
@@ -63,10 +56,9 @@ class GPRGNN(CompetitorMethod):
     epochs: int = 1000
     window: int | None = 200
 
-    def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
+    def _network(self, nodes: PublicNodes, edges: Edges) -> PowersNetwork:
         first_weights = start_weights(self.steps, self.restart, self.start)
-        opened = edges.declassify("GPR-GNN, a baseline that is not private")
-        rows, graph = sparse_if_worth_it(scaled_rows(nodes.features, by="sum")), normalised(opened)
+        rows, graph = sparse_if_worth_it(scaled_rows(nodes.features, by="sum")), normalised(edges)
         training = Training(learning_rate=self.learning_rate, epochs=self.epochs, window=self.window)
         masks = nodes.train_mask, nodes.validation_mask
         with seeded(self.seed):
@@ -82,8 +74,7 @@ class GPRGNN(CompetitorMethod):
                     {"params": [network.weights]},
                 ],
             )
-
-        return Trained(score_functions=exact_scorers(network.logits, opened))
+        return network
 
 
 def start_weights(steps: int, restart: float, start: Start = "restart") -> Tensor:

@@ -5,8 +5,9 @@ A network that is trained on few labelled nodes needs few rows of S: `reach` cut
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import scipy.sparse
@@ -14,9 +15,10 @@ import torch
 from torch import Tensor
 
 from gcon.edges.source import Edges
-from gcon.methods.method import ScoreFunction
-from gcon.methods.predictions import Access
+from gcon.methods.method import Trained
+from gcon.nodes import PublicNodes
 from gcon_lab.mechanisms.plain_sums import in_memory
+from gcon_lab.methods.competitor import CompetitorMethod, PaidEdges
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -34,14 +36,40 @@ class Reach:
     second: scipy.sparse.csr_matrix
 
 
-def exact_scorers(logits: Callable[[Tensor, Edges], Tensor], opened: Edges) -> dict[Access, ScoreFunction]:
-    """What a network on exact edges answers with: those of its training, or another graph's that are public."""
+class ExactNetwork(Protocol):
+    """A network that is trained with exact edges."""
 
-    def public_graph(features: Tensor, given: Edges | None) -> Tensor:
-        assert given is not None
-        return logits(features, given)
+    def logits(self, features: Tensor, edges: Edges) -> Tensor:
+        """Of all nodes of a public graph, in evaluation mode."""
 
-    return {"full": lambda features, _: logits(features, opened), "public-graph": public_graph}
+
+@dataclass(frozen=True, kw_only=True)
+class ExactMethod(CompetitorMethod):
+    """A network that trains and answers with exact edges: those of its training, or another graph's that are public.
+
+    Privacy:
+        None: the edges are declassified, and the ledger's total becomes infinite.
+    """
+
+    about = "Not private: trains and answers with the exact edges of all nodes."
+    private = False
+
+    def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
+        opened = edges.declassify(f"{self.name.upper()}, a baseline that is not private")
+        network = self._network(nodes, opened)
+
+        def public_graph(features: Tensor, given: Edges | None) -> Tensor:
+            assert given is not None
+            return network.logits(features, given)
+
+        def full(features: Tensor, _: Edges | None) -> Tensor:
+            return network.logits(features, opened)
+
+        return Trained(score_functions={"full": full, "public-graph": public_graph})
+
+    @abstractmethod
+    def _network(self, nodes: PublicNodes, edges: Edges) -> ExactNetwork:
+        """Train it."""
 
 
 def roots_of_degrees(edges: Edges) -> Tensor:

@@ -18,9 +18,12 @@ from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.encoder import Encoder
 from gcon.learn.ensemble import pseudo_labels
 from gcon.learn.perceptron import EncoderSettings, train_encoder
+from gcon.learn.training_rows import training_rows
+from gcon.mechanisms.gaussian_release import GaussianPlan, gaussian_plan
 from gcon.methods.method import ScoreFunction
 from gcon.methods.predictions import Access
 from gcon.nodes import PublicNodes
+from gcon.privacy.budget import checked_budget
 from gcon_lab.methods.competitor import PrivateCompetitorMethod
 
 _RIDGES = (1.0, 0.01, 0.1, 10.0, 100.0)  # over the mean variance of a column; a large one is the nearest class mean
@@ -109,11 +112,17 @@ class EncodedMethod(PrivateCompetitorMethod):
     def _encoder(self, nodes: PublicNodes) -> Encoder:
         return train_encoder(nodes, EncoderSettings(hidden=self.hidden, epochs=self.epochs, seed=self.seed))
 
-    def _taught_encoder(self, nodes: PublicNodes) -> Encoder:
-        """The encoder, taught by the answers of the strongest edge-free model for all nodes without a label.
+    def _without_edges(self, nodes: PublicNodes) -> tuple[Encoder, Tensor, Tensor]:
+        """The encoder, taught by the answers of the strongest edge-free model for all nodes without a label; rows and answers.
 
         It is no better than that model, but gives rows that can be propagated, also of nodes never seen.
         """
         lesson = pseudo_labels(learn_without_edges(nodes, seed=self.seed).answers, nodes, 1.0)
         nobody = torch.zeros_like(nodes.test_mask)
-        return self._encoder(replace(nodes, labels=lesson.labels, train_mask=lesson.mask, test_mask=nobody))
+        encoder = self._encoder(replace(nodes, labels=lesson.labels, train_mask=lesson.mask, test_mask=nobody))
+        return encoder, encoder.encode(nodes.features), training_rows(nodes, encoder, "all").targets
+
+    def _plan(self, nodes: PublicNodes) -> GaussianPlan:
+        return gaussian_plan(
+            self.epsilon, checked_budget(self.epsilon, self.delta, nodes.num_nodes).delta, method=self.name
+        )

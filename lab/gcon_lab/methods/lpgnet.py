@@ -19,29 +19,22 @@ from gcon.nodes import PublicNodes
 from gcon_lab.mechanisms.neighbour_sums import laplace_sums_plan
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
 from gcon_lab.methods.competitor import PaidEdges, PrivateCompetitorMethod
-from gcon_lab.methods.networks import Perceptron, Training, fit_on_rows, logits_of, seeded
+from gcon_lab.methods.mlp import PerceptronMethod
+from gcon_lab.methods.networks import Perceptron, logits_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class LPGNet(PrivateCompetitorMethod):
-    """LPGNet, with pure epsilon: `delta` is not used.
+class LPGNet(PrivateCompetitorMethod, PerceptronMethod):
+    """LPGNet, with pure epsilon: `delta` is not used. No perceptron has a bias, and learning rates fall to 0.
 
     Attributes:
         stacked: nl, the number of perceptrons after the first one, 1 or 2; each costs epsilon/nl.
-        hidden, layers, dropout: of every perceptron; none has a bias, and inputs are not dropped.
-        learning_rate, weight_decay, epochs: of Adam; the rate falls to 0, the state of lowest validation loss is kept.
     """
 
     name = "lpgnet"
     about = "Releases noisy counts of the neighbours' predicted classes; Laplace noise, 2 nl/epsilon, pure epsilon."
 
     stacked: int = 1
-    hidden: int = 64
-    layers: int = 2
-    dropout: float = 0.5
-    learning_rate: float = 0.01
-    weight_decay: float = 5e-4
-    epochs: int = 500
 
     def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
         plan = laplace_sums_plan(self.epsilon, self.stacked, method=self.name)
@@ -66,18 +59,7 @@ class LPGNet(PrivateCompetitorMethod):
 
     def _scores(self, rows: Tensor, nodes: PublicNodes, *, place: int) -> tuple[Tensor, Perceptron]:
         """Train perceptron number `place` and score all nodes."""
-        training = Training(learning_rate=self.learning_rate, epochs=self.epochs, falling=True)
-        with seeded(self.seed + place):
-            network = Perceptron(
-                rows.shape[1],
-                self.hidden,
-                nodes.num_classes,
-                layers=self.layers,
-                share=self.dropout,
-                bias=False,
-                drop_input=False,
-            )
-            fit_on_rows(network, rows, nodes, training, weight_decay=self.weight_decay)
+        network = self._perceptron(rows, nodes, place=place, bias=False, falling=True)
         return logits_of(network, rows), network
 
     def _repaired(self, counts: Tensor, *, place: int) -> Tensor:

@@ -15,8 +15,8 @@ from gcon_lab.methods.networks import Perceptron, Training, fit_on_rows, logits_
 
 
 @dataclass(frozen=True, kw_only=True)
-class MLP(CompetitorMethod):
-    """Linear layers with ReLU and dropout.
+class PerceptronMethod(CompetitorMethod):
+    """A method made of perceptrons: linear layers with ReLU and dropout.
 
     Attributes:
         hidden: width of the hidden layers.
@@ -25,9 +25,6 @@ class MLP(CompetitorMethod):
         learning_rate, weight_decay, epochs: of Adam; the state with the lowest validation loss is kept.
     """
 
-    name = "mlp"
-    about = "Reads no edge: every promise about edges holds."
-
     hidden: int = 64
     layers: int = 2
     dropout: float = 0.5
@@ -35,14 +32,27 @@ class MLP(CompetitorMethod):
     weight_decay: float = 5e-4
     epochs: int = 500
 
-    def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
-        rows = scaled_rows(nodes.features, by="sum")
-        with seeded(self.seed):
-            network = Perceptron(
-                rows.shape[1], self.hidden, nodes.num_classes, layers=self.layers, share=self.dropout, drop_input=False
-            )
-            training = Training(learning_rate=self.learning_rate, epochs=self.epochs)
+    def _perceptron(
+        self, rows: Tensor, nodes: PublicNodes, *, place: int = 0, bias: bool = True, falling: bool = False
+    ) -> Perceptron:
+        """Trained; `place` tells several of one method apart, `falling` lets the learning rate fall to 0."""
+        shape = {"layers": self.layers, "share": self.dropout, "bias": bias, "drop_input": False}
+        with seeded(self.seed + place):
+            network = Perceptron(rows.shape[1], self.hidden, nodes.num_classes, **shape)  # type: ignore[arg-type]
+            training = Training(learning_rate=self.learning_rate, epochs=self.epochs, falling=falling)
             fit_on_rows(network, rows, nodes, training, weight_decay=self.weight_decay)
+        return network
+
+
+@dataclass(frozen=True, kw_only=True)
+class MLP(PerceptronMethod):
+    """One perceptron on the features."""
+
+    name = "mlp"
+    about = "Reads no edge: every promise about edges holds."
+
+    def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
+        network = self._perceptron(scaled_rows(nodes.features, by="sum"), nodes)
 
         def without_edges(features: Tensor, _: Edges | None) -> Tensor:
             return logits_of(network, scaled_rows(features, by="sum"))

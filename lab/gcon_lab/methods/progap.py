@@ -17,42 +17,31 @@ from torch.nn.functional import dropout, normalize, selu
 from gcon.edges.source import Edges
 from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
-from gcon.privacy.budget import checked_budget
-from gcon_lab.mechanisms.neighbour_sums import EdgeSensitivity, gaussian_sums_plan
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
-from gcon_lab.methods.competitor import PaidEdges, PrivateCompetitorMethod
-from gcon_lab.methods.gap import unit
-from gcon_lab.methods.networks import SparseLinear, Training, fit_network, seeded, sparse_if_worth_it
+from gcon_lab.methods.competitor import PaidEdges
+from gcon_lab.methods.gap import NoisySumsMethod, unit
+from gcon_lab.methods.networks import SparseLinear, fit_network, seeded, sparse_if_worth_it
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProGAP(PrivateCompetitorMethod):
+class ProGAP(NoisySumsMethod):
     """ProGAP-EDP.
 
     Attributes:
         depth: K, the number of noisy aggregations; there are K + 1 stages.
-        hidden: H, the width of every block.
-        base_layers: linear layers a block.
-        dropout, learning_rate, epochs: of every stage; the state of best validation accuracy is kept.
+        base_layers: linear layers per block.
         train_earlier_blocks: train the blocks of earlier stages again; otherwise only the newest block and its head.
-        edge_sensitivity: `undirected` (sqrt 2); `directed` is the published calibration, charged at what it costs.
     """
 
     name = "progap"
     about = "Releases noisy sums of unit rows over neighbours, one per stage; Gaussian noise, sensitivity sqrt(2)."
 
     depth: int = 2
-    hidden: int = 16
     base_layers: int = 1
-    dropout: float = 0.0
-    learning_rate: float = 0.01
-    epochs: int = 100
     train_earlier_blocks: bool = True
-    edge_sensitivity: EdgeSensitivity = "undirected"
 
     def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
-        convention, delta = self.edge_sensitivity, checked_budget(self.epsilon, self.delta, nodes.num_nodes).delta
-        plan = gaussian_sums_plan(self.epsilon, delta, self.depth, convention=convention, method=self.name)
+        plan = self._plan(nodes, self.depth)
         blocks: list[_Block] = []
         inputs = [nodes.features.to(torch.float32)]  # z_0, z_1, ... as drawn
         features = sparse_if_worth_it(inputs[0])
@@ -88,7 +77,7 @@ class ProGAP(PrivateCompetitorMethod):
             ]
             fit_network(
                 stage,
-                training=Training(learning_rate=self.learning_rate, epochs=self.epochs, select="accuracy"),
+                training=self._training,
                 train=(lambda: stage(parts[0]), nodes.labels[nodes.train_mask]),
                 validation=(lambda: stage(parts[1]), nodes.labels[nodes.validation_mask]),
                 groups=[{"params": list(stage.trained_parameters())}],

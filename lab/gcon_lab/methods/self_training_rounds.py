@@ -12,11 +12,8 @@ import torch
 from torch.nn.functional import one_hot
 
 from gcon.edges.schemes import Schemes
-from gcon.learn.training_rows import training_rows
-from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.methods.method import Trained
 from gcon.nodes import PublicNodes
-from gcon.privacy.budget import checked_budget
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.methods.competitor import PaidEdges
 from gcon_lab.methods.linear_models import EncodedMethod, discriminant, linear_scorers
@@ -34,11 +31,7 @@ class SelfTrainingRounds(EncodedMethod):
     about = "Releases features against the mean answers around each node, once per round; Gaussian noise."
 
     def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
-        encoder = self._taught_encoder(nodes)
-        rows, answers = encoder.encode(nodes.features), training_rows(nodes, encoder, "all").targets
-        plan = gaussian_plan(
-            self.epsilon, checked_budget(self.epsilon, self.delta, nodes.num_nodes).delta, method=self.name
-        )
+        (encoder, rows, answers), plan = self._without_edges(nodes), self._plan(nodes)
         with edges.spend(plan, f"self-training, {ROUNDS} rounds") as account:
             for _ in range(ROUNDS):
                 sums = account.release(plan.noisy(BilinearSums(rows, answers, SELF_WEIGHT), share=1 / ROUNDS))

@@ -6,7 +6,7 @@ from scipy.spatial import distance as scipy_distance
 
 from gcon.edges.edge_list import public_edges
 from gcon.errors import AccessRefusedError, InputError
-from gcon_lab.attacks.influence import Influence
+from gcon_lab.attacks.black_box import DISTANCES, InfluenceAttack, Similarity, distance_columns, taught
 from gcon_lab.attacks.pairs import (
     LabelledPairs,
     absent_and_present,
@@ -16,8 +16,6 @@ from gcon_lab.attacks.pairs import (
     without_edge,
 )
 from gcon_lab.attacks.roc import roc_of
-from gcon_lab.attacks.similarity import DISTANCES, Similarity, distance_columns
-from gcon_lab.attacks.supervised import taught
 from gcon_lab.attacks.view import View
 from gcon_lab.attacks.white_box import Replay
 from gcon_lab.mechanisms.plain_sums import neighbour_sums
@@ -37,18 +35,18 @@ def test_influence_finds_exactly_the_neighbours_of_a_one_step_model():
     features = random_rows(5, 4)
     view = view_of(lambda rows: torch.softmax(neighbour_sums(PATH, rows), dim=1), features)
     pairs = torch.tensor([[0, 1], [0, 2], [0, 3], [2, 1], [2, 3], [2, 4], [3, 0]])
-    assert (Influence().scores(view, pairs) > 1e-9).tolist() == [True, False, False, True, True, False, False]
+    assert (InfluenceAttack().scores(view, pairs) > 1e-9).tolist() == [True, False, False, True, True, False, False]
 
 
 def test_nothing_travels_without_edges():
     features = random_rows(5, 4)
     view = view_of(lambda rows: torch.softmax(rows, dim=1), features)
-    assert Influence().scores(view, torch.tensor([[0, 1], [0, 4]])).tolist() == [0.0, 0.0]
+    assert InfluenceAttack().scores(view, torch.tensor([[0, 1], [0, 4]])).tolist() == [0.0, 0.0]
 
 
 def test_influence_needs_answers_to_changed_features():
     with pytest.raises(AccessRefusedError):
-        Influence().scores(View(features=random_rows(2, 2), posteriors=random_rows(2, 2)), torch.tensor([[0, 1]]))
+        InfluenceAttack().scores(View(features=random_rows(2, 2), posteriors=random_rows(2, 2)), torch.tensor([[0, 1]]))
 
 
 SCIPY = {

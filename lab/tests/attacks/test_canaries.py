@@ -11,7 +11,7 @@ from gcon.errors import InputError
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 from gcon_lab.attacks.canaries import Guesses, draw_canaries, guess, within
 from gcon_lab.attacks.view import View
-from gcon_lab.attacks.white_box import NoisySums, WhiteBox
+from gcon_lab.attacks.white_box import NoisyNeighbourSums, WhiteBox
 from gcon_lab.audits.pairs import is_linked, with_edges
 from gcon_lab.mechanisms.neighbour_sums import laplace_sums_plan
 
@@ -89,7 +89,7 @@ def lpgnet_like(base, *, true_epsilon, randomness):
     classes = torch.nn.functional.one_hot(torch.arange(NODES) % 4, 4).double()
     plan = laplace_sums_plan(true_epsilon, 1)
     value = plan.sums_of(classes).apply(drawn.into(edges), randomness)
-    evidence = NoisySums(rows=classes, value=value, law="laplace", scale=plan.scale)
+    evidence = NoisyNeighbourSums(rows=classes, value=value, law="laplace", scale=plan.scale)
     view = View(features=classes, posteriors=classes, released=(evidence,))
     scores = WhiteBox((edges, with_edges(edges, drawn.pairs))).scores(view, drawn.pairs)
     return guess(scores, drawn.inserted, COINS // 2)

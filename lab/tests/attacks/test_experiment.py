@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from gcon_lab.attacks.canaries import Guesses
+from gcon_lab.experiments.attacks.attacked import AttackUnit, CanaryUnit
+from gcon_lab.experiments.attacks.judged import judged, lines, shown
 from gcon_lab.experiments.attacks.run import attack_units, build, canary_units
-from gcon_lab.experiments.attacks.tables import judged, lines, shown
-from gcon_lab.experiments.attacks.units import AttackUnit, CanaryUnit
 from gcon_lab.experiments.sweep.graphs import MADE_UP
 
 

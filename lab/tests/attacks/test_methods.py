@@ -11,16 +11,14 @@ from gcon.privacy.account import transcript
 from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
+from gcon_lab.attacks.black_box import Similarity
 from gcon_lab.attacks.canaries import guess
 from gcon_lab.attacks.roc import roc_of
-from gcon_lab.attacks.similarity import Similarity
 from gcon_lab.attacks.view import View
 from gcon_lab.attacks.white_box import NoisyMoments, NoisyNumber, NoisyTable, WhiteBox
-from gcon_lab.experiments.attacks.canaries import canary_run
-from gcon_lab.experiments.attacks.evidence import evidence
-from gcon_lab.experiments.attacks.measure import RELEASED, attack_all, sample
-from gcon_lab.experiments.attacks.methods import ATTACKED, Gcon, is_spending, reads_edges, reference_of
-from gcon_lab.experiments.attacks.released import released_evidence
+from gcon_lab.experiments.attacks.attacked import ATTACKED, Gcon, is_spending, reads_edges, reference_of
+from gcon_lab.experiments.attacks.clues import clues, released_clues
+from gcon_lab.experiments.attacks.measure import RELEASED, attack_all, canary_run, sample
 from gcon_lab.methods import DPSGD, GAP, GCN, MLP, LPGNet, Moments
 from gcon_lab.methods.fitted import fit
 
@@ -50,7 +48,7 @@ def areas(method, graph, edges, drawn):
     with transcript() as lines:
         fitted = fit(method, graph, randomness=SeededRandomness(1))
     features = graph.nodes.features
-    found = attack_all(fitted.trained.score_functions, features, edges, drawn, released=evidence(lines))
+    found = attack_all(fitted.trained.score_functions, features, edges, drawn, released=clues(lines))
     return {(each.access, each.attack): each.roc.area for each in found}
 
 
@@ -91,14 +89,14 @@ def test_dp_sgd_without_noise_tells_the_edges_of_labelled_nodes(graph, edges, dr
     with transcript() as lines:
         fit(DPSGD(epsilon=float("inf")), graph)
     touched = drawn.many.part(graph.nodes.train_mask[drawn.many.pairs].any(dim=1))
-    view = View(features=graph.nodes.features, posteriors=graph.nodes.features, released=evidence(lines))
+    view = View(features=graph.nodes.features, posteriors=graph.nodes.features, released=clues(lines))
     assert roc_of(WhiteBox((edges,)).scores(view, touched.pairs), touched.linked).area > 0.99
 
 
 def test_what_the_default_releases_is_heard_line_by_line(graph):
     with transcript() as lines:
         fit(Moments(epsilon=1.0), graph, randomness=SeededRandomness(1))
-    assert [type(each) for each in evidence(lines)] == [NoisyMoments, NoisyMoments, NoisyMoments, NoisyNumber]
+    assert [type(each) for each in clues(lines)] == [NoisyMoments, NoisyMoments, NoisyMoments, NoisyNumber]
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +112,7 @@ def test_tables_in_a_release_are_heard_as_in_its_transcript(dense, rounds, monke
     monkeypatch.setattr(moments, "UNSURE", 1.0)
     with transcript() as lines:
         fitted = fit(Moments(epsilon=2.0), dense, randomness=SeededRandomness(1))
-    heard, rebuilt = evidence(lines), released_evidence(fitted.trained, dense.nodes)
+    heard, rebuilt = clues(lines), released_clues(fitted.trained, dense.nodes)
     assert [type(each) for each in heard] == [NoisyMoments, NoisyMoments, *[NoisyTable] * rounds, NoisyNumber]
     edges = declassify(dense.edges, reason="a made-up graph", ledger=MemoryLedger("test"))
     pairs = sample(edges, many=40).few.pairs

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from gcon.errors import InputError
-from gcon_lab.attacks.figure import roc_figure
-from gcon_lab.attacks.roc import most_true_positives, roc_of
+from gcon_lab.attacks.roc import most_true_positives, roc_figure, roc_of
 
 
 def test_a_curve_by_hand():

@@ -21,8 +21,8 @@ from gcon_lab.attacks.white_box import (
     NoisyGraph,
     NoisyMatrix,
     NoisyMoments,
+    NoisyNeighbourSums,
     NoisyNumber,
-    NoisySums,
     NoisyTable,
     ObjectiveWeights,
     WhiteBox,
@@ -43,7 +43,7 @@ def normals(*shape, seed=0):
 @pytest.mark.parametrize(("law", "kind"), [("gaussian", Normal), ("laplace", Laplace)])
 def test_noisy_sums_have_the_likelihood_ratio_of_their_law(law, kind, pair):
     rows, value, scale = normals(5, 3), normals(5, 3, seed=1), 0.7
-    found = NoisySums(rows=rows, value=value, law=law, scale=scale).log_ratio(PATH, pair)
+    found = NoisyNeighbourSums(rows=rows, value=value, law=law, scale=scale).log_ratio(PATH, pair)
     low, high = (
         float(kind(neighbour_sums(edges, rows), scale).log_prob(value).sum())
         for edges in absent_and_present(PATH, pair)
@@ -55,7 +55,9 @@ def test_noisy_sums_have_the_likelihood_ratio_of_their_law(law, kind, pair):
 def test_a_noisy_matrix_has_the_gaussian_ratio(pair):
     rows, value = normals(5, 3), normals(5, 3, seed=1)
     found = NoisyMatrix(lambda edges: neighbour_sums(edges, rows), value, 0.7).log_ratio(PATH, pair)
-    assert found == pytest.approx(NoisySums(rows=rows, value=value, law="gaussian", scale=0.7).log_ratio(PATH, pair))
+    assert found == pytest.approx(
+        NoisyNeighbourSums(rows=rows, value=value, law="gaussian", scale=0.7).log_ratio(PATH, pair)
+    )
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -156,7 +158,7 @@ def test_objective_weights_have_the_exact_privacy_loss():
 
 def test_evidence_adds_up_and_rests_are_averaged():
     rows, value = normals(5, 3), normals(5, 3, seed=1)
-    sums, graph = NoisySums(rows=rows, value=value, law="gaussian", scale=1.0), NoisyGraph(PATH)
+    sums, graph = NoisyNeighbourSums(rows=rows, value=value, law="gaussian", scale=1.0), NoisyGraph(PATH)
     view = View(features=rows, posteriors=rows, released=(sums, graph))
     pairs, other = torch.tensor(PAIRS), public_edges(torch.tensor([[0], [1]]), 5)
     found = WhiteBox((PATH, other)).scores(view, pairs)

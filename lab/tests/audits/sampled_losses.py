@@ -9,6 +9,7 @@ with J the Jacobian of the map from weights to noise and e^-energy the density o
 loss random variable itself: the smallest epsilon that it allows for a given delta is what the mechanism spends on this pair.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -18,6 +19,7 @@ from gcon.edges.edge_list import public_edges
 from gcon.edges.schemes import Schemes, propagate
 from gcon.mechanisms.losses import ConvexLoss
 from gcon.mechanisms.perturbed_objective import PerturbedObjectives, minimise
+from gcon.mechanisms.theorem import ObjectiveShape
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.privacy_loss import NoiseLaw
 
@@ -96,6 +98,22 @@ def probabilistic_epsilon(losses: Tensor, delta: float) -> float:
 
 def _delta(losses: Tensor, epsilon: float) -> float:
     return float(torch.clamp(-torch.expm1(epsilon - losses), min=0).mean())
+
+
+def planned_pair(theorem, noise, *, epsilon, delta, influence, loss, width=1, restart=0.8) -> AuditedPair:
+    """The worst small pair with infinite steps, and the ridge and noise that a theorem plans for this budget."""
+    shape = ObjectiveShape(
+        epsilon=epsilon,
+        delta=delta,
+        noise_share=0.9,
+        num_features=width,
+        num_labelled=2,
+        edge_influence=influence,
+        loss=loss,
+    )
+    plan = theorem(shape, ridge=2.0)
+    ridge = plan.ridge + plan.extra_ridge
+    return isolated_pair(loss, restart=restart, steps=math.inf, width=width, ridge=ridge, noise=noise(plan))
 
 
 def isolated_pair(

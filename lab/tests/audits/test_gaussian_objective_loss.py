@@ -12,11 +12,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from lab.tests.audits.sampled_losses import isolated_pair, measured_epsilon, privacy_losses, probabilistic_epsilon
+from lab.tests.audits.sampled_losses import measured_epsilon, planned_pair, privacy_losses, probabilistic_epsilon
 
 from gcon.mechanisms.influence import sharp_influence
 from gcon.mechanisms.losses import PseudoHuber, SoftMargin
-from gcon.mechanisms.theorem import ObjectiveShape
 from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.audits.privacy_loss import GaussianNoise
 from gcon_lab.mechanisms.gaussian_objective_plan import theorem_c
@@ -27,23 +26,15 @@ DELTA, RESTART, SOFT = 1e-3, 0.8, SoftMargin(2)
 
 
 def pair_for(epsilon, *, width=1, influence=1.0, loss=SOFT, broken=1.0):
-    shape = ObjectiveShape(
+    return planned_pair(
+        theorem_c,
+        lambda plan: GaussianNoise(plan.scale * broken),
         epsilon=epsilon,
         delta=DELTA,
-        noise_share=0.9,
-        num_features=width,
-        num_labelled=2,
-        edge_influence=influence * 2 * sharp_influence(RESTART, math.inf),
+        influence=influence * 2 * sharp_influence(RESTART, math.inf),
         loss=loss,
-    )
-    theorem = theorem_c(shape, ridge=2.0)
-    return isolated_pair(
-        loss,
-        restart=RESTART,
-        steps=math.inf,
         width=width,
-        ridge=theorem.ridge + theorem.extra_ridge,
-        noise=GaussianNoise(theorem.scale * broken),
+        restart=RESTART,
     )
 
 

@@ -2,20 +2,15 @@
 mechanism is caught."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
-from lab.tests.audits.sampled_losses import (
-    AuditedPair,
-    isolated_pair,
-    measured_epsilon,
-    privacy_losses,
-    probabilistic_epsilon,
-)
+from lab.tests.audits.sampled_losses import measured_epsilon, planned_pair, privacy_losses, probabilistic_epsilon
 
 from gcon.mechanisms.influence import paper_influence, sharp_influence
 from gcon.mechanisms.losses import PseudoHuber, SoftMargin
-from gcon.mechanisms.theorem import ObjectiveShape, theorem_one
+from gcon.mechanisms.theorem import theorem_one
 from gcon.privacy.randomness import SystemRandomness
 from gcon_lab.audits.privacy_loss import RadialNoise
 
@@ -27,23 +22,15 @@ DELTA = 1e-3
 def audited(epsilon, *, width=1, restart=0.8, influence=None, loss=None, broken=1.0, draws=40_000):
     loss = SoftMargin(2) if loss is None else loss
     influence = paper_influence(restart, math.inf) if influence is None else influence
-    shape = ObjectiveShape(
+    pair = planned_pair(
+        theorem_one,
+        lambda plan: RadialNoise(plan.noise_rate * broken),
         epsilon=epsilon,
         delta=DELTA,
-        noise_share=0.9,
-        num_features=width,
-        num_labelled=2,
-        edge_influence=influence,
+        influence=influence,
         loss=loss,
-    )
-    theorem = theorem_one(shape, ridge=2.0)
-    pair = isolated_pair(
-        loss,
-        restart=restart,
-        steps=math.inf,
         width=width,
-        ridge=theorem.ridge + theorem.extra_ridge,
-        noise=RadialNoise(theorem.noise_rate * broken),
+        restart=restart,
     )
     return pair, privacy_losses(pair, draws=draws, randomness=SystemRandomness())
 
@@ -59,14 +46,7 @@ def test_reference_value():
 @pytest.mark.parametrize("width", [1, 2])
 def test_loss_stays_below_epsilon_in_both_directions(epsilon, width):
     pair, losses = audited(epsilon, width=width)
-    swapped = AuditedPair(
-        first=pair.second,
-        second=pair.first,
-        targets=pair.targets,
-        loss=pair.loss,
-        ridge=pair.ridge,
-        noise=pair.noise,
-    )
+    swapped = replace(pair, first=pair.second, second=pair.first)
     for sample in (losses, privacy_losses(swapped, draws=30_000, randomness=SystemRandomness())):
         assert measured_epsilon(sample, DELTA) <= probabilistic_epsilon(sample, DELTA) <= epsilon
 

@@ -17,8 +17,7 @@ from gcon.errors import InputError
 from gcon_lab.bench import run
 from gcon_lab.bench.contenders import CONTENDERS, features_of, ours
 from gcon_lab.bench.graphs import MadeRows, load_edges, made_edges, save_edges
-from gcon_lab.bench.page import growth, needs_text, read_results, slope, table_text, write_page
-from gcon_lab.bench.prices import Prices, prices
+from gcon_lab.bench.page import Prices, growth, needs_text, prices, read_results, slope, table_text, write_page
 from gcon_lab.bench.stores import write_rows
 from gcon_lab.bench.training import CLASSES, GCNS, kept_features, made_features, nodes_of
 

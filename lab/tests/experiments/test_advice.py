@@ -1,7 +1,6 @@
 """The tables behind the advice: gains from runs, intervals checked on graphs that were left out, and the shipped files."""
 
 import csv
-import json
 from importlib.resources import files
 
 import pytest
@@ -82,19 +81,6 @@ def test_one_graph_with_two_splits_is_left_out_whole():
     for name in ("c", "c@many"):
         runs[name] = [run_of(0.5, 0.5, 0.45)]
     assert float(intervals_of(facts, runs)["look", "cached", "gain"]["covered"]) == pytest.approx(0.6)
-
-
-def test_what_was_kept_is_not_made_again(tmp_path):
-    made_once = []
-
-    def make():
-        made_once.append(1)
-        return {"x": 1}
-
-    assert advice.kept(tmp_path / "facts", "social/a", 3, make) == {"x": 1}
-    assert advice.kept(tmp_path / "facts", "social/a", 3, make) == {"x": 1}
-    assert made_once == [1]
-    assert json.loads((tmp_path / "facts" / "social-a-run3.json").read_text()) == {"x": 1}
 
 
 def test_the_shipped_tables_have_the_columns_of_the_command_and_its_grid():

@@ -9,7 +9,7 @@ from rich.console import Console
 from scipy.stats import ttest_rel
 
 from gcon.errors import InputError
-from gcon_lab.experiments.beyond import units
+from gcon_lab.experiments.beyond import compared
 from gcon_lab.experiments.beyond.build import GRAPHS, beyond_units, build_beyond
 from gcon_lab.experiments.beyond.summary import Difference, Mean, best_non_private, differences, means, means_csv
 from gcon_lab.experiments.beyond.targets import check_targets, earlier_means
@@ -209,18 +209,18 @@ def test_synthetic_graphs_span_what_they_say():
 
 @pytest.mark.slow
 def test_one_unit_end_to_end_resumes_and_repeats(tmp_path, monkeypatch):
-    small = [[units.MomentsWithoutEdges(seed=0)], [units.EncoderOneHop(seed=0)]]
-    monkeypatch.setattr(units, "free_methods", lambda seed: small)
-    spending = [[units.Moments(epsilon=4.0)], [units.GAP(epsilon=4.0, hops=hops, epochs=3) for hops in (1, 2)]]
-    monkeypatch.setattr(units, "spending_methods", lambda seed, epsilon: spending)
-    unit = units.BeyondUnit(graph="made-up", run=0, budgets=(4.0,))
+    small = [[compared.MomentsWithoutEdges(seed=0)], [compared.EncoderOneHop(seed=0)]]
+    monkeypatch.setattr(compared, "free_methods", lambda seed: small)
+    spending = [[compared.Moments(epsilon=4.0)], [compared.GAP(epsilon=4.0, hops=hops, epochs=3) for hops in (1, 2)]]
+    monkeypatch.setattr(compared, "spending_methods", lambda seed, epsilon: spending)
+    unit = compared.BeyondUnit(graph="made-up", run=0, budgets=(4.0,))
     results = unit.results()
     assert results.equals(unit.results())
     ours = {"moments", "moments-without-edges", "moments-without-validation"}
     assert set(results["method"]) == {*ours, "encoder-one-hop", "gap", "gcon"}
-    from gcon_lab.experiments.sweep.store import ResultStore
+    from gcon_lab.experiments.units import UnitStore
 
-    ResultStore(tmp_path / "store").write(unit.name, results)
+    UnitStore(tmp_path / "store").write(unit.name, results)
     missing, files = build_beyond([unit], tmp_path, workers=1, deadline=0.0, console=Console(quiet=True))
     assert missing == 0
     assert {path.name for path in files} == {"beyond.csv", "differences.csv", "beyond.md"}
@@ -238,7 +238,7 @@ def test_these_graphs_are_for_beyond_only(tmp_path, graph):
 
 def test_a_missing_social_graph_is_said_before_anything_is_measured(tmp_path, monkeypatch):
     monkeypatch.setenv("GCON_DATA", str(tmp_path))
-    work = [units.BeyondUnit(graph=graph, run=0, budgets=(1.0,)) for graph in ("made-up", "social/twitch-de@many")]
+    work = [compared.BeyondUnit(graph=graph, run=0, budgets=(1.0,)) for graph in ("made-up", "social/twitch-de@many")]
     with pytest.raises(InputError, match=r"no file .*social/twitch-de\.npz"):
         build_beyond(work, tmp_path / "out", workers=1, deadline=0.0, console=Console(quiet=True))
     assert not (tmp_path / "out").exists()
@@ -254,12 +254,12 @@ def test_results_of_social_graphs_lie_beside_the_others():
 
 
 def test_a_unit_without_budgets_and_one_without_the_rest_are_the_whole(monkeypatch):
-    monkeypatch.setattr(units.BeyondUnit, "scored", lambda unit, methods, epsilon: [(methods[0].name, epsilon)])
-    monkeypatch.setattr(units.BeyondUnit, "paper", lambda unit, epsilon: [("gcon", epsilon)])
-    monkeypatch.setattr(units.BeyondUnit, "_without_validation", lambda unit, epsilon: [("without", epsilon)])
+    monkeypatch.setattr(compared.BeyondUnit, "scored", lambda unit, methods, epsilon: [(methods[0].name, epsilon)])
+    monkeypatch.setattr(compared.BeyondUnit, "paper", lambda unit, epsilon: [("gcon", epsilon)])
+    monkeypatch.setattr(compared.BeyondUnit, "_without_validation", lambda unit, epsilon: [("without", epsilon)])
     settings = {"graph": "social/twitch-de", "run": 0}
-    parts = [units.BeyondUnit(**settings, budgets=()), units.BeyondUnit(**settings, budgets=(1.0,), free=False)]
-    whole = units.BeyondUnit(**settings, budgets=(1.0,))
+    parts = [compared.BeyondUnit(**settings, budgets=()), compared.BeyondUnit(**settings, budgets=(1.0,), free=False)]
+    whole = compared.BeyondUnit(**settings, budgets=(1.0,))
     assert [*parts[0]._rows(), *parts[1]._rows()] == list(whole._rows())
     assert {("gcn", None), ("gpr-gnn", None), ("moments", float("inf"))} <= set(parts[0]._rows())
     assert {epsilon for _, epsilon in parts[1]._rows()} == {1.0}

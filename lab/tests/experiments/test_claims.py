@@ -9,10 +9,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gcon_lab.experiments.reproduce.claims import check, markdown, overall, to_csv
-from gcon_lab.experiments.reproduce.comparisons import Comparison, above, correct, holm, weigh
+from gcon_lab.experiments.reproduce.claims import check
 from gcon_lab.experiments.reproduce.points import ANY, Point
-from gcon_lab.experiments.reproduce.verdicts import combine
+from gcon_lab.experiments.reproduce.verdicts import (
+    Comparison,
+    above,
+    combine,
+    correct,
+    holm,
+    markdown,
+    overall,
+    to_csv,
+    weigh,
+)
 
 HOLDS, FAILS, WITHOUT_CONTROLS, UNKNOWN = (
     "holds",

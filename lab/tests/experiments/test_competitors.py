@@ -8,7 +8,7 @@ import pytest
 from gcon.errors import InputError
 from gcon_lab.experiments.baselines import COLUMNS
 from gcon_lab.experiments.grids import COMPETITORS
-from gcon_lab.experiments.reproduce.competitors import (
+from gcon_lab.experiments.reproduce.collect import (
     LEVEL,
     NO_DELTA,
     PUBLIC_DELTA,

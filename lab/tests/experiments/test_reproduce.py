@@ -12,22 +12,23 @@ from rich.console import Console
 
 from gcon.errors import InputError
 from gcon_lab.experiments import baselines
+from gcon_lab.experiments import units as run
 from gcon_lab.experiments.reproduce.build import Job, reproduce
 from gcon_lab.experiments.reproduce.collect import (
     FREE_OR_PAID,
+    NO_DELTA,
     PAPER_DELTA,
+    PUBLIC_DELTA,
     SETTINGS,
     UNCHARGED,
-    Plan,
+    MeasuringPlan,
     best,
     points_of,
 )
-from gcon_lab.experiments.reproduce.competitors import NO_DELTA, PUBLIC_DELTA
 from gcon_lab.experiments.reproduce.points import Point
-from gcon_lab.experiments.sweep import run
 from gcon_lab.experiments.sweep.graphs import MADE_UP, READINGS
 from gcon_lab.experiments.sweep.grid import BUDGETS, Grid
-from gcon_lab.experiments.sweep.store import ResultStore
+from gcon_lab.experiments.units import UnitStore
 
 QUIET = Console(quiet=True)
 EPSILONS = [f"{epsilon:g}" for epsilon in BUDGETS]
@@ -130,7 +131,7 @@ def test_every_line_says_which_promise_it_has_and_how_it_was_chosen(whole):
 def test_points_are_the_stored_scores_of_the_best_on_validation(whole):
     job, _ = whole
     (plan,) = job.plans()
-    rows = plan.scores(ResultStore(job.out / "store")).rows(named=True)
+    rows = plan.scores(UnitStore(job.out / "store")).rows(named=True)
     own = [row for row in rows if row["access"] == "own-edges"]
     for figure, fits in (
         ("fig1", lambda row, p: row["epsilon"] == (math.inf if p.place == "any" else float(p.place))),
@@ -208,8 +209,8 @@ def test_competitors_are_trained_where_no_table_is_given(whole, monkeypatch, tmp
 
 
 def test_runs_that_are_not_complete_are_left_out(tmp_path):
-    plan = Plan(graph=MADE_UP, grid=Grid(hidden=(8, 16)), runs=3)
-    store = ResultStore(tmp_path)
+    plan = MeasuringPlan(graph=MADE_UP, grid=Grid(hidden=(8, 16)), runs=3)
+    store = UnitStore(tmp_path)
     assert list(points_of(plan, store)) == []
     for unit in plan.model_units():
         if (unit.run, unit.hidden) != (1, 16):

@@ -15,19 +15,19 @@ from gcon.edges.edge_list import public_edges
 from gcon.edges.graph import private_graph
 from gcon.files.datasets.facts import facts_of
 from gcon.nodes import PublicNodes
-from gcon_lab.experiments.reproduce import tables
-from gcon_lab.experiments.reproduce.arrangement import GRAPHS, lines_of, panels
-from gcon_lab.experiments.reproduce.figures import draw
-from gcon_lab.experiments.reproduce.line_styles import styles_of
-from gcon_lab.experiments.reproduce.points import Point, to_csv
-from gcon_lab.experiments.reproduce.tables import (
+from gcon_lab.experiments.reproduce import write
+from gcon_lab.experiments.reproduce.figures import draw, styles_of
+from gcon_lab.experiments.reproduce.points import GRAPHS, Point, lines_of, panels, to_csv
+from gcon_lab.experiments.reproduce.write import (
     DATASET_COLUMNS,
+    LABELS,
+    Part,
     dataset_row,
     figure_rows,
     figure_tables,
     node_homophily,
+    page,
 )
-from gcon_lab.experiments.reproduce.write import LABELS, Part, page
 
 pytestmark = pytest.mark.slow
 
@@ -199,7 +199,7 @@ def test_measured_numbers_and_where_they_differ_from_the_paper(monkeypatch):
     )
     graph = private_graph(nodes, edge_index, name="cora")
     published = replace(facts_of("cora"), num_nodes=4, num_edges=4, num_features=4, num_classes=2, homophily=0.3751)
-    monkeypatch.setattr(tables, "facts_of", lambda _: published)
+    monkeypatch.setattr(write, "facts_of", lambda _: published)
     row = dict(zip(DATASET_COLUMNS, dataset_row(graph), strict=True))
     assert (row["Dataset"], row["Undirected edges"]) == ("Cora", "2")
     assert row["Edges (paper / measured)"] == "4 / 4"  # as they are stored

@@ -10,7 +10,7 @@ THEIRS = [
 
 
 def test_every_competitor_with_its_better_access_and_the_smallest_lead_over_private_ones():
-    publish, owners = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines("g", 0.5, OURS, THEIRS))
+    publish, owners = lines("g", 0.5, OURS, THEIRS)
     assert publish == [
         "g",
         "0.5",

@@ -6,9 +6,9 @@ import torch
 
 from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import MemoryLedger
-from gcon_lab.experiments.sweep.shapes import SHAPES, SHARES, Shape
+from gcon_lab.experiments.sweep.graphs import SHAPES, SHARES, UnusualCircles
 
-UNEVEN = Shape(degree=40, homophily=0.5, signal=1.5, nodes=6000, features=8, shares=SHARES, labelled=80)
+UNEVEN = UnusualCircles(degree=40, homophily=0.5, signal=1.5, nodes=6000, features=8, shares=SHARES, labelled=80)
 
 
 def test_uneven_classes_have_their_shares_and_keep_their_edges():
@@ -27,7 +27,7 @@ def test_uneven_classes_have_their_shares_and_keep_their_edges():
 
 
 def test_mixed_features_have_many_scales():
-    shape = Shape(degree=5, homophily=0.8, signal=2.0, nodes=400, features=30, mixed=True)
+    shape = UnusualCircles(degree=5, homophily=0.8, signal=2.0, nodes=400, features=30, mixed=True)
     scales = shape.draw("mixed", seed=0).nodes.features.std(dim=0)
     assert float(scales.max() / scales.min()) > 20
 

@@ -1,4 +1,7 @@
-"""Every attack that fits on one trained method: what is seen under each access, and how well links are guessed from it."""
+"""Every attack that fits on one trained method: what is seen under each access, and how well links are guessed from it.
+
+And a promise put to the test: train with canary pairs that a coin put in, then let every attack guess the coins.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +12,34 @@ import torch
 from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList
+from gcon.edges.graph import private_graph
 from gcon.errors import InputError
-from gcon.methods.method import ScoreFunction
+from gcon.methods.method import Method, ScoreFunction
 from gcon.methods.predictions import Access
-from gcon_lab.attacks.influence import Influence
+from gcon.nodes import PublicNodes
+from gcon.privacy.account import transcript
+from gcon.privacy.randomness import Randomness
+from gcon_lab.attacks.black_box import DISTANCES, InfluenceAttack, Kind, Similarity, taught
+from gcon_lab.attacks.canaries import Guesses, draw_canaries, guess
 from gcon_lab.attacks.pairs import LabelledPairs, sample_pairs
 from gcon_lab.attacks.roc import Roc, roc_of
-from gcon_lab.attacks.similarity import DISTANCES, Similarity
-from gcon_lab.attacks.supervised import Kind, taught
-from gcon_lab.attacks.view import Attack, Evidence, View
+from gcon_lab.attacks.view import Attack, Clue, View
 from gcon_lab.attacks.white_box import Replay, WhiteBox
+from gcon_lab.audits.pairs import with_edges
+from gcon_lab.experiments.attacks.clues import clues
+from gcon_lab.methods.fitted import fit
 
 RELEASED = "released"  # the access of whoever reads the model itself
 Progress = Callable[[str], None]
+UNCOVERED = ("own-edges", "full")  # what third parties must not see, and what nothing is promised about
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Sample:
+class PairSamples:
     """The pairs that attacks are measured on.
 
     Attributes:
-        many: for attacks that cost little a pair.
+        many: for attacks that cost little per pair.
         few: for attacks that ask the model again and again, or compute what it would have been.
         fewest: the same where little is to be learned: answers that read no edge, or a node's own edges openly.
     """
@@ -39,11 +49,11 @@ class Sample:
     fewest: LabelledPairs
 
 
-def sample(edges: EdgeList, *, many: int) -> Sample:
+def sample(edges: EdgeList, *, many: int) -> PairSamples:
     """So many linked, and as many unlinked pairs; a fifth and a thirtieth of them for the others."""
     sizes = (many, max(many // 5, 1), max(many // 30, 1))
     drawn = [sample_pairs(edges, size, seed=place) for place, size in enumerate(sizes)]
-    return Sample(many=drawn[0], few=drawn[1], fewest=drawn[2])
+    return PairSamples(many=drawn[0], few=drawn[1], fewest=drawn[2])
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +64,7 @@ class Measured:
 
 
 def views_of(
-    scorers: Mapping[Access, ScoreFunction], features: Tensor, edges: EdgeList, released: tuple[Evidence, ...]
+    scorers: Mapping[Access, ScoreFunction], features: Tensor, edges: EdgeList, released: tuple[Clue, ...]
 ) -> dict[str, View]:
     """What is seen under every access of a method; edges that everybody may know are no target."""
     found = {}
@@ -91,7 +101,7 @@ def _can_be_asked(query: Callable[[Tensor], Tensor], features: Tensor) -> bool:
     return True
 
 
-def measured(view: View, access: str, drawn: Sample, rest: EdgeList) -> Iterator[Measured]:
+def measured(view: View, access: str, drawn: PairSamples, rest: EdgeList) -> Iterator[Measured]:
     """Every attack that the view allows."""
     if access == RELEASED:
         yield _one(WhiteBox((rest,)), view, access, drawn.few)
@@ -104,7 +114,7 @@ def measured(view: View, access: str, drawn: Sample, rest: EdgeList) -> Iterator
     for kind in kinds:
         yield _one(taught(view, known.pairs, known.linked, kind=kind), view, access, unknown)
     if view.query is not None:
-        yield _one(Influence(), view, access, drawn.few if access in ("full", "cached") else drawn.fewest)
+        yield _one(InfluenceAttack(), view, access, drawn.few if access in ("full", "cached") else drawn.fewest)
     if view.answers_on is not None:
         yield _one(Replay(rest), view, access, drawn.fewest)
 
@@ -117,9 +127,9 @@ def attack_all(
     scorers: Mapping[Access, ScoreFunction],
     features: Tensor,
     edges: EdgeList,
-    drawn: Sample,
+    drawn: PairSamples,
     *,
-    released: tuple[Evidence, ...] = (),
+    released: tuple[Clue, ...] = (),
     progress: Progress = lambda stage: None,
 ) -> list[Measured]:
     found = []
@@ -127,3 +137,55 @@ def attack_all(
         progress(f"attack, access {access}")
         found += list(measured(view, access, drawn, edges))
     return found
+
+
+@dataclass(frozen=True)
+class CanaryResult:
+    """What one attack guessed under one access.
+
+    Attributes:
+        covered: whether the promise of the method is about what this attacker sees.
+        area: under the ROC curve of the coins; 0.5 if all fell on one side.
+    """
+
+    access: str
+    attack: str
+    covered: bool
+    guesses: Guesses
+    area: float
+
+
+def canary_run(
+    method: Method, nodes: PublicNodes, edges: EdgeList, *, canaries: int, seed: int, randomness: Randomness
+) -> Iterator[CanaryResult]:
+    """One training, and every attack on its canaries; half of the coins are guessed.
+
+    The attacker knows all edges but the canaries, and which pairs these are.
+
+    Args:
+        method: what is trained.
+        nodes: public.
+        edges: opened by the operator, or a benchmark's.
+        canaries: how many pairs.
+        seed: of pairs and coins. Noise has a source of its own.
+        randomness: the source of the noise.
+    """
+    drawn = draw_canaries(edges, canaries, seed=seed)
+    truth = drawn.into(edges)
+    with transcript() as lines:
+        graph = private_graph(nodes, truth.edge_index(), name="canaries")
+        fitted = fit(method, graph, randomness=randomness)
+    made = canaries // 2 // 2 * 2
+    for access, view in views_of(fitted.trained.score_functions, nodes.features, truth, clues(lines)).items():
+        attacks: list[Attack] = [Similarity("cosine"), Similarity("correlation")]
+        if access == RELEASED:
+            attacks = [WhiteBox((edges, with_edges(edges, drawn.pairs)))]
+        elif access in ("cached", "full") and view.query is not None:
+            attacks.append(InfluenceAttack())  # without edges nothing travels
+        elif view.answers_on is not None:
+            attacks = [Replay(edges)]
+        for attack in attacks:
+            scores = attack.scores(view, drawn.pairs)
+            area = roc_of(scores, drawn.inserted).area if 0 < int(drawn.inserted.sum()) < canaries else 0.5
+            covered = access not in UNCOVERED and method.private
+            yield CanaryResult(access, attack.name, covered, guess(scores, drawn.inserted, made), area)

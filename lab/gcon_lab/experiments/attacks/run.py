@@ -5,20 +5,25 @@ Writes attacks.csv (every attack), canaries.csv (the formal test) and attacks.md
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from gcon.writing import write_whole
-from gcon_lab.experiments.attacks.methods import ATTACKED, is_spending, reads_edges
-from gcon_lab.experiments.attacks.tables import FALSE_ALARM, FAMILIES, Judged, Line, judged, lines, shown
-from gcon_lab.experiments.attacks.units import CANARY_DELTA, PAIRS, AttackUnit, CanaryUnit
+from gcon_lab.experiments.attacks.attacked import (
+    ATTACKED,
+    CANARY_DELTA,
+    PAIRS,
+    AttackUnit,
+    CanaryUnit,
+    is_spending,
+    reads_edges,
+)
+from gcon_lab.experiments.attacks.judged import FALSE_ALARM, FAMILIES, Judged, Line, judged, lines, shown
 from gcon_lab.experiments.beyond.targets import target_lines
-from gcon_lab.experiments.sweep.run import run_units
-from gcon_lab.experiments.sweep.store import ResultStore
+from gcon_lab.experiments.command import command, write_all
+from gcon_lab.experiments.units import UnitStore, run_units
 from gcon_lab.tables import grid, markdown, sheet
 
 GRAPHS = ("cora-ml", "citeseer", "pubmed")
@@ -79,8 +84,8 @@ def build(
 ) -> tuple[int, list[Path]]:
     """Measure until the deadline, write what there is; returns what is missing, and the files."""
     missing = run_units([*attacks, *canaries], out / "store", workers=workers, deadline=deadline, console=console)
-    store = ResultStore(out / "store")
-    found, coins = store.read(unit.name for unit in attacks), store.read(unit.name for unit in canaries)
+    store = UnitStore(out / "store")
+    found, coins = store.table(unit.name for unit in attacks), store.table(unit.name for unit in canaries)
     rows = [] if found.is_empty() else lines(found)
     tests, level = ([], FALSE_ALARM) if coins.is_empty() else judged(coins)
     texts = {
@@ -95,9 +100,7 @@ def build(
             ]
         ),
     }
-    for name, text in texts.items():
-        write_whole(out / name, text)
-    return missing, [out / name for name in texts]
+    return missing, write_all(out, texts)
 
 
 def _tables(rows: Sequence[Line]) -> Iterator[str]:
@@ -141,16 +144,12 @@ def _canary_sheet(tests: Sequence[Judged], level: float) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Link attacks on every method.")
-    parser.add_argument("--out", type=Path, required=True, help="folder of results; finished work there is kept")
+    parser = command(__doc__, "graphs", "workers", "minutes")
     parser.add_argument("--quick", action="store_true", help="Cora-ML, epsilon 1 and 4")
     parser.add_argument(
-        "--canary-runs", type=int, default=1, help="trainings with canaries, a method, budget and graph"
+        "--canary-runs", type=int, default=1, help="trainings with canaries per method, budget and graph"
     )
-    parser.add_argument("--graphs", help="names, separated by commas")
     parser.add_argument("--methods", help="names, separated by commas; the edge-free reference of each is one of them")
-    parser.add_argument("--workers", type=int, default=2, help="processes, one core each")
-    parser.add_argument("--minutes", type=float, default=90.0, help="stop after so long; the same command goes on")
     given = parser.parse_args()
     graphs = tuple(given.graphs.split(",")) if given.graphs else GRAPHS[:1] if given.quick else GRAPHS
     methods = tuple(given.methods.split(",")) if given.methods else tuple(ATTACKED)

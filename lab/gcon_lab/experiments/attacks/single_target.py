@@ -17,14 +17,13 @@ from gcon.privacy.budget import checked_budget
 from gcon.privacy.randomness import SystemRandomness
 from gcon.release.read import load_release
 from gcon.writing import write_whole
-from gcon_lab.attacks.figure import roc_figure
-from gcon_lab.attacks.roc import Roc
-from gcon_lab.attacks.view import Evidence
-from gcon_lab.experiments.attacks.canaries import canary_run
-from gcon_lab.experiments.attacks.measure import Measured, Progress, attack_all, sample
-from gcon_lab.experiments.attacks.methods import ATTACKED, is_spending, reference_of
-from gcon_lab.experiments.attacks.released import released_evidence
-from gcon_lab.experiments.attacks.tables import FALSE_ALARM
+from gcon_lab.attacks.roc import Roc, roc_figure
+from gcon_lab.attacks.view import Clue
+from gcon_lab.experiments.attacks.attacked import ATTACKED, reference_of
+from gcon_lab.experiments.attacks.clues import released_clues
+from gcon_lab.experiments.attacks.judged import FALSE_ALARM
+from gcon_lab.experiments.attacks.measure import Measured, Progress, attack_all, canary_run, sample
+from gcon_lab.methods.competitor import with_budget
 from gcon_lab.methods.fitted import fit
 from gcon_lab.tables import records
 
@@ -32,7 +31,7 @@ _REFERENCE_OF_MODEL = {"paper": "gcon", "moments": "moments"}
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class AttackTarget:
     """Who is attacked: a method that is trained for it, or a model that was released before."""
 
     name: str
@@ -68,23 +67,17 @@ class Target:
             )
 
 
-def check_target(name: str, *, epsilon: float | None, delta: float | None, canaries: int) -> Target:
+def check_target(name: str, *, epsilon: float | None, delta: float | None, canaries: int) -> AttackTarget:
     """The target; everything is checked before a file of edges is read."""
     if name in ATTACKED:
-        if not is_spending(name):
-            if epsilon is not None or delta is not None:
-                raise InputError("epsilon", rule=f"is not spent by {name}", got="a budget", fix="Leave it out.")
-            return Target(name, ATTACKED[name]())
-        if epsilon is None:
-            raise InputError("epsilon", rule=f"is needed by {name}", got="nothing", fix="For example --epsilon 1.")
-        return Target(name, ATTACKED[name](epsilon=epsilon, delta=delta))  # type: ignore[call-arg]
+        return AttackTarget(name, with_budget(ATTACKED[name], epsilon=epsilon, delta=delta))
     if not Path(name).is_dir():
         rule = f"must be a release folder, or one of {', '.join(ATTACKED)}"
         raise InputError("target", rule=rule, got=repr(name), fix="gcon baseline list describes the methods.")
     if epsilon is not None or delta is not None or canaries:
         rule = "belong to a method, which is trained anew"
         raise InputError("epsilon, delta, canaries", rule=rule, got="a release folder", fix="Leave them out.")
-    return Target(name, None, load_release(Path(name)))
+    return AttackTarget(name, None, load_release(Path(name)))
 
 
 @dataclass(frozen=True)
@@ -141,7 +134,7 @@ class Found:
 
 
 def run_attacks(
-    target: Target, nodes: PublicNodes, edges: EdgeList, *, pairs: int, canaries: int, progress: Progress
+    target: AttackTarget, nodes: PublicNodes, edges: EdgeList, *, pairs: int, canaries: int, progress: Progress
 ) -> Found:
     """Train, attack, compare with the edge-free references.
 
@@ -150,7 +143,7 @@ def run_attacks(
     """
     drawn = sample(edges, many=pairs)
 
-    def attacked(trained: Predictor, released: tuple[Evidence, ...] = ()) -> list[Measured]:
+    def attacked(trained: Predictor, released: tuple[Clue, ...] = ()) -> list[Measured]:
         return attack_all(trained.score_functions, nodes.features, edges, drawn, released=released, progress=progress)
 
     def fitted(method: Method) -> Predictor:
@@ -163,7 +156,7 @@ def run_attacks(
     else:
         assert target.model is not None
         progress("read the release")
-        found = attacked(target.model, released_evidence(target.model, nodes))
+        found = attacked(target.model, released_clues(target.model, nodes))
     references = {name: attacked(fitted(ATTACKED[name]())) for name in _references(target.kind, found)}
     tests = list(_canary_rows(target, nodes, edges, canaries, progress)) if canaries else []
     curves = {f"{each.access}, {each.attack}": each.roc for each in found if _is_drawn(each)}
@@ -194,7 +187,7 @@ def _is_drawn(each: Measured) -> bool:
 
 
 def _canary_rows(
-    target: Target, nodes: PublicNodes, edges: EdgeList, canaries: int, progress: Progress
+    target: AttackTarget, nodes: PublicNodes, edges: EdgeList, canaries: int, progress: Progress
 ) -> Iterator[CanaryRow]:
     assert target.method is not None, "a released model has no canaries in it"
     progress(f"train {target.name} with canaries")

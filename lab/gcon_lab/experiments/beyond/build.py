@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gcon.writing import write_whole
+from gcon_lab.experiments.beyond.compared import BeyondUnit
 from gcon_lab.experiments.beyond.summary import (
     INFINITE,
     NON_PRIVATE,
@@ -20,12 +20,11 @@ from gcon_lab.experiments.beyond.summary import (
     means_csv,
 )
 from gcon_lab.experiments.beyond.targets import check_targets, target_lines
-from gcon_lab.experiments.beyond.units import BeyondUnit
+from gcon_lab.experiments.command import write_all
 from gcon_lab.experiments.sweep.graphs import CIRCLES
 from gcon_lab.experiments.sweep.grid import BUDGETS, PAPER_GRAPHS
-from gcon_lab.experiments.sweep.run import run_units
 from gcon_lab.experiments.sweep.social import SOCIAL, check_social
-from gcon_lab.experiments.sweep.store import ResultStore
+from gcon_lab.experiments.units import UnitStore, run_units
 from gcon_lab.tables import grid, markdown
 
 GRAPHS = (*PAPER_GRAPHS, *SOCIAL, *CIRCLES)
@@ -70,7 +69,7 @@ def build_beyond(
     for graph in dict.fromkeys(unit.graph for unit in units):
         check_social(graph)  # before hours of work on the others
     missing = run_units(units, out / "store", workers=workers, deadline=deadline, console=console)
-    scores = ResultStore(out / "store").read(unit.name for unit in units)
+    scores = UnitStore(out / "store").table(unit.name for unit in units)
     if scores.is_empty():
         return missing, []
     rows, gaps = means(scores), list(differences(scores))
@@ -80,9 +79,7 @@ def build_beyond(
         "differences.csv": differences_csv(gaps),
         "beyond.md": "\n".join([_HEAD, *target_lines(targets), *_non_private(rows, gaps), *_tables(rows)]),
     }
-    for name, text in texts.items():
-        write_whole(out / name, text)
-    return missing, [out / name for name in texts]
+    return missing, write_all(out, texts)
 
 
 def _non_private(rows: Sequence[Mean], gaps: Sequence[Difference]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
 
+from gcon_lab.experiments.beyond.compared import WITHOUT_VALIDATION
 from gcon_lab.experiments.beyond.summary import (
     CONTROL,
     INFINITE,
@@ -17,7 +18,6 @@ from gcon_lab.experiments.beyond.summary import (
     Mean,
     best_non_private,
 )
-from gcon_lab.experiments.beyond.units import WITHOUT_VALIDATION
 from gcon_lab.experiments.sweep.grid import PAPER_GRAPHS
 from gcon_lab.experiments.sweep.social import FEW_LABELS, MANY
 from gcon_lab.tables import markdown

@@ -17,15 +17,20 @@ from gcon.errors import InputError
 from gcon.version import __version__
 from gcon_lab.experiments import baselines
 from gcon_lab.experiments.beyond.build import GRAPHS, beyond_units, build_beyond
-from gcon_lab.experiments.reproduce.collect import Plan, points_of
-from gcon_lab.experiments.reproduce.competitors import Sheet, level_points, read_sheet, spending_points
+from gcon_lab.experiments.reproduce.collect import (
+    MeasuringPlan,
+    Sheet,
+    level_points,
+    points_of,
+    read_sheet,
+    spending_points,
+)
 from gcon_lab.experiments.reproduce.points import Point
 from gcon_lab.experiments.reproduce.write import FIGURES, PARTS, write_parts
 from gcon_lab.experiments.sweep.graphs import CIRCLES, MADE_UP
 from gcon_lab.experiments.sweep.grid import BUDGETS, PAPER_GRAPHS, paper_grid, quick_grid
-from gcon_lab.experiments.sweep.run import Unit, run_units
 from gcon_lab.experiments.sweep.social import SOCIAL
-from gcon_lab.experiments.sweep.store import ResultStore
+from gcon_lab.experiments.units import Unit, UnitStore, run_units
 
 BEYOND = "beyond"
 WHATS = (*PARTS, "all", BEYOND)
@@ -57,36 +62,26 @@ class Job:
     minutes: float = 90.0
 
     def __post_init__(self) -> None:
-        for name, values, known in (
-            ("what", (self.what,), WHATS),
-            ("graphs", self.graphs, (*PAPER_GRAPHS, MADE_UP, *((*SOCIAL, *CIRCLES) if self.what == BEYOND else ()))),
-        ):
-            for value in values:
-                if value not in known:
-                    raise InputError(
-                        name, rule=f"must be one of {', '.join(known)}", got=value, fix="Check the spelling."
-                    )
-        if not self.graphs or len(set(self.graphs)) < len(self.graphs):
-            raise InputError(
-                "graphs",
-                rule="must be some graphs, each once",
-                got=", ".join(self.graphs) or "none",
-                fix="Leave out repeats.",
-            )
-        for name, number in (("runs", self.number_of_runs), ("workers", self.workers)):
-            if number < 1:
-                raise InputError(name, rule="must be at least 1", got=number, fix="Leave it out for the default.")
-        if not self.minutes > 0:
-            raise InputError("minutes", rule="must be above 0", got=self.minutes, fix="Usual is 90.")
-        if any(path.exists() and not path.is_dir() for path in (self.out, *self.out.parents)):
-            raise InputError("out", rule="must be a folder", got=str(self.out), fix="Name another one.")
-        if self.competitors is not None and not self.competitors.is_file():
-            raise InputError(
-                "competitors",
-                rule="must be a file",
-                got=str(self.competitors),
-                fix="Pass docs/results/baselines.csv, or leave it out to make the table.",
-            )
+        graphs = (*PAPER_GRAPHS, MADE_UP, *((*SOCIAL, *CIRCLES) if self.what == BEYOND else ()))
+        for name, values, known in (("what", (self.what,), WHATS), ("graphs", self.graphs, graphs)):
+            rule = f"must be one of {', '.join(known)}"
+            if wrong := [value for value in values if value not in known]:
+                raise InputError(name, rule=rule, got=wrong[0], fix="Check the spelling.")
+        folders = (self.out, *self.out.parents)
+        fix = "Pass docs/results/baselines.csv, or leave it out to make the table."
+        for name, good, rule, got, way in (
+            ("graphs", len(set(self.graphs)) == len(self.graphs) > 0, "must be some graphs, each once",
+             ", ".join(self.graphs) or "none", "Leave out repeats."),
+            ("runs", self.number_of_runs >= 1, "must be at least 1", self.number_of_runs, "Leave it out for the default."),
+            ("workers", self.workers >= 1, "must be at least 1", self.workers, "Leave it out for the default."),
+            ("minutes", self.minutes > 0, "must be above 0", self.minutes, "Usual is 90."),
+            ("out", all(path.is_dir() or not path.exists() for path in folders), "must be a folder",
+             str(self.out), "Name another one."),
+            ("competitors", self.competitors is None or self.competitors.is_file(), "must be a file",
+             str(self.competitors), fix),
+        ):  # fmt: skip
+            if not good:
+                raise InputError(name, rule=rule, got=got, fix=way)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -96,20 +91,20 @@ class Job:
     def number_of_runs(self) -> int:
         return (QUICK_RUNS if self.quick else FULL_RUNS) if self.runs is None else self.runs
 
-    def plans(self) -> list[Plan]:
+    def plans(self) -> list[MeasuringPlan]:
         grid = quick_grid if self.quick else paper_grid
-        return [Plan(graph=graph, grid=grid(graph), runs=self.number_of_runs) for graph in self.graphs]
+        return [MeasuringPlan(graph=graph, grid=grid(graph), runs=self.number_of_runs) for graph in self.graphs]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Reproduction:
     """What was done: units of work that are still missing, and the files that were written."""
 
     missing: int
     files: tuple[Path, ...]
 
 
-def reproduce(job: Job, console: Console) -> Outcome:
+def reproduce(job: Job, console: Console) -> Reproduction:
     """Measure until the time is up, then write what there is."""
     if job.what == BEYOND:
         return _beyond(job, console)
@@ -123,15 +118,15 @@ def reproduce(job: Job, console: Console) -> Outcome:
             missing += baselines.finish_groups(folder, list(baselines.groups(effort, job.graphs)), effort, **work)
         sheet = _finished_competitors(folder, effort, job.graphs)
     points = all_points(job, sheet)
-    return Outcome(missing, tuple(write_parts(job.parts, points, job.graphs, job.out, facts=_facts(job))))
+    return Reproduction(missing, tuple(write_parts(job.parts, points, job.graphs, job.out, facts=_facts(job))))
 
 
-def _beyond(job: Job, console: Console) -> Outcome:
+def _beyond(job: Job, console: Console) -> Reproduction:
     graphs = GRAPHS if job.graphs == PAPER_GRAPHS else job.graphs
     units = beyond_units(graphs, runs=job.number_of_runs, budgets=(1.0, 4.0) if job.quick else BUDGETS)
     deadline = time.time() + 60 * job.minutes
     missing, files = build_beyond(units, job.out, workers=job.workers, deadline=deadline, console=console)
-    return Outcome(missing, tuple(files))
+    return Reproduction(missing, tuple(files))
 
 
 def _units(job: Job) -> Iterator[Unit]:
@@ -155,7 +150,7 @@ def _finished_competitors(folder: Path, effort: baselines.Effort, graphs: Sequen
 
 def all_points(job: Job, sheet: Sheet) -> list[Point]:
     """Every point of every figure that has been measured."""
-    store, points = ResultStore(job.out / "store"), []
+    store, points = UnitStore(job.out / "store"), []
     for plan in job.plans():
         points += list(points_of(plan, store))
         points += list(spending_points(sheet, "fig1", plan.graph))

@@ -1,11 +1,14 @@
-"""From stored scores to points: for every point of a figure, the settings with the best mean validation score.
+"""From stored scores and the competitors' table to points: nothing is trained again for a figure.
 
-That is the paper's rule, and it is not charged. Everything that a figure does not fix is chosen: encoder width, rows in the
-loss, loss, ridge and inference restart; in Fig. 1 also restart and steps. Only runs that are complete count.
+For every point of a figure, the settings with the best mean validation score. That is the paper's rule, and it is not charged.
+Everything that a figure does not fix is chosen: encoder width, rows in the loss, loss, ridge and inference restart; in Fig. 1
+also restart and steps. Only runs that are complete count.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import statistics
 from collections.abc import Iterator, Sequence
@@ -14,23 +17,110 @@ from itertools import product
 
 import polars as pl
 
-from gcon_lab.experiments.reproduce.competitors import NO_DELTA, PUBLIC_DELTA
+from gcon.errors import InputError
 from gcon_lab.experiments.reproduce.points import ANY, Kind, Point
 from gcon_lab.experiments.sweep.graphs import READINGS
 from gcon_lab.experiments.sweep.grid import ALL_RESTARTS, FIXED_BUDGET, Grid
-from gcon_lab.experiments.sweep.honest import PAID_SHARE, HonestUnit
 from gcon_lab.experiments.sweep.models import ModelUnit, step_words
-from gcon_lab.experiments.sweep.public_controls import PublicControlUnit
-from gcon_lab.experiments.sweep.store import ResultStore
+from gcon_lab.experiments.sweep.other_lines import PAID_SHARE, honest_unit, public_control_unit
+from gcon_lab.experiments.units import Call, UnitStore
 
+# Name in the table -> line of the figure. Where a method has several variants or accesses, the one with the best mean on the
+# *test* nodes is drawn: generous to the competitor.
+SPENDERS = {
+    "dp-sgd": "DP-SGD",
+    "dpgcn, LapGraph": "DPGCN",
+    "dpgcn, EdgeRand": "DPGCN",
+    "lpgnet": "LPGNet",
+    "lpgnet, two": "LPGNet",
+    "gap": "GAP",
+    "progap": "ProGAP",
+}
+LEVEL: dict[tuple[str, str], tuple[str, Kind]] = {
+    ("mlp", "none"): ("MLP", "control"),
+    ("encoder", "none"): ("encoder", "control"),
+    ("encoder, one hop", "own-edges"): ("encoder, one hop", "control"),
+    ("self-training", "none"): ("self-training", "control"),
+    ("self-training", "own-edges"): ("self-training, one hop", "control"),
+    ("gcn", "full"): ("GCN (non-DP)", "non-private"),
+    ("gpr-gnn", "full"): ("GPR-GNN (non-DP)", "non-private"),
+}
+PUBLIC_DELTA = "public: min(1e-5, 1/(10 n))"
+NO_DELTA = "none: no promise is needed or made"
+_NEEDED = {"graph", "epsilon", "method", "access", "mean", "standard deviation", "runs", "chosen by", "settings"}
+Sheet = list[dict[str, str]]
 SETTINGS = ("hidden", "expand", "restart", "steps", "loss", "ridge", "inference")
 UNCHARGED = "validation, uncharged (the paper's rule)"
 FREE_OR_PAID = f"free rehearsals without edges; inference restart paid with {PAID_SHARE:g} epsilon"
 PAPER_DELTA = "1/|E|, the number of edges taken as public (the paper's)"
 
 
+def read_sheet(text: str) -> Sheet:
+    rows = list(csv.DictReader(io.StringIO(text)))
+    if not rows or not set(rows[0]) >= _NEEDED:
+        raise InputError(
+            "competitors",
+            rule=f"must be a CSV with the columns {', '.join(sorted(_NEEDED))}",
+            got="another table",
+            fix="Pass what gcon_lab.experiments.baselines wrote, for example docs/results/baselines.csv.",
+        )
+    kept = [row for row in rows if row["mean"]]  # a skipped group has no mean
+    seen = set()
+    for row in kept:
+        place = row["graph"], row["epsilon"], row["method"], row["access"]
+        rule = "must have one row for a graph, epsilon, method and access" if place in seen else ""
+        if not _has_numbers(row):
+            rule = "must have numbers for epsilon (or any), mean, standard deviation (from 0) and runs (from 1)"
+        if rule:
+            got = f"another row for {row['method']} on {row['graph']}"
+            raise InputError("competitors", rule=rule, got=got, fix="Make the table again.")
+        seen.add(place)
+    return kept
+
+
+def _has_numbers(row: dict[str, str]) -> bool:
+    """A number that is none would be found only when everything has been measured."""
+    try:
+        found = [float(row[name]) for name in ("mean", "standard deviation")]
+        found.append(0.0 if row["epsilon"] == ANY else float(row["epsilon"]))
+        return all(map(math.isfinite, found)) and found[1] >= 0 and row["runs"].isdigit() and int(row["runs"]) >= 1
+    except (AttributeError, TypeError, ValueError):
+        return False
+
+
+def level_points(sheet: Sheet, figure: str, graph: str) -> Iterator[Point]:
+    """Controls and non-private models of a graph, the same at every place."""
+    for row in sheet:
+        found = LEVEL.get((row["method"], row["access"]))
+        if row["graph"] == graph and found is not None:
+            line, kind = found
+            yield _point_of_row(row, figure, line, kind, place=ANY, delta=NO_DELTA)
+
+
+def spending_points(sheet: Sheet, figure: str, graph: str) -> Iterator[Point]:
+    best: dict[tuple[str, str], dict[str, str]] = {}
+    for row in sheet:
+        if row["graph"] == graph and row["method"] in SPENDERS:
+            place = (SPENDERS[row["method"]], row["epsilon"])
+            if place not in best or float(row["mean"]) > float(best[place]["mean"]):
+                best[place] = row
+    for (line, epsilon), row in best.items():
+        yield _point_of_row(row, figure, line, "competitor", place=epsilon, delta=PUBLIC_DELTA)
+
+
+def _point_of_row(row: dict[str, str], figure: str, line: str, kind: Kind, *, place: str, delta: str) -> Point:
+    chosen = Chosen(
+        settings=f"{row['method']} {row['settings']}",
+        access=row["access"],
+        mean=float(row["mean"]),
+        deviation=float(row["standard deviation"]),
+        runs=int(row["runs"]),
+    )
+    return _point(figure, row["graph"], line, place, chosen, kind=kind, delta=delta, chosen_by=row["chosen by"])
+
+
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class MeasuringPlan:
     """What is to be measured on one graph.
 
     Attributes:
@@ -46,27 +136,24 @@ class Plan:
     def model_units(self) -> list[ModelUnit]:
         return [unit for run in range(self.runs) for unit in self._run(run)]
 
-    def honest_units(self) -> list[HonestUnit]:
+    def honest_units(self) -> list[Call]:
         """The honest version of Fig. 1."""
-        wanted = product(range(self.runs), self.grid.budgets)
-        return [HonestUnit(graph=self.graph, run=run, epsilon=epsilon) for run, epsilon in wanted]
+        return [honest_unit(self.graph, run, epsilon) for run, epsilon in product(range(self.runs), self.grid.budgets)]
 
-    def control_units(self) -> list[PublicControlUnit]:
+    def control_units(self) -> list[Call]:
         """Fig. 3's controls, where it is about this graph."""
-        return [
-            PublicControlUnit(graph=self.graph, run=run) for run in range(self.runs if self.grid.public_test else 0)
-        ]
+        return [public_control_unit(self.graph, run) for run in range(self.runs if self.grid.public_test else 0)]
 
-    def scores(self, store: ResultStore) -> pl.DataFrame:
+    def scores(self, store: UnitStore) -> pl.DataFrame:
         """The grid's scores of all complete runs."""
         names = [[unit.name for unit in self._run(run)] for run in range(self.runs)]
-        return store.read(name for run in names if all(map(store.has, run)) for name in run)
+        return store.table(name for run in names if all(map(store.has, run)) for name in run)
 
     def _run(self, run: int) -> list[ModelUnit]:
         return [ModelUnit(graph=self.graph, run=run, hidden=hidden, grid=self.grid) for hidden in self.grid.hidden]
 
 
-def points_of(plan: Plan, store: ResultStore) -> Iterator[Point]:
+def points_of(plan: MeasuringPlan, store: UnitStore) -> Iterator[Point]:
     """All of our points of one graph, figure by figure; nothing for what is not measured yet."""
     scores = plan.scores(store)
     if scores.is_empty():
@@ -93,8 +180,8 @@ def points_of(plan: Plan, store: ResultStore) -> Iterator[Point]:
     yield from _public_test(plan, store, scores.filter(pl.col("access") == "public-graph"))
 
 
-def _public_test(plan: Plan, store: ResultStore, scores: pl.DataFrame) -> Iterator[Point]:
-    controls = store.read(unit.name for unit in plan.control_units())
+def _public_test(plan: MeasuringPlan, store: UnitStore, scores: pl.DataFrame) -> Iterator[Point]:
+    controls = store.table(unit.name for unit in plan.control_units())
     for reading in READINGS:
         read = scores.filter(pl.col("reading") == reading)
         for restart, steps in product(ALL_RESTARTS, map(step_words, plan.grid.schemes)):
@@ -107,8 +194,8 @@ def _public_test(plan: Plan, store: ResultStore, scores: pl.DataFrame) -> Iterat
             yield _control("fig3", plan.graph, best(here, ("settings",)), line=line, reading=reading)
 
 
-def _honest(plan: Plan, store: ResultStore) -> Iterator[Point]:
-    scores = store.read(unit.name for unit in plan.honest_units())
+def _honest(plan: MeasuringPlan, store: UnitStore) -> Iterator[Point]:
+    scores = store.table(unit.name for unit in plan.honest_units())
     for epsilon in plan.grid.budgets if not scores.is_empty() else ():
         here = scores.filter(pl.col("epsilon") == epsilon)
         if here.is_empty():

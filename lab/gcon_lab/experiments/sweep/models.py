@@ -173,7 +173,7 @@ class BatchScorer:
         self._labels, self._cut = nodes.labels[self._rows], int(nodes.validation_mask.sum())
 
     def __call__(self, view: Tensor, weights: Tensor) -> list[tuple[float, float]]:
-        """One pair a matrix; weights are problems x features x classes."""
+        """One pair per matrix; weights are problems x features x classes."""
         problems, width, classes = weights.shape
         scores = view[self._rows] @ weights.transpose(0, 1).reshape(width, problems * classes)
         return self.of_scores(scores.reshape(-1, problems, classes))

@@ -9,8 +9,7 @@ from typing import Any
 import polars as pl
 
 from gcon_lab.attacks.canaries import Guesses
-from gcon_lab.experiments.attacks.methods import reads_edges, reference_of
-from gcon_lab.experiments.attacks.units import CANARY_DELTA
+from gcon_lab.experiments.attacks.attacked import CANARY_DELTA, reads_edges, reference_of
 from gcon_lab.experiments.beyond.targets import Target
 
 FALSE_ALARM = 0.01  # of all canary tests together

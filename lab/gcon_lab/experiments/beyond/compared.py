@@ -9,15 +9,10 @@ from typing import Any
 
 import polars as pl
 import torch
-from torch import Tensor
 
 from gcon.learn.perceptron import EncoderSettings
-from gcon.methods.method import Method
-from gcon.methods.no_edges import predict_without_edges
+from gcon.methods.method import Method, Predictor
 from gcon.methods.objective import Objective
-from gcon.methods.own_edges import own_edge_answers
-from gcon.methods.public_graph import predict_on_public_graph
-from gcon.nodes import PublicNodes
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.experiments.sweep.graphs import CIRCLES, open_graph
@@ -96,60 +91,49 @@ class BeyondUnit:
     def scored(self, candidates: Sequence[Method], epsilon: float | None) -> Iterator[Row]:
         """Of several settings of a rival the best on the validation nodes, for every access, free of charge."""
         opened = open_graph(self.graph, self.run)
-        nodes = opened.graph.nodes
         best: dict[str, tuple[float, float]] = {}
         for place, method in enumerate(candidates):
-            noise = SeededRandomness(seed_of(f"{self.name}|{method.name}|{epsilon}|{place}"))
-            fitted = fit(method, opened.graph, randomness=noise)
-            for access, scorer in fitted.trained.score_functions.items():
-                # As if the edges were public at inference: asked of the scorer, since private methods refuse.
-                classes = scorer(nodes.features, opened.edges).argmax(dim=1)
-                scores = (
-                    _share_right(classes, nodes, nodes.validation_mask),
-                    _share_right(classes, nodes, nodes.test_mask),
-                )
+            fitted = fit(method, opened.graph, randomness=self._noise(f"{method.name}|{epsilon}|{place}"))
+            for access, scores in self._shares(fitted.trained):
                 if access not in best or scores[0] > best[access][0]:
                     best[access] = scores
-        for kind, (_, test) in best.items():
-            yield self._row(candidates[0].name, epsilon, kind, test)
+        for access, (_, test) in best.items():
+            yield self._row(candidates[0].name, epsilon, access, test)
 
     def _without_validation(self, epsilon: float) -> Iterator[Row]:
         """Ours as most people would use it: every label that they have teaches."""
-        opened = open_graph(self.graph, self.run)
-        nodes = opened.graph.nodes
-        bare = replace(opened.graph, nodes=replace(nodes, validation_mask=torch.zeros_like(nodes.train_mask)))
-        noise = SeededRandomness(seed_of(f"{self.name}|{WITHOUT_VALIDATION}|{epsilon}"))
-        fitted = fit(Moments(epsilon=epsilon, delta=DELTA, seed=self.run), bare, randomness=noise)
-        for access, scorer in fitted.trained.score_functions.items():
-            classes = scorer(nodes.features, opened.edges).argmax(dim=1)
-            yield self._row(WITHOUT_VALIDATION, epsilon, access, _share_right(classes, nodes, nodes.test_mask))
+        graph = open_graph(self.graph, self.run).graph
+        bare = replace(graph, nodes=replace(graph.nodes, validation_mask=torch.zeros_like(graph.nodes.train_mask)))
+        method = Moments(epsilon=epsilon, delta=DELTA, seed=self.run)
+        fitted = fit(method, bare, randomness=self._noise(f"{WITHOUT_VALIDATION}|{epsilon}"))
+        for access, (_, test) in self._shares(fitted.trained):
+            yield self._row(WITHOUT_VALIDATION, epsilon, access, test)
 
     def paper(self, epsilon: float) -> Iterator[Row]:
-        opened = open_graph(self.graph, self.run)
+        graph, noise = open_graph(self.graph, self.run).graph, self._noise(f"{GCON}|{epsilon}")
         settings = Objective(epsilon=epsilon, delta=DELTA, encoder=EncoderSettings(seed=self.run), device="cpu")
-        noise = SeededRandomness(seed_of(f"{self.name}|{GCON}|{epsilon}"))
-        model = settings.train(
-            opened.graph.nodes, opened.graph.edges, ledger=MemoryLedger(self.graph), randomness=noise
-        )
+        model = settings.train(graph.nodes, graph.edges, ledger=MemoryLedger(self.graph), randomness=noise)
+        found = dict(self._shares(model))
+        for access in ("none", "own-edges", "public-graph"):
+            yield self._row(GCON, epsilon, access, found[access][1])
+
+    def _noise(self, words: str) -> SeededRandomness:
+        return SeededRandomness(seed_of(f"{self.name}|{words}"))
+
+    def _shares(self, trained: Predictor) -> Iterator[tuple[str, tuple[float, float]]]:
+        """Of right answers among the validation and the test nodes, by access."""
+        opened = open_graph(self.graph, self.run)
         nodes = opened.graph.nodes
-        found = {
-            "none": predict_without_edges(model, nodes.features),
-            "own-edges": own_edge_answers(model, nodes.features)(opened.edges),
-            "public-graph": predict_on_public_graph(model, nodes.features, opened.edges),
-        }
-        for access, predictions in found.items():
-            yield self._row(GCON, epsilon, access, _share_right(predictions.classes, nodes, nodes.test_mask))
+        for access, scorer in trained.score_functions.items():
+            # As if the edges were public at inference: asked of the scorer, since private methods refuse.
+            right = scorer(nodes.features, opened.edges).argmax(dim=1) == nodes.labels
+            validation, test = (float(right[mask].double().mean()) for mask in (nodes.validation_mask, nodes.test_mask))
+            yield access, (validation, test)
 
     def _row(self, method: str, epsilon: float | None, access: str, test: float) -> Row:
         budget = "any" if epsilon is None else f"{epsilon:g}"
-        return {
-            "graph": self.graph,
-            "run": self.run,
-            "method": method,
-            "epsilon": budget,
-            "access": access,
-            "test": test,
-        }
+        names = {"graph": self.graph, "run": self.run, "method": method, "epsilon": budget, "access": access}
+        return {**names, "test": test}
 
 
 def free_methods(seed: int) -> list[list[Method]]:
@@ -179,7 +163,3 @@ def spending_methods(seed: int, epsilon: float) -> list[list[Method]]:
         [GaussianObjectiveMethod(**given)],
         [OutputPerturbationMethod(**given)],
     ]
-
-
-def _share_right(classes: Tensor, nodes: PublicNodes, mask: Tensor) -> float:
-    return float((classes == nodes.labels)[mask].double().mean())

@@ -1,25 +1,75 @@
-"""The units of work: one method on one graph at one budget, attacked; and one training with canaries."""
+"""Who is attacked, which edge-free model is the reference of whom, and the units of work.
+
+A unit is one method on one graph at one budget, attacked; or one training with canaries.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
 
-from gcon.methods.method import Method
+from gcon.learn.perceptron import EncoderSettings
+from gcon.methods.method import Method, PrivateMethod
+from gcon.methods.objective import Objective, ObjectiveModel
+from gcon.nodes import PublicNodes
 from gcon.privacy.randomness import SeededRandomness
-from gcon_lab.experiments.attacks.canaries import CanaryResult, canary_run
-from gcon_lab.experiments.attacks.measure import Measured, attack_all, sample
-from gcon_lab.experiments.attacks.methods import ATTACKED
+from gcon_lab.experiments.attacks.measure import CanaryResult, Measured, attack_all, canary_run, sample
 from gcon_lab.experiments.sweep.graphs import open_graph
 from gcon_lab.experiments.sweep.models import seed_of
+from gcon_lab.methods import METHODS
+from gcon_lab.methods.competitor import PaidEdges, PrivateCompetitorMethod
 from gcon_lab.methods.fitted import fit
 
+# Spends a budget, and its reference without edges is GCON's encoder.
+_ENCODED = ("gcon", "gaussian-objective", "output-perturbation", "dp-sgd")
+_OURS = ("moments", "class-sums", "self-training-rounds")  # all start from the edge-free ensemble
 DELTA = 1e-5
 # The test of m canaries allows for about m delta of luck: at 1e-5 it could hardly ever raise an alarm.
 CANARY_DELTA = 1e-8
 PAIRS, CANARIES = 500, 100
 _FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gcon(PrivateCompetitorMethod):
+    """The paper's mechanism at its defaults, behind the face of the competitors."""
+
+    name = "gcon"
+    about = "Releases linear weights trained on a perturbed objective (the paper's mechanism)."
+
+    def learn(self, nodes: PublicNodes, edges: PaidEdges) -> ObjectiveModel:
+        encoder = EncoderSettings(seed=self.seed)
+        method = Objective(epsilon=self.epsilon, delta=self.delta, encoder=encoder, device="cpu")
+        purpose = edges.purpose or "node classification"
+        return method.train(nodes, edges.edges, ledger=edges.ledger, randomness=edges.randomness, purpose=purpose)
+
+
+ATTACKED: Mapping[str, type[Method]] = {**METHODS, Gcon.name: Gcon}
+
+
+def is_spending(name: str) -> bool:
+    return issubclass(ATTACKED[name], PrivateMethod)
+
+
+def reads_edges(name: str) -> bool:
+    """Whether training reads edges at all: the others are references."""
+    return is_spending(name) or not ATTACKED[name].private
+
+
+def reference_of(method: str, access: str) -> tuple[str, str] | None:
+    """The edge-free model and its access that an attack is compared with; None where there is nothing to compare.
+
+    The white-box attack has none: an edge-free model releases nothing that edges change. Canaries compare it with guessing.
+    """
+    if not reads_edges(method) or access == "released":
+        return None
+    if method in _OURS:
+        return "moments-without-edges", "own-edges" if access == "own-edges" else "none"
+    if access == "own-edges":
+        return "encoder-one-hop", access
+    return "encoder" if method in _ENCODED else "mlp", "none"
 
 
 def budget_name(epsilon: float | None) -> str:

@@ -1,7 +1,6 @@
 """Large graphs, made small by moving the limit: a sample teaches, and the answers are about as good as the exact ones."""
 
 import dataclasses
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from gcon.files.datasets import social_circles
 from gcon.learn import edge_free, sample
 from gcon.learn.after_release import rescaled_rows
 from gcon.learn.edge_free import learn_without_edges
-from gcon.learn.feature_graph import feature_graph, principal_directions, weighting
+from gcon.learn.feature_graph import feature_graph, principal_directions
 from gcon.learn.perceptron import train_student
 from gcon.learn.sample import Sample, part_of
 from gcon.methods.moments import Moments
@@ -169,23 +168,22 @@ def test_directions_of_a_sample_are_nearly_those_of_everybody(monkeypatch, kind)
         features = (torch.from_numpy(random.random((900, 12))) < 0.1).float()
     if kind == "constant column":
         features[:, 4] = 1e4
-    weigh = weighting(features)
+    weigh = principal_directions(features, 200).weigh
     assert torch.equal(weigh(features[5:9]), weigh(features)[5:9])
-    expected = weigh(features)
-    assert torch.allclose(weighting(features[:600])(features), expected, atol=0.25)
+    assert torch.allclose(principal_directions(features[:600], 200).weigh(features), weigh(features), atol=0.25)
     monkeypatch.setattr(sample, "EXACT_NODES", 300)
     monkeypatch.setattr(sample, "BLOCK_NODES", 128)
-    directions = principal_directions(features[:300], weigh, 200)
+    directions = principal_directions(features[:300], 200)
+    expected = directions.weigh(features)
     everybody = directions.unit_rows(features, "cpu")
     filled = features[:300].any(dim=1)  # rows of zeros have no direction
     assert torch.allclose(everybody[:300][filled], normalize(directions.rows, dim=1)[filled], atol=1e-4)
     assert torch.allclose(
         everybody @ everybody.T, expected @ expected.T, atol=1e-3
     )  # all directions are kept: a rotation
-    unit = partial(normalize, dim=1)
-    directions = principal_directions(features[sample.sampled(900, 300, seed=1)], unit, 5)
+    directions = principal_directions(features[sample.sampled(900, 300, seed=1)], 5, weighted=False)
     assert directions.rows.shape == (300, 5)
-    units = unit(features)
+    units = normalize(features, dim=1)
     kept = units.square().sum() - torch.linalg.svdvals(units)[5:].square().sum()  # by the five best directions
     assert float((units @ directions.axes).square().sum()) > 0.97 * float(kept)
 

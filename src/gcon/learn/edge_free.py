@@ -16,12 +16,12 @@ from typing import final
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import normalize, one_hot
 
 from gcon.learn import sample
 from gcon.learn.encoder import Scale, scaled_rows
 from gcon.learn.ensemble import Ensemble, Lesson, pseudo_labels
-from gcon.learn.feature_graph import FeatureGraph, feature_graph, principal_directions, weighting
+from gcon.learn.feature_graph import FeatureGraph, feature_graph, principal_directions
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.sample import Sample, with_validation
 from gcon.nodes import PublicNodes
@@ -30,6 +30,7 @@ WIDTH, GRAPH_WIDTH, NEIGHBOURS = 200, 100, 20
 PENALTIES = (1.0, 0.1)  # on the squared weights of a regression
 TAUGHT_SHARE = 0.5
 RESTARTS = (0.1, 0.2, 0.4, 1.0)  # of smoothing; 1 is none, and comes last
+_LABEL_RESTART, _LABEL_STEPS = 0.1, 10  # of labels that spread over the graph
 
 
 @final
@@ -99,14 +100,19 @@ class _Known:
 def _trained(known: _Known) -> EdgeFree:
     chosen, unit = Sample.of(known.nodes, known.device), partial(normalize, dim=1)
     nodes, found, views = chosen.nodes, [], []
-    for weigh in (unit, weighting(nodes.features)):
-        directions = principal_directions(nodes.features, weigh, WIDTH)
+    for weighted in (False, True):
+        directions = principal_directions(nodes.features, WIDTH, weighted=weighted)
         graph, rows = feature_graph(directions.rows[:, :GRAPH_WIDTH], NEIGHBOURS), unit(directions.rows)
         views += [unit(table) for table in graph.smoothed(rows, RESTARTS)]
         found.append((directions, graph, rows))
     ensemble, networks = Ensemble(nodes=nodes), partial(_networks, nodes, known.seed, chosen.device)
     if ensemble.judges.folds is None:  # where few labels judge, everybody is heard a little, and this would be too much
-        spread = [graph.spread_labels(nodes.labels, nodes.train_mask, nodes.num_classes) for _, graph, _ in found]
+        told, seeds = (
+            one_hot(nodes.labels[nodes.train_mask], nodes.num_classes).float(),
+            torch.zeros(len(nodes.labels), nodes.num_classes),
+        )
+        seeds[nodes.train_mask] = told / told.sum(dim=0).clamp_min(1)  # every class is as loud as any other
+        spread = [graph.answers_around(seeds, restart=_LABEL_RESTART, steps=_LABEL_STEPS) for _, graph, _ in found]
         ensemble = ensemble.joined_by(spread, ensemble.lesson)
     ensemble = ensemble.joined_by(networks(ensemble.lesson, slice(None)), ensemble.lesson, networks)
     ensemble = ensemble.taught(views, PENALTIES)

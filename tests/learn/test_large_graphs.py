@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from gcon.files.datasets import social_circles
+from gcon.files.datasets import social_circles, social_circles_parts
 from gcon.learn import edge_free, sample
 from gcon.learn.after_release import rescaled_rows
 from gcon.learn.edge_free import learn_without_edges
@@ -137,12 +137,19 @@ def test_the_network_answers_as_the_sample_does():
     assert bool(zeros.isfinite().all())
 
 
+def test_everybody_teaches_up_to_the_limit(monkeypatch):
+    few = social_circles_parts(60, num_classes=3, per_class=5, num_features=4, seed=3)[0]
+    monkeypatch.setattr(sample, "EXACT_NODES", 60)
+    everybody = learn_without_edges(few, seed=0)
+    assert everybody.sample.places == slice(None)
+    assert torch.equal(everybody.sample.nodes.features, few.features)
+    assert everybody.answers is everybody.ensemble.answers
+    monkeypatch.setattr(sample, "EXACT_NODES", 59)
+    monkeypatch.setattr(sample, "SAMPLE_NODES", 50)
+    assert len(learned_anew(few).sample.places) == 50
+
+
 def test_the_sample_has_labels_first_and_repeats(monkeypatch):
-    everybody = Sample.of(NODES)
-    assert everybody.places == slice(None)
-    assert everybody.nodes is NODES
-    assert everybody.everywhere(NODES.labels, NODES.features) is NODES.labels
-    monkeypatch.setattr(sample, "EXACT_NODES", 1000)
     monkeypatch.setattr(sample, "SAMPLE_NODES", 1000)
     places = Sample.of(NODES).places
     assert len(places) == 1000

@@ -67,6 +67,11 @@ def test_the_same_seed_gives_the_same_encoder(nodes):
     assert not same(first, train_encoder(nodes, replace(QUICK, seed=1)))
 
 
+def test_a_seed_that_is_given_replaces_the_one_in_the_settings(nodes):
+    assert same(train_encoder(nodes, QUICK, seed=1), train_encoder(nodes, replace(QUICK, seed=1)))
+    assert same(train_encoder(nodes, replace(QUICK, seed=1), seed=0), train_encoder(nodes, QUICK))
+
+
 def test_the_global_state_is_left_alone(nodes):
     before = torch.get_rng_state()
     train_encoder(nodes, QUICK)
@@ -184,9 +189,10 @@ def words(nodes):
 @pytest.mark.parametrize("hidden", [6, None])
 def test_sparse_and_dense_inputs_train_alike(words, monkeypatch, hidden):
     settings = EncoderSettings(hidden=hidden, epochs=40, dropout=0.0)
-    assert mlp._inputs(words.features, settings, "cpu").is_sparse
+    assert scaled_rows(words.features, by="length", sparse=True).is_sparse
     sparse = train_encoder(words, settings)
-    monkeypatch.setattr(mlp, "_inputs", lambda features, settings, device: scaled_rows(features, by="length"))
+    monkeypatch.setattr("gcon.learn.encoder._MOSTLY_EMPTY", 0.0)
+    assert not scaled_rows(words.features, by="length", sparse=True).is_sparse
     dense = train_encoder(words, settings)
     for name, value in tensors(sparse).items():
         torch.testing.assert_close(value, tensors(dense)[name], rtol=1e-3, atol=1e-4)

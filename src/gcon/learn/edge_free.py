@@ -30,6 +30,12 @@ WIDTH, GRAPH_WIDTH, NEIGHBOURS = 200, 100, 20
 PENALTIES = (1.0, 0.1)  # on the squared weights of a regression
 TAUGHT_SHARE = 0.5
 RESTARTS = (0.1, 0.2, 0.4, 1.0)  # of smoothing; 1 is none, and comes last
+# By what rows are divided: the encoder, and a perceptron that keeps all its inputs, on rows with sum 1. It is better than the
+# encoder where nodes have few words.
+_NETWORKS: dict[Scale, EncoderSettings] = {
+    "nothing": EncoderSettings(centre=False),
+    "sum": EncoderSettings(hidden=64, drop_input=False, unit_input=False, weight_decay=5e-4, epochs=500, centre=False),
+}
 _LABEL_RESTART, _LABEL_STEPS = 0.1, 10  # of labels that spread over the graph
 
 
@@ -98,7 +104,9 @@ class _Known:
 
 
 def _trained(known: _Known) -> EdgeFree:
-    chosen, unit = Sample.of(known.nodes, known.device), partial(normalize, dim=1)
+    chosen, unit = Sample(known.nodes, slice(None), "cpu"), partial(normalize, dim=1)
+    if known.nodes.num_nodes > sample.EXACT_NODES:
+        chosen = Sample.of(known.nodes, known.device)
     nodes, found, views = chosen.nodes, [], []
     for weighted in (False, True):
         directions = principal_directions(nodes.features, WIDTH, weighted=weighted)
@@ -143,16 +151,9 @@ _kept_large = lru_cache(maxsize=1)(_trained)  # one large table is enough to kee
 
 
 def _networks(nodes: PublicNodes, seed: int, device: str, lesson: Lesson, at: Tensor | slice) -> list[Tensor]:
-    """Class probabilities of some nodes by the encoder, and by a perceptron, after a lesson; float64.
-
-    The perceptron keeps all its inputs, on rows with sum 1: better than the encoder where nodes have few words.
-    """
-    keeping = EncoderSettings(
-        hidden=64, drop_input=False, unit_input=False, weight_decay=5e-4, epochs=500, centre=False, seed=seed
-    )
-    networks: dict[Scale, EncoderSettings] = {"nothing": EncoderSettings(centre=False, seed=seed), "sum": keeping}
+    """Class probabilities of some nodes by the encoder, and by a perceptron, after a lesson; float64."""
     known, answers = lesson.mask | nodes.validation_mask, []
-    for by, settings in networks.items():
+    for by, settings in _NETWORKS.items():
         labelled = PublicNodes(
             features=scaled_rows(nodes.features[known], by=by),
             labels=nodes.labels[known],
@@ -161,6 +162,6 @@ def _networks(nodes: PublicNodes, seed: int, device: str, lesson: Lesson, at: Te
             validation_mask=nodes.validation_mask[known],
             test_mask=nodes.test_mask[known],
         )
-        network = train_encoder(labelled, settings, device=device)
+        network = train_encoder(labelled, settings, seed=seed, device=device)
         answers.append(network.probabilities(scaled_rows(nodes.features[at], by=by)).double())
     return answers

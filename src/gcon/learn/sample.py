@@ -78,9 +78,7 @@ class Sample:
 
     @classmethod
     def of(cls, nodes: PublicNodes, device: str = "cpu") -> Sample:
-        """Everybody, or of many nodes: labelled ones as far as they fit, validation nodes, and others."""
-        if nodes.num_nodes <= EXACT_NODES:
-            return cls(nodes, slice(None), "cpu")
+        """Of more than `SAMPLE_NODES` nodes: labelled ones as far as they fit, validation nodes, and others."""
         free, size = ~(nodes.train_mask | nodes.validation_mask), SAMPLE_NODES
         training = _some(nodes.train_mask, int(_TRAINING_SHARE * size))
         validation = _some(nodes.validation_mask, int(_VALIDATION_SHARE * size))

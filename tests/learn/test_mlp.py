@@ -13,6 +13,7 @@ from gcon.files.inputs import as_features
 from gcon.learn import perceptron as mlp
 from gcon.learn.encoder import Encoder, scaled_rows
 from gcon.learn.perceptron import EncoderSettings, train_encoder
+from gcon.learn.sparse_rows import SparseRows
 from gcon.nodes import PublicNodes
 
 QUICK = EncoderSettings(hidden=5, epochs=30)
@@ -189,10 +190,10 @@ def words(nodes):
 @pytest.mark.parametrize("hidden", [6, None])
 def test_sparse_and_dense_inputs_train_alike(words, monkeypatch, hidden):
     settings = EncoderSettings(hidden=hidden, epochs=40, dropout=0.0)
-    assert scaled_rows(words.features, by="length", sparse=True).is_sparse
+    assert isinstance(scaled_rows(words.features, by="length", sparse=True), SparseRows)
     sparse = train_encoder(words, settings)
     monkeypatch.setattr("gcon.learn.encoder._MOSTLY_EMPTY", 0.0)
-    assert not scaled_rows(words.features, by="length", sparse=True).is_sparse
+    assert isinstance(scaled_rows(words.features, by="length", sparse=True), torch.Tensor)
     dense = train_encoder(words, settings)
     for name, value in tensors(sparse).items():
         torch.testing.assert_close(value, tensors(dense)[name], rtol=1e-3, atol=1e-4)
@@ -200,7 +201,7 @@ def test_sparse_and_dense_inputs_train_alike(words, monkeypatch, hidden):
 
 def test_dropout_on_sparse_inputs_keeps_the_mean(words):
     generator = torch.Generator().manual_seed(0)
-    inputs, layer = words.features.to_sparse_coo().coalesce(), [torch.eye(60), torch.zeros(60)]
+    inputs, layer = SparseRows.of(words.features), [torch.eye(60), torch.zeros(60)]
     mean = sum(mlp._scores(inputs, layer, (0.5, 0.0), generator) for _ in range(600)) / 600
     assert float((mean - words.features).abs().max()) < 0.25  # six standard errors of 1/sqrt(600)
     assert set(mlp._scores(inputs, layer, (0.5, 0.0), generator).unique().tolist()) == {0.0, 2.0}

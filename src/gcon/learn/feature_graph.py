@@ -65,8 +65,8 @@ def principal_directions(features: Tensor, width: int, *, weighted: bool = True)
     given, kept = features.to(torch.float32), min(width, *features.shape)
     factors = centre = deviations = None
     if weighted:
-        filled = given.count_nonzero(dim=0)
-        if bool((given >= 0).all()) and int(filled.sum()) <= MOST_FILLED * given.numel():
+        filled = torch.from_numpy(np.count_nonzero(given.numpy(), axis=0))
+        if float(given.min()) >= 0 and int(filled.sum()) <= MOST_FILLED * given.numel():
             factors = torch.log(len(given) / (1 + filled)).clamp_min(0)
         else:
             centre, deviations = given.mean(dim=0), given.std(dim=0, correction=0)

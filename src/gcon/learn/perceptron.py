@@ -15,6 +15,7 @@ from gcon.errors import check_number
 from gcon.learn import sample
 from gcon.learn.encoder import Encoder, Scale, scaled_rows
 from gcon.learn.softmax_regression import softmax_regressions
+from gcon.learn.sparse_rows import SparseRows
 from gcon.nodes import BATCH_ROWS, PublicNodes
 
 MANY_ROWS = BATCH_ROWS  # with more labelled nodes an epoch is as many of them, in steps
@@ -115,10 +116,8 @@ def train_encoder(
     by: Scale = "length" if settings.unit_input else "nothing"
     looked_at = nodes.validation_mask.nonzero()[:, 0]
     looked_at = looked_at[sample.sampled(len(looked_at), MANY_ROWS, seed=seed)]
-    checked, truth = (
-        scaled_rows(nodes.features[looked_at].to(device), by=by, sparse=True),
-        nodes.labels[looked_at].to(device),
-    )
+    checked = scaled_rows(nodes.features[looked_at].to(device), by=by, sparse=True)
+    truth = nodes.labels[looked_at].to(device)
     if count > MANY_ROWS:
         rounds = _rounds(nodes, by, device, generator)
     else:
@@ -159,7 +158,7 @@ def train_encoder(
 
 def _rounds(
     nodes: PublicNodes, by: Scale, device: str, generator: torch.Generator
-) -> Iterator[Iterable[tuple[Tensor, Tensor]]]:
+) -> Iterator[Iterable[tuple[Tensor | SparseRows, Tensor]]]:
     """Endless rounds of about `MANY_ROWS` labelled rows with their labels, in steps.
 
     Short runs of rows are drawn at random until all had their turn, and the rows of all runs of a round are mixed. Only
@@ -179,23 +178,18 @@ def _rounds(
 
 
 def _scores(
-    inputs: Tensor, parameters: list[Tensor], dropout: tuple[float, float], generator: torch.Generator
+    inputs: Tensor | SparseRows, parameters: list[Tensor], dropout: tuple[float, float], generator: torch.Generator
 ) -> Tensor:
     """Class scores, with shares of the inputs and of the hidden values dropped."""
-    scores = inputs
+    rows, scores = inputs, torch.empty(0)
     for layer, (weight, bias) in enumerate(zip(parameters[::2], parameters[1::2], strict=True)):
         if layer > 0:
-            scores = torch.relu(scores)
-        values, share = scores.values() if scores.is_sparse else scores, dropout[layer]
-        if share > 0:
-            values = values * torch.empty_like(values).bernoulli_(1 - share, generator=generator) / (1 - share)
-        if scores.is_sparse:
-            kept = torch.sparse_coo_tensor(
-                scores.indices(), values, scores.shape, is_coalesced=True, check_invariants=False
-            )
-            scores = torch.sparse.mm(kept, weight) + bias
-        else:
-            scores = values @ weight + bias
+            rows = torch.relu(scores)
+        if dropout[layer] > 0:
+            values, kept = rows.values if isinstance(rows, SparseRows) else rows, 1 - dropout[layer]
+            values = values * torch.empty_like(values).bernoulli_(kept, generator=generator) / kept
+            rows = replace(rows, values=values) if isinstance(rows, SparseRows) else values
+        scores = rows @ weight + bias
     return scores
 
 

@@ -128,7 +128,7 @@ class FeatureGraph:
                     weight = (1 - restart) ** step * (restart if step < steps else 1.0)
                     if step == 0:
                         torch.mul(torch.from_numpy(product), weight, out=table[:, part])
-                    else:
+                    elif weight > 0:
                         table[:, part].add_(torch.from_numpy(product), alpha=weight)
         return smoothed
 

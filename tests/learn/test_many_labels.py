@@ -141,4 +141,5 @@ def test_validation_rows_are_drawn_once_there_are_many():
     assert set(found.tolist()) <= set(range(4000))
     assert torch.equal(found, sampled(4000, 512, seed=3))
     assert not torch.equal(found, sampled(4000, 512, seed=4))
-    assert sampled(512, 512, seed=3) == slice(None)
+    assert sampled(512, 512, seed=3).tolist() == list(range(512))
+    assert sampled(5, 512, seed=3).tolist() == list(range(5))

@@ -107,28 +107,29 @@ def _trained(known: _Known) -> EdgeFree:
     chosen, unit = Sample(known.nodes, slice(None), "cpu"), partial(normalize, dim=1)
     if known.nodes.num_nodes > sample.EXACT_NODES:
         chosen = Sample.of(known.nodes, known.device)
+    # Features -> directions -> views.
     nodes, found, views = chosen.nodes, [], []
     for weighted in (False, True):
         directions = principal_directions(nodes.features, WIDTH, weighted=weighted)
         graph, rows = feature_graph(directions.rows[:, :GRAPH_WIDTH], NEIGHBOURS), unit(directions.rows)
         views += [unit(table) for table in graph.smoothed(rows, RESTARTS)]
         found.append((directions, graph, rows))
+    # Members: labels that spread over the graphs, networks, regressions on the views.
     ensemble, networks = Ensemble(nodes=nodes), partial(_networks, nodes, known.seed, chosen.device)
     if ensemble.judges.folds is None:  # where few labels judge, everybody is heard a little, and this would be too much
-        told, seeds = (
-            one_hot(nodes.labels[nodes.train_mask], nodes.num_classes).float(),
-            torch.zeros(len(nodes.labels), nodes.num_classes),
-        )
+        told = one_hot(nodes.labels[nodes.train_mask], nodes.num_classes).float()
+        seeds = torch.zeros(len(nodes.labels), nodes.num_classes)
         seeds[nodes.train_mask] = told / told.sum(dim=0).clamp_min(1)  # every class is as loud as any other
         spread = [graph.answers_around(seeds, restart=_LABEL_RESTART, steps=_LABEL_STEPS) for _, graph, _ in found]
         ensemble = ensemble.joined_by(spread, ensemble.lesson)
     ensemble = ensemble.joined_by(networks(ensemble.lesson, slice(None)), ensemble.lesson, networks)
     ensemble = ensemble.taught(views, PENALTIES)
-    # The members that read the rows as they are: the last ones of their directions.
+    # The better directions, by the members that read their rows as they are: the last ones of their directions.
     losses, per_set = [member.loss for member in ensemble.members], len(RESTARTS) * len(PENALTIES)
     plain = [min(losses[end - len(PENALTIES) : end]) for end in range(len(losses) - per_set, len(losses) + 1, per_set)]
     directions, graph, rows = found[plain.index(min(plain))]
     ensemble = ensemble.taught(views, PENALTIES, pseudo_labels(ensemble.answers, nodes, TAUGHT_SHARE))
+    # From the sample to everybody.
     everybody = rows if nodes is known.nodes else directions.unit_rows(known.nodes.features, known.device)
     answers, wide = chosen.everywhere(ensemble.answers, everybody), rows.double()
     examples = ensemble.judges.labels, ensemble.judged

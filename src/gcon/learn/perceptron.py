@@ -115,7 +115,8 @@ def train_encoder(
     dropout = (settings.dropout if settings.drop_input else 0.0, settings.dropout)
     by: Scale = "length" if settings.unit_input else "nothing"
     looked_at = nodes.validation_mask.nonzero()[:, 0]
-    looked_at = looked_at[sample.sampled(len(looked_at), MANY_ROWS, seed=seed)]
+    if len(looked_at) > MANY_ROWS:
+        looked_at = looked_at[sample.sampled(len(looked_at), MANY_ROWS, seed=seed)]
     checked = scaled_rows(nodes.features[looked_at].to(device), by=by, sparse=True)
     truth = nodes.labels[looked_at].to(device)
     if count > MANY_ROWS:
@@ -206,9 +207,11 @@ def train_student(features: Tensor, answers: Tensor) -> Encoder:
     Privacy:
         Reads public features and released answers: there is no argument that could hold an edge.
     """
-    some = sample.sampled(len(features), sample.EXACT_NODES, seed=_STUDENT_SEED)
-    rows = scaled_rows(features[some], by="length")
-    (table,) = softmax_regressions(rows, answers[some], [_STUDENT_PENALTY * max(len(rows), 1)])
+    if len(features) > sample.EXACT_NODES:
+        some = sample.sampled(len(features), sample.EXACT_NODES, seed=_STUDENT_SEED)
+        features, answers = features[some], answers[some]
+    rows = scaled_rows(features, by="length")
+    (table,) = softmax_regressions(rows, answers, [_STUDENT_PENALTY * max(len(rows), 1)])
     table = table.float()
     return Encoder(
         hidden_weight=None,

@@ -186,9 +186,10 @@ def check_features(features: Tensor) -> None:
             fix="Without any features, pass one constant column or an edge-free embedding.",
         )
     for rows in row_slices(features.shape[0], width=features.shape[1]):
-        finite = torch.isfinite(features[rows]).all(dim=1)
-        if not bool(finite.all()):
-            row = rows.start + int((~finite).nonzero()[0])
+        if not all(
+            torch.isfinite(extreme) for extreme in features[rows].aminmax()
+        ):  # far faster than to ask all numbers
+            row = rows.start + int((~torch.isfinite(features[rows]).all(dim=1)).nonzero()[0])
             raise InputError(
                 "features",
                 rule="must be finite",

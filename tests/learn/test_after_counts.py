@@ -55,7 +55,7 @@ def answering(before, answers, nodes):
 
 def with_nodes(before, nodes):
     """The same, taught by other labels from now on."""
-    return replace(before, free=replace(before.free, sample=Sample.of(nodes)))
+    return replace(before, free=replace(before.free, sample=Sample(nodes, slice(None), "cpu")))
 
 
 # ---- regressions that can be asked at any counts

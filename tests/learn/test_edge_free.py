@@ -155,6 +155,23 @@ def test_more_columns_than_directions():
     assert learn_without_edges(changed(features=wide), seed=1).rows.shape == (120, 120)
 
 
+def test_a_class_with_more_labels_is_not_louder_for_that(monkeypatch):
+    heard = []
+    around = feature_graph.FeatureGraph.answers_around
+    monkeypatch.setattr(
+        feature_graph.FeatureGraph,
+        "answers_around",
+        lambda self, answers, **how: heard.append(answers) or around(self, answers, **how),
+    )
+    taught = NODES.train_mask | (NODES.test_mask & (NODES.labels == 0))
+    learn_without_edges(changed(train_mask=taught, test_mask=NOBODY), seed=1)
+    assert len(heard) == 2
+    for seeds in heard:
+        assert torch.allclose(seeds.sum(dim=0), torch.ones(3))
+        assert torch.equal(seeds[taught].argmax(dim=1), NODES.labels[taught])
+        assert not bool(seeds[~taught].any())
+
+
 def test_two_nodes_a_class():
     nodes, _ = social_circles_parts(
         6, num_classes=3, per_class=1, num_validation=1, num_test=2, mean_degree=0.0, seed=1

@@ -10,7 +10,7 @@ from torch.nn.functional import normalize
 
 from gcon.files.datasets import social_circles_parts
 from gcon.learn.after_release import rescaled_rows, shrunk_moments
-from gcon.learn.feature_graph import feature_graph, principal_directions, weighting
+from gcon.learn.feature_graph import feature_graph, principal_directions
 
 CLASSES = torch.arange(90) % 3
 
@@ -78,7 +78,7 @@ def left_by_shrinking(parts, deviation):
 def test_nearer_to_the_truth_than_the_noisy_moments(deviation, share, homophily):
     """As in use: many principal directions, few edges each."""
     nodes, edge_index = social_circles_parts(600, num_features=64, mean_degree=4.0, homophily=homophily, seed=1)
-    rows = normalize(principal_directions(nodes.features, weighting(nodes.features), 200).rows, dim=1).double()
+    rows = normalize(principal_directions(nodes.features, 200).rows, dim=1).double()
     one_way = rows[edge_index[0]].T @ rows[edge_index[1]]
     public = torch.from_numpy(feature_graph(rows, 20).matrix @ rows.numpy())
     assert left_by_shrinking((rows, one_way + one_way.T, rows.T @ public), deviation) <= share

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from torch.nn.functional import normalize
 
-from gcon.learn.feature_graph import FeatureGraph, feature_graph, principal_directions, weighting
+from gcon.learn.feature_graph import FeatureGraph, feature_graph, principal_directions
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 64, 1000])
@@ -52,24 +53,25 @@ def test_the_graph_by_hand():
 def test_weights_of_words_and_of_other_features():
     words = torch.zeros(20, 10)
     words[:, 0], words[0, 3], words[1, 4], words[1, 5] = 1, 1, 1, 1
-    weighted = weighting(words)(words)
+    weighted = principal_directions(words, 1).weigh(words)
     assert torch.equal(weighted[:, 0], torch.zeros(20))  # a word that all nodes have says nothing
     assert torch.allclose(weighted[0], torch.eye(10)[3])
     assert torch.allclose(weighted[1, 4:6], torch.full((2,), 0.5**0.5))
     other = torch.from_numpy(np.random.default_rng(1).standard_normal((30, 4)))
     standard = torch.from_numpy((other.numpy() - other.numpy().mean(0)) / other.numpy().std(0))
-    assert torch.allclose(weighting(other)(other).double(), standard / standard.norm(dim=1, keepdim=True), atol=1e-6)
-    assert torch.equal(weighting(torch.ones(5, 2))(torch.ones(5, 2)), torch.zeros(5, 2))
+    weighted = principal_directions(other, 1).weigh(other)
+    assert torch.allclose(weighted.double(), standard / standard.norm(dim=1, keepdim=True), atol=1e-6)
+    assert torch.equal(principal_directions(torch.ones(5, 2), 1).weigh(torch.ones(5, 2)), torch.zeros(5, 2))
 
 
 def test_principal_rows_keep_products():
-    rows = torch.from_numpy(np.random.default_rng(2).standard_normal((40, 6))).float()
-    found = principal_directions(rows, torch.clone, 200)
+    rows = normalize(torch.from_numpy(np.random.default_rng(2).standard_normal((40, 6))).float(), dim=1)
+    found = principal_directions(rows, 200, weighted=False)
     principal = found.rows
     assert torch.allclose(rows @ found.axes, principal, atol=1e-4)
     assert principal.shape == (40, 6)
     assert torch.allclose(principal @ principal.T, rows @ rows.T, atol=1e-4)
-    lengths = principal_directions(rows, torch.clone, 3).rows.norm(dim=0)
+    lengths = principal_directions(rows, 3, weighted=False).rows.norm(dim=0)
     assert lengths.shape == (3,)
     assert bool((lengths[:-1] >= lengths[1:]).all())
 
@@ -92,16 +94,13 @@ def chain(factor=1.0):
 
 
 def test_labels_spread_to_nodes_nearby():
-    labels, known = torch.tensor([0, 0, 1, 0]), torch.tensor([True, False, True, False])
-    found = chain(0.5).spread_labels(labels, known, 2)
+    seeds = torch.tensor([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    found = chain(0.5).answers_around(seeds, restart=0.1, steps=10)
     assert found.dtype == torch.float64
     assert torch.allclose(found.sum(dim=1), torch.ones(4, dtype=torch.float64))
     assert found[0, 0] > 0.5 > found[2, 0]
     assert found[1].tolist() == pytest.approx([0.5, 0.5])
     assert found[3].tolist() == pytest.approx([0.5, 0.5])  # it hears nothing
-    # A class with more labels is not louder for that.
-    again = chain(0.5).spread_labels(labels, torch.tensor([True, True, True, False]), 2)
-    assert again[2, 1] > 0.5
 
 
 def test_answers_around_leave_out_the_own_one():

@@ -1,18 +1,17 @@
 """Large graphs, made small by moving the limit: a sample teaches, and the answers are about as good as the exact ones."""
 
 import dataclasses
-from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from torch.nn.functional import normalize
 
-from gcon.files.datasets import social_circles
+from gcon.files.datasets import social_circles, social_circles_parts
 from gcon.learn import edge_free, sample
 from gcon.learn.after_release import rescaled_rows
 from gcon.learn.edge_free import learn_without_edges
-from gcon.learn.feature_graph import feature_graph, principal_directions, weighting
+from gcon.learn.feature_graph import feature_graph, principal_directions
 from gcon.learn.perceptron import train_student
 from gcon.learn.sample import Sample, part_of
 from gcon.methods.moments import Moments
@@ -138,12 +137,19 @@ def test_the_network_answers_as_the_sample_does():
     assert bool(zeros.isfinite().all())
 
 
+def test_everybody_teaches_up_to_the_limit(monkeypatch):
+    few = social_circles_parts(60, num_classes=3, per_class=5, num_features=4, seed=3)[0]
+    monkeypatch.setattr(sample, "EXACT_NODES", 60)
+    everybody = learn_without_edges(few, seed=0)
+    assert everybody.sample.places == slice(None)
+    assert torch.equal(everybody.sample.nodes.features, few.features)
+    assert everybody.answers is everybody.ensemble.answers
+    monkeypatch.setattr(sample, "EXACT_NODES", 59)
+    monkeypatch.setattr(sample, "SAMPLE_NODES", 50)
+    assert len(learned_anew(few).sample.places) == 50
+
+
 def test_the_sample_has_labels_first_and_repeats(monkeypatch):
-    everybody = Sample.of(NODES)
-    assert everybody.places == slice(None)
-    assert everybody.nodes is NODES
-    assert everybody.everywhere(NODES.labels, NODES.features) is NODES.labels
-    monkeypatch.setattr(sample, "EXACT_NODES", 1000)
     monkeypatch.setattr(sample, "SAMPLE_NODES", 1000)
     places = Sample.of(NODES).places
     assert len(places) == 1000
@@ -169,23 +175,22 @@ def test_directions_of_a_sample_are_nearly_those_of_everybody(monkeypatch, kind)
         features = (torch.from_numpy(random.random((900, 12))) < 0.1).float()
     if kind == "constant column":
         features[:, 4] = 1e4
-    weigh = weighting(features)
+    weigh = principal_directions(features, 200).weigh
     assert torch.equal(weigh(features[5:9]), weigh(features)[5:9])
-    expected = weigh(features)
-    assert torch.allclose(weighting(features[:600])(features), expected, atol=0.25)
+    assert torch.allclose(principal_directions(features[:600], 200).weigh(features), weigh(features), atol=0.25)
     monkeypatch.setattr(sample, "EXACT_NODES", 300)
     monkeypatch.setattr(sample, "BLOCK_NODES", 128)
-    directions = principal_directions(features[:300], weigh, 200)
+    directions = principal_directions(features[:300], 200)
+    expected = directions.weigh(features)
     everybody = directions.unit_rows(features, "cpu")
     filled = features[:300].any(dim=1)  # rows of zeros have no direction
     assert torch.allclose(everybody[:300][filled], normalize(directions.rows, dim=1)[filled], atol=1e-4)
     assert torch.allclose(
         everybody @ everybody.T, expected @ expected.T, atol=1e-3
     )  # all directions are kept: a rotation
-    unit = partial(normalize, dim=1)
-    directions = principal_directions(features[sample.sampled(900, 300, seed=1)], unit, 5)
+    directions = principal_directions(features[sample.sampled(900, 300, seed=1)], 5, weighted=False)
     assert directions.rows.shape == (300, 5)
-    units = unit(features)
+    units = normalize(features, dim=1)
     kept = units.square().sum() - torch.linalg.svdvals(units)[5:].square().sum()  # by the five best directions
     assert float((units @ directions.axes).square().sum()) > 0.97 * float(kept)
 

@@ -10,7 +10,7 @@ from tests.learn.regressions import class_probabilities
 from torch.nn.functional import nll_loss, one_hot
 
 from gcon.files.datasets import social_circles_parts
-from gcon.learn.ensemble import Ensemble, Lesson, Member, best_calibrated, pseudo_labels
+from gcon.learn.ensemble import Ensemble, Lesson, Member, pseudo_labels
 from gcon.learn.softmax_regression import softmax_regressions
 
 NODES, _ = social_circles_parts(90, num_classes=3, per_class=8, num_validation=30, num_test=30, seed=4)
@@ -27,10 +27,14 @@ def softmax_regression(rows, lesson, num_classes, penalty):
     return class_probabilities(rows, table)
 
 
-def calibrated(answers, nodes, *, validation_shares=True):
-    mask = nodes.validation_mask
-    lesson = true_labels(nodes) if validation_shares else None
-    return best_calibrated(answers, answers[mask], nodes.labels[mask], lesson).answers
+def joined(answers, nodes, *, validation_shares=True):
+    start = Ensemble(nodes=nodes, validation_shares=validation_shares)
+    (member,) = start.joined_by([answers], true_labels(nodes)).members
+    return member
+
+
+def calibrated(answers, nodes, **how):
+    return joined(answers, nodes, **how).answers
 
 
 def as_it_is(answers, mask):
@@ -62,14 +66,14 @@ def are_probabilities(answers):
 
 
 def test_the_loss_of_a_member_is_that_of_its_judged_answers():
-    """Their mean negative log-probability of the true labels; what is sure and wrong costs as much as 1e-9."""
-    answers = random_answers(6)
-    member = best_calibrated(answers, answers[NODES.validation_mask], NODES.labels[NODES.validation_mask], None)
-    assert member.loss == pytest.approx(loss_of(member.answers))
-    sure = torch.tensor([[1.0, 0.0], [1.0, 0.0]], dtype=torch.float64)
-    member = best_calibrated(sure, sure, torch.tensor([0, 1]), None)
-    by_hand = -member.judged[torch.arange(2), torch.tensor([0, 1])].clamp_min(1e-9).log().mean()
-    assert member.loss == pytest.approx(float(by_hand))
+    """Their mean negative log-probability of the true labels, also where answers are sure and wrong."""
+    flipped = torch.where(torch.arange(90) % 2 == 0, (NODES.labels + 1) % 3, NODES.labels)
+    for answers in (random_answers(6), sure_answers(flipped, 1.0)):
+        for shares in (True, False):
+            member = joined(answers, NODES, validation_shares=shares)
+            assert torch.equal(member.judged, member.answers[NODES.validation_mask])
+            assert member.loss == pytest.approx(loss_of(member.answers))
+            assert math.isfinite(member.loss)
 
 
 def test_a_regression_is_the_minimum_of_its_loss():

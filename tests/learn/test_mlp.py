@@ -13,6 +13,7 @@ from gcon.files.inputs import as_features
 from gcon.learn import perceptron as mlp
 from gcon.learn.encoder import Encoder, scaled_rows
 from gcon.learn.perceptron import EncoderSettings, train_encoder
+from gcon.learn.sparse_rows import SparseRows
 from gcon.nodes import PublicNodes
 
 QUICK = EncoderSettings(hidden=5, epochs=30)
@@ -65,6 +66,11 @@ def test_the_same_seed_gives_the_same_encoder(nodes):
     torch.manual_seed(2)  # the global state has no say
     assert same(first, train_encoder(nodes, QUICK))
     assert not same(first, train_encoder(nodes, replace(QUICK, seed=1)))
+
+
+def test_a_seed_that_is_given_replaces_the_one_in_the_settings(nodes):
+    assert same(train_encoder(nodes, QUICK, seed=1), train_encoder(nodes, replace(QUICK, seed=1)))
+    assert same(train_encoder(nodes, replace(QUICK, seed=1), seed=0), train_encoder(nodes, QUICK))
 
 
 def test_the_global_state_is_left_alone(nodes):
@@ -184,9 +190,10 @@ def words(nodes):
 @pytest.mark.parametrize("hidden", [6, None])
 def test_sparse_and_dense_inputs_train_alike(words, monkeypatch, hidden):
     settings = EncoderSettings(hidden=hidden, epochs=40, dropout=0.0)
-    assert mlp._inputs(words.features, settings, "cpu").is_sparse
+    assert isinstance(scaled_rows(words.features, by="length", sparse=True), SparseRows)
     sparse = train_encoder(words, settings)
-    monkeypatch.setattr(mlp, "_inputs", lambda features, settings, device: scaled_rows(features, by="length"))
+    monkeypatch.setattr("gcon.learn.encoder._MOSTLY_EMPTY", 0.0)
+    assert isinstance(scaled_rows(words.features, by="length", sparse=True), torch.Tensor)
     dense = train_encoder(words, settings)
     for name, value in tensors(sparse).items():
         torch.testing.assert_close(value, tensors(dense)[name], rtol=1e-3, atol=1e-4)
@@ -194,7 +201,7 @@ def test_sparse_and_dense_inputs_train_alike(words, monkeypatch, hidden):
 
 def test_dropout_on_sparse_inputs_keeps_the_mean(words):
     generator = torch.Generator().manual_seed(0)
-    inputs, layer = words.features.to_sparse_coo().coalesce(), [torch.eye(60), torch.zeros(60)]
+    inputs, layer = SparseRows.of(words.features), [torch.eye(60), torch.zeros(60)]
     mean = sum(mlp._scores(inputs, layer, (0.5, 0.0), generator) for _ in range(600)) / 600
     assert float((mean - words.features).abs().max()) < 0.25  # six standard errors of 1/sqrt(600)
     assert set(mlp._scores(inputs, layer, (0.5, 0.0), generator).unique().tolist()) == {0.0, 2.0}

@@ -19,7 +19,7 @@ from torch.nn.functional import normalize
 
 from gcon.errors import InputError
 from gcon.learn.ensemble import Ensemble, Lesson, pseudo_labels
-from gcon.learn.feature_graph import feature_graph, principal_directions, weighting
+from gcon.learn.feature_graph import feature_graph, principal_directions
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.methods.controls import edge_free_scorers
 from gcon.methods.method import Trained
@@ -56,8 +56,7 @@ class SelfTraining(CompetitorMethod):
     validation_shares: bool = True
 
     def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
-        features = nodes.features
-        rows = principal_directions(features, weighting(features), _WIDTH).rows
+        rows = principal_directions(nodes.features, _WIDTH).rows
         graph = feature_graph(rows[:, :_GRAPH_WIDTH], self.neighbours)
         views = [normalize(each, dim=1) for each in graph.smoothed(normalize(rows, dim=1), _RESTARTS)]
         answers = self._answers(nodes, views)

@@ -16,12 +16,12 @@ from typing import final
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import normalize, one_hot
 
 from gcon.learn import sample
 from gcon.learn.encoder import Scale, scaled_rows
 from gcon.learn.ensemble import Ensemble, Lesson, pseudo_labels
-from gcon.learn.feature_graph import FeatureGraph, feature_graph, principal_directions, weighting
+from gcon.learn.feature_graph import FeatureGraph, feature_graph, principal_directions
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.sample import Sample, with_validation
 from gcon.nodes import PublicNodes
@@ -30,6 +30,13 @@ WIDTH, GRAPH_WIDTH, NEIGHBOURS = 200, 100, 20
 PENALTIES = (1.0, 0.1)  # on the squared weights of a regression
 TAUGHT_SHARE = 0.5
 RESTARTS = (0.1, 0.2, 0.4, 1.0)  # of smoothing; 1 is none, and comes last
+# By what rows are divided: the encoder, and a perceptron that keeps all its inputs, on rows with sum 1. It is better than the
+# encoder where nodes have few words.
+_NETWORKS: dict[Scale, EncoderSettings] = {
+    "nothing": EncoderSettings(centre=False),
+    "sum": EncoderSettings(hidden=64, drop_input=False, unit_input=False, weight_decay=5e-4, epochs=500, centre=False),
+}
+_LABEL_RESTART, _LABEL_STEPS = 0.1, 10  # of labels that spread over the graph
 
 
 @final
@@ -97,24 +104,32 @@ class _Known:
 
 
 def _trained(known: _Known) -> EdgeFree:
-    chosen, unit = Sample.of(known.nodes, known.device), partial(normalize, dim=1)
+    chosen, unit = Sample(known.nodes, slice(None), "cpu"), partial(normalize, dim=1)
+    if known.nodes.num_nodes > sample.EXACT_NODES:
+        chosen = Sample.of(known.nodes, known.device)
+    # Features -> directions -> views.
     nodes, found, views = chosen.nodes, [], []
-    for weigh in (unit, weighting(nodes.features)):
-        directions = principal_directions(nodes.features, weigh, WIDTH)
+    for weighted in (False, True):
+        directions = principal_directions(nodes.features, WIDTH, weighted=weighted)
         graph, rows = feature_graph(directions.rows[:, :GRAPH_WIDTH], NEIGHBOURS), unit(directions.rows)
         views += [unit(table) for table in graph.smoothed(rows, RESTARTS)]
         found.append((directions, graph, rows))
+    # Members: labels that spread over the graphs, networks, regressions on the views.
     ensemble, networks = Ensemble(nodes=nodes), partial(_networks, nodes, known.seed, chosen.device)
     if ensemble.judges.folds is None:  # where few labels judge, everybody is heard a little, and this would be too much
-        spread = [graph.spread_labels(nodes.labels, nodes.train_mask, nodes.num_classes) for _, graph, _ in found]
+        told = one_hot(nodes.labels[nodes.train_mask], nodes.num_classes).float()
+        seeds = torch.zeros(len(nodes.labels), nodes.num_classes)
+        seeds[nodes.train_mask] = told / told.sum(dim=0).clamp_min(1)  # every class is as loud as any other
+        spread = [graph.answers_around(seeds, restart=_LABEL_RESTART, steps=_LABEL_STEPS) for _, graph, _ in found]
         ensemble = ensemble.joined_by(spread, ensemble.lesson)
     ensemble = ensemble.joined_by(networks(ensemble.lesson, slice(None)), ensemble.lesson, networks)
     ensemble = ensemble.taught(views, PENALTIES)
-    # The members that read the rows as they are: the last ones of their directions.
+    # The better directions, by the members that read their rows as they are: the last ones of their directions.
     losses, per_set = [member.loss for member in ensemble.members], len(RESTARTS) * len(PENALTIES)
     plain = [min(losses[end - len(PENALTIES) : end]) for end in range(len(losses) - per_set, len(losses) + 1, per_set)]
     directions, graph, rows = found[plain.index(min(plain))]
     ensemble = ensemble.taught(views, PENALTIES, pseudo_labels(ensemble.answers, nodes, TAUGHT_SHARE))
+    # From the sample to everybody.
     everybody = rows if nodes is known.nodes else directions.unit_rows(known.nodes.features, known.device)
     answers, wide = chosen.everywhere(ensemble.answers, everybody), rows.double()
     examples = ensemble.judges.labels, ensemble.judged
@@ -137,16 +152,9 @@ _kept_large = lru_cache(maxsize=1)(_trained)  # one large table is enough to kee
 
 
 def _networks(nodes: PublicNodes, seed: int, device: str, lesson: Lesson, at: Tensor | slice) -> list[Tensor]:
-    """Class probabilities of some nodes by the encoder, and by a perceptron, after a lesson; float64.
-
-    The perceptron keeps all its inputs, on rows with sum 1: better than the encoder where nodes have few words.
-    """
-    keeping = EncoderSettings(
-        hidden=64, drop_input=False, unit_input=False, weight_decay=5e-4, epochs=500, centre=False, seed=seed
-    )
-    networks: dict[Scale, EncoderSettings] = {"nothing": EncoderSettings(centre=False, seed=seed), "sum": keeping}
+    """Class probabilities of some nodes by the encoder, and by a perceptron, after a lesson; float64."""
     known, answers = lesson.mask | nodes.validation_mask, []
-    for by, settings in networks.items():
+    for by, settings in _NETWORKS.items():
         labelled = PublicNodes(
             features=scaled_rows(nodes.features[known], by=by),
             labels=nodes.labels[known],
@@ -155,6 +163,6 @@ def _networks(nodes: PublicNodes, seed: int, device: str, lesson: Lesson, at: Te
             validation_mask=nodes.validation_mask[known],
             test_mask=nodes.test_mask[known],
         )
-        network = train_encoder(labelled, settings, device=device)
+        network = train_encoder(labelled, settings, seed=seed, device=device)
         answers.append(network.probabilities(scaled_rows(nodes.features[at], by=by)).double())
     return answers

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, overload
 
 import torch
 from torch import Tensor
+from torch.linalg import vector_norm
 
 from gcon.errors import InputError
+from gcon.learn.sparse_rows import SparseRows
 from gcon.learn.unit_rows import no_longer, unit_rows
 from gcon.nodes import BATCH_ROWS, row_slices
 
 _BATCH_ROWS = BATCH_ROWS
+_MOSTLY_EMPTY = 0.2  # bags of words have fewer entries than this
 
 Scale = Literal["length", "sum", "nothing"]
 
@@ -42,8 +45,7 @@ class Encoder:
     @property
     def num_features(self) -> int:
         """The width that features must have."""
-        first = self.head_weight if self.hidden_weight is None else self.hidden_weight
-        return int(first.shape[0])
+        return len(self.head_weight if self.hidden_weight is None else self.hidden_weight)
 
     def on(self, device: str) -> Encoder:
         """The same encoder with its weights on a device: batches of rows go there, and results come back to the processor."""
@@ -91,15 +93,14 @@ class Encoder:
     def check(self, features: Tensor) -> None:
         """Raise `InputError` for features that cannot be encoded: of another width, or not finite."""
         if features.dim() != 2 or features.shape[1] != self.num_features:
-            width = features.shape[1] if features.dim() == 2 else "no matrix"
             raise InputError(
                 "features",
                 rule=f"must have the {self.num_features} columns that the encoder was trained on",
-                got=width,
+                got=features.shape[1] if features.dim() == 2 else "no matrix",
                 fix="Pass the same features in the same order as in training.",
             )
         for rows in row_slices(len(features), width=features.shape[1]):
-            if not bool(torch.isfinite(features[rows].to(torch.float32)).all()):
+            if not all(torch.isfinite(extreme) for extreme in features[rows].to(torch.float32).aminmax()):
                 raise InputError(
                     "features",
                     rule="must be finite in single precision",
@@ -118,16 +119,23 @@ class Encoder:
             yield batch, rows
 
 
-def scaled_rows(features: Tensor, *, by: Scale) -> Tensor:
+@overload
+def scaled_rows(features: Tensor, *, by: Scale) -> Tensor: ...
+@overload
+def scaled_rows(features: Tensor, *, by: Scale, sparse: bool) -> Tensor | SparseRows: ...
+def scaled_rows(features: Tensor, *, by: Scale, sparse: bool = False) -> Tensor | SparseRows:
     """Features as float32, every row divided by its length, or by the sum of its absolute values; zero rows stay zero.
 
     Bags of words are divided by their sum in GCN.
+
+    Args:
+        features: n x k.
+        by: what rows are divided by.
+        sparse: whether rows that are mostly zeros, as bags of words are, may come as such: far faster to learn from.
     """
     rows = features.to(torch.float32)
-    if by == "nothing":
-        return rows
-    sizes = (
-        torch.linalg.vector_norm(rows, dim=1, keepdim=True) if by == "length" else rows.abs().sum(dim=1, keepdim=True)
-    )
-    scaled: Tensor = rows / sizes.masked_fill(sizes == 0, 1.0)
-    return scaled
+    if by != "nothing":
+        sizes = rows.abs().sum(dim=1, keepdim=True) if by == "sum" else vector_norm(rows, dim=1, keepdim=True)
+        rows = rows / sizes.masked_fill(sizes == 0, 1.0)
+    empty = sparse and rows.numel() > 0 and int(rows.count_nonzero()) < _MOSTLY_EMPTY * rows.numel()
+    return SparseRows.of(rows) if empty else rows

@@ -165,7 +165,7 @@ class Ensemble:
         lesson: Lesson,
         ask: Callable[[Lesson, Tensor], list[Tensor]] | None = None,
     ) -> Ensemble:
-        """With more members, calibrated by the judges.
+        """With more members, calibrated by the judges: with the temperature and the class shares that suit them best.
 
         Args:
             answers: theirs, class probabilities of all nodes, float64.
@@ -180,9 +180,26 @@ class Ensemble:
             return self._joined_by_twins(answers)
         else:
             judged = self._cross_fitted(ask, judges.folds, len(answers))
-        shares = self.validation_shares and judges.folds is None
+        # Class shares may be moved from those that taught to the judges', not at all, half way, or all the way.
+        shift, shares = torch.zeros(self.nodes.num_classes, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
+        if self.validation_shares and judges.folds is None:
+            both = (judges.labels, lesson.labels[lesson.mask])
+            counts = [torch.bincount(each, minlength=len(shift)).double() + 1 for each in both]
+            wanted, taught = ((each / each.sum()).log() for each in counts)
+            shift, shares = wanted - taught, torch.tensor((0.0, 0.5, 1.0), dtype=torch.float64)
+        temperatures, own = torch.tensor(_TEMPERATURES, dtype=torch.float64), torch.arange(len(judges.labels))
         for given, checked in zip(answers, judged, strict=True):
-            members.append(best_calibrated(given, checked, judges.labels, lesson if shares else None))
+            # The temperature, and the share of that shift, of least loss.
+            logs = checked.clamp_min(_LEAST).log()
+            scores = (logs / temperatures[:, None, None])[:, None] + (shares[:, None] * shift)[:, None]
+            right = torch.log_softmax(scores, dim=-1)[..., own, judges.labels].mean(dim=-1)
+            place, share = divmod(int(right.argmax()), len(shares))
+            temperature, moved = _TEMPERATURES[place], float(shares[share]) * shift
+            answered, told = (
+                torch.softmax(each / temperature + moved, dim=1) for each in (given.clamp_min(_LEAST).log(), logs)
+            )
+            loss = -float(told[own, judges.labels].clamp_min(_LEAST).log().mean())
+            members.append(Member(temperature, moved, answered, told, loss))
         return replace(self, members=tuple(members))
 
     def _cross_fitted(self, ask: Callable[[Lesson, Tensor], list[Tensor]], folds: Tensor, count: int) -> list[Tensor]:
@@ -216,31 +233,3 @@ class Ensemble:
             answered, no_shift = torch.softmax(logs / closest, dim=1), torch.zeros_like(twin.shift)
             members.append(Member(closest, no_shift, answered, twin.judged, twin.loss))
         return replace(self, members=tuple(members))
-
-
-def best_calibrated(given: Tensor, judged: Tensor, labels: Tensor, lesson: Lesson | None) -> Member:
-    """With the temperature, and the share of log(judges' shares / taught shares), of least loss.
-
-    Args:
-        given: class probabilities of all nodes.
-        judged: those of the judges, whose labels did not teach them.
-        labels: the judges'.
-        lesson: what the answers were taught by; None leaves out the shift towards the judges' class shares.
-    """
-    shift = torch.zeros(judged.shape[1], dtype=torch.float64)
-    if lesson is not None:
-        both = (labels, lesson.labels[lesson.mask])
-        counts = [torch.bincount(each, minlength=judged.shape[1]).double() + 1 for each in both]
-        wanted, taught = ((each / each.sum()).log() for each in counts)
-        shift = wanted - taught
-    shares = torch.tensor((0.0,) if lesson is None else (0.0, 0.5, 1.0), dtype=torch.float64)
-    logs, temperatures = judged.clamp_min(_LEAST).log(), torch.tensor(_TEMPERATURES, dtype=torch.float64)
-    scores = (logs / temperatures[:, None, None])[:, None] + (shares[:, None] * shift)[:, None]
-    right = torch.log_softmax(scores, dim=-1)[..., torch.arange(len(labels)), labels].mean(dim=-1)
-    place, share = divmod(int(right.argmax()), len(shares))
-    temperature, shift = _TEMPERATURES[place], float(shares[share]) * shift
-    answers, checked = (
-        torch.softmax(each.clamp_min(_LEAST).log() / temperature + shift, dim=1) for each in (given, judged)
-    )
-    loss = -float(checked[torch.arange(len(labels)), labels].clamp_min(_LEAST).log().mean())
-    return Member(temperature, shift, answers, checked, loss)

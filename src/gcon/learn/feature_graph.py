@@ -17,14 +17,13 @@ import scipy.sparse
 import torch
 from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
-from torch.nn.functional import normalize, one_hot
+from torch.nn.functional import normalize
 
 from gcon.learn import sample
 from gcon.learn.cells import matches_in_cells
 
 MOST_FILLED = 0.2  # bags of words are emptier than this
 _NARROW = 1000  # so many columns have a square matrix of products that is cheap, and gives the directions exactly
-_LABEL_RESTART = 0.1
 _LITTLE, _NOTHING = 0.01, 1e-12  # beside what a node hears on average, and instead of a division by 0
 _COLUMNS = 32  # smoothed at a time: so few stay in the processor's cache; it does not change the result
 
@@ -54,21 +53,33 @@ class Directions:
         return rows
 
 
-def weighting(features: Tensor) -> Weighting:
-    """Tf-idf for bags of words, columns of mean 0 and deviation 1 for anything else; the weights are those of these features."""
-    rows = features.to(torch.float32)
-    filled = rows.count_nonzero(dim=0)
-    if bool((rows >= 0).all()) and int(filled.sum()) <= MOST_FILLED * rows.numel():
-        factors = torch.log(len(rows) / (1 + filled)).clamp_min(0)
-        return lambda some: normalize(some * factors.to(some.device), dim=1)
-    centre, deviations = rows.mean(dim=0), rows.std(dim=0, correction=0)
-    deviations = deviations.masked_fill(deviations == 0, 1.0)
-    return lambda some: normalize((some - centre.to(some.device)) / deviations.to(some.device), dim=1)
+def principal_directions(features: Tensor, width: int, *, weighted: bool = True) -> Directions:
+    """The directions of unit rows of features; `width` of them, or fewer where there are fewer rows or columns.
 
+    Args:
+        features: n x d.
+        width: how many directions.
+        weighted: by tf-idf for bags of words, to columns of mean 0 and deviation 1 for anything else; the weights are those of
+            these features.
+    """
+    given, kept = features.to(torch.float32), min(width, *features.shape)
+    factors = centre = deviations = None
+    if weighted:
+        filled = torch.from_numpy(np.count_nonzero(given.numpy(), axis=0))
+        if float(given.min()) >= 0 and int(filled.sum()) <= MOST_FILLED * given.numel():
+            factors = torch.log(len(given) / (1 + filled)).clamp_min(0)
+        else:
+            centre, deviations = given.mean(dim=0), given.std(dim=0, correction=0)
+            deviations = deviations.masked_fill(deviations == 0, 1.0)
 
-def principal_directions(features: Tensor, weigh: Weighting, width: int) -> Directions:
-    """The directions of weighted features; `width` of them, or fewer where there are fewer rows or columns."""
-    rows, kept = weigh(features.to(torch.float32)), min(width, *features.shape)
+    def weigh(some: Tensor) -> Tensor:
+        if factors is not None:
+            some = some * factors.to(some.device)
+        if centre is not None and deviations is not None:
+            some = (some - centre.to(some.device)) / deviations.to(some.device)
+        return normalize(some, dim=1)
+
+    rows = weigh(given)
     if rows.shape[1] <= _NARROW:
         axes = torch.linalg.eigh((rows.T @ rows).double()).eigenvectors  # the strongest last
         axes = axes[:, -kept:].flip(1).float().contiguous()
@@ -117,21 +128,22 @@ class FeatureGraph:
                     weight = (1 - restart) ** step * (restart if step < steps else 1.0)
                     if step == 0:
                         torch.mul(torch.from_numpy(product), weight, out=table[:, part])
-                    else:
+                    elif weight > 0:
                         table[:, part].add_(torch.from_numpy(product), alpha=weight)
         return smoothed
 
-    def spread_labels(self, labels: Tensor, known: Tensor, num_classes: int) -> Tensor:
-        """Class probabilities from known labels that spread over the graph, every class as much as any other; float64."""
-        seeds = one_hot(labels[known], num_classes).float()
-        rows = torch.zeros(len(labels), num_classes)
-        rows[known] = seeds / seeds.sum(dim=0).clamp_min(1)
-        (found,) = self.smoothed(rows, (_LABEL_RESTART,))
-        return _as_probabilities(found)
+    def answers_around(self, answers: Tensor, *, restart: float = 0.0, steps: int = 1) -> Tensor:
+        """Class probabilities from what nodes hear over the graph; float64.
 
-    def answers_around(self, answers: Tensor) -> Tensor:
-        """The mean answer of every node's neighbours, without its own; float64."""
-        return _as_probabilities(torch.from_numpy(self.matrix @ answers.numpy()))
+        Args:
+            answers: n x c, not negative, as loud as they are long.
+            restart: of their own; without it, and in one step, they hear the mean answer of their neighbours.
+            steps: how far answers spread.
+        """
+        (found,) = self.smoothed(answers, (restart,), steps=steps)
+        # A little is added everywhere: whoever hears nothing knows nothing.
+        some = found.double() + _LITTLE * found.mean().double() + _NOTHING
+        return some / some.sum(dim=1, keepdim=True)
 
     def label_agreement(self, labels: Tensor, known: Tensor) -> float:
         """How much more often than chance a node and its nearest nodes share their label, where both labels are known.
@@ -146,12 +158,6 @@ class FeatureGraph:
         same = float((labels[known, None] == labels[places])[pairs].double().mean())
         chance = float((torch.bincount(labels[known]).double() / int(known.sum())).square().sum())
         return (same - chance) / (1 - chance) if chance < 1 else 0.0
-
-
-def _as_probabilities(rows: Tensor) -> Tensor:
-    """Rows of sum 1. A little is added everywhere: whoever hears nothing knows nothing."""
-    some = rows.double() + _LITTLE * rows.mean().double() + _NOTHING
-    return some / some.sum(dim=1, keepdim=True)
 
 
 def feature_graph(rows: Tensor, count: int, *, chunk: int = 1024) -> FeatureGraph:

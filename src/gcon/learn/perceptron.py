@@ -13,8 +13,9 @@ from torch.nn.functional import cross_entropy
 
 from gcon.errors import check_number
 from gcon.learn import sample
-from gcon.learn.encoder import Encoder, scaled_rows
+from gcon.learn.encoder import Encoder, Scale, scaled_rows
 from gcon.learn.softmax_regression import softmax_regressions
+from gcon.learn.sparse_rows import SparseRows
 from gcon.machine import leave_gpus_alone
 from gcon.nodes import BATCH_ROWS, PublicNodes
 
@@ -76,7 +77,9 @@ class EncoderSettings:
             check_number(parameter, number, allowed=allowed, rule=f"must be a number {rule}", fix=usual)
 
 
-def train_encoder(nodes: PublicNodes, settings: EncoderSettings, *, device: str = "cpu") -> Encoder:
+def train_encoder(
+    nodes: PublicNodes, settings: EncoderSettings, *, seed: int | None = None, device: str = "cpu"
+) -> Encoder:
     """Fit the encoder by cross entropy on the labelled nodes; keep the state with the best validation loss.
 
     Without validation nodes it trains for all epochs. With more than 65,536 labelled nodes an epoch is 65,536 of them, in
@@ -86,13 +89,15 @@ def train_encoder(nodes: PublicNodes, settings: EncoderSettings, *, device: str 
     Args:
         nodes: features, labels and masks.
         settings: public numbers.
+        seed: instead of the one in the settings.
         device: where to compute; the encoder is handed back on the processor.
 
     Privacy:
         Reads features, labels and masks; this module cannot import edges.
     """
-    generator = torch.Generator().manual_seed(settings.seed)
-    chance = generator if device == "cpu" else torch.Generator(device).manual_seed(settings.seed)
+    seed = settings.seed if seed is None else seed
+    generator = torch.Generator().manual_seed(seed)
+    chance = generator if device == "cpu" else torch.Generator(device).manual_seed(seed)
     widths = [
         width for width in (int(nodes.features.shape[1]), settings.hidden, nodes.num_classes) if width is not None
     ]
@@ -110,14 +115,18 @@ def train_encoder(nodes: PublicNodes, settings: EncoderSettings, *, device: str 
     )
     leave_gpus_alone(optimizer, device)
     dropout = (settings.dropout if settings.drop_input else 0.0, settings.dropout)
+    by: Scale = "length" if settings.unit_input else "nothing"
     looked_at = nodes.validation_mask.nonzero()[:, 0]
-    looked_at = looked_at[sample.sampled(len(looked_at), MANY_ROWS, seed=settings.seed)]
-    checked, truth = _inputs(nodes.features[looked_at], settings, device), nodes.labels[looked_at].to(device)
+    if len(looked_at) > MANY_ROWS:
+        looked_at = looked_at[sample.sampled(len(looked_at), MANY_ROWS, seed=seed)]
+    checked = scaled_rows(nodes.features[looked_at].to(device), by=by, sparse=True)
+    truth = nodes.labels[looked_at].to(device)
     if count > MANY_ROWS:
-        rounds = _rounds(nodes, settings, device, generator)
+        rounds = _rounds(nodes, by, device, generator)
     else:
         known = nodes.train_mask
-        rounds = itertools.repeat([(_inputs(nodes.features[known], settings, device), nodes.labels[known].to(device))])
+        inputs = scaled_rows(nodes.features[known].to(device), by=by, sparse=True)
+        rounds = itertools.repeat([(inputs, nodes.labels[known].to(device))])
     best, best_loss, waited = [], math.inf, 0
     for epoch, steps in enumerate(itertools.islice(rounds, settings.epochs)):
         if count > MANY_ROWS:  # every step sees other rows: shorter and shorter steps average over them
@@ -150,16 +159,9 @@ def train_encoder(nodes: PublicNodes, settings: EncoderSettings, *, device: str 
     return encoder
 
 
-def _inputs(features: Tensor, settings: EncoderSettings, device: str) -> Tensor:
-    """Feature rows for the first layer. Bags of words are mostly zeros: those are kept sparse, which is far faster."""
-    rows = scaled_rows(features, by="length" if settings.unit_input else "nothing").to(device)
-    sparse = rows.numel() > 0 and int(rows.count_nonzero()) < 0.2 * rows.numel()
-    return rows.to_sparse_coo().coalesce() if sparse else rows
-
-
 def _rounds(
-    nodes: PublicNodes, settings: EncoderSettings, device: str, generator: torch.Generator
-) -> Iterator[Iterable[tuple[Tensor, Tensor]]]:
+    nodes: PublicNodes, by: Scale, device: str, generator: torch.Generator
+) -> Iterator[Iterable[tuple[Tensor | SparseRows, Tensor]]]:
     """Endless rounds of about `MANY_ROWS` labelled rows with their labels, in steps.
 
     Short runs of rows are drawn at random until all had their turn, and the rows of all runs of a round are mixed. Only
@@ -175,27 +177,22 @@ def _rounds(
         places = labelled[torch.cat([runs[number] for number in drawn])]
         rows, labels = nodes.features[places], nodes.labels[places]
         steps = torch.randperm(len(places), generator=generator).tensor_split(math.ceil(len(places) / _STEP_ROWS))
-        yield [(_inputs(rows[step], settings, device), labels[step].to(device)) for step in steps]
+        yield [(scaled_rows(rows[step].to(device), by=by, sparse=True), labels[step].to(device)) for step in steps]
 
 
 def _scores(
-    inputs: Tensor, parameters: list[Tensor], dropout: tuple[float, float], generator: torch.Generator
+    inputs: Tensor | SparseRows, parameters: list[Tensor], dropout: tuple[float, float], generator: torch.Generator
 ) -> Tensor:
     """Class scores, with shares of the inputs and of the hidden values dropped."""
-    scores = inputs
+    rows, scores = inputs, torch.empty(0)
     for layer, (weight, bias) in enumerate(zip(parameters[::2], parameters[1::2], strict=True)):
         if layer > 0:
-            scores = torch.relu(scores)
-        values, share = scores.values() if scores.is_sparse else scores, dropout[layer]
-        if share > 0:
-            values = values * torch.empty_like(values).bernoulli_(1 - share, generator=generator) / (1 - share)
-        if scores.is_sparse:
-            kept = torch.sparse_coo_tensor(
-                scores.indices(), values, scores.shape, is_coalesced=True, check_invariants=False
-            )
-            scores = torch.sparse.mm(kept, weight) + bias
-        else:
-            scores = values @ weight + bias
+            rows = torch.relu(scores)
+        if dropout[layer] > 0:
+            values, kept = rows.values if isinstance(rows, SparseRows) else rows, 1 - dropout[layer]
+            values = values * torch.empty_like(values).bernoulli_(kept, generator=generator) / kept
+            rows = replace(rows, values=values) if isinstance(rows, SparseRows) else values
+        scores = rows @ weight + bias
     return scores
 
 
@@ -212,9 +209,11 @@ def train_student(features: Tensor, answers: Tensor) -> Encoder:
     Privacy:
         Reads public features and released answers: there is no argument that could hold an edge.
     """
-    some = sample.sampled(len(features), sample.EXACT_NODES, seed=_STUDENT_SEED)
-    rows = scaled_rows(features[some], by="length")
-    (table,) = softmax_regressions(rows, answers[some], [_STUDENT_PENALTY * max(len(rows), 1)])
+    if len(features) > sample.EXACT_NODES:
+        some = sample.sampled(len(features), sample.EXACT_NODES, seed=_STUDENT_SEED)
+        features, answers = features[some], answers[some]
+    rows = scaled_rows(features, by="length")
+    (table,) = softmax_regressions(rows, answers, [_STUDENT_PENALTY * max(len(rows), 1)])
     table = table.float()
     return Encoder(
         hidden_weight=None,

@@ -31,8 +31,6 @@ _HIDDEN, _STEPS, _BATCH, _LEARNING_RATE, _WEIGHT_DECAY = 128, 1000, 1024, 3e-3, 
 _ENOUGH, _ENOUGH_PER_CLASS = 500, 50  # labelled nodes from which some can be spared
 _SPARED, _MOST_SPARED = 0.2, 500
 
-Places = Tensor | slice  # node numbers
-
 
 def blocks(num_nodes: int) -> Iterator[slice]:
     """All nodes, a block at a time; in one block unless they are too many."""
@@ -40,10 +38,8 @@ def blocks(num_nodes: int) -> Iterator[slice]:
     return (slice(start, min(start + size, num_nodes)) for start in range(0, num_nodes, size))
 
 
-def sampled(count: int, most: int, *, seed: int) -> Places:
-    """The places of so many things, or of at most so many of them at random: the same ones every time, in their order."""
-    if count <= most:
-        return slice(None)
+def sampled(count: int, most: int, *, seed: int) -> Tensor:
+    """The places of at most so many of many things, at random: the same ones every time, in their order."""
     return torch.randperm(count, generator=torch.Generator().manual_seed(seed))[:most].sort().values
 
 
@@ -73,14 +69,12 @@ class Sample:
     """
 
     nodes: PublicNodes
-    places: Places
+    places: Tensor | slice
     device: str
 
     @classmethod
     def of(cls, nodes: PublicNodes, device: str = "cpu") -> Sample:
-        """Everybody, or of many nodes: labelled ones as far as they fit, validation nodes, and others."""
-        if nodes.num_nodes <= EXACT_NODES:
-            return cls(nodes, slice(None), "cpu")
+        """Of more than `SAMPLE_NODES` nodes: labelled ones as far as they fit, validation nodes, and others."""
         free, size = ~(nodes.train_mask | nodes.validation_mask), SAMPLE_NODES
         training = _some(nodes.train_mask, int(_TRAINING_SHARE * size))
         validation = _some(nodes.validation_mask, int(_VALIDATION_SHARE * size))

@@ -45,9 +45,25 @@ def softmax_regressions(rows: Tensor, targets: Tensor, penalties: Sequence[float
     size, width = inputs.shape
     found, tables = np.zeros((width, wanted.shape[1])), []
     products = inputs.T @ inputs if width <= _NARROW else None
+    empty = products is None and np.count_nonzero(inputs) < _MOSTLY_EMPTY * inputs.size
+    compact: Any = scipy.sparse.csr_matrix(inputs) if empty else inputs
+
+    def loss_and_slope(flat: Table, inputs: Any, pull: Callable[[Table], Table]) -> tuple[float, Table]:
+        """Mean cross entropy + half of table . pull(table), where pull is linear and symmetric."""
+        table = flat.reshape(width, wanted.shape[1])
+        scores = inputs @ table.astype(np.float32)
+        scores -= np.ascontiguousarray(scores.T).max(axis=0)[:, None]  # along short rows numpy is slow
+        raised = np.exp(scores)
+        totals = raised.sum(axis=1, keepdims=True)
+        pulled = pull(table)
+        slope = inputs.T @ (raised / totals - wanted) / size + pulled
+        loss = np.log(totals).sum(dtype=np.float64) - np.multiply(wanted, scores).sum(dtype=np.float64)
+        return float(loss) / size + float(np.vdot(table, pulled)) / 2, slope.ravel()
+
     for penalty in penalties:
-        ridge = np.full(width, penalty / size)
+        ridge, white = np.full(width, penalty / size), None
         ridge[-1] = _FREE
+        given, pull, start, steep = compact, ridge[:, None].__mul__, found, _STEEP
         if products is not None:
             bound = products * (0.5 / size) + np.diag(ridge)
             try:
@@ -55,42 +71,20 @@ def softmax_regressions(rows: Tensor, targets: Tensor, penalties: Sequence[float
             except LinAlgError:  # long rows, rounded: any regular matrix near it whitens too
                 root = cholesky(bound + np.eye(width) * (_NEAR * np.trace(bound)), lower=True)
             white = solve_triangular(root, np.eye(width), lower=True).T
-            pull = (white.T * ridge) @ white
-            whitened = inputs @ white.astype(np.float32)
-            found = white @ _least_loss(whitened, wanted, pull.__matmul__, root.T @ found, _STEEP_WHITE)
-        else:
-            empty = np.count_nonzero(inputs) < _MOSTLY_EMPTY * inputs.size
-            compact = scipy.sparse.csr_matrix(inputs) if empty else inputs
-            found = _least_loss(compact, wanted, ridge[:, None].__mul__, found, _STEEP)
+            pull = ((white.T * ridge) @ white).__matmul__
+            given, start, steep = inputs @ white.astype(np.float32), root.T @ found, _STEEP_WHITE
+        least = minimize(
+            loss_and_slope,
+            start.ravel(),
+            (given, pull),
+            method="L-BFGS-B",
+            jac=True,
+            options={"maxiter": _MOST_STEPS, "gtol": steep, "ftol": _GAIN},
+        )
+        found = least.x.reshape(start.shape)
+        found = found if white is None else white @ found
         table = torch.zeros(width, targets.shape[1], dtype=torch.float64)
         table[-1] -= _SURE
         table[:, seen] = torch.from_numpy(found)
         tables.append(table)
     return tables
-
-
-def _least_loss(
-    inputs: Any, wanted: NDArray[np.float32], pull: Callable[[Table], Table], start: Table, steep: float
-) -> Table:
-    """The table of least mean cross entropy + half of table . pull(table), where pull is linear and symmetric."""
-
-    def loss_and_slope(flat: NDArray[np.float64]) -> tuple[float, Table]:
-        table = flat.reshape(start.shape)
-        scores = inputs @ table.astype(np.float32)
-        scores -= scores.max(axis=1, keepdims=True)
-        raised = np.exp(scores)
-        totals = raised.sum(axis=1, keepdims=True)
-        pulled = pull(table)
-        slope = inputs.T @ (raised / totals - wanted) / len(wanted) + pulled
-        loss = np.log(totals).sum(dtype=np.float64) - np.multiply(wanted, scores).sum(dtype=np.float64)
-        return float(loss) / len(wanted) + float(np.vdot(table, pulled)) / 2, slope.ravel()
-
-    found = minimize(
-        loss_and_slope,
-        start.ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": _MOST_STEPS, "gtol": steep, "ftol": _GAIN},
-    )
-    table: Table = found.x.reshape(start.shape)
-    return table

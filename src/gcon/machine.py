@@ -86,7 +86,7 @@ def side_by_side(work: Callable[[T], None], parts: Iterable[T]) -> None:
     For long rows of operations on little numbers, which gain nothing from threads inside them.
     """
     threads = torch.get_num_threads()
-    with ThreadPoolExecutor(threads, initializer=keep_to_one_thread) as pool:
+    with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         try:
             for _ in pool.map(work, parts):
                 pass

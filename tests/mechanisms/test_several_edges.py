@@ -339,7 +339,7 @@ def test_other_numbers_of_edges_are_refused(wrong):
     with pytest.raises(InputError, match=r"protect_edges.*from 1 to 10.*For j times 10 edges"):
         protected_change(wrong)
     with pytest.raises(InputError, match="protect_edges"):
-        protected_change({"protect_edges": wrong})
+        protected_change(record={"protect_edges": wrong})
     with pytest.raises(InputError, match="protect_edges"):
         planned(wrong)
 

@@ -140,5 +140,5 @@ class GCON(PrivateClassifier):
             "clip": settings.schemes.clip,
             "loss": settings.loss,
             "inference_restart": settings.inference_restart,
-            "protect_edges": protected_change(model.receipt.plan).edges,
+            "protect_edges": protected_change(record=model.receipt.plan).edges,
         }

@@ -92,5 +92,5 @@ class NodeClassifier(PrivateClassifier):
     @classmethod
     def _settings_of(cls, model: MomentsModel) -> dict[str, Any]:
         budget = model.receipt.budget
-        edges = protected_change(model.receipt.plan).edges
+        edges = protected_change(record=model.receipt.plan).edges
         return {"epsilon": budget.epsilon, "delta": budget.delta or None, "protect_edges": edges}

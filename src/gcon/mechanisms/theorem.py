@@ -199,7 +199,7 @@ def objective_by_edges(plan: Mapping[str, Any], budget: Budget, numbers: Sequenc
         budget: of the release: the promise for as many edges as the plan protects.
         numbers: of edges, from 1 to 10; the protected number is always among those that are told.
     """
-    protected = protected_change(plan).edges
+    protected = protected_change(record=plan).edges
     found: dict[int, Budget | None] = {protected: budget}
     for edges in {*numbers} - {protected}:
         protected_change(edges)

@@ -104,7 +104,7 @@ class Model(ABC):
         """What is promised for so many edges that change together; None for nothing, no entries without a promise."""
 
     def __repr__(self) -> str:
-        budget, edges = self.receipt.budget, protected_change(self.receipt.plan).edges
+        budget, edges = self.receipt.budget, protected_change(record=self.receipt.plan).edges
         promise = (
             f"({budget.epsilon}, {budget.delta})-differentially private for {edges} edge{'s' if edges > 1 else ''}"
         )

@@ -55,7 +55,7 @@ def site_pages(
         "name": name or model.receipt.data_set,
         "receipt": model.receipt,
         "reason": why_no_promise(model.receipt),
-        "edges": protected_change(model.receipt.plan).edges,
+        "edges": protected_change(record=model.receipt.plan).edges,
     }
     return {file: render(template, {"here": file, **shared, **values}) for file, (template, values) in about.items()}
 

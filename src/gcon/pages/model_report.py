@@ -130,7 +130,7 @@ def model_report(
         "right_in_all": right_at_most(total),
         "shown_dots": math.ceil(100 * right_at_most(receipt.budget) - 1e-9),
         "reads_nothing": receipt.budget == NOTHING,
-        "edges": protected_change(receipt.plan).edges,
+        "edges": protected_change(record=receipt.plan).edges,
         "sentences": (
             *model.statement().sentences,
             *([in_words(receipt.budget)] if reason is None and receipt.budget != NOTHING else []),

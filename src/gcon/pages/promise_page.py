@@ -26,7 +26,7 @@ def promise_values(model: Model) -> dict[str, object]:
     advantage = best_advantage(budget)
     graphs = {name: measured.graph_title(name) for name in measured.graphs()}
     measured_budgets, measurements = measured.measurements(method)
-    edges, several = protected_change(receipt.plan).edges, several_edges(model)
+    edges, several = protected_change(record=receipt.plan).edges, several_edges(model)
     return {
         "connections": "one connection" if edges == 1 else f"any {edges} connections together",
         "several": several,
@@ -85,7 +85,9 @@ def _own_noise(receipt: Receipt) -> str:
         return "This model itself keeps no promise, whatever its noise."
     distance, rate, ridge = (receipt.plan.get(name) for name in ("distance", "noise_rate", "ridge"))
     if isinstance(distance, int | float) and distance > 0:
-        return f"The receipt of this model says: {1 / (distance * protected_change(receipt.plan).edges):.6g} times."
+        return (
+            f"The receipt of this model says: {1 / (distance * protected_change(record=receipt.plan).edges):.6g} times."
+        )
     if isinstance(rate, int | float) and isinstance(ridge, int | float):
         return f"The receipt of this model says: noise rate {rate:.6g}, ridge {ridge:.6g}."
     return "The receipt of this model names no noise."

@@ -219,7 +219,7 @@ class Account:
             self._receipt = Receipt(
                 time=self._reservation.time,
                 data_set=self.ledger.data_set,
-                protected_change=protected_change(record).name,
+                protected_change=protected_change(record=record).name,
                 mechanism=plan.name,
                 purpose=self.purpose,
                 budget=plan.budget,

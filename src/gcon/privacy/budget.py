@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
+from typing import Any
 
 from gcon.errors import BudgetExceededError, InputError, PromiseWarning, check_number, warn_caller
 
@@ -186,13 +187,14 @@ ONE_UNDIRECTED_EDGE = ProtectedChange(
 )
 
 
-def protected_change(edges: object) -> ProtectedChange:
+def protected_change(edges: Any = 1, *, record: Mapping[str, Any] | None = None) -> ProtectedChange:
     """What a promise for so many edges protects; `InputError` for what is no number of edges.
 
     Args:
-        edges: how many, from 1 to 10; or a plan's record, which says it.
+        edges: how many, from 1 to 10.
+        record: of a plan, which may say it.
     """
-    edges = edges.get(EDGES_FIELD, 1) if isinstance(edges, Mapping) else edges
+    edges = edges if record is None else record.get(EDGES_FIELD, 1)
     check_number(
         "protect_edges",
         edges,
@@ -201,7 +203,7 @@ def protected_change(edges: object) -> ProtectedChange:
         fix=f"For j times {MOST_EDGES} edges, protect {MOST_EDGES} at epsilon/j and at delta/(j e^epsilon).",
         whole=True,
     )
-    edges = int(edges)  # type: ignore[arg-type]  # whole, but maybe numpy's
+    edges = int(edges)  # whole, but maybe numpy's
     if edges == 1:
         return ONE_UNDIRECTED_EDGE
     return ProtectedChange(

@@ -67,7 +67,7 @@ def statement(
         """Every digit: a promise is not rounded down for the reader. Whole numbers lose their point."""
         return repr(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)
 
-    change = protected_change(receipt.plan)
+    change = protected_change(record=receipt.plan)
     protected, those = "one edge", "that edge"
     if change.edges > 1:
         protected, those = f"any {change.edges} edges together", "them"

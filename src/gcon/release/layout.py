@@ -176,7 +176,7 @@ def texts(model: Model) -> dict[str, bytes]:
         "promise": "\n".join(f"- {plain(sentence)}" for sentence in statement.sentences),
         "accesses": "\n".join(["| access | what is promised |", "|---|---|", *rows]),
     }
-    edges, columns, told = protected_change(model.receipt.plan).edges, model.feature_columns, ""
+    edges, columns, told = protected_change(record=model.receipt.plan).edges, model.feature_columns, ""
     if columns is not None:  # of very many, the first
         names = [plain(name) for name in columns.names[:MOST_TOLD]]
         names += [f"… and {len(columns.names) - MOST_TOLD} more"] if len(columns.names) > MOST_TOLD else []

@@ -207,7 +207,7 @@ def _document(content: bytes) -> tuple[ReleaseRecord[Any], Receipt]:
     budget, total = (
         Budget(math.inf if each.epsilon == "inf" else each.epsilon, each.delta) for each in (given.budget, given.total)
     )
-    if given.protected_change != protected_change(given.plan).name:
+    if given.protected_change != protected_change(record=given.plan).name:
         refuse(RELEASE, "'protected_change' in 'receipt' is one that this gcon does not know", "Install a newer gcon.")
     insecure = given.randomness != SystemRandomness.source and budget != NOTHING
     if given.keeps_promise and (insecure or math.isinf(budget.epsilon)):

@@ -89,6 +89,10 @@ class CountBelief:
             proportions=_proportions(found[0] + found[1:], noise * errors),
             crowding=torch.ones(counts.shape[1], dtype=torch.float64),
         )
+        # Degrees as `_heard` believes them: they do not depend on what is found out about classes below.
+        trust = belief.spread * expected.square()
+        trust = trust / (trust + counts.shape[1] * noise)
+        degrees = (expected + trust * (heard - expected)).clamp_min(LEAST_DEGREE)
         pieces = list(row_slices(len(counts), max(_PIECE // belief.proportions.numel(), 1)))
         for known in range(1 + _ROUNDS):
             if known:
@@ -100,7 +104,7 @@ class CountBelief:
             # The crowding that these classes tell: counts vary by more than their noise.
             above = below = torch.zeros_like(belief.crowding)
             for rows in pieces:
-                mean = belief._degrees(counts[rows], start[rows])[1][:, None, None] * belief.proportions
+                mean = degrees[rows, None, None] * belief.proportions
                 excess = (counts[rows, None] - mean).square_() - noise
                 above = above + torch.einsum("nc,nck->k", classes[rows], excess * mean)
                 below = below + torch.einsum("nc,nck->k", classes[rows], mean.square_())
@@ -122,7 +126,12 @@ class CountBelief:
 
     def _heard(self, counts: Tensor, answers: Tensor, steps: tuple[float, ...]) -> tuple[Tensor, Tensor]:
         """Logarithms of how likely counts are for each class, up to a constant per node; and the counts' posterior means."""
-        usual, degrees, error = self._degrees(counts, answers)
+        # What degrees are expected to be, their posterior means, and the standard deviation of these.
+        usual = pad(answers, (1, 0), value=1.0).matmul(self.usual).clamp_min(_LEAST_COUNT).sum(dim=1)
+        variance, noise = self.spread * usual.square(), counts.shape[1] * self.noise
+        trust = variance / (variance + noise)
+        degrees = (usual + trust * (counts.sum(dim=1) - usual)).clamp_min(LEAST_DEGREE)
+        error = (trust * noise).sqrt()
         told, means = [], []
         for step in steps if self.noise > 0 else (0.0,):
             degree = (degrees + step * error).clamp_min(LEAST_DEGREE)
@@ -137,14 +146,6 @@ class CountBelief:
         total = each.logsumexp(dim=0)
         weights = torch.softmax(each, dim=0) * torch.softmax(answers.clamp_min(LEAST_ANSWER).log() + total, dim=1)
         return total, torch.einsum("snc,snck->nk", weights, torch.stack(means))
-
-    def _degrees(self, counts: Tensor, answers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What degrees are expected to be, their posterior means, and the standard deviation of these."""
-        usual = pad(answers, (1, 0), value=1.0).matmul(self.usual).clamp_min(_LEAST_COUNT).sum(dim=1)
-        variance, noise = self.spread * usual.square(), counts.shape[1] * self.noise
-        trust = variance / (variance + noise)
-        degrees = (usual + trust * (counts.sum(dim=1) - usual)).clamp_min(LEAST_DEGREE)
-        return usual, degrees, (trust * noise).sqrt()
 
 
 def _proportions(totals: Tensor, noise: Tensor) -> Tensor:

@@ -9,13 +9,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from importlib.util import find_spec
-from typing import Protocol
+from typing import Protocol, cast
 
 from torch import Tensor
 
 from gcon.edges.fixed_point import MOST_NODES, Walk
+from gcon.edges.kernels import multiply_torch
 from gcon.edges.source import RowBlock
 from gcon.errors import InputError
 
@@ -59,8 +59,7 @@ class Kernel(Protocol):
 
 def neighbour_totals(block: RowBlock, rows: Tensor) -> Tensor:
     """Row k is the sum of the rows of the k-th node's neighbours (see `Kernel`)."""
-    kernel: Kernel = import_module(KERNELS[rows.device.type])
-    return kernel.neighbour_totals(block, rows)
+    return kernel(rows.device.type).neighbour_totals(block, rows)
 
 
 def walk_step(
@@ -76,5 +75,18 @@ def walk_step(
             got=f"{block.num_nodes:,}",
             fix="Take a sample of the nodes.",
         )
-    kernel: Kernel = import_module(KERNELS[out.device.type])
-    kernel.walk_step(block, current, origin, scale, walk=walk, out=out)
+    kernel(out.device.type).walk_step(block, current, origin, scale, walk=walk, out=out)
+
+
+def kernel(device_type: str) -> Kernel:
+    """The one of the table, for `cpu` or `cuda`. Imports are written out: what reads edges imports nothing by a name made up."""
+    name = KERNELS[device_type].rpartition(".")[2]
+    if name == "multiply_numba":
+        from gcon.edges.kernels import multiply_numba
+
+        return cast(Kernel, multiply_numba)
+    if name == "multiply_triton":
+        from gcon.edges.kernels import multiply_triton
+
+        return cast(Kernel, multiply_triton)
+    return cast(Kernel, multiply_torch)

@@ -47,7 +47,7 @@ def main() -> None:
             (HERE / "corpus" / target / f"valid-{place}").write_bytes(content)
     wrong = HERE / "corpus" / "release_json"
     moments, paper = ((wrong / f"valid-{place}").read_bytes() for place in (0, 1))
-    (wrong / "nan").write_bytes(moments.replace(b'"version": 3\n', b'"version": NaN\n'))
+    (wrong / "nan").write_bytes(moments.replace(b'"version": 4\n', b'"version": NaN\n'))
     (wrong / "huge-epsilon").write_bytes(paper.replace(b'"epsilon": 1.0', b'"epsilon": 1' + b"0" * 400))
 
 

@@ -54,7 +54,9 @@ def test_the_mean_answer_is_that_of_all_batches(batch, monkeypatch):
     answers, some = torch.rand(23, 4), torch.ones(1, 2, 2)
     monkeypatch.setattr(moments, "OwnerRows", lambda *given: answers)
     fitted = SimpleNamespace(tables=some, weights=some)
-    counted = SimpleNamespace(model=fitted, edge_shares=some, edge_messages=some, lean=some, voice=0.5)
+    counted = SimpleNamespace(
+        model=fitted, proportions=some, crowding=some, edge_shares=some, edge_messages=some, lean=some, voice=0.5
+    )
     for counts in (None, counted):
         way, _ = moments.owners_way(answers, torch.full((23,), -1), counts, 0.5)
         torch.testing.assert_close(way.shares, answers.double().mean(dim=0), rtol=1e-14, atol=0)

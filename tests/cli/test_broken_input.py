@@ -217,7 +217,7 @@ INPUTS = {
         ("release.json", "damaged or edited", "Get the"),
     ),
     "newer release": Kind(
-        swapped(RELEASE, '"version": 3', '"version": 99'), PREDICTORS, 6, ("format version 99", "Install a newer gcon")
+        swapped(RELEASE, '"version": 4', '"version": 99'), PREDICTORS, 6, ("format version 99", "Install a newer gcon")
     ),
     "file of the release missing": Kind(
         gone(Path("model/privacy.json")), PREDICTORS, 6, ("privacy.json", "is missing", "Get the folder again")

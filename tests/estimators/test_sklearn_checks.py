@@ -136,7 +136,7 @@ def test_a_fitted_model_shows_and_keeps_no_seed(parts, estimator):
 def test_fitted_attributes_are_the_released_model_and_public_facts(parts, estimator):
     model = clone(estimator).fit(parts.private())
     fitted = {name for name in vars(model) if name.endswith("_")}
-    assert fitted == {"model_", "classes_", "n_features_in_"}
+    assert fitted == {"model_"}  # what else a fitted one tells follows from it
 
 
 @pytest.mark.parametrize("estimator", [gcon.NodeClassifier, gcon.GCON])

@@ -147,7 +147,7 @@ def long_ledger(path, count):
 
 
 BIG = 10**9
-OPENING = b'{"format": "gcon-release", "version": 3, "x": ['
+OPENING = b'{"format": "gcon-release", "version": 4, "x": ['
 FILES = {  # name: (ending, content, reader)
     "a member of 10 GB": (".npz", lambda: inflating("edge_index.npy", 10**10), edges),
     "features of 10 GB": (".npz", lambda: inflating("features.npy", 10**10), features),

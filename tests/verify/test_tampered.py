@@ -59,6 +59,8 @@ OF_COUNTS = {
     "cached",
     "edge_messages",
     "edge_shares",
+    "proportions",
+    "crowding",
     "weights",
     "regressions",
     "encoder.head_weight",

@@ -134,6 +134,11 @@ class Account:
     # Held between looking whether something may be released and counting it as released.
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
+    def __setattr__(self, name: str, value: object) -> None:
+        if not name.startswith("_") and hasattr(self, name):  # noise of a seed, say, under a promise that is paid for
+            raise BoundaryError("What an account was made with is never exchanged. Call spend again for anything else.")
+        super().__setattr__(name, value)
+
     def __enter__(self) -> Self:
         if self._reservation is not None:
             raise BoundaryError("An account is entered once. Call spend again for another plan.")

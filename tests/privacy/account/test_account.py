@@ -398,6 +398,15 @@ def spending(kit, plan=PLAN, *, ledger=None, randomness=None):
     return spend(kit.watched(), plan, ledger=ledger, randomness=randomness, purpose="a test")
 
 
+@pytest.mark.parametrize("name", ["edges", "plan", "ledger", "randomness", "purpose"])
+def test_what_an_account_was_made_with_is_never_exchanged(kit, name):
+    """Else noise of a seed could come under a promise that was paid for noise that nobody can predict."""
+    ledger = kit.ledger()
+    with spending(kit, ledger=ledger) as account, pytest.raises(BoundaryError, match="never exchanged"):
+        setattr(account, name, SeededRandomness(SEED))
+    assert ledger.total() == NOTHING
+
+
 def test_one_charge_for_all_releases_of_a_block(kit):
     ledger = kit.ledger()
     with spending(kit, ledger=ledger) as account:

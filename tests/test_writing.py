@@ -1,5 +1,6 @@
 """Files and folders appear whole or not at all, with the permissions that were asked for."""
 
+import errno
 import os
 import signal
 import stat
@@ -137,3 +138,9 @@ def test_all_are_moved_or_none(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
     move_together([(tmp_path / "a", tmp_path / "c"), (tmp_path / "b", tmp_path / "d")])
     assert sorted(os.listdir(tmp_path)) == ["c", "d"]
+
+
+def test_a_full_disk_names_the_file_that_it_has_no_room_for(tmp_path):
+    with pytest.raises(OSError, match="file") as refused, whole_file(tmp_path / "file"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # as a write does: it knows a number alone
+    assert (refused.value.filename, list(tmp_path.iterdir())) == (str(tmp_path / "file"), [])

@@ -27,6 +27,7 @@ except ImportError:  # not a Unix
 UNFINISHED = ".*.new"  # matches what killed writers leave
 OWNER_ONLY = 0o600
 STOPS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 _MARK = ".gcon"  # in a work folder: it is ours to remove
 
 
@@ -57,7 +58,9 @@ def whole_file(path: Path, *, mode: int | None = OWNER_ONLY) -> Iterator[BinaryI
         if mode is not None:
             new.chmod(mode)
         os.replace(new, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
+            error.filename = str(path)  # a write knows its file by number alone
         with suppress(OSError):  # why it failed is worth more than that something is left
             new.unlink(missing_ok=True)
         raise

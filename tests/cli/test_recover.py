@@ -50,6 +50,8 @@ def test_kept_models_are_listed_and_finished_one_by_one(run, kept, tmp_path):
     assert (code, "these are kept: 0, 1" in said) == (2, True)
     code, _, said = run("ledger", "recover", kept, "--out", tmp_path / "one", "--entry", 0)
     assert (code, "must not exist yet" in said) == (2, True)  # it stays kept
+    code, _, said = run("ledger", "recover", kept, "--out", tmp_path, "--entry", 1)
+    assert (code, "must not exist yet" in said, "overwrite" in said) == (2, True, False), said
     code, said, _ = run("ledger", "recover", kept, "--out", tmp_path / "found", "--entry", 1)
     assert (code, f"Written: {tmp_path / 'found'}" in said) == (0, True)
     assert load_release(tmp_path / "found").receipt.total.epsilon == 2

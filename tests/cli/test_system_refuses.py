@@ -81,11 +81,16 @@ def test_a_wrong_call_that_cannot_be_told_as_an_object_is_told_in_words():
     assert (code, said.startswith("error: No such command 'bogus'."), "Traceback" in said) == (2, True, False), said
 
 
+def test_a_verb_that_is_nearly_right_is_asked_about():
+    assert gcon("trian") == (2, "error: No such command 'trian'. Did you mean 'train'? See gcon --help.\n")
+
+
 def test_a_closed_output_is_told_and_its_number_taken_by_no_other_file(tmp_path):
     books = tmp_path / "edges.csv.ledger"
     FileLedger(books, data_set="friends")
     code, said = gcon("ledger", "show", books, preexec_fn=partial(os.closerange, 0, 2))
     assert (code, "standard output (Bad file descriptor)" in said) == (10, True), said
+    assert "free space" not in said  # that is no way out
     code, _ = gcon("ledger", "set-ceiling", books, "--none", "-q", stderr=None, preexec_fn=partial(os.closerange, 0, 3))
     assert code == 0
     numbers = "import os; from gcon import cli; cli._open_standard_files(); os._exit(os.open(os.devnull, os.O_RDONLY))"

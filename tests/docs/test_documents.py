@@ -1,5 +1,6 @@
 """What README and docs say is so: links, names, tables. Their blocks run in `test_blocks_run.py`."""
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -238,3 +239,12 @@ def test_circles_and_a_product_that_needs_the_laboratory_are_found():
     assert len(problems({"gcon.a": {"gcon.b"}, "gcon.b": {"gcon.a"}})) == 1
     assert len(problems({"gcon.a": {"gcon_lab.b"}, "gcon_lab.b": set()})) == 1
     assert problems({"gcon_lab.b": {"gcon.a"}, "gcon.a": set()}) == []
+
+
+def test_the_walk_names_functions_that_are_there():
+    """It is written by a command, and nobody notices a page that is older than the code."""
+    for path, names in re.findall(r"^\| `(\S+\.py)` \| (.+) \|$", (DOCS / "walk.md").read_text(), flags=re.MULTILINE):
+        tree = ast.parse((ROOT / path).read_text())
+        found = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        walked = {name.rpartition(".")[2] for name in re.findall(r"`([^`]+)`", names)}
+        assert walked <= found, f"{path}; run .venv/bin/python benchmarks/walk.py --page docs/walk.md"

@@ -94,7 +94,7 @@ REFUSED = {
         {},
         ["column 'name'", "got text such as 'Ann A.' in rows 1, 2, 3, 4", "--categorical 'name'", "--drop 'name'"],
     ),
-    "no such column to drop": ({"drop": ["nobody"]}, ["needs the columns 'nobody'", "name those that are there"]),
+    "no such column to drop": ({"drop": ["nobody"]}, ["needs the columns 'nobody'", "Drop columns that are there"]),
     "no such categories": ({"drop": ["name"], "categorical": ["city", "town"]}, ["no such column 'town'"]),
     "dropped and categorical": ({"drop": ["name", "city"], "categorical": ["city"]}, ["no such column 'city'"]),
     "the ids": ({"drop": ["name", "id"], "categorical": ["city"]}, ["cannot do without", "'id'"]),

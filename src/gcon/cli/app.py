@@ -147,7 +147,7 @@ def main() -> None:
             code, message = 2, _message(error)
             if not output.as_json and message:  # there is none where a verb was left out, and help was printed instead
                 where = getattr(getattr(error, "ctx", None), "command_path", "gcon")
-                message = f"{message.rstrip('.')}. See {where} --help."
+                message = f"{message if message.endswith('?') else message.rstrip('.') + '.'} See {where} --help."
             if message or output.as_json:
                 output.error("UsageError", message, code)
         except GconError as error:  # before a verb began: it could not be loaded

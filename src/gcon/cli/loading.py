@@ -53,7 +53,8 @@ def load_graph(where: GraphSource, *, known: FeatureColumns | None = None) -> Pr
             raise InputError("SOURCE", rule=rule, got=repr(where.source), fix=fix)
         return load(where.source, split=where.split)
     if where.edges is None or where.nodes is None:
-        raise InputError("--edges, --nodes", rule="belong together", got="one of them", fix="Pass both.")
+        got = "--edges alone" if where.nodes is None else "--nodes alone"
+        raise InputError("--edges, --nodes", rule="belong together", got=got, fix="Pass both.")
     columns: dict[str, Any] = {"feature_columns": known, "drop": drop, "categorical": categorical}
     table = read_nodes(where.nodes, features_path=where.features, **columns)
     private, hygiene = read_edges(where.edges, ids=table.ids, **where.columns())

@@ -22,6 +22,7 @@ Stopped by a signal, it is 128 and the signal's number: 130 for Ctrl-C, 143 for 
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import math
@@ -207,7 +208,10 @@ def _charged_words(output: Output) -> list[str]:
 def refusal(error: OSError) -> str:
     """What the system refuses, in words: the reason, and the path that it names. Both are public."""
     named = "" if error.filename is None else f" {os.fsdecode(error.filename)}"
-    return f"the system refused:{named} ({error.strerror or type(error).__name__}). Check permissions and free space."
+    way_out = (
+        "" if error.errno in (errno.EPIPE, errno.EBADF) else " Check permissions and free space."
+    )  # nobody listens
+    return f"the system refused:{named} ({error.strerror or type(error).__name__}).{way_out}"
 
 
 class _Unheard(io.TextIOBase):

@@ -335,7 +335,9 @@ def _frame(
         raise_problems(problems.found)
     missing = [name for name in (*needed, *drop) if name not in names]
     if missing:
-        fix = "Rename columns in the file, or name those that are there."
+        fix = "Drop columns that are there, by their names."
+        if any(name in needed for name in missing):
+            fix = "Rename columns in the file: id, label and split are called so, and all others are features."
         if {"source", "target"} <= set(names):
             fix = "These are edges: pass the two files the other way round."
         elif len(names) == 1 and set(names[0]) & set(";\t|"):

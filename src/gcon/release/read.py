@@ -178,7 +178,7 @@ def _document(content: bytes) -> tuple[ReleaseRecord[Any], Receipt]:
         refuse(RELEASE, "does not have the checksum that it says: it was damaged or edited")
     if type(version) is int and 0 < version < FORMAT_VERSION:
         problem = f"is of format version {version}, which only an earlier gcon reads"
-        refuse(RELEASE, problem, "Read it there, or train again.")
+        refuse(RELEASE, problem, "Read it there, or train again, which pays again.")
     if type(version) is not int or version != FORMAT_VERSION:
         refuse(RELEASE, f"has no format version that this gcon knows ({FORMAT_VERSION})")
     method = document.get("method")

@@ -159,7 +159,9 @@ class Client:
         message = self._harmless(said["message"])
         if status == 422:
             fix = "Its /openapi.json says what it expects."
-            return InputError("question", rule="must suit the service", got=f"its reply: {message}", fix=fix)
+            return InputError(
+                "question", rule="must suit the service", got=f"its reply: {message.rstrip('.')}", fix=fix
+            )
         if status == 401:
             return RefusedError(message, status)
         wait = reply.headers.get("retry-after", "")

@@ -55,7 +55,7 @@ class NeighbourRows(Statistic):
 
 
 def _sums(block: RowBlock, whole: Tensor, *, out: Tensor) -> None:
-    out.copy_(multiply.neighbour_totals(block, whole))
+    out.copy_(multiply.kernel_for(whole).neighbour_totals(block, whole))
 
 
 def fixed_point(rows: Tensor, bits: int) -> tuple[Tensor, Tensor]:

@@ -92,10 +92,11 @@ class Encoder:
 
     def check(self, features: Tensor) -> None:
         """Raise `InputError` for features that cannot be encoded: of another width, or not finite."""
-        if features.dim() != 2 or features.shape[1] != self.num_features:
+        first = self.head_weight if self.hidden_weight is None else self.hidden_weight
+        if features.dim() != 2 or features.shape[1] != len(first):
             raise InputError(
                 "features",
-                rule=f"must have the {self.num_features} columns that the encoder was trained on",
+                rule=f"must have the {len(first)} columns that the encoder was trained on",
                 got=features.shape[1] if features.dim() == 2 else "no matrix",
                 fix="Pass the same features in the same order as in training.",
             )

@@ -17,7 +17,7 @@ from typing import Generic, NoReturn, TypeVar, final
 import torch
 from torch import Tensor
 
-from gcon.edges.kernels.multiply import neighbour_totals
+from gcon.edges.kernels.multiply import kernel_for
 from gcon.edges.source import Edges, RowBlock
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.samplers.geometric import (
@@ -141,7 +141,7 @@ class NeighbourCounts:
 
 def _counted(block: RowBlock, table: Tensor) -> Tensor:
     """How many neighbours of every code the nodes of a block have. They may travel: in 4 bytes each, whatever they are."""
-    return neighbour_totals(block, table).to(torch.int32 if block.num_nodes < 2**31 else torch.int64)
+    return kernel_for(table).neighbour_totals(block, table).to(torch.int32 if block.num_nodes < 2**31 else torch.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from typing import final
 
 from torch import Tensor
 
-from gcon.edges.kernels.multiply import neighbour_totals
+from gcon.edges.kernels.multiply import kernel_for
 from gcon.edges.source import Edges, HoldsRows, RowBlock
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.statistic import (
@@ -92,4 +92,4 @@ class EdgeMoments(HoldsRows, Statistic):
 
 def _moments(block: RowBlock, whole: Tensor) -> list[Tensor]:
     """What the nodes of a block add to F' A F."""
-    return exact_products(whole[block.nodes], neighbour_totals(block, whole), right_bits=_SUM_BITS)
+    return exact_products(whole[block.nodes], kernel_for(whole).neighbour_totals(block, whole), right_bits=_SUM_BITS)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from gcon.edges.kernels.multiply import neighbour_totals
+from gcon.edges.kernels.multiply import kernel_for
 from gcon.edges.schemes import Schemes, propagate
 from gcon.edges.source import Edges, RowBlock
 from gcon.errors import InputError
@@ -286,7 +286,7 @@ def _heard(block: RowBlock, said: Tensor, asked: Tensor) -> Tensor:
         block = RowBlock(slice(0, len(heard)), pointers, columns.to(block.columns.dtype), len(senders))
         said = said[senders]
     if said.shape[1] and len(heard):  # both public: whether anybody is a neighbour decides nothing
-        heard[:, :-1] = neighbour_totals(block, said)
+        heard[:, :-1] = kernel_for(said).neighbour_totals(block, said)
     return heard
 
 

@@ -45,8 +45,8 @@ NOT_CHECKED_MOMENTS = (
     "what the method can have, but the features are not in the folder",
     "that neighbours were counted once each and by the codes that are named, and that right answers were counted as the method "
     "says: a table and a count have the noise of any whole numbers",
-    "that answers, student, homophily and what owners ask (regressions, starts, proportions, shares of edges) were computed from the released "
-    "numbers and public data alone; nor, of two tables, the codes of the first",
+    "that answers, student, homophily and what owners ask (regressions, starts, proportions, shares of edges) were computed from "
+    "the released numbers and public data alone; nor, of two tables, the codes of the first",
     "that 'labels' are the labels of the training nodes, and 'asked' the number of validation nodes",
     "that 'training_nodes' is the checksum of the table that was trained on",
 )

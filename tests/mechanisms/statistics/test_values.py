@@ -207,7 +207,7 @@ def test_blocks_hold_so_many_neighbours_and_cover_all_nodes(most_entries, most_n
         assert all(1 <= part.nodes.stop - part.nodes.start <= most_nodes for part in parts)
         rows = torch.randint(-(2**40), 2**40, (size, 2))
         dense = torch.from_numpy(networkx.to_numpy_array(graph)) if size else torch.zeros(0, 0, dtype=torch.float64)
-        sums = [multiply.neighbour_totals(part, rows) for part in parts]
+        sums = [multiply.kernel_for(rows).neighbour_totals(part, rows) for part in parts]
         assert torch.equal(torch.cat([torch.zeros(0, 2, dtype=torch.float64), *sums]), dense @ rows.double())
 
 

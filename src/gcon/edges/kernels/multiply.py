@@ -57,11 +57,6 @@ class Kernel(Protocol):
         """
 
 
-def neighbour_totals(block: RowBlock, rows: Tensor) -> Tensor:
-    """Row k is the sum of the rows of the k-th node's neighbours (see `Kernel`)."""
-    return kernel(rows.device.type).neighbour_totals(block, rows)
-
-
 def walk_step(
     block: RowBlock, current: Tensor, origin: Tensor, scale: Tensor | None = None, *, walk: Walk, out: Tensor
 ) -> None:
@@ -75,12 +70,12 @@ def walk_step(
             got=f"{block.num_nodes:,}",
             fix="Take a sample of the nodes.",
         )
-    kernel(out.device.type).walk_step(block, current, origin, scale, walk=walk, out=out)
+    kernel_for(out).walk_step(block, current, origin, scale, walk=walk, out=out)
 
 
-def kernel(device_type: str) -> Kernel:
-    """The one of the table, for `cpu` or `cuda`. Imports are written out: what reads edges imports nothing by a name made up."""
-    name = KERNELS[device_type].rpartition(".")[2]
+def kernel_for(rows: Tensor) -> Kernel:
+    """The one for the device that rows lie on. Imports are written out: what reads edges imports nothing by a name made up."""
+    name = KERNELS[rows.device.type].rpartition(".")[2]
     if name == "multiply_numba":
         from gcon.edges.kernels import multiply_numba
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -156,8 +155,6 @@ def recover(
             rule = "must say which of the kept results to write"
             known = ", ".join(str(each.entries[0][0]) for each in kept) or "none"
             raise InputError("entry", rule=rule, got=f"{entry} where these are kept: {known}", fix="Pass --entry N.")
-        if os.path.lexists(out):
-            raise InputError("out", rule="must not exist yet", got=str(out), fix="Choose another name.")
         check_writable(out)
         finish_kept(books, chosen[0], out)
         kept.remove(chosen[0])

@@ -140,6 +140,9 @@ def finish_kept(ledger: FileLedger, each: Kept, out: Path) -> None:
     """
     assert each.release is not None
     if not _same(each.release, out):
+        if os.path.lexists(out):
+            rule = "must not exist yet, or be a copy of what is kept"
+            raise InputError("out", rule=rule, got=str(out), fix="Choose another name.")
         save_release(load_release(each.release), out)
     _settle(ledger, each)
     _remove(each)

@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from gcon.learn.after_release import AfterMoments
-from gcon.learn.believed_counts import LEAST_ANSWER, BelievedCounts, CountBelief, with_labels
+from gcon.learn.believed_counts import LEAST_ANSWER, CountBelief, with_labels
 from gcon.learn.edge_free import PENALTIES
-from gcon.learn.ensemble import Ensemble, Lesson, pseudo_labels
+from gcon.learn.ensemble import Ensemble, Lesson
 from gcon.learn.sample import blocks
 from gcon.learn.softmax_regression import softmax_regressions
 from gcon.machine import one_thread, side_by_side
@@ -74,14 +74,14 @@ class AfterCounts:
         belief: how counts come about.
         model: the regressions.
         answers: class probabilities from the released counts.
-        judged: those of the judges, without what their own labels taught.
+        twins: the same of the sampled nodes, without the labels of one part of the judges, for every part.
     """
 
     start: Tensor
     belief: CountBelief
     model: CountModel
     answers: Tensor
-    judged: Tensor
+    twins: tuple[Tensor, ...]
 
 
 def after_counts(
@@ -95,59 +95,61 @@ def after_counts(
         noisy: the released counts, n x c.
         deviation: of their noise.
     """
-    sample, start, judged = after.free.sample, before.answers, before.judged
-    nodes, heard = sample.nodes, noisy[sample.places]
-    # Where training nodes are the judges, their labels teach nothing that they judge.
-    by_validation = after.ensemble.judges.folds is None
-    labels = torch.where(nodes.train_mask & by_validation, nodes.labels, -1)
+    sample, start, twins = after.free.sample, before.answers, before.twins
+    nodes, heard, judges = sample.nodes, noisy[sample.places], after.ensemble.judges
     # A second table comes when the first one has taught its features already.
     for lessons_left in reversed(range(1 + (_LESSONS if before is after else 0))):
-        belief = CountBelief.fitted(heard, deviation, start[sample.places], labels)
-        model, ensemble = _learned(start[sample.places], judged, belief.of(heard, start[sample.places]), nodes)
+        starts = [start[sample.places].double(), *twins]
+        if judges.folds is not None:  # training nodes that judge teach with answers that their own labels did not teach
+            judged = judges.crossed(starts)
+            starts = [each.index_put((judges.mask,), judged) for each in starts]
+        labels = [torch.where(lesson.mask, nodes.labels, -1) for lesson in after.ensemble.lessons]
+        beliefs = [CountBelief.fitted(heard, deviation, *each) for each in zip(starts, labels, strict=True)]
+        inputs = []
+        for belief, each in zip(beliefs, starts, strict=True):
+            believed = belief.of(heard, each)
+            inputs.append(count_inputs(each, believed.counts, believed.evidence))
+        model, ensemble = _learned(inputs, nodes)
         if lessons_left:
-            lesson = pseudo_labels(ensemble.answers, nodes, _TAUGHT_SHARE)
-            pupils = after.ensemble.taught([after.rescaled], PENALTIES, lesson)
-            if by_validation:  # means are no twins of anybody, so only validation nodes can judge them
-                around = after.free.graph.answers_around(with_labels(ensemble.answers, labels))
-                pupils = pupils.joined_by([around], lesson)
-            start, judged = sample.everywhere(pupils.answers, after.free.rows), pupils.judged
-    answers = torch.empty(start.shape, dtype=torch.float64)
+            lessons, graph = ensemble.surest(_TAUGHT_SHARE), after.free.graph
+            pupils = after.ensemble.taught([after.rescaled], PENALTIES, lessons)
+            averages = zip((ensemble.answers, *ensemble.twins), labels, strict=True)
+            pupils = pupils.joined_by([[graph.answers_around(with_labels(*each))] for each in averages], lessons)
+            start, twins = sample.everywhere(pupils.answers, after.free.rows), pupils.twins
+    answers, belief = torch.empty(start.shape, dtype=torch.float64), beliefs[0]
 
     def answer(rows: slice) -> None:
         believed = belief.of(noisy[rows], start[rows])
         answers[rows] = model.answers(count_inputs(start[rows], believed.counts, believed.evidence))
 
     side_by_side(answer, blocks(len(start)))
-    return AfterCounts(start=start, belief=belief, model=model, answers=answers, judged=ensemble.judged)
+    return AfterCounts(start=start, belief=belief, model=model, answers=answers, twins=ensemble.twins)
 
 
-def _learned(
-    start: Tensor, judged: Tensor, believed: BelievedCounts, nodes: PublicNodes
-) -> tuple[CountModel, Ensemble]:
+def _learned(every: Sequence[Tensor], nodes: PublicNodes) -> tuple[CountModel, Ensemble]:
     """Regressions on believed counts and their evidence, averaged as the judges say.
 
     The start knows the labels that it was taught by: a regression on it and on counts, taught by the same labels, trusts it too
-    much. So what counts say alone is multiplied with the start as well, less the class shares that both bring along. Training
-    nodes that are judges have a start without their own labels, and teach with that. Evidence is heard by Bayes' rule and in
-    regressions: it knows how noisy a count is, shares do not.
+    much. So what counts say alone is multiplied with the start as well, less the class shares that both bring along. Evidence is
+    heard by Bayes' rule and in regressions: it knows how noisy a count is, shares do not.
+
+    Args:
+        every: inputs of all nodes, those of the twins too.
+        nodes: who teaches and is taught.
     """
     ensemble, classes = Ensemble(nodes=nodes), nodes.num_classes
-    honest = start.double().clone()
-    if ensemble.judges.folds is not None:
-        honest[ensemble.judges.mask] = judged
-    inputs = count_inputs(honest, believed.counts, believed.evidence)
     own, plain, logs, shares, told = (list(range(place * classes, (place + 1) * classes)) for place in range(5))
     alone = [[plain], [logs + shares], [told, logs + shares]]
-    scalings = [_scaling(inputs, groups) for groups in (*alone, *([own, *groups] for groups in alone))]
-    as_it_is = torch.eye(inputs.shape[1], classes, dtype=torch.float64)  # the logarithms of the start
+    as_it_is = torch.eye(every[0].shape[1], classes, dtype=torch.float64)  # the logarithms of the start
     untaught = [as_it_is, *(as_it_is.clone() for _ in _TRUST)]
     for table, trust in zip(untaught[1:], _TRUST, strict=True):
         table[told, range(classes)] = trust
 
-    def taught(lesson: Lesson) -> list[Tensor]:
+    def taught(inputs: Tensor, lesson: Lesson) -> list[Tensor]:
         """Tables from the inputs to scores: from counts alone, from the start too, and products of the first with the start."""
         labels, tables = lesson.labels[lesson.mask], []
-        for scaling in scalings:
+        for groups in (*alone, *([own, *groups] for groups in alone)):
+            scaling = _scaling(inputs, groups)
             rows = (inputs @ scaling).float()[lesson.mask]
             for scores in softmax_regressions(rows, one_hot(labels, classes), _PENALTIES):
                 table = scaling @ scores[:-1]
@@ -159,24 +161,24 @@ def _learned(
             table[-1] -= (usual / usual.sum()).log()
         return [*tables, *products]
 
-    def asked(tables: Sequence[Tensor], at: Tensor | slice) -> list[Tensor]:
-        return [torch.softmax(inputs[at] @ table, dim=1) for table in tables]
-
+    kept: list[Tensor] = []
     with one_thread():
-        tables = [*untaught, *taught(ensemble.lesson)]
-        ensemble = ensemble.joined_by(
-            asked(tables, slice(None)), ensemble.lesson, lambda lesson, at: asked([*untaught, *taught(lesson)], at)
-        )
-        lesson = pseudo_labels(ensemble.answers, nodes, _TAUGHT_SHARE)
-        pupils = taught(lesson)
-        ensemble = ensemble.joined_by(asked(pupils, slice(None)), lesson)
+        for pupils in (False, True):
+            lessons = ensemble.surest(_TAUGHT_SHARE) if pupils else ensemble.lessons
+            tables = [taught(inputs, lesson) for inputs, lesson in zip(every, lessons, strict=True)]
+            tables = tables if pupils else [[*untaught, *each] for each in tables]
+            answers = [
+                [torch.softmax(inputs @ table, dim=1) for table in each]
+                for inputs, each in zip(every, tables, strict=True)
+            ]
+            ensemble, kept = ensemble.joined_by(answers, lessons), [*kept, *tables[0]]
     calibrated = []
-    for member, table in zip(ensemble.members, [*tables, *pupils], strict=True):
+    for member, table in zip(ensemble.members, kept, strict=True):
         table = table / member.temperature
         table[-1] += member.shift
         calibrated.append(table)
-    kept = ensemble.weights > 0
-    return CountModel(ensemble.weights[kept], torch.stack(calibrated)[kept]), ensemble
+    heard = ensemble.weights > 0
+    return CountModel(ensemble.weights[heard], torch.stack(calibrated)[heard]), ensemble
 
 
 def _scaling(inputs: Tensor, groups: Sequence[list[int]]) -> Tensor:

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from gcon.learn.edge_free import PENALTIES, EdgeFree
-from gcon.learn.ensemble import Ensemble, pseudo_labels
+from gcon.learn.ensemble import Ensemble
 from gcon.learn.sample import blocks
 
 _ROUNDS = 6
@@ -90,14 +90,14 @@ class AfterMoments:
     Attributes:
         free: the edge-free model.
         answers: class probabilities of all nodes.
-        judged: those of the judges, without what their own labels taught.
+        twins: the same of the sampled nodes, without the labels of one part of the judges, for every part.
         ensemble: with members on rescaled features of the sampled nodes.
         rescaled: the first of these features.
     """
 
     free: EdgeFree
     answers: Tensor
-    judged: Tensor
+    twins: tuple[Tensor, ...]
     ensemble: Ensemble
     rescaled: Tensor
 
@@ -121,6 +121,6 @@ def after_moments(free: EdgeFree, noisy: Sequence[tuple[Tensor, float]]) -> Afte
         rescaled_rows(rows[sample.places], moments, rows=rows, ridge=ridge, power=power) for ridge, power in _FILTERS
     ]
     ensemble = free.ensemble.taught(views, PENALTIES)
-    ensemble = ensemble.taught(views, PENALTIES, pseudo_labels(ensemble.answers, sample.nodes, _TAUGHT_SHARE))
+    ensemble = ensemble.taught(views, PENALTIES, ensemble.surest(_TAUGHT_SHARE))
     answers = sample.everywhere(ensemble.answers, rows)
-    return AfterMoments(free=free, answers=answers, judged=ensemble.judged, ensemble=ensemble, rescaled=views[0])
+    return AfterMoments(free=free, answers=answers, twins=ensemble.twins, ensemble=ensemble, rescaled=views[0])

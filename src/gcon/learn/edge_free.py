@@ -20,7 +20,7 @@ from torch.nn.functional import normalize, one_hot
 
 from gcon.learn import sample
 from gcon.learn.encoder import Scale, scaled_rows
-from gcon.learn.ensemble import Ensemble, Lesson, pseudo_labels
+from gcon.learn.ensemble import Ensemble, Lesson
 from gcon.learn.feature_graph import FeatureGraph, feature_graph, principal_directions
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.sample import Sample, with_validation
@@ -115,20 +115,23 @@ def _trained(known: _Known) -> EdgeFree:
         views += [unit(table) for table in graph.smoothed(rows, RESTARTS)]
         found.append((directions, graph, rows))
     # Members: labels that spread over the graphs, networks, regressions on the views.
-    ensemble, networks = Ensemble(nodes=nodes), partial(_networks, nodes, known.seed, chosen.device)
-    if ensemble.judges.folds is None:  # where few labels judge, everybody is heard a little, and this would be too much
-        told = one_hot(nodes.labels[nodes.train_mask], nodes.num_classes).float()
+    ensemble = Ensemble(nodes=nodes)
+    spread, answered = [], []
+    for lesson in ensemble.lessons:
+        told = one_hot(lesson.labels[lesson.mask], nodes.num_classes).float()
         seeds = torch.zeros(len(nodes.labels), nodes.num_classes)
-        seeds[nodes.train_mask] = told / told.sum(dim=0).clamp_min(1)  # every class is as loud as any other
-        spread = [graph.answers_around(seeds, restart=_LABEL_RESTART, steps=_LABEL_STEPS) for _, graph, _ in found]
-        ensemble = ensemble.joined_by(spread, ensemble.lesson)
-    ensemble = ensemble.joined_by(networks(ensemble.lesson, slice(None)), ensemble.lesson, networks)
+        seeds[lesson.mask] = told / told.sum(dim=0).clamp_min(1)  # every class is as loud as any other
+        spread.append(
+            [graph.answers_around(seeds, restart=_LABEL_RESTART, steps=_LABEL_STEPS) for _, graph, _ in found]
+        )
+        answered.append(_networks(nodes, known.seed, chosen.device, lesson))
+    ensemble = ensemble.joined_by(spread, ensemble.lessons).joined_by(answered, ensemble.lessons)
     ensemble = ensemble.taught(views, PENALTIES)
     # The better directions, by the members that read their rows as they are: the last ones of their directions.
     losses, per_set = [member.loss for member in ensemble.members], len(RESTARTS) * len(PENALTIES)
     plain = [min(losses[end - len(PENALTIES) : end]) for end in range(len(losses) - per_set, len(losses) + 1, per_set)]
     directions, graph, rows = found[plain.index(min(plain))]
-    ensemble = ensemble.taught(views, PENALTIES, pseudo_labels(ensemble.answers, nodes, TAUGHT_SHARE))
+    ensemble = ensemble.taught(views, PENALTIES, ensemble.surest(TAUGHT_SHARE))
     # From the sample to everybody.
     everybody = rows if nodes is known.nodes else directions.unit_rows(known.nodes.features, known.device)
     answers, wide = chosen.everywhere(ensemble.answers, everybody), rows.double()
@@ -151,8 +154,8 @@ _kept = lru_cache(maxsize=4)(_trained)
 _kept_large = lru_cache(maxsize=1)(_trained)  # one large table is enough to keep in memory
 
 
-def _networks(nodes: PublicNodes, seed: int, device: str, lesson: Lesson, at: Tensor | slice) -> list[Tensor]:
-    """Class probabilities of some nodes by the encoder, and by a perceptron, after a lesson; float64."""
+def _networks(nodes: PublicNodes, seed: int, device: str, lesson: Lesson) -> list[Tensor]:
+    """Class probabilities of all nodes by the encoder, and by a perceptron, after a lesson; float64."""
     known, answers = lesson.mask | nodes.validation_mask, []
     for by, settings in _NETWORKS.items():
         labelled = PublicNodes(
@@ -164,5 +167,5 @@ def _networks(nodes: PublicNodes, seed: int, device: str, lesson: Lesson, at: Te
             test_mask=nodes.test_mask[known],
         )
         network = train_encoder(labelled, settings, seed=seed, device=device)
-        answers.append(network.probabilities(scaled_rows(nodes.features[at], by=by)).double())
+        answers.append(network.probabilities(scaled_rows(nodes.features, by=by)).double())
     return answers

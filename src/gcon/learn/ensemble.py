@@ -6,8 +6,7 @@ that its label did not teach (cross-fitting). Of a large graph the table is a sa
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import final
 
@@ -53,12 +52,20 @@ class Judges:
     Attributes:
         mask: where they are.
         labels: theirs, in the order of the nodes.
-        folds: which of the five parts each belongs to; None for validation nodes, which teach nobody.
+        folds: which of the parts each belongs to, from 0 on; None for validation nodes, which teach nobody.
     """
 
     mask: Tensor
     labels: Tensor
     folds: Tensor | None
+
+    def crossed(self, answers: Sequence[Tensor]) -> Tensor:
+        """What the judges are answered: by the first, or each by the twin that its label did not teach."""
+        found = answers[0][self.mask]
+        for fold, twin in enumerate(answers[1:]):
+            part = self.folds == fold
+            found[part] = twin[self.mask][part]
+        return found
 
 
 @final
@@ -69,8 +76,9 @@ class Member:
     Attributes:
         temperature, shift: its logits were divided by the one, and the other was added.
         answers: class probabilities of all nodes, float64.
-        judged: class probabilities of the judges, whose labels did not teach it; members of one table share their weight.
+        judged: class probabilities of the judges, whose labels did not teach it.
         loss: of these, the mean negative log-probability of the judges' labels.
+        twins: what it would answer all nodes without the labels of one part of the judges, for every part.
     """
 
     temperature: float
@@ -78,6 +86,7 @@ class Member:
     answers: Tensor
     judged: Tensor
     loss: float
+    twins: tuple[Tensor, ...] = ()
 
 
 @final
@@ -89,147 +98,115 @@ class Ensemble:
         nodes: who teaches and is taught.
         members: in the order in which they joined.
         validation_shares: whether calibration corrects for class shares unlike those of the validation labels.
-        lesson: the true labels.
+        lessons: the true labels; if the training nodes judge, also without those of one part of them, for every part.
         judges: which nodes tell how good a member is.
         weights: of the members, float64.
         answers: their best average at all nodes, float64.
+        twins: the same of the members' twins.
         judged: the best average at the judges, without what their own labels taught.
     """
 
     nodes: PublicNodes
     members: tuple[Member, ...] = ()
     validation_shares: bool = True
-    lesson: Lesson = field(init=False)
+    lessons: tuple[Lesson, ...] = field(init=False)
     judges: Judges = field(init=False)
     weights: Tensor = field(init=False)
     answers: Tensor = field(init=False)
+    twins: tuple[Tensor, ...] = field(init=False)
     judged: Tensor = field(init=False)
 
     def __post_init__(self) -> None:
         """Judges are the validation nodes, or else the training nodes in five parts, each with its share of every class.
 
-        Weights are a dozen picks, each the member that lowers the judges' loss most (with repeats). Members that are judged alike
-        share a pick. If training nodes are the judges, a third of the picks is all members.
+        Weights are a dozen picks, each the member that lowers the judges' loss most (with repeats). If training nodes are the
+        judges, a third of the picks is all members.
         """
         nodes, folds = self.nodes, None
         mask = nodes.validation_mask if bool(nodes.validation_mask.any()) else nodes.train_mask
-        labels = nodes.labels[mask]
+        labels, lessons = nodes.labels[mask], [Lesson(nodes.labels, nodes.train_mask)]
         if mask is nodes.train_mask:
             mixed = torch.randperm(len(labels), generator=torch.Generator().manual_seed(_FOLDS_SEED))
             folds = torch.empty_like(labels)
             folds[mixed[labels[mixed].argsort(stable=True)]] = torch.arange(len(labels)) % _FOLDS
-        object.__setattr__(self, "lesson", Lesson(nodes.labels, nodes.train_mask))
+            for fold in range(min(len(labels), _FOLDS)):
+                others = mask.clone()
+                others[mask] = folds != fold
+                lessons.append(Lesson(nodes.labels, others))
+        object.__setattr__(self, "lessons", tuple(lessons))
         object.__setattr__(self, "judges", Judges(mask, labels, folds))
         if not self.members:
             return
-        tables = {id(member.judged): member.judged for member in self.members}
         # Of an answer only its probability of the true label counts.
-        right = torch.stack([judged[torch.arange(len(labels)), labels] for judged in tables.values()])
+        right = torch.stack([member.judged[torch.arange(len(labels)), labels] for member in self.members])
         of_all = 0 if folds is None else _PICKS_OF_ALL
-        shares, total = [of_all / _PICKS / len(right)] * len(right), of_all * right.mean(dim=0)
+        weights, total = torch.full((len(right),), of_all / _PICKS / len(right)).double(), of_all * right.mean(dim=0)
         for pick in range(of_all + 1, _PICKS + 1):
             best = int(((total + right) / pick).clamp_min(_LEAST).log().mean(dim=-1).argmax())
-            shares[best] += 1 / _PICKS
+            weights[best] += 1 / _PICKS
             total += right[best]
-        shared, sharing = dict(zip(tables, shares, strict=True)), Counter(id(member.judged) for member in self.members)
-        weights = [shared[id(member.judged)] / sharing[id(member.judged)] for member in self.members]
-        object.__setattr__(self, "weights", torch.tensor(weights, dtype=torch.float64))
+        object.__setattr__(self, "weights", weights)
         for name in ("answers", "judged"):
             every = torch.stack([getattr(member, name) for member in self.members])
             object.__setattr__(self, name, torch.einsum("m,mnc->nc", self.weights, every))
+        twins = zip(*(member.twins for member in self.members), strict=True)
+        averages = (torch.einsum("m,mnc->nc", weights.float(), torch.stack(each)).double() for each in twins)
+        object.__setattr__(self, "twins", tuple(averages))
 
-    def taught(self, views: Sequence[Tensor], penalties: Sequence[float], lesson: Lesson | None = None) -> Ensemble:
+    def surest(self, share: float) -> list[Lesson]:
+        """What the average can teach, and what its twins can."""
+        known = [replace(self.nodes, train_mask=lesson.mask) for lesson in self.lessons]
+        averages = (self.answers, *self.twins)
+        return [pseudo_labels(each, nodes, share) for each, nodes in zip(averages, known, strict=True)]
+
+    def taught(self, views: Sequence[Tensor], penalties: Sequence[float], lessons: Sequence[Lesson] = ()) -> Ensemble:
         """With one more regression per view and penalty.
 
         Args:
             views: what they learn from, one row per node.
             penalties: on their squared weights.
-            lesson: pseudo-labels; None for the true labels.
+            lessons: pseudo-labels for the regressions and for their twins; none for the true labels.
         """
-
-        def fitted(lesson: Lesson, at: Tensor | slice) -> list[Tensor]:
-            told = one_hot(lesson.labels[lesson.mask], self.nodes.num_classes)
-            return [
-                torch.softmax((view[at] @ table[:-1].to(view.dtype)).double() + table[-1], dim=1)
-                for view in views
-                for table in softmax_regressions(view[lesson.mask], told, penalties)
-            ]
-
+        answers, lessons = [], lessons or self.lessons
         with one_thread():
-            answers = fitted(lesson or self.lesson, slice(None))
-            return self.joined_by(answers, lesson or self.lesson, fitted if lesson is None else None)
+            for lesson in lessons:
+                told = one_hot(lesson.labels[lesson.mask], self.nodes.num_classes)
+                answers.append(
+                    [
+                        torch.softmax((view @ table[:-1].to(view.dtype)).double() + table[-1], dim=1)
+                        for view in views
+                        for table in softmax_regressions(view[lesson.mask], told, penalties)
+                    ]
+                )
+            return self.joined_by(answers, lessons)
 
-    def joined_by(
-        self,
-        answers: Sequence[Tensor],
-        lesson: Lesson,
-        ask: Callable[[Lesson, Tensor], list[Tensor]] | None = None,
-    ) -> Ensemble:
+    def joined_by(self, answers: Sequence[Sequence[Tensor]], lessons: Sequence[Lesson]) -> Ensemble:
         """With more members, calibrated by the judges: with the temperature and the class shares that suit them best.
 
         Args:
-            answers: theirs, class probabilities of all nodes, float64.
-            lesson: what taught them.
-            ask: answers of such members after another lesson, at the nodes of a mask; None for pupils, which were taught by
-                pseudo-labels, and are twins of the last members.
+            answers: for every lesson those of its members, class probabilities of all nodes, float64.
+            lessons: what taught them: the first one the members, the others their twins.
         """
         judges, members = self.judges, list(self.members)
-        if judges.folds is None:
-            judged = [each[judges.mask] for each in answers]
-        elif ask is None:
-            return self._joined_by_twins(answers)
-        else:
-            judged = self._cross_fitted(ask, judges.folds, len(answers))
         # Class shares may be moved from those that taught to the judges', not at all, half way, or all the way.
         shift, shares = torch.zeros(self.nodes.num_classes, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
         if self.validation_shares and judges.folds is None:
-            both = (judges.labels, lesson.labels[lesson.mask])
+            both = (judges.labels, lessons[0].labels[lessons[0].mask])
             counts = [torch.bincount(each, minlength=len(shift)).double() + 1 for each in both]
             wanted, taught = ((each / each.sum()).log() for each in counts)
             shift, shares = wanted - taught, torch.tensor((0.0, 0.5, 1.0), dtype=torch.float64)
         temperatures, own = torch.tensor(_TEMPERATURES, dtype=torch.float64), torch.arange(len(judges.labels))
-        for given, checked in zip(answers, judged, strict=True):
+        for given, *twins in zip(*answers, strict=True):
             # The temperature, and the share of that shift, of least loss.
-            logs = checked.clamp_min(_LEAST).log()
+            logs = judges.crossed((given, *twins)).clamp_min(_LEAST).log()
             scores = (logs / temperatures[:, None, None])[:, None] + (shares[:, None] * shift)[:, None]
             right = torch.log_softmax(scores, dim=-1)[..., own, judges.labels].mean(dim=-1)
             place, share = divmod(int(right.argmax()), len(shares))
             temperature, moved = _TEMPERATURES[place], float(shares[share]) * shift
-            answered, told = (
-                torch.softmax(each / temperature + moved, dim=1) for each in (given.clamp_min(_LEAST).log(), logs)
+            answered, told, *others = (
+                torch.softmax(each / temperature + moved, dim=1)
+                for each in (given.clamp_min(_LEAST).log(), logs, *(twin.clamp_min(_LEAST).log() for twin in twins))
             )
             loss = -float(told[own, judges.labels].clamp_min(_LEAST).log().mean())
-            members.append(Member(temperature, moved, answered, told, loss))
-        return replace(self, members=tuple(members))
-
-    def _cross_fitted(self, ask: Callable[[Lesson, Tensor], list[Tensor]], folds: Tensor, count: int) -> list[Tensor]:
-        """What so many members answer training nodes, part by part, when the labels of that part did not teach them."""
-        # Who was taught by nobody says nothing: a single node has no other.
-        shape = len(folds), self.nodes.num_classes
-        found = [torch.full(shape, 1 / shape[1], dtype=torch.float64) for _ in range(count)]
-        for fold in folds.unique():  # fewer than five, if there are fewer nodes
-            part, asked = folds == fold, self.judges.mask.clone()
-            asked[self.judges.mask] = part
-            others = self.lesson.mask & ~asked
-            if bool(others.any()):
-                for table, rows in zip(found, ask(Lesson(self.lesson.labels, others), asked), strict=True):
-                    table[part] = rows
-        return found
-
-    def _joined_by_twins(self, answers: Sequence[Tensor]) -> Ensemble:
-        """With pupils that training nodes cannot judge: their labels are behind the pseudo-labels.
-
-        A pupil is judged as its twin was, and is made as sure as the average that taught it, since pupils are surer than that.
-        """
-        others, members = ~self.nodes.train_mask, list(self.members)
-        if not bool(others.any()):
-            others = self.nodes.train_mask  # everybody is labelled: pseudo-labels taught nobody
-        for given, twin in zip(answers, self.members[-len(answers) :], strict=True):
-            logs, distances = given.clamp_min(_LEAST).log(), []
-            for temperature in _TEMPERATURES:
-                sure = torch.softmax(logs[others] / temperature, dim=1).clamp_min(_LEAST)
-                distances.append(-float((self.answers[others] * sure.log()).sum()))
-            closest = _TEMPERATURES[distances.index(min(distances))]
-            answered, no_shift = torch.softmax(logs / closest, dim=1), torch.zeros_like(twin.shift)
-            members.append(Member(closest, no_shift, answered, twin.judged, twin.loss))
+            members.append(Member(temperature, moved, answered, told, loss, tuple(each.float() for each in others)))
         return replace(self, members=tuple(members))

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from gcon.mechanisms.counts import ENDS_OF_AN_EDGE, geometric_deviation
 from gcon.mechanisms.mixed_release import mixed_plan
 from gcon.methods.graph_facts import CONSTANT
-from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FEATURES_SHARE, FIRST_SHARE, HEARD, LOUD, Moments
+from gcon.methods.moments import ANSWERS_SHARE, FEATURES_SHARE, FIRST_SHARE, HEARD, LOUD, Moments, counted_share
 from gcon.privacy.attacker import best_advantage, best_true_positive_rate, in_words
 from gcon.privacy.budget import STATED_EDGES, Budget
 
 _UNIT_ROWS = 2.0  # sensitivity of the moments of rows of length 1
 COUNTED = 2 * (1 + CONSTANT**2)  # of the moments of answers with their constant column, at most
+_VALIDATION = 500  # nodes, where nobody says how many there are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,19 +69,19 @@ class MomentsNoise:
 
 
 def moments_noise(
-    budget: Budget, *, protect_edges: int = 1, validated: bool = True, told: Sequence[int] = STATED_EDGES
+    budget: Budget, *, protect_edges: int = 1, num_validation: int = _VALIDATION, told: Sequence[int] = STATED_EDGES
 ) -> MomentsNoise:
     """The noise at this budget.
 
     Args:
         budget: epsilon may be infinite: no noise.
         protect_edges: how many edges, 1 to 10, may change together within the budget.
-        validated: whether there are validation nodes, whose right answers are counted at a price.
+        num_validation: validation nodes; the right answers of many are counted, at a price.
         told: numbers of edges for which the promise is told; 1 must be among them.
 
     Example:
         >>> round(moments_noise(Budget(1.0, 1e-5)).counts, 2)
-        3.6
+        3.43
 
     Privacy:
         Free: no number here depends on an edge.
@@ -89,7 +90,7 @@ def moments_noise(
         budget.epsilon,
         budget.delta,
         first_share=FIRST_SHARE,
-        answer_share=COUNTED_SHARE if validated else 0.0,
+        answer_share=counted_share(budget.epsilon, num_validation, protect_edges=protect_edges),
         method="advice",
         protect_edges=protect_edges,
     )

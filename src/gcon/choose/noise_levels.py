@@ -52,7 +52,7 @@ def noise_facts(facts: PublicFacts, *, epsilon: float, delta: float, protect_edg
         Free: no number here depends on an edge.
     """
     noise = moments_noise(
-        Budget(epsilon, delta), protect_edges=protect_edges, validated=facts.num_validation > 0, told=(1,)
+        Budget(epsilon, delta), protect_edges=protect_edges, num_validation=facts.num_validation, told=(1,)
     )
     # An edge between nodes that are alike adds, on average, twice the variance along a direction.
     variance = facts.leading_variance

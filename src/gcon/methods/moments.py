@@ -85,7 +85,7 @@ from gcon.privacy.receipt import Receipt
 # All public constants. Of the squared distance: moments of directions, and of answers, before anything is chosen.
 FEATURES_SHARE, ANSWERS_SHARE = 0.035, 0.015
 FIRST_SHARE = FEATURES_SHARE + ANSWERS_SHARE
-COUNTED_SHARE = 0.05  # of epsilon, for the count of right answers
+MOST_COUNTED = 0.05  # of epsilon, for the count of right answers
 HEARD = 4.0  # neighbours over the noise of a count from which counts are worth their budget
 LOUD, UNSURE = 10.0, 0.6  # the same from which a second table is, if codes are no surer than this
 LEAN, LEAN_PER_GAIN, MOST_LEAN = 0.25, 6.0, 2.0  # of the mean answer around a node, by what counts added to the answers
@@ -95,6 +95,7 @@ FEW_CLASSES = 10  # with more, that mean weighs more
 # Published answers were chosen by the validation nodes, so they look better there than they are, by up to this share of them.
 _FLATTERED = 0.03
 _SURE_OF = 3.0  # standard deviations of the count of right answers: own edges are left out for what noise hardly makes
+_TOLD = 0.1  # of the validation nodes: a count that cannot tell so much from noise is not worth its price
 VOICE = 0.5  # of every neighbour's message, where published answers are no surer than UNSURE: many weak voices add up
 _PART = (
     "Nodes of the training, but not its table as it was: they are answered from their features alone, as nodes never seen. "
@@ -145,12 +146,14 @@ class Moments(ReleasingMethod):
             statistics are released once, with noise, and all else is computed from them and from public data.
         """
         nodes = with_validation(nodes)
-        asked, labels = int(nodes.validation_mask.sum()), torch.where(nodes.train_mask, nodes.labels, -1)
+        labels, counted = torch.where(nodes.train_mask, nodes.labels, -1), int(nodes.validation_mask.sum())
+        share = counted_share(self.epsilon, counted, protect_edges=self.protect_edges)
+        asked = counted if share else 0
         plan = mixed_plan(  # first of all: a budget that no plan fits is refused before anything is learned
             self.epsilon,
             checked_budget(self.epsilon, self.delta, nodes.num_nodes).delta,
             first_share=FIRST_SHARE,
-            answer_share=COUNTED_SHARE if asked else 0.0,
+            answer_share=share,
             method=self.name,
             protect_edges=self.protect_edges,
         )
@@ -228,6 +231,18 @@ class Moments(ReleasingMethod):
             tables=tuple(tables),
             receipt=account.receipt,
         )
+
+
+def counted_share(epsilon: float, num_validation: int, *, protect_edges: int = 1) -> float:
+    """Of epsilon, for the count of right answers: what it takes to tell a tenth of the validation nodes from noise.
+
+    If that is more than `MOST_COUNTED`, nothing is counted: the budget is worth more elsewhere. Reads public numbers.
+    """
+    if num_validation == 0 or math.isinf(epsilon):
+        return MOST_COUNTED if num_validation else 0.0
+    # The deviation of the count's noise is sqrt(2) times its sensitivity over its epsilon, or a little less.
+    share = protect_edges * _SURE_OF * math.sqrt(2) * ENDS_OF_AN_EDGE / (epsilon * _TOLD * num_validation)
+    return share if share <= MOST_COUNTED else 0.0
 
 
 def _right_answers(way: Way, rows: OwnerRows, labels: Tensor, mask: Tensor, num_classes: int, edges: Edges) -> int:

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from gcon.errors import InputError
-from gcon.learn.ensemble import Ensemble, Lesson, pseudo_labels
+from gcon.learn.ensemble import Ensemble
 from gcon.learn.feature_graph import feature_graph, principal_directions
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.methods.controls import edge_free_scorers
@@ -77,14 +77,12 @@ class SelfTraining(CompetitorMethod):
 
     def _answers(self, nodes: PublicNodes, views: Sequence[Tensor]) -> Tensor:
         """Class probabilities of all nodes."""
-
-        def encoded(lesson: Lesson, at: Tensor | slice) -> list[Tensor]:
-            taught = replace(nodes, train_mask=lesson.mask)
-            return [train_encoder(taught, EncoderSettings(seed=self.seed)).probabilities(nodes.features)[at].double()]
-
         ensemble = Ensemble(nodes=nodes, validation_shares=self.validation_shares)
-        answers = encoded(ensemble.lesson, slice(None))
-        ensemble = ensemble.joined_by(answers, ensemble.lesson, encoded).taught(views, _PENALTIES)
+        answers = []
+        for lesson in ensemble.lessons:
+            encoder = train_encoder(replace(nodes, train_mask=lesson.mask), EncoderSettings(seed=self.seed))
+            answers.append([encoder.probabilities(nodes.features).double()])
+        ensemble = ensemble.joined_by(answers, ensemble.lessons).taught(views, _PENALTIES)
         for _ in range(self.rounds):
-            ensemble = ensemble.taught(views, _PENALTIES, pseudo_labels(ensemble.answers, nodes, self.taught_share))
+            ensemble = ensemble.taught(views, _PENALTIES, ensemble.surest(self.taught_share))
         return ensemble.answers

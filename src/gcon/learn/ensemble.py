@@ -1,7 +1,8 @@
 """The ensemble: members that answer for all nodes of a table, calibrated and weighted as the judges among them say.
 
-Judges are the validation nodes, where there are some. Else the training nodes themselves: each is answered by a member's twin
-that its label did not teach (cross-fitting). Of a large graph the table is a sample (sample.py).
+Judges are the validation nodes, where there are some. Else the training nodes themselves, in three parts (cross-fitting): for
+every part, all that is learned is learned once more without its labels, pseudo-labels and what they teach too. These are the
+twins of the members and of their average, and they answer that part. Of a large graph the table is a sample (sample.py).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from gcon.learn.softmax_regression import softmax_regressions
 from gcon.machine import one_thread
 from gcon.nodes import PublicNodes
 
-_FOLDS, _FOLDS_SEED = 5, 4
+_FOLDS, _FOLDS_SEED = 3, 4  # more take longer and judge no better
 _PICKS = 12
 _PICKS_OF_ALL = 4  # of them, if the training nodes judge: they are few, and all members together are never far off
 _TEMPERATURES = (0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0)
@@ -117,7 +118,7 @@ class Ensemble:
     judged: Tensor = field(init=False)
 
     def __post_init__(self) -> None:
-        """Judges are the validation nodes, or else the training nodes in five parts, each with its share of every class.
+        """Judges are the validation nodes, or else the training nodes in three parts, each with its share of every class.
 
         Weights are a dozen picks, each the member that lowers the judges' loss most (with repeats). If training nodes are the
         judges, a third of the picks is all members.
@@ -131,7 +132,7 @@ class Ensemble:
             folds[mixed[labels[mixed].argsort(stable=True)]] = torch.arange(len(labels)) % _FOLDS
             for fold in range(min(len(labels), _FOLDS)):
                 others = mask.clone()
-                others[mask] = folds != fold
+                others[mask] = (folds != fold) | (len(labels) == 1)  # a single node has no others to learn from
                 lessons.append(Lesson(nodes.labels, others))
         object.__setattr__(self, "lessons", tuple(lessons))
         object.__setattr__(self, "judges", Judges(mask, labels, folds))

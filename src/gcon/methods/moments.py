@@ -146,9 +146,9 @@ class Moments(ReleasingMethod):
             statistics are released once, with noise, and all else is computed from them and from public data.
         """
         nodes = with_validation(nodes)
-        labels, counted = torch.where(nodes.train_mask, nodes.labels, -1), int(nodes.validation_mask.sum())
-        share = counted_share(self.epsilon, counted, protect_edges=self.protect_edges)
-        asked = counted if share else 0
+        labels, asked = torch.where(nodes.train_mask, nodes.labels, -1), int(nodes.validation_mask.sum())
+        share = counted_share(self.epsilon, asked, protect_edges=self.protect_edges)
+        asked = asked if share else 0
         plan = mixed_plan(  # first of all: a budget that no plan fits is refused before anything is learned
             self.epsilon,
             checked_budget(self.epsilon, self.delta, nodes.num_nodes).delta,

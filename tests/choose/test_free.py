@@ -20,7 +20,7 @@ from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import NoisyRelease, gaussian_plan
 from gcon.mechanisms.mixed_release import mixed_plan
 from gcon.methods.graph_facts import counted_rows
-from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FIRST_SHARE, HEARD, Moments
+from gcon.methods.moments import ANSWERS_SHARE, FIRST_SHARE, HEARD, Moments, counted_share
 from gcon.nodes import PublicNodes
 from gcon_lab.methods.fitted import fit
 
@@ -64,12 +64,12 @@ def test_test_labels_change_nothing(nodes, facts):
 @pytest.mark.parametrize("asked", [True, False])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 3.0, 4.0])
 def test_the_noise_is_what_the_releases_would_add(nodes, facts, epsilon, asked):
-    facts = facts if asked else replace(facts, num_validation=0)
+    facts = replace(facts, num_validation=1500 if asked else 0)  # so many are worth a count from epsilon 2 on
+    share = counted_share(epsilon, facts.num_validation)
+    assert (share > 0) == (asked and epsilon >= 2)
     found = noise_facts(facts, epsilon=epsilon, delta=1e-5)
     rows = learn_without_edges(nodes, seed=0).rows.double()
-    plan = mixed_plan(
-        epsilon, 1e-5, first_share=FIRST_SHARE, answer_share=COUNTED_SHARE if asked else 0.0, method="test"
-    )
+    plan = mixed_plan(epsilon, 1e-5, first_share=FIRST_SHARE, answer_share=share, method="test")
 
     def deviation(statistic, share, plan):
         return NoisyRelease(plan=plan, statistic=statistic, share=share).record["standard_deviation"]
@@ -86,10 +86,13 @@ def test_the_noise_is_what_the_releases_would_add(nodes, facts, epsilon, asked):
 
 
 def test_without_validation_nodes_there_is_less_noise(facts):
-    """Nothing is spent on a count of their right answers."""
-    some, none = (noise_facts(each, epsilon=1.0, delta=1e-5) for each in (facts, replace(facts, num_validation=0)))
-    assert none.counts < some.counts
-    assert none.moments < some.moments
+    """Nothing is spent on a count of their right answers; few are not counted either."""
+    many, few, none = (
+        noise_facts(replace(facts, num_validation=count), epsilon=1.0, delta=1e-5) for count in (1800, 500, 0)
+    )
+    assert few == none
+    assert none.counts < many.counts
+    assert none.moments < many.moments
 
 
 def test_without_a_promise_there_is_no_noise(facts):

@@ -6,7 +6,7 @@ import pytest
 
 from gcon.mechanisms.counts import geometric_deviation
 from gcon.mechanisms.mixed_release import mixed_plan
-from gcon.methods.moments import COUNTED_SHARE, FEATURES_SHARE, FIRST_SHARE, HEARD
+from gcon.methods.moments import FEATURES_SHARE, FIRST_SHARE, HEARD
 
 
 def told(run, *arguments):
@@ -17,9 +17,7 @@ def told(run, *arguments):
 @pytest.mark.parametrize("edges", [1, 5])
 def test_the_noise_is_that_of_the_plan_of_a_training(run, edges):
     code, said = told(run, "--epsilon", 1, "--delta", 1e-6, "--protect-edges", edges)
-    plan = mixed_plan(
-        1.0, 1e-6, first_share=FIRST_SHARE, answer_share=COUNTED_SHARE, method="moments", protect_edges=edges
-    )
+    plan = mixed_plan(1.0, 1e-6, first_share=FIRST_SHARE, answer_share=0.0, method="moments", protect_edges=edges)
     assert code == 0
     assert (said["method"], said["protect_edges"], said["delta"]) == ("moments", edges, 1e-6)
     assert [said["counts"], said["counts_of_two"]] == [geometric_deviation(rate) for rate in plan.rates]
@@ -31,14 +29,18 @@ def test_the_noise_is_that_of_the_plan_of_a_training(run, edges):
 
 def test_more_protected_edges_make_more_noise(run):
     one, five = (told(run, "--epsilon", 1, "--protect-edges", edges)[1] for edges in (1, 5))
-    for name in ("first_moments", "answer_moments", "moments", "counts", "counts_of_two", "right_answers"):
+    for name in ("first_moments", "answer_moments", "moments", "counts", "counts_of_two"):
         assert five[name] > 2 * one[name] > 0
+    assert one["right_answers"] == five["right_answers"] == 0
+    assert told(run, "--epsilon", 4)[1]["right_answers"] > 0
     assert five["best_advantage"] < one["best_advantage"]  # of a guess about one edge
 
 
 def test_in_words(run):
     _, out, _ = run("plan", "--epsilon", 1)
-    assert "Neighbours are counted from a mean degree of 14.4 on" in out
+    assert "Neighbours are counted from a mean degree of 13.8 on" in out
+    assert "count of right validation answers      none: 500 nodes are too few for it" in out
+    assert "too few" not in run("plan", "--epsilon", 4)[1]
     assert "Epsilon is 1 for one edge; the same noise promises epsilon 2.039 for any 2 together" in out
     assert "73.1 % of the time" in out
     assert "Nothing is promised" in run("plan", "--epsilon", "inf")[1]

@@ -48,9 +48,9 @@ def after(nodes):
     return after_moments(free, [(free.rows.double().T @ free.rows.double(), 0.0)])
 
 
-def answering(before, answers, nodes):
+def answering(before, answers):
     """The same, with other answers."""
-    return replace(before, answers=answers, judged=answers[nodes.validation_mask])
+    return replace(before, answers=answers)
 
 
 def with_nodes(before, nodes):
@@ -116,14 +116,14 @@ def test_tables_give_what_the_fitted_regressions_give(monkeypatch):
     monkeypatch.setattr(Ensemble, "joined_by", watched)
     start = before.answers.clamp_min(1e-3)
     start = start / start.sum(dim=1, keepdim=True)
-    found = after_counts(before, answering(before, start, nodes), noisy, deviation)
+    found = after_counts(before, answering(before, start), noisy, deviation)
     check(found, 4)
     published = ensembles[-1]
     # The start, and twice Bayes' rule; then by true and by pseudo-labels six regressions on counts, six beside the start, and
     # six products.
     assert len(published.members) == 3 + 2 * 18
     assert torch.allclose(found.answers, published.answers, atol=1e-5)
-    assert torch.allclose(found.judged, published.judged)
+    assert found.twins == published.twins == ()
     assert torch.equal(found.model.weights, published.weights[published.weights > 0])
     labels = torch.where(nodes.train_mask, nodes.labels, -1)
     belief = CountBelief.fitted(noisy, deviation, start, labels)
@@ -198,13 +198,9 @@ def test_without_validation_nodes_counts_are_chosen_by_training_nodes():
     found = after_counts(before, before, noisy, deviation)
     check(found, 4)
     assert len(found.model.weights) == 3 + 2 * 18  # a third of the picks is all of them
-    right, judged = (
-        float((answers.argmax(dim=1) == labels).double().mean())
-        for answers, labels in (
-            (found.answers[nodes.test_mask], nodes.labels[nodes.test_mask]),
-            (found.judged, nodes.labels[nodes.train_mask]),
-        )
-    )
+    judges, labels = before.ensemble.judges, nodes.labels
+    judged = float((judges.crossed((found.answers, *found.twins)).argmax(dim=1) == judges.labels).double().mean())
+    right = float((found.answers.argmax(dim=1) == labels)[nodes.test_mask].double().mean())
     assert right > float((before.answers.argmax(dim=1) == nodes.labels)[nodes.test_mask].double().mean()) + 0.05
     assert abs(judged - right) < 0.15  # in sample nearly all of them are right
 
@@ -255,7 +251,7 @@ def test_codes_are_what_regressions_are_taught_on():
     start = before.answers[:, order]
     moved = torch.argsort(order)[nodes.labels]
     renamed = with_nodes(before, replace(nodes, labels=moved))
-    other = after_counts(renamed, answering(renamed, start, nodes), noisy[:, order], deviation)
+    other = after_counts(renamed, answering(renamed, start), noisy[:, order], deviation)
     check(other, 4)
     same = after_counts(before, replace(before), noisy, deviation)
     assert torch.allclose(other.answers, same.answers[:, order], atol=0.02)

@@ -20,7 +20,7 @@ from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_curve import mixed_delta
 from gcon.mechanisms.gaussian_release import NoisyRelease
 from gcon.mechanisms.mixed_release import mixed_plan
-from gcon.methods.moments import ANSWERS_SHARE, COUNTED_SHARE, FEATURES_SHARE, FIRST_SHARE
+from gcon.methods.moments import ANSWERS_SHARE, FEATURES_SHARE, FIRST_SHARE, MOST_COUNTED
 from gcon.privacy.boundary import Private
 from gcon.privacy.budget import NOTHING, Budget, checked_budget
 from gcon.privacy.ledger import Kind, MemoryLedger
@@ -29,6 +29,13 @@ from gcon_lab.methods import METHODS, Moments, MomentsWithoutEdges
 from gcon_lab.methods.fitted import fit
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def counted(monkeypatch):
+    """The validation nodes of these small graphs are too few to be worth a count: here it is bought all the same."""
+    monkeypatch.setattr(moments, "counted_share", lambda epsilon, asked, **_: MOST_COUNTED if asked else 0.0)
+
 
 SIZE = 300
 ACCESSES = ("own-edges", "none", "cached")  # of the training nodes; public-graph is for others
@@ -60,7 +67,7 @@ def fitted_on(graph, *, epsilon=2.0, seed=1, ledger=None):
 
 def plan_of(epsilon, delta=None):
     delta = checked_budget(1.0, None, SIZE).delta if delta is None else delta
-    return mixed_plan(epsilon, delta, first_share=FIRST_SHARE, answer_share=COUNTED_SHARE, method="moments")
+    return mixed_plan(epsilon, delta, first_share=FIRST_SHARE, answer_share=MOST_COUNTED, method="moments")
 
 
 def probabilities(fitted, graph, access):
@@ -144,7 +151,7 @@ def test_the_noise_of_all_releases_is_what_the_budget_asks_for(released, graph, 
     distance = math.sqrt(sum((each.sensitivity / each.standard_deviation) ** 2 for each in statistics))
     responses = [(plan.rates[len(tables) - 1], 2 * len(tables))] if tables else []
     answers = released[-1].mechanism.epsilon
-    assert answers == pytest.approx(COUNTED_SHARE * epsilon)
+    assert answers == pytest.approx(MOST_COUNTED * epsilon)
     cost = mixed_delta(epsilon, distance, [*responses, (answers, 1)])
     assert 0.999 * checked_budget(1.0, None, SIZE).delta / 3 <= cost <= checked_budget(1.0, None, SIZE).delta / 3
 

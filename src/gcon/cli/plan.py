@@ -116,7 +116,9 @@ def _default_words(noise: MomentsNoise) -> str:
     lines = [
         "Standard deviation of the noise in what the default releases (an edge moves moments of features by at most 2):"
     ]
-    lines += [f"  {words:38s} {fields[name]:.4g}" for name, words in names.items()]
+    for name, words in names.items():
+        uncounted = name == "right_answers" and fields[name] == 0 and noise.by_edges
+        lines.append(f"  {words:38s} {'none: 500 nodes are too few for it' if uncounted else f'{fields[name]:.4g}'}")
     lines += [
         f"Neighbours are counted from a mean degree of {noise.heard_degree:.1f} on, and twice from {noise.loud_degree:.1f} on if",
         "answers are unsure; on a sparser graph that budget goes to the moments.",

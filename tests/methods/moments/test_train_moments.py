@@ -24,7 +24,17 @@ from gcon.learn.after_counts import AfterCounts
 from gcon.mechanisms.counts import NeighbourCounts, NoisyCount, geometric_deviation
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.methods.evidence import Evidence, ExactCounts, PublishedAnswers
-from gcon.methods.moments import FIRST_SHARE, HEARD, LOUD, UNSURE, Moments, owner_counts, owners_way
+from gcon.methods.moments import (
+    FIRST_SHARE,
+    HEARD,
+    LOUD,
+    MOST_COUNTED,
+    UNSURE,
+    Moments,
+    counted_share,
+    owner_counts,
+    owners_way,
+)
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import predict_from_own_edges
 from gcon.privacy.account import transcript
@@ -36,6 +46,17 @@ from gcon.release.layout import release_files
 
 FIRST = ["learn without edges", "first release"]
 LAST = ["second release", "count right answers", "learn from what was released"]
+
+
+@pytest.fixture(autouse=True)
+def counted(monkeypatch):
+    """The validation nodes of these small graphs are too few to be worth a count: here it is bought all the same."""
+    share = gcon.methods.moments.counted_share
+    monkeypatch.setattr(
+        gcon.methods.moments,
+        "counted_share",
+        lambda epsilon, asked, **others: MOST_COUNTED if asked else share(epsilon, asked, **others),
+    )
 
 
 def sureness(answers):
@@ -182,6 +203,36 @@ def test_without_validation_nodes_no_answers_are_counted(nodes, dense, epsilon):
         )
 
 
+@pytest.mark.parametrize("edges", [1, 5])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_a_count_of_right_answers_is_bought_only_where_it_tells(epsilon, edges):
+    """Three deviations of its noise are at most a tenth of the validation nodes, for at most a twentieth of the budget."""
+    shares = [counted_share(epsilon, asked, protect_edges=edges) for asked in range(0, 40_000, 50)]
+    worth = [share > 0 for share in shares]
+    assert not worth[1]
+    assert worth[-1]
+    assert worth == sorted(worth)
+    assert max(shares) <= MOST_COUNTED
+    for asked, share in zip(range(0, 40_000, 50), shares, strict=True):
+        of_most = 3 * geometric_deviation(MOST_COUNTED * epsilon / edges / 2) / (0.1 * max(asked, 1))
+        if share:
+            assert 3 * geometric_deviation(share * epsilon / edges / 2) == pytest.approx(0.1 * asked, rel=0.01)
+        else:
+            assert of_most > 0.99
+    assert counted_share(math.inf, 10) == MOST_COUNTED
+    assert counted_share(math.inf, 0) == counted_share(1.0, 0) == 0
+
+
+def test_too_few_validation_nodes_are_not_counted(nodes, dense, monkeypatch):
+    monkeypatch.setattr(gcon.methods.moments, "counted_share", counted_share)
+    model, free = trained(nodes, dense), trained(blind(nodes), dense)
+    assert (model.right, model.asked, model.own_edges) == (None, 0, True)
+    assert released(model) == ["edge moments", "edge moments", "neighbour counts"]
+    assert model.receipt.plan["answer_epsilon"] == 0
+    assert model.receipt.plan["rates"] == free.receipt.plan["rates"]
+    assert "count of right answers" not in model.choices
+
+
 def own_answers(model, nodes, edge_index):
     edges = private_edges(edge_index, nodes.num_nodes)[0]
     return predict_from_own_edges(model, nodes.features, edges, ledger=MemoryLedger())
@@ -229,7 +280,7 @@ def test_how_much_the_answer_around_counts(homophily, gain, lean):
     after = before - gain / 2
     after[torch.arange(6), sure] += 1.5 * gain
     belief = SimpleNamespace(proportions=None, crowding=None)
-    found = AfterCounts(start=before, belief=belief, model=None, answers=after, judged=None)
+    found = AfterCounts(start=before, belief=belief, model=None, answers=after, twins=())
     counts, labels = torch.ones(6, 3, dtype=torch.int64), torch.full((6,), -1)
     made = partial(owner_counts, found, counts, coded=sure, before=before, labels=labels)
     owners = made(homophily=homophily)

@@ -9,7 +9,7 @@ from gcon.learn.encoder import Encoder
 from gcon.mechanisms.losses import loss_by_name
 from gcon.mechanisms.mixed_release import mixed_plan
 from gcon.mechanisms.objective_plan import make_plan
-from gcon.methods.moments import COUNTED_SHARE, FIRST_SHARE, MomentsModel
+from gcon.methods.moments import FIRST_SHARE, MOST_COUNTED, MomentsModel
 from gcon.methods.objective import ObjectiveModel
 from gcon.nodes import PublicNodes
 from gcon.privacy.budget import Budget
@@ -72,7 +72,7 @@ def moments(epsilon=1.0, delta=1e-5, *, names=NAMES, protect_edges=1, **words):
         epsilon,
         delta,
         first_share=FIRST_SHARE,
-        answer_share=COUNTED_SHARE,
+        answer_share=MOST_COUNTED,
         method="moments",
         protect_edges=protect_edges,
     )

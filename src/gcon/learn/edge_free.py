@@ -15,6 +15,7 @@ from typing import final
 
 import numpy as np
 import torch
+from scipy.sparse import csr_matrix
 from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
@@ -24,6 +25,7 @@ from gcon.learn.ensemble import Ensemble, Lesson, pseudo_labels
 from gcon.learn.feature_graph import FeatureGraph, feature_graph, principal_directions
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.sample import Sample, with_validation
+from gcon.learn.sparse_rows import compact
 from gcon.nodes import PublicNodes
 
 WIDTH, GRAPH_WIDTH, NEIGHBOURS = 200, 100, 20
@@ -33,8 +35,8 @@ RESTARTS = (0.1, 0.2, 0.4, 1.0)  # of smoothing; 1 is none, and comes last
 # By what rows are divided: the encoder, and a perceptron that keeps all its inputs, on rows with sum 1. It is better than the
 # encoder where nodes have few words.
 _NETWORKS: dict[Scale, EncoderSettings] = {
-    "nothing": EncoderSettings(centre=False),
-    "sum": EncoderSettings(hidden=64, drop_input=False, unit_input=False, weight_decay=5e-4, epochs=500, centre=False),
+    "length": EncoderSettings(patience=40, unit_input=False, centre=False),
+    "sum": EncoderSettings(hidden=64, patience=15, drop_input=False, unit_input=False, weight_decay=5e-4, centre=False),
 }
 _LABEL_RESTART, _LABEL_STEPS = 0.1, 10  # of labels that spread over the graph
 
@@ -109,13 +111,15 @@ def _trained(known: _Known) -> EdgeFree:
         chosen = Sample.of(known.nodes, known.device)
     # Features -> directions -> views.
     nodes, found, views = chosen.nodes, [], []
+    entries = compact(nodes.features)
+    features = nodes.features if entries is None else entries
     for weighted in (False, True):
-        directions = principal_directions(nodes.features, WIDTH, weighted=weighted)
+        directions = principal_directions(features, WIDTH, weighted=weighted)
         graph, rows = feature_graph(directions.rows[:, :GRAPH_WIDTH], NEIGHBOURS), unit(directions.rows)
         views += [unit(table) for table in graph.smoothed(rows, RESTARTS)]
         found.append((directions, graph, rows))
     # Members: labels that spread over the graphs, networks, regressions on the views.
-    ensemble, networks = Ensemble(nodes=nodes), partial(_networks, nodes, known.seed, chosen.device)
+    ensemble, networks = Ensemble(nodes=nodes), partial(_networks, nodes, features, known.seed, chosen.device)
     if ensemble.judges.folds is None:  # where few labels judge, everybody is heard a little, and this would be too much
         told = one_hot(nodes.labels[nodes.train_mask], nodes.num_classes).float()
         seeds = torch.zeros(len(nodes.labels), nodes.num_classes)
@@ -128,7 +132,10 @@ def _trained(known: _Known) -> EdgeFree:
     losses, per_set = [member.loss for member in ensemble.members], len(RESTARTS) * len(PENALTIES)
     plain = [min(losses[end - len(PENALTIES) : end]) for end in range(len(losses) - per_set, len(losses) + 1, per_set)]
     directions, graph, rows = found[plain.index(min(plain))]
-    ensemble = ensemble.taught(views, PENALTIES, pseudo_labels(ensemble.answers, nodes, TAUGHT_SHARE))
+    # Pupils read the views of which one taught best.
+    halves = losses[-2 * per_set : -per_set], losses[-per_set:]
+    best = views[: len(RESTARTS)] if min(halves[0]) < min(halves[1]) else views[len(RESTARTS) :]
+    ensemble = ensemble.taught(best, PENALTIES, pseudo_labels(ensemble.answers, nodes, TAUGHT_SHARE))
     # From the sample to everybody.
     everybody = rows if nodes is known.nodes else directions.unit_rows(known.nodes.features, known.device)
     answers, wide = chosen.everywhere(ensemble.answers, everybody), rows.double()
@@ -151,7 +158,14 @@ _kept = lru_cache(maxsize=4)(_trained)
 _kept_large = lru_cache(maxsize=1)(_trained)  # one large table is enough to keep in memory
 
 
-def _networks(nodes: PublicNodes, seed: int, device: str, lesson: Lesson, at: Tensor | slice) -> list[Tensor]:
+def _networks(
+    nodes: PublicNodes,
+    features: Tensor | csr_matrix,
+    seed: int,
+    device: str,
+    lesson: Lesson,
+    at: Tensor | slice,
+) -> list[Tensor]:
     """Class probabilities of some nodes by the encoder, and by a perceptron, after a lesson; float64."""
     known, answers = lesson.mask | nodes.validation_mask, []
     for by, settings in _NETWORKS.items():
@@ -164,5 +178,6 @@ def _networks(nodes: PublicNodes, seed: int, device: str, lesson: Lesson, at: Te
             test_mask=nodes.test_mask[known],
         )
         network = train_encoder(labelled, settings, seed=seed, device=device)
-        answers.append(network.probabilities(scaled_rows(nodes.features[at], by=by)).double())
+        some = at if isinstance(at, slice) or isinstance(features, Tensor) else at.numpy()
+        answers.append(network.probabilities(scaled_rows(features[some], by=by, sparse=True)).double())
     return answers

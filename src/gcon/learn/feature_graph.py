@@ -20,10 +20,10 @@ from torch.nn.functional import normalize
 
 from gcon.learn import sample
 from gcon.learn.cells import matches_in_cells
-from gcon.learn.sparse_rows import SparseRows, compact, with_rows_divided
+from gcon.learn.sparse_rows import THIN, SparseRows, compact, with_rows_divided
 
 _NARROW = 1000  # so many columns have a square matrix of products that is cheap, and gives the directions exactly
-_THIN, _ENOUGH = 0.05, 5000  # filled entries, and rows, about, whose directions are those of all
+_ENOUGH = 5000  # rows, about, whose directions are those of all
 _MORE, _POWERS, _NEAR = 10, 8, 1e-6  # axes beside those that are kept, powers, and what keeps products of axes regular
 _LITTLE, _NOTHING = 0.01, 1e-12  # beside what a node hears on average, and instead of a division by 0
 _COLUMNS = 32  # smoothed at a time: so few stay in the processor's cache; it does not change the result
@@ -84,7 +84,7 @@ def principal_directions(
             some = (some - centre.to(some.device)) / deviations.to(some.device)
         return normalize(some, dim=1)
 
-    if entries is not None and entries.shape[1] <= _NARROW and entries.nnz > _THIN * math.prod(entries.shape):
+    if entries is not None and entries.shape[1] <= _NARROW and entries.nnz > THIN * math.prod(entries.shape):
         given, entries = torch.from_numpy(entries.toarray()), None  # products of whole columns are faster
     if entries is not None:
         data = entries.data if factors is None else entries.data * factors.numpy()[entries.indices]

@@ -16,7 +16,7 @@ from gcon.errors import check_number
 from gcon.learn import sample
 from gcon.learn.encoder import Encoder, Scale, scaled_rows
 from gcon.learn.softmax_regression import softmax_regressions
-from gcon.learn.sparse_rows import SparseRows, compact, with_rows_divided
+from gcon.learn.sparse_rows import THIN, SparseRows, compact, with_rows_divided
 from gcon.machine import leave_gpus_alone
 from gcon.nodes import BATCH_ROWS, PublicNodes
 
@@ -221,7 +221,7 @@ def train_student(features: Tensor, answers: Tensor) -> Encoder:
     if len(features) > sample.EXACT_NODES:
         some = sample.sampled(len(features), sample.EXACT_NODES, seed=_STUDENT_SEED)
         features, answers = features[some], answers[some]
-    entries = compact(features)
+    entries = compact(features, THIN)
     rows = scaled_rows(features, by="length") if entries is None else with_rows_divided(entries, "length")
     (table,) = softmax_regressions(rows, answers, [_STUDENT_PENALTY * max(len(features), 1)])
     table = table.float()

@@ -258,6 +258,7 @@ def mixed_plan(
         raise InputError("epsilon", rule=rule, got=repr(epsilon), fix="For example 1.")
     part, answer = math.nextafter(budget.delta / _BRANCHES, 0.0), answer_share * budget.epsilon / edges
     mu, first, rates = 0.0, 0.0, []
+    most = largest_distance(budget.epsilon, part)
 
     def cost(rounds: int, number: float, every: Sequence[Degrees]) -> float:
         """Of moments alone at this distance, or of so many tables at this rate."""
@@ -273,9 +274,13 @@ def mixed_plan(
         # that side. Found for edges among few nodes, which are mostly the worst; if others cost more at that number, for those,
         # and so on.
         every = WORST_DEGREES[edges] if rounds else ((),)
-        worst = min(every, key=lambda degrees: (len(degrees), degrees[:1]))
+        worst, guess = min(every, key=lambda degrees: (len(degrees), degrees[:1])), (rates or [most])[-1]
         while True:
-            low, ends, down = 0.0, (math.log(LEAST), math.log(MOST)), _CLOSE
+            low, down, ends = 0.0, _CLOSE, [math.log(min(max(guess, LEAST), MOST))] * 2
+            while above(ends[0], rounds, worst) >= 0 and ends[0] > math.log(LEAST):
+                ends[0] -= 1
+            while above(ends[1], rounds, worst) <= 0 and ends[1] < math.log(MOST):
+                ends[1] += 1
             if above(ends[1], rounds, worst) <= 0:
                 low = MOST
             elif above(ends[0], rounds, worst) < 0:
@@ -288,7 +293,7 @@ def mixed_plan(
         if rounds:
             rates.append(low * (1 - _SLACK))
         else:
-            mu = min(low / edges * (1 - _SLACK), largest_distance(budget.epsilon, part))
+            mu = min(low / edges * (1 - _SLACK), most)
             first = math.sqrt(first_share) * mu
     if min(rates) < LEAST_RATE:
         rule = "is too small for whole-number noise at this delta"

@@ -22,7 +22,7 @@ from torch.nn.functional import normalize, one_hot
 from gcon.learn import sample
 from gcon.learn.encoder import Scale, scaled_rows
 from gcon.learn.ensemble import Ensemble, Lesson, pseudo_labels
-from gcon.learn.feature_graph import FeatureGraph, feature_graph, principal_directions
+from gcon.learn.feature_graph import Directions, FeatureGraph, feature_graph, principal_directions
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.sample import Sample, with_validation
 from gcon.learn.sparse_rows import compact
@@ -110,11 +110,13 @@ def _trained(known: _Known) -> EdgeFree:
     if known.nodes.num_nodes > sample.EXACT_NODES:
         chosen = Sample.of(known.nodes, known.device)
     # Features -> directions -> views.
-    nodes, found, views = chosen.nodes, [], []
+    nodes, views = chosen.nodes, []
+    found: list[tuple[Directions, FeatureGraph, Tensor]] = []
     entries = compact(nodes.features)
     features = nodes.features if entries is None else entries
     for weighted in (False, True):
-        directions = principal_directions(features, WIDTH, weighted=weighted)
+        start = found[0][0].axes if weighted else None
+        directions = principal_directions(features, WIDTH, weighted=weighted, start=start)
         graph, rows = feature_graph(directions.rows[:, :GRAPH_WIDTH], NEIGHBOURS), unit(directions.rows)
         views += [unit(table) for table in graph.smoothed(rows, RESTARTS)]
         found.append((directions, graph, rows))

@@ -26,6 +26,7 @@ _NARROW = 1000  # so many columns have a square matrix of products that is cheap
 _ENOUGH = 5000  # rows, about, whose directions are those of all
 _MORE, _POWERS, _NEAR = 10, 8, 1e-6  # axes beside those that are kept, powers, and what keeps products of axes regular
 _LITTLE, _NOTHING = 0.01, 1e-12  # beside what a node hears on average, and instead of a division by 0
+_PARTS = 16  # that the similarities of a row are cut into
 _COLUMNS = 32  # smoothed at a time: so few stay in the processor's cache; it does not change the result
 
 Weighting = Callable[[Tensor], Tensor]  # features of some nodes, float32 -> unit rows
@@ -55,7 +56,7 @@ class Directions:
 
 
 def principal_directions(
-    features: Tensor | scipy.sparse.csr_matrix, width: int, *, weighted: bool = True
+    features: Tensor | scipy.sparse.csr_matrix, width: int, *, weighted: bool = True, start: Tensor | None = None
 ) -> Directions:
     """The directions of unit rows of features; `width` of them, or fewer where there are fewer rows or columns.
 
@@ -64,6 +65,7 @@ def principal_directions(
         width: how many directions.
         weighted: by tf-idf for bags of words, to columns of mean 0 and deviation 1 for anything else; the weights are those of
             these features.
+        start: axes of the same features with other weights, which are not far off; of wide ones the search begins there.
     """
     entries = compact(features) if isinstance(features, Tensor) else features
     kept, factors, centre, deviations = min(width, *features.shape), None, None, None
@@ -90,11 +92,11 @@ def principal_directions(
         data = entries.data if factors is None else entries.data * factors.numpy()[entries.indices]
         scaled = scipy.sparse.csr_matrix((data, entries.indices, entries.indptr), shape=entries.shape)
         sparse = SparseRows.of(with_rows_divided(scaled, "length"))
-        axes, rows = _strongest(sparse.__matmul__, sparse.turned_times, entries.shape[1], kept)
+        axes, rows = _strongest(sparse.__matmul__, sparse.turned_times, start, entries.shape[1], kept)
         return Directions(weigh=weigh, axes=axes, rows=rows)
     rows = weigh(given)
     if rows.shape[1] > _NARROW:
-        axes, rows = _strongest(rows.__matmul__, rows.T.__matmul__, rows.shape[1], kept)
+        axes, rows = _strongest(rows.__matmul__, rows.T.__matmul__, start, rows.shape[1], kept)
         return Directions(weigh=weigh, axes=axes, rows=rows)
     some = rows.numpy()[:: max(len(rows) // _ENOUGH, 1)]
     products = some.T @ some
@@ -104,28 +106,33 @@ def principal_directions(
 
 
 def _strongest(
-    times: Callable[[Tensor], Tensor], turned_times: Callable[[Tensor], Tensor], width: int, kept: int
+    times: Callable[[Tensor], Tensor],
+    turned_times: Callable[[Tensor], Tensor],
+    start: Tensor | None,
+    width: int,
+    kept: int,
 ) -> tuple[Tensor, Tensor]:
-    """The axes of most energy, nearly, by powers of random ones; and the rows along them.
+    """The axes of most energy, nearly, by powers; and the rows along them.
 
     Args:
         times: rows times a table.
         turned_times: the transpose of rows times a table.
+        start: axes that are probably not far off: half the powers do from there. None for random ones.
         width: of the rows.
         kept: how many axes.
     """
-    some = min(kept + _MORE, width)
-    axes = torch.randn(width, some, generator=torch.Generator().manual_seed(0))
-    for power in reversed(range(_POWERS)):
-        axes = turned_times(times(axes))
-        if power == 0:
-            axes = torch.linalg.qr(axes).Q
-            break
-        # Nearly orthonormal is enough on the way, and far faster: by the root of the products.
-        products = (axes.T @ axes).double()
+    axes = torch.rand(width, min(kept + _MORE, width), generator=torch.Generator().manual_seed(0)) - 0.5
+    if start is not None:
+        axes[:, : start.shape[1]] = start
+    powers = _POWERS if start is None else _POWERS // 2
+    for step in range(powers + 1):
+        if step < powers:
+            axes = turned_times(times(axes))
+        # Nearly orthonormal again, by the root of their products; more nearly at the end, when it is done twice.
+        products = torch.from_numpy(axes.numpy().T @ axes.numpy()).double()
         products.diagonal().add_(_NEAR * float(products.trace()) + _NOTHING)
-        root = torch.linalg.cholesky(products)
-        axes = axes @ torch.linalg.solve_triangular(root, torch.eye(some, dtype=torch.float64), upper=False).T.float()
+        root, one = torch.linalg.cholesky(products), torch.eye(axes.shape[1], dtype=torch.float64)
+        axes = axes @ torch.linalg.solve_triangular(root, one, upper=False).T.float()
     rows = times(axes)
     turns = torch.linalg.eigh((rows.T @ rows).double()).eigenvectors[:, -kept:].flip(1).float()
     return axes @ turns, rows @ turns
@@ -212,13 +219,20 @@ def feature_graph(rows: Tensor, count: int, *, chunk: int = 1024) -> FeatureGrap
     if len(units) > sample.COMPARED_NODES:
         places, cosines = matches_in_cells(units, count)
     else:
-        found = []
+        found, wanted = [], min(count, len(units) - 1)
+        # The largest numbers of a row lie in the parts with the largest maxima: so most numbers are looked at only once.
+        apart = math.ceil(len(units) / _PARTS)
         for start in range(0, len(units), chunk):
-            similar = units[start : start + chunk] @ units.T
+            similar = torch.full((min(chunk, len(units) - start), _PARTS * apart), -math.inf)
+            torch.mm(units[start : start + chunk], units.T, out=similar[:, : len(units)])
             own = torch.arange(len(similar))
             similar[own, start + own] = -math.inf
-            found.append(similar.topk(min(count, len(units) - 1), dim=1))
-        places, cosines = torch.cat([best.indices for best in found]), torch.cat([best.values for best in found])
+            parts = similar.view(-1, _PARTS, apart)
+            best = parts.amax(dim=1).topk(min(wanted, apart), dim=1).indices
+            some = parts.gather(2, best[:, None].expand(-1, _PARTS, -1)).flatten(1).topk(wanted, dim=1)
+            rows, places = some.indices // best.shape[1], some.indices % best.shape[1]
+            found.append((rows * apart + best.gather(1, places), some.values))
+        places, cosines = (torch.cat(each) for each in zip(*found, strict=True))
     cosines = cosines.clamp_min(0)
     size, width = places.shape
     weights, columns = cosines.numpy().reshape(-1) ** 2, places.numpy().reshape(-1).copy()  # sorted, below

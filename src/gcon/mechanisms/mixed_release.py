@@ -257,7 +257,8 @@ def mixed_plan(
         rule = f"must be at most {_MOST_EPSILON:g}, or infinite: more promises nothing"
         raise InputError("epsilon", rule=rule, got=repr(epsilon), fix="For example 1.")
     part, answer = math.nextafter(budget.delta / _BRANCHES, 0.0), answer_share * budget.epsilon / edges
-    mu, first, rates = 0.0, 0.0, []
+    mu, first = 0.0, 0.0
+    rates: list[float] = []
     most = largest_distance(budget.epsilon, part)
 
     def cost(rounds: int, number: float, every: Sequence[Degrees]) -> float:
@@ -276,15 +277,16 @@ def mixed_plan(
         every = WORST_DEGREES[edges] if rounds else ((),)
         worst, guess = min(every, key=lambda degrees: (len(degrees), degrees[:1])), (rates or [most])[-1]
         while True:
-            low, down, ends = 0.0, _CLOSE, [math.log(min(max(guess, LEAST), MOST))] * 2
-            while above(ends[0], rounds, worst) >= 0 and ends[0] > math.log(LEAST):
-                ends[0] -= 1
-            while above(ends[1], rounds, worst) <= 0 and ends[1] < math.log(MOST):
-                ends[1] += 1
-            if above(ends[1], rounds, worst) <= 0:
+            low, down = 0.0, _CLOSE
+            left = right = math.log(min(max(guess, LEAST), MOST))
+            while above(left, rounds, worst) >= 0 and left > math.log(LEAST):
+                left, right = left - 1, left
+            while above(right, rounds, worst) <= 0 and right < math.log(MOST):
+                left, right = right, right + 1
+            if above(right, rounds, worst) <= 0:
                 low = MOST
-            elif above(ends[0], rounds, worst) < 0:
-                crossing = math.exp(brentq(above, *ends, args=(rounds, worst), xtol=_CLOSE, rtol=_CLOSE))
+            elif above(left, rounds, worst) < 0:
+                crossing = math.exp(brentq(above, left, right, args=(rounds, worst), xtol=_CLOSE, rtol=_CLOSE))
                 while cost(rounds, low := crossing * (1 - down), [worst]) > part:
                     down *= 2
             if low == 0 or cost(rounds, low, every) <= part:

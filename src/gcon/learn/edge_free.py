@@ -140,7 +140,7 @@ def _trained(known: _Known) -> EdgeFree:
     ensemble = ensemble.taught(best, PENALTIES, pseudo_labels(ensemble.answers, nodes, TAUGHT_SHARE))
     # From the sample to everybody.
     everybody = rows if nodes is known.nodes else directions.unit_rows(known.nodes.features, known.device)
-    answers, wide = chosen.everywhere(ensemble.answers, everybody), rows.double()
+    answers = chosen.everywhere(ensemble.answers, everybody)
     examples = ensemble.judges.labels, ensemble.judged
     if ensemble.judges.folds is None:
         labelled = nodes.train_mask | nodes.validation_mask
@@ -150,7 +150,7 @@ def _trained(known: _Known) -> EdgeFree:
         ensemble=ensemble,
         answers=answers,
         rows=everybody,
-        expected_moments=wide.T @ torch.from_numpy(graph.matrix @ wide.numpy()),
+        expected_moments=(rows.T @ graph.smoothed(rows, (0.0,), steps=1)[0]).double(),
         graph=graph,
         examples=examples,
     )

@@ -18,7 +18,8 @@ _FREE = 1e-9  # the penalty on the last row of a table, instead of none: it keep
 _NEAR = 1e-3  # relative; more than float32 loses in that matrix
 _SURE = 30.0  # a score so much lower than others is as good as none
 _SOME, _MANY_TIMES = 2000, 3  # rows, about, and so many times as many are many
-_STEEP, _STEEP_WHITE, _GAIN, _MOST_STEPS = 3e-4, 5e-4, 1e-14, 100  # where it stops: slope, gain of a step, steps
+_STEEP, _STEEP_WHITE, _GAIN = 3e-4, 5e-4, 1e-14  # where it stops: slope, gain of a step
+_MOST_STEPS, _LAST_STEPS = 100, 5  # and after so many steps; so many for all rows, after some of many
 
 Table = NDArray[np.float64]
 Floats = NDArray[np.float32]
@@ -50,11 +51,13 @@ def softmax_regressions(
     found, tables, products = np.zeros((width, classes)), [], None
     # Of many rows some, evenly, first: from where they lead few steps are left for all.
     apart = size // _SOME
-    parts = [(given[::apart], np.ascontiguousarray(every[:, ::apart]))] if apart >= _MANY_TIMES else []
-    parts.append((given, every))
+    parts = [(given, every, _MOST_STEPS)]
+    if apart >= _MANY_TIMES:
+        some = given[::apart], np.ascontiguousarray(every[:, ::apart])
+        parts = [(*some, _MOST_STEPS), (given, every, _LAST_STEPS)]
     if width <= _NARROW and isinstance(rows, Tensor):
-        some = np.concatenate([parts[0][0], np.ones((len(parts[0][0]), 1), dtype=np.float32)], axis=1)
-        products = some.T @ some * np.float32(0.5 / len(some))
+        first = np.concatenate([parts[0][0], np.ones((len(parts[0][0]), 1), dtype=np.float32)], axis=1)
+        products = first.T @ first * np.float32(0.5 / len(first))
 
     def loss_and_slope(
         flat: Table, inputs: Any, wanted: Floats, white: Floats | None, ridge: Table
@@ -89,14 +92,14 @@ def softmax_regressions(
                 root = cholesky(bound + np.eye(width) * (_NEAR * np.trace(bound)), lower=True)
             white = solve_triangular(root, np.eye(width), lower=True).T.astype(np.float32)
             start, steep = root.T @ found, _STEEP_WHITE
-        for inputs, wanted in parts:
+        for inputs, wanted, steps in parts:
             least = minimize(
                 loss_and_slope,
                 start.ravel(),
                 (inputs, wanted, white, ridge),
                 method="L-BFGS-B",
                 jac=True,
-                options={"maxiter": _MOST_STEPS, "gtol": steep, "ftol": _GAIN},
+                options={"maxiter": steps, "gtol": steep, "ftol": _GAIN},
             )
             start = least.x.reshape(start.shape)
         found = start if white is None else white @ start

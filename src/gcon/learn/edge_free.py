@@ -35,8 +35,8 @@ RESTARTS = (0.1, 0.2, 0.4, 1.0)  # of smoothing; 1 is none, and comes last
 # By what rows are divided: the encoder, and a perceptron that keeps all its inputs, on rows with sum 1. It is better than the
 # encoder where nodes have few words.
 _NETWORKS: dict[Scale, EncoderSettings] = {
-    "length": EncoderSettings(patience=40, unit_input=False, centre=False),
-    "sum": EncoderSettings(hidden=64, patience=15, drop_input=False, unit_input=False, weight_decay=5e-4, centre=False),
+    "length": EncoderSettings(patience=15, unit_input=False, centre=False),
+    "sum": EncoderSettings(hidden=64, patience=10, drop_input=False, unit_input=False, weight_decay=5e-4, centre=False),
 }
 _LABEL_RESTART, _LABEL_STEPS = 0.1, 10  # of labels that spread over the graph
 

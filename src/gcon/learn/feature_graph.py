@@ -86,23 +86,24 @@ def principal_directions(
             some = (some - centre.to(some.device)) / deviations.to(some.device)
         return normalize(some, dim=1)
 
-    if entries is not None and entries.shape[1] <= _NARROW and entries.nnz > THIN * math.prod(entries.shape):
-        given, entries = torch.from_numpy(entries.toarray()), None  # products of whole columns are faster
     if entries is not None:
         data = entries.data if factors is None else entries.data * factors.numpy()[entries.indices]
         scaled = scipy.sparse.csr_matrix((data, entries.indices, entries.indptr), shape=entries.shape)
-        sparse = SparseRows.of(with_rows_divided(scaled, "length"))
-        axes, rows = _strongest(sparse.__matmul__, sparse.turned_times, start, entries.shape[1], kept)
+        scaled = with_rows_divided(scaled, "length")
+        sparse = SparseRows.of(scaled)
+        times, turned_times = sparse.__matmul__, sparse.turned_times
+    else:
+        rows = weigh(given)
+        scaled, times, turned_times = rows.numpy(), rows.__matmul__, rows.T.__matmul__
+    size, across = features.shape
+    if across > _NARROW or (entries is not None and entries.nnz < THIN * size * across):
+        axes, rows = _strongest(times, turned_times, start, across, kept)
         return Directions(weigh=weigh, axes=axes, rows=rows)
-    rows = weigh(given)
-    if rows.shape[1] > _NARROW:
-        axes, rows = _strongest(rows.__matmul__, rows.T.__matmul__, start, rows.shape[1], kept)
-        return Directions(weigh=weigh, axes=axes, rows=rows)
-    some = rows.numpy()[:: max(len(rows) // _ENOUGH, 1)]
-    products = some.T @ some
-    axes = torch.linalg.eigh(torch.from_numpy(products).double()).eigenvectors  # the strongest last
+    some = scaled[:: max(size // _ENOUGH, 1)]
+    some = some if isinstance(some, np.ndarray) else some.toarray()
+    axes = torch.linalg.eigh(torch.from_numpy(some.T @ some).double()).eigenvectors  # the strongest last
     axes = axes[:, -kept:].flip(1).float().contiguous()
-    return Directions(weigh=weigh, axes=axes, rows=rows @ axes)
+    return Directions(weigh=weigh, axes=axes, rows=times(axes))
 
 
 def _strongest(

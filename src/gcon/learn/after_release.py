@@ -73,13 +73,14 @@ def rescaled_rows(some: Tensor, moments: Tensor, *, rows: Tensor, ridge: float, 
     if math.isfinite(ridge):
         products = torch.zeros(rows.shape[1], rows.shape[1], dtype=torch.float64)
         for nodes in blocks(len(rows)):
-            block = rows[nodes].double()
-            products += block.T @ block
+            block = rows[nodes].numpy()
+            products += torch.from_numpy(block.T @ block)  # numpy knows that it is symmetric: half the work
         energies, axes = torch.linalg.eigh(products)
         whitening = axes / (energies.clamp_min(0) + ridge).sqrt()
     inner = whitening.T @ moments @ whitening
     values, vectors = torch.linalg.eigh((inner + inner.T) / 2)
-    return normalize((some.double() @ whitening @ vectors) * values.clamp_min(0) ** power, dim=1).float()
+    turned = whitening @ vectors * values.clamp_min(0) ** power
+    return normalize(some @ turned.to(some.dtype), dim=1).float()
 
 
 @final

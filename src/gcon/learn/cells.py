@@ -19,8 +19,8 @@ Floats = NDArray[np.float32]
 Places = NDArray[np.int32]
 Indices = NDArray[np.int64]
 
-ROWS_PER_CELL = 256
-PROBES = 8  # cells that a row is compared with
+ROWS_PER_CELL = 128
+PROBES = 5  # cells that a row is compared with
 _LARGEST_CELL = 4 * ROWS_PER_CELL  # a larger one (many equal rows) is cut, or its cost would be quadratic
 _PART = 4096  # rows that a lonely one is compared with
 _ROUNDS = 3  # of k-means

@@ -15,15 +15,17 @@ from typing import final
 
 import numpy as np
 import torch
+from scipy.sparse import csr_matrix
 from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
 from gcon.learn import sample
 from gcon.learn.encoder import Scale, scaled_rows
 from gcon.learn.ensemble import Ensemble, Lesson
-from gcon.learn.feature_graph import FeatureGraph, feature_graph, principal_directions
+from gcon.learn.feature_graph import Directions, FeatureGraph, feature_graph, principal_directions
 from gcon.learn.perceptron import EncoderSettings, train_encoder
 from gcon.learn.sample import Sample, with_validation
+from gcon.learn.sparse_rows import compact
 from gcon.nodes import PublicNodes
 
 WIDTH, GRAPH_WIDTH, NEIGHBOURS = 200, 100, 20
@@ -33,8 +35,8 @@ RESTARTS = (0.1, 0.2, 0.4, 1.0)  # of smoothing; 1 is none, and comes last
 # By what rows are divided: the encoder, and a perceptron that keeps all its inputs, on rows with sum 1. It is better than the
 # encoder where nodes have few words.
 _NETWORKS: dict[Scale, EncoderSettings] = {
-    "nothing": EncoderSettings(centre=False),
-    "sum": EncoderSettings(hidden=64, drop_input=False, unit_input=False, weight_decay=5e-4, epochs=500, centre=False),
+    "length": EncoderSettings(patience=15, unit_input=False, centre=False),
+    "sum": EncoderSettings(hidden=64, patience=10, drop_input=False, unit_input=False, weight_decay=5e-4, centre=False),
 }
 _LABEL_RESTART, _LABEL_STEPS = 0.1, 10  # of labels that spread over the graph
 
@@ -108,9 +110,13 @@ def _trained(known: _Known) -> EdgeFree:
     if known.nodes.num_nodes > sample.EXACT_NODES:
         chosen = Sample.of(known.nodes, known.device)
     # Features -> directions -> views.
-    nodes, found, views = chosen.nodes, [], []
+    nodes, views = chosen.nodes, []
+    found: list[tuple[Directions, FeatureGraph, Tensor]] = []
+    entries = compact(nodes.features)
+    features = nodes.features if entries is None else entries
     for weighted in (False, True):
-        directions = principal_directions(nodes.features, WIDTH, weighted=weighted)
+        start = found[0][0].axes if weighted else None
+        directions = principal_directions(features, WIDTH, weighted=weighted, start=start)
         graph, rows = feature_graph(directions.rows[:, :GRAPH_WIDTH], NEIGHBOURS), unit(directions.rows)
         views += [unit(table) for table in graph.smoothed(rows, RESTARTS)]
         found.append((directions, graph, rows))
@@ -124,17 +130,20 @@ def _trained(known: _Known) -> EdgeFree:
         spread.append(
             [graph.answers_around(seeds, restart=_LABEL_RESTART, steps=_LABEL_STEPS) for _, graph, _ in found]
         )
-        answered.append(_networks(nodes, known.seed, chosen.device, lesson))
+        answered.append(_networks(nodes, features, known.seed, chosen.device, lesson))
     ensemble = ensemble.joined_by(spread, ensemble.lessons).joined_by(answered, ensemble.lessons)
     ensemble = ensemble.taught(views, PENALTIES)
     # The better directions, by the members that read their rows as they are: the last ones of their directions.
     losses, per_set = [member.loss for member in ensemble.members], len(RESTARTS) * len(PENALTIES)
     plain = [min(losses[end - len(PENALTIES) : end]) for end in range(len(losses) - per_set, len(losses) + 1, per_set)]
     directions, graph, rows = found[plain.index(min(plain))]
-    ensemble = ensemble.taught(views, PENALTIES, ensemble.surest(TAUGHT_SHARE))
+    # Pupils read the views of which one taught best.
+    halves = losses[-2 * per_set : -per_set], losses[-per_set:]
+    best = views[: len(RESTARTS)] if min(halves[0]) < min(halves[1]) else views[len(RESTARTS) :]
+    ensemble = ensemble.taught(best, PENALTIES, ensemble.surest(TAUGHT_SHARE))
     # From the sample to everybody.
     everybody = rows if nodes is known.nodes else directions.unit_rows(known.nodes.features, known.device)
-    answers, wide = chosen.everywhere(ensemble.answers, everybody), rows.double()
+    answers = chosen.everywhere(ensemble.answers, everybody)
     examples = ensemble.judges.labels, ensemble.judged
     if ensemble.judges.folds is None:
         labelled = nodes.train_mask | nodes.validation_mask
@@ -144,7 +153,7 @@ def _trained(known: _Known) -> EdgeFree:
         ensemble=ensemble,
         answers=answers,
         rows=everybody,
-        expected_moments=wide.T @ torch.from_numpy(graph.matrix @ wide.numpy()),
+        expected_moments=(rows.T @ graph.smoothed(rows, (0.0,), steps=1)[0]).double(),
         graph=graph,
         examples=examples,
     )
@@ -154,7 +163,9 @@ _kept = lru_cache(maxsize=4)(_trained)
 _kept_large = lru_cache(maxsize=1)(_trained)  # one large table is enough to keep in memory
 
 
-def _networks(nodes: PublicNodes, seed: int, device: str, lesson: Lesson) -> list[Tensor]:
+def _networks(
+    nodes: PublicNodes, features: Tensor | csr_matrix, seed: int, device: str, lesson: Lesson
+) -> list[Tensor]:
     """Class probabilities of all nodes by the encoder, and by a perceptron, after a lesson; float64."""
     known, answers = lesson.mask | nodes.validation_mask, []
     for by, settings in _NETWORKS.items():
@@ -167,5 +178,5 @@ def _networks(nodes: PublicNodes, seed: int, device: str, lesson: Lesson) -> lis
             test_mask=nodes.test_mask[known],
         )
         network = train_encoder(labelled, settings, seed=seed, device=device)
-        answers.append(network.probabilities(scaled_rows(nodes.features, by=by)).double())
+        answers.append(network.probabilities(scaled_rows(features, by=by, sparse=True)).double())
     return answers

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Literal, overload
 
 import torch
+from scipy.sparse import csr_matrix
 from torch import Tensor
 from torch.linalg import vector_norm
 
 from gcon.errors import InputError
-from gcon.learn.sparse_rows import SparseRows
+from gcon.learn.sparse_rows import SparseRows, compact, with_rows_divided
 from gcon.learn.unit_rows import no_longer, unit_rows
 from gcon.nodes import BATCH_ROWS, row_slices
 
 _BATCH_ROWS = BATCH_ROWS
-_MOSTLY_EMPTY = 0.2  # bags of words have fewer entries than this
 
 Scale = Literal["length", "sum", "nothing"]
 
@@ -72,9 +72,13 @@ class Encoder:
             rows[batch] = no_longer(unit_rows(hidden, self.centre), dtype).cpu()
         return rows
 
-    def probabilities(self, features: Tensor) -> Tensor:
-        """Class probabilities from features alone."""
+    def probabilities(self, features: Tensor | SparseRows) -> Tensor:
+        """Class probabilities from features alone; sparse rows are taken as they are, unscaled."""
         weight, bias = self.head_weight, self.head_bias
+        if isinstance(features, SparseRows):
+            if self.hidden_weight is None or self.hidden_bias is None:
+                return torch.softmax(features @ weight + bias, dim=1)
+            return torch.softmax(torch.relu(features @ self.hidden_weight + self.hidden_bias) @ weight + bias, dim=1)
         found = torch.empty(len(features), len(bias), dtype=weight.dtype)
         for batch, hidden in self._hidden(features):
             found[batch] = torch.softmax(hidden.to(weight.dtype) @ weight + bias, dim=1).cpu()
@@ -123,8 +127,8 @@ class Encoder:
 @overload
 def scaled_rows(features: Tensor, *, by: Scale) -> Tensor: ...
 @overload
-def scaled_rows(features: Tensor, *, by: Scale, sparse: bool) -> Tensor | SparseRows: ...
-def scaled_rows(features: Tensor, *, by: Scale, sparse: bool = False) -> Tensor | SparseRows:
+def scaled_rows(features: Tensor | csr_matrix, *, by: Scale, sparse: bool) -> Tensor | SparseRows: ...
+def scaled_rows(features: Tensor | csr_matrix, *, by: Scale, sparse: bool = False) -> Tensor | SparseRows:
     """Features as float32, every row divided by its length, or by the sum of its absolute values; zero rows stay zero.
 
     Bags of words are divided by their sum in GCN.
@@ -134,9 +138,13 @@ def scaled_rows(features: Tensor, *, by: Scale, sparse: bool = False) -> Tensor 
         by: what rows are divided by.
         sparse: whether rows that are mostly zeros, as bags of words are, may come as such: far faster to learn from.
     """
+    if not isinstance(features, Tensor):
+        return SparseRows.of(with_rows_divided(features, by))
+    entries = compact(features) if sparse else None
+    if entries is not None:
+        return SparseRows.of(with_rows_divided(entries, by), features.device)
     rows = features.to(torch.float32)
     if by != "nothing":
         sizes = rows.abs().sum(dim=1, keepdim=True) if by == "sum" else vector_norm(rows, dim=1, keepdim=True)
         rows = rows / sizes.masked_fill(sizes == 0, 1.0)
-    empty = sparse and rows.numel() > 0 and int(rows.count_nonzero()) < _MOSTLY_EMPTY * rows.numel()
-    return SparseRows.of(rows) if empty else rows
+    return rows

@@ -15,16 +15,18 @@ from typing import final
 import numpy as np
 import scipy.sparse
 import torch
-from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from gcon.learn import sample
 from gcon.learn.cells import matches_in_cells
+from gcon.learn.sparse_rows import THIN, SparseRows, compact, with_rows_divided
 
-MOST_FILLED = 0.2  # bags of words are emptier than this
 _NARROW = 1000  # so many columns have a square matrix of products that is cheap, and gives the directions exactly
+_ENOUGH = 5000  # rows, about, whose directions are those of all
+_MORE, _POWERS, _NEAR = 10, 8, 1e-6  # axes beside those that are kept, powers, and what keeps products of axes regular
 _LITTLE, _NOTHING = 0.01, 1e-12  # beside what a node hears on average, and instead of a division by 0
+_PARTS = 16  # that the similarities of a row are cut into
 _COLUMNS = 32  # smoothed at a time: so few stay in the processor's cache; it does not change the result
 
 Weighting = Callable[[Tensor], Tensor]  # features of some nodes, float32 -> unit rows
@@ -53,24 +55,29 @@ class Directions:
         return rows
 
 
-def principal_directions(features: Tensor, width: int, *, weighted: bool = True) -> Directions:
+def principal_directions(
+    features: Tensor | scipy.sparse.csr_matrix, width: int, *, weighted: bool = True, start: Tensor | None = None
+) -> Directions:
     """The directions of unit rows of features; `width` of them, or fewer where there are fewer rows or columns.
 
     Args:
-        features: n x d.
+        features: n x d; sparse if they are mostly zeros.
         width: how many directions.
         weighted: by tf-idf for bags of words, to columns of mean 0 and deviation 1 for anything else; the weights are those of
             these features.
+        start: axes of the same features with other weights, which are not far off; of wide ones the search begins there.
     """
-    given, kept = features.to(torch.float32), min(width, *features.shape)
-    factors = centre = deviations = None
-    if weighted:
-        filled = torch.from_numpy(np.count_nonzero(given.numpy(), axis=0))
-        if float(given.min()) >= 0 and int(filled.sum()) <= MOST_FILLED * given.numel():
-            factors = torch.log(len(given) / (1 + filled)).clamp_min(0)
-        else:
-            centre, deviations = given.mean(dim=0), given.std(dim=0, correction=0)
-            deviations = deviations.masked_fill(deviations == 0, 1.0)
+    entries = compact(features) if isinstance(features, Tensor) else features
+    kept, factors, centre, deviations = min(width, *features.shape), None, None, None
+    given = features.to(torch.float32) if isinstance(features, Tensor) else torch.empty(0)
+    if weighted and entries is not None and (entries.nnz == 0 or entries.data.min() >= 0):
+        filled = np.bincount(entries.indices, minlength=entries.shape[1])
+        factors = torch.from_numpy(np.log(entries.shape[0] / (1 + filled)).clip(0).astype(np.float32))
+    elif weighted:
+        if entries is not None:
+            given, entries = torch.from_numpy(entries.toarray()), None
+        centre, deviations = given.mean(dim=0), given.std(dim=0, correction=0)
+        deviations = deviations.masked_fill(deviations == 0, 1.0)
 
     def weigh(some: Tensor) -> Tensor:
         if factors is not None:
@@ -79,17 +86,57 @@ def principal_directions(features: Tensor, width: int, *, weighted: bool = True)
             some = (some - centre.to(some.device)) / deviations.to(some.device)
         return normalize(some, dim=1)
 
-    rows = weigh(given)
-    if rows.shape[1] <= _NARROW:
-        axes = torch.linalg.eigh((rows.T @ rows).double()).eigenvectors  # the strongest last
-        axes = axes[:, -kept:].flip(1).float().contiguous()
-        return Directions(weigh=weigh, axes=axes, rows=rows @ axes)
-    sparse = int(rows.count_nonzero()) <= MOST_FILLED * rows.numel()
-    matrix = scipy.sparse.csr_matrix(rows.numpy()) if sparse else rows.numpy()
-    left, strengths, right = randomized_svd(matrix, kept, random_state=0)
-    found = (np.ascontiguousarray(each, dtype=np.float32) for each in (left * strengths, right.T))
-    principal, axes = map(torch.from_numpy, found)
-    return Directions(weigh=weigh, axes=axes, rows=principal)
+    if entries is not None:
+        data = entries.data if factors is None else entries.data * factors.numpy()[entries.indices]
+        scaled = scipy.sparse.csr_matrix((data, entries.indices, entries.indptr), shape=entries.shape)
+        scaled = with_rows_divided(scaled, "length")
+        sparse = SparseRows.of(scaled)
+        times, turned_times = sparse.__matmul__, sparse.turned_times
+    else:
+        rows = weigh(given)
+        scaled, times, turned_times = rows.numpy(), rows.__matmul__, rows.T.__matmul__
+    size, across = features.shape
+    if across > _NARROW or (entries is not None and entries.nnz < THIN * size * across):
+        axes, rows = _strongest(times, turned_times, start, across, kept)
+        return Directions(weigh=weigh, axes=axes, rows=rows)
+    some = scaled[:: max(size // _ENOUGH, 1)]
+    some = some if isinstance(some, np.ndarray) else some.toarray()
+    axes = torch.linalg.eigh(torch.from_numpy(some.T @ some).double()).eigenvectors  # the strongest last
+    axes = axes[:, -kept:].flip(1).float().contiguous()
+    return Directions(weigh=weigh, axes=axes, rows=times(axes))
+
+
+def _strongest(
+    times: Callable[[Tensor], Tensor],
+    turned_times: Callable[[Tensor], Tensor],
+    start: Tensor | None,
+    width: int,
+    kept: int,
+) -> tuple[Tensor, Tensor]:
+    """The axes of most energy, nearly, by powers; and the rows along them.
+
+    Args:
+        times: rows times a table.
+        turned_times: the transpose of rows times a table.
+        start: axes that are probably not far off: half the powers do from there. None for random ones.
+        width: of the rows.
+        kept: how many axes.
+    """
+    axes = torch.rand(width, min(kept + _MORE, width), generator=torch.Generator().manual_seed(0)) - 0.5
+    if start is not None:
+        axes[:, : start.shape[1]] = start
+    powers = _POWERS if start is None else _POWERS // 2
+    for step in range(powers + 1):
+        if step < powers:
+            axes = turned_times(times(axes))
+        # Nearly orthonormal again, by the root of their products; more nearly at the end, when it is done twice.
+        products = torch.from_numpy(axes.numpy().T @ axes.numpy()).double()
+        products.diagonal().add_(_NEAR * float(products.trace()) + _NOTHING)
+        root, one = torch.linalg.cholesky(products), torch.eye(axes.shape[1], dtype=torch.float64)
+        axes = axes @ torch.linalg.solve_triangular(root, one, upper=False).T.float()
+    rows = times(axes)
+    turns = torch.linalg.eigh((rows.T @ rows).double()).eigenvectors[:, -kept:].flip(1).float()
+    return axes @ turns, rows @ turns
 
 
 @final
@@ -117,19 +164,20 @@ class FeatureGraph:
             restarts: 1 leaves the rows as they are.
             steps: how often.
         """
-        smoothed = [torch.empty_like(rows) for _ in restarts]
+        smoothed, graph = [torch.empty_like(rows) for _ in restarts], SparseRows.of(self.matrix)
         for start in range(0, rows.shape[1], _COLUMNS):
             part = slice(start, start + _COLUMNS)
-            product = np.ascontiguousarray(rows[:, part].numpy())
+            product = rows[:, part].float().contiguous()
+            sums = [torch.zeros_like(product) for _ in restarts]
             for step in range(steps + 1):
                 if step > 0:
-                    product = self.matrix @ product
-                for restart, table in zip(restarts, smoothed, strict=True):
+                    product = graph @ product
+                for restart, total in zip(restarts, sums, strict=True):
                     weight = (1 - restart) ** step * (restart if step < steps else 1.0)
-                    if step == 0:
-                        torch.mul(torch.from_numpy(product), weight, out=table[:, part])
-                    elif weight > 0:
-                        table[:, part].add_(torch.from_numpy(product), alpha=weight)
+                    if weight > 0:
+                        total.add_(product, alpha=weight)
+            for total, table in zip(sums, smoothed, strict=True):
+                table[:, part] = total
         return smoothed
 
     def answers_around(self, answers: Tensor, *, restart: float = 0.0, steps: int = 1) -> Tensor:
@@ -172,13 +220,20 @@ def feature_graph(rows: Tensor, count: int, *, chunk: int = 1024) -> FeatureGrap
     if len(units) > sample.COMPARED_NODES:
         places, cosines = matches_in_cells(units, count)
     else:
-        found = []
+        found, wanted = [], min(count, len(units) - 1)
+        # The largest numbers of a row lie in the parts with the largest maxima: so most numbers are looked at only once.
+        apart = math.ceil(len(units) / _PARTS)
         for start in range(0, len(units), chunk):
-            similar = units[start : start + chunk] @ units.T
+            similar = torch.full((min(chunk, len(units) - start), _PARTS * apart), -math.inf)
+            torch.mm(units[start : start + chunk], units.T, out=similar[:, : len(units)])
             own = torch.arange(len(similar))
             similar[own, start + own] = -math.inf
-            found.append(similar.topk(min(count, len(units) - 1), dim=1))
-        places, cosines = torch.cat([best.indices for best in found]), torch.cat([best.values for best in found])
+            parts = similar.view(-1, _PARTS, apart)
+            best = parts.amax(dim=1).topk(min(wanted, apart), dim=1).indices
+            some = parts.gather(2, best[:, None].expand(-1, _PARTS, -1)).flatten(1).topk(wanted, dim=1)
+            rows, places = some.indices // best.shape[1], some.indices % best.shape[1]
+            found.append((rows * apart + best.gather(1, places), some.values))
+        places, cosines = (torch.cat(each) for each in zip(*found, strict=True))
     cosines = cosines.clamp_min(0)
     size, width = places.shape
     weights, columns = cosines.numpy().reshape(-1) ** 2, places.numpy().reshape(-1).copy()  # sorted, below

@@ -6,16 +6,17 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, one_hot
 
 from gcon.errors import check_number
 from gcon.learn import sample
 from gcon.learn.encoder import Encoder, Scale, scaled_rows
 from gcon.learn.softmax_regression import softmax_regressions
-from gcon.learn.sparse_rows import SparseRows
+from gcon.learn.sparse_rows import THIN, SparseRows, compact, with_rows_divided
 from gcon.machine import leave_gpus_alone
 from gcon.nodes import BATCH_ROWS, PublicNodes
 
@@ -105,7 +106,7 @@ def train_encoder(
     for rows, columns in itertools.pairwise(widths):
         limit = math.sqrt(6 / (rows + columns))  # Glorot's
         drawn = torch.empty(rows, columns).uniform_(-limit, limit, generator=generator), torch.zeros(columns)
-        parameters += [parameter.to(device).requires_grad_(True) for parameter in drawn]
+        parameters += [parameter.to(device) for parameter in drawn]
     count = int(nodes.train_mask.sum())
     weight_decay = _PRIOR / count if settings.weight_decay is None else settings.weight_decay
     optimizer = torch.optim.Adam(
@@ -126,19 +127,25 @@ def train_encoder(
     else:
         known = nodes.train_mask
         inputs = scaled_rows(nodes.features[known].to(device), by=by, sparse=True)
-        rounds = itertools.repeat([(inputs, nodes.labels[known].to(device))])
+        rounds = itertools.repeat([(inputs, one_hot(nodes.labels[known], nodes.num_classes).float().to(device))])
     best, best_loss, waited = [], math.inf, 0
     for epoch, steps in enumerate(itertools.islice(rounds, settings.epochs)):
         if count > MANY_ROWS:  # every step sees other rows: shorter and shorter steps average over them
             for group in optimizer.param_groups:
                 group["lr"] = settings.learning_rate * (1 - epoch / settings.epochs)
-        for inputs, labels in steps:
-            optimizer.zero_grad()
-            cross_entropy(_scores(inputs, parameters, dropout, chance), labels).backward()
+        for inputs, wanted in steps:
+            *given, scores = _scores(inputs, parameters, dropout, chance)
+            # Slopes of the mean cross entropy, written out: to keep a graph of so small sums takes longer than they do.
+            slope = torch.softmax(scores, dim=1).sub_(wanted).div_(len(wanted))
+            for layer, rows in reversed([*enumerate(given)]):
+                weight, bias = parameters[2 * layer : 2 * layer + 2]
+                weight.grad = rows.T @ slope if isinstance(rows, Tensor) else rows.turned_times(slope)
+                bias.grad = slope.sum(dim=0)
+                if isinstance(rows, Tensor) and layer > 0:  # what was dropped, or not positive, had no part in it
+                    slope = (slope @ weight.T).mul_(rows > 0).div_(1 - dropout[layer])
             optimizer.step()
         if len(truth):
-            with torch.no_grad():
-                loss = float(cross_entropy(_scores(checked, parameters, (0.0, 0.0), chance), truth))
+            loss = float(cross_entropy(_scores(checked, parameters, (0.0, 0.0), chance)[-1], truth))
             waited += 1
             if loss < best_loss:
                 best, best_loss, waited = [parameter.detach().clone() for parameter in parameters], loss, 0
@@ -162,7 +169,7 @@ def train_encoder(
 def _rounds(
     nodes: PublicNodes, by: Scale, device: str, generator: torch.Generator
 ) -> Iterator[Iterable[tuple[Tensor | SparseRows, Tensor]]]:
-    """Endless rounds of about `MANY_ROWS` labelled rows with their labels, in steps.
+    """Endless rounds of about `MANY_ROWS` labelled rows with their classes (a one for the label), in steps.
 
     Short runs of rows are drawn at random until all had their turn, and the rows of all runs of a round are mixed. Only
     those are in memory.
@@ -175,25 +182,27 @@ def _rounds(
     while True:
         drawn = sorted(itertools.islice(order, MANY_ROWS // _RUN_ROWS))
         places = labelled[torch.cat([runs[number] for number in drawn])]
-        rows, labels = nodes.features[places], nodes.labels[places]
+        rows, wanted = nodes.features[places], one_hot(nodes.labels[places], nodes.num_classes).float()
         steps = torch.randperm(len(places), generator=generator).tensor_split(math.ceil(len(places) / _STEP_ROWS))
-        yield [(scaled_rows(rows[step].to(device), by=by, sparse=True), labels[step].to(device)) for step in steps]
+        yield [(scaled_rows(rows[step].to(device), by=by, sparse=True), wanted[step].to(device)) for step in steps]
 
 
 def _scores(
     inputs: Tensor | SparseRows, parameters: list[Tensor], dropout: tuple[float, float], generator: torch.Generator
-) -> Tensor:
-    """Class scores, with shares of the inputs and of the hidden values dropped."""
-    rows, scores = inputs, torch.empty(0)
+) -> list[Any]:
+    """What each layer is given, with shares of the inputs and of the hidden values dropped; and class scores."""
+    found: list[Any] = [inputs]
     for layer, (weight, bias) in enumerate(zip(parameters[::2], parameters[1::2], strict=True)):
-        if layer > 0:
-            rows = torch.relu(scores)
+        rows = found[-1] if layer == 0 else found[-1].relu_()
         if dropout[layer] > 0:
             values, kept = rows.values if isinstance(rows, SparseRows) else rows, 1 - dropout[layer]
-            values = values * torch.empty_like(values).bernoulli_(kept, generator=generator) / kept
+            chance = torch.rand(
+                values.shape, generator=generator, device=values.device
+            )  # far faster than Bernoulli's numbers
+            values = values * (chance < kept) / kept
             rows = replace(rows, values=values) if isinstance(rows, SparseRows) else values
-        scores = rows @ weight + bias
-    return scores
+        found[-1:] = [rows, rows @ weight + bias]
+    return found
 
 
 def train_student(features: Tensor, answers: Tensor) -> Encoder:
@@ -212,8 +221,9 @@ def train_student(features: Tensor, answers: Tensor) -> Encoder:
     if len(features) > sample.EXACT_NODES:
         some = sample.sampled(len(features), sample.EXACT_NODES, seed=_STUDENT_SEED)
         features, answers = features[some], answers[some]
-    rows = scaled_rows(features, by="length")
-    (table,) = softmax_regressions(rows, answers, [_STUDENT_PENALTY * max(len(rows), 1)])
+    entries = compact(features, THIN)
+    rows = scaled_rows(features, by="length") if entries is None else with_rows_divided(entries, "length")
+    (table,) = softmax_regressions(rows, answers, [_STUDENT_PENALTY * max(len(features), 1)])
     table = table.float()
     return Encoder(
         hidden_weight=None,

@@ -21,7 +21,7 @@ from gcon.learn.encoder import Encoder
 from gcon.machine import leave_gpus_alone, threads_for
 from gcon.nodes import PublicNodes
 
-COMPARED_NODES = 10_000  # above: nearest features by cells; all pairs of more would take most of a training
+COMPARED_NODES = 8_000  # above: nearest features by cells; all pairs of more would take a fifth of a training
 EXACT_NODES = 50_000
 SAMPLE_NODES = 25_000
 BLOCK_NODES = 16_384

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,17 +13,21 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import minimize
 from torch import Tensor
 
-_MOSTLY_EMPTY = 0.2  # wide rows that are emptier than this are kept sparse
 _NARROW = 1000  # rows of at most so many columns are whitened: the matrix for it is cheap
 _FREE = 1e-9  # the penalty on the last row of a table, instead of none: it keeps that matrix regular
 _NEAR = 1e-3  # relative; more than float32 loses in that matrix
 _SURE = 30.0  # a score so much lower than others is as good as none
-_STEEP, _STEEP_WHITE, _GAIN, _MOST_STEPS = 1e-5, 5e-5, 1e-14, 100  # where it stops: slope, gain of a step, steps
+_SOME, _MANY_TIMES = 2000, 3  # rows, about, and so many times as many are many
+_STEEP, _STEEP_WHITE, _GAIN = 3e-4, 5e-4, 1e-14  # where it stops: slope, gain of a step
+_MOST_STEPS, _LAST_STEPS = 100, 5  # and after so many steps; so many for all rows, after some of many
 
 Table = NDArray[np.float64]
+Floats = NDArray[np.float32]
 
 
-def softmax_regressions(rows: Tensor, targets: Tensor, penalties: Sequence[float]) -> list[Tensor]:
+def softmax_regressions(
+    rows: Tensor | scipy.sparse.csr_matrix, targets: Tensor, penalties: Sequence[float]
+) -> list[Tensor]:
     """For every penalty p the table W of least sum of cross entropies + p/2 |W without its last row|^2, nearly.
 
     Scores are rows times the table, plus its last row; a regression answers with their softmax. Each one starts from the one
@@ -33,7 +37,7 @@ def softmax_regressions(rows: Tensor, targets: Tensor, penalties: Sequence[float
     takes a hundred without.
 
     Args:
-        rows: n x d, float32.
+        rows: n x d, float32; sparse ones are not whitened.
         targets: n x c: class probabilities, or a one for the label. A class that has none gets a score as good as none.
         penalties: positive.
 
@@ -41,48 +45,64 @@ def softmax_regressions(rows: Tensor, targets: Tensor, penalties: Sequence[float
         Tables, (d + 1) x c, float64.
     """
     seen = targets.sum(dim=0) > 0
-    inputs, wanted = torch.cat([rows, rows.new_ones(len(rows), 1)], dim=1).numpy(), targets[:, seen].float().numpy()
-    size, width = inputs.shape
-    found, tables = np.zeros((width, wanted.shape[1])), []
-    products = inputs.T @ inputs if width <= _NARROW else None
-    empty = products is None and np.count_nonzero(inputs) < _MOSTLY_EMPTY * inputs.size
-    compact: Any = scipy.sparse.csr_matrix(inputs) if empty else inputs
+    given: Any = rows.numpy() if isinstance(rows, Tensor) else rows
+    every = np.ascontiguousarray(targets[:, seen].T.float().numpy())  # classes first
+    size, width, classes = given.shape[0], given.shape[1] + 1, len(every)
+    found, tables, products = np.zeros((width, classes)), [], None
+    # Of many rows some, evenly, first: from where they lead few steps are left for all.
+    apart = size // _SOME
+    parts = [(given, every, _MOST_STEPS)]
+    if apart >= _MANY_TIMES:
+        some = given[::apart], np.ascontiguousarray(every[:, ::apart])
+        parts = [(*some, _MOST_STEPS), (given, every, _LAST_STEPS)]
+    if width <= _NARROW and isinstance(rows, Tensor):
+        first = np.concatenate([parts[0][0], np.ones((len(parts[0][0]), 1), dtype=np.float32)], axis=1)
+        products = first.T @ first * np.float32(0.5 / len(first))
 
-    def loss_and_slope(flat: Table, inputs: Any, pull: Callable[[Table], Table]) -> tuple[float, Table]:
-        """Mean cross entropy + half of table . pull(table), where pull is linear and symmetric."""
-        table = flat.reshape(width, wanted.shape[1])
-        scores = inputs @ table.astype(np.float32)
-        scores -= np.ascontiguousarray(scores.T).max(axis=0)[:, None]  # along short rows numpy is slow
-        raised = np.exp(scores)
-        totals = raised.sum(axis=1, keepdims=True)
-        pulled = pull(table)
-        slope = inputs.T @ (raised / totals - wanted) / size + pulled
-        loss = np.log(totals).sum(dtype=np.float64) - np.multiply(wanted, scores).sum(dtype=np.float64)
-        return float(loss) / size + float(np.vdot(table, pulled)) / 2, slope.ravel()
+    def loss_and_slope(
+        flat: Table, inputs: Any, wanted: Floats, white: Floats | None, ridge: Table
+    ) -> tuple[float, Table]:
+        """Mean cross entropy + half of the squared table, every row of it times its ridge."""
+        table: NDArray[Any] = flat.reshape(width, classes)
+        if white is not None:
+            table = white @ table.astype(np.float32)
+        scores = np.ascontiguousarray((inputs @ table[:-1].astype(np.float32)).T)  # along short rows numpy is slow
+        scores += table[-1].astype(np.float32)[:, None]
+        scores -= scores.max(axis=0)
+        loss = -float(np.vdot(wanted, scores))
+        raised = np.exp(scores, out=scores)
+        totals = raised.sum(axis=0)
+        loss += float(np.log(totals).sum(dtype=np.float64))
+        raised /= totals
+        raised -= wanted
+        slope = np.concatenate([inputs.T @ raised.T, raised.sum(axis=1)[None]]) / inputs.shape[0]
+        pulled = ridge[:, None] * table
+        slope = slope + pulled
+        loss = loss / inputs.shape[0] + float(np.vdot(table, pulled)) / 2
+        return loss, (slope if white is None else white.T @ slope.astype(np.float32)).astype(np.float64).ravel()
 
     for penalty in penalties:
-        ridge, white = np.full(width, penalty / size), None
+        ridge, white, start, steep = np.full(width, penalty / size), None, found, _STEEP
         ridge[-1] = _FREE
-        given, pull, start, steep = compact, ridge[:, None].__mul__, found, _STEEP
         if products is not None:
-            bound = products * (0.5 / size) + np.diag(ridge)
+            bound = products + np.diag(ridge)
             try:
                 root = cholesky(bound, lower=True)
             except LinAlgError:  # long rows, rounded: any regular matrix near it whitens too
                 root = cholesky(bound + np.eye(width) * (_NEAR * np.trace(bound)), lower=True)
-            white = solve_triangular(root, np.eye(width), lower=True).T
-            pull = ((white.T * ridge) @ white).__matmul__
-            given, start, steep = inputs @ white.astype(np.float32), root.T @ found, _STEEP_WHITE
-        least = minimize(
-            loss_and_slope,
-            start.ravel(),
-            (given, pull),
-            method="L-BFGS-B",
-            jac=True,
-            options={"maxiter": _MOST_STEPS, "gtol": steep, "ftol": _GAIN},
-        )
-        found = least.x.reshape(start.shape)
-        found = found if white is None else white @ found
+            white = solve_triangular(root, np.eye(width), lower=True).T.astype(np.float32)
+            start, steep = root.T @ found, _STEEP_WHITE
+        for inputs, wanted, steps in parts:
+            least = minimize(
+                loss_and_slope,
+                start.ravel(),
+                (inputs, wanted, white, ridge),
+                method="L-BFGS-B",
+                jac=True,
+                options={"maxiter": steps, "gtol": steep, "ftol": _GAIN},
+            )
+            start = least.x.reshape(start.shape)
+        found = start if white is None else white @ start
         table = torch.zeros(width, targets.shape[1], dtype=torch.float64)
         table[-1] -= _SURE
         table[:, seen] = torch.from_numpy(found)

@@ -21,6 +21,8 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, final
 
+from scipy.optimize import brentq
+
 from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.counts import CHANGED_ENTRIES, ENDS_OF_AN_EDGE, EXACT_GEOMETRIC, NeighbourCounts, NoisyCount
 from gcon.mechanisms.gaussian_curve import (
@@ -52,6 +54,7 @@ _BRANCHES = 1 + MOST_ROUNDS
 _SLACK = 1e-12  # shares may add to this part more than they should; the noise is larger by more than that
 _SUM_SLACK = 1e-15  # of a sum of three numbers, each rounded up
 _NEAR, _LEAST_EPSILON = 1e-6, 1e-9
+_CLOSE, _LEAST_DELTA = 1e-15, 1e-300  # relative, of a crossing; and instead of the logarithm of 0
 
 
 def branch_delta(
@@ -254,29 +257,45 @@ def mixed_plan(
         rule = f"must be at most {_MOST_EPSILON:g}, or infinite: more promises nothing"
         raise InputError("epsilon", rule=rule, got=repr(epsilon), fix="For example 1.")
     part, answer = math.nextafter(budget.delta / _BRANCHES, 0.0), answer_share * budget.epsilon / edges
-    mu, first, rates = 0.0, 0.0, []
+    mu, first = 0.0, 0.0
+    rates: list[float] = []
+    most = largest_distance(budget.epsilon, part)
 
     def cost(rounds: int, number: float, every: Sequence[Degrees]) -> float:
         """Of moments alone at this distance, or of so many tables at this rate."""
         distance, rate = (edges * first, number) if rounds else (number, 0.0)
         return branch_delta(budget.epsilon, distance, answer, edges=edges, rounds=rounds, rate=rate, every=every)
 
+    def above(logarithm: float, rounds: int, worst: Degrees) -> float:
+        """How far, in logarithms, that cost is above its part of delta, for the exponential of a number."""
+        return math.log(max(cost(rounds, math.exp(logarithm), [worst]), _LEAST_DELTA) / part)
+
     for rounds in range(_BRANCHES):  # the largest distance first: a share of it comes before tables
-        # By bisection: the lower end, which fits; private noise errs on that side. Found for edges among few nodes, which are
-        # mostly the worst; if others cost more at that number, for those, and so on.
+        # Where the curve crosses this part of delta, in logarithms, and from there down until it fits: private noise errs on
+        # that side. Found for edges among few nodes, which are mostly the worst; if others cost more at that number, for those,
+        # and so on.
         every = WORST_DEGREES[edges] if rounds else ((),)
-        worst = min(every, key=lambda degrees: (len(degrees), degrees[:1]))
+        worst, guess = min(every, key=lambda degrees: (len(degrees), degrees[:1])), (rates or [most])[-1]
         while True:
-            low, high = 0.0, MOST
-            while high > LEAST and high - low > 1e-14 * high and low < (middle := (low + high) / 2) < high:
-                low, high = (middle, high) if cost(rounds, middle, [worst]) <= part else (low, middle)
+            low, down = 0.0, _CLOSE
+            left = right = math.log(min(max(guess, LEAST), MOST))
+            while above(left, rounds, worst) >= 0 and left > math.log(LEAST):
+                left, right = left - 1, left
+            while above(right, rounds, worst) <= 0 and right < math.log(MOST):
+                left, right = right, right + 1
+            if above(right, rounds, worst) <= 0:
+                low = MOST
+            elif above(left, rounds, worst) < 0:
+                crossing = math.exp(brentq(above, left, right, args=(rounds, worst), xtol=_CLOSE, rtol=_CLOSE))
+                while cost(rounds, low := crossing * (1 - down), [worst]) > part:
+                    down *= 2
             if low == 0 or cost(rounds, low, every) <= part:
                 break
             worst = max(every, key=lambda degrees: cost(rounds, low, [degrees]))
         if rounds:
             rates.append(low * (1 - _SLACK))
         else:
-            mu = min(low / edges * (1 - _SLACK), largest_distance(budget.epsilon, part))
+            mu = min(low / edges * (1 - _SLACK), most)
             first = math.sqrt(first_share) * mu
     if min(rates) < LEAST_RATE:
         rule = "is too small for whole-number noise at this delta"

@@ -7,7 +7,6 @@ twins of the members and of their average, and they answer that part. Of a large
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import final
@@ -24,7 +23,6 @@ _FOLDS, _FOLDS_SEED = 3, 4  # more take longer and judge no better
 _PICKS = 12
 _PICKS_OF_ALL = 4  # of them, if the training nodes judge: they are few, and all members together are never far off
 _TEMPERATURES = (0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0)
-_BELIEF, _ROUNDS = 3.0, 50  # in the class shares of the labels; of looking for those of all nodes
 _LEAST = 1e-9  # instead of the logarithm of 0
 
 
@@ -45,26 +43,6 @@ def pseudo_labels(answers: Tensor, nodes: PublicNodes, share: float) -> Lesson:
     mask = nodes.train_mask.clone()
     mask[chosen] = True
     return Lesson(torch.where(free, classes, nodes.labels), mask)
-
-
-def share_shift(answers: Tensor, labels: Tensor) -> Tensor:
-    """By how much the logarithm of every class must be moved for nodes whose class shares are not those of the labels.
-
-    Labels are often as many of one class as of another; nodes are not. Shares of the nodes are those that their answers explain
-    best (expectation maximisation), with as much belief in the shares of the labels as the answers are unsure.
-
-    Args:
-        answers: n x c, class probabilities of nodes without a label, calibrated by the labels.
-        labels: those.
-    """
-    usual = torch.bincount(labels, minlength=answers.shape[1]).double() + _LEAST
-    usual /= usual.sum()
-    unsure = -float((answers * answers.clamp_min(_LEAST).log()).sum(dim=1).mean()) / math.log(answers.shape[1])
-    belief, shares = _BELIEF * (unsure / max(1 - unsure, _LEAST)) ** 2, usual
-    for _ in range(_ROUNDS):
-        told = answers * (shares / usual)
-        shares = ((told / told.sum(dim=1, keepdim=True)).mean(dim=0) + belief * usual) / (1 + belief)
-    return (shares / usual).log()
 
 
 @final
@@ -127,7 +105,6 @@ class Ensemble:
         answers: their best average at all nodes, float64.
         twins: the same of the members' twins.
         judged: the best average at the judges, without what their own labels taught.
-        shift: was added to the logarithms of the answers: towards the class shares of the nodes that have no label.
     """
 
     nodes: PublicNodes
@@ -139,7 +116,6 @@ class Ensemble:
     answers: Tensor = field(init=False)
     twins: tuple[Tensor, ...] = field(init=False)
     judged: Tensor = field(init=False)
-    shift: Tensor = field(init=False)
 
     def __post_init__(self) -> None:
         """Judges are the validation nodes, or else the training nodes in three parts, each with its share of every class.
@@ -171,19 +147,12 @@ class Ensemble:
             weights[best] += 1 / _PICKS
             total += right[best]
         object.__setattr__(self, "weights", weights)
-        judged = torch.einsum("m,mnc->nc", weights, torch.stack([member.judged for member in self.members]))
-        object.__setattr__(self, "judged", judged)
-        averages, shifts = [], []
-        for lesson, *every in zip(self.lessons, *((each.answers, *each.twins) for each in self.members), strict=True):
-            average = torch.einsum("m,mnc->nc", weights.to(every[0].dtype), torch.stack(every)).double()
-            shift = torch.zeros(nodes.num_classes, dtype=torch.float64)
-            if folds is not None and not bool(lesson.mask.all()):
-                shift = share_shift(average[~lesson.mask], nodes.labels[lesson.mask])
-                average = torch.softmax(average.clamp_min(_LEAST).log() + shift, dim=1)
-            averages.append(average)
-            shifts.append(shift)
-        for name, value in (("answers", averages[0]), ("twins", tuple(averages[1:])), ("shift", shifts[0])):
-            object.__setattr__(self, name, value)
+        for name in ("answers", "judged"):
+            every = torch.stack([getattr(member, name) for member in self.members])
+            object.__setattr__(self, name, torch.einsum("m,mnc->nc", self.weights, every))
+        twins = zip(*(member.twins for member in self.members), strict=True)
+        averages = (torch.einsum("m,mnc->nc", weights.float(), torch.stack(each)).double() for each in twins)
+        object.__setattr__(self, "twins", tuple(averages))
 
     def surest(self, share: float) -> list[Lesson]:
         """What the average can teach, and what its twins can."""

@@ -6,7 +6,8 @@
 3. Features rescaled by the moments join the ensemble.
 4. Released, chosen from the first: where neighbours can be heard over the noise, how many neighbours of each class a node has,
    once or twice (the second time by the classes that the first gave); else the moments again, with all that is left.
-5. Released: how many validation nodes their owners answer right. If own edges do worse than published answers, they are left out.
+5. Released, if there are so many that it tells: how many validation nodes their owners answer right. If own edges do worse than
+   published answers, they are left out.
 
 Every choice reads released numbers, public features, and labels: nothing is chosen with private edges.
 """

@@ -81,7 +81,7 @@ def moments_noise(
 
     Example:
         >>> round(moments_noise(Budget(1.0, 1e-5)).counts, 2)
-        3.43
+        3.44
 
     Privacy:
         Free: no number here depends on an edge.

@@ -46,7 +46,7 @@ def noise_facts(facts: PublicFacts, *, epsilon: float, delta: float, protect_edg
         ...     neighbours_agree=0.1, edge_free_accuracy=0.5, edge_free_strength=0.3, leading_variance=0.2,
         ... )
         >>> round(noise_facts(facts, epsilon=1.0, delta=1e-5).heard_degree, 2)
-        14.4
+        13.76
 
     Privacy:
         Free: no number here depends on an edge.

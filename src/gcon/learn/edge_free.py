@@ -134,9 +134,13 @@ def _trained(known: _Known) -> EdgeFree:
     losses, per_set = [member.loss for member in ensemble.members], len(RESTARTS) * len(PENALTIES)
     plain = [min(losses[end - len(PENALTIES) : end]) for end in range(len(losses) - per_set, len(losses) + 1, per_set)]
     directions, graph, rows = found[plain.index(min(plain))]
-    # Pupils read the views of which one taught best.
-    halves = losses[-2 * per_set : -per_set], losses[-per_set:]
-    best = views[: len(RESTARTS)] if min(halves[0]) < min(halves[1]) else views[len(RESTARTS) :]
+    # Pupils read the views of the directions of which one taught best; these members come last, where pupils have their twins.
+    members, half = ensemble.members, len(RESTARTS)
+    first_best = min(losses[-2 * per_set : -per_set]) < min(losses[-per_set:])
+    if first_best:
+        members = (*members[: -2 * per_set], *members[-per_set:], *members[-2 * per_set : -per_set])
+        ensemble = replace(ensemble, members=members)
+    best = views[:half] if first_best else views[half:]
     ensemble = ensemble.taught(best, PENALTIES, pseudo_labels(ensemble.answers, nodes, TAUGHT_SHARE))
     # From the sample to everybody.
     everybody = rows if nodes is known.nodes else directions.unit_rows(known.nodes.features, known.device)

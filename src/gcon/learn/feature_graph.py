@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import scipy.sparse
@@ -30,6 +30,7 @@ _PARTS = 16  # that the similarities of a row are cut into
 _COLUMNS = 32  # smoothed at a time: so few stay in the processor's cache; it does not change the result
 
 Weighting = Callable[[Tensor], Tensor]  # features of some nodes, float32 -> unit rows
+Times = Callable[[Tensor], Tensor]  # a table -> rows, or their transpose, times it
 
 
 @final
@@ -86,29 +87,30 @@ def principal_directions(
             some = (some - centre.to(some.device)) / deviations.to(some.device)
         return normalize(some, dim=1)
 
+    scaled: Any
     if entries is not None:
         data = entries.data if factors is None else entries.data * factors.numpy()[entries.indices]
         scaled = scipy.sparse.csr_matrix((data, entries.indices, entries.indptr), shape=entries.shape)
         scaled = with_rows_divided(scaled, "length")
         sparse = SparseRows.of(scaled)
-        times, turned_times = sparse.__matmul__, sparse.turned_times
+        products: tuple[Times, Times] = sparse.__matmul__, sparse.turned_times
     else:
         rows = weigh(given)
-        scaled, times, turned_times = rows.numpy(), rows.__matmul__, rows.T.__matmul__
+        scaled, products = rows.numpy(), (rows.__matmul__, rows.T.__matmul__)
     size, across = features.shape
     if across > _NARROW or (entries is not None and entries.nnz < THIN * size * across):
-        axes, rows = _strongest(times, turned_times, start, across, kept)
+        axes, rows = _strongest(*products, start, across, kept)
         return Directions(weigh=weigh, axes=axes, rows=rows)
     some = scaled[:: max(size // _ENOUGH, 1)]
     some = some if isinstance(some, np.ndarray) else some.toarray()
     axes = torch.linalg.eigh(torch.from_numpy(some.T @ some).double()).eigenvectors  # the strongest last
     axes = axes[:, -kept:].flip(1).float().contiguous()
-    return Directions(weigh=weigh, axes=axes, rows=times(axes))
+    return Directions(weigh=weigh, axes=axes, rows=products[0](axes))
 
 
 def _strongest(
-    times: Callable[[Tensor], Tensor],
-    turned_times: Callable[[Tensor], Tensor],
+    times: Times,
+    turned_times: Times,
     start: Tensor | None,
     width: int,
     kept: int,

@@ -185,5 +185,5 @@ def _networks(
         )
         network = train_encoder(labelled, settings, seed=seed, device=device)
         some = at if isinstance(at, slice) or isinstance(features, Tensor) else at.numpy()
-        answers.append(network.probabilities(scaled_rows(features[some], by=by, sparse=True)).double())
+        answers.append(network.probabilities(scaled_rows(features[some], by=by, sparse=True), scaled=True).double())
     return answers

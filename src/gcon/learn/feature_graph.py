@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import embedding_bag, normalize
 
 from gcon.learn import sample
 from gcon.learn.cells import matches_in_cells
@@ -166,14 +166,16 @@ class FeatureGraph:
             restarts: 1 leaves the rows as they are.
             steps: how often.
         """
-        smoothed, graph = [torch.empty_like(rows) for _ in restarts], SparseRows.of(self.matrix)
+        smoothed = [torch.empty_like(rows) for _ in restarts]
+        # A weighted sum of rows for each node, as in sparse_rows.py: five times as fast as scipy's product.
+        heard, starts, weights = map(torch.from_numpy, (self.matrix.indices, self.matrix.indptr[:-1], self.matrix.data))
         for start in range(0, rows.shape[1], _COLUMNS):
             part = slice(start, start + _COLUMNS)
             product = rows[:, part].float().contiguous()
             sums = [torch.zeros_like(product) for _ in restarts]
             for step in range(steps + 1):
                 if step > 0:
-                    product = graph @ product
+                    product = embedding_bag(heard, product, starts, mode="sum", per_sample_weights=weights)
                 for restart, total in zip(restarts, sums, strict=True):
                     weight = (1 - restart) ** step * (restart if step < steps else 1.0)
                     if weight > 0:

@@ -48,10 +48,9 @@ def test_there_is_no_way_in_for_edges():
 
 
 def test_the_parts_of_the_model(trained):
-    views, penalties, rounds = 8, 2, 2
-    assert (
-        len(members_of(trained)) == 2 + 2 + views * penalties * rounds
-    )  # labels that spread over two graphs, and two networks
+    views, pupils, penalties = 8, 4, 2
+    # Labels that spread over two graphs, two networks, regressions, and pupils on the better half of the views.
+    assert len(members_of(trained)) == 2 + 2 + (views + pupils) * penalties
     assert all(are_probabilities(member) for member in members_of(trained))
     assert are_probabilities(trained.answers)
     assert share_right(trained.answers) > 0.8

@@ -108,15 +108,14 @@ def graph(places, cosines):
 
 
 def rescaled(rows, moments, ridge, power):
-    rows = rows.double()
     if math.isinf(ridge):
-        whitening = torch.eye(rows.shape[1], dtype=rows.dtype)
+        whitening = torch.eye(rows.shape[1], dtype=torch.float64)
     else:
-        energies, axes = torch.linalg.eigh(rows.T @ rows)
+        energies, axes = torch.linalg.eigh(torch.from_numpy(rows.numpy().T @ rows.numpy()).double())
         whitening = axes / (energies.clamp_min(0) + ridge).sqrt()
     inner = whitening.T @ moments @ whitening
     values, vectors = torch.linalg.eigh((inner + inner.T) / 2)
-    return normalize((rows @ whitening @ vectors) * values.clamp_min(0) ** power, dim=1).float()
+    return normalize(rows @ (whitening @ vectors * values.clamp_min(0) ** power).float(), dim=1)
 
 
 def standard(rows):
@@ -188,7 +187,7 @@ def telling(nodes, free):
 
 def test_the_limit_is_a_promise():
     assert sample.EXACT_NODES == 50_000
-    assert sample.COMPARED_NODES == 10_000
+    assert sample.COMPARED_NODES == 8_000
     assert list(sample.blocks(50_000)) == [slice(0, 50_000)]
     assert len(list(sample.blocks(50_001))) > 1
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from sklearn.linear_model import LogisticRegression
 from tests.learn.regressions import class_probabilities
@@ -23,7 +24,8 @@ def examples(num_classes, size=150, width=6, *, scales=1.0):
 @pytest.mark.parametrize("narrow", [True, False])
 @pytest.mark.parametrize("num_classes", [3, 5])
 def test_it_answers_as_scikit_learn_does(monkeypatch, narrow, num_classes):
-    monkeypatch.setattr(softmax_regression, "_STEEP_WHITE", 1e-7)
+    for name in ("_STEEP", "_STEEP_WHITE"):
+        monkeypatch.setattr(softmax_regression, name, 1e-7)
     if not narrow:
         monkeypatch.setattr(softmax_regression, "_NARROW", 0)
     rows, labels = examples(num_classes)
@@ -52,14 +54,25 @@ def test_long_rows_that_hardly_differ_are_no_reason_to_fail(scale, size):
         assert bool(table.isfinite().all())
 
 
-def test_empty_rows_are_kept_sparse(monkeypatch):
+def test_sparse_rows_teach_what_dense_ones_do(monkeypatch):
     rows, labels = examples(3)
     rows = torch.where(rows > 1.5, rows, 0.0)
     monkeypatch.setattr(softmax_regression, "_NARROW", 0)
-    (sparse,) = softmax_regressions(rows, one_hot(labels), [1.0])
-    monkeypatch.setattr(softmax_regression, "_MOSTLY_EMPTY", 0.0)
+    (sparse,) = softmax_regressions(scipy.sparse.csr_matrix(rows.numpy()), one_hot(labels), [1.0])
     (dense,) = softmax_regressions(rows, one_hot(labels), [1.0])
     assert torch.allclose(sparse, dense, atol=1e-3)
+
+
+def test_many_rows_teach_as_some_of_them_and_then_all(monkeypatch):
+    """Some rows lead near, and a few steps with all of them do the rest."""
+    rows, labels = examples(3, size=9000)
+    quick = softmax_regressions(rows, one_hot(labels), PENALTIES)
+    monkeypatch.setattr(softmax_regression, "_SOME", 10**6)
+    monkeypatch.setattr(softmax_regression, "_STEEP_WHITE", 1e-7)
+    for one, two in zip(quick, softmax_regressions(rows, one_hot(labels), PENALTIES), strict=True):
+        apart = (class_probabilities(rows, one) - class_probabilities(rows, two)).abs()
+        assert float(apart.mean()) < 2e-3
+        assert float(apart.max()) < 0.03
 
 
 def test_soft_targets_are_met():

@@ -41,7 +41,7 @@ def test_mostly_empty_features_take_the_other_path_to_the_same_student(teacher, 
     features = rows(200, filled=0.1)
     assert float((features != 0).double().mean()) < 0.2
     sparse = train_student(features, teacher(features))
-    monkeypatch.setattr("gcon.learn.softmax_regression._MOSTLY_EMPTY", -1.0)
+    monkeypatch.setattr("gcon.learn.perceptron.compact", lambda *_: None)
     dense = train_student(features, teacher(features))
     assert torch.allclose(sparse.head_weight, dense.head_weight, atol=1e-4)
     assert torch.allclose(sparse.probabilities(features), dense.probabilities(features), atol=1e-5)
@@ -67,7 +67,7 @@ def test_features_of_zero_leave_the_mean_answer(teacher):
     student = train_student(torch.zeros(30, WIDTH), answers)
     assert torch.equal(student.head_weight, torch.zeros(WIDTH, CLASSES))
     found = student.probabilities(torch.zeros(2, WIDTH))
-    assert torch.allclose(found, answers.mean(dim=0).expand(2, -1), atol=1e-4)
+    assert torch.allclose(found, answers.mean(dim=0).expand(2, -1), atol=1e-3)
 
 
 @pytest.mark.parametrize("width", [1, WIDTH])

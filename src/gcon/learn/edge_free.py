@@ -178,5 +178,5 @@ def _networks(
             test_mask=nodes.test_mask[known],
         )
         network = train_encoder(labelled, settings, seed=seed, device=device)
-        answers.append(network.probabilities(scaled_rows(features, by=by, sparse=True)).double())
+        answers.append(network.probabilities(scaled_rows(features, by=by, sparse=True), scaled=True).double())
     return answers

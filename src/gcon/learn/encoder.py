@@ -72,13 +72,19 @@ class Encoder:
             rows[batch] = no_longer(unit_rows(hidden, self.centre), dtype).cpu()
         return rows
 
-    def probabilities(self, features: Tensor | SparseRows) -> Tensor:
-        """Class probabilities from features alone; sparse rows are taken as they are, unscaled."""
+    def probabilities(self, features: Tensor | SparseRows, *, scaled: bool = False) -> Tensor:
+        """Class probabilities from features alone.
+
+        Args:
+            features: n x k; sparse ones only if they are scaled.
+            scaled: they are rows as they were learned from, and no more than fit into memory at once.
+        """
         weight, bias = self.head_weight, self.head_bias
-        if isinstance(features, SparseRows):
-            if self.hidden_weight is None or self.hidden_bias is None:
-                return torch.softmax(features @ weight + bias, dim=1)
-            return torch.softmax(torch.relu(features @ self.hidden_weight + self.hidden_bias) @ weight + bias, dim=1)
+        if scaled or isinstance(features, SparseRows):
+            hidden: Tensor | SparseRows = features
+            if self.hidden_weight is not None and self.hidden_bias is not None:
+                hidden = torch.relu(features @ self.hidden_weight + self.hidden_bias)
+            return torch.softmax(hidden @ weight + bias, dim=1)
         found = torch.empty(len(features), len(bias), dtype=weight.dtype)
         for batch, hidden in self._hidden(features):
             found[batch] = torch.softmax(hidden.to(weight.dtype) @ weight + bias, dim=1).cpu()

@@ -200,8 +200,9 @@ class Ensemble:
         for given, *twins in zip(*answers, strict=True):
             # The temperature, and the share of that shift, of least loss.
             logs = judges.crossed((given, *twins)).clamp_min(_LEAST).log()
-            scores = (logs / temperatures[:, None, None])[:, None] + (shares[:, None] * shift)[:, None]
-            right = torch.log_softmax(scores, dim=-1)[..., own, judges.labels].mean(dim=-1)
+            # Classes come before nodes: sums of long rows are fast. Logarithms of probabilities are no reason to overflow.
+            scores = logs.T.contiguous() / temperatures[:, None, None, None] + (shares[:, None] * shift)[..., None]
+            right = (scores[:, :, judges.labels, own] - scores.exp().sum(dim=2).log()).mean(dim=-1)
             place, share = divmod(int(right.argmax()), len(shares))
             temperature, moved = _TEMPERATURES[place], float(shares[share]) * shift
             answered, told, *others = (

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import scipy.sparse
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import embedding_bag, normalize
 
 from gcon.learn import sample
 from gcon.learn.cells import matches_in_cells
@@ -30,6 +30,7 @@ _PARTS = 16  # that the similarities of a row are cut into
 _COLUMNS = 32  # smoothed at a time: so few stay in the processor's cache; it does not change the result
 
 Weighting = Callable[[Tensor], Tensor]  # features of some nodes, float32 -> unit rows
+Times = Callable[[Tensor], Tensor]  # a table -> rows, or their transpose, times it
 
 
 @final
@@ -86,29 +87,30 @@ def principal_directions(
             some = (some - centre.to(some.device)) / deviations.to(some.device)
         return normalize(some, dim=1)
 
+    scaled: Any
     if entries is not None:
         data = entries.data if factors is None else entries.data * factors.numpy()[entries.indices]
         scaled = scipy.sparse.csr_matrix((data, entries.indices, entries.indptr), shape=entries.shape)
         scaled = with_rows_divided(scaled, "length")
         sparse = SparseRows.of(scaled)
-        times, turned_times = sparse.__matmul__, sparse.turned_times
+        products: tuple[Times, Times] = sparse.__matmul__, sparse.turned_times
     else:
         rows = weigh(given)
-        scaled, times, turned_times = rows.numpy(), rows.__matmul__, rows.T.__matmul__
+        scaled, products = rows.numpy(), (rows.__matmul__, rows.T.__matmul__)
     size, across = features.shape
     if across > _NARROW or (entries is not None and entries.nnz < THIN * size * across):
-        axes, rows = _strongest(times, turned_times, start, across, kept)
+        axes, rows = _strongest(*products, start, across, kept)
         return Directions(weigh=weigh, axes=axes, rows=rows)
     some = scaled[:: max(size // _ENOUGH, 1)]
     some = some if isinstance(some, np.ndarray) else some.toarray()
     axes = torch.linalg.eigh(torch.from_numpy(some.T @ some).double()).eigenvectors  # the strongest last
     axes = axes[:, -kept:].flip(1).float().contiguous()
-    return Directions(weigh=weigh, axes=axes, rows=times(axes))
+    return Directions(weigh=weigh, axes=axes, rows=products[0](axes))
 
 
 def _strongest(
-    times: Callable[[Tensor], Tensor],
-    turned_times: Callable[[Tensor], Tensor],
+    times: Times,
+    turned_times: Times,
     start: Tensor | None,
     width: int,
     kept: int,
@@ -164,14 +166,16 @@ class FeatureGraph:
             restarts: 1 leaves the rows as they are.
             steps: how often.
         """
-        smoothed, graph = [torch.empty_like(rows) for _ in restarts], SparseRows.of(self.matrix)
+        smoothed = [torch.empty_like(rows) for _ in restarts]
+        # A weighted sum of rows for each node, as in sparse_rows.py: five times as fast as scipy's product.
+        heard, starts, weights = map(torch.from_numpy, (self.matrix.indices, self.matrix.indptr[:-1], self.matrix.data))
         for start in range(0, rows.shape[1], _COLUMNS):
             part = slice(start, start + _COLUMNS)
             product = rows[:, part].float().contiguous()
             sums = [torch.zeros_like(product) for _ in restarts]
             for step in range(steps + 1):
                 if step > 0:
-                    product = graph @ product
+                    product = embedding_bag(heard, product, starts, mode="sum", per_sample_weights=weights)
                 for restart, total in zip(restarts, sums, strict=True):
                     weight = (1 - restart) ** step * (restart if step < steps else 1.0)
                     if weight > 0:

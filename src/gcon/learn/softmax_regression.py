@@ -18,7 +18,7 @@ _FREE = 1e-9  # the penalty on the last row of a table, instead of none: it keep
 _NEAR = 1e-3  # relative; more than float32 loses in that matrix
 _SURE = 30.0  # a score so much lower than others is as good as none
 _SOME, _MANY_TIMES = 2000, 3  # rows, about, and so many times as many are many
-_STEEP, _STEEP_WHITE, _GAIN = 3e-4, 5e-4, 1e-14  # where it stops: slope, gain of a step
+_STEEP, _STEEP_WHITE, _GAIN = 1e-4, 5e-4, 1e-14  # where it stops: slope, gain of a step
 _MOST_STEPS, _LAST_STEPS = 100, 5  # and after so many steps; so many for all rows, after some of many
 
 Table = NDArray[np.float64]

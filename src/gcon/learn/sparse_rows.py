@@ -1,7 +1,7 @@
 """Rows that are mostly zeros, as bags of words are: what networks learn from, times a table of weights.
 
-A product is a weighted sum of the table's rows for each of ours, which torch calls an embedding bag; so is its gradient, by
-columns. `torch.sparse.mm` adds the same numbers in the same order, and takes twenty times as long.
+A product is a weighted sum of the table's rows for each of ours, which torch calls an embedding bag; so is a product with their
+transpose, by columns. `torch.sparse.mm` adds the same numbers in the same order, and takes twenty times as long.
 """
 
 from __future__ import annotations
@@ -80,24 +80,9 @@ class SparseRows:
         return cls(*(torch.from_numpy(part).to(device) for part in parts))
 
     def __matmul__(self, table: Tensor) -> Tensor:
-        product: Tensor = _Product.apply(table, self)  # type: ignore[no-untyped-call]
-        return product
+        return embedding_bag(self.columns, table, self.row_starts, mode="sum", per_sample_weights=self.values)
 
     def turned_times(self, table: Tensor) -> Tensor:
         """The transpose of these rows times a table."""
         weights = self.values[self.by_column]
         return embedding_bag(self.rows, table.contiguous(), self.column_starts, mode="sum", per_sample_weights=weights)
-
-
-class _Product(torch.autograd.Function):
-    """Sparse rows times a table; the slope of the table is known, that of the rows is not."""
-
-    @staticmethod
-    def forward(context: Any, table: Tensor, given: SparseRows) -> Tensor:
-        context.given = given
-        return embedding_bag(given.columns, table, given.row_starts, mode="sum", per_sample_weights=given.values)
-
-    @staticmethod
-    def backward(context: Any, *slopes: Tensor) -> tuple[Tensor, None]:
-        given: SparseRows = context.given
-        return given.turned_times(slopes[0]), None

@@ -223,7 +223,7 @@ def train_student(features: Tensor, answers: Tensor) -> Encoder:
         features, answers = features[some], answers[some]
     entries = compact(features, THIN)
     rows = scaled_rows(features, by="length") if entries is None else with_rows_divided(entries, "length")
-    (table,) = softmax_regressions(rows, answers, [_STUDENT_PENALTY * max(len(features), 1)])
+    (table,) = softmax_regressions(rows, answers, [_STUDENT_PENALTY * max(len(features), 1)], exactly=True)
     table = table.float()
     return Encoder(
         hidden_weight=None,

@@ -26,7 +26,7 @@ Floats = NDArray[np.float32]
 
 
 def softmax_regressions(
-    rows: Tensor | scipy.sparse.csr_matrix, targets: Tensor, penalties: Sequence[float]
+    rows: Tensor | scipy.sparse.csr_matrix, targets: Tensor, penalties: Sequence[float], *, exactly: bool = False
 ) -> list[Tensor]:
     """For every penalty p the table W of least sum of cross entropies + p/2 |W without its last row|^2, nearly.
 
@@ -40,6 +40,7 @@ def softmax_regressions(
         rows: n x d, float32; sparse ones are not whitened.
         targets: n x c: class probabilities, or a one for the label. A class that has none gets a score as good as none.
         penalties: positive.
+        exactly: ten times as near to the least, from all rows at once: for one that answers alone.
 
     Returns:
         Tables, (d + 1) x c, float64.
@@ -52,7 +53,7 @@ def softmax_regressions(
     # Of many rows some, evenly, first: from where they lead few steps are left for all.
     apart = size // _SOME
     parts = [(given, every, _MOST_STEPS)]
-    if apart >= _MANY_TIMES:
+    if apart >= _MANY_TIMES and not exactly:
         some = given[::apart], np.ascontiguousarray(every[:, ::apart])
         parts = [(*some, _MOST_STEPS), (given, every, _LAST_STEPS)]
     if width <= _NARROW and isinstance(rows, Tensor):
@@ -99,7 +100,7 @@ def softmax_regressions(
                 (inputs, wanted, white, ridge),
                 method="L-BFGS-B",
                 jac=True,
-                options={"maxiter": steps, "gtol": steep, "ftol": _GAIN},
+                options={"maxiter": steps, "gtol": steep / 10 if exactly else steep, "ftol": _GAIN},
             )
             start = least.x.reshape(start.shape)
         found = start if white is None else white @ start

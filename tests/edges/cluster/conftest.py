@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -21,6 +22,28 @@ from gcon.privacy.boundary import Private
 def cluster():
     with local_cluster(2) as started:
         yield started
+
+
+def lends(yes):
+    """Have a process lend memory, as on Linux, or not, as where workers are on different machines."""
+    from gcon.edges.cluster import nearby
+
+    if not hasattr(nearby, "real"):
+        nearby.real = os.memfd_create
+    if yes:
+        os.memfd_create = nearby.real
+    elif hasattr(os, "memfd_create"):
+        del os.memfd_create
+
+
+@pytest.fixture(params=["near", "far"])
+def nearness(request, client):
+    """Whether workers and client read each other's memory or send everything."""
+    for each in (client.run, lambda function, *given: function(*given)):
+        each(lends, request.param == "near")
+    yield request.param
+    for each in (client.run, lambda function, *given: function(*given)):
+        each(lends, True)
 
 
 @pytest.fixture

@@ -159,17 +159,16 @@ class Desk:
     def share_needs(self, worker: Any, needs: Needs) -> None:
         """Tell all others which of their rows are needed here; those near need not know, because their rows are read in place."""
 
-        async def tell(part: int, address: str, nodes: Tensor) -> bool:
-            if borrow(await ask(worker.rpc, address, self.run, "ready")) is not None:
-                return True
-            if len(nodes):
+        async def tell(address: str, nodes: Tensor) -> bool:
+            near = borrow(await ask(worker.rpc, address, self.run, "ready")) is not None
+            if len(nodes) and not near:
                 places = self.partition.places(nodes).to(nodes.dtype)
                 await ask(worker.rpc, address, self.run, "want", self.part, places)
-            return False
+            return near
 
-        async def tell_all() -> list[bool]:
+        async def tell_all() -> list[int]:
             others = [part for part in range(len(needs)) if part != self.part]
-            found = await asyncio.gather(*(tell(part, self.addresses[part], needs[part]) for part in others))
+            found = await asyncio.gather(*(tell(self.addresses[part], needs[part]) for part in others))
             return [part for part, near in zip(others, found, strict=True) if near]
 
         self._near, self._needs = frozenset(sync(worker.loop, tell_all)), needs
@@ -187,8 +186,8 @@ class Desk:
         if not order.reads_edges:
             (matrix,) = order.inputs
             assert isinstance(matrix, Matrix)
-            found = order.work(self.rows(matrix, slice(None)).contiguous())
-            self._room(order.result, tuple(found.shape[1:]), found.dtype).copy_(found)
+            rows = order.work(self.rows(matrix, slice(None)).contiguous())
+            self._room(order.result, tuple(rows.shape[1:]), rows.dtype).copy_(rows)
             return
         shared = self._inputs(worker, order)
         writes = order.width is not None

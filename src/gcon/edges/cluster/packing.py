@@ -52,7 +52,7 @@ class Package:
         package._segment = Segment(end)
         for place, (start, buffer) in enumerate(zip(starts, self._buffers, strict=True)):
             package._buffers[place] = package._segment.bytes[start : start + len(buffer)]
-            package._buffers[place][:] = buffer
+            package._segment.write(start, buffer)
         return package
 
     def unpack(self) -> Any:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gcon.edges.cluster.nearby import Segment, borrow
-from gcon.edges.cluster.packing import LostError, Package, ask, pack, pieces, tensor_of
+from gcon.edges.cluster.packing import LostError, Package, ask, pack, pieces
 from gcon.edges.cluster.placed import Matrix, Partition
 
 WAIT_SECONDS = 1.0  # then look whether all are still there
@@ -126,7 +126,7 @@ class Team:
 
         segment = Segment(rows.nbytes if any(self.near) else 0)
         if any(self.near):
-            tensor_of(segment.bytes, tuple(rows.shape), rows.dtype).copy_(rows)
+            segment.write(0, rows.contiguous().view(torch.uint8).numpy().reshape(-1))
 
         async def to_one(part: int) -> None:
             if self.near[part]:

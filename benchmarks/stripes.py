@@ -1,9 +1,9 @@
 """What could make walks over far-apart rows faster: one step of 16 columns by variants of the processor's kernel, in turns.
 
-    .venv/bin/python benchmarks/stripes.py [--nodes 10000000 --entries 200000000 --turns 3 --only NAME ...]
+    .venv/bin/python benchmarks/stripes.py [--nodes 10000000 --entries 200000000 --store FOLDER --turns 3 --only NAME ...]
 
 A variant is the kernel's own source with some text replaced, or rows that lie elsewhere in memory; all must give the same bits.
-The best of the turns counts, in seconds of the processor by all threads (other programs may run), compared with the kernel as it is.
+The best of the turns counts, in seconds of the processor by all threads (other programs may run).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from torch import Tensor
 from gcon.edges.fixed_point import Walk
 from gcon.edges.kernels import multiply_numba
 from gcon.edges.source import RowBlock
+from gcon.edges.stored import StoredEdges
 from gcon_lab.bench.contenders import COLUMNS, RESTART
 from gcon_lab.bench.graphs import made_edges
 
@@ -101,12 +102,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=10_000_000)
     parser.add_argument("--entries", type=int, default=200_000_000)
+    parser.add_argument(
+        "--store", type=Path, help="an edge store (gcon_lab.bench.stores) instead of --nodes and --entries"
+    )
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--only", nargs="*", choices=VARIANTS, default=list(VARIANTS))
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    edges = made_edges(arguments.nodes, arguments.entries)
+    edges = StoredEdges(arguments.store).load() if arguments.store else made_edges(arguments.nodes, arguments.entries)
     block = next(edges.blocks(torch.device("cpu")))
     rows = torch.randint(-(2**48), 2**48, (edges.num_nodes, COLUMNS), generator=torch.Generator().manual_seed(0))
     origin, out = torch.zeros(edges.num_nodes, COLUMNS, dtype=torch.float32), torch.empty_like(rows)

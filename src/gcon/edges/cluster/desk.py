@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, final
@@ -85,6 +86,8 @@ class Desk:
         self._kept: dict[str, Tensor] = {}
         self._segments: dict[str, Segment] = {}  # in which these lie
         self._lent: list[Package] = []  # results of the last pass
+        self._copying = threading.Lock()
+        self._whole: dict[str, Tensor] = {}  # matrices of somebody near, all rows of them
         self._results: dict[tuple[str, int], Any] = {}
         self._asked: dict[int, Tensor] = {}
         # Inputs of the last pass, by their places, and whether they hold the rows of others.
@@ -107,15 +110,12 @@ class Desk:
         self._kept[name][first : first + len(rows)] = rows
 
     def keep_lent(self, name: str, lent: Lent, shape: tuple[int, ...], dtype: torch.dtype) -> None:
-        """Take in one's own rows of a matrix that somebody near has."""
-        rows = borrowed(lent, shape, dtype)
-        self._room(name, shape[1:], dtype)
-        for chunk in self.partition.chunks(self.part):
-            self._kept[name][chunk.rows] = rows[chunk.nodes]
+        """Take in a matrix that somebody near has, with the rows of all nodes: it stays where it is, and is only read."""
+        self._whole[name] = borrowed(lent, shape, dtype)
 
     def lent(self, name: str) -> tuple[Lent | None, tuple[int, ...], torch.dtype]:
         """Where somebody near finds one's own rows of a matrix."""
-        kept = self._kept[name]
+        kept = self._own(name)
         return self._segments[name].lent, tuple(kept.shape), kept.dtype
 
     def rows(self, matrix: Matrix, places: slice | Tensor) -> Tensor:
@@ -183,6 +183,7 @@ class Desk:
         for name in order.forget:
             self._kept.pop(name, None)
             self._segments.pop(name, None)
+            self._whole.pop(name, None)
         if not order.reads_edges:
             (matrix,) = order.inputs
             assert isinstance(matrix, Matrix)
@@ -215,8 +216,18 @@ class Desk:
 
     def _stored(self, matrix: Matrix, which: slice | Tensor) -> Tensor:
         """As it is kept, which may be narrower than what it is read as."""
-        kept = self._kept[matrix.name]
+        kept = self._own(matrix.name)
         return kept[which, matrix.columns] if kept.dim() > 1 else kept[which]
+
+    def _own(self, name: str) -> Tensor:
+        """One's own rows of a matrix; those of one that somebody near has are copied when they are first asked for."""
+        with self._copying:  # several threads answer
+            if name not in self._kept:
+                whole = self._whole[name]
+                own = self._room(name, tuple(whole.shape[1:]), whole.dtype)
+                for chunk in self.partition.chunks(self.part):
+                    own[chunk.rows] = whole[chunk.nodes]
+            return self._kept[name]
 
     def _inputs(self, worker: Any, order: Pass) -> list[Tensor]:
         """One row for every node, of which those are filled that the blocks of this worker read; the others take no memory."""
@@ -225,11 +236,17 @@ class Desk:
             if not isinstance(given, Matrix):
                 found.append(given)
                 continue
+            if given.name in self._whole:
+                known = before.get(place)
+                whole = known[2] if known and known[0] == given else read_as(self._whole[given.name], given)
+                self._tables[place] = given, True, whole
+                found.append(whole)
+                continue
             shape = (self.partition.num_nodes, *self.rows(given, slice(0, 0)).shape[1:])
-            known, fetched, table = before.get(place, (None, False, None))
+            stood, fetched, table = before.get(place, (None, False, None))
             if table is None or table.shape != shape or table.dtype != given.dtype:
-                known, table = None, torch.empty(shape, dtype=given.dtype)
-            if known != given:
+                stood, table = None, torch.empty(shape, dtype=given.dtype)
+            if stood != given:
                 fetched = False
                 for chunk in self.partition.chunks(self.part):
                     table[chunk.nodes] = self.rows(given, chunk.rows)
@@ -267,6 +284,11 @@ class Desk:
         rows = rows[:, matrix.columns] if rows.dim() > 1 else rows
         for chunk in self.partition.chunks(part):
             table[chunk.nodes] = rows[chunk.rows]
+
+
+def read_as(whole: Tensor, matrix: Matrix) -> Tensor:
+    """These columns in this type; without a copy where they are all there are, and have it."""
+    return (whole[:, matrix.columns] if whole.dim() > 1 else whole).to(matrix.dtype).contiguous()
 
 
 def borrowed(lent: Lent, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:

@@ -36,14 +36,16 @@ def lends(yes):
         del os.memfd_create
 
 
-@pytest.fixture(params=["near", "far"])
+@pytest.fixture(params=["near", "far", "mixed"])
 def nearness(request, client):
-    """Whether workers and client read each other's memory or send everything."""
-    for each in (client.run, lambda function, *given: function(*given)):
-        each(lends, request.param == "near")
+    """Whether workers and client read each other's memory, send everything, or one worker is on another machine."""
+    far = {"near": [], "far": sorted(client.nthreads()), "mixed": sorted(client.nthreads())[:1]}[request.param]
+    if far:
+        client.run(lends, False, workers=far)
+    lends(request.param != "far")
     yield request.param
-    for each in (client.run, lambda function, *given: function(*given)):
-        each(lends, True)
+    client.run(lends, True)
+    lends(True)
 
 
 @pytest.fixture

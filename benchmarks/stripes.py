@@ -40,24 +40,28 @@ class Variant(NamedTuple):
 
 def _ahead(entries: int) -> tuple[str, str]:
     """So many neighbours are fetched ahead."""
-    return "_AHEAD = 16", f"_AHEAD = {entries}"
+    return "_AHEAD = 48", f"_AHEAD = {entries}"
 
 
-ROW_BY_ROW = ("_FAR = 2**30", "_FAR = 2**60")
+ROW_BY_ROW, STRIPES = ("_FAR = 2**31", "_FAR = 2**60"), ("_FAR = 2**31", "_FAR = 2**10")
 VARIANTS = {
     "as it is": Variant(),
     "row by row": Variant((ROW_BY_ROW,)),
-    **{f"row by row, {ahead} ahead": Variant((ROW_BY_ROW, _ahead(ahead))) for ahead in (8, 24, 32, 48, 64, 96)},
-    "stripes of 2^19 nodes": Variant((("_STRIPE = 2**20", "_STRIPE = 2**19"), ("ceil(1.6 *", "ceil(0.8 *"))),
-    "stripes of 2^21 nodes": Variant((("_STRIPE = 2**20", "_STRIPE = 2**21"),)),
-    "2^15 rows side by side": Variant((("_TOGETHER = 2**17", "_TOGETHER = 2**15"),)),
-    "2^16 rows side by side": Variant((("_TOGETHER = 2**17", "_TOGETHER = 2**16"),)),
-    "2^18 rows side by side": Variant((("_TOGETHER = 2**17", "_TOGETHER = 2**18"),)),
-    "rows fetched 12 ahead": Variant((("_ROWS_AHEAD, _OF_A_ROW = 6, 3", "_ROWS_AHEAD, _OF_A_ROW = 12, 3"),)),
-    "rows fetched 12 ahead, 6 of each": Variant((("_ROWS_AHEAD, _OF_A_ROW = 6, 3", "_ROWS_AHEAD, _OF_A_ROW = 12, 6"),)),
-    "rows fetched 24 ahead, 6 of each": Variant((("_ROWS_AHEAD, _OF_A_ROW = 6, 3", "_ROWS_AHEAD, _OF_A_ROW = 24, 6"),)),
+    **{f"row by row, {ahead} ahead": Variant((ROW_BY_ROW, _ahead(ahead))) for ahead in (8, 16, 24, 32, 64, 96)},
+    "stripes": Variant((STRIPES,)),
+    "stripes of 2^19 nodes": Variant((STRIPES, ("_STRIPE = 2**20", "_STRIPE = 2**19"), ("ceil(1.6 *", "ceil(0.8 *"))),
+    "stripes of 2^21 nodes": Variant((STRIPES, ("_STRIPE = 2**20", "_STRIPE = 2**21"))),
+    "2^15 rows side by side": Variant((STRIPES, ("_TOGETHER = 2**17", "_TOGETHER = 2**15"))),
+    "2^16 rows side by side": Variant((STRIPES, ("_TOGETHER = 2**17", "_TOGETHER = 2**16"))),
+    "2^18 rows side by side": Variant((STRIPES, ("_TOGETHER = 2**17", "_TOGETHER = 2**18"))),
+    "rows fetched 12 ahead": Variant((STRIPES, ("_ROWS_AHEAD, _OF_A_ROW = 6, 3", "_ROWS_AHEAD, _OF_A_ROW = 12, 3"))),
+    "rows fetched 12 ahead, 6 of each": Variant(
+        (STRIPES, ("_ROWS_AHEAD, _OF_A_ROW = 6, 3", "_ROWS_AHEAD, _OF_A_ROW = 12, 6"))
+    ),
+    "rows fetched 24 ahead, 6 of each": Variant(
+        (STRIPES, ("_ROWS_AHEAD, _OF_A_ROW = 6, 3", "_ROWS_AHEAD, _OF_A_ROW = 24, 6"))
+    ),
     "fetched past the caches": Variant((("number(0), number(3), number(1)", "number(0), number(0), number(1)"),)),
-    "16 parts fewer per thread": Variant((("_PARTS = 16", "_PARTS = 4"),)),
     "rows at multiples of 128 bytes": Variant(place="aligned"),
     "large pages": Variant(place="large pages"),
     "large pages, row by row": Variant((ROW_BY_ROW,), place="large pages"),

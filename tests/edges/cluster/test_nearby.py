@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from gcon.edges.cluster import nearby
 from gcon.edges.cluster.desk import borrowed
 from gcon.edges.cluster.nearby import Segment, borrow
 from gcon.edges.cluster.packing import LEAST_LENT, LostError, Package, pack
@@ -61,6 +62,14 @@ def test_it_ends_with_the_lender_but_stays_with_who_has_opened_it(segment):
     segment._descriptor = -1
     assert borrow(lent) is None
     assert np.array_equal(found, expected)
+
+
+def test_pieces_that_several_threads_write_are_where_they_belong(monkeypatch):
+    monkeypatch.setattr(nearby, "_PIECE", 1000)
+    given = np.random.default_rng(0).integers(0, 256, 12_345, dtype=np.uint8)
+    segment = Segment(len(given) + 7)
+    segment.write(7, given)
+    assert np.array_equal(borrow(segment.lent)[7:], given)
 
 
 def test_without_such_memory_nothing_is_lent(monkeypatch):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 import os
 import secrets
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn, final
 
@@ -18,9 +19,8 @@ from numpy.typing import NDArray
 from gcon.errors import BoundaryError
 
 Bytes = NDArray[np.uint8]
-_SIGN = (
-    64  # random bytes before what is lent: machines that were set up alike have the same numbers for different memory
-)
+_PIECE, _WRITERS = 2**24, 4  # bytes that are written at a time, and by how many threads at most
+_SIGN = 64  # random bytes before what is lent: machines that were set up alike have the same numbers for other memory
 
 
 class Lent(NamedTuple):
@@ -61,6 +61,11 @@ class Segment:
         if self._descriptor < 0:
             self.bytes[place : place + len(given)] = given
             return
+        starts = range(0, len(given), _PIECE)
+        with ThreadPoolExecutor(max(1, min(_WRITERS, len(os.sched_getaffinity(0)), len(starts)))) as pool:
+            list(pool.map(lambda start: self._write(place + start, given[start : start + _PIECE]), starts))
+
+    def _write(self, place: int, given: Bytes) -> None:
         done = 0
         while done < len(given):  # the system may take less at a time
             done += os.pwrite(self._descriptor, given[done:].data, _SIGN + place + done)

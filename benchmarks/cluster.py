@@ -1,14 +1,15 @@
 """Edges on a cluster of local processes: the same bits as in one process, in how much time, with how many bytes moved.
 
-    python benchmarks/cluster.py [--edges 50000000 --degree 50 --workers 1 2 4 --pin --peaks 100000 200000 400000]
+    python benchmarks/cluster.py [--edges 50000000 --degree 50 --workers 1 2 4 --network 4 --pin --peaks 100000 200000 400000]
 
 Makes an edge store of random edges with hubs in a scratch folder, or takes one (`--store`, made by gcon_lab.bench.stores). One
 process with one thread computes edge moments, neighbour counts and the class sums of a walk from it; then clusters of local
-processes, one thread each, do (with `--pin` each on a core of its own, and this process with the scheduler on what is left). The
-bytes that workers receive are compared with what the edges say, counted here by other code. With the most workers one of them is
-killed in the middle of the walk, unless `--no-kill`. `--peaks` measures the coordinator's tensors at their peak for graphs of so
-many nodes. `--json` keeps what was measured so far in a file. Exits with 1 if a bit or a byte differs, or if the kill came too
-late.
+processes, one thread each, do (with `--pin` each on a core of its own, and this process with the scheduler on what is left), in
+the order that is given. Workers on one machine read each other's rows in place; for the numbers in `--network` everything is sent
+and encrypted, as between machines, and the bytes that workers receive are compared with what the edges say, counted here by other
+code. With the most workers one of them is killed in the middle of the walk, unless `--no-kill`. `--peaks` measures the
+coordinator's tensors at their peak for graphs of so many nodes. `--out` is a folder in which what was measured so far is kept, so
+that a run that is cut off keeps what it has. Exits with 1 if a bit or a byte differs, or if the kill came too late.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from gcon.edges.cluster.edges import ClusterEdges, connected, open_cluster
 from gcon.edges.cluster.local import LocalCluster, local_cluster
 from gcon.edges.schemes import Schemes
 from gcon.edges.source import Edges
+from gcon.edges.store_format import COLUMNS
 from gcon.edges.stored import StoredEdges
 from gcon.files.edge_store import write_edge_store
 from gcon.mechanisms.counts import NeighbourCounts
@@ -157,13 +159,19 @@ def with_peak(statistic: Measured) -> Callable[[Edges], int]:
 def rows_needed(folder: Path, workers: int) -> list[int]:
     """How many rows of others stand beside the nodes of every worker, counted from the edges."""
     store = StoredEdges(folder)
-    size, columns = -(-store.num_nodes // (workers * 16)), store.load().columns.numpy()
-    owners, found = np.arange(store.num_nodes) // size % workers, []
-    entry_owners = np.repeat(owners, np.diff(store.row_pointers.numpy()))
-    for part in range(workers):
-        beside = np.bincount(columns[entry_owners == part], minlength=store.num_nodes) > 0
-        found.append(int((beside & (owners != part)).sum()))
-    return found
+    size, pointers = -(-store.num_nodes // (workers * 16)), store.row_pointers.numpy()
+    columns = np.memmap(folder / COLUMNS, dtype=store.header.column_type, mode="r")
+    beside = np.zeros((workers, store.num_nodes), dtype=bool)
+    for chunk, start in enumerate(range(0, store.num_nodes, size)):
+        beside[chunk % workers, columns[pointers[start] : pointers[min(start + size, store.num_nodes)]]] = True
+    owners = np.arange(store.num_nodes) // size % workers
+    return [int((beside[part] & (owners != part)).sum()) for part in range(workers)]
+
+
+def send_everything() -> None:
+    """Have a process lend no memory, as if it were on another machine than the others."""
+    with suppress(AttributeError):
+        del os.memfd_create
 
 
 def peaks(arguments: argparse.Namespace, scratch: Path, say: Callable[[str], None]) -> list[dict[str, Any]]:
@@ -200,16 +208,26 @@ def with_a_kill(cluster: LocalCluster, edges: ClusterEdges, statistic: Measured,
 
 
 def on_workers(
-    arguments: argparse.Namespace, workers: int, folder: Path, small: Path, expected: dict[str, Precise]
+    arguments: argparse.Namespace,
+    step: tuple[int, bool],
+    stores: tuple[Path, Path],
+    statistics: dict[str, Measured],
+    expected: dict[str, Precise],
 ) -> Iterator[dict[str, Any]]:
-    """Lines of the table for one number of workers."""
-    needed = rows_needed(folder, workers)
+    """Lines of the table for one number of workers, and whether they send everything."""
+    (workers, network), (folder, small) = step, stores
+    where = f"{workers} workers" + (", all sent" if network else "")
+    needed = rows_needed(folder, workers) if network else [0] * workers
     stay_on(CORES)
     with local_cluster(workers) as cluster:
         if arguments.pin:
             pin(cluster)
+        if network:
+            send_everything()
+            with connected(cluster.address, cluster.security) as client:
+                client.run(send_everything)
         edges = warmed(cluster, folder, small)
-        for name, statistic in measured(edges.num_nodes, arguments.columns, arguments.steps).items():
+        for name, statistic in statistics.items():
             times, used, here = [], [], []
             for _ in range(1 + arguments.repeats):  # the first of all checks the store and looks which rows are needed
                 before, start, own = processor_seconds(cluster), time.perf_counter(), time.process_time()
@@ -217,18 +235,19 @@ def on_workers(
                 times.append(time.perf_counter() - start)
                 here.append(time.process_time() - own)
                 used.append(sorted(after - before[place] for place, after in processor_seconds(cluster).items()))
-            line: dict[str, Any] = {"where": f"{workers} workers", "statistic": name}
+            line: dict[str, Any] = {"where": where, "workers": workers, "network": network, "statistic": name}
             line |= {
                 "seconds": median(times[1:]),
+                "all": times[1:],
                 "first": times[0],
                 "processor": median(each[-1] for each in used[1:]),
             }
             line |= {"least processor": median(each[0] for each in used[1:]), "here": median(here[1:]), "moved": moved}
             line["calculated"] = [rows * row_bytes(name, arguments.columns, arguments.steps) for rows in needed]
             yield {**line, "same bits": same(found, expected[name])}
-        if workers == max(arguments.workers) > 1 and not arguments.no_kill:
+        if not network and workers == max(arguments.workers) > 1 and not arguments.no_kill:
             result = with_a_kill(cluster, edges, statistic, times[-1] / 2)
-            line = {"where": f"{workers} workers, one killed", "statistic": name}
+            line = {"where": f"{where}, one killed", "statistic": name}
             bits = same(result.pop("found"), expected[name])
             yield {**line, **result, "same bits": bits}
 
@@ -242,6 +261,7 @@ def measure(arguments: argparse.Namespace, scratch: Path, say: Callable[[str], N
         write_edge_store(random_edges(arguments.edges, nodes), folder, num_nodes=nodes)
     write_edge_store(random_edges(10_000, 1000), small, num_nodes=1000)
     torch.set_num_threads(1)
+    lending = getattr(os, "memfd_create", None)
     for statistic in measured(1000, 16, 1).values():  # kernels are compiled before anything is timed
         statistic.precisely(StoredEdges(small))
     store, expected = StoredEdges(folder), {}
@@ -260,28 +280,46 @@ def measure(arguments: argparse.Namespace, scratch: Path, say: Callable[[str], N
         lines.append(line)
         spent = f", {line['processor']:.2f} s of the processor" if "processor" in line else ""
         say(f"{line['where']}, {line['statistic']}: {line['seconds']:.2f} s{spent}")
-        if arguments.json:
-            arguments.json.write_text(json.dumps(found, indent=1) + "\n")
+        found["speed-ups"] = speed_ups(lines)
+        write()
 
-    for name, statistic in measured(store.num_nodes, arguments.columns, arguments.steps).items():
-        times, used = [], []
-        for _ in range(2):  # it is what the others are compared with
-            before, start = time.process_time(), time.perf_counter()
-            expected[name] = statistic.precisely(store)
-            times.append(time.perf_counter() - start)
-            used.append(time.process_time() - before)
-        line = {"where": "one process", "statistic": name, "seconds": times[1], "first": times[0]}
-        keep({**line, "processor": used[1], "same bits": True})
-    for workers in arguments.workers:
-        for line in on_workers(arguments, workers, folder, small, expected):
-            keep(line)
+    def write() -> None:
+        if arguments.out:
+            arguments.out.mkdir(parents=True, exist_ok=True)
+            (arguments.out / "cluster.json").write_text(json.dumps(found, indent=1) + "\n")
+
+    say(f"kernel: {found['kernel']}")
+    statistics = measured(store.num_nodes, arguments.columns, arguments.steps)
+    store.verify()  # the first pass would do it
+    for name, statistic in statistics.items():
+        before, start = time.process_time(), time.perf_counter()
+        expected[name] = statistic.precisely(store)
+        line = {"where": "one process", "statistic": name, "seconds": time.perf_counter() - start}
+        keep({**line, "processor": time.process_time() - before, "same bits": True})
+    steps = [(workers, False) for workers in arguments.workers] + [(workers, True) for workers in arguments.network]
+    for step in steps:
+        try:
+            for line in on_workers(arguments, step, (folder, small), statistics, expected):
+                keep(line)
+        finally:
+            if lending is not None:
+                os.memfd_create = lending
     found["peaks"] = peaks(arguments, scratch, say)
     found["sound"] = all(
         line["same bits"] and line.get("killed in the middle", True) and line.get("moved") == line.get("calculated")
         for line in lines
     )
-    if arguments.json:
-        arguments.json.write_text(json.dumps(found, indent=1) + "\n")
+    write()
+    return found
+
+
+def speed_ups(lines: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """How many times faster than one worker on this machine, statistic by statistic."""
+    found: dict[str, dict[str, float]] = {}
+    alone = {line["statistic"]: line["seconds"] for line in lines if line["where"] == "1 workers"}
+    for line in lines:
+        if "workers" in line and line["statistic"] in alone:
+            found.setdefault(line["statistic"], {})[line["where"]] = alone[line["statistic"]] / line["seconds"]
     return found
 
 
@@ -306,6 +344,8 @@ def show(found: dict[str, Any]) -> None:
             f"{line[name]:.2f}" if name in line else "" for name in ("processor", "least processor", "here")
         ] + sizes
         print(f"| {' | '.join(cells)} | {'yes' if line['same bits'] else 'NO'}{late} |")
+    for statistic, ratios in found.get("speed-ups", {}).items():
+        print(f"{statistic}, times faster than 1 worker: {', '.join(f'{at} {by:.2f}' for at, by in ratios.items())}")
     for line in found["peaks"]:
         print(f"{line['nodes']:>12,} nodes, {line['statistic']}: {line['peak bytes'] / 1e6:,.2f} MB at the coordinator")
 
@@ -321,6 +361,7 @@ def main() -> int:
         "--store", type=Path, help="an edge store that is there already; instead of --edges and --degree"
     )
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--network", type=int, nargs="*", default=[], help="numbers of workers that send everything")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--pin", action="store_true", help="every worker on a core of its own")
     parser.add_argument("--peaks", type=int, nargs="*", default=[], help="numbers of nodes")
@@ -328,7 +369,7 @@ def main() -> int:
         "--scratch", type=Path, default=None, help="where to make the store; by default a temporary folder"
     )
     parser.add_argument("--no-kill", action="store_true")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--out", type=Path, help="a folder for what was measured, written after every line")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.scratch, prefix="gcon-cluster-benchmark-") as scratch:
         found = measure(arguments, Path(scratch), lambda words: print(words, file=sys.stderr, flush=True))

@@ -23,9 +23,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=10_000_000)
     parser.add_argument("--entries", type=int, default=200_000_000)
+    parser.add_argument("--only", nargs="*", help="these rivals alone, by the names that are printed")
     parser.add_argument("--out", type=Path, help="keep the results there, and those that are there already")
     arguments = parser.parse_args()
     wanted = tasks(["cpu"], [arguments.entries], nodes=arguments.nodes, rivals=True)
+    if arguments.only:
+        wanted = [task for task in wanted if task.contender in ("gcon", *arguments.only)]
     with tempfile.TemporaryDirectory() as scratch:
         out = arguments.out or Path(scratch) / "out"
         results = list(run_tasks(wanted, out=out, scratch=Path(scratch) / "graphs", progress=lambda words: None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -21,6 +22,30 @@ from gcon.privacy.boundary import Private
 def cluster():
     with local_cluster(2) as started:
         yield started
+
+
+def lends(yes):
+    """Have a process lend memory, as on Linux, or not, as where workers are on different machines."""
+    from gcon.edges.cluster import nearby
+
+    if not hasattr(nearby, "real"):
+        nearby.real = os.memfd_create
+    if yes:
+        os.memfd_create = nearby.real
+    elif hasattr(os, "memfd_create"):
+        del os.memfd_create
+
+
+@pytest.fixture(params=["near", "far", "mixed"])
+def nearness(request, client):
+    """Whether workers and client read each other's memory, send everything, or one worker is on another machine."""
+    far = {"near": [], "far": sorted(client.nthreads()), "mixed": sorted(client.nthreads())[:1]}[request.param]
+    if far:
+        client.run(lends, False, workers=far)
+    lends(request.param != "far")
+    yield request.param
+    client.run(lends, True)
+    lends(True)
 
 
 @pytest.fixture

@@ -42,6 +42,7 @@ def assert_same(found, expected):
     assert torch.equal(found.rest, expected.rest)
 
 
+@pytest.mark.usefixtures("nearness")
 @pytest.mark.parametrize("statistic", STATISTICS, ids=lambda statistic: statistic.name)
 def test_statistics(both, statistic):
     expected = statistic.precisely(both.here)

@@ -14,11 +14,13 @@ from tests.edges.kernels.agreement import (
     WIDTHS,
     expected_step,
     expected_totals,
+    random_graph,
     scaled_origin,
     state,
     step_of,
     totals_of,
 )
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from gcon.edges.edge_list import public_edges
 from gcon.edges.fixed_point import MOST_NODES, Walk, whole_numbers
@@ -125,6 +127,45 @@ def test_parts_of_a_block_have_the_same_bits(kernel, most_nodes):
         kernel.walk_step(part, current, origin, walk=walk, out=out)
         assert torch.equal(out, expected[part.nodes])
         assert torch.equal(kernel.neighbour_totals(part, current >> 10), totals[part.nodes])
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_one_byte_per_entry_gives_the_same_totals(graph):
+    edges = GRAPHS[graph]()
+    rows = torch.randint(-128, 128, (edges.num_nodes, 8), generator=torch.Generator().manual_seed(4))
+    expected = expected_totals(edges, rows)
+    for kernel in (multiply_numba, multiply_torch):
+        assert torch.equal(totals_of(kernel, edges, rows.to(torch.int8)), expected)
+
+
+class Converted(TorchDispatchMode):
+    """How many numbers were made float64."""
+
+    def __init__(self):
+        super().__init__()
+        self.numbers = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        found = function(*args, **(kwargs or {}))
+        if function is torch.ops.aten._to_copy.default and found.dtype == torch.float64:
+            self.numbers += found.numel()
+        return found
+
+
+def test_the_torch_kernel_converts_as_many_rows_as_there_are_neighbours():
+    """Not all rows for every part: that would grow with the square of the graph."""
+    edges, width = random_graph(3000, 4000, 5), 3
+    (block,) = edges.blocks(torch.device("cpu"))
+    parts, rows = list(block.parts(30)), state(3000, width, 1)
+    with Converted() as sums:
+        for part in parts:
+            multiply_torch.neighbour_totals(part, rows >> 10)
+    assert sums.numbers == len(edges.columns) * width
+    with Converted() as steps:
+        for part in parts:
+            out = torch.empty(part.nodes.stop - part.nodes.start, width, dtype=torch.int64)
+            multiply_torch.walk_step(part, rows, rows, walk=WALKS[1], out=out)
+    assert steps.numbers <= 2 * (len(edges.columns) + 3000) * width
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

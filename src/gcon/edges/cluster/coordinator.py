@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from gcon.edges.cluster.desk import Pass
+from gcon.edges.cluster.nearby import borrow
 from gcon.edges.cluster.packing import LostError, Package, pack, states
 from gcon.edges.cluster.placed import Matrix, PlacedRows, keeper
 from gcon.edges.cluster.tasks import (
@@ -65,8 +66,8 @@ class CoordinatedEdges(Edges):
         for place, first in enumerate(range(0, self._team.partition.num_chunks, workers)):
             # Consecutive chunks are with different workers, who answer at the same time.
             asked = range(min(workers, self._team.partition.num_chunks - first))
-            for found in self._team.ask_some(asked, "result", result, place):
-                yield from found
+            for package in self._team.results(asked, result, place):
+                yield from package.unpack()
 
     def fill(self, out: Tensor, work: Callable[..., None], *shared: Tensor) -> None:
         """Blocks on all workers; their rows come here, because the caller has asked for them."""
@@ -156,11 +157,11 @@ def in_bytes(matrix: Tensor) -> Tensor:
     return matrix.to(torch.int8) if -128 <= least <= most <= 127 else matrix
 
 
-def coordinate(order: Package) -> Package | Failure:
+def coordinate(order: Package | None) -> Package | Failure:
     """Run a computation on all the edges, as a task on one worker.
 
     Args:
-        order: (team, package of (computation, seeded sources of randomness in it)).
+        order: (team, by which the client is known to be near, package of (computation, seeded sources of randomness in it)).
 
     Returns:
         (result, states of these sources), or why there is none in a fixed word.
@@ -168,16 +169,20 @@ def coordinate(order: Package) -> Package | Failure:
     Privacy:
         What the computation returns leaves the cluster: a release with its noise, and nothing else, if a gate asked.
     """
+    if order is None:
+        return LOST
     try:
-        (run, addresses, num_nodes, path), package = order.unpack()
+        (run, addresses, num_nodes, path), sign, package = order.unpack()
         worker = distributed.get_worker()
         key = worker.get_current_task()
         with distributed.worker_client() as client:
             team = Team(client, run, addresses, num_nodes, path, partial(is_wanted, worker, key))
+            team.meet()
             keeper.set(team)
             compute, seeded = package.unpack()
             result = compute(CoordinatedEdges(team))
-        return pack((result, states(seeded)))
+        answer = pack((result, states(seeded)))
+        return answer if borrow(sign) is None else answer.lend()  # Dask keeps it until the client has it
     except NoCertificateError:
         return NO_CERTIFICATE
     except LostError:

@@ -6,6 +6,8 @@ A desk is the result of a task, so that Dask lets go of it, with all that is on 
 from __future__ import annotations
 
 import asyncio
+import math
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, final
@@ -16,14 +18,17 @@ from distributed.protocol.serialize import Serialize
 from distributed.utils import sync
 from torch import Tensor
 
-from gcon.edges.cluster.packing import LostError, Package, ask, pack, pieces
+from gcon.edges.cluster.nearby import Lent, Segment, borrow
+from gcon.edges.cluster.packing import LostError, Package, ask, pack, pieces, tensor_of
 from gcon.edges.cluster.placed import Matrix, Partition
 from gcon.edges.source import PART_NODES, block_slices
 from gcon.edges.stored import StoredEdges
 from gcon.errors import BoundaryError
 
 BLOCK_ENTRIES = 2**24  # neighbours that are read at a time: 64 MiB
-_ANSWERS = frozenset({"ready", "keep", "rows", "ends", "want", "wanted", "result", "outcome", "moved"})
+_ANSWERS = frozenset(
+    {"ready", "keep", "keep_lent", "lent", "rows", "ends", "want", "wanted", "result", "outcome", "moved"}
+)
 
 
 class Pass(NamedTuple):
@@ -76,7 +81,13 @@ class Desk:
         self.run, self.part, self.addresses, self.partition, self.path = run, part, addresses, partition, path
         self.outcomes: dict[str, Any] = {}  # of tasks, by their names
         self._moved = 0
+        self._sign = Segment(0)  # who can open it is near
+        self._near: frozenset[int] = frozenset()  # parts whose workers are
         self._kept: dict[str, Tensor] = {}
+        self._segments: dict[str, Segment] = {}  # in which these lie
+        self._lent: list[Package] = []  # results of the last pass
+        self._copying = threading.Lock()
+        self._whole: dict[str, Tensor] = {}  # matrices of somebody near, all rows of them
         self._results: dict[tuple[str, int], Any] = {}
         self._asked: dict[int, Tensor] = {}
         # Inputs of the last pass, by their places, and whether they hold the rows of others.
@@ -88,15 +99,24 @@ class Desk:
 
     # What others may ask.
 
-    def ready(self) -> bool:
-        """It is there."""
-        return True
+    def ready(self) -> Lent | None:
+        """It is there; and who is near can open this."""
+        return self._sign.lent
 
     def keep(self, name: str, first: int, rows: Tensor) -> None:
         """Take in some of one's own rows of a matrix."""
         if name not in self._kept:
-            self._kept[name] = torch.empty(self.partition.count(self.part), *rows.shape[1:], dtype=rows.dtype)
+            self._room(name, tuple(rows.shape[1:]), rows.dtype)
         self._kept[name][first : first + len(rows)] = rows
+
+    def keep_lent(self, name: str, lent: Lent, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+        """Take in a matrix that somebody near has, with the rows of all nodes: it stays where it is, and is only read."""
+        self._whole[name] = borrowed(lent, shape, dtype)
+
+    def lent(self, name: str) -> tuple[Lent | None, tuple[int, ...], torch.dtype]:
+        """Where somebody near finds one's own rows of a matrix."""
+        kept = self._own(name)
+        return self._segments[name].lent, tuple(kept.shape), kept.dtype
 
     def rows(self, matrix: Matrix, places: slice | Tensor) -> Tensor:
         """Some of one's own rows, by their places."""
@@ -118,9 +138,13 @@ class Desk:
         """Some of the rows that another worker needs."""
         return self._stored(matrix, self._asked[part][which].long())
 
-    def result(self, name: str, chunk: int) -> Any:
+    def result(self, name: str, chunk: int, near: bool) -> Package:
         """What came out for a chunk, handed out once."""
-        return self._results.pop((name, chunk))
+        package = pack(self._results.pop((name, chunk)))
+        if near:
+            package = package.lend()
+            self._lent.append(package)
+        return package
 
     def outcome(self, name: str) -> Any:
         """What a task has left here, handed out once."""
@@ -133,18 +157,21 @@ class Desk:
     # What it does.
 
     def share_needs(self, worker: Any, needs: Needs) -> None:
-        """Tell all others which of their rows are needed here."""
+        """Tell all others which of their rows are needed here; those near need not know, because their rows are read in place."""
 
-        async def tell() -> None:
-            told = [
-                ask(worker.rpc, address, self.run, "want", self.part, self.partition.places(nodes).to(nodes.dtype))
-                for address, nodes in zip(self.addresses, needs, strict=True)
-                if len(nodes)
-            ]
-            await asyncio.gather(*told)
+        async def tell(address: str, nodes: Tensor) -> bool:
+            near = borrow(await ask(worker.rpc, address, self.run, "ready")) is not None
+            if len(nodes) and not near:
+                places = self.partition.places(nodes).to(nodes.dtype)
+                await ask(worker.rpc, address, self.run, "want", self.part, places)
+            return near
 
-        sync(worker.loop, tell)
-        self._needs = needs
+        async def tell_all() -> list[int]:
+            others = [part for part in range(len(needs)) if part != self.part]
+            found = await asyncio.gather(*(tell(self.addresses[part], needs[part]) for part in others))
+            return [part for part, near in zip(others, found, strict=True) if near]
+
+        self._near, self._needs = frozenset(sync(worker.loop, tell_all)), needs
 
     def work(self, worker: Any, order: Pass, edges: StoredEdges, is_wanted: Callable[[], bool]) -> None:
         """One pass over one's own rows.
@@ -152,16 +179,20 @@ class Desk:
         Raises:
             LostError: another worker is gone, or nobody wants the result.
         """
+        self._lent.clear()
         for name in order.forget:
             self._kept.pop(name, None)
+            self._segments.pop(name, None)
+            self._whole.pop(name, None)
         if not order.reads_edges:
             (matrix,) = order.inputs
             assert isinstance(matrix, Matrix)
-            self._kept[order.result] = order.work(self.rows(matrix, slice(None)).contiguous())
+            rows = order.work(self.rows(matrix, slice(None)).contiguous())
+            self._room(order.result, tuple(rows.shape[1:]), rows.dtype).copy_(rows)
             return
         shared = self._inputs(worker, order)
         writes = order.width is not None
-        out = torch.empty(self.partition.count(self.part) if writes else 0, *(order.width or ()), dtype=order.dtype)
+        out = torch.empty(0) if order.width is None else self._room(order.result, order.width, order.dtype)
         for number, chunk in enumerate(self.partition.chunks(self.part)):
             found: list[Any] = []
             for nodes in row_blocks(edges, chunk.nodes):
@@ -175,13 +206,28 @@ class Desk:
                     found += [order.work(part, *shared) for part in block.parts(PART_NODES["cpu"])]
             if not writes:
                 self._results[order.result, number] = found
-        if writes:
-            self._kept[order.result] = out
+
+    def _room(self, name: str, width: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """Rows to be written, in memory that others who are near can read."""
+        shape = (self.partition.count(self.part), *width)
+        self._segments[name] = Segment(math.prod(shape) * dtype.itemsize)
+        self._kept[name] = tensor_of(self._segments[name].bytes, shape, dtype)
+        return self._kept[name]
 
     def _stored(self, matrix: Matrix, which: slice | Tensor) -> Tensor:
         """As it is kept, which may be narrower than what it is read as."""
-        kept = self._kept[matrix.name]
+        kept = self._own(matrix.name)
         return kept[which, matrix.columns] if kept.dim() > 1 else kept[which]
+
+    def _own(self, name: str) -> Tensor:
+        """One's own rows of a matrix; those of one that somebody near has are copied when they are first asked for."""
+        with self._copying:  # several threads answer
+            if name not in self._kept:
+                whole = self._whole[name]
+                own = self._room(name, tuple(whole.shape[1:]), whole.dtype)
+                for chunk in self.partition.chunks(self.part):
+                    own[chunk.rows] = whole[chunk.nodes]
+            return self._kept[name]
 
     def _inputs(self, worker: Any, order: Pass) -> list[Tensor]:
         """One row for every node, of which those are filled that the blocks of this worker read; the others take no memory."""
@@ -190,11 +236,17 @@ class Desk:
             if not isinstance(given, Matrix):
                 found.append(given)
                 continue
+            if given.name in self._whole:
+                known = before.get(place)
+                whole = known[2] if known and known[0] == given else read_as(self._whole[given.name], given)
+                self._tables[place] = given, True, whole
+                found.append(whole)
+                continue
             shape = (self.partition.num_nodes, *self.rows(given, slice(0, 0)).shape[1:])
-            known, fetched, table = before.get(place, (None, False, None))
+            stood, fetched, table = before.get(place, (None, False, None))
             if table is None or table.shape != shape or table.dtype != given.dtype:
-                known, table = None, torch.empty(shape, dtype=given.dtype)
-            if known != given:
+                stood, table = None, torch.empty(shape, dtype=given.dtype)
+            if stood != given:
                 fetched = False
                 for chunk in self.partition.chunks(self.part):
                     table[chunk.nodes] = self.rows(given, chunk.rows)
@@ -210,13 +262,45 @@ class Desk:
         assert self._needs is not None
         row_bytes = table[:1].nbytes
 
-        async def from_one(address: str, nodes: Tensor) -> None:
+        async def from_one(part: int, address: str, nodes: Tensor) -> None:
+            if part in self._near:
+                await asyncio.to_thread(
+                    self._read_nearby, part, matrix, table, *await ask(rpc, address, self.run, "lent", matrix.name)
+                )
+                return
             for which in pieces(slice(0, len(nodes)), row_bytes):
                 found = await ask(rpc, address, self.run, "wanted", matrix, self.part, which)
                 self._moved += found.nbytes
                 await asyncio.to_thread(table.index_copy_, 0, nodes[which].long(), found.to(table.dtype))
 
-        await asyncio.gather(*map(from_one, self.addresses, self._needs))
+        parts = range(len(self.addresses))
+        await asyncio.gather(*map(from_one, parts, self.addresses, self._needs))
+
+    def _read_nearby(
+        self, part: int, matrix: Matrix, table: Tensor, lent: Lent, shape: tuple[int, ...], dtype: torch.dtype
+    ) -> None:
+        """All rows of a worker on this machine: which of them are needed would take longer to look up."""
+        rows = borrowed(lent, shape, dtype)
+        rows = rows[:, matrix.columns] if rows.dim() > 1 else rows
+        for chunk in self.partition.chunks(part):
+            table[chunk.nodes] = rows[chunk.rows]
+
+
+def read_as(whole: Tensor, matrix: Matrix) -> Tensor:
+    """These columns in this type; without a copy where they are all there are, and have it."""
+    return (whole[:, matrix.columns] if whole.dim() > 1 else whole).to(matrix.dtype).contiguous()
+
+
+def borrowed(lent: Lent, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """A matrix of somebody near.
+
+    Raises:
+        LostError: that process has ended.
+    """
+    found = borrow(lent)
+    if found is None:
+        raise LostError
+    return tensor_of(found, shape, dtype)
 
 
 def row_blocks(edges: StoredEdges, nodes: slice) -> Iterator[slice]:

@@ -14,6 +14,7 @@ import distributed
 from torch import Tensor
 
 from gcon.edges.cluster.coordinator import check_everywhere, coordinate
+from gcon.edges.cluster.nearby import Segment
 from gcon.edges.cluster.packing import Package, pack, pack_with_randomness, take_over
 from gcon.edges.cluster.tasks import LOST, NO_CERTIFICATE, open_desk
 from gcon.edges.cluster.team import Team
@@ -78,6 +79,7 @@ class ClusterEdges(Edges):
 
     def _coordinated(self, client: Any, order: Package, rows: Mapping[str, Tensor]) -> Any:
         """The answer of the coordinator, started again with those who are left where a worker was lost."""
+        own = Segment(0)  # by which the coordinator sees whether it is near
         for _ in range(ATTEMPTS):
             futures: list[Any] = []
             try:
@@ -92,14 +94,16 @@ class ClusterEdges(Edges):
                 orders = [(team.run, part, *team.packed[1:]) for part in range(len(addresses))]
                 futures += team.start(open_desk, orders)
                 team.finish(futures)
-                team.ask_all("ready")
+                team.meet()
                 for name, matrix in rows.items():
                     team.keep(name, matrix)
-                futures.append(client.scatter(pack((team.packed, order)), hash=False))
+                given = pack((team.packed, own.lent, order))
+                given = given.lend() if all(team.near) else given  # any of them may become the coordinator
+                futures.append(client.scatter(given, hash=False))
                 key = f"gcon-{uuid.uuid4().hex}"
                 futures.append(client.submit(coordinate, futures[-1], key=key, pure=False))
                 answer = futures[-1].result()
-                if answer != LOST:
+                if answer not in (LOST, None):  # None: its memory has ended with the coordinator
                     return answer
             except Exception:
                 continue

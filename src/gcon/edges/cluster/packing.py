@@ -10,7 +10,8 @@ import io
 import pickle
 import uuid
 from collections.abc import Sequence
-from typing import Any, final
+from itertools import accumulate
+from typing import Any, cast, final
 
 import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
@@ -19,12 +20,14 @@ from distributed.protocol.serialize import Serialize
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gcon.edges.cluster.nearby import Lent, Segment, borrow
 from gcon.edges.cluster.placed import TYPES, RowsElsewhere
 from gcon.edges.source import HoldsRows
 from gcon.errors import BoundaryError
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
 
 PIECE_BYTES = 2**25  # of rows in one answer
+LEAST_LENT = 2**16  # bytes: less than that is sent as it is
 
 
 @final
@@ -35,10 +38,22 @@ class Package:
         As private as what is in it. Printing, sizes aside, and Dask's keys tell nothing of it.
     """
 
-    __slots__ = ("_buffers", "_head")
+    __slots__ = ("_buffers", "_head", "_segment")
 
     def __init__(self, head: bytes, buffers: Sequence[NDArray[np.uint8]]) -> None:
-        self._head, self._buffers = head, list(buffers)
+        self._head, self._buffers, self._segment = head, list(buffers), cast(Segment | None, None)
+
+    def lend(self) -> Package:
+        """The same for somebody near: only where its matrices lie travels. It must be kept until that one has unpacked it."""
+        if sum(buffer.nbytes for buffer in self._buffers) < LEAST_LENT:
+            return self
+        package = Package(self._head, self._buffers)
+        *starts, end = _starts([len(buffer) for buffer in self._buffers])
+        package._segment = Segment(end)
+        for place, (start, buffer) in enumerate(zip(starts, self._buffers, strict=True)):
+            package._buffers[place] = package._segment.bytes[start : start + len(buffer)]
+            package._segment.write(start, buffer)
+        return package
 
     def unpack(self) -> Any:
         return pickle.loads(self._head, buffers=self._buffers)
@@ -50,12 +65,28 @@ class Package:
         return len(self._head) + sum(buffer.nbytes for buffer in self._buffers)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Matrices are kept apart, so that Dask sends them out of band."""
+        """Matrices are kept apart, so that Dask sends them out of band; lent ones stay where they are."""
+        if self._segment is not None and self._segment.lent is not None:
+            return (_borrowed, (self._head, self._segment.lent, [len(buffer) for buffer in self._buffers]))
         return (Package, (self._head, self._buffers))
 
     def __dask_tokenize__(self) -> str:
         """Dask names things after a checksum of what they are; this one is private."""
         return uuid.uuid4().hex
+
+
+def _borrowed(head: bytes, lent: Lent, sizes: Sequence[int]) -> Package | None:
+    """A package whose matrices lie in the memory of a process on this machine; None if that has ended meanwhile."""
+    found = borrow(lent)
+    if found is None:
+        return None
+    *starts, _ = _starts(sizes)
+    return Package(head, [found[start : start + size] for start, size in zip(starts, sizes, strict=True)])
+
+
+def _starts(sizes: Sequence[int]) -> list[int]:
+    """Where buffers of these sizes begin one after another, each at a line of memory; and the end of the last."""
+    return [0, *accumulate(-(-size // 64) * 64 for size in sizes)]
 
 
 def pack(value: object) -> Package:
@@ -158,6 +189,11 @@ def _seeded(generator: np.random.Generator) -> SeededRandomness:
 
 class LostError(Exception):
     """A worker is gone, or has forgotten the run: start over with those that are left."""
+
+
+def tensor_of(found: NDArray[np.uint8], shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """These bytes as a matrix, without a copy."""
+    return torch.from_numpy(found).view(dtype).view(shape)
 
 
 async def ask(rpc: Any, address: str, run: str, method: str, *given: object) -> Any:

@@ -12,7 +12,8 @@ import distributed
 import torch
 from torch import Tensor
 
-from gcon.edges.cluster.packing import LostError, ask, pack, pieces
+from gcon.edges.cluster.nearby import Segment, borrow
+from gcon.edges.cluster.packing import LostError, Package, ask, pack, pieces
 from gcon.edges.cluster.placed import Matrix, Partition
 
 WAIT_SECONDS = 1.0  # then look whether all are still there
@@ -42,11 +43,16 @@ class Team:
     ) -> None:
         self._client, self.run, self.addresses, self.path = client, run, tuple(addresses), path
         self.partition, self._is_wanted = Partition(num_nodes, len(self.addresses)), is_wanted
+        self.near: tuple[bool, ...] = (False,) * len(self.addresses)  # who is on this machine
 
     @property
     def packed(self) -> tuple[object, ...]:
         """What another member needs to build the same team."""
         return self.run, self.addresses, self.partition.num_nodes, self.path
+
+    def meet(self) -> None:
+        """See that all desks are there, and which of them are near."""
+        self.near = tuple(borrow(sign) is not None for sign in self.ask_all("ready"))
 
     def start(self, task: Callable[..., Any], orders: Sequence[object]) -> list[Any]:
         """One task on every worker, each with its order; they stay there."""
@@ -99,11 +105,33 @@ class Team:
 
         return self._client.sync(all_of_them)  # type: ignore[no-any-return]
 
+    def results(self, parts: Sequence[int], name: str, place: int) -> list[Package]:
+        """What came out for one chunk of each of these workers.
+
+        Raises:
+            LostError: one has ended before its memory was opened.
+        """
+
+        async def all_of_them() -> list[Any]:
+            return await asyncio.gather(*(self._ask(part, "result", name, place, self.near[part]) for part in parts))
+
+        found = self._client.sync(all_of_them)
+        if None in found:
+            raise LostError
+        return found  # type: ignore[no-any-return]
+
     def keep(self, name: str, rows: Tensor) -> None:
         """Send every worker its rows of a matrix."""
         row_bytes = rows[:1].nbytes
 
+        segment = Segment(rows.nbytes if any(self.near) else 0)
+        if any(self.near):
+            segment.write(0, rows.contiguous().view(torch.uint8).numpy().reshape(-1))
+
         async def to_one(part: int) -> None:
+            if self.near[part]:
+                await self._ask(part, "keep_lent", name, segment.lent, tuple(rows.shape), rows.dtype)
+                return
             await self._ask(part, "keep", name, 0, rows[:0])
             for chunk in self.partition.chunks(part):
                 for some in pieces(chunk.nodes, row_bytes):

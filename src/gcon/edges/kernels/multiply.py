@@ -37,8 +37,8 @@ class Kernel(Protocol):
 
         Args:
             block: some nodes and their neighbours.
-            rows: one row per node of the graph: whole numbers (int32 or int64) whose absolute values add to at most 2^53 a
-                column, so that float64 holds every sum of some of them.
+            rows: one row per node of the graph: whole numbers (int32 or int64, on processors int8 too) whose absolute values
+                add to at most 2^53 a column, so that float64 holds every sum of some of them.
         """
 
     def walk_step(

@@ -23,11 +23,11 @@ from torch import Tensor
 from gcon.edges.fixed_point import CHUNK, HIGH, Walk
 from gcon.edges.source import RowBlock
 
-_AHEAD = 16  # neighbours
+_AHEAD = 48  # neighbours (benchmarks/stripes.py)
 _LINE = 64  # bytes that one fetch brings
 _PARTS = 16  # a thread: rows differ, so threads that are done early take another part
 _SMALL = 2**15  # entries that one thread does before two have begun
-_FAR = 2**30  # bytes of a walk from which on it is read in stripes
+_FAR = 2**31  # bytes of a walk from which on it is read in stripes (benchmarks/stripes.py)
 _STRIPE = 2**20  # nodes, at least
 _TOGETHER = 2**17  # rows that are summed side by side
 _ROWS_AHEAD, _OF_A_ROW = 6, 3  # in stripes, of the row after so many the next neighbours are fetched

@@ -20,6 +20,7 @@ _MOST_NODES = 2**28  # sums of so many of either part are at most 2^53
 
 def neighbour_totals(block: RowBlock, rows: Tensor) -> Tensor:
     """Row k is the sum of the rows of the k-th node's neighbours."""
+    block, rows = _neighbours_only(block, rows)
     numbers = rows.to(torch.float64)
     out = torch.empty(len(block.row_pointers) - 1, rows.shape[1], dtype=torch.float64, device=rows.device)
     for piece in _pieces(block, _NODES):
@@ -38,21 +39,31 @@ def walk_step(
             got=f"{block.num_nodes:,}",
             fix="Install the extra `fast` (numba), or on a GPU Triton.",
         )
+    own_rows, width = current[block.nodes], current.shape[1]
+    block, current = _neighbours_only(block, current)
     numbers = current.to(torch.float64)
     high = (numbers / _LOW).round_()
     parts = torch.cat([high, numbers - high * _LOW], dim=1)
-    del high
-    width = current.shape[1]
+    del high, numbers
     for piece in _pieces(block, _NODES):
         both = adjacency(piece) @ parts
         sums = both[:, :width] * _LOW + both[:, width:]
         degrees = piece.degrees.to(torch.float64)[:, None]
         weight = (1 / (degrees + walk.self_weight)).clamp_max(walk.clip)
         own = 1 - degrees * weight
-        moved = (weight * walk.keep) * sums + (own * walk.keep) * numbers[piece.nodes]
+        moved = (weight * walk.keep) * sums + (own * walk.keep) * own_rows[_within(piece, block)].to(torch.float64)
         back = origin[piece.nodes].to(torch.float64)
         back = back if scale is None else (back * scale).round_()
         out[_within(piece, block)] = (moved + walk.restart * back).round_().to(torch.int64)
+
+
+def _neighbours_only(block: RowBlock, rows: Tensor) -> tuple[RowBlock, Tensor]:
+    """A block of few neighbours with their rows alone, in their order: a small block must not cost a copy of all rows."""
+    entries = len(block.columns)
+    if entries >= block.num_nodes:
+        return block, rows
+    numbered = torch.arange(entries, dtype=block.columns.dtype, device=block.columns.device)
+    return RowBlock(block.nodes, block.row_pointers, numbered, entries), rows.index_select(0, block.columns)
 
 
 def _pieces(block: RowBlock, most_nodes: int) -> Iterator[RowBlock]:

@@ -242,7 +242,8 @@ def counted_share(epsilon: float, num_validation: int, *, protect_edges: int = 1
     if num_validation == 0 or math.isinf(epsilon):
         return MOST_COUNTED if num_validation else 0.0
     # The deviation of the count's noise is sqrt(2) times its sensitivity over its epsilon, or a little less.
-    share = protect_edges * _SURE_OF * math.sqrt(2) * ENDS_OF_AN_EDGE / (epsilon * _TOLD * num_validation)
+    told = epsilon * _TOLD * num_validation
+    share = protect_edges * _SURE_OF * math.sqrt(2) * ENDS_OF_AN_EDGE / told if told > 0 else math.inf
     return share if share <= MOST_COUNTED else 0.0
 
 
@@ -418,8 +419,8 @@ class MomentsModel(Model):
         counts: what owners need to ask at exact counts; None where no counts were released.
         encoder: the student, a linear model taught by the answers: it answers for nodes never seen.
         homophily: the share of edges inside a class, one standard error towards chance from what was released.
-        right: the noisy number of validation nodes that their owners answer right; None if there are none.
-        asked: the number of validation nodes.
+        right: the noisy number of validation nodes that their owners answer right; None if that was not counted.
+        asked: the number of validation nodes; 0 if nothing was counted, though there may be some.
         own_edges: whether owners are answered from their edges; False where that was worse than published answers.
         statistics, tables: what was released, so that anybody can make something better of it.
     """
@@ -440,7 +441,7 @@ class MomentsModel(Model):
 
     @property
     def choices(self) -> str:
-        """Without validation nodes nothing was counted, so nothing was chosen by that."""
+        """With no validation nodes, or too few, nothing was counted, so nothing was chosen by that."""
         counted = (
             "; whether owners are answered from their edges was chosen by a noisy count of right answers, whose price is part "
             "of the budget."

@@ -83,6 +83,27 @@ def test_without_such_memory_nothing_is_lent(monkeypatch):
     assert torch.equal(pickle.loads(pickle.dumps(pack(rows).lend())).unpack(), rows)
 
 
+def test_a_system_that_forbids_such_memory_is_like_one_without(monkeypatch):
+    """Linux refuses it under `vm.memfd_noexec=2`, and containers may."""
+
+    def refuse(name):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "memfd_create", refuse)
+    segment = Segment(4)
+    segment.write(1, np.ones(2, dtype=np.uint8))
+    assert segment.bytes[1:3].tolist() == [1, 1]
+    assert segment.lent is None
+
+
+def test_only_the_user_has_a_right_to_it_and_no_terminal_is_taken_over(segment, monkeypatch):
+    how, opened = [], os.open
+    monkeypatch.setattr(os, "open", lambda path, flags: how.append(flags) or opened(path, flags))
+    assert borrow(segment.lent) is not None
+    assert how[0] & os.O_NOCTTY
+    assert os.fstat(segment.lent.descriptor).st_mode & 0o777 == 0o600
+
+
 def test_a_package_that_is_lent_travels_without_its_matrices():
     value = torch.arange(LEAST_LENT), "word", torch.ones(3, 5, dtype=torch.int8), torch.empty(0)
     package = pack(value).lend()

@@ -221,6 +221,9 @@ def test_a_count_of_right_answers_is_bought_only_where_it_tells(epsilon, edges):
             assert of_most > 0.99
     assert counted_share(math.inf, 10) == MOST_COUNTED
     assert counted_share(math.inf, 0) == counted_share(1.0, 0) == 0
+    assert (
+        counted_share(5e-324, 500) == counted_share(1e-310, 1, protect_edges=10) == 0
+    )  # refused later, in clear words
 
 
 def test_too_few_validation_nodes_are_not_counted(nodes, dense, monkeypatch):

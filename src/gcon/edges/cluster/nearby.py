@@ -1,7 +1,8 @@
 """Memory that processes on one machine lend each other, so that rows need no copy through encryption and the network.
 
-What is lent lies in memory that has no name (Linux: memfd), never on a disk. Only processes of the same user on the same machine
-can open it, who could read the lender's memory anyway. Everybody else notices that it cannot be opened, and asks for the rows.
+What is lent lies in memory that has no name (Linux: memfd), never in a file. Only processes of the same user on the same machine
+can open it (and the administrator), also where a system lets them debug none but their own children (Yama). Everybody else
+notices that it cannot be opened, and asks for the rows.
 """
 
 from __future__ import annotations
@@ -46,10 +47,12 @@ class Segment:
     def __init__(self, size: int) -> None:
         self.lent: Lent | None = None
         self._descriptor = -1
-        if not hasattr(os, "memfd_create"):  # not on Linux: nothing is lent, and all rows travel
+        with suppress(AttributeError, OSError):  # not on Linux, or forbidden there
+            self._descriptor = os.memfd_create("gcon")
+        if self._descriptor < 0:  # nothing is lent, and all rows travel
             self.bytes: Bytes = np.empty(size, dtype=np.uint8)
             return
-        self._descriptor = os.memfd_create("gcon")
+        os.fchmod(self._descriptor, 0o600)
         os.ftruncate(self._descriptor, _SIGN + size)
         mapped = _mapped(self._descriptor, _SIGN + size, mmap.ACCESS_WRITE)
         self.lent = Lent(os.getpid(), self._descriptor, secrets.token_bytes(_SIGN), size)
@@ -84,7 +87,8 @@ def borrow(lent: Lent | None) -> Bytes | None:
         return None
     with suppress(OSError):
         # Another machine has another process of this number, or none. What it has open may be anything: nothing may wait for it.
-        descriptor = os.open(f"/proc/{lent.process}/fd/{lent.descriptor}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        how = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # nor may it become the terminal of this process
+        descriptor = os.open(f"/proc/{lent.process}/fd/{lent.descriptor}", how)
         try:
             if os.fstat(descriptor).st_size == _SIGN + lent.size and os.pread(descriptor, _SIGN, 0) == lent.sign:
                 return _mapped(descriptor, _SIGN + lent.size, mmap.ACCESS_COPY)[_SIGN:]

@@ -129,7 +129,7 @@ class Team:
             segment.write(0, rows.contiguous().view(torch.uint8).numpy().reshape(-1))
 
         async def to_one(part: int) -> None:
-            if self.near[part]:
+            if self.near[part] and segment.lent is not None:
                 await self._ask(part, "keep_lent", name, segment.lent, tuple(rows.shape), rows.dtype)
                 return
             await self._ask(part, "keep", name, 0, rows[:0])

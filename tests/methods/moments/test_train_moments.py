@@ -195,7 +195,8 @@ def test_without_validation_nodes_no_answers_are_counted(nodes, dense, epsilon):
     asked = trained(nodes, dense, epsilon=epsilon)
     assert "count of right answers" in asked.choices
     assert "count of right answers" not in model.choices
-    assert released(asked) == [*released(model), "answers"]
+    # Twins answer less surely, so that a second table of counts may be worth it; apart from that the releases are the same.
+    assert [*dict.fromkeys(released(asked))] == [*dict.fromkeys(released(model)), "answers"]
     assert asked.receipt.plan["answer_epsilon"] == pytest.approx(0.05 * epsilon)
     if math.isfinite(epsilon):  # what is not spent on the count is spent on the rest
         assert all(

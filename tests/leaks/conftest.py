@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 import torch
+from tests.counted import counted
 from torch import Tensor
 
 from gcon.edges.graph import PrivateGraph, private_graph
@@ -80,13 +81,14 @@ def run_moments():
     def run(graph, epsilon=1.0, seed=11):
         stages = []
         ledger = MemoryLedger("circles", clock=lambda: datetime(2030, 1, 2, tzinfo=UTC))
-        model = Moments(epsilon=epsilon).train(
-            graph.nodes,
-            graph.edges,
-            ledger=ledger,
-            randomness=SeededRandomness(seed),
-            progress=stages.append,
-        )
+        with counted():
+            model = Moments(epsilon=epsilon).train(
+                graph.nodes,
+                graph.edges,
+                ledger=ledger,
+                randomness=SeededRandomness(seed),
+                progress=stages.append,
+            )
         return model, ledger, stages
 
     return run

@@ -263,8 +263,6 @@ OWN_STAGES = {
         ("gcon.methods.moments:graph_facts", 1, "after", RESERVED, False),
         (f"{ACCOUNT}:apply_private", 3, "before", RESERVED, False),
         (f"{ACCOUNT}:apply_private", 3, "after", RESERVED, False),
-        (f"{ACCOUNT}:apply_private", 4, "before", RESERVED, False),  # the count of right answers
-        (f"{ACCOUNT}:apply_private", 4, "after", RESERVED, False),
         (f"{ACCOUNT}:Account.__exit__", 1, "before", RESERVED, False),
         (f"{ACCOUNT}:Account.__exit__", 1, "after", RESERVED, False),
         ("gcon.methods.moments:train_student", 1, "before", RESERVED, False),

@@ -9,16 +9,16 @@ from datetime import UTC, datetime
 import pytest
 import torch
 from safetensors.torch import load, save
+from tests.counted import counted
 from tests.release.forging import forge, put
 
 import gcon
-import gcon.methods.moments
 from gcon.edges.edge_list import private_edges, public_edges
 from gcon.errors import InputError, ReleaseFormatError
 from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.mechanisms.counts import NoisyCounts
 from gcon.mechanisms.gaussian_release import NoisyStatistic
-from gcon.methods.moments import MOST_COUNTED, Moments
+from gcon.methods.moments import Moments
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import predict_from_own_edges
 from gcon.methods.public_graph import predict_on_public_graph
@@ -36,9 +36,7 @@ PARTS = {
 
 def trained(kind, *, epsilon=None, names=(), randomness=None):
     nodes, edge_index = PARTS[kind]
-    with pytest.MonkeyPatch.context() as patch:
-        # So few validation nodes are not worth a count of right answers: here it is bought all the same.
-        patch.setattr(gcon.methods.moments, "counted_share", lambda *_, **__: MOST_COUNTED)
+    with counted():
         return Moments(epsilon=epsilon or (8.0 if kind == "counts" else 0.5)).train(
             replace(nodes, class_names=names or nodes.class_names),
             private_edges(edge_index, nodes.num_nodes)[0],

@@ -12,6 +12,7 @@ from unittest.mock import patch
 
 import pytest
 from safetensors.torch import load_file, save_file
+from tests.counted import counted
 
 from gcon.edges.edge_list import private_edges
 from gcon.edges.schemes import Schemes
@@ -58,7 +59,8 @@ def moments_release(circles, tmp_path_factory):
         kept = private_edges(edges[:, ::10] if sparse else edges, nodes.num_nodes)[0]
         method, model = Moments(epsilon=epsilon, **options), None
         for _ in range(60):
-            model = method.train(nodes, kept, ledger=_ledger(), randomness=randomness or SystemRandomness())
+            with counted():
+                model = method.train(nodes, kept, ledger=_ledger(), randomness=randomness or SystemRandomness())
             if tables is None or wanted(model, tables):
                 break
         assert tables is None or wanted(model, tables)

@@ -93,6 +93,13 @@ def test_dp_sgd_without_noise_tells_the_edges_of_labelled_nodes(graph, edges, dr
     assert roc_of(WhiteBox((edges,)).scores(view, touched.pairs), touched.linked).area > 0.99
 
 
+@pytest.fixture
+def counted(monkeypatch):
+    """The validation nodes of these small graphs are too few for a count of right answers: here it is bought all the same."""
+    monkeypatch.setattr(moments, "counted_share", lambda epsilon, asked, **_: moments.MOST_COUNTED if asked else 0.0)
+
+
+@pytest.mark.usefixtures("counted")
 def test_what_the_default_releases_is_heard_line_by_line(graph):
     with transcript() as lines:
         fit(Moments(epsilon=1.0), graph, randomness=SeededRandomness(1))
@@ -106,6 +113,7 @@ def dense():
     )
 
 
+@pytest.mark.usefixtures("counted")
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_tables_in_a_release_are_heard_as_in_its_transcript(dense, rounds, monkeypatch):
     monkeypatch.setattr(moments, "LOUD", 0.0 if rounds == 2 else math.inf)

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from tests.counted import counted
 
 import gcon.learn.edge_free
 import gcon.methods.evidence
@@ -49,14 +50,9 @@ LAST = ["second release", "count right answers", "learn from what was released"]
 
 
 @pytest.fixture(autouse=True)
-def counted(monkeypatch):
-    """The validation nodes of these small graphs are too few to be worth a count: here it is bought all the same."""
-    share = gcon.methods.moments.counted_share
-    monkeypatch.setattr(
-        gcon.methods.moments,
-        "counted_share",
-        lambda epsilon, asked, **others: MOST_COUNTED if asked else share(epsilon, asked, **others),
-    )
+def with_counts_of_right_answers():
+    with counted():
+        yield
 
 
 def sureness(answers):

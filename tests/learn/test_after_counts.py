@@ -179,9 +179,7 @@ def test_a_class_that_nobody_taught(validation):
     found = after_counts(before, before, truth + geometric_noise(1.0, truth.shape, 1), geometric_deviation(1.0))
     check(found, 4)
     if not validation:
-        # Counts by its code may name it all the same, for a node or two: evidence needs no lesson.
-        assert int((found.answers.argmax(dim=1) == 2).sum()) <= 2
-        assert float(found.answers[:, 2].mean()) < 0.01
+        assert float(found.answers[:, 2].max()) < 0.2
 
 
 def test_one_class_was_taught():

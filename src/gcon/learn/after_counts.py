@@ -29,6 +29,7 @@ _TAUGHT_SHARE = 0.8  # of the unlabelled nodes
 _LESSONS = 2  # counts teach the features so often, and are looked at again from there
 SHARES_SCALE = 3.0  # shares vary less than logarithms of counts; owners' exact counts are asked with it too
 _LEAST_SCALE = 1e-12
+_NEVER = 30.0  # a score so much lower than others is as good as none
 _TRUST = (1.0, 0.5)  # in the evidence of counts: neighbours err together, so it is too sure of itself
 
 
@@ -141,6 +142,8 @@ def _learned(every: Sequence[Tensor], nodes: PublicNodes) -> tuple[CountModel, E
     own, plain, logs, shares, told = (list(range(place * classes, (place + 1) * classes)) for place in range(5))
     alone = [[plain], [logs + shares], [told, logs + shares]]
     as_it_is = torch.eye(every[0].shape[1], classes, dtype=torch.float64)  # the logarithms of the start
+    if ensemble.judges.folds is not None:  # evidence may name a class that nobody taught, and nobody could judge that
+        as_it_is[-1, torch.bincount(ensemble.judges.labels, minlength=classes) == 0] = -_NEVER
     untaught = [as_it_is, *(as_it_is.clone() for _ in _TRUST)]
     for table, trust in zip(untaught[1:], _TRUST, strict=True):
         table[told, range(classes)] = trust

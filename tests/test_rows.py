@@ -52,7 +52,7 @@ def test_the_mean_answer_is_that_of_all_batches(batch, monkeypatch):
     for module in (moments, rows_module):
         monkeypatch.setattr(module, "BATCH_ROWS", batch)
     answers, some = torch.rand(23, 4), torch.ones(1, 2, 2)
-    monkeypatch.setattr(moments, "OwnerRows", lambda *given: answers)
+    monkeypatch.setattr(moments, "OwnerRows", lambda *given: answers.double().repeat(1, 4))
     fitted = SimpleNamespace(tables=some, weights=some)
     counted = SimpleNamespace(
         model=fitted, proportions=some, crowding=some, edge_shares=some, edge_messages=some, lean=some, voice=0.5

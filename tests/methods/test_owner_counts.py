@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from gcon.methods.moments import MOST_LEAN, owner_counts
+from gcon.learn.after_counts import CountModel
+from gcon.methods.moments import MOST_LEAN, OwnerCounts, owner_counts, owners_way
 
 
 def leaned(num_classes, homophily, gain=0.0):
@@ -34,3 +35,29 @@ def test_the_mean_around_weighs_less_where_answers_are_sure():
     assert leaned(4, 0.5, 0.25) == pytest.approx(0.25 + 6 * 0.25)
     assert leaned(4, 0.5, 0.4) == pytest.approx(MOST_LEAN * 5 * 0.1)
     assert leaned(4, 0.5, 0.5) == pytest.approx(MOST_LEAN / 5)
+
+
+@pytest.mark.parametrize(("moved", "alone"), [(0, False), (9, False), (11, True), (40, True)])
+def test_owners_count_by_later_codes_unless_classes_moved_far(moved, alone):
+    """Of a hundred nodes so many were counted as class 0 and are answered class 1 since."""
+    codes = torch.arange(100) % 2
+    later = codes.clone()
+    later[codes.eq(0).nonzero()[:moved, 0]] = 1
+    nothing = torch.zeros(2, dtype=torch.float64)
+    counts = OwnerCounts(
+        start=torch.full((100, 2), 0.5),
+        codes=codes,
+        model=CountModel(torch.ones(1).double(), torch.zeros(1, 11, 2).double()),
+        proportions=torch.full((2, 2), 0.5).double(),
+        crowding=nothing + 1,
+        edge_shares=nothing + 0.5,
+        edge_messages=nothing,
+        lean=0.0,
+        voice=0.0,
+    )
+    published = torch.nn.functional.one_hot(later, 2).float()
+    _, rows = owners_way(published, torch.full((100,), -1), counts, 0.8)
+    assert rows.counted_alone is alone
+    assert torch.equal(rows[:][:, 2:4].argmax(dim=1), codes)
+    assert torch.equal(rows[:][:, 4:6].argmax(dim=1), codes if alone else later)
+    assert torch.equal(rows[:][:, 6:].argmax(dim=1), later)

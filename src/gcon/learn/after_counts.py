@@ -178,7 +178,7 @@ def _learned(every: Sequence[Tensor], nodes: PublicNodes) -> tuple[CountModel, E
     calibrated = []
     for member, table in zip(ensemble.members, kept, strict=True):
         table = table / member.temperature
-        table[-1] += member.shift
+        table[-1] += member.shift + ensemble.shift
         calibrated.append(table)
     heard = ensemble.weights > 0
     return CountModel(ensemble.weights[heard], torch.stack(calibrated)[heard]), ensemble

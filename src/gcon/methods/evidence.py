@@ -6,7 +6,8 @@ Every node *says* public numbers, and the owner of a node adds up what her neigh
   the receiver, given how often edges stay inside a class. Messages are bounded, because answers of neighbours err together. Where
   friends are alike, the mean answer of the neighbourhood counts as one more witness.
 - *Counts*, where they were: the regressions that were taught on noisy counts are asked at her exact ones and at what these say
-  about each class, by the codes that were counted and by those that the published answers give; the mean answer around her, over
+  about each class, by the codes that were counted and, unless the classes moved far since, by those that the published answers
+  give; the mean answer around her, over
   what edges lead to on average, counts as much as the counts taught. Where published answers are weak, messages add up as well,
   less what edges say anyway.
 """

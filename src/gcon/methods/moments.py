@@ -98,6 +98,7 @@ _FLATTERED = 0.03
 _SURE_OF = 3.0  # standard deviations of the count of right answers: own edges are left out for what noise hardly makes
 _TOLD = 0.1  # of the validation nodes: a count that cannot tell so much from noise is not worth its price
 VOICE = 0.5  # of every neighbour's message, where published answers are no surer than UNSURE: many weak voices add up
+_MOVED = 0.1  # of the nodes: if the shares of the codes moved by more than that since they were counted, they are other codes
 _PART = (
     "Nodes of the training, but not its table as it was: they are answered from their features alone, as nodes never seen. "
     "Ask about the whole table, in its order, for the answers that the release holds."
@@ -322,11 +323,13 @@ class OwnerRows:
         published: n x c, class probabilities that read no edge of their own.
         labels: n: public labels, -1 for unknown ones.
         counts: None where no counts were released.
+        counted_alone: owners count neighbours by the codes that were counted, not by the published answers too.
     """
 
     published: Tensor
     labels: Tensor
     counts: OwnerCounts | None
+    counted_alone: bool = False
 
     def __len__(self) -> int:
         return len(self.published)
@@ -337,7 +340,9 @@ class OwnerRows:
         classes, heard = published.shape[1], with_labels(published, self.labels[places])
         if counts is None:
             return torch.cat([published.double(), heard], dim=1)
-        coded = [one_hot(each, classes).double() for each in (counts.codes[places], heard.argmax(dim=1))]
+        codes = counts.codes[places]
+        later = codes if self.counted_alone else heard.argmax(dim=1)
+        coded = [one_hot(each, classes).double() for each in (codes, later)]
         return torch.cat([counts.start[places].double(), *coded, heard], dim=1)
 
 
@@ -357,7 +362,12 @@ def owners_way(
     if counts is None:
         total = sum((part.double().sum(dim=0) for part in published.split(BATCH_ROWS)), nothing)
         return Evidence(homophily=homophily, shares=total / len(rows)), rows
-    total = sum((rows[part][:, -classes:].double().sum(dim=0) for part in row_slices(len(rows))), nothing)
+    total = sum((rows[part].sum(dim=0) for part in row_slices(len(rows))), nothing.repeat(4))
+    _, counted, later, total = total.split(classes)
+    # Regressions were taught on the codes that were counted. Where classes became far more common or rarer since, they cannot be
+    # asked at the later ones.
+    moved = float((counted - later).abs().sum()) / 2 > _MOVED * len(rows)
+    rows = OwnerRows(published, labels, counts, moved)
     way = ExactCounts(
         table=torch.cat(counts.model.tables.unbind(), dim=1).numpy(),
         weights=counts.model.weights.numpy(),

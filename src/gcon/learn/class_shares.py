@@ -1,0 +1,69 @@
+"""How common classes are, where nobody drew the labels as classes come: people label twenty nodes of each.
+
+Without validation nodes the training nodes tell what answers of a class look like, and the mean answer of all other nodes is a
+mixture of these. The shares that explain it best are believed as far as so few nodes can tell. Free: reads public numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+_DOUBT = 0.6  # standard deviation of the logarithm of a share around the mean answer, before anything is known
+_TOWARDS = 0.5  # answers are moved so far from their mean to the shares, on the scale of logarithms
+_USUAL_EXAMPLES = 2.0  # added to those of every class: they look like everybody
+_MISFIT = 0.03  # nodes with a label are not like all others: standard deviation of the mean answer for that
+_LEAST_SHARE = 1e-9
+_ROUNDS, _STEP = 30, 0.5
+
+
+def believed_shares(mean: Tensor, examples: Tensor, labels: Tensor) -> Tensor:
+    """The shares w of greatest posterior density, by damped Gauss-Newton steps on their logarithms; float64.
+
+    The mean answer is taken to be normal around sum_y w_y m_y, with m_y the mean answer of the examples of class y. Its variance
+    is that of the m_y, since twenty examples do not tell them exactly, and a misfit. Before that, log w is normal around the
+    logarithms of the mean answer.
+
+    Args:
+        mean: c: the mean answer of nodes without a label.
+        examples: what nodes with a label are answered by models that their own label did not teach.
+        labels: of the examples.
+    """
+    classes = one_hot(labels, len(mean)).double()
+    sizes, usual = classes.sum(dim=0)[:, None], examples.mean(dim=0)
+    means = (classes.T @ examples + _USUAL_EXAMPLES * usual) / (sizes + _USUAL_EXAMPLES)
+    squares = classes.T @ (examples - means[labels]).square() + _USUAL_EXAMPLES * (examples - usual).square().mean(
+        dim=0
+    )
+    variances = squares / (sizes + _USUAL_EXAMPLES) / sizes.clamp_min(1)
+    start = (mean / mean.sum()).clamp_min(_LEAST_SHARE).log()
+    found, prior = start, torch.eye(len(mean), dtype=torch.float64) / _DOUBT**2
+    for _ in range(_ROUNDS):
+        shares = torch.softmax(found, dim=0)
+        slopes = (torch.diag(shares) - torch.outer(shares, shares)) @ means
+        scaled = slopes / (shares.square() @ variances + _MISFIT**2)
+        slope = scaled @ (mean - shares @ means) - (found - start) / _DOUBT**2
+        found = found + _STEP * torch.linalg.solve(scaled @ slopes.T + prior, slope)
+    return torch.softmax(found, dim=0)
+
+
+def shift_of_scores(answers: Tensor, twins: Sequence[Tensor], examples: Tensor, labels: Tensor) -> Tensor:
+    """What is added to the logarithms of all answers so that their mean comes half way to the believed shares; float64.
+
+    Args:
+        answers: class probabilities of nodes without a label.
+        twins: the same by those that answered the examples. They know fewer labels and are less sure: shares follow from them.
+        examples: class probabilities of labelled nodes.
+        labels: theirs.
+    """
+    shares = believed_shares(torch.stack([twin.double().mean(dim=0) for twin in twins]).mean(dim=0), examples, labels)
+    logs = answers.clamp_min(_LEAST_SHARE).log()
+    wanted = (1 - _TOWARDS) * answers.mean(dim=0).clamp_min(_LEAST_SHARE).log() + _TOWARDS * shares.log()
+    shift = torch.zeros_like(wanted)
+    for _ in range(_ROUNDS):
+        reached = torch.softmax(logs + shift, dim=1).mean(dim=0).clamp_min(_LEAST_SHARE)
+        shift = shift + torch.log_softmax(wanted, dim=0) - reached.log()
+    return shift - shift.mean()

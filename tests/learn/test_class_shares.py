@@ -32,22 +32,25 @@ def apart(one, other):
 @pytest.mark.parametrize("seed", range(5))
 def test_shares_are_nearer_to_the_truth_than_the_mean_answer(seed):
     answers = drawn(everybody(seed), 3.0, seed)
-    found = believed_shares(answers.mean(dim=0), drawn(EXAMPLES, 3.0, 100 + seed), EXAMPLES)
+    found, trust = believed_shares(answers.mean(dim=0), drawn(EXAMPLES, 3.0, 100 + seed), EXAMPLES)
+    assert 0.4 < trust < 1
     assert float(found.sum()) == pytest.approx(1)
     assert apart(found, TRUE) < 0.7 * apart(answers.mean(dim=0), TRUE)
 
 
 def test_answers_that_tell_no_class_change_nothing():
     mean = torch.tensor([0.4, 0.3, 0.2, 0.1], dtype=torch.float64)
-    found = believed_shares(mean, mean.repeat(80, 1), EXAMPLES)
+    found, trust = believed_shares(mean, mean.repeat(80, 1), EXAMPLES)
     assert apart(found, mean) < 1e-6
+    assert trust < 1e-6
 
 
 def test_few_examples_are_believed_less_than_many():
     mean = drawn(everybody(0), 2.0, 0).mean(dim=0)
     few, many = EXAMPLES[::10], EXAMPLES.repeat(50)
-    moved = [apart(believed_shares(mean, drawn(each, 2.0, 7), each), mean) for each in (few, many)]
-    assert moved[0] < 0.6 * moved[1]
+    (one, little), (other, much) = (believed_shares(mean, drawn(each, 2.0, 7), each) for each in (few, many))
+    assert apart(one, mean) < 0.7 * apart(other, mean)
+    assert little < 0.7 * much
 
 
 def test_a_class_without_an_example_and_an_answer_of_zero_are_no_trouble():
@@ -59,12 +62,13 @@ def test_a_class_without_an_example_and_an_answer_of_zero_are_no_trouble():
     assert bool(torch.isfinite(shift).all())
 
 
-def test_the_mean_comes_half_way_to_the_shares():
+def test_the_mean_comes_as_near_to_the_shares_as_they_are_trusted():
     answers, examples = drawn(everybody(3), 3.0, 3), drawn(EXAMPLES, 3.0, 4)
     shift = shift_of_scores(answers, [answers], examples, EXAMPLES)
     reached = torch.softmax(answers.log() + shift, dim=1).mean(dim=0)
     mean = answers.mean(dim=0)
-    wanted = (mean * believed_shares(mean, examples, EXAMPLES)).sqrt()
+    shares, trust = believed_shares(mean, examples, EXAMPLES)
+    wanted = mean ** (1 - trust**2) * shares**trust**2
     assert torch.allclose(reached, wanted / wanted.sum(), atol=1e-6)
     assert apart(reached, TRUE) < apart(mean, TRUE)
 

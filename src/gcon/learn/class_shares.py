@@ -12,20 +12,19 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-_DOUBT = 0.6  # standard deviation of the logarithm of a share around the mean answer, before anything is known
-_TOWARDS = 0.5  # answers are moved so far from their mean to the shares, on the scale of logarithms
+_DOUBT = 0.4  # standard deviation of the logarithm of a share around the mean answer, before anything is known
 _USUAL_EXAMPLES = 2.0  # added to those of every class: they look like everybody
-_MISFIT = 0.03  # nodes with a label are not like all others: standard deviation of the mean answer for that
+_LEAST_VARIANCE = 1e-9  # where all examples of all classes are answered alike
 _LEAST_SHARE = 1e-9
 _ROUNDS, _STEP = 30, 0.5
 
 
-def believed_shares(mean: Tensor, examples: Tensor, labels: Tensor) -> Tensor:
-    """The shares w of greatest posterior density, by damped Gauss-Newton steps on their logarithms; float64.
+def believed_shares(mean: Tensor, examples: Tensor, labels: Tensor) -> tuple[Tensor, float]:
+    """The shares w of greatest posterior density, by damped Gauss-Newton steps on their logarithms, float64; and their trust.
 
     The mean answer is taken to be normal around sum_y w_y m_y, with m_y the mean answer of the examples of class y. Its variance
-    is that of the m_y, since twenty examples do not tell them exactly, and a misfit. Before that, log w is normal around the
-    logarithms of the mean answer.
+    is that of the m_y: twenty examples do not tell them exactly. Before that, log w is normal around the logarithms of the mean
+    answer. The trust, from 0 to 1, is the part of that variance that the mean answer took away.
 
     Args:
         mean: c: the mean answer of nodes without a label.
@@ -44,14 +43,20 @@ def believed_shares(mean: Tensor, examples: Tensor, labels: Tensor) -> Tensor:
     for _ in range(_ROUNDS):
         shares = torch.softmax(found, dim=0)
         slopes = (torch.diag(shares) - torch.outer(shares, shares)) @ means
-        scaled = slopes / (shares.square() @ variances + _MISFIT**2)
+        scaled = slopes / (shares.square() @ variances + _LEAST_VARIANCE)
         slope = scaled @ (mean - shares @ means) - (found - start) / _DOUBT**2
-        found = found + _STEP * torch.linalg.solve(scaled @ slopes.T + prior, slope)
-    return torch.softmax(found, dim=0)
+        precision = scaled @ slopes.T + prior
+        found = found + _STEP * torch.linalg.solve(precision, slope)
+    # A shift of all logarithms changes no share: nothing is ever told about that direction.
+    left = float(torch.linalg.inv(precision).trace()) / _DOUBT**2 - 1
+    return torch.softmax(found, dim=0), min(max(1 - left / max(len(mean) - 1, 1), 0.0), 1.0)
 
 
 def shift_of_scores(answers: Tensor, twins: Sequence[Tensor], examples: Tensor, labels: Tensor) -> Tensor:
-    """What is added to the logarithms of all answers so that their mean comes half way to the believed shares; float64.
+    """What is added to the logarithms of all answers so that their mean comes nearer to the believed shares; float64.
+
+    On the scale of logarithms it comes as near as the square of their trust says: the shares were held back by doubt once, and
+    where labels say little about shares it is better to leave answers as they are.
 
     Args:
         answers: class probabilities of nodes without a label.
@@ -59,9 +64,11 @@ def shift_of_scores(answers: Tensor, twins: Sequence[Tensor], examples: Tensor, 
         examples: class probabilities of labelled nodes.
         labels: theirs.
     """
-    shares = believed_shares(torch.stack([twin.double().mean(dim=0) for twin in twins]).mean(dim=0), examples, labels)
+    mean = torch.stack([twin.double().mean(dim=0) for twin in twins]).mean(dim=0)
+    shares, trust = believed_shares(mean, examples, labels)
     logs = answers.clamp_min(_LEAST_SHARE).log()
-    wanted = (1 - _TOWARDS) * answers.mean(dim=0).clamp_min(_LEAST_SHARE).log() + _TOWARDS * shares.log()
+    usual = answers.mean(dim=0).clamp_min(_LEAST_SHARE).log()
+    wanted = usual + trust**2 * (shares.log() - usual)
     shift = torch.zeros_like(wanted)
     for _ in range(_ROUNDS):
         reached = torch.softmax(logs + shift, dim=1).mean(dim=0).clamp_min(_LEAST_SHARE)

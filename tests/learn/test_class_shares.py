@@ -91,7 +91,7 @@ def test_only_where_training_nodes_judge():
             test_mask=train & False,
         )
         ensemble = Ensemble(nodes=nodes).taught([rows], (0.1,))
-        assert torch.allclose(ensemble.answers.sum(dim=1), torch.ones(480, dtype=torch.float64))
+        assert torch.allclose(ensemble.moved()[0].sum(dim=1), torch.ones(480, dtype=torch.float64))
         shifts.append(ensemble.shift)
     assert float(shifts[0].abs().max()) > 0.05
     assert not bool(shifts[1].any())

@@ -116,7 +116,8 @@ def after_counts(
             pupils = after.ensemble.taught([after.rescaled], PENALTIES, lessons)
             averages = zip((ensemble.answers, *ensemble.twins), labels, strict=True)
             pupils = pupils.joined_by([[graph.answers_around(with_labels(*each))] for each in averages], lessons)
-            start, twins = sample.everywhere(pupils.answers, after.free.rows), pupils.twins
+            answers, _, twins = pupils.moved()
+            start = sample.everywhere(answers, after.free.rows)
     answers, belief = torch.empty(start.shape, dtype=torch.float64), beliefs[0]
 
     def answer(rows: slice) -> None:
@@ -124,7 +125,7 @@ def after_counts(
         answers[rows] = model.answers(count_inputs(start[rows], believed.counts, believed.evidence))
 
     side_by_side(answer, blocks(len(start)))
-    return AfterCounts(start=start, belief=belief, model=model, answers=answers, twins=ensemble.twins)
+    return AfterCounts(start=start, belief=belief, model=model, answers=answers, twins=ensemble.moved()[2])
 
 
 def _learned(every: Sequence[Tensor], nodes: PublicNodes) -> tuple[CountModel, Ensemble]:
@@ -175,10 +176,10 @@ def _learned(every: Sequence[Tensor], nodes: PublicNodes) -> tuple[CountModel, E
                 for inputs, each in zip(every, tables, strict=True)
             ]
             ensemble, kept = ensemble.joined_by(answers, lessons), [*kept, *tables[0]]
-    calibrated = []
+    calibrated, shift = [], ensemble.shift
     for member, table in zip(ensemble.members, kept, strict=True):
         table = table / member.temperature
-        table[-1] += member.shift + ensemble.shift
+        table[-1] += member.shift + shift
         calibrated.append(table)
     heard = ensemble.weights > 0
     return CountModel(ensemble.weights[heard], torch.stack(calibrated)[heard]), ensemble

@@ -123,5 +123,6 @@ def after_moments(free: EdgeFree, noisy: Sequence[tuple[Tensor, float]]) -> Afte
     ]
     ensemble = free.ensemble.taught(views, PENALTIES)
     ensemble = ensemble.taught(views, PENALTIES, ensemble.surest(_TAUGHT_SHARE))
-    answers = sample.everywhere(ensemble.answers, rows)
-    return AfterMoments(free=free, answers=answers, twins=ensemble.twins, ensemble=ensemble, rescaled=views[0])
+    found, _, twins = ensemble.moved()
+    answers = sample.everywhere(found, rows)
+    return AfterMoments(free=free, answers=answers, twins=twins, ensemble=ensemble, rescaled=views[0])

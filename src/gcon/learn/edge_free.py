@@ -143,8 +143,9 @@ def _trained(known: _Known) -> EdgeFree:
     ensemble = ensemble.taught(best, PENALTIES, ensemble.surest(TAUGHT_SHARE))
     # From the sample to everybody.
     everybody = rows if nodes is known.nodes else directions.unit_rows(known.nodes.features, known.device)
-    answers = chosen.everywhere(ensemble.answers, everybody)
-    examples = ensemble.judges.labels, ensemble.judged
+    believed, judged, _ = ensemble.moved()
+    answers = chosen.everywhere(believed, everybody)
+    examples = ensemble.judges.labels, judged
     if ensemble.judges.folds is None:
         labelled = nodes.train_mask | nodes.validation_mask
         examples = nodes.labels[labelled], answers[chosen.places][labelled]

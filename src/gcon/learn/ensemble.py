@@ -106,8 +106,6 @@ class Ensemble:
         answers: their best average at all nodes, float64.
         twins: the same of the members' twins.
         judged: the best average at the judges, without what their own labels taught.
-        shift: was added to the logarithms of the average, its twins and what is judged: how common classes are believed to be
-            (class_shares.py). 0 where validation nodes tell.
     """
 
     nodes: PublicNodes
@@ -119,7 +117,6 @@ class Ensemble:
     answers: Tensor = field(init=False)
     twins: tuple[Tensor, ...] = field(init=False)
     judged: Tensor = field(init=False)
-    shift: Tensor = field(init=False)
 
     def __post_init__(self) -> None:
         """Judges are the validation nodes, or else the training nodes in three parts, each with its share of every class.
@@ -155,18 +152,28 @@ class Ensemble:
             every = torch.stack([getattr(member, name) for member in self.members])
             object.__setattr__(self, name, torch.einsum("m,mnc->nc", self.weights, every))
         twins = zip(*(member.twins for member in self.members), strict=True)
-        averages = tuple(torch.einsum("m,mnc->nc", weights.float(), torch.stack(each)).double() for each in twins)
-        object.__setattr__(self, "twins", averages)
-        shift, free = torch.zeros(nodes.num_classes, dtype=torch.float64), ~(nodes.train_mask | nodes.validation_mask)
-        if folds is not None and bool(free.any()):
-            shift = shift_of_scores(self.answers[free], [each[free] for each in averages], self.judged, labels)
-            answers, judged, *moved = (
-                torch.softmax(each.clamp_min(_LEAST).log() + shift, dim=1)
-                for each in (self.answers, self.judged, *averages)
-            )
-            for name, value in (("answers", answers), ("judged", judged), ("twins", tuple(moved))):
-                object.__setattr__(self, name, value)
-        object.__setattr__(self, "shift", shift)
+        averages = (torch.einsum("m,mnc->nc", weights.float(), torch.stack(each)).double() for each in twins)
+        object.__setattr__(self, "twins", tuple(averages))
+
+    @property
+    def shift(self) -> Tensor:
+        """What is added to the scores of all answers, as common as classes are believed to be; 0 if validation nodes tell."""
+        nodes, judges = self.nodes, self.judges
+        free = ~(nodes.train_mask | nodes.validation_mask)
+        if judges.folds is None or not bool(free.any()):
+            return torch.zeros(nodes.num_classes, dtype=torch.float64)
+        return shift_of_scores(self.answers[free], [each[free] for each in self.twins], self.judged, judges.labels)
+
+    def moved(self) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+        """Answers, what the judges are answered, and the twins' answers, with that shift.
+
+        Lessons are answers without it: what is believed of class shares would be heard again and again.
+        """
+        shift, found = self.shift, (self.answers, self.judged, *self.twins)
+        if self.judges.folds is not None:
+            found = tuple(torch.softmax(each.clamp_min(_LEAST).log() + shift, dim=1) for each in found)
+        answers, judged, *twins = found
+        return answers, judged, tuple(twins)
 
     def surest(self, share: float) -> list[Lesson]:
         """What the average can teach, and what its twins can."""

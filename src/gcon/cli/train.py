@@ -102,7 +102,7 @@ def train(
         claim = until.enter_context(work_folder(out.absolute()))
         graph = load_training(where, until=until)
         warn_of_scales(graph.nodes)
-        if where.nodes is not None:  # as gcon data check says it: without a column 'split' all labels teach
+        if not bool((graph.nodes.validation_mask | graph.nodes.test_mask).any()):  # no splits: all labels teach
             warn_of_parts(graph.nodes)
         books = open_payment(where, output, near=out.absolute().parent, name=name)
         num_nodes, num_features = graph.nodes.features.shape

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gcon.choose import expectations as table
+from gcon.choose.advice import FEWER_RIGHT, LESS_GAINED
 from gcon.choose.expectations import Place, expected, guess, intervals, measured
 from gcon.choose.public_facts import PublicFacts
 from gcon.choose.run_time import WITHIN, run_time, seconds_of
@@ -59,6 +60,33 @@ def test_docs_name_the_coverage():
         held = [intervals()[known, access, "accuracy"] for access in table.TARGETS[:3]]
         cells = " | ".join(f"{100 * each.covered:.0f} %, ± {100 * each.width:.0f}" for each in held)
         assert f"| {words} | {cells} |" in page
+
+
+def test_what_validation_nodes_are_worth_is_that_of_the_published_tables():
+    """At epsilon 1: right answers lost without them, and gains over what is free, in points."""
+
+    def rows(name):
+        lines = [line.split(" | ") for line in (DOCS / f"results/default/{name}.md").read_text().splitlines()]
+        return {
+            (row[0].strip("| "), row[1]): [float(cell[:5]) for cell in row[4:7] if cell.strip()]
+            for row in lines
+            if len(row) > 6 and row[1] in ("1", "control, no edge")
+        }
+
+    with_them, without = rows("default"), rows("bare")
+
+    def gains(table, graph):
+        none, own = table[graph, "control, no edge"]
+        return [mine - free for mine, free in zip(table[graph, "1"], (none, none, max(none, own)), strict=True)]
+
+    graphs = {graph for graph, _ in with_them}
+    assert len(graphs) == 12
+    lost = [a - b for each in graphs for a, b in zip(with_them[each, "1"], without[each, "1"], strict=True)]
+    less = [a - b for each in graphs for a, b in zip(gains(with_them, each), gains(without, each), strict=True)]
+    assert round(100 * max(lost), 1) == FEWER_RIGHT
+    assert round(100 * max(less), 1) == LESS_GAINED
+    words = f"up to {FEWER_RIGHT} points fewer right answers at epsilon 1, and gained up to {LESS_GAINED} points less"
+    assert words in (DOCS / "choosing.md").read_text()
 
 
 def test_docs_name_the_gains():

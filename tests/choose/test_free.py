@@ -234,6 +234,21 @@ def test_wrong_arguments(nodes, wrong, words):
         advise(nodes, **({"epsilon": 1.0} | wrong))
 
 
-def test_validation_nodes_are_needed(nodes):
-    with pytest.raises(InputError, match="validation nodes"):
-        advise(replace(nodes, validation_mask=torch.zeros_like(nodes.validation_mask)), epsilon=1.0)
+def test_without_validation_nodes_training_nodes_judge(nodes, facts):
+    """As in training: each by what its own label did not teach, and the advice says how far that goes."""
+    bare = replace(nodes, validation_mask=torch.zeros_like(nodes.validation_mask))
+    found, advice = public_facts(bare), advise(bare, epsilon=4.0)
+    ensemble = learn_without_edges(bare, seed=0).ensemble
+    right = ensemble.judged.argmax(dim=1) == nodes.labels[nodes.train_mask]
+    assert (found.num_validation, found.num_checked) == (0, 80)
+    assert found.edge_free_accuracy == pytest.approx(float(right.double().mean()))
+    assert found.edge_free_accuracy < float(
+        (ensemble.answers.argmax(dim=1) == nodes.labels)[nodes.train_mask].double().mean()
+    )
+    assert facts.num_checked == facts.num_validation
+    assert advice.noise[0] == noise_facts(found, epsilon=4.0, delta=1e-5)  # nothing is spent on a count
+    words = in_words(advice)
+    assert "of the training nodes, each without what its own label taught" in words
+    assert "No validation nodes" in words
+    assert "No validation nodes" not in in_words(advise(nodes, epsilon=4.0))
+    assert 0 <= advice.verdicts[0].expectation.accuracy_least < advice.verdicts[0].expectation.accuracy_most <= 1

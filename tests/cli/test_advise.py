@@ -126,13 +126,14 @@ def test_bad_calls_are_refused_before_a_ledger_is_made(run, folder, files, argum
 
 
 @pytest.mark.parametrize("look", [[], ["--look", 0.1]])
-def test_validation_nodes_are_needed(run, folder, files, look):
+def test_nodes_that_a_training_takes_are_advised_on_without_validation_nodes(run, folder, files, look):
     table = folder / "nodes.csv"
     table.write_text(table.read_text().replace(",val", ",test"))
-    code, out, _ = run("advise", *files, *look, "--json")
-    assert code == 2
-    assert "validation nodes" in json.loads(out)["message"]
-    assert not (folder / "edges.csv.ledger").exists()
+    code, out, _ = run("advise", *files, *look, "--epsilon", 1, "--json")
+    told = json.loads(out)
+    assert (code, told["facts"]["num_validation"]) == (0, 0)
+    assert told["remarks"][0].startswith("No validation nodes: what is expected")
+    assert (folder / "edges.csv.ledger").exists() == bool(look)
 
 
 def test_no_graph_is_named(run):

@@ -9,10 +9,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from tests.command import gcon as command
+from tests.pages.site.models import moments
 
 import gcon
 from gcon.choose.paid_accuracy import MOST_NOISE, USEFUL_NOISE, epsilon_for, paid_noise
+from gcon.cli.evaluate import _told
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +74,30 @@ def test_a_check_warns_of_what_spoils_a_model(run, world, tmp_path):
     (few,) = json.loads(run("data", "check", "--nodes", tmp_path / "n.csv", "--json")[1])["warnings"]
     assert few.startswith("split: 1 node is marked 'test' (column 'split'), and fewer than 20")
     assert json.loads(run("data", "check", "--nodes", world / "nodes.csv", "--json")[1])["warnings"] == []
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_training_on_all_labels_says_what_a_check_says(run, tmp_path, more):
+    run("data", "make", "--out", tmp_path, "--nodes", 60, "--classes", 2, "--quiet")
+    nodes, edges = tmp_path / "nodes.csv", tmp_path / "edges.csv"
+    training = ["train", "--nodes", nodes, "--edges", edges, "--epsilon", 1, "--method", "paper", "--hidden", 0]
+    assert "warning" not in run(*training, "--out", tmp_path / "split", *more)[2]
+    pd.read_csv(nodes).drop(columns="split").to_csv(nodes, index=False)
+    checked = run("data", "check", "--nodes", nodes)[2].splitlines()
+    assert [words[:46] for words in checked] == [
+        "warning: split: no nodes are marked 'test' (co",
+        "warning: split: no nodes are marked 'val': cho",
+    ]
+    code, out, err = run(*training, "--out", tmp_path / "model", *more)
+    assert (code, [words for words in err.splitlines() if words in checked]) == (0, checked)
+    assert not more or json.loads(out)["out"] == str(tmp_path / "model")
+    assert "marked" not in run(*training, "--out", tmp_path / "quiet", "--quiet")[2]
+
+
+def test_a_score_that_noise_made_more_than_all_is_called_noise():
+    mask = torch.ones(500, dtype=torch.bool)
+    told = _told(moments(), {"micro_f1": 534 / 500}, "own-edges", mask, publishable=True, words="Paid.")[1]
+    assert told == "micro-F1 1.0680 (more than all: noise) on 500 nodes (own-edges)\nPaid."
 
 
 def test_help_names_the_extra_of_the_service(run):

@@ -6,7 +6,7 @@ import pytest
 
 from gcon.mechanisms.counts import geometric_deviation
 from gcon.mechanisms.mixed_release import mixed_plan
-from gcon.methods.moments import FEATURES_SHARE, FIRST_SHARE, HEARD
+from gcon.methods.moments import FEATURES_SHARE, FIRST_SHARE, HEARD, counted_share
 
 
 def told(run, *arguments):
@@ -36,6 +36,20 @@ def test_more_protected_edges_make_more_noise(run):
     assert five["best_advantage"] < one["best_advantage"]  # of a guess about one edge
 
 
+@pytest.mark.parametrize("nodes", [0, 100, 2000])
+def test_the_plan_is_that_of_a_training_with_so_many_validation_nodes(run, nodes):
+    code, said = told(run, "--epsilon", 1, "--validation-nodes", nodes)
+    share = counted_share(1.0, nodes)
+    plan = mixed_plan(1.0, 1e-5, first_share=FIRST_SHARE, answer_share=share, method="moments")
+    assert (code, said["validation_nodes"], share > 0) == (0, nodes, nodes == 2000)
+    assert said["counts"] == geometric_deviation(plan.rates[0])
+    assert (said["right_answers"] > 0) == (share > 0)
+    assert ("none: 100 nodes are too few" in run("plan", "--epsilon", 1, "--validation-nodes", nodes)[1]) == (
+        nodes == 100
+    )
+    assert told(run, "--epsilon", 1)[1] == told(run, "--epsilon", 1, "--validation-nodes", 500)[1]
+
+
 def test_in_words(run):
     _, out, _ = run("plan", "--epsilon", 1)
     assert "Neighbours are counted from a mean degree of 13.8 on" in out
@@ -53,6 +67,8 @@ def test_in_words(run):
         (["--protect-edges", 0], "protect_edges"),
         (["--protect-edges", 11, "--method", "paper"], "protect_edges"),
         (["--classes", 7], "classes"),
+        (["--validation-nodes", -1], "validation_nodes"),
+        (["--validation-nodes", 9, "--method", "paper", "--classes", 7], "validation_nodes"),
         (["--restart", 0.8], "restart"),
         (["--method", "paper", "--dim", 16, "--labelled", 100], "classes"),
         (["--method", "other"], "method"),

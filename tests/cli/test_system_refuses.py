@@ -1,5 +1,6 @@
 """What the system refuses is told as that: no traceback, no advice about something else."""
 
+import errno
 import json
 import os
 import subprocess
@@ -46,6 +47,42 @@ def test_a_bug_after_a_charge_says_what_was_charged(run, tmp_path, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         run("train", *files, "--epsilon", 1, "--out", tmp_path / "model")
     assert warned[0].startswith("Charged: epsilon 1, delta 1e-05, entry 0 (reserved) of")
+
+
+@pytest.mark.parametrize("when", ["made", "paid"])
+def test_a_ledger_on_a_full_disk_says_that_nothing_was_charged(run, tmp_path, monkeypatch, when):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    run("data", "make", "--out", tmp_path, "--nodes", 60, "--classes", 2)
+    files = ["--edges", tmp_path / "edges.csv", "--nodes", tmp_path / "nodes.csv", "--method", "paper", "--hidden", 0]
+    if when == "paid":
+        FileLedger(tmp_path / "edges.csv.ledger", data_set="edges")
+    monkeypatch.setattr("gcon.privacy.ledger_file._write", full)
+    code, said, _ = run("train", *files, "--epsilon", 1, "--out", tmp_path / "model", "--json")
+    told = json.loads(said)
+    assert (code, told["error"]) == (10, "LedgerRefusedError")
+    assert "(No space left on device)" in told["message"]
+    assert told["message"].endswith("Nothing was charged.")
+    monkeypatch.undo()
+    assert FileLedger(tmp_path / "edges.csv.ledger", data_set="edges").total().epsilon == 0
+
+
+def test_a_ledger_that_may_have_been_charged_does_not_say_that_nothing_was(run, tmp_path, monkeypatch):
+    """Only the head could not be written: the line stands."""
+
+    def fail(*_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    run("data", "make", "--out", tmp_path, "--nodes", 60, "--classes", 2)
+    files = ["--edges", tmp_path / "edges.csv", "--nodes", tmp_path / "nodes.csv", "--method", "paper", "--hidden", 0]
+    books = FileLedger(tmp_path / "edges.csv.ledger", data_set="edges")
+    monkeypatch.setattr("gcon.privacy.ledger_file.replace_file", fail)
+    code, said, _ = run("train", *files, "--epsilon", 1, "--out", tmp_path / "model", "--json")
+    monkeypatch.undo()
+    assert (code, books.total().epsilon) == (9, 1.0)
+    assert "is charged then" in json.loads(said)["message"]
+    assert "Nothing was charged" not in said
 
 
 def test_a_closed_pipe_without_a_charge_is_no_error_to_talk_about(run, monkeypatch, capsys):

@@ -1,6 +1,7 @@
 """Parts of the nodes that keep the graph whole, and scores that say what they cost."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -67,6 +68,8 @@ def test_masks_go_into_fit_as_they_are(parts):
     assert (score.nodes, score.audience, score.cost) == (24, "public", NOTHING)
     assert score.micro_f1 == model.score(parts.features, parts.labels, mask=masks["test_mask"])
     assert "nothing was charged; may be published" in str(score)
+    noisy = replace(score, micro_f1=534 / 500, standard_deviation=0.06)
+    assert str(noisy).startswith("micro-F1 1.0680 (noise: 0.0600; more than all: noise) on ")
 
 
 def test_a_score_with_own_edges_is_recorded_or_paid_for(parts):

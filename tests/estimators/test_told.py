@@ -1,5 +1,7 @@
 """What people are told at their own line: warnings, what a Ctrl-C has cost, and what a loaded model is."""
 
+import errno
+import os
 import warnings
 
 import numpy as np
@@ -105,6 +107,19 @@ def test_a_stop_before_the_charge_says_that_nothing_was_charged(parts):
         with pytest.raises(KeyboardInterrupt) as caught:
             gcon.NodeClassifier(ledger=ledger, callback=interrupting(stage)).fit(parts.private())
         assert caught.value.__notes__ == ["Nothing was charged."]
+    assert ledger.total().epsilon == 0
+
+
+def test_a_ledger_on_a_full_disk_says_that_nothing_was_charged(parts, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    ledger = gcon.FileLedger(tmp_path / "friends.ledger", data_set="friends")
+    monkeypatch.setattr("gcon.privacy.ledger_file._write", full)
+    with pytest.raises(LedgerRefusedError, match="No space left on device") as caught:
+        gcon.NodeClassifier(ledger=ledger).fit(parts.private())
+    monkeypatch.undo()
+    assert caught.value.__notes__ == ["Nothing was charged."]
     assert ledger.total().epsilon == 0
 
 

@@ -13,12 +13,13 @@ import torch
 import gcon
 from gcon.choose.paid_accuracy import paid_accuracy
 from gcon.edges.edge_list import public_edges
-from gcon.errors import InputError
+from gcon.errors import AnswersWarning, InputError
 from gcon.mechanisms.counts import NoisyCount
 from gcon.mechanisms.samplers import geometric
+from gcon.methods.accuracy import beyond
 from gcon.methods.own_edges import own_edge_predictions
 from gcon.privacy.opening import apply_private
-from gcon.privacy.randomness import SystemRandomness
+from gcon.privacy.randomness import SystemRandomness, randomness_from
 
 LEVEL = 1e-6
 DRAWS = 6_000
@@ -128,6 +129,20 @@ def test_paid_accuracy_is_charged_and_near_the_truth(model):
     assert found.standard_deviation == pytest.approx(noisy(1.0, 2).standard_deviation / 700)
     assert ledger.total() == gcon.Budget(1.0, 0.0)
     assert found.receipt.keeps_promise
+
+
+def test_a_paid_accuracy_is_as_it_was_released_also_where_noise_made_it_more_than_all(model):
+    graph = gcon.datasets.social_circles(200, num_classes=3, per_class=5, num_validation=10, num_test=100, seed=2)
+    nodes, shares = graph.nodes, []
+    for seed in range(6):
+        given = (model, nodes.features, nodes.labels, nodes.test_mask, graph.edges)
+        books = gcon.MemoryLedger("circles")
+        with pytest.warns(AnswersWarning, match="says little"):
+            bought = paid_accuracy(*given, epsilon=0.01, ledger=books, randomness=randomness_from(seed))
+        shares.append(bought.micro_f1)
+    said = {beyond(share) for share in shares}
+    assert {"more than all: noise", "less than none: noise"} <= said
+    assert [beyond(share) for share in (0.0, 0.5, 1.0)] == ["", "", ""]
 
 
 def test_refusals():

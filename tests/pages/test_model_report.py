@@ -12,9 +12,11 @@ from tests.pages.site.models import HOSTILE, moments, nodes, paper
 import gcon
 from gcon.mechanisms.counts import geometric_deviation
 from gcon.pages import model_report as made
+from gcon.pages.build import site_pages
 from gcon.pages.model_report import NO_HELP, NOT_COMPARED, NOT_MEASURED, model_report
 from gcon.pages.scored_nodes import class_title
 from gcon.pages.shares import PAID_PURPOSE, paid_share
+from gcon.privacy.attacker import right_at_most
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import Kind, LedgerEntry, Outcome, Request
 
@@ -142,6 +144,22 @@ def test_own_edges_only_where_somebody_paid(free):
     assert paid_share(uncounted, [replace(bare, outcome=Outcome.RESERVED)]) is None
 
 
+def test_a_count_that_noise_made_more_than_all_is_said_as_it_was_released(free):
+    model = replace(moments(), right=1034, asked=1000)
+    own, report = paid_share(model), model_report(model, nodes())
+    assert (own.value, own.drawn, own.high) == (1.034, 1.0, 1.0)
+    assert "about 103 % ± " in report.headline[-1]
+    assert (
+        "(1000 validation nodes, 1034 of them right (more than all: noise), by a noisy count that was"
+        in report.headline[-1]
+    )
+    assert "width: 103" not in report.html
+    low = paid_share(replace(model, right=-12))
+    assert (low.drawn, low.low) == (0.0, 0.0)
+    assert "-12 of them right (less than none: noise)" in low.nodes
+    assert "noise)" not in paid_share(replace(model, right=1000)).nodes
+
+
 def test_spending_is_told_and_diagnostics_are_not(free):
     model = moments()
     lines = [entry(model, purpose="the first"), entry(model, purpose="only looking", cost=NOTHING, result=None)]
@@ -236,3 +254,22 @@ def test_an_estimators_ledger_is_shown_if_it_is_this_data_sets():
     assert "All spending so far" in model.report().html
     other = gcon.GCON.from_model(model.model_, ledger=gcon.MemoryLedger("others"))
     assert "All spending so far" not in other.report().html
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_what_is_said_of_two_and_ten_edges_is_what_the_curve_says(epsilon, free):
+    """At epsilon 4 two edges are far from half as well hidden as one: the words are the numbers."""
+    model = moments(epsilon)
+    rights = {edges: f"{100 * right_at_most(budget):.1f} %" for edges, budget in model.by_edges((1, 2, 10)).items()}
+    pages = [
+        words(model_report(model, nodes())),
+        *(" ".join(Page(each).text.split()) for each in site_pages(model).values()),
+    ]
+    told = (
+        f"a guess about one is right at most {rights[1]} of the time, about two together at most {rights[2]} of the time, "
+        f"about ten at most {rights[10]} of the time."
+    )
+    assert [told in page for page in pages] == [True, True, False, True]  # the form to ask has no such list
+    assert not any("half as well" in page for page in pages)
+    seeded = " ".join(Page(site_pages(moments(epsilon, seeded=True))["model.html"]).text.split())
+    assert "One connection is protected, several together less. A person's whole circle" in seeded

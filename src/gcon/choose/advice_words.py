@@ -47,11 +47,12 @@ def in_words(advice: Advice) -> str:
 def _fact_words(facts: PublicFacts) -> list[str]:
     fewest, most = min(facts.labels_a_class), max(facts.labels_a_class)
     labels = str(fewest) if fewest == most else f"{fewest} to {most}"
+    judged = "validation nodes" if facts.num_validation else "training nodes, each without what its own label taught,"
     return [
         f"Public: {facts.num_nodes} nodes, {facts.num_features} features, {facts.num_classes} classes, {labels} training "
         f"labels per class, {facts.num_validation} validation nodes.",
         f"Nodes with the nearest features share their label {facts.neighbours_agree:.2f} above chance (1: always).",
-        f"Without any edge {facts.edge_free_accuracy:.3f} of the validation nodes are answered correctly (strength "
+        f"Without any edge {facts.edge_free_accuracy:.3f} of the {judged} are answered correctly (strength "
         f"{facts.edge_free_strength:.2f}; 0: the largest class for everybody, 1: all correct). That costs nothing.",
     ]
 

@@ -15,7 +15,7 @@ from gcon.privacy.budget import STATED_EDGES, Budget
 
 _UNIT_ROWS = 2.0  # sensitivity of the moments of rows of length 1
 COUNTED = 2 * (1 + CONSTANT**2)  # of the moments of answers with their constant column, at most
-_VALIDATION = 500  # nodes, where nobody says how many there are
+USUAL_VALIDATION = 500  # nodes, where nobody says how many there are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +25,7 @@ class MomentsNoise:
     Attributes:
         budget: of all releases together.
         protect_edges: how many edges may change together within it.
+        validation_nodes: whose right answers are counted, if they are enough.
         by_edges: what is promised for other numbers of edges; empty without a promise.
         first_moments: along one feature direction, in the first release.
         answer_moments: of one entry of the moments of answers, which tell density and homophily; at most.
@@ -38,6 +39,7 @@ class MomentsNoise:
 
     budget: Budget
     protect_edges: int
+    validation_nodes: int
     by_edges: dict[int, Budget]
     first_moments: float
     answer_moments: float
@@ -69,7 +71,11 @@ class MomentsNoise:
 
 
 def moments_noise(
-    budget: Budget, *, protect_edges: int = 1, num_validation: int = _VALIDATION, told: Sequence[int] = STATED_EDGES
+    budget: Budget,
+    *,
+    protect_edges: int = 1,
+    num_validation: int = USUAL_VALIDATION,
+    told: Sequence[int] = STATED_EDGES,
 ) -> MomentsNoise:
     """The noise at this budget.
 
@@ -104,6 +110,7 @@ def moments_noise(
     return MomentsNoise(
         budget=budget,
         protect_edges=protect_edges,
+        validation_nodes=num_validation,
         by_edges={} if distance is None else plan.by_edges(told),
         first_moments=deviation(_UNIT_ROWS, FEATURES_SHARE),
         answer_moments=deviation(COUNTED, ANSWERS_SHARE),

@@ -24,7 +24,10 @@ MOST_NOISE, USEFUL_NOISE = 0.1, 0.02  # standard deviations: a share that says l
 
 @dataclass(frozen=True)
 class PaidAccuracy:
-    """A publishable estimate: the noisy share of correct answers and the noise's standard deviation."""
+    """A publishable estimate: the noisy share of correct answers and the noise's standard deviation.
+
+    The share is as it was released: noise can make it more than all, or less than none.
+    """
 
     micro_f1: float
     standard_deviation: float
@@ -71,8 +74,7 @@ def paid_accuracy(
         )
     purpose = "accuracy with own edges, to be published"
     released = release_once(mechanism, edges, ledger=ledger, randomness=randomness, purpose=purpose)
-    share = min(max(released.value / total, 0.0), 1.0)
-    return PaidAccuracy(share, deviation, total, released.receipt)
+    return PaidAccuracy(released.value / total, deviation, total, released.receipt)
 
 
 def paid_noise(epsilon: float, num_nodes: int) -> float:

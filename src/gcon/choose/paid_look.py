@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gcon.choose.public_facts import check_validation
 from gcon.edges.graph import PrivateGraph
 from gcon.errors import check_number
 from gcon.learn.edge_free import learn_without_edges
@@ -64,7 +63,6 @@ def take_look(
     """
     nodes = graph.nodes
     check_look(epsilon)
-    check_validation(nodes)
     budget = checked_budget(epsilon, delta, nodes.num_nodes)
     plan, purpose = gaussian_plan(budget.epsilon, budget.delta, method="advice"), "a look at homophily and mean degree"
     check_charge(plan.budget, ledger=ledger, randomness=randomness, purpose=purpose)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import torch
 
-from gcon.errors import InputError
 from gcon.learn.edge_free import learn_without_edges
 from gcon.learn.sample import with_validation
 from gcon.machine import threads_for
@@ -22,7 +21,7 @@ class PublicFacts:
         labels_a_class: training labels of every class.
         neighbours_agree: how much more often than chance nodes with the nearest features share their label; 1 is always.
         edge_free_accuracy: of the model that reads no edge, on validation nodes. They also chose its average, so it
-            is a little high.
+            is a little high. Without any: on training nodes, each answered by a twin that its label did not teach.
         edge_free_strength: the same on a scale where 0 is the largest class for everybody and 1 is all correct.
         leading_variance: of unit feature rows, along the direction in which nodes differ most.
     """
@@ -37,6 +36,11 @@ class PublicFacts:
     edge_free_strength: float
     leading_variance: float
 
+    @property
+    def num_checked(self) -> int:
+        """How many nodes the accuracy was measured on."""
+        return self.num_validation or sum(self.labels_a_class)
+
 
 def public_facts(nodes: PublicNodes) -> PublicFacts:
     """Train the edge-free model of `moments` and look at it.
@@ -44,12 +48,15 @@ def public_facts(nodes: PublicNodes) -> PublicFacts:
     Privacy:
         Free: there is no argument that could hold an edge.
     """
-    check_validation(nodes)
     nodes = with_validation(nodes)
-    checked = nodes.validation_mask
     with threads_for(*nodes.features.shape):
         model = learn_without_edges(nodes, seed=0)
-    accuracy = float((model.answers.argmax(dim=1) == nodes.labels)[checked].double().mean())
+    judges = model.ensemble.judges
+    if judges.folds is None:
+        labels, answers = nodes.labels[nodes.validation_mask], model.answers[nodes.validation_mask]
+    else:  # cross-fitting, as the training judges then
+        labels, answers = judges.labels, model.ensemble.judged
+    accuracy = float((answers.argmax(dim=1) == labels).double().mean())
     rows = model.rows.double()
     spread = torch.linalg.eigvalsh((rows - rows.mean(dim=0)).T @ (rows - rows.mean(dim=0)) / len(rows))
     counts = torch.bincount(nodes.labels[nodes.train_mask], minlength=nodes.num_classes)
@@ -57,28 +64,16 @@ def public_facts(nodes: PublicNodes) -> PublicFacts:
         num_nodes=nodes.num_nodes,
         num_features=int(nodes.features.shape[1]),
         num_classes=nodes.num_classes,
-        num_validation=int(checked.sum()),
+        num_validation=int(nodes.validation_mask.sum()),
         labels_a_class=tuple(counts.tolist()),
         neighbours_agree=model.neighbours_agree,
         edge_free_accuracy=accuracy,
-        edge_free_strength=_strength(accuracy, nodes),
+        edge_free_strength=_strength(accuracy, labels),
         leading_variance=float(spread[-1]),
     )
 
 
-def check_validation(nodes: PublicNodes) -> None:
-    """Raise `InputError` without nodes to check answers by; worth asking before anything is paid."""
-    if not bool(with_validation(nodes).validation_mask.any()):
-        raise InputError(
-            "split",
-            rule="needs validation nodes, or labels enough to spare some: they say how far features alone go",
-            got="none",
-            fix="Mark some nodes 'val' in the nodes file.",
-        )
-
-
-def _strength(accuracy: float, nodes: PublicNodes) -> float:
+def _strength(accuracy: float, labels: torch.Tensor) -> float:
     """Accuracy above that of the largest class for everybody, over what there is to gain; at least 0."""
-    labels = nodes.labels[nodes.validation_mask]
     largest = float(torch.bincount(labels).max()) / len(labels)
     return max(0.0, (accuracy - largest) / (1 - largest)) if largest < 1 else 1.0

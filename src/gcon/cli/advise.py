@@ -11,7 +11,6 @@ from gcon.choose.advice import advise as give_advice
 from gcon.choose.advice import check_access, check_epsilon, check_guess
 from gcon.choose.advice_words import in_words
 from gcon.choose.paid_look import check_look, take_look
-from gcon.choose.public_facts import check_validation
 from gcon.cli import options
 from gcon.cli.loading import load_graph, load_nodes
 from gcon.cli.options import TableSource
@@ -46,6 +45,7 @@ def advise(
 
     Free: how far features alone go, the noise, accuracy and gain to expect under each access, with intervals, and the time
     that a training takes; the edges file is not read and need not be named. --mean-degree says how dense you guess it is.
+    Nodes without any marked 'val' are judged by training nodes, as in training; the answer says what that means.
     Paid, with --look: homophily and mean degree, with error bars, from the ledger.
 
     Example: gcon advise --nodes nodes.csv --epsilon 1 --mean-degree 20
@@ -59,7 +59,6 @@ def advise(
         else:
             graph = load_graph(where)
             table = graph.nodes
-            check_validation(table)  # before a ledger is made
             status.update("look")
             books = open_payment(where, output)
             seen = take_look(graph, epsilon=look, delta=delta, ledger=books, randomness=randomness_from(seed))

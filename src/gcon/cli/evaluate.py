@@ -18,7 +18,7 @@ from gcon.cli.output import Output
 from gcon.cli.paying import finish, open_payment
 from gcon.errors import InputError
 from gcon.files.tables import read_nodes, read_public_edges
-from gcon.methods.accuracy import check_scored
+from gcon.methods.accuracy import beyond, check_scored
 from gcon.methods.model import Model
 from gcon.methods.no_edges import predict_without_edges
 from gcon.methods.own_edges import own_edge_answers
@@ -137,7 +137,9 @@ def _told(
         publishable, words = False, promise_under(kind, reason)
     nodes = int(mask.sum())
     fields = {"access": kind, "nodes": nodes, "publishable": publishable, **scores, "note": words}
-    lines = [f"micro-F1 {scores['micro_f1']:.4f} on {nodes} nodes ({kind})"]
+    share = scores["micro_f1"]
+    noise = f" ({beyond(share)})" if beyond(share) else ""
+    lines = [f"micro-F1 {share:.4f}{noise} on {nodes} nodes ({kind})"]
     more = [f"{title} {scores[name]:.4f}" for name, title in FURTHER.items() if name in scores]
     return fields, "\n".join([*lines, *([", ".join(more)] if more else []), words])
 

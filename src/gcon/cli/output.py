@@ -193,7 +193,8 @@ def _end(output: Output, error: BaseException) -> NoReturn:
     if isinstance(error, BrokenPipeError) and not paid and not output.notes:
         raise typer.Exit(code) from None  # whoever read has read enough
     charged = _charged_words(output)
-    if not charged and not isinstance(error, errors.GconError):
+    refused = not isinstance(error, errors.GconError) or isinstance(error, errors.LedgerRefusedError)
+    if refused and not charged and not paid:
         charged = ["Nothing was charged."]
     record = [payment.record() for payment in output.payments if payment.charges]
     more = {"charged": record} if record else {}

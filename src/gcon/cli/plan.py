@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from gcon.choose.moments_noise import MomentsNoise, moments_noise
+from gcon.choose.moments_noise import USUAL_VALIDATION, MomentsNoise, moments_noise
 from gcon.choose.promise_cost import PromiseCost, promise_cost
 from gcon.cli import options
 from gcon.cli.options import PaperOptions, paper_option
@@ -42,6 +42,13 @@ def plan(
         float, typer.Option(help="Probability that the promise may fail; training takes 1/(10 n) from 10,000 nodes on.")
     ] = 1e-5,
     protect_edges: options.ProtectEdges = 1,
+    validation_nodes: Annotated[
+        int | None,
+        typer.Option(
+            help="How many nodes of the training are marked 'val': the right answers of many are counted, at a price.",
+            show_default=str(USUAL_VALIDATION),
+        ),
+    ] = None,
     method: Annotated[
         str, typer.Option(help="moments: the default's releases. paper: objective perturbation (GCON).")
     ] = Moments.name,
@@ -56,13 +63,20 @@ def plan(
 
     gcon plan --epsilon 1 --protect-edges 5
 
+    gcon plan --epsilon 1 --validation-nodes 2000
+
     gcon plan --epsilon 1 --method paper --classes 7 --dim 16 --labelled 2995
     """
     budget = checked_budget(epsilon, delta)
     given = papers.given(method, protect_edges=protect_edges)
     if method == Moments.name:
-        noise = moments_noise(budget, protect_edges=protect_edges)
+        asked = USUAL_VALIDATION if validation_nodes is None else validation_nodes
+        _at_least("validation_nodes", asked, 0)
+        noise = moments_noise(budget, protect_edges=protect_edges, num_validation=asked)
         output.result(noise.fields(), _default_words(noise))
+    elif validation_nodes is not None:
+        rule, fix = "is about the default, which counts their right answers", "Leave it out with --method paper."
+        raise InputError("validation_nodes", rule=rule, got=validation_nodes, fix=fix)
     else:
         fields = _papers_cost(budget, given).fields()
         output.result({"method": method, **fields}, _words(fields))
@@ -118,7 +132,8 @@ def _default_words(noise: MomentsNoise) -> str:
     ]
     for name, words in names.items():
         uncounted = name == "right_answers" and fields[name] == 0 and noise.by_edges
-        lines.append(f"  {words:38s} {'none: 500 nodes are too few for it' if uncounted else f'{fields[name]:.4g}'}")
+        few = f"none: {noise.validation_nodes} nodes are too few for it"
+        lines.append(f"  {words:38s} {few if uncounted else f'{fields[name]:.4g}'}")
     lines += [
         f"Neighbours are counted from a mean degree of {noise.heard_degree:.1f} on, and twice from {noise.loud_degree:.1f} on if",
         "answers are unsure; on a sparser graph that budget goes to the moments.",

@@ -16,6 +16,7 @@ from gcon.cli.options import PaperOptions, TrainingSource, paper_option
 from gcon.cli.output import Output
 from gcon.cli.paying import finish, open_payment
 from gcon.errors import InputError, PrivateComputationError
+from gcon.files.tables import warn_of_parts
 from gcon.learn.perceptron import EncoderSettings
 from gcon.learn.sample import with_validation
 from gcon.machine import threads_for
@@ -101,6 +102,8 @@ def train(
         claim = until.enter_context(work_folder(out.absolute()))
         graph = load_training(where, until=until)
         warn_of_scales(graph.nodes)
+        if not bool((graph.nodes.validation_mask | graph.nodes.test_mask).any()):  # no splits: all labels teach
+            warn_of_parts(graph.nodes)
         books = open_payment(where, output, near=out.absolute().parent, name=name)
         num_nodes, num_features = graph.nodes.features.shape
         room = hold_room(claim, num_nodes=num_nodes, num_features=num_features, num_classes=graph.nodes.num_classes)

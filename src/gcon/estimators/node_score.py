@@ -8,7 +8,7 @@ from torch import Tensor
 
 from gcon.choose.paid_accuracy import paid_accuracy
 from gcon.edges.edge_list import EdgeList
-from gcon.methods.accuracy import micro_f1
+from gcon.methods.accuracy import beyond, micro_f1
 from gcon.methods.model import Model
 from gcon.methods.own_edges import own_edge_answers
 from gcon.methods.predictions import audience_of, why_no_promise
@@ -41,7 +41,8 @@ class NodeScore:
     standard_deviation: float = 0.0
 
     def __str__(self) -> str:
-        noise = f" (noise: {self.standard_deviation:.4f})" if self.standard_deviation else ""
+        said = [f"noise: {self.standard_deviation:.4f}", beyond(self.micro_f1)] if self.standard_deviation else []
+        noise = f" ({'; '.join(filter(None, said))})" if said else ""
         price = "nothing was charged" if self.cost == NOTHING else f"epsilon {self.cost.epsilon:g} was charged"
         who = "may be published" if self.audience == "public" else "for the operator's eyes: do not publish"
         return f"micro-F1 {self.micro_f1:.4f}{noise} on {self.nodes} nodes (access {self.access}); {price}; {who}"

@@ -28,6 +28,7 @@ __all__ = [
     "read_node_ids",
     "read_nodes",
     "read_public_edges",
+    "warn_of_parts",
     "write_edges",
     "write_nodes",
 ]
@@ -59,7 +60,7 @@ def check_files(
         table = read_nodes(nodes_path, **node_options)
         ids = table.ids
         warn_of_scales(table.nodes)
-        _warn_of_parts(table.nodes)
+        warn_of_parts(table.nodes)
     except InputError as error:
         if not error.problems:  # it is about an argument
             raise
@@ -78,7 +79,7 @@ def check_files(
     return problems
 
 
-def _warn_of_parts(nodes: PublicNodes) -> None:
+def warn_of_parts(nodes: PublicNodes) -> None:
     """Warn if nobody can be scored, or nothing chosen, on nodes that taught nothing."""
     test, validation = int(nodes.test_mask.sum()), int(nodes.validation_mask.sum())
     if test < FEWEST_SCORED:
@@ -89,7 +90,7 @@ def _warn_of_parts(nodes: PublicNodes) -> None:
         )
     if not validation:
         warn_caller(
-            "split: no nodes are marked 'val': choices are made by training nodes, which is slower and somewhat less right. Mark "
-            "some that have a label, if you can spare them.",
+            "split: no nodes are marked 'val': choices are made by training nodes, which is slower and somewhat less right; of "
+            "many a fifth is set aside for it. Mark some that have a label, if you can spare them.",
             AnswersWarning,
         )

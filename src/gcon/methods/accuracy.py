@@ -17,6 +17,13 @@ def micro_f1(predicted: Tensor, labels: Tensor, mask: Tensor) -> float:
     return float((predicted[mask] == labels[mask]).double().mean())
 
 
+def beyond(share: float) -> str:
+    """What to say of a noisy share that no count could give; nothing of any other. It is shown as it was released."""
+    if 0 <= share <= 1:
+        return ""
+    return "more than all: noise" if share > 1 else "less than none: noise"
+
+
 def check_scored(mask: Tensor) -> None:
     """Refuse an empty mask. It is public: where private edges are used, check it before a gate opens them."""
     if not bool(mask.any()):

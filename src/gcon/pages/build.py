@@ -45,8 +45,9 @@ def site_pages(
     Privacy:
         Reads the released model and public nodes: the pages may be published. No edge is read.
     """
+    promise = promise_values(model)
     about = {
-        "index.html": ("promise.html", promise_values(model)),
+        "index.html": ("promise.html", promise),
         "ask.html": ("ask.html", _ask_values(model, service=checked_service(service), me=me, node_table=node_table)),
         "model.html": ("model.html", model_values(model, nodes, name=name)),
     }
@@ -56,6 +57,7 @@ def site_pages(
         "receipt": model.receipt,
         "reason": why_no_promise(model.receipt),
         "edges": protected_change(record=model.receipt.plan).edges,
+        "several": promise["several"],
     }
     return {file: render(template, {"here": file, **shared, **values}) for file, (template, values) in about.items()}
 

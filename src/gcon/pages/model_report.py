@@ -20,10 +20,11 @@ from gcon.methods.predictions import why_no_promise
 from gcon.nodes import FEWEST_SCORED, PublicNodes
 from gcon.pages.frame import render
 from gcon.pages.model_page import MOST_CLASSES, public_facts, spent
+from gcon.pages.promise_page import several_edges
 from gcon.pages.scored_nodes import ScoredNodes, calibration_error, scored, unknown_classes
 from gcon.pages.shares import Share, paid_share, share_of
 from gcon.privacy.attacker import in_words, right_at_most
-from gcon.privacy.budget import NOTHING, Budget, compose, protected_change
+from gcon.privacy.budget import MOST_EDGES, NOTHING, Budget, compose, protected_change
 from gcon.privacy.ledger import LedgerEntry, Outcome
 from gcon.version import __version__
 from gcon.writing import OWNER_ONLY, write_whole
@@ -131,6 +132,7 @@ def model_report(
         "shown_dots": math.ceil(100 * right_at_most(receipt.budget) - 1e-9),
         "reads_nothing": receipt.budget == NOTHING,
         "edges": protected_change(record=receipt.plan).edges,
+        "several": several_edges(model, (1, 2, MOST_EDGES)),
         "sentences": (
             *model.statement().sentences,
             *([in_words(receipt.budget)] if reason is None and receipt.budget != NOTHING else []),

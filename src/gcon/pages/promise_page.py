@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from gcon.mechanisms.gaussian_curve import gaussian_multiplier
 from gcon.methods.model import Model
@@ -62,12 +63,12 @@ def promise_values(model: Model) -> dict[str, object]:
     }
 
 
-def several_edges(model: Model) -> list[dict[str, float]]:
-    """For 1 to 10 connections that change together: what is promised, and how often guesses are right at most.
+def several_edges(model: Model, numbers: Sequence[int] = range(1, MOST_EDGES + 1)) -> list[dict[str, float]]:
+    """For some numbers of connections, 1 to 10, that change together: what is promised, and how often guesses are right at most.
 
     Where nothing is promised, guesses may always be right. Empty for a model without a promise.
     """
-    found = model.by_edges(range(1, MOST_EDGES + 1))
+    found = model.by_edges(numbers)
     return [
         {
             "edges": edges,

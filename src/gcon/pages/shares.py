@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from gcon.mechanisms.counts import ENDS_OF_AN_EDGE, geometric_deviation
+from gcon.methods.accuracy import beyond
 from gcon.methods.model import Model
 from gcon.methods.moments import MomentsModel
 from gcon.privacy.ledger import LedgerEntry, Outcome
@@ -20,7 +21,10 @@ PAID_PURPOSE = "accuracy with own edges, to be published"
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """A share of right answers, with the standard deviation of everything that is chance in it."""
+    """A share of right answers, with the standard deviation of everything that is chance in it.
+
+    Noise can make it more than 1 or less than 0: it is said as it was released, and drawn as far as it can be.
+    """
 
     value: float
     deviation: float
@@ -28,13 +32,18 @@ class Share:
 
     @property
     def low(self) -> float:
-        """One standard deviation less; no share is negative."""
-        return max(0.0, self.value - self.deviation)
+        """One standard deviation less; as far as it can be drawn."""
+        return _drawn(self.value - self.deviation)
 
     @property
     def high(self) -> float:
-        """One standard deviation more; no share is above 1."""
-        return min(1.0, self.value + self.deviation)
+        """One standard deviation more; as far as it can be drawn."""
+        return _drawn(self.value + self.deviation)
+
+    @property
+    def drawn(self) -> float:
+        """The share, as far as it can be drawn."""
+        return _drawn(self.value)
 
     @property
     def words(self) -> str:
@@ -49,6 +58,10 @@ class Share:
     @property
     def _digits(self) -> int:
         return 1 if self.deviation < 0.03 else 0
+
+
+def _drawn(share: float) -> float:
+    return min(max(share, 0.0), 1.0)
 
 
 def share_of(right: Tensor, part: str) -> Share:
@@ -100,9 +113,9 @@ def paid_share(model: Model, entries: Sequence[LedgerEntry] = ()) -> Share | Non
     noise, value, number, part = min(known, key=lambda each: math.hypot(each[0], _chance(0.5, each[2])))
     if noise > MOST_NOISE:
         return None
-    value = min(max(value, 0.0), 1.0)
+    told = f" {round(value * number)} of them right ({beyond(value)})," if beyond(value) else ""
     return Share(
         value=value,
-        deviation=math.hypot(noise, _chance(value, number)),
-        nodes=f"{number} {part} nodes, by a noisy count",
+        deviation=math.hypot(noise, _chance(_drawn(value), number)),
+        nodes=f"{number} {part} nodes,{told} by a noisy count",
     )

@@ -89,7 +89,9 @@ def telling_charges() -> Iterator[None]:
         yield
     except BaseException as error:
         notes = [words for account in dict.fromkeys(accounts) if (words := account.charge_in_words())]
-        if not notes and isinstance(error, KeyboardInterrupt):
+        # What a ledger refuses may stand in its file all the same, and it says so then.
+        refused = isinstance(error, LedgerRefusedError) and not error.charged
+        if not notes and (refused or isinstance(error, KeyboardInterrupt)):
             notes = ["Nothing was charged."]
         for words in notes:
             error.add_note(words)

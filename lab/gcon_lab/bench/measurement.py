@@ -107,6 +107,7 @@ def _best(work: Callable[[], object], repeats: int) -> tuple[dict[str, float], A
     """The fastest of the repeats, in seconds on the clock and of the processor, and what came out last."""
     times, found = [], None
     for _ in range(repeats):
+        found = None  # what came out before is not part of what the next run needs
         start, used = time.perf_counter(), time.process_time()
         found = work()
         if torch.cuda.is_initialized():

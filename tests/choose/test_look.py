@@ -96,12 +96,14 @@ def test_wrong_looks_are_refused_uncharged(graph, wrong):
     assert not ledger.entries()
 
 
-def test_a_look_needs_validation_nodes_before_it_is_paid(graph):
+def test_a_look_without_validation_nodes_is_paid_once_and_near_the_truth(graph):
+    """Training nodes judge then, each without what its own label taught: as in the training."""
     ledger = MemoryLedger("g")
-    blind = replace(graph.nodes, validation_mask=torch.zeros_like(graph.nodes.validation_mask))
-    with pytest.raises(InputError, match="validation"):
-        take_look(replace(graph, nodes=blind), epsilon=0.1, ledger=ledger, randomness=SystemRandomness())
-    assert not ledger.entries()
+    blind = replace(graph, nodes=replace(graph.nodes, validation_mask=torch.zeros_like(graph.nodes.validation_mask)))
+    found, judged = look_at(blind, epsilon=4.0, ledger=ledger), look_at(graph, epsilon=4.0)
+    assert len(ledger.entries()) == 1
+    assert abs(found.mean_degree - judged.mean_degree) < 5 * found.mean_degree_error
+    assert abs(found.homophily - judged.homophily) < 0.15
 
 
 def test_a_look_must_be_a_part_of_the_budget(graph):

@@ -221,7 +221,7 @@ def train_student(features: Tensor, answers: Tensor) -> Encoder:
     if len(features) > sample.EXACT_NODES:
         some = sample.sampled(len(features), sample.EXACT_NODES, seed=_STUDENT_SEED)
         features, answers = features[some], answers[some]
-    entries = compact(features, THIN)
+    entries = compact(features)
     rows = scaled_rows(features, by="length") if entries is None else with_rows_divided(entries, "length")
     (table,) = softmax_regressions(rows, answers, [_STUDENT_PENALTY * max(len(features), 1)], exactly=True)
     table = table.float()

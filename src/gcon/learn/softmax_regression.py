@@ -13,12 +13,13 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import minimize
 from torch import Tensor
 
-_NARROW = 1000  # rows of at most so many columns are whitened: the matrix for it is cheap
+_NARROW, _NARROW_SPARSE = 1000, 512  # rows of at most so many columns are whitened: the matrix for it is cheap beside them
 _FREE = 1e-9  # the penalty on the last row of a table, instead of none: it keeps that matrix regular
 _NEAR = 1e-3  # relative; more than float32 loses in that matrix
 _SURE = 30.0  # a score so much lower than others is as good as none
 _SOME, _MANY_TIMES = 2000, 3  # rows, about, and so many times as many are many
-_STEEP, _STEEP_WHITE, _GAIN = 1e-4, 5e-4, 1e-14  # where it stops: slope, gain of a step
+_STEEP, _STEEP_WHITE, _GAIN = 1e-3, 5e-4, 1e-14  # where it stops: slope, gain of a step
+_REMEMBERED, _REMEMBERED_WHITE = 5, 10  # steps; of tables with many entries few: the work with these is most of it
 _MOST_STEPS, _LAST_STEPS = 100, 5  # and after so many steps; so many for all rows, after some of many
 
 Table = NDArray[np.float64]
@@ -34,13 +35,13 @@ def softmax_regressions(
     before it.
 
     Narrow rows are whitened by X'X / 2 + p, which bounds the Hessian (Böhning's bound): then a dozen steps of L-BFGS do for what
-    takes a hundred without.
+    takes a hundred without. Of others the columns are scaled by the root of the diagonal of X'X / 4 + p: that takes half of them.
 
     Args:
-        rows: n x d, float32; sparse ones are not whitened.
+        rows: n x d, float32, or sparse.
         targets: n x c: class probabilities, or a one for the label. A class that has none gets a score as good as none.
         penalties: positive.
-        exactly: ten times as near to the least, from all rows at once: for one that answers alone.
+        exactly: ten times as near to the least: for one that answers alone.
 
     Returns:
         Tables, (d + 1) x c, float64.
@@ -53,20 +54,23 @@ def softmax_regressions(
     # Of many rows some, evenly, first: from where they lead few steps are left for all.
     apart = size // _SOME
     parts = [(given, every, _MOST_STEPS)]
-    if apart >= _MANY_TIMES and not exactly:
-        some = given[::apart], np.ascontiguousarray(every[:, ::apart])
-        parts = [(*some, _MOST_STEPS), (given, every, _LAST_STEPS)]
-    if width <= _NARROW and isinstance(rows, Tensor):
-        first = np.concatenate([parts[0][0], np.ones((len(parts[0][0]), 1), dtype=np.float32)], axis=1)
-        products = first.T @ first * np.float32(0.5 / len(first))
+    if apart >= _MANY_TIMES:
+        thinned = given[::apart], np.ascontiguousarray(every[:, ::apart])
+        parts = [(*thinned, _MOST_STEPS), (given, every, _MOST_STEPS if exactly else _LAST_STEPS)]
+    dense, some = isinstance(given, np.ndarray), parts[0][0]
+    if width <= (_NARROW if dense else _NARROW_SPARSE):
+        first = np.ones((len(parts[0][1].T), 1), dtype=np.float32)
+        first = np.concatenate([some, first], axis=1) if dense else scipy.sparse.hstack([some, first], format="csr")
+        products = first.T @ first
+        products = (products if dense else products.toarray()) * np.float32(0.5 / first.shape[0])
+    elif dense:
+        energies = np.append(np.einsum("nd,nd->d", given, given), size)
+    else:
+        energies = np.append(np.bincount(given.indices, given.data**2.0, minlength=width - 1), size)
 
-    def loss_and_slope(
-        flat: Table, inputs: Any, wanted: Floats, white: Floats | None, ridge: Table
-    ) -> tuple[float, Table]:
+    def loss_and_slope(flat: Table, inputs: Any, wanted: Floats, white: Floats, ridge: Table) -> tuple[float, Table]:
         """Mean cross entropy + half of the squared table, every row of it times its ridge."""
-        table: NDArray[Any] = flat.reshape(width, classes)
-        if white is not None:
-            table = white @ table.astype(np.float32)
+        table = _times(white, flat.reshape(width, classes).astype(np.float32))
         scores = np.ascontiguousarray((inputs @ table[:-1].astype(np.float32)).T)  # along short rows numpy is slow
         scores += table[-1].astype(np.float32)[:, None]
         scores -= scores.max(axis=0)
@@ -80,10 +84,10 @@ def softmax_regressions(
         pulled = ridge[:, None] * table
         slope = slope + pulled
         loss = loss / inputs.shape[0] + float(np.vdot(table, pulled)) / 2
-        return loss, (slope if white is None else white.T @ slope.astype(np.float32)).astype(np.float64).ravel()
+        return loss, _times(white.T, slope.astype(np.float32)).astype(np.float64).ravel()
 
     for penalty in penalties:
-        ridge, white, start, steep = np.full(width, penalty / size), None, found, _STEEP
+        ridge = np.full(width, penalty / size)
         ridge[-1] = _FREE
         if products is not None:
             bound = products + np.diag(ridge)
@@ -92,20 +96,31 @@ def softmax_regressions(
             except LinAlgError:  # long rows, rounded: any regular matrix near it whitens too
                 root = cholesky(bound + np.eye(width) * (_NEAR * np.trace(bound)), lower=True)
             white = solve_triangular(root, np.eye(width), lower=True).T.astype(np.float32)
-            start, steep = root.T @ found, _STEEP_WHITE
+            start, steep, remembered = root.T @ found, _STEEP_WHITE, _REMEMBERED_WHITE
+        else:
+            root = np.sqrt(energies / (4 * size) + ridge)
+            white = (1 / root).astype(np.float32)
+            start, steep, remembered = root[:, None] * found, _STEEP, _REMEMBERED
         for inputs, wanted, steps in parts:
+            tolerance = steep / 10 if exactly else steep
             least = minimize(
                 loss_and_slope,
                 start.ravel(),
                 (inputs, wanted, white, ridge),
                 method="L-BFGS-B",
                 jac=True,
-                options={"maxiter": steps, "gtol": steep / 10 if exactly else steep, "ftol": _GAIN},
+                options={"maxiter": steps, "gtol": tolerance, "ftol": _GAIN, "maxcor": remembered},
             )
             start = least.x.reshape(start.shape)
-        found = start if white is None else white @ start
+        found = _times(white, start)
         table = torch.zeros(width, targets.shape[1], dtype=torch.float64)
         table[-1] -= _SURE
         table[:, seen] = torch.from_numpy(found)
         tables.append(table)
     return tables
+
+
+def _times(matrix: Floats, table: NDArray[Any]) -> NDArray[Any]:
+    """A matrix, or the diagonal of one, times a table."""
+    found: NDArray[Any] = matrix @ table if matrix.ndim == 2 else matrix[:, None] * table
+    return found

@@ -12,7 +12,6 @@ from gcon.errors import InputError, PlanMismatchError
 from gcon.mechanisms.statistic import (
     LEFT_BITS,
     MOST_NODES,
-    NODE_BITS,
     Precise,
     Statistic,
     check_rows,
@@ -24,7 +23,6 @@ from gcon.mechanisms.statistic import (
 from gcon.nodes import row_slices
 from gcon.privacy.plan import proven
 
-_SUM_BITS = LEFT_BITS + NODE_BITS  # of a sum over neighbours
 # Of an entry: two float64 numbers hold it up to 2^-106, and products of float64 numbers are below.
 _LAST_ROUNDING = 2.0**-105
 
@@ -92,4 +90,5 @@ class EdgeMoments(HoldsRows, Statistic):
 
 def _moments(block: RowBlock, whole: Tensor) -> list[Tensor]:
     """What the nodes of a block add to F' A F."""
-    return exact_products(whole[block.nodes], kernel_for(whole).neighbour_totals(block, whole), right_bits=_SUM_BITS)
+    bits = LEFT_BITS + len(whole).bit_length()  # of a sum over neighbours, of which nobody has as many as there are nodes
+    return exact_products(whole[block.nodes], kernel_for(whole).neighbour_totals(block, whole), right_bits=bits)

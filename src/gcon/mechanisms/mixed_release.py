@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from typing import Any, final
 
 from scipy.optimize import brentq
@@ -55,6 +55,7 @@ _SLACK = 1e-12  # shares may add to this part more than they should; the noise i
 _SUM_SLACK = 1e-15  # of a sum of three numbers, each rounded up
 _NEAR, _LEAST_EPSILON = 1e-6, 1e-9
 _CLOSE, _LEAST_DELTA = 1e-15, 1e-300  # relative, of a crossing; and instead of the logarithm of 0
+_NEAR_CROSSING = 1e-9  # of the logarithm: so near float64 mostly comes
 
 
 def branch_delta(
@@ -235,6 +236,29 @@ class MixedPlan:
             raise PlanMismatchError("This plan pays for one count of answers, at the epsilon that it names.")
 
 
+def _crossing(above: Callable[[float], float], near: float, step: float) -> float:
+    """Where a rising function of the logarithm of a distance or rate crosses 0.
+
+    Infinite if it is below 0 at the largest number, and minus infinity if it is not at the least.
+
+    Args:
+        above: the function.
+        near: where it is looked for first.
+        step: how far on it is looked for next; then twice as far, and so on.
+    """
+    above, least, most = cache(above), math.log(LEAST), math.log(MOST)
+    left = right = min(max(near, least), most)
+    while above(left) >= 0:
+        if left == least:
+            return -math.inf
+        left, right, step = max(left - step, least), left, 2 * step
+    while above(right) <= 0:
+        if right == most:
+            return math.inf
+        left, right, step = right, min(right + step, most), 2 * step
+    return float(brentq(above, left, right, xtol=_CLOSE, rtol=_CLOSE))
+
+
 def mixed_plan(
     epsilon: float, delta: float, *, first_share: float, answer_share: float, method: str, protect_edges: int = 1
 ) -> MixedPlan:
@@ -261,34 +285,32 @@ def mixed_plan(
     rates: list[float] = []
     most = largest_distance(budget.epsilon, part)
 
-    def cost(rounds: int, number: float, every: Sequence[Degrees]) -> float:
+    def cost(rounds: int, number: float, every: Sequence[Degrees], *, in_float64: bool = False) -> float:
         """Of moments alone at this distance, or of so many tables at this rate."""
         distance, rate = (edges * first, number) if rounds else (number, 0.0)
-        return branch_delta(budget.epsilon, distance, answer, edges=edges, rounds=rounds, rate=rate, every=every)
+        curve = partial(branch_delta, budget.epsilon, distance, answer, edges=edges, in_float64=in_float64)
+        return curve(rounds=rounds, rate=rate, every=every)
 
-    def above(logarithm: float, rounds: int, worst: Degrees) -> float:
+    def above(logarithm: float, rounds: int, worst: Degrees, in_float64: bool) -> float:
         """How far, in logarithms, that cost is above its part of delta, for the exponential of a number."""
-        return math.log(max(cost(rounds, math.exp(logarithm), [worst]), _LEAST_DELTA) / part)
+        found = cost(rounds, math.exp(logarithm), [worst], in_float64=in_float64)
+        return math.log(max(found, _LEAST_DELTA) / part)
 
     for rounds in range(_BRANCHES):  # the largest distance first: a share of it comes before tables
         # Where the curve crosses this part of delta, in logarithms, and from there down until it fits: private noise errs on
         # that side. Found for edges among few nodes, which are mostly the worst; if others cost more at that number, for those,
         # and so on.
         every = WORST_DEGREES[edges] if rounds else ((),)
-        worst, guess = min(every, key=lambda degrees: (len(degrees), degrees[:1])), (rates or [most])[-1]
+        worst, low = min(every, key=lambda degrees: (len(degrees), degrees[:1])), (rates or [most])[-1]
         while True:
-            low, down = 0.0, _CLOSE
-            left = right = math.log(min(max(guess, LEAST), MOST))
-            while above(left, rounds, worst) >= 0 and left > math.log(LEAST):
-                left, right = left - 1, left
-            while above(right, rounds, worst) <= 0 and right < math.log(MOST):
-                left, right = right, right + 1
-            if above(right, rounds, worst) <= 0:
-                low = MOST
-            elif above(left, rounds, worst) < 0:
-                crossing = math.exp(brentq(above, left, right, args=(rounds, worst), xtol=_CLOSE, rtol=_CLOSE))
-                while cost(rounds, low := crossing * (1 - down), [worst]) > part:
-                    down *= 2
+            place, down = math.log(max(low, LEAST)), _CLOSE
+            if first > 0 or not rounds:  # float64 divides by the distance
+                place = _crossing(partial(above, rounds=rounds, worst=worst, in_float64=True), place, 1.0)
+            # float64 found the place; the exact curve has the last word.
+            place = _crossing(partial(above, rounds=rounds, worst=worst, in_float64=False), place, _NEAR_CROSSING)
+            low = MOST if place == math.inf else math.exp(place)
+            while math.isfinite(place) and cost(rounds, low := math.exp(place) * (1 - down), [worst]) > part:
+                down *= 2
             if low == 0 or cost(rounds, low, every) <= part:
                 break
             worst = max(every, key=lambda degrees: cost(rounds, low, [degrees]))

@@ -12,10 +12,12 @@ from gcon.mechanisms import statistic as module
 from gcon.mechanisms.statistic import LEFT_BITS, ROWS_AT_ONCE, exact_products, exact_total, left_numbers
 
 ONE = torch.ones(1, dtype=torch.float64)
+BITS, STRETCH = module._PIECE_BITS, 2**module._ROW_BITS
+MOST = 2 ** (BITS - 1)  # of a piece, either sign
 
 
 def whole_sum(pieces):
-    return sum(piece.numpy().astype(object) << (17 * place) for place, piece in enumerate(pieces))
+    return sum(piece.numpy().astype(object) << (BITS * place) for place, piece in enumerate(pieces))
 
 
 def expected(left, right):
@@ -25,11 +27,11 @@ def expected(left, right):
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_as_in_whole_numbers(data):
-    bits = data.draw(st.sampled_from([1, 16, 17, 33, 34, 49, 50, 52]))
+    bits = data.draw(st.sampled_from([1, BITS - 1, BITS, 2 * BITS - 1, 2 * BITS, 49, 50, 52]))
     rows, first, second = (data.draw(st.integers(0 if place == 0 else 1, 5)) for place in range(3))
 
     def drawn(width, bits):
-        edge = st.sampled_from([2**bits, -(2**bits), 2**bits - 1, 2**16, -(2**16), 0]).filter(
+        edge = st.sampled_from([2**bits, -(2**bits), 2**bits - 1, MOST, -MOST, 0]).filter(
             lambda n: abs(n) <= 2**bits
         )
         entry = st.one_of(edge, st.integers(-(2**bits), 2**bits))
@@ -38,25 +40,27 @@ def test_as_in_whole_numbers(data):
 
     left, right = drawn(first, LEFT_BITS), drawn(second, bits)
     pieces = exact_products(left, right, right_bits=bits)
-    assert len(pieces) == -(-(bits + 1) // 17)  # public: whatever the numbers are
+    assert len(pieces) == -(-(bits + 1) // BITS)  # public: whatever the numbers are
     assert (whole_sum(pieces) == expected(left, right)).all() if rows else not any(piece.any() for piece in pieces)
 
 
-@pytest.mark.parametrize("rows", [1, 8191, 8192, 8193, 30_000])
-@pytest.mark.parametrize("low", [2**16, -(2**16), 2**16 - 1])
+@pytest.mark.parametrize("rows", [1, STRETCH - 1, STRETCH, STRETCH + 1, 30_000])
+@pytest.mark.parametrize("low", [MOST, -MOST, MOST - 1])
 def test_the_largest_numbers_in_many_rows(rows, low):
     """Every piece at its end, all of one sign: partial sums are as large as they can be, and still whole."""
-    right = torch.full((rows, 1), (2**16 - 1) * 2**34 + (2**16 - 1) * 2**17 + low, dtype=torch.int64)
+    right = torch.full((rows, 1), (MOST - 1) * 2**BITS + low, dtype=torch.int64)
     left = torch.full((rows, 2), 2**LEFT_BITS, dtype=torch.int32)
-    assert int(right[0]) <= 2**50
-    assert whole_sum(exact_products(left, right, right_bits=50)).tolist() == [[rows * 2**22 * int(right[0])]] * 2
+    bits = 2 * BITS - 1
+    assert int(right[0]) <= 2**bits
+    assert len(pieces := exact_products(left, right, right_bits=bits)) == 2
+    assert whole_sum(pieces).tolist() == [[rows * 2**22 * int(right[0])]] * 2
 
 
 def test_where_the_limits_come_from():
-    stretch, piece = 2**module._ROW_BITS, 2 ** (module._PIECE_BITS - 1)
-    assert stretch * 2**LEFT_BITS * piece <= 2**53  # a product of float64 matrices
+    assert STRETCH * 2**LEFT_BITS * MOST <= 2**53  # a product of float64 matrices
     between = module._BEFORE_OVERFLOW // (ROWS_AT_ONCE >> module._ROW_BITS)  # settlements
-    assert between * (ROWS_AT_ONCE // stretch + 1) * stretch * 2**LEFT_BITS * piece < 2**63
+    assert between >= 1
+    assert between * (ROWS_AT_ONCE // STRETCH + 1) * STRETCH * 2**LEFT_BITS * MOST < 2**63
     left = torch.zeros(ROWS_AT_ONCE + 1, 1)
     with pytest.raises(ValueError, match="rows at a time"):
         exact_products(left, left, right_bits=50)
@@ -83,7 +87,7 @@ def test_sums_beyond_64_bits():
 )
 def test_value_and_rest(number, parts, exponents):
     """The value is the nearest float64 number, and with the rest nothing but 2^-106 of it is missing."""
-    pieces = [number >> 17 * place & 2**17 - 1 for place in range(5)] + [number >> 85]
+    pieces = [number >> BITS * place & 2**BITS - 1 for place in range(5)] + [number >> 5 * BITS]
     units = [torch.tensor([2.0**exponent], dtype=torch.float64) for exponent in exponents]
     found = exact_total([[torch.tensor([[piece]]) for piece in pieces]], *units, parts=parts)
     exact = Fraction(number, parts) * Fraction(2) ** sum(exponents)

@@ -1,14 +1,15 @@
 """The strongest model that reads no edge: it is the start of the private one, and its control.
 
 Features -> directions -> views -> members -> average. Two sets of principal directions, of features as they are and of weighted
-ones, each as it is and smoothed over its graph of nearest features (feature_graph.py), are what softmax regressions learn from.
-They, an encoder and a perceptron are averaged as labelled nodes say that did not teach them, and taught once more by the surest
+ones, each as it is and its first ones smoothed over its graph of nearest features (feature_graph.py), are what softmax regressions
+learn from. They, an encoder and a perceptron are averaged as labelled nodes say that did not teach them, and taught once more by the surest
 answers of their average (ensemble.py). What released moments add is in after_release.py.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import final
@@ -28,10 +29,10 @@ from gcon.learn.sample import Sample, with_validation
 from gcon.learn.sparse_rows import compact
 from gcon.nodes import PublicNodes
 
-WIDTH, GRAPH_WIDTH, NEIGHBOURS = 200, 100, 20
+WIDTH, GRAPH_WIDTH, SMOOTHED_WIDTH, NEIGHBOURS = 150, 100, 100, 20
 PENALTIES = (1.0, 0.1)  # on the squared weights of a regression
 TAUGHT_SHARE = 0.5
-RESTARTS = (0.1, 0.2, 0.4, 1.0)  # of smoothing; 1 is none, and comes last
+RESTARTS = (0.1, 0.2, 0.4)  # of smoothing
 # By what rows are divided: the encoder, and a perceptron that keeps all its inputs, on rows with sum 1. It is better than the
 # encoder where nodes have few words.
 _NETWORKS: dict[Scale, EncoderSettings] = {
@@ -110,37 +111,39 @@ def _trained(known: _Known) -> EdgeFree:
     if known.nodes.num_nodes > sample.EXACT_NODES:
         chosen = Sample.of(known.nodes, known.device)
     # Features -> directions -> views.
-    nodes, views = chosen.nodes, []
-    found: list[tuple[Directions, FeatureGraph, Tensor]] = []
+    nodes, found = chosen.nodes, []
     entries = compact(nodes.features)
     features = nodes.features if entries is None else entries
     for weighted in (False, True):
-        start = found[0][0].axes if weighted else None
-        directions = principal_directions(features, WIDTH, weighted=weighted, start=start)
-        graph, rows = feature_graph(directions.rows[:, :GRAPH_WIDTH], NEIGHBOURS), unit(directions.rows)
-        views += [unit(table) for table in graph.smoothed(rows, RESTARTS)]
-        found.append((directions, graph, rows))
-    # Members: labels that spread over the graphs, networks, regressions on the views.
-    ensemble = Ensemble(nodes=nodes)
+        start = found[0].axes if found else None
+        found.append(principal_directions(features, WIDTH, weighted=weighted, start=start))
+    # Members: regressions on the rows along both sets. Of many nodes only the better set is smoothed: graphs are most of the work.
+    plain = [unit(directions.rows) for directions in found]
+    ensemble = Ensemble(nodes=nodes).taught(plain, PENALTIES)
+    better = _set_of_least_loss(ensemble)
+    directions, rows = found[better], plain[better]
+    if nodes.num_nodes > sample.COMPARED_NODES:
+        found, plain, better = [directions], [rows], 0
+    graphs = [feature_graph(each.rows[:, :GRAPH_WIDTH], NEIGHBOURS) for each in found]
+    # Labels that spread over the graphs, networks, regressions on smoothed rows.
     spread, answered = [], []
     for lesson in ensemble.lessons:
         told = one_hot(lesson.labels[lesson.mask], nodes.num_classes).float()
         seeds = torch.zeros(len(nodes.labels), nodes.num_classes)
         seeds[lesson.mask] = told / told.sum(dim=0).clamp_min(1)  # every class is as loud as any other
-        spread.append(
-            [graph.answers_around(seeds, restart=_LABEL_RESTART, steps=_LABEL_STEPS) for _, graph, _ in found]
-        )
+        spread.append([graph.answers_around(seeds, restart=_LABEL_RESTART, steps=_LABEL_STEPS) for graph in graphs])
         answered.append(_networks(nodes, features, known.seed, chosen.device, lesson))
     ensemble = ensemble.joined_by(spread, ensemble.lessons).joined_by(answered, ensemble.lessons)
-    ensemble = ensemble.taught(views, PENALTIES)
-    # The better directions, by the members that read their rows as they are: the last ones of their directions.
-    losses, per_set = [member.loss for member in ensemble.members], len(RESTARTS) * len(PENALTIES)
-    plain = [min(losses[end - len(PENALTIES) : end]) for end in range(len(losses) - per_set, len(losses) + 1, per_set)]
-    directions, graph, rows = found[plain.index(min(plain))]
+    views = [
+        [unit(table) for table in graph.smoothed(each[:, :SMOOTHED_WIDTH], RESTARTS)]
+        for graph, each in zip(graphs, plain, strict=True)
+    ]
+    heard = len(ensemble.members)
+    ensemble = ensemble.taught(list(itertools.chain(*views)), PENALTIES)
     # Pupils read the views of which one taught best.
-    halves = losses[-2 * per_set : -per_set], losses[-per_set:]
-    best = views[: len(RESTARTS)] if min(halves[0]) < min(halves[1]) else views[len(RESTARTS) :]
-    ensemble = ensemble.taught(best, PENALTIES, ensemble.surest(TAUGHT_SHARE))
+    best = _set_of_least_loss(ensemble, after=heard) if len(views) > 1 else 0
+    ensemble = ensemble.taught([*views[best], plain[best]], PENALTIES, ensemble.surest(TAUGHT_SHARE))
+    graph = graphs[better]
     # From the sample to everybody.
     everybody = rows if nodes is known.nodes else directions.unit_rows(known.nodes.features, known.device)
     believed, judged, _ = ensemble.moved()
@@ -158,6 +161,13 @@ def _trained(known: _Known) -> EdgeFree:
         graph=graph,
         examples=examples,
     )
+
+
+def _set_of_least_loss(ensemble: Ensemble, *, after: int = 0) -> int:
+    """Which of two sets of directions has the best member, of those that joined after so many: half of them read each."""
+    losses = [member.loss for member in ensemble.members[after:]]
+    half = len(losses) // 2
+    return int(min(losses[half:]) < min(losses[:half]))
 
 
 _kept = lru_cache(maxsize=4)(_trained)

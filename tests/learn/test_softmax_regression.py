@@ -9,7 +9,7 @@ from tests.learn.regressions import class_probabilities
 from torch.nn.functional import one_hot
 
 from gcon.learn import softmax_regression
-from gcon.learn.softmax_regression import softmax_regressions
+from gcon.learn.softmax_regression import probabilities, softmax_regressions
 
 PENALTIES = (1.0, 0.1)
 
@@ -106,3 +106,16 @@ def test_rows_without_anything_learn_the_shares():
     (table,) = softmax_regressions(rows, one_hot(labels, 2), [1.0])
     expected = torch.tensor([2 / 3, 1 / 3], dtype=torch.float64).expand(90, 2)
     assert torch.allclose(class_probabilities(rows, table), expected, atol=1e-2)
+
+
+@pytest.mark.parametrize(("size", "num_classes"), [(1, 2), (37, 3), (4425, 6), (19_717, 10)])
+def test_probabilities_are_the_softmax_whatever_the_rows_and_threads_beside(size, num_classes):
+    scores = 8 * torch.randn(size, num_classes, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    found, threads = probabilities(scores), torch.get_num_threads()
+    assert torch.allclose(found, torch.softmax(scores, dim=1), atol=1e-15)
+    assert torch.equal(torch.cat([probabilities(part) for part in scores.split(31)]), found)
+    try:
+        torch.set_num_threads(3)
+        assert torch.equal(probabilities(scores), found)
+    finally:
+        torch.set_num_threads(threads)

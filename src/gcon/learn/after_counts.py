@@ -20,7 +20,7 @@ from gcon.learn.believed_counts import LEAST_ANSWER, CountBelief, with_labels
 from gcon.learn.edge_free import PENALTIES
 from gcon.learn.ensemble import Ensemble, Lesson
 from gcon.learn.sample import blocks
-from gcon.learn.softmax_regression import softmax_regressions
+from gcon.learn.softmax_regression import probabilities, softmax_regressions
 from gcon.machine import one_thread, side_by_side
 from gcon.nodes import PublicNodes
 
@@ -50,7 +50,7 @@ class CountModel:
         """Class probabilities of nodes from their inputs, float64."""
         total = torch.zeros(len(inputs), self.tables.shape[2], dtype=torch.float64)
         for weight, table in zip(self.weights, self.tables, strict=True):
-            total += weight * torch.softmax(inputs @ table, dim=1)
+            total += weight * probabilities(inputs @ table)
         return total
 
 
@@ -172,7 +172,7 @@ def _learned(every: Sequence[Tensor], nodes: PublicNodes) -> tuple[CountModel, E
             tables = [taught(inputs, lesson) for inputs, lesson in zip(every, lessons, strict=True)]
             tables = tables if pupils else [[*untaught, *each] for each in tables]
             answers = [
-                [torch.softmax(inputs @ table, dim=1) for table in each]
+                [probabilities(inputs @ table) for table in each]
                 for inputs, each in zip(every, tables, strict=True)
             ]
             ensemble, kept = ensemble.joined_by(answers, lessons), [*kept, *tables[0]]

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from gcon.learn.class_shares import shift_of_scores
-from gcon.learn.softmax_regression import softmax_regressions
+from gcon.learn.softmax_regression import probabilities, softmax_regressions
 from gcon.machine import one_thread
 from gcon.nodes import PublicNodes
 
@@ -171,7 +171,7 @@ class Ensemble:
         """
         shift, found = self.shift, (self.answers, self.judged, *self.twins)
         if self.judges.folds is not None:
-            found = tuple(torch.softmax(each.clamp_min(_LEAST).log() + shift, dim=1) for each in found)
+            found = tuple(probabilities(each.clamp_min(_LEAST).log() + shift) for each in found)
         answers, judged, *twins = found
         return answers, judged, tuple(twins)
 
@@ -195,7 +195,7 @@ class Ensemble:
                 told = one_hot(lesson.labels[lesson.mask], self.nodes.num_classes)
                 answers.append(
                     [
-                        torch.softmax((view @ table[:-1].to(view.dtype)).double() + table[-1], dim=1)
+                        probabilities((view @ table[:-1].to(view.dtype)).double() + table[-1])
                         for view in views
                         for table in softmax_regressions(view[lesson.mask], told, penalties)
                     ]
@@ -227,7 +227,7 @@ class Ensemble:
             place, share = divmod(int(right.argmax()), len(shares))
             temperature, moved = _TEMPERATURES[place], float(shares[share]) * shift
             answered, told, *others = (
-                torch.softmax(each / temperature + moved, dim=1)
+                probabilities(each / temperature + moved)
                 for each in (given.clamp_min(_LEAST).log(), logs, *(twin.clamp_min(_LEAST).log() for twin in twins))
             )
             loss = -float(told[own, judges.labels].clamp_min(_LEAST).log().mean())

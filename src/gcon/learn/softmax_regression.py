@@ -120,6 +120,12 @@ def softmax_regressions(
     return tables
 
 
+def probabilities(scores: Tensor) -> Tensor:
+    """The softmax of every row, the same bits whatever rows are beside it: torch's own takes four times as long for short rows."""
+    raised = (scores - scores.amax(dim=1, keepdim=True)).exp_()
+    return raised.div_(raised.sum(dim=1, keepdim=True))
+
+
 def _times(matrix: Floats, table: NDArray[Any]) -> NDArray[Any]:
     """A matrix, or the diagonal of one, times a table."""
     found: NDArray[Any] = matrix @ table if matrix.ndim == 2 else matrix[:, None] * table

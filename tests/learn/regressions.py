@@ -6,5 +6,10 @@ import torch
 from torch import Tensor
 
 
+def softmax(scores: Tensor) -> Tensor:
+    raised = torch.exp(scores - scores.max(dim=1, keepdim=True).values)
+    return raised / raised.sum(dim=1, keepdim=True)
+
+
 def class_probabilities(rows: Tensor, table: Tensor) -> Tensor:
-    return torch.softmax((rows @ table[:-1].to(rows.dtype)).double() + table[-1], dim=1)
+    return softmax((rows @ table[:-1].to(rows.dtype)).double() + table[-1])

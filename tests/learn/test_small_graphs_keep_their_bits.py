@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from tests.learn.regressions import class_probabilities
+from tests.learn.regressions import class_probabilities, softmax
 from threadpoolctl import threadpool_limits
 from torch.nn.functional import nll_loss, normalize, one_hot
 
@@ -47,7 +47,7 @@ def calibrated(given, nodes, labels, taught):
     logits = given.clamp_min(1e-9).log()
 
     def adjusted(rows, choice):
-        return torch.softmax(rows / choice[0] + choice[1] * shift, dim=1)
+        return softmax(rows / choice[0] + choice[1] * shift)
 
     choices = product(TEMPERATURES, (0.0, 0.5, 1.0))
     checked, right = logits[mask], nodes.labels[mask]
@@ -146,7 +146,7 @@ def after_the_counts(nodes, start, counts):
     labels = torch.where(nodes.train_mask, nodes.labels, -1)
     told = CountBelief.fitted(counts, 0.0, start, labels).of(counts, start).evidence
     alone, truth = [[plain], [shares], [standard(told), shares]], (nodes.labels, nodes.train_mask)
-    every = [calibrated(torch.softmax(own + trust * told, dim=1), nodes, *truth) for trust in (0.0, 1.0, 0.5)]
+    every = [calibrated(softmax(own + trust * told), nodes, *truth) for trust in (0.0, 1.0, 0.5)]
     for share in (None, 0.8):
         lesson = truth if share is None else pseudo_labels(average(every, nodes), nodes, share)
         apart, both = (
@@ -158,7 +158,7 @@ def after_the_counts(nodes, start, counts):
             for some in (alone, [[standard(own), *groups] for groups in alone])
         )
         usual = log_shares(lesson[0][lesson[1]], nodes.num_classes)
-        products = [torch.softmax(own + each.log() - usual, dim=1) for each in apart]
+        products = [softmax(own + each.log() - usual) for each in apart]
         every.extend(calibrated(each, nodes, *lesson) for each in [*apart, *both, *products])
     return average(every, nodes)
 

@@ -180,7 +180,9 @@ def _mixer() -> Callable[[NDArray[np.uint32], NDArray[np.uint64]], None]:
         return mix_words
     from numba import njit
 
-    compiled: Callable[[NDArray[np.uint32], NDArray[np.uint64]], None] = njit(nogil=True, cache=True)(_mix_words_in_loops)
+    compiled: Callable[[NDArray[np.uint32], NDArray[np.uint64]], None] = njit(nogil=True, cache=True)(
+        _mix_words_in_loops
+    )
     return compiled
 
 

@@ -80,7 +80,7 @@ def test_the_same_seed_gives_the_same_bits_and_leaves_the_global_generator_alone
     assert torch.equal(torch.random.get_rng_state(), state)
     assert all(torch.equal(*pair) for pair in zip(members_of(trained), members_of(again), strict=True))
     assert torch.equal(trained.answers, again.answers)
-    assert not torch.equal(members_of(trained)[6], members_of(other)[6])  # behind regressions and labels that spread, without a seed
+    assert not torch.equal(members_of(trained)[6], members_of(other)[6])  # the encoder; those before have no seed
 
 
 def test_test_labels_change_nothing(trained):

@@ -172,8 +172,7 @@ def _learned(every: Sequence[Tensor], nodes: PublicNodes) -> tuple[CountModel, E
             tables = [taught(inputs, lesson) for inputs, lesson in zip(every, lessons, strict=True)]
             tables = tables if pupils else [[*untaught, *each] for each in tables]
             answers = [
-                [probabilities(inputs @ table) for table in each]
-                for inputs, each in zip(every, tables, strict=True)
+                [probabilities(inputs @ table) for table in each] for inputs, each in zip(every, tables, strict=True)
             ]
             ensemble, kept = ensemble.joined_by(answers, lessons), [*kept, *tables[0]]
     calibrated, shift = [], ensemble.shift

@@ -1,9 +1,9 @@
 """The strongest model that reads no edge: it is the start of the private one, and its control.
 
-Features -> directions -> views -> members -> average. Two sets of principal directions, of features as they are and of weighted
-ones, each as it is and its first ones smoothed over its graph of nearest features (feature_graph.py), are what softmax regressions
-learn from. They, an encoder and a perceptron are averaged as labelled nodes say that did not teach them, and taught once more by the surest
-answers of their average (ensemble.py). What released moments add is in after_release.py.
+Features -> directions -> views -> members -> average. Softmax regressions learn from rows along two sets of principal directions,
+of features as they are and of weighted ones, and from these rows smoothed over a graph of nearest features (feature_graph.py);
+of many nodes along the better set alone. They, an encoder and a perceptron are averaged as labelled nodes say that did not teach
+them, and taught once more by the surest answers of their average (ensemble.py). What released moments add is in after_release.py.
 """
 
 from __future__ import annotations
@@ -111,13 +111,14 @@ def _trained(known: _Known) -> EdgeFree:
     if known.nodes.num_nodes > sample.EXACT_NODES:
         chosen = Sample.of(known.nodes, known.device)
     # Features -> directions -> views.
-    nodes, found = chosen.nodes, []
+    nodes = chosen.nodes
+    found: list[Directions] = []
     entries = compact(nodes.features)
     features = nodes.features if entries is None else entries
     for weighted in (False, True):
         start = found[0].axes if found else None
         found.append(principal_directions(features, WIDTH, weighted=weighted, start=start))
-    # Members: regressions on the rows along both sets. Of many nodes only the better set is smoothed: graphs are most of the work.
+    # Members: regressions on the rows along both sets. Graphs are most of the work: of many nodes the better set alone gets one.
     plain = [unit(directions.rows) for directions in found]
     ensemble = Ensemble(nodes=nodes).taught(plain, PENALTIES)
     better = _set_of_least_loss(ensemble)

@@ -16,7 +16,7 @@ from gcon.errors import check_number
 from gcon.learn import sample
 from gcon.learn.encoder import Encoder, Scale, scaled_rows
 from gcon.learn.softmax_regression import softmax_regressions
-from gcon.learn.sparse_rows import THIN, SparseRows, compact, with_rows_divided
+from gcon.learn.sparse_rows import SparseRows, compact, with_rows_divided
 from gcon.machine import leave_gpus_alone
 from gcon.nodes import BATCH_ROWS, PublicNodes
 

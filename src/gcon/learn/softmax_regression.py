@@ -13,7 +13,10 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import minimize
 from torch import Tensor
 
-_NARROW, _NARROW_SPARSE = 1000, 512  # rows of at most so many columns are whitened: the matrix for it is cheap beside them
+_NARROW, _NARROW_SPARSE = (
+    1000,
+    512,
+)  # rows of at most so many columns are whitened: the matrix for it is cheap beside them
 _FREE = 1e-9  # the penalty on the last row of a table, instead of none: it keeps that matrix regular
 _NEAR = 1e-3  # relative; more than float32 loses in that matrix
 _SURE = 30.0  # a score so much lower than others is as good as none
@@ -59,10 +62,14 @@ def softmax_regressions(
         parts = [(*thinned, _MOST_STEPS), (given, every, _MOST_STEPS if exactly else _LAST_STEPS)]
     dense, some = isinstance(given, np.ndarray), parts[0][0]
     if width <= (_NARROW if dense else _NARROW_SPARSE):
-        first = np.ones((len(parts[0][1].T), 1), dtype=np.float32)
-        first = np.concatenate([some, first], axis=1) if dense else scipy.sparse.hstack([some, first], format="csr")
+        first: Any = np.ones((some.shape[0], 1), dtype=np.float32)
+        first = (
+            np.concatenate([some, first], axis=1)
+            if dense
+            else scipy.sparse.csr_matrix(scipy.sparse.hstack([some, first]))
+        )
         products = first.T @ first
-        products = (products if dense else products.toarray()) * np.float32(0.5 / first.shape[0])
+        products = (products if dense else products.toarray()) * np.float32(0.5 / some.shape[0])
     elif dense:
         energies = np.append(np.einsum("nd,nd->d", given, given), size)
     else:
@@ -121,7 +128,7 @@ def softmax_regressions(
 
 
 def probabilities(scores: Tensor) -> Tensor:
-    """The softmax of every row, the same bits whatever rows are beside it: torch's own takes four times as long for short rows."""
+    """The softmax of rows, the same bits whatever other rows are there. Torch's own takes four times as long for short rows."""
     raised = (scores - scores.amax(dim=1, keepdim=True)).exp_()
     return raised.div_(raised.sum(dim=1, keepdim=True))
 

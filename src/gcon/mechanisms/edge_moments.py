@@ -90,5 +90,7 @@ class EdgeMoments(HoldsRows, Statistic):
 
 def _moments(block: RowBlock, whole: Tensor) -> list[Tensor]:
     """What the nodes of a block add to F' A F."""
-    bits = LEFT_BITS + len(whole).bit_length()  # of a sum over neighbours, of which nobody has as many as there are nodes
+    bits = (
+        LEFT_BITS + len(whole).bit_length()
+    )  # of a sum over neighbours, of which nobody has as many as there are nodes
     return exact_products(whole[block.nodes], kernel_for(whole).neighbour_totals(block, whole), right_bits=bits)

@@ -31,9 +31,7 @@ def test_as_in_whole_numbers(data):
     rows, first, second = (data.draw(st.integers(0 if place == 0 else 1, 5)) for place in range(3))
 
     def drawn(width, bits):
-        edge = st.sampled_from([2**bits, -(2**bits), 2**bits - 1, MOST, -MOST, 0]).filter(
-            lambda n: abs(n) <= 2**bits
-        )
+        edge = st.sampled_from([2**bits, -(2**bits), 2**bits - 1, MOST, -MOST, 0]).filter(lambda n: abs(n) <= 2**bits)
         entry = st.one_of(edge, st.integers(-(2**bits), 2**bits))
         numbers = data.draw(st.lists(entry, min_size=rows * width, max_size=rows * width))
         return torch.tensor(numbers, dtype=torch.int64).reshape(rows, width)

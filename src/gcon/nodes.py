@@ -6,7 +6,8 @@ Tables too large for memory are read a batch of rows at a time; the features of 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -27,6 +28,8 @@ MOST_SCALES = 1000
 FEWEST_SCORED = 20  # nodes: fewer say nothing about a model
 # Digests that are kept, the smallest ones: of larger tables they are a sample, the same for every part of the table.
 MOST_DIGESTS = 2**20
+_SHARES_SLACK = 0.02  # people round shares
+_NAMED = 12  # classes in a message
 _RECOGNISED = 0.1  # of the rows: so many are no coincidence
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -54,6 +57,7 @@ class PublicNodes:
         validation_mask: nodes whose labels may be used for choices (may be empty).
         test_mask: nodes whose labels are used for scores only (may be empty).
         class_names: what the class numbers stand for.
+        class_shares: how common each class is among all nodes, where that is known; they add to 1. None: the labels tell.
         feature_columns: what was done with the columns of a table to get the features; None if they came as numbers.
         num_nodes: the public number of nodes, n.
         fingerprint: the checksum of the features, made once.
@@ -69,6 +73,7 @@ class PublicNodes:
     validation_mask: Tensor
     test_mask: Tensor
     class_names: tuple[object, ...] = ()
+    class_shares: tuple[float, ...] | None = None
     feature_columns: FeatureColumns | None = None
     num_nodes: int = field(init=False)
     fingerprint = cached_property(features_fingerprint)
@@ -110,12 +115,35 @@ class PublicNodes:
             raise InputError("labels", rule=rule, got=f"{int(labels[row])} in row {row}", fix=fix)
         if not self.class_names:
             object.__setattr__(self, "class_names", tuple(range(self.num_classes)))
+        if self.class_shares is not None:
+            object.__setattr__(self, "class_shares", checked_shares(self.class_shares, self.num_classes))
 
     def __repr__(self) -> str:
         width = self.features.shape[1]
         masks = (("train", self.train_mask), ("validation", self.validation_mask), ("test", self.test_mask))
         parts = ", ".join(f"{int(mask.sum())} {name}" for name, mask in masks)
         return f"PublicNodes({self.num_nodes} nodes, {width} features, {self.num_classes} classes: {parts})"
+
+
+def checked_shares(shares: Sequence[float], num_classes: int) -> tuple[float, ...]:
+    """Class shares that add to 1; else `InputError`."""
+    given = [float(share) for share in shares]
+    if len(given) != num_classes or not all(0 < share < 1 for share in given) or abs(sum(given) - 1) > _SHARES_SLACK:
+        rule = f"must hold one share above 0 for each of the {num_classes} classes, together 1"
+        got = f"{len(given)} shares, together {sum(given):g}"
+        raise InputError("class_shares", rule=rule, got=got, fix="Rough ones will do, for example 0.6 and 0.4.")
+    return tuple(share / sum(given) for share in given)
+
+
+def shares_in_order(shares: Mapping[Any, float], class_names: Sequence[object]) -> tuple[float, ...]:
+    """The shares of named classes in the order of these names; files write all names as words."""
+    given = {str(name): share for name, share in shares.items()}
+    known = [str(name) for name in class_names]
+    if len(given) < len(shares) or set(given) != set(known):
+        names = ", ".join(known[:_NAMED]) + (", ..." if len(known) > _NAMED else "")
+        rule = f"must name every class once: {names}"
+        raise InputError("class_shares", rule=rule, got=", ".join(sorted(given)[:_NAMED]), fix="Name all of them, and no others.")
+    return tuple(given[name] for name in known)
 
 
 def known_rows(features: Tensor, *, repeated: bool = False) -> Tensor:

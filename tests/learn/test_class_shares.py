@@ -4,9 +4,10 @@ import pytest
 import torch
 from torch.nn.functional import one_hot
 
-from gcon.learn.class_shares import believed_shares, shift_of_scores
+from gcon.errors import InputError
+from gcon.learn.class_shares import believed_shares, shift_to_believed_shares
 from gcon.learn.ensemble import Ensemble
-from gcon.nodes import PublicNodes
+from gcon.nodes import PublicNodes, checked_shares, shares_in_order
 
 TRUE = torch.tensor([0.55, 0.3, 0.1, 0.05], dtype=torch.float64)
 
@@ -58,13 +59,13 @@ def test_a_class_without_an_example_and_an_answer_of_zero_are_no_trouble():
     answers[:, 3] = 0
     answers = answers / answers.sum(dim=1, keepdim=True).clamp_min(1)
     labels = EXAMPLES[:60]
-    shift = shift_of_scores(answers, [answers], one_hot(labels, 4).double(), labels)
+    shift = shift_to_believed_shares(answers, [answers], one_hot(labels, 4).double(), labels)
     assert bool(torch.isfinite(shift).all())
 
 
 def test_the_mean_comes_as_near_to_the_shares_as_they_are_trusted():
     answers, examples = drawn(everybody(3), 3.0, 3), drawn(EXAMPLES, 3.0, 4)
-    shift = shift_of_scores(answers, [answers], examples, EXAMPLES)
+    shift = shift_to_believed_shares(answers, [answers], examples, EXAMPLES)
     reached = torch.softmax(answers.log() + shift, dim=1).mean(dim=0)
     mean = answers.mean(dim=0)
     shares, trust = believed_shares(mean, examples, EXAMPLES)
@@ -73,25 +74,54 @@ def test_the_mean_comes_as_near_to_the_shares_as_they_are_trusted():
     assert apart(reached, TRUE) < apart(mean, TRUE)
 
 
-def test_only_where_training_nodes_judge():
+def ensemble_of(*, validation, class_shares=None):
+    """Regressions on rows that tell the class; balanced labels teach, and nodes without a label come as classes come."""
     labels = torch.cat([EXAMPLES, everybody(5, 400)])
-    train = torch.zeros(480, dtype=torch.bool)
-    train[:80] = True
-    validation = torch.zeros_like(train)
+    place = torch.arange(480)
     rows = drawn(labels, 2.0, 5).float()
-    shifts = []
-    for size in (0, 100):
-        validation[80 : 80 + size] = True
-        nodes = PublicNodes(
-            features=rows,
-            labels=labels,
-            num_classes=4,
-            train_mask=train,
-            validation_mask=validation,
-            test_mask=train & False,
-        )
-        ensemble = Ensemble(nodes=nodes).taught([rows], (0.1,))
-        assert torch.allclose(ensemble.moved()[0].sum(dim=1), torch.ones(480, dtype=torch.float64))
-        shifts.append(ensemble.shift)
-    assert float(shifts[0].abs().max()) > 0.05
-    assert not bool(shifts[1].any())
+    nodes = PublicNodes(
+        features=rows,
+        labels=labels,
+        num_classes=4,
+        train_mask=place < 80,
+        validation_mask=(place >= 80) & (place < 80 + validation),
+        test_mask=place < 0,
+        class_shares=class_shares,
+    )
+    return Ensemble(nodes=nodes).taught([rows], (0.1,))
+
+
+def test_only_where_training_nodes_judge():
+    few, many = (ensemble_of(validation=size) for size in (0, 100))
+    for each in (few, many):
+        assert torch.allclose(each.moved()[0].sum(dim=1), torch.ones(480, dtype=torch.float64))
+    assert float(few.shift.abs().max()) > 0.05
+    assert many.shift is None
+    assert many.moved()[0] is many.answers
+
+
+@pytest.mark.parametrize("validation", [0, 100])
+def test_shares_that_are_told_are_those_of_the_answers(validation):
+    told = (0.55, 0.3, 0.1, 0.05)
+    ensemble = ensemble_of(validation=validation, class_shares=told)
+    answers, judged, twins = ensemble.moved()
+    free = ~(ensemble.nodes.train_mask | ensemble.nodes.validation_mask)
+    assert torch.allclose(answers[free].mean(dim=0), TRUE, atol=1e-6)
+    assert apart(ensemble.answers[free].mean(dim=0), TRUE) > 0.02
+    moved = [*([] if validation else twins), judged]
+    kept = [*([] if validation else ensemble.twins), ensemble.judged]
+    for one, other in zip(moved, kept, strict=True):  # all by the same shift
+        logs = one.log() - other.double().log()
+        assert torch.allclose(logs - logs[:, :1], (ensemble.shift - ensemble.shift[0]).expand(len(logs), -1), atol=1e-4)
+
+
+def test_shares_are_named_and_add_to_one():
+    names = ("red", "blue", 3)
+    assert shares_in_order({"3": 0.2, "blue": 0.5, "red": 0.3}, names) == (0.3, 0.5, 0.2)
+    assert checked_shares((0.33, 0.33, 0.33), 3) == pytest.approx((1 / 3, 1 / 3, 1 / 3))
+    for wrong in ({"red": 0.5, "blue": 0.5}, {"red": 0.5, "blue": 0.3, "green": 0.2}, {3: 0.1, "3": 0.1, "red": 0.8}):
+        with pytest.raises(InputError, match="must name every class once: red, blue, 3"):
+            shares_in_order(wrong, names)
+    for wrong in ((0.5, 0.5), (0.5, 0.5, 0.0), (0.5, 0.4, 0.2), (0.5, 0.6, -0.1), (float("nan"), 0.5, 0.5)):
+        with pytest.raises(InputError, match="above 0 for each of the 3 classes, together 1"):
+            checked_shares(wrong, 3)

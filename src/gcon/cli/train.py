@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -65,6 +66,13 @@ def train(
         ),
     ] = None,
     mechanism: Annotated[str | None, typer.Option(hidden=True, help="The old name of --method.")] = None,
+    class_share: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="How common a class is among all nodes, NAME=SHARE; repeat for every class. Rough public knowledge is worth "
+            "points where no nodes are marked val."
+        ),
+    ] = None,
     papers: PaperTraining,
     device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda, or cuda:NUMBER.")] = "auto",
     seed: Annotated[int | None, typer.Option(help="For experiments only: the model then carries no promise.")] = None,
@@ -90,8 +98,14 @@ def train(
     chosen = Moments.name if method is None else method
     given = papers.given(chosen, protect_edges=protect_edges)
     training: ReleasingMethod
+    shares = _class_shares(class_share or [])
     if chosen == Moments.name:
-        training = Moments(epsilon=epsilon, delta=delta, device=device, protect_edges=protect_edges)
+        training = Moments(
+            epsilon=epsilon, delta=delta, device=device, protect_edges=protect_edges, class_shares=shares
+        )
+    elif shares is not None:
+        fix = "Leave it out, or leave --method out."
+        raise InputError("--class-share", rule="is an option of the default", got=f"--method {chosen}", fix=fix)
     else:
         training = _papers_method(given, epsilon=epsilon, delta=delta, device=device)
     if os.path.lexists(out):
@@ -129,6 +143,22 @@ def train(
     if set_aside > int(graph.nodes.validation_mask.sum()):
         output.remark(f"{set_aside} labelled nodes were set aside to choose by; mark some 'val' to say which.")
     output.result(fields, "\n".join([*statement.sentences, f"Written: {out}"]))
+
+
+def _class_shares(given: list[str]) -> dict[str, float] | None:
+    """Of every NAME=SHARE; None if there is none."""
+    found: dict[str, float] = {}
+    for each in given:
+        name, _, share = each.rpartition("=")
+        try:
+            number = float(share)
+        except ValueError:
+            number = math.nan
+        if not name or name in found or not 0 < number < 1:
+            rule = "must be NAME=SHARE with a share between 0 and 1, once for every class"
+            raise InputError("--class-share", rule=rule, got=repr(each), fix="For example --class-share member=0.7.")
+        found[name] = number
+    return found or None
 
 
 def _papers_method(given: dict[str, Any], **budget_and_device: Any) -> Objective:

@@ -24,6 +24,8 @@ class NodeClassifier(PrivateClassifier):
         encoder_seed: of the edge-free networks' initial weights; public, and unrelated to the noise.
         device: where sums over edges run: `auto` (a GPU if there is one), `cpu`, `cuda` or `cuda:NUMBER`.
         protect_edges: how many edges, 1 to 10, may change together within epsilon and delta; more of them, more noise.
+        class_shares: how common each class is among all nodes, by its name, where that is publicly known. Rough numbers are worth
+            points where there are no validation nodes; never take them from the edges.
         classes: the class list; None takes the labels among the training nodes. A `PrivateGraph` brings its own.
         ledger: pays for every fit on its data set. None: nobody counts, the statement says so, and a second fit is warned about.
         random_state: None for secure noise. A seed is for experiments: such a model carries no promise.
@@ -67,6 +69,7 @@ class NodeClassifier(PrivateClassifier):
         encoder_seed: int = 0,
         device: str = "auto",
         protect_edges: int = 1,
+        class_shares: Mapping[Any, float] | None = None,
         classes: Sequence[object] | None = None,
         ledger: Ledger | None = None,
         random_state: int | None = None,
@@ -78,6 +81,7 @@ class NodeClassifier(PrivateClassifier):
         self.encoder_seed = encoder_seed
         self.device = device
         self.protect_edges = protect_edges
+        self.class_shares = class_shares
         self.classes = classes
         self.ledger = ledger
         self.random_state = random_state
@@ -86,7 +90,7 @@ class NodeClassifier(PrivateClassifier):
 
     def _method(self, given: Mapping[str, Any]) -> Moments:
         check_seed("encoder_seed", given["encoder_seed"])
-        settings = {name: given[name] for name in ("epsilon", "delta", "device", "protect_edges")}
+        settings = {name: given[name] for name in ("epsilon", "delta", "device", "protect_edges", "class_shares")}
         return Moments(**settings, seed=given["encoder_seed"])
 
     @classmethod

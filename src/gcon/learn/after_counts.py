@@ -178,7 +178,7 @@ def _learned(every: Sequence[Tensor], nodes: PublicNodes) -> tuple[CountModel, E
     calibrated, shift = [], ensemble.shift
     for member, table in zip(ensemble.members, kept, strict=True):
         table = table / member.temperature
-        table[-1] += member.shift + shift
+        table[-1] += member.shift if shift is None else member.shift + shift
         calibrated.append(table)
     heard = ensemble.weights > 0
     return CountModel(ensemble.weights[heard], torch.stack(calibrated)[heard]), ensemble

@@ -52,7 +52,7 @@ def believed_shares(mean: Tensor, examples: Tensor, labels: Tensor) -> tuple[Ten
     return torch.softmax(found, dim=0), min(max(1 - left / max(len(mean) - 1, 1), 0.0), 1.0)
 
 
-def shift_of_scores(answers: Tensor, twins: Sequence[Tensor], examples: Tensor, labels: Tensor) -> Tensor:
+def shift_to_believed_shares(answers: Tensor, twins: Sequence[Tensor], examples: Tensor, labels: Tensor) -> Tensor:
     """What is added to the logarithms of all answers so that their mean comes nearer to the believed shares; float64.
 
     On the scale of logarithms it comes as near as the square of their trust says: the shares were held back by doubt once, and
@@ -66,10 +66,13 @@ def shift_of_scores(answers: Tensor, twins: Sequence[Tensor], examples: Tensor, 
     """
     mean = torch.stack([twin.double().mean(dim=0) for twin in twins]).mean(dim=0)
     shares, trust = believed_shares(mean, examples, labels)
-    logs = answers.clamp_min(_LEAST_SHARE).log()
     usual = answers.mean(dim=0).clamp_min(_LEAST_SHARE).log()
-    wanted = usual + trust**2 * (shares.log() - usual)
-    shift = torch.zeros_like(wanted)
+    return shift_to_shares(answers, usual + trust**2 * (shares.log() - usual))
+
+
+def shift_to_shares(answers: Tensor, wanted: Tensor) -> Tensor:
+    """What is added to the logarithms of all answers so that their mean has these shares, given as logarithms; float64."""
+    logs, shift = answers.clamp_min(_LEAST_SHARE).log(), torch.zeros_like(wanted)
     for _ in range(_ROUNDS):
         reached = torch.softmax(logs + shift, dim=1).mean(dim=0).clamp_min(_LEAST_SHARE)
         shift = shift + torch.log_softmax(wanted, dim=0) - reached.log()

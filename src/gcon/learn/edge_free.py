@@ -91,7 +91,7 @@ def learn_without_edges(nodes: PublicNodes, *, seed: int, device: str = "cpu") -
     for values in (*masks, *(nodes.labels[mask] for mask in masks)):
         content.update(np.ascontiguousarray(values.numpy()).data)
     large = nodes.num_nodes > sample.EXACT_NODES
-    key = (nodes.fingerprint, nodes.num_classes, content.hexdigest(), device if large else "")
+    key = (nodes.fingerprint, nodes.num_classes, nodes.class_shares, content.hexdigest(), device if large else "")
     known = _Known(key, seed, replace(nodes, test_mask=torch.zeros_like(nodes.test_mask)), device)
     return _kept_large(known) if large else _kept(known)
 
@@ -100,7 +100,7 @@ def learn_without_edges(nodes: PublicNodes, *, seed: int, device: str = "cpu") -
 class _Known:
     """Public nodes and a seed, equal if their contents are: checksums, so that what is kept does not hold the tables twice."""
 
-    key: tuple[str, int, str, str]
+    key: tuple[str, int, tuple[float, ...] | None, str, str]
     seed: int
     nodes: PublicNodes = field(compare=False)
     device: str = field(compare=False)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from gcon.learn.class_shares import shift_of_scores
+from gcon.learn.class_shares import shift_to_believed_shares, shift_to_shares
 from gcon.learn.softmax_regression import probabilities, softmax_regressions
 from gcon.machine import one_thread
 from gcon.nodes import PublicNodes
@@ -156,13 +156,19 @@ class Ensemble:
         object.__setattr__(self, "twins", tuple(averages))
 
     @property
-    def shift(self) -> Tensor:
-        """What is added to the scores of all answers, as common as classes are believed to be; 0 if validation nodes tell."""
+    def shift(self) -> Tensor | None:
+        """What is added to the scores of all answers, as common as classes are known or believed to be.
+
+        None if nobody says how common they are and validation nodes tell.
+        """
         nodes, judges = self.nodes, self.judges
         free = ~(nodes.train_mask | nodes.validation_mask)
-        if judges.folds is None or not bool(free.any()):
-            return torch.zeros(nodes.num_classes, dtype=torch.float64)
-        return shift_of_scores(self.answers[free], [each[free] for each in self.twins], self.judged, judges.labels)
+        if not bool(free.any()) or (nodes.class_shares is None and judges.folds is None):
+            return None
+        answers, told = self.answers[free], nodes.class_shares
+        if told is not None:
+            return shift_to_shares(answers, torch.tensor(told, dtype=torch.float64).log())
+        return shift_to_believed_shares(answers, [each[free] for each in self.twins], self.judged, judges.labels)
 
     def moved(self) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         """Answers, what the judges are answered, and the twins' answers, with that shift.
@@ -170,7 +176,7 @@ class Ensemble:
         Lessons are answers without it: what is believed of class shares would be heard again and again.
         """
         shift, found = self.shift, (self.answers, self.judged, *self.twins)
-        if self.judges.folds is not None:
+        if shift is not None:
             found = tuple(probabilities(each.clamp_min(_LEAST).log() + shift) for each in found)
         answers, judged, *twins = found
         return answers, judged, tuple(twins)

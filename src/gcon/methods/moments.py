@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -75,6 +75,7 @@ from gcon.nodes import (
     nothing_known,
     recognises,
     row_slices,
+    shares_in_order,
 )
 from gcon.privacy.account import check_charge, spend
 from gcon.privacy.boundary import Private
@@ -116,6 +117,8 @@ class Moments(ReleasingMethod):
         seed: of the edge-free networks; it has nothing to do with the noise and may be public.
         device: where sums over edges run: `auto`, `cpu`, `cuda` or `cuda:NUMBER`.
         protect_edges: how many edges, 1 to 10, may change together within epsilon and delta; more of them, more noise.
+        class_shares: how common each class is among all nodes, by its name, where that is publicly known; never read from edges.
+            Without validation nodes nothing else tells, and rough numbers are worth points (docs/choosing.md).
     """
 
     name = "moments"
@@ -124,6 +127,7 @@ class Moments(ReleasingMethod):
     seed: int = 0
     device: str = "auto"
     protect_edges: int = 1
+    class_shares: Mapping[Any, float] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -148,6 +152,8 @@ class Moments(ReleasingMethod):
             statistics are released once, with noise, and all else is computed from them and from public data.
         """
         nodes = with_validation(nodes)
+        if self.class_shares is not None:
+            nodes = replace(nodes, class_shares=shares_in_order(self.class_shares, nodes.class_names))
         labels, asked = torch.where(nodes.train_mask, nodes.labels, -1), int(nodes.validation_mask.sum())
         share = counted_share(self.epsilon, asked, protect_edges=self.protect_edges)
         asked = asked if share else 0

@@ -1,0 +1,104 @@
+"""`gcon train --class-share NAME=SHARE`: what people know about their classes, without validation nodes."""
+
+import json
+import sys
+
+import polars
+import pytest
+import torch
+
+import gcon
+from gcon.cli import app as cli
+from gcon.errors import InputError
+from gcon.files.datasets import social_circles
+from gcon.methods.moments import Moments
+from gcon.privacy.ledger import MemoryLedger
+from gcon.privacy.randomness import SeededRandomness
+from gcon.release.read import load_release
+
+NAMES = ("even", "odd")
+
+
+def run(*arguments):
+    """Exit code, and the one JSON object that was said."""
+    with pytest.MonkeyPatch.context() as patch:
+        said = []
+        patch.setattr(sys, "argv", ["gcon", *map(str, arguments), "--json"])
+        patch.setattr("sys.stdout.write", said.append)
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+    return stopped.value.code, json.loads("".join(said))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Two classes with words for names, and no node marked val."""
+    place = tmp_path_factory.mktemp("shares")
+    assert run("data", "make", "--out", place, "--nodes", 120)[0] == 0
+    nodes = polars.read_csv(place / "nodes.csv")
+    words = polars.when(polars.col("label").rank("dense") % 2 == 0).then(polars.lit(NAMES[0])).otherwise(polars.lit(NAMES[1]))
+    split = polars.col("split").replace("val", "test")
+    nodes.with_columns(label=words, split=split).write_csv(place / "nodes.csv")
+    return place
+
+
+def train(place, *options):
+    files = ("--edges", place / "edges.csv", "--nodes", place / "nodes.csv")
+    return run("train", *files, "--epsilon", 2, "--seed", 1, *options)
+
+
+def test_answers_are_as_common_as_classes_were_said_to_be(place):
+    shares = {}
+    for told in (0.2, 0.8):
+        out = place / f"told-{told}"
+        options = ("--class-share", f"even={told}", "--class-share", f"odd={1 - told:g}", "--out", out)
+        assert train(place, *options)[0] == 0
+        shares[told] = float(load_release(out).answers[:, 0].mean())
+    assert shares[0.8] > shares[0.2] + 0.2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["even"], "NAME=SHARE"),
+        (["even=much"], "NAME=SHARE"),
+        (["even=1.5"], "NAME=SHARE"),
+        (["=0.5"], "NAME=SHARE"),
+        (["even=0.5", "even=0.5"], "once for every class"),
+        (["even=0.5"], "must name every class once: even, odd"),
+        (["even=0.5", "prime=0.5"], "must name every class once: even, odd"),
+        (["even=0.5", "odd=0.2"], "together 1"),
+    ],
+)
+def test_what_is_refused_before_anything_is_paid(place, options, words):
+    shares = [word for each in options for word in ("--class-share", each)]
+    ledger = place / "untouched.ledger"
+    code, said = train(place, *shares, "--ledger", ledger, "--out", place / "never")
+    assert code == 2
+    assert words in said["message"]
+    assert not (place / "never").exists()
+    assert not ledger.exists() or run("ledger", "show", ledger)[1]["total"]["epsilon"] == 0
+
+
+def test_the_papers_method_has_no_use_for_them(place):
+    code, said = train(place, "--method", "paper", "--class-share", "even=0.5", "--out", place / "never")
+    assert code == 2
+    assert "is an option of the default" in said["message"]
+
+
+def test_the_estimator_and_the_method_are_told_the_same():
+    graph = social_circles(200, seed=3)
+    told = dict(zip(graph.nodes.class_names, (0.4, 0.3, 0.2, 0.1), strict=True))
+    fitted = gcon.NodeClassifier(epsilon=2.0, class_shares=told, random_state=5, ledger=MemoryLedger("one")).fit(graph)
+    trained = Moments(epsilon=2.0, class_shares=told).train(
+        graph.nodes, graph.edges, ledger=MemoryLedger("two"), randomness=SeededRandomness(5)
+    )
+    assert torch.equal(fitted.model_.answers, trained.answers)
+    silent = Moments(epsilon=2.0).train(
+        graph.nodes, graph.edges, ledger=MemoryLedger("three"), randomness=SeededRandomness(5)
+    )
+    assert not torch.equal(silent.answers, trained.answers)  # what was learned without edges is not mixed up
+    ledger = MemoryLedger("four")
+    with pytest.raises(InputError, match="class_shares"):
+        gcon.NodeClassifier(class_shares={0: 1.0}, ledger=ledger).fit(graph)
+    assert ledger.total().epsilon == 0

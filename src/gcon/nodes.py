@@ -6,7 +6,6 @@ Tables too large for memory are read a batch of rows at a time; the features of 
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -142,7 +141,9 @@ def shares_in_order(shares: Mapping[Any, float], class_names: Sequence[object]) 
     if len(given) < len(shares) or set(given) != set(known):
         names = ", ".join(known[:_NAMED]) + (", ..." if len(known) > _NAMED else "")
         rule = f"must name every class once: {names}"
-        raise InputError("class_shares", rule=rule, got=", ".join(sorted(given)[:_NAMED]), fix="Name all of them, and no others.")
+        raise InputError(
+            "class_shares", rule=rule, got=", ".join(sorted(given)[:_NAMED]), fix="Name all of them, and no others."
+        )
     return tuple(given[name] for name in known)
 
 

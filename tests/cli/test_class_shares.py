@@ -36,7 +36,11 @@ def place(tmp_path_factory):
     place = tmp_path_factory.mktemp("shares")
     assert run("data", "make", "--out", place, "--nodes", 120)[0] == 0
     nodes = polars.read_csv(place / "nodes.csv")
-    words = polars.when(polars.col("label").rank("dense") % 2 == 0).then(polars.lit(NAMES[0])).otherwise(polars.lit(NAMES[1]))
+    words = (
+        polars.when(polars.col("label").rank("dense") % 2 == 0)
+        .then(polars.lit(NAMES[0]))
+        .otherwise(polars.lit(NAMES[1]))
+    )
     split = polars.col("split").replace("val", "test")
     nodes.with_columns(label=words, split=split).write_csv(place / "nodes.csv")
     return place

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.util import find_spec
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import torch

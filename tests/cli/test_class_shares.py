@@ -51,12 +51,13 @@ def train(place, *options):
     return run("train", *files, "--epsilon", 2, "--seed", 1, *options)
 
 
-def test_answers_are_as_common_as_classes_were_said_to_be(place):
+def test_answers_are_as_common_as_classes_were_said_to_be(place, capsys):
     shares = {}
     for told in (0.2, 0.8):
         out = place / f"told-{told}"
         options = ("--class-share", f"even={told}", "--class-share", f"odd={1 - told:g}", "--out", out)
         assert train(place, *options)[0] == 0
+        assert "--class-share" not in capsys.readouterr().err  # who told needs no remark
         shares[told] = float(load_release(out).answers[:, 0].mean())
     assert shares[0.8] > shares[0.2] + 0.2
 
@@ -106,3 +107,8 @@ def test_the_estimator_and_the_method_are_told_the_same():
     with pytest.raises(InputError, match="class_shares"):
         gcon.NodeClassifier(class_shares={0: 1.0}, ledger=ledger).fit(graph)
     assert ledger.total().epsilon == 0
+
+
+def test_who_could_tell_is_told_so(place, capsys):
+    assert train(place, "--out", place / "untold")[0] == 0
+    assert "--class-share NAME=SHARE" in capsys.readouterr().err

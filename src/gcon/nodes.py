@@ -28,7 +28,8 @@ MOST_SCALES = 1000
 FEWEST_SCORED = 20  # nodes: fewer say nothing about a model
 # Digests that are kept, the smallest ones: of larger tables they are a sample, the same for every part of the table.
 MOST_DIGESTS = 2**20
-_SHARES_SLACK = 0.02  # people round shares
+_SHARES_SLACK, _ROUNDING = 0.02, 1e-9  # people round shares; and numbers their sum
+_LEAST_SHARE = 1e-6
 _NAMED = 12  # classes in a message
 _RECOGNISED = 0.1  # of the rows: so many are no coincidence
 _STEP = np.uint64(0x9E3779B97F4A7C15)
@@ -127,24 +128,29 @@ class PublicNodes:
 
 def checked_shares(shares: Sequence[float], num_classes: int) -> tuple[float, ...]:
     """Class shares that add to 1; else `InputError`."""
-    given = [float(share) for share in shares]
-    if len(given) != num_classes or not all(0 < share < 1 for share in given) or abs(sum(given) - 1) > _SHARES_SLACK:
-        rule = f"must hold one share above 0 for each of the {num_classes} classes, together 1"
-        got = f"{len(given)} shares, together {sum(given):g}"
+    try:
+        given = [float(share) for share in shares]
+    except (TypeError, ValueError):
+        given = []
+    total = sum(given)
+    if len(given) != num_classes or not all(share >= _LEAST_SHARE for share in given) or abs(total - 1) > _SHARES_SLACK:
+        rule = f"must hold one share of at least {_LEAST_SHARE:g} for each of the {num_classes} classes, together 1"
+        got = f"{len(given)} shares, together {total:g}"
         raise InputError("class_shares", rule=rule, got=got, fix="Rough ones will do, for example 0.6 and 0.4.")
-    return tuple(share / sum(given) for share in given)
+    # A second look must find what the first one did: shares that add to 1 but for rounding stay as they are.
+    return tuple(given) if abs(total - 1) < _ROUNDING else tuple(share / total for share in given)
 
 
 def shares_in_order(shares: Mapping[Any, float], class_names: Sequence[object]) -> tuple[float, ...]:
     """The shares of named classes in the order of these names; files write all names as words."""
-    given = {str(name): share for name, share in shares.items()}
-    known = [str(name) for name in class_names]
-    if len(given) < len(shares) or set(given) != set(known):
+    known, given = [str(name) for name in class_names], {}
+    if isinstance(shares, Mapping):
+        given = {str(name): share for name, share in shares.items()}
+    if not given or len(given) < len(shares) or len(set(known)) < len(known) or set(given) != set(known):
         names = ", ".join(known[:_NAMED]) + (", ..." if len(known) > _NAMED else "")
-        rule = f"must name every class once: {names}"
-        raise InputError(
-            "class_shares", rule=rule, got=", ".join(sorted(given)[:_NAMED]), fix="Name all of them, and no others."
-        )
+        got = ", ".join(sorted(given)[:_NAMED]) or type(shares).__name__
+        rule, fix = f"must be a share for every class by its name: {names}", "Name all of them once, and no others."
+        raise InputError("class_shares", rule=rule, got=got, fix=fix)
     return tuple(given[name] for name in known)
 
 

@@ -9,8 +9,9 @@ import torch
 
 import gcon
 from gcon.cli import app as cli
-from gcon.errors import InputError
+from gcon.errors import InputError, ReleaseFormatError
 from gcon.files.datasets import social_circles
+from gcon.methods.controls import MomentsWithoutEdges
 from gcon.methods.moments import Moments
 from gcon.privacy.ledger import MemoryLedger
 from gcon.privacy.randomness import SeededRandomness
@@ -58,7 +59,11 @@ def test_answers_are_as_common_as_classes_were_said_to_be(place, capsys):
         options = ("--class-share", f"even={told}", "--class-share", f"odd={1 - told:g}", "--out", out)
         assert train(place, *options)[0] == 0
         assert "--class-share" not in capsys.readouterr().err  # who told needs no remark
-        shares[told] = float(load_release(out).answers[:, 0].mean())
+        model = load_release(out)
+        shares[told] = float(model.answers[:, 0].mean())
+        assert model.class_shares == pytest.approx((told, 1 - told))
+        assert "who vouches that this is public knowledge" in " ".join(model.statement().sentences)
+        assert "and class shares that were told," in (out / "README.md").read_text()
     assert shares[0.8] > shares[0.2] + 0.2
 
 
@@ -70,8 +75,8 @@ def test_answers_are_as_common_as_classes_were_said_to_be(place, capsys):
         (["even=1.5"], "NAME=SHARE"),
         (["=0.5"], "NAME=SHARE"),
         (["even=0.5", "even=0.5"], "once for every class"),
-        (["even=0.5"], "must name every class once: even, odd"),
-        (["even=0.5", "prime=0.5"], "must name every class once: even, odd"),
+        (["even=0.5"], "by its name: even, odd"),
+        (["even=0.5", "prime=0.5"], "by its name: even, odd"),
         (["even=0.5", "odd=0.2"], "together 1"),
     ],
 )
@@ -112,3 +117,30 @@ def test_the_estimator_and_the_method_are_told_the_same():
 def test_who_could_tell_is_told_so(place, capsys):
     assert train(place, "--out", place / "untold")[0] == 0
     assert "--class-share NAME=SHARE" in capsys.readouterr().err
+
+
+def test_a_release_with_other_shares_than_may_be_is_refused(place, tmp_path):
+    shares = ("--class-share", "even=0.5", "--class-share", "odd=0.5")
+    files = ("--edges", place / "edges.csv", "--nodes", place / "nodes.csv")
+    assert run("train", *files, "--epsilon", 2, *shares, "--out", tmp_path / "model")[0] == 0
+    assert run("statement", tmp_path / "model", "--verify")[0] == 0
+    file = tmp_path / "model" / "release.json"
+    record = json.loads(file.read_text())
+    assert record["settings"]["class_shares"] == [0.5, 0.5]
+    for wrong in ([0.5], [0.9, 0.9], ["much", 0.5]):
+        record["settings"]["class_shares"] = wrong
+        file.write_text(json.dumps(record))
+        with pytest.raises(ReleaseFormatError):
+            load_release(tmp_path / "model")
+
+
+def test_the_reports_control_is_told_them_too(place, tmp_path, monkeypatch):
+    told, learn = [], MomentsWithoutEdges.learn
+    monkeypatch.setattr(
+        MomentsWithoutEdges, "learn", lambda self, nodes: told.append(nodes.class_shares) or learn(self, nodes)
+    )
+    shares = ("--class-share", "even=0.5", "--class-share", "odd=0.5")
+    assert train(place, *shares, "--out", tmp_path / "model")[0] == 0
+    files = ("--nodes", place / "nodes.csv", "--out", tmp_path / "report.html")
+    assert run("report", tmp_path / "model", *files)[0] == 0
+    assert told == [(0.5, 0.5)]

@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from torch.nn.functional import one_hot
 
 from gcon.errors import InputError
@@ -120,8 +122,31 @@ def test_shares_are_named_and_add_to_one():
     assert shares_in_order({"3": 0.2, "blue": 0.5, "red": 0.3}, names) == (0.3, 0.5, 0.2)
     assert checked_shares((0.33, 0.33, 0.33), 3) == pytest.approx((1 / 3, 1 / 3, 1 / 3))
     for wrong in ({"red": 0.5, "blue": 0.5}, {"red": 0.5, "blue": 0.3, "green": 0.2}, {3: 0.1, "3": 0.1, "red": 0.8}):
-        with pytest.raises(InputError, match="must name every class once: red, blue, 3"):
+        with pytest.raises(InputError, match="must be a share for every class by its name: red, blue, 3"):
             shares_in_order(wrong, names)
-    for wrong in ((0.5, 0.5), (0.5, 0.5, 0.0), (0.5, 0.4, 0.2), (0.5, 0.6, -0.1), (float("nan"), 0.5, 0.5)):
-        with pytest.raises(InputError, match="above 0 for each of the 3 classes, together 1"):
+    for wrong in ([0.3, 0.5, 0.2], 5, "x", {}):
+        with pytest.raises(InputError, match="by its name"):
+            shares_in_order(wrong, names)
+    with pytest.raises(InputError, match="by its name"):
+        shares_in_order({"1": 0.5}, (1, "1"))  # which one is meant?
+    for wrong in (
+        (0.5, 0.5),
+        (0.5, 0.5, 0.0),
+        (0.5, 0.4, 0.2),
+        (0.5, 0.6, -0.1),
+        (float("nan"), 0.5, 0.5),
+        (1e-9, 0.5, 0.5),
+        None,
+    ):
+        with pytest.raises(InputError, match="for each of the 3 classes, together 1"):
             checked_shares(wrong, 3)
+
+
+@given(st.lists(st.floats(2e-6, 1), min_size=1, max_size=8))
+def test_a_second_look_finds_what_the_first_did(numbers):
+    total = sum(numbers)
+    try:
+        once = checked_shares([each / total for each in numbers], len(numbers))
+    except InputError:
+        assume(False)
+    assert checked_shares(once, len(numbers)) == once

@@ -33,6 +33,7 @@ _SHORT = 1e-100  # rows that are shorter, relative to the longest, are measured 
 LEFT_BITS = 22  # of the left numbers of products
 _ROW_BITS = 10  # so many rows are multiplied at a time: with more, pieces are shorter, and more of them
 _PIECE_BITS = 52 - LEFT_BITS - _ROW_BITS
+_STRETCHES = 2**7  # at a time: each makes a product of its own
 ROWS_AT_ONCE = 2**20
 _LOW_BITS = 32
 _BEFORE_OVERFLOW = 2**10  # sums of at most 2^51 that whole numbers of 64 bits hold for certain
@@ -152,7 +153,7 @@ def left_numbers(rows: Tensor) -> WholeRows:
 
 
 def exact_products(left: Tensor, right: Tensor, *, right_bits: int) -> list[Tensor]:
-    """L' R in pieces: one int64 matrix a piece of R, the lowest first; piece p counts 2^(17 p).
+    """L' R in pieces: one int64 matrix a piece of R, the lowest first; piece p counts 2^(20 p).
 
     Args:
         left: r x a whole numbers up to 2^22, any type; at most 2^20 rows.
@@ -161,7 +162,7 @@ def exact_products(left: Tensor, right: Tensor, *, right_bits: int) -> list[Tens
     """
     if len(left) > ROWS_AT_ONCE or right_bits > 53:
         raise ValueError("Products are exact for at most 2^20 rows at a time, of at most 53 bits.")
-    num_pieces = -(-(right_bits + 1) // _PIECE_BITS)  # the last is then at most 2^16, like what the others leave
+    num_pieces = -(-(right_bits + 1) // _PIECE_BITS)  # the last is then at most 2^19, like what the others leave
     one, rest = left.to(torch.float64), right.to(torch.float64)
     # Short stretches of rows are multiplied in float64, where nothing rounds, and added as whole numbers.
     stretch = 2**_ROW_BITS
@@ -173,8 +174,11 @@ def exact_products(left: Tensor, right: Tensor, *, right_bits: int) -> list[Tens
         if place < num_pieces - 1:
             rest = (piece * 2.0**-_PIECE_BITS).round_()
             piece = piece - rest * 2.0**_PIECE_BITS
-        total = torch.bmm(ones, piece[:whole].reshape(-1, stretch, piece.shape[1])).to(torch.int64).sum(dim=0)
-        products.append((total + (one[whole:].T @ piece[whole:]).to(torch.int64)).cpu())
+        total = (one[whole:].T @ piece[whole:]).to(torch.int64)
+        stretches = piece[:whole].reshape(-1, stretch, piece.shape[1])
+        for some in zip(ones.split(_STRETCHES), stretches.split(_STRETCHES), strict=True):
+            total += torch.bmm(*some).to(torch.int64).sum(dim=0)
+        products.append(total.cpu())
     return products
 
 

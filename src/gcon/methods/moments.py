@@ -70,6 +70,7 @@ from gcon.methods.record import (
 from gcon.nodes import (
     BATCH_ROWS,
     PublicNodes,
+    checked_shares,
     features_fingerprint,
     known_rows,
     nothing_known,
@@ -235,6 +236,7 @@ class Moments(ReleasingMethod):
             asked=asked,
             # The noise alone would leave own edges out now and then: only what is worse by more than that is.
             own_edges=right is None or right >= alone - margin,
+            class_shares=nodes.class_shares,
             statistics=tuple(statistics),
             tables=tuple(tables),
             receipt=account.receipt,
@@ -407,8 +409,8 @@ class TableRecord(Record, frozen=True, kw_only=True):
     rounds: Count
 
 
-class MomentsRecord(Record, frozen=True, kw_only=True):
-    """The settings in `release.json`, with what the tensors are."""
+class MomentsRecord(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """The settings in `release.json`, with what the tensors are; `class_shares` is there if they were told."""
 
     homophily: UpToOne
     nodes: Count
@@ -422,6 +424,7 @@ class MomentsRecord(Record, frozen=True, kw_only=True):
     regressions: Annotated[int, Meta(ge=0, le=1000)]
     statistics: list[StatisticRecord]
     tables: list[TableRecord]
+    class_shares: list[float] | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -438,6 +441,7 @@ class MomentsModel(Model):
         right: the noisy number of validation nodes that their owners answer right; None if that was not counted.
         asked: the number of validation nodes; 0 if nothing was counted, though there may be some.
         own_edges: whether owners are answered from their edges; False where that was worse than published answers.
+        class_shares: how common classes are, as whoever trained said; None if nobody did.
         statistics, tables: what was released, so that anybody can make something better of it.
     """
 
@@ -452,6 +456,7 @@ class MomentsModel(Model):
     right: int | None
     asked: int
     own_edges: bool
+    class_shares: tuple[float, ...] | None = None
     statistics: tuple[NoisyStatistic, ...]
     tables: tuple[NoisyCounts, ...]
 
@@ -462,10 +467,14 @@ class MomentsModel(Model):
             "; whether owners are answered from their edges was chosen by a noisy count of right answers, whose price is part "
             "of the budget."
         )
+        told = (
+            " How common classes are was told by whoever trained, who vouches that this is public knowledge: no promise covers "
+            "shares that were counted with private edges."
+        )
         return (
             "nothing was chosen by looking at private edges for free. Constants are the same for all graphs; what is automatic "
             "was chosen from public features and labels, or from the released numbers, which is free"
-        ) + (counted if self.asked else ".")
+        ) + ((counted if self.asked else ".") + ("" if self.class_shares is None else told))
 
     @property
     def best_answers(self) -> Tensor:
@@ -505,9 +514,11 @@ class MomentsModel(Model):
         names = ", ".join(
             dict.fromkeys([*(each.name for each in self.statistics), *["neighbour counts"] * len(self.tables)])
         )
+        told = "" if self.class_shares is None else ", and class shares that were told,"
         return (
             f"Noisy statistics of the edges of a private graph were released once ({names}). From these and from public\n"
-            "features and labels alone an ensemble answers for the nodes of that graph, and a linear model, taught by it, for\n"
+            f"features and labels{told} alone an ensemble answers for the nodes of that graph, and a linear model, taught by it, "
+            "for\n"
             f"nodes never seen. Share of edges inside a class, cautiously estimated: {self.homophily:.2f}."
             + ("" if self.tables else "\nNo counts were released, so access `cached` gives what `none` gives.")
             + ("" if self.own_edges else "\nOwn edges were no help here: `own-edges` gives what `cached` gives.")
@@ -541,6 +552,7 @@ class MomentsModel(Model):
             right=self.right,
             asked=self.asked,
             own_edges=self.own_edges,
+            class_shares=None if self.class_shares is None else list(self.class_shares),
             lean=0.0 if counts is None else counts.lean,
             voice=0.0 if counts is None else counts.voice,
             regressions=0 if counts is None else len(counts.model.weights),
@@ -592,7 +604,12 @@ class MomentsModel(Model):
         """The model again, if its answers are probabilities and its noise is what its promise needs."""
         if common.receipt.keeps_promise:
             _check_promise(record, common.receipt)  # `gcon statement --verify` checks more, by other code
-        classes, counts = len(common.class_names), None
+        classes, counts, told = len(common.class_names), None, None
+        if record.class_shares is not None:
+            try:
+                told = checked_shares(record.class_shares, classes)
+            except InputError:
+                refuse(RELEASE, "'class_shares' must hold a share for every class, together 1")
         for name in tensors.keys() & {"answers", "cached", "start"}:
             table = tensors[name]
             if bool((table < 0).any()) or not bool(((table.double().sum(dim=1) - 1).abs() <= _ROW_SLACK).all()):
@@ -636,6 +653,7 @@ class MomentsModel(Model):
             right=record.right,
             asked=record.asked,
             own_edges=record.own_edges,
+            class_shares=told,
             statistics=tuple(
                 NoisyStatistic(
                     name=entry.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torch import Tensor
@@ -99,7 +99,14 @@ def model_report(
     control = None
     if shown is not None and nodes is not None and trained_on and control_seed is not None:
         step("train the control, without edges")
-        control = _control(nodes, part, control_seed)
+        known = nodes
+        if (
+            isinstance(model, MomentsModel)
+            and model.class_shares is not None
+            and nodes.class_names == model.class_names
+        ):
+            known = replace(nodes, class_shares=model.class_shares)  # what was told is no gain of the edges
+        control = _control(known, part, control_seed)
     own = paid_share(model, entries)
     compared = None if shown is None or control is None else _compared(shown, control)
     no_help = isinstance(model, MomentsModel) and not model.own_edges

@@ -99,14 +99,14 @@ def model_report(
     control = None
     if shown is not None and nodes is not None and trained_on and control_seed is not None:
         step("train the control, without edges")
-        known = nodes
+        control_nodes = nodes
         if (
             isinstance(model, MomentsModel)
             and model.class_shares is not None
             and nodes.class_names == model.class_names
         ):
-            known = replace(nodes, class_shares=model.class_shares)  # what was told is no gain of the edges
-        control = _control(known, part, control_seed)
+            control_nodes = replace(nodes, class_shares=model.class_shares)  # what was told is no gain of the edges
+        control = _control(control_nodes, part, control_seed)
     own = paid_share(model, entries)
     compared = None if shown is None or control is None else _compared(shown, control)
     no_help = isinstance(model, MomentsModel) and not model.own_edges

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import polars
 import pytest
@@ -97,7 +98,8 @@ def test_the_papers_method_has_no_use_for_them(place):
 
 
 def test_the_estimator_and_the_method_are_told_the_same():
-    graph = social_circles(200, seed=3)
+    with_them = social_circles(200, seed=3)
+    graph = replace(with_them, nodes=replace(with_them.nodes, validation_mask=torch.zeros(200, dtype=torch.bool)))
     told = dict(zip(graph.nodes.class_names, (0.4, 0.3, 0.2, 0.1), strict=True))
     fitted = gcon.NodeClassifier(epsilon=2.0, class_shares=told, random_state=5, ledger=MemoryLedger("one")).fit(graph)
     trained = Moments(epsilon=2.0, class_shares=told).train(
@@ -108,7 +110,11 @@ def test_the_estimator_and_the_method_are_told_the_same():
         graph.nodes, graph.edges, ledger=MemoryLedger("three"), randomness=SeededRandomness(5)
     )
     assert not torch.equal(silent.answers, trained.answers)  # what was learned without edges is not mixed up
-    ledger = MemoryLedger("four")
+    unused = Moments(epsilon=2.0, class_shares=told).train(
+        with_them.nodes, with_them.edges, ledger=MemoryLedger("four"), randomness=SeededRandomness(5)
+    )
+    assert unused.class_shares is None  # validation nodes tell better
+    ledger = MemoryLedger("five")
     with pytest.raises(InputError, match="class_shares"):
         gcon.NodeClassifier(class_shares={0: 1.0}, ledger=ledger).fit(graph)
     assert ledger.total().epsilon == 0

@@ -142,7 +142,9 @@ def train(
     set_aside = int(with_validation(graph.nodes).validation_mask.sum()) if model.method == Moments.name else 0
     if set_aside > int(graph.nodes.validation_mask.sum()):
         output.remark(f"{set_aside} labelled nodes were set aside to choose by; mark some 'val' to say which.")
-    if model.method == Moments.name and not set_aside and shares is None:
+    if shares is not None and set_aside:
+        output.remark("--class-share was not used: validation nodes say better how common classes are.")
+    elif model.method == Moments.name and not set_aside and shares is None:
         output.remark(
             "No node is marked 'val', so nothing says how common classes are. If you know it roughly, "
             "--class-share NAME=SHARE for every class makes the next model better."

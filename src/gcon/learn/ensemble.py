@@ -157,13 +157,13 @@ class Ensemble:
 
     @property
     def shift(self) -> Tensor | None:
-        """What is added to the scores of all answers, as common as classes are known or believed to be.
+        """What is added to the scores of all answers, as common as classes are told or believed to be.
 
-        None if nobody says how common they are and validation nodes tell.
+        None if validation nodes tell: better than rough numbers do.
         """
         nodes, judges = self.nodes, self.judges
         free = ~(nodes.train_mask | nodes.validation_mask)
-        if not bool(free.any()) or (nodes.class_shares is None and judges.folds is None):
+        if judges.folds is None or not bool(free.any()):
             return None
         answers, told = self.answers[free], nodes.class_shares
         if told is not None:

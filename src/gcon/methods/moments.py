@@ -119,7 +119,8 @@ class Moments(ReleasingMethod):
         device: where sums over edges run: `auto`, `cpu`, `cuda` or `cuda:NUMBER`.
         protect_edges: how many edges, 1 to 10, may change together within epsilon and delta; more of them, more noise.
         class_shares: how common each class is among all nodes, by its name, where that is publicly known; never read from edges.
-            Without validation nodes nothing else tells, and rough numbers are worth points (docs/choosing.md).
+            Without validation nodes nothing else tells, and rough numbers are worth points (docs/choosing.md); beside validation
+            nodes they are not used.
     """
 
     name = "moments"
@@ -154,7 +155,10 @@ class Moments(ReleasingMethod):
         """
         nodes = with_validation(nodes)
         if self.class_shares is not None:
-            nodes = replace(nodes, class_shares=shares_in_order(self.class_shares, nodes.class_names))
+            shares = shares_in_order(self.class_shares, nodes.class_names)
+            nodes = replace(nodes, class_shares=shares)
+            if bool(nodes.validation_mask.any()):  # they tell better
+                nodes = replace(nodes, class_shares=None)
         labels, asked = torch.where(nodes.train_mask, nodes.labels, -1), int(nodes.validation_mask.sum())
         share = counted_share(self.epsilon, asked, protect_edges=self.protect_edges)
         asked = asked if share else 0

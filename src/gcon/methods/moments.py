@@ -136,6 +136,9 @@ class Moments(ReleasingMethod):
         protected_change(self.protect_edges)
         chosen_device(self.device)
         check_seed("seed", self.seed)
+        if self.class_shares is not None and not isinstance(self.class_shares, Mapping):
+            rule, fix = "must be a share for every class by its name", "For example {'member': 0.7, 'guest': 0.3}."
+            raise InputError("class_shares", rule=rule, got=repr(self.class_shares), fix=fix)
 
     def train(
         self,
@@ -413,7 +416,7 @@ class TableRecord(Record, frozen=True, kw_only=True):
     rounds: Count
 
 
-class MomentsRecord(Record, frozen=True, kw_only=True, omit_defaults=True):
+class MomentsRecord(Record, frozen=True, kw_only=True):
     """The settings in `release.json`, with what the tensors are; `class_shares` is there if they were told."""
 
     homophily: UpToOne

@@ -206,7 +206,11 @@ def canonical(content: object) -> bytes:
 
     def strict(value: object) -> object:
         if isinstance(value, Record):
-            value = msgspec.structs.asdict(value)
+            left_out = {
+                each.name for each in msgspec.structs.fields(value) if each.default is None
+            }  # where nothing was said
+            found = msgspec.structs.asdict(value)
+            value = {name: entry for name, entry in found.items() if entry is not None or name not in left_out}
         if isinstance(value, Mapping):
             return {key: strict(entry) for key, entry in value.items()}
         if isinstance(value, list | tuple):

@@ -35,4 +35,4 @@ def test_a_large_release_keeps_one_copy_of_the_features_and_two_states_of_the_wa
     on_the_processor = NODES * CLASSES * 4  # targets: not on a GPU
     expected = in_edges + walk + on_the_processor
     # Aggregates of the labelled nodes are a few hundredths more; another copy of the features would be 16.
-    assert expected < watched.peak < 1.04 * expected
+    assert expected < watched.peak < 1.03 * expected

@@ -173,7 +173,7 @@ def exact_products(left: Tensor, right: Tensor, *, right_bits: int) -> list[Tens
         piece = rest
         if place < num_pieces - 1:
             rest = (piece * 2.0**-_PIECE_BITS).round_()
-            piece = piece - rest * 2.0**_PIECE_BITS
+            piece = piece.sub(rest, alpha=2.0**_PIECE_BITS)
         total = (one[whole:].T @ piece[whole:]).to(torch.int64)
         stretches = piece[:whole].reshape(-1, stretch, piece.shape[1])
         for some in zip(ones.split(_STRETCHES), stretches.split(_STRETCHES), strict=True):

@@ -128,7 +128,7 @@ def test_tables_give_what_the_fitted_regressions_give(monkeypatch):
     labels = torch.where(nodes.train_mask, nodes.labels, -1)
     belief = CountBelief.fitted(noisy, deviation, start, labels)
     assert torch.equal(found.belief.proportions, belief.proportions)
-    believed = belief.of(noisy, start)
+    believed = belief.of(noisy, deviation, start)
     inputs = count_inputs(start, believed.counts, believed.evidence)
     assert torch.allclose(found.model.answers(inputs), published.answers, atol=1e-5)
     # Asked again at other counts: the same as regressions of their own would answer, row by row.

@@ -36,7 +36,7 @@ def sure_answers(labels, num_classes, sureness=0.7):
 
 
 def believed_counts(noisy, deviation, answers):
-    return CountBelief.fitted(noisy, deviation, answers).of(noisy, answers).counts
+    return CountBelief.fitted(noisy, deviation, answers).of(noisy, deviation, answers).counts
 
 
 def test_counts_without_noise_are_believed_as_they_are():
@@ -101,14 +101,14 @@ def test_proportions_are_found_and_evidence_tells_classes():
     belief = CountBelief.fitted(noisy, 2.0, answers)
     assert torch.allclose(belief.proportions, proportions, atol=0.03)
     assert bool((belief.crowding < 1.2).all())  # a Poisson number has 1, and less once its degree is known
-    found = belief.of(noisy, answers)
+    found = belief.of(noisy, 2.0, answers)
     assert torch.allclose(found.evidence.exp().sum(dim=1), torch.ones(600, dtype=torch.float64), atol=1e-4)
     assert float((found.evidence.argmax(dim=1) == labels).double().mean()) > 0.9
     # Evidence is that of the counts alone: other answers move it by what they say of degrees, and no more.
-    other = belief.of(noisy, answers.flip(1)).evidence
+    other = belief.of(noisy, 2.0, answers.flip(1)).evidence
     assert float((other.argmax(dim=1) == labels).double().mean()) > 0.9
     # Noisier than counts are large, they say nothing.
-    silent = CountBelief.fitted(noisy, 2000.0, answers).of(noisy, answers).evidence
+    silent = CountBelief.fitted(noisy, 2000.0, answers).of(noisy, 2000.0, answers).evidence
     assert float((silent.exp() - 0.5).abs().max()) < 0.05
 
 
@@ -126,7 +126,7 @@ def test_evidence_by_hand_without_noise():
                 sum(-((count - mean) ** 2) / variance / 2 - math.log(variance) / 2 for count, mean, variance in parts)
             )
         expected = torch.log_softmax(torch.tensor(said, dtype=torch.float64), dim=0).clamp_min(-12)
-        found = belief.of(truth[row : row + 1], answers[row : row + 1]).evidence[0]
+        found = belief.of(truth[row : row + 1], 0.0, answers[row : row + 1]).evidence[0]
         assert torch.allclose(found, expected, rtol=1e-9)
 
 
@@ -141,8 +141,8 @@ def test_known_labels_tell_proportions():
 
 def test_pieces_change_last_bits_at_most(monkeypatch):
     _, _, _, noisy, answers = two_kinds()
-    whole = CountBelief.fitted(noisy, 2.0, answers).of(noisy, answers)
+    whole = CountBelief.fitted(noisy, 2.0, answers).of(noisy, 2.0, answers)
     monkeypatch.setattr(module, "_PIECE", 4 * 7)
-    parts = CountBelief.fitted(noisy, 2.0, answers).of(noisy, answers)
+    parts = CountBelief.fitted(noisy, 2.0, answers).of(noisy, 2.0, answers)
     assert torch.allclose(whole.counts, parts.counts, rtol=1e-9)
     assert torch.allclose(whole.evidence, parts.evidence, rtol=1e-9)

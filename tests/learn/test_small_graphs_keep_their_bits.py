@@ -144,7 +144,7 @@ def after_the_counts(nodes, start, counts):
     own, logs, plain = start.clamp_min(1e-4).log(), counts.log1p(), standard(counts)
     shares = standard(torch.cat([logs, 3 * counts / (counts.sum(dim=1, keepdim=True) + 1)], dim=1))
     labels = torch.where(nodes.train_mask, nodes.labels, -1)
-    told = CountBelief.fitted(counts, 0.0, start, labels).of(counts, start).evidence
+    told = CountBelief.fitted(counts, 0.0, start, labels).of(counts, 0.0, start).evidence
     alone, truth = [[plain], [shares], [standard(told), shares]], (nodes.labels, nodes.train_mask)
     every = [calibrated(softmax(own + trust * told), nodes, *truth) for trust in (0.0, 1.0, 0.5)]
     for share in (None, 0.8):

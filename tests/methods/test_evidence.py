@@ -128,7 +128,6 @@ def test_messages_of_a_class_that_nobody_has_are_finite():
 
 SHARES = torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64)
 BELIEF = CountBelief(  # without noise
-    noise=0.0,
     usual=torch.ones(4, 3, dtype=torch.float64),
     spread=0.5,
     proportions=torch.tensor([[0.7, 0.2, 0.1], [0.15, 0.8, 0.05], [0.3, 0.3, 0.4]], dtype=torch.float64),
@@ -230,7 +229,7 @@ def test_counts_by_a_plain_loop(labels, voice):
         for coded in (counted, later):
             counts = torch.tensor([[sum(int(coded[each]) == code for each in near) for code in range(3)]])
             own = start[node : node + 1]
-            inputs = count_inputs(own, counts, BELIEF.of(counts, own).evidence)[0]
+            inputs = count_inputs(own, counts, BELIEF.of(counts, 0.0, own).evidence)[0]
             asked = sum(w * torch.softmax(inputs @ t, dim=0) for w, t in zip(model.weights, model.tables, strict=True))
             score = score + asked.clamp_min(1e-4).log() / 2
         around = (heard[near].sum(dim=0) + 2 * SHARES) / (len(near) + 2)
@@ -415,7 +414,7 @@ def test_a_node_without_neighbours_has_no_counts():
     lonely = own_scores(way, rows, random_edges()[:, :0])
     start = rows[:, :3]
     nothing = torch.zeros(40, 3)
-    inputs = count_inputs(start, nothing, BELIEF.of(nothing, start).evidence)
+    inputs = count_inputs(start, nothing, BELIEF.of(nothing, 0.0, start).evidence)
     expected = some_model().answers(inputs).clamp_min(1e-4).log()
     assert torch.allclose(lonely, expected, atol=1e-7)  # the mean answer around nobody is what edges lead to
 

@@ -41,7 +41,7 @@ def test_believed_counts_need_their_result_and_blocks(answers, noisy, monkeypatc
     monkeypatch.setattr(
         believed_counts, "_PIECE", 2**14
     )  # a piece is as long whatever the graph: small beside a table here
-    assert most(lambda: belief.of(noisy, answers), noisy, answers) < 2.5  # two tables, and a piece
+    assert most(lambda: belief.of(noisy, 3.0, answers), noisy, answers) < 2.5  # two tables, and a piece
     labels = (torch.arange(NODES) % (2 * CLASSES) - CLASSES).clamp_min(-1)
     assert most(lambda: owners(answers, noisy, labels), answers, noisy, labels) < 3
 

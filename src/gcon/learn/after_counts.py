@@ -86,7 +86,7 @@ class AfterCounts:
 
 
 def after_counts(
-    after: AfterMoments, before: AfterMoments | AfterCounts, noisy: Tensor, deviation: float
+    after: AfterMoments, before: AfterMoments | AfterCounts, noisy: Tensor, deviations: Tensor | float
 ) -> AfterCounts:
     """Answers from released counts. What the first table of counts teaches about features becomes part of the start.
 
@@ -94,10 +94,12 @@ def after_counts(
         after: the ensemble that read no counts, and the features that it learned from.
         before: what was answered before these counts.
         noisy: the released counts, n x c.
-        deviation: of their noise.
+        deviations: of their noise: of every node's row, or one for all.
     """
     sample, start, twins = after.free.sample, before.answers, before.twins
     nodes, heard, judges = sample.nodes, noisy[sample.places], after.ensemble.judges
+    deviations = torch.as_tensor(deviations, dtype=torch.float64).expand(len(noisy))
+    loud = deviations[sample.places]
     # A second table comes when the first one has taught its features already.
     for lessons_left in reversed(range(1 + (_LESSONS if before is after else 0))):
         starts = [start[sample.places].double(), *twins]
@@ -105,10 +107,10 @@ def after_counts(
             judged = judges.crossed(starts)
             starts = [each.index_put((judges.mask,), judged) for each in starts]
         labels = [torch.where(lesson.mask, nodes.labels, -1) for lesson in after.ensemble.lessons]
-        beliefs = [CountBelief.fitted(heard, deviation, *each) for each in zip(starts, labels, strict=True)]
+        beliefs = [CountBelief.fitted(heard, loud, *each) for each in zip(starts, labels, strict=True)]
         inputs = []
         for belief, each in zip(beliefs, starts, strict=True):
-            believed = belief.of(heard, each)
+            believed = belief.of(heard, loud, each)
             inputs.append(count_inputs(each, believed.counts, believed.evidence))
         model, ensemble = _learned(inputs, nodes)
         if lessons_left:
@@ -121,7 +123,7 @@ def after_counts(
     answers, belief = torch.empty(start.shape, dtype=torch.float64), beliefs[0]
 
     def answer(rows: slice) -> None:
-        believed = belief.of(noisy[rows], start[rows])
+        believed = belief.of(noisy[rows], deviations[rows], start[rows])
         answers[rows] = model.answers(count_inputs(start[rows], believed.counts, believed.evidence))
 
     side_by_side(answer, blocks(len(start)))

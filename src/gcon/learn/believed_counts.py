@@ -50,30 +50,32 @@ class CountBelief:
     of a count is proportional to its mean.
 
     Attributes:
-        noise: the variance of the noise of an entry.
         usual: (1 + c) x K: what counts are expected to be, linear in 1 and a node's answer.
         spread: of degrees around what is expected, relative and squared.
         proportions: c x K: of the codes among the neighbours of a class.
         crowding: K: the variance of a count over its mean.
     """
 
-    noise: float
     usual: Tensor
     spread: float
     proportions: Tensor
     crowding: Tensor
 
     @classmethod
-    def fitted(cls, noisy: Tensor, deviation: float, answers: Tensor, labels: Tensor | None = None) -> CountBelief:
+    def fitted(
+        cls, noisy: Tensor, deviations: Tensor | float, answers: Tensor, labels: Tensor | None = None
+    ) -> CountBelief:
         """By the noisy counts of many nodes: first by least squares on answers, then by the classes that this makes likely.
 
         Args:
             noisy: n x K.
-            deviation: of the noise of an entry.
+            deviations: of the noise of an entry, row by row, or one for all.
             answers: n x c, class probabilities.
             labels: n: of nodes whose class is known, -1 elsewhere; None if it is known of none.
         """
-        counts, start, noise = noisy.double(), answers.double(), deviation**2
+        counts, start = noisy.double(), answers.double()
+        noise = torch.as_tensor(deviations, dtype=torch.float64).square().expand(len(counts))
+        loudest = noise.max()
         usual, _ = _least_squares(start, counts)
         expected, heard = (
             pad(start, (1, 0), value=1.0).matmul(usual).clamp_min(_LEAST_COUNT).sum(dim=1),
@@ -83,10 +85,9 @@ class CountBelief:
         classes = start if labels is None else with_labels(start, labels)
         found, errors = _least_squares(classes, counts)
         belief = cls(
-            noise=noise,
             usual=usual,
             spread=max(float(excess.mean()), _LEAST_SPREAD),
-            proportions=_proportions(found[0] + found[1:], noise * errors),
+            proportions=_proportions(found[0] + found[1:], float(loudest) * errors),
             crowding=torch.ones(counts.shape[1], dtype=torch.float64),
         )
         # Degrees as `_heard` believes them: they do not depend on what is found out about classes below.
@@ -96,49 +97,54 @@ class CountBelief:
         pieces = list(row_slices(len(counts), max(_PIECE // belief.proportions.numel(), 1)))
         for known in range(1 + _ROUNDS):
             if known:
-                told = torch.cat([belief._heard(counts[rows], start[rows], (0.0,))[0] for rows in pieces])
+                told = torch.cat([belief._heard(counts[rows], noise[rows], start[rows], (0.0,))[0] for rows in pieces])
                 likely = torch.softmax(start.clamp_min(LEAST_ANSWER).log() + told, dim=1)
                 classes = likely if labels is None else with_labels(likely, labels)
-                totals, errors = classes.T @ counts, classes.square().sum(dim=0)
-                belief = replace(belief, proportions=_proportions(totals, noise * errors))
+                totals = classes.T @ counts
+                errors = ((noise / loudest.clamp_min(_NOTHING))[:, None] * classes.square()).sum(dim=0)
+                belief = replace(belief, proportions=_proportions(totals, loudest * errors))
             # The crowding that these classes tell: counts vary by more than their noise.
             above = below = torch.zeros_like(belief.crowding)
             for rows in pieces:
                 mean = degrees[rows, None, None] * belief.proportions
-                excess = (counts[rows, None] - mean).square_() - noise
+                excess = (counts[rows, None] - mean).square_() - noise[rows, None, None]
                 above = above + torch.einsum("nc,nck->k", classes[rows], excess * mean)
                 below = below + torch.einsum("nc,nck->k", classes[rows], mean.square_())
             belief = replace(belief, crowding=(above / below).clamp_min(_LEAST_CROWDING))
         return belief
 
-    def of(self, noisy: Tensor, answers: Tensor) -> BelievedCounts:
-        """What is believed of nodes with these noisy counts, and with these answers before them."""
+    def of(self, noisy: Tensor, deviations: Tensor | float, answers: Tensor) -> BelievedCounts:
+        """What is believed of nodes with these noisy counts, whose noise has these deviations, and with these answers before."""
+        every = torch.as_tensor(deviations, dtype=torch.float64).square().expand(len(noisy))
         believed = torch.empty(noisy.shape, dtype=torch.float64)
         evidence = torch.empty(answers.shape, dtype=torch.float64)
         for rows in row_slices(
             len(noisy), max(_PIECE // self.proportions.numel(), 1)
         ):  # beside the two tables nothing is as long as the nodes
             counts = noisy[rows].double()
-            told, means = self._heard(counts, answers[rows].double(), _STEPS)
+            noise = every[rows]
+            told, means = self._heard(counts, noise, answers[rows].double(), _STEPS)
             evidence[rows] = torch.log_softmax(told, dim=1).clamp_min_(LEAST_EVIDENCE)
-            believed[rows] = means.clamp_min_(0.0) if self.noise > 0 else counts  # without noise they are what they are
+            believed[rows] = (
+                means.clamp_min_(0.0) if bool((noise > 0).any()) else counts
+            )  # without noise they are what they are
         return BelievedCounts(believed, evidence)
 
-    def _heard(self, counts: Tensor, answers: Tensor, steps: tuple[float, ...]) -> tuple[Tensor, Tensor]:
+    def _heard(self, counts: Tensor, entry: Tensor, answers: Tensor, steps: tuple[float, ...]) -> tuple[Tensor, Tensor]:
         """Logarithms of how likely counts are for each class, up to a constant per node; and the counts' posterior means."""
         # What degrees are expected to be, their posterior means, and the standard deviation of these.
         usual = pad(answers, (1, 0), value=1.0).matmul(self.usual).clamp_min(_LEAST_COUNT).sum(dim=1)
-        variance, noise = self.spread * usual.square(), counts.shape[1] * self.noise
+        variance, noise = self.spread * usual.square(), counts.shape[1] * entry
         trust = variance / (variance + noise)
         degrees = (usual + trust * (counts.sum(dim=1) - usual)).clamp_min(LEAST_DEGREE)
         error = (trust * noise).sqrt()
         told, means = [], []
-        for step in steps if self.noise > 0 else (0.0,):
+        for step in steps if bool((entry > 0).any()) else (0.0,):
             degree = (degrees + step * error).clamp_min(LEAST_DEGREE)
             mean = degree[:, None, None] * self.proportions
             # A count between 0 and the degree varies by no more than that.
             own = torch.minimum(self.crowding, degree[:, None, None]) * mean
-            variance, rest = own + self.noise, counts[:, None] - mean
+            variance, rest = own + entry[:, None, None], counts[:, None] - mean
             likely = -0.5 * (rest.square() / variance + variance.log()).sum(dim=2)
             told.append(likely - 0.5 * ((degree - usual).square() / (self.spread * usual.square()))[:, None])
             means.append(mean + own / variance * rest)

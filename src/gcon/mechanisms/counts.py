@@ -2,7 +2,9 @@
 
 Every node has one public code, for instance its label, or the class that released answers give it. One edge {u, v} changes two
 entries of the table of neighbour counts by 1, in two different rows: the code of v in row u, and the code of u in row v
-(docs/proofs/neighbour-counts.md). A single count, and the best of several, have a pure epsilon of their own.
+(docs/proofs/neighbour-counts.md). In a one-way table only some nodes are counted, those with a public label say, so an edge to
+a node that is not counted changes one entry, and gets half of the noise (section 7 there). A single count, and the best of
+several, have a pure epsilon of their own.
 """
 
 from __future__ import annotations
@@ -47,15 +49,23 @@ class NoisyCounts:
         value: n x K whole numbers, int64; noise makes some negative.
         rate: of the noise; infinite without any.
         rounds: how many such tables the budget was split over.
+        one_way: whether only some nodes were counted; the rows of those have noise of half the rate.
     """
 
     value: Tensor
     rate: float
     rounds: int
+    one_way: bool = False
 
     @property
     def standard_deviation(self) -> float:
+        """Of an entry; in a one-way table, of nodes that are not counted."""
         return geometric_deviation(self.rate)
+
+
+def counted_rate(rate: float) -> float:
+    """The rate in the rows of nodes that are counted one way: an edge between two of them changes two entries, not one."""
+    return rate / CHANGED_ENTRIES
 
 
 def geometric_deviation(rate: float) -> float:
@@ -70,43 +80,48 @@ class NeighbourCounts:
     """One table of noisy counts.
 
     Attributes:
-        codes: of all nodes, whole numbers from 0; public, or computed from what was released before.
+        codes: of all nodes, whole numbers from 0; public, or computed from what was released before. In a one-way table -1 for
+            nodes that nobody counts.
         num_codes: K, public.
-        rate: of the noise; infinite without a promise.
+        rate: of the noise; infinite without a promise. In a one-way table the rows of nodes with a code have half of it.
         rounds: how many such tables the plan's budget is split over.
+        one_way: whether nodes with a code are counted by all, and others by nobody.
         device: where to count.
         reads_edges: whether an edge can change anything in it: a single node has none.
         record: the noise, for the receipt.
 
     Privacy:
-        One edge changes two entries by 1; each is a randomised response of this rate.
+        One edge changes two entries by 1; each is a randomised response of this rate. In a one-way table it changes two entries
+        with noise of half the rate, or one entry, or nothing: a pure epsilon of this rate.
     """
 
     codes: Tensor
     num_codes: int
     rate: float
     rounds: int = 1
+    one_way: bool = False
     device: str = "cpu"
     reads_edges: bool = field(init=False)
     record: Mapping[str, object] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """The codes are codes, and there is noise."""
-        codes = self.codes
+        codes, least = self.codes, -1 if self.one_way else 0
         if (
             codes.dim() != 1
             or len(codes) == 0
             or codes.is_floating_point()
-            or not 0 <= int(codes.min()) <= int(codes.max()) < self.num_codes
+            or not least <= int(codes.min()) <= int(codes.max()) < self.num_codes
         ):
             raise InputError(
                 "codes",
-                rule=f"must be one whole number per node, from 0 to {self.num_codes - 1}",
+                rule=f"must be one whole number per node, from {least} to {self.num_codes - 1}",
                 got=f"{str(codes.dtype).removeprefix('torch.')} of shape {tuple(codes.shape)}",
                 fix="Number the classes from 0.",
             )
-        if self.rate != math.inf and not LEAST_RATE <= self.rate <= MOST_RATE:
-            raise PlanMismatchError(f"Counts need noise of a rate from {LEAST_RATE:g} to {MOST_RATE:g}.")
+        least_rate = LEAST_RATE / counted_rate(1.0) if self.one_way else LEAST_RATE
+        if self.rate != math.inf and not least_rate <= self.rate <= MOST_RATE:
+            raise PlanMismatchError(f"Counts need noise of a rate from {least_rate:g} to {MOST_RATE:g}.")
         object.__setattr__(self, "reads_edges", len(codes) > 1)
         record = {
             "statistic": NAME,
@@ -116,9 +131,19 @@ class NeighbourCounts:
             "standard_deviation": geometric_deviation(self.rate),
             "noise": EXACT_GEOMETRIC,
         }
+        if self.one_way:
+            record |= {"one_way": True, "counted_deviation": geometric_deviation(counted_rate(self.rate))}
         object.__setattr__(self, "record", record)
 
     check = __post_init__  # the account asks again before it releases
+
+    @property
+    def deviations(self) -> Tensor:
+        """The standard deviation of the noise in the rows of all nodes, float64; public."""
+        most = geometric_deviation(self.rate)
+        if not self.one_way:
+            return torch.full((1,), most, dtype=torch.float64).expand(len(self.codes))  # in the memory of one number
+        return torch.where(self.codes >= 0, geometric_deviation(counted_rate(self.rate)), most).double()
 
     def apply(self, edges: Edges, randomness: Randomness) -> NoisyCounts:
         """The noisy table. Called by the account alone.
@@ -131,14 +156,19 @@ class NeighbourCounts:
         # One byte per entry: a processor finds more of the table in its caches. GPUs take four.
         entry = torch.int8 if self.device == "cpu" else torch.int32
         table = torch.zeros(len(self.codes), self.num_codes, dtype=entry, device=self.device)
-        table.scatter_(1, self.codes.long().to(self.device)[:, None], 1)
-        value, counted = torch.empty(table.shape, dtype=torch.int64), 0
+        counted = (self.codes >= 0).to(self.device)  # all of them, unless the table is one-way
+        table.scatter_(1, self.codes.long().clamp_min(0).to(self.device)[:, None], counted[:, None].to(entry))
+        value, known = torch.empty(table.shape, dtype=torch.int64), 0
         for counts in edges.map_blocks(_counted, table):
-            value[counted : counted + len(counts)] = counts
-            counted += len(counts)
+            value[known : known + len(counts)] = counts
+            known += len(counts)
         if math.isfinite(self.rate) and len(self.codes) > 1:
-            value += two_sided_geometric_numbers(randomness, self.rate, *value.shape)
-        return NoisyCounts(value=value, rate=self.rate, rounds=self.rounds)
+            if self.one_way:
+                for rows, rate in ((self.codes < 0, self.rate), (self.codes >= 0, counted_rate(self.rate))):
+                    value[rows] += two_sided_geometric_numbers(randomness, rate, int(rows.sum()), self.num_codes)
+            else:
+                value += two_sided_geometric_numbers(randomness, self.rate, *value.shape)
+        return NoisyCounts(value=value, rate=self.rate, rounds=self.rounds, one_way=self.one_way)
 
 
 def _counted(block: RowBlock, table: Tensor) -> Tensor:

@@ -126,6 +126,7 @@ class ExactCounts:
         homophily: the share of edges inside a class.
         lean: the weight of the mean answer around a node.
         voice: the weight of every neighbour's message; 0 if they send none.
+        share_counted: of the nodes; below 1 only nodes with a label were counted.
     """
 
     table: Numbers
@@ -138,11 +139,13 @@ class ExactCounts:
     homophily: float
     lean: float
     voice: float
+    share_counted: float = 1.0
 
     def rows(self, answers: Tensor) -> Tensor:
-        """Answers, and the code that they give."""
+        """Answers, and the code that they give; nobody has a label."""
         coded = one_hot(answers.argmax(dim=1), answers.shape[1])
-        return torch.cat([answers, coded, coded, answers], dim=1).double()
+        counted = coded if self.share_counted == 1 else torch.zeros_like(coded)
+        return torch.cat([answers, counted, self.share_counted * coded, answers], dim=1).double()
 
     def said(self, rows: Tensor) -> Tensor:
         """Codes, later codes and published answers; messages, where they are heard."""

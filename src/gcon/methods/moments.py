@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -91,6 +91,7 @@ FIRST_SHARE = FEATURES_SHARE + ANSWERS_SHARE
 MOST_COUNTED = 0.05  # of epsilon, for the count of right answers
 HEARD = 4.0  # neighbours over the noise of a count from which counts are worth their budget
 LOUD, UNSURE = 10.0, 0.6  # the same from which a second table is, if codes are no surer than this
+LEAST_LABELLED = 0.25  # of the nodes, for one-way counts: with fewer labels codes get better than they are at first
 LEAN, LEAN_PER_GAIN, MOST_LEAN = 0.25, 6.0, 2.0  # of the mean answer around a node, by what counts added to the answers
 # All of that from a fifth of doubt on: where answers are surer, their codes say what the mean would say. Answers may be too sure.
 LEAN_PER_DOUBT, LEAST_DOUBT = 5.0, 0.2
@@ -165,7 +166,8 @@ class Moments(ReleasingMethod):
         labels, asked = torch.where(nodes.train_mask, nodes.labels, -1), int(nodes.validation_mask.sum())
         share = counted_share(self.epsilon, asked, protect_edges=self.protect_edges)
         asked = asked if share else 0
-        plan = mixed_plan(  # first of all: a budget that no plan fits is refused before anything is learned
+        planned = partial(
+            mixed_plan,
             self.epsilon,
             checked_budget(self.epsilon, self.delta, nodes.num_nodes).delta,
             first_share=FIRST_SHARE,
@@ -173,6 +175,7 @@ class Moments(ReleasingMethod):
             method=self.name,
             protect_edges=self.protect_edges,
         )
+        plan = planned()  # first of all: a budget that no plan fits is refused before anything is learned
 
         check_charge(plan.budget, ledger=ledger, randomness=randomness, purpose=purpose)
 
@@ -180,6 +183,8 @@ class Moments(ReleasingMethod):
         device = chosen_device(self.device)
         free = learn_without_edges(nodes, seed=self.seed, device=device)
         directions = EdgeMoments(free.rows, device=device)
+        one_way = labels_alone(nodes, free.answers)
+        plan = planned(one_way=one_way)
 
         with spend(edges, plan, ledger=ledger, randomness=randomness, purpose=purpose) as account:
             progress("first release")
@@ -189,7 +194,8 @@ class Moments(ReleasingMethod):
             facts = graph_facts(about, free.answers, free.examples)
             homophily = facts.cautious_homophily
             statistics, tables, heard = [moments, about], [], None
-            if facts.mean_degree < HEARD * geometric_deviation(plan.rates[0]):
+            heard_degree = facts.mean_degree * (float((labels >= 0).double().mean()) if one_way else 1.0)
+            if heard_degree < HEARD * geometric_deviation(plan.rates[0]):
                 progress("second release")
                 again = account.release(NoisyRelease(plan=plan, statistic=directions, share=1 - FIRST_SHARE))
                 statistics.append(again)
@@ -201,19 +207,24 @@ class Moments(ReleasingMethod):
                 before: AfterMoments | AfterCounts = after
                 published = after.answers
                 rounds = 1
-                if facts.mean_degree >= LOUD * geometric_deviation(plan.rates[1]):
+                if not one_way and heard_degree >= LOUD * geometric_deviation(plan.rates[1]):
                     sure = float(with_labels(published, labels).max(dim=1).values.mean())
                     rounds = 2 if sure <= UNSURE else 1
                 rate = plan.rates[rounds - 1]
                 for _ in range(rounds):
                     progress("second release")
-                    coded = with_labels(published, labels).argmax(dim=1)
+                    coded = labels if one_way else with_labels(published, labels).argmax(dim=1)
                     table = NeighbourCounts(
-                        codes=coded, num_codes=nodes.num_classes, rate=rate, rounds=rounds, device=device
+                        codes=coded,
+                        num_codes=nodes.num_classes,
+                        rate=rate,
+                        rounds=rounds,
+                        one_way=one_way,
+                        device=device,
                     )
                     counts = account.release(table)
                     tables.append(counts)
-                    found = after_counts(after, before, counts.value, geometric_deviation(rate))
+                    found = after_counts(after, before, counts.value, table.deviations)
                     heard = owner_counts(
                         found, counts.value, coded=coded, before=published, labels=labels, homophily=homophily
                     )
@@ -263,6 +274,26 @@ def counted_share(epsilon: float, num_validation: int, *, protect_edges: int = 1
     return share if share <= MOST_COUNTED else 0.0
 
 
+def labels_alone(nodes: PublicNodes, answers: Tensor) -> bool:
+    """Whether nodes count labelled neighbours alone, one way: with half of the noise, but the others say nothing.
+
+    What a code tells falls with the square of how far above chance it is right, as answers say of themselves. Reads public
+    numbers.
+
+    Args:
+        nodes: some with labels.
+        answers: of all nodes, without edges.
+    """
+    labelled, unlabelled = int(nodes.train_mask.sum()), 0.0
+    if labelled < LEAST_LABELLED * nodes.num_nodes:
+        return False
+    for part in blocks(len(answers)):
+        sure = answers[part].max(dim=1).values.double()[~nodes.train_mask[part]]
+        above = (sure - 1 / nodes.num_classes) / (1 - 1 / nodes.num_classes)
+        unlabelled += float(above.sum())
+    return labelled * (nodes.num_nodes - labelled) >= unlabelled**2
+
+
 def _right_answers(way: Way, rows: OwnerRows, labels: Tensor, mask: Tensor, num_classes: int, edges: Edges) -> int:
     """How many nodes of a mask their owners answer right. Works on opened edges: called by the account."""
     scores = scores_with_own_edges(way, rows, edges, num_classes, asked=mask)
@@ -275,7 +306,7 @@ class OwnerCounts:
 
     Attributes:
         start: n x c, float32: class probabilities without the last counts.
-        codes: n: by which code every node was counted.
+        codes: n: by which code every node was counted; -1 for nodes that nobody counted.
         model: the regressions.
         proportions, crowding: how counts come about (`CountBelief`), float64.
         edge_shares: c, float64: of the classes among the ends of edges, as the released counts tell them.
@@ -293,6 +324,11 @@ class OwnerCounts:
     edge_messages: Tensor
     lean: float
     voice: float
+
+    @cached_property
+    def share_counted(self) -> float:
+        """Of the nodes: later codes are those of all, so every one of them weighs so much less."""
+        return float((self.codes >= 0).double().mean())
 
 
 def owner_counts(
@@ -356,9 +392,11 @@ class OwnerRows:
         if counts is None:
             return torch.cat([published.double(), heard], dim=1)
         codes = counts.codes[places]
-        later = codes if self.counted_alone else heard.argmax(dim=1)
-        coded = [one_hot(each, classes).double() for each in (codes, later)]
-        return torch.cat([counts.start[places].double(), *coded, heard], dim=1)
+        later = one_hot(heard.argmax(dim=1), classes).double() * counts.share_counted
+        coded = one_hot(codes.clamp_min(0), classes).double()
+        coded[codes < 0] = 0.0
+        coded = torch.cat([coded, coded if self.counted_alone else later], dim=1)
+        return torch.cat([counts.start[places].double(), coded, heard], dim=1)
 
 
 def owners_way(
@@ -394,6 +432,7 @@ def owners_way(
         homophily=homophily,
         lean=counts.lean,
         voice=counts.voice,
+        share_counted=counts.share_counted,
     )
     return way, rows
 
@@ -410,10 +449,11 @@ class StatisticRecord(Record, frozen=True, kw_only=True):
 
 
 class TableRecord(Record, frozen=True, kw_only=True):
-    """A released table of neighbour counts, but for its numbers; without a rate it has no noise."""
+    """A released table of neighbour counts, but for its numbers; no rate: no noise. `one_way` is there where it is true."""
 
     rate: NotNegative | None
     rounds: Count
+    one_way: bool | None = None
 
 
 class MomentsRecord(Record, frozen=True, kw_only=True):
@@ -527,6 +567,7 @@ class MomentsModel(Model):
             f"features and labels{told} alone an ensemble answers for the nodes of that graph, and a linear model, taught by it, "
             "for\n"
             f"nodes never seen. Share of edges inside a class, cautiously estimated: {self.homophily:.2f}."
+            + ("\nCounts are of labelled neighbours alone." if any(each.one_way for each in self.tables) else "")
             + ("" if self.tables else "\nNo counts were released, so access `cached` gives what `none` gives.")
             + ("" if self.own_edges else "\nOwn edges were no help here: `own-edges` gives what `cached` gives.")
         )
@@ -575,7 +616,11 @@ class MomentsModel(Model):
                 for each in self.statistics
             ],
             tables=[
-                TableRecord(rate=each.rate if math.isfinite(each.rate) else None, rounds=each.rounds)
+                TableRecord(
+                    rate=each.rate if math.isfinite(each.rate) else None,
+                    rounds=each.rounds,
+                    one_way=each.one_way or None,
+                )
                 for each in self.tables
             ],
         )
@@ -621,7 +666,9 @@ class MomentsModel(Model):
             table = tensors[name]
             if bool((table < 0).any()) or not bool(((table.double().sum(dim=1) - 1).abs() <= _ROW_SLACK).all()):
                 refuse(TENSORS, f"'{name}' must hold class probabilities, row by row")
-        for name, least in (("labels", -1), ("codes", 0)) if record.regressions else (("labels", -1),):
+        one_way = any(entry.one_way for entry in record.tables)
+        ranges = {"labels": -1} | ({"codes": -1 if one_way else 0} if record.regressions else {})
+        for name, least in ranges.items():
             if not least <= int(tensors[name].min()) <= int(tensors[name].max()) < classes:
                 refuse(TENSORS, f"'{name}' must hold class numbers")
         if record.regressions:
@@ -677,6 +724,7 @@ class MomentsModel(Model):
                     value=tensors[f"counts.{place}"],
                     rate=math.inf if entry.rate is None else float(entry.rate),
                     rounds=entry.rounds,
+                    one_way=bool(entry.one_way),
                 )
                 for place, entry in enumerate(record.tables)
             ),
@@ -703,7 +751,9 @@ def _check_promise(record: MomentsRecord, receipt: Receipt) -> None:
     before = math.fsum(entry.share for entry in record.statistics)
     for table in record.tables:
         rounds = table.rounds
-        if rounds > MOST_ROUNDS or table.rate != plan.rates[rounds - 1] or len(record.tables) > rounds:
+        if bool(table.one_way) is not plan.one_way:
+            refuse(RELEASE, "'receipt' and 'tables' do not say alike whether counts are one-way")
+        if rounds > plan.most_rounds or table.rate != plan.rates[rounds - 1] or len(record.tables) > rounds:
             refuse(RELEASE, "'receipt' claims a promise that the noise in 'tables' is too small for")
         if before > plan.first_share + _SLACK:
             refuse(RELEASE, "'receipt' claims a promise for more moments than may come before 'tables'")

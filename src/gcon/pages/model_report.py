@@ -237,7 +237,10 @@ def noise_rows(model: Model) -> list[tuple[str, str, str, str]]:
     changes = [
         (f"{each.name}, {_shape(each.value)}", each.sensitivity, each.standard_deviation) for each in model.statistics
     ]
-    changes += [(f"neighbour counts, {_shape(each.value)}", 1.0, each.standard_deviation) for each in model.tables]
+    changes += [
+        (f"{'labelled ' if each.one_way else ''}neighbour counts, {_shape(each.value)}", 1.0, each.standard_deviation)
+        for each in model.tables
+    ]
     epsilon = float(str(model.receipt.plan["answer_epsilon"]))
     if model.right is not None and 0 < epsilon < math.inf:
         changes.append(("count of right answers", ENDS_OF_AN_EDGE, geometric_deviation(epsilon / ENDS_OF_AN_EDGE)))

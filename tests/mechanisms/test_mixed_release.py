@@ -20,7 +20,7 @@ from gcon.mechanisms.counts import NeighbourCounts, NoisyCount, Selection
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_curve import LEAST, gaussian_delta, mixed_delta, pure_as_gaussian
 from gcon.mechanisms.gaussian_release import NoisyRelease, gaussian_plan
-from gcon.mechanisms.mixed_release import MixedPlan, mixed_plan
+from gcon.mechanisms.mixed_release import MixedPlan, mixed_plan, mixed_plan_from
 from gcon.privacy.account import spend
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import MemoryLedger, Outcome
@@ -277,6 +277,100 @@ def test_a_choice_costs_more_than_its_branches():
     """Why delta is split: at epsilon 1 who may choose comes near to the sum."""
     worst, alone = worst_choice(mixed_plan(1.0, 1e-5, first_share=0.1, answer_share=0.0, method="test"))
     assert worst > 1.5 * max(alone)
+
+
+# --- one-way counts ---------------------------------------------------------------------------------------------------
+
+
+def one_way_plan(epsilon=EPSILON, delta=DELTA, share=SHARE, answer=ANSWER, **options):
+    return mixed_plan(epsilon, delta, first_share=share, answer_share=answer, method="test", one_way=True, **options)
+
+
+@pytest.mark.parametrize("edges", [1, 2, 10])
+@pytest.mark.parametrize(("epsilon", "delta", "share", "answer"), BUDGETS)
+def test_one_way_every_branch_costs_half_of_delta(epsilon, delta, share, answer, edges):
+    """One response whose rate is that of all edges together: the pure epsilon of the table."""
+    plan = one_way_plan(epsilon, delta, share, answer, protect_edges=edges)
+    (rate,) = plan.rates
+    answers = [(edges * plan.answer_epsilon, 1)]
+    costs = [
+        mixed_delta(epsilon, edges * plan.distance, answers),
+        mixed_delta(epsilon, edges * math.sqrt(share) * plan.distance, [(edges * rate, 1), *answers]),
+    ]
+    for cost in costs:
+        assert cost <= delta / 2 * (1 + 1e-12)
+        assert cost == pytest.approx(delta / 2, rel=1e-6)
+    assert dataclasses.replace(plan) == plan
+    stated = plan.by_edges([1, 3, edges])
+    for number, budget in stated.items():
+        answers = [(number * plan.answer_epsilon, 1)]
+        first = number * math.sqrt(share) * plan.distance
+        cost = mixed_delta(budget.epsilon, number * plan.distance, answers)
+        cost += mixed_delta(budget.epsilon, first, [(number * rate, 1), *answers])
+        assert cost <= delta * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "share", "answer"), BUDGETS[1:])
+def test_one_way_the_worst_choice_of_branch_costs_at_most_delta(epsilon, delta, share, answer):
+    plan = one_way_plan(epsilon, delta, share, answer)
+    mu, first = plan.distance, math.sqrt(share) * plan.distance
+    middles = np.linspace(-9, 9, 20_001) + first
+    weights = scipy.stats.norm(first).pdf(middles) * (middles[1] - middles[0])
+    left, answers = epsilon - (first * middles - first**2 / 2), [(plan.answer_epsilon, 1)]
+    costs = [
+        curve(left, math.sqrt(mu**2 - first**2), answers),
+        curve(left, 0.0, [(plan.rates[0], 1), *answers]),
+    ]
+    assert (weights * costs).sum(axis=1) == pytest.approx([delta / 2] * 2, rel=1e-3)
+    worst = float((weights * np.max(costs, axis=0)).sum())
+    assert delta / 2 < worst <= delta * (1 + 1e-9)
+    for other in (epsilon / 3, epsilon, 2 * epsilon):
+        for branch in ((mu, answers), (first, [(plan.rates[0], 1), *answers])):
+            assert mixed_delta(other, *branch) <= max(
+                gaussian_delta(other, plan.gaussian_distance) * (1 + 1e-9), 1e-300
+            )
+
+
+def test_one_way_and_other_tables_are_not_mixed_up():
+    plan = one_way_plan()
+    codes = torch.where(CODES == 2, -1, CODES)
+    table = NeighbourCounts(codes=codes, num_codes=2, rate=plan.rates[0], one_way=True)
+    plan.check([moments(SHARE, plan), table])
+    for tables, payer in (
+        ([table, table], plan),
+        ([counts(1)], plan),
+        ([NeighbourCounts(codes=CODES, num_codes=3, rate=plan.rates[0])], plan),
+        ([NeighbourCounts(codes=codes, num_codes=2, rate=plan.rates[0] * 1.01, one_way=True)], plan),
+        ([NeighbourCounts(codes=codes, num_codes=2, rate=plan.rates[0], rounds=2, one_way=True)], plan),
+        ([NeighbourCounts(codes=codes, num_codes=2, rate=PLAN.rates[0], one_way=True)], PLAN),
+    ):
+        with pytest.raises(PlanMismatchError):
+            payer.check(tables)
+    with pytest.raises(PlanMismatchError):
+        plan.check([moments(1.001 * SHARE, plan), table])
+
+
+def test_one_way_plans_are_told_apart_in_records():
+    plan = one_way_plan()
+    record = plan.public_record([])
+    assert record["one_way"] is True
+    assert "one_way" not in PLAN.public_record([])
+    assert dataclasses.replace(mixed_plan_from(record, plan.budget), name=plan.name) == plan
+    for wrong in (
+        {**record, "one_way": 1},
+        {**record, "one_way": "yes"},
+        {**record, "one_way": False},
+        {**record, "rates": [1.0]},
+    ):
+        with pytest.raises(PlanMismatchError):
+            mixed_plan_from(record | wrong, plan.budget)
+    with pytest.raises(PlanMismatchError):
+        dataclasses.replace(plan, one_way=False)
+    with pytest.raises(PlanMismatchError):
+        dataclasses.replace(PLAN, one_way=True)
+    endless = one_way_plan(math.inf)
+    assert endless.rates == (math.inf,)
+    endless.check([NeighbourCounts(codes=CODES, num_codes=3, rate=math.inf, one_way=True)])
 
 
 # --- plans that contradict themselves ---------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from gcon.edges.source import LocalEdges, RowBlock, block_slices
 from gcon.edges.stored import StoredEdges
 from gcon.errors import InputError, PlanMismatchError
 from gcon.files.edge_store import write_edge_store
-from gcon.mechanisms.counts import CHANGED_ENTRIES, NeighbourCounts, geometric_deviation
+from gcon.mechanisms.counts import CHANGED_ENTRIES, NeighbourCounts, counted_rate, geometric_deviation
 from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.privacy.account import spend
 from gcon.privacy.budget import NOTHING
@@ -31,9 +31,9 @@ def edges_of(pairs, size):
     return public_edges(torch.tensor(list(pairs), dtype=torch.int64).reshape(-1, 2).T, size)
 
 
-def counted(edges, codes, num_codes):
+def counted(edges, codes, num_codes, **kind):
     """The table without noise."""
-    mechanism = NeighbourCounts(codes=torch.as_tensor(codes), num_codes=num_codes, rate=math.inf)
+    mechanism = NeighbourCounts(codes=torch.as_tensor(codes), num_codes=num_codes, rate=math.inf, **kind)
     return mechanism.apply(edges, SystemRandomness()).value
 
 
@@ -86,6 +86,52 @@ def test_searched_graphs(data):
     num_codes = data.draw(st.integers(1, 6))
     codes = data.draw(st.lists(st.integers(0, num_codes - 1), min_size=size, max_size=size))
     check_change(pairs, data.draw(st.sampled_from(pairs)), codes, num_codes)
+
+
+def one_way_cost(pairs, dropped, codes, num_codes):
+    """What an edge changes in a one-way table, each entry in units of the rate of its row: the epsilon over the rate."""
+    size = len(codes)
+    full = counted(edges_of(pairs, size), codes, num_codes, one_way=True)
+    less = counted(edges_of([pair for pair in pairs if pair not in dropped], size), codes, num_codes, one_way=True)
+    assert torch.equal(full, one_way_by_hand(pairs, codes, num_codes))
+    return sum(
+        abs(change) * (counted_rate(1.0) if codes[row] >= 0 else 1.0)
+        for row, changes in enumerate((full - less).tolist())
+        for change in changes
+    )
+
+
+def one_way_by_hand(pairs, codes, num_codes):
+    table = torch.zeros(len(codes), num_codes, dtype=torch.int64)
+    for one, other in (*pairs, *((other, one) for one, other in pairs)):
+        if codes[other] >= 0:
+            table[one, codes[other]] += 1
+    return table
+
+
+def test_one_way_every_edge_of_every_small_graph():
+    """Up to four nodes, everybody with one of two codes or without: an edge costs the rate, or nothing between two without."""
+    costs = set()
+    for atlas in networkx.graph_atlas_g()[1:19]:
+        size, pairs = atlas.number_of_nodes(), list(atlas.edges)
+        for codes in itertools.product((-1, 0, 1), repeat=size):
+            for u, v in pairs:
+                cost = one_way_cost(pairs, [(u, v)], list(codes), 2)
+                assert cost == (0 if codes[u] < 0 and codes[v] < 0 else 1)
+                costs.add((cost, (codes[u] < 0) + (codes[v] < 0)))
+    assert costs == {(0, 2), (1, 1), (1, 0)}
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_one_way_searched_graphs_and_several_edges(data):
+    size = data.draw(st.integers(2, 12))
+    every = list(itertools.combinations(range(size), 2))
+    pairs = data.draw(st.lists(st.sampled_from(every), min_size=1, unique=True))
+    num_codes = data.draw(st.integers(1, 6))
+    codes = data.draw(st.lists(st.integers(-1, num_codes - 1), min_size=size, max_size=size))
+    dropped = data.draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=10, unique=True))
+    assert one_way_cost(pairs, dropped, codes, num_codes) <= len(dropped)
 
 
 def test_hygiene_comes_first():
@@ -148,6 +194,40 @@ def test_noise_is_added_to_the_table_as_it_is(monkeypatch):
     assert found.standard_deviation == mechanism.record["standard_deviation"] == geometric_deviation(0.3)
 
 
+def test_one_way_tables_have_twice_the_noise_in_the_rows_of_those_who_are_counted(monkeypatch):
+    codes = torch.where(CODES == 3, -1, CODES)
+    mechanism = NeighbourCounts(codes=codes, num_codes=3, rate=0.3, one_way=True)
+    monkeypatch.setattr(
+        "gcon.mechanisms.counts.two_sided_geometric_numbers",
+        lambda randomness, rate, *shape: torch.full(shape, round(100 * rate)),
+    )
+    found = mechanism.apply(EDGES, SystemRandomness())
+    rows = torch.where(codes < 0, 30, 15)[:, None]
+    assert torch.equal(found.value, DENSE[:, :3] + rows)
+    assert found.one_way
+    assert found.standard_deviation == mechanism.record["standard_deviation"] == geometric_deviation(0.3)
+    assert mechanism.record["counted_deviation"] == geometric_deviation(0.15)
+    assert torch.equal(mechanism.deviations, torch.where(codes < 0, *map(geometric_deviation, (0.3, 0.15))).double())
+
+
+@pytest.mark.parametrize("nobody", [True, False])
+def test_one_way_where_nobody_or_everybody_is_counted(nobody):
+    codes = torch.full((SIZE,), -1) if nobody else CODES
+    mechanism = NeighbourCounts(codes=codes, num_codes=4, rate=20.0, one_way=True)  # noise that is mostly 0
+    noise = mechanism.apply(EDGES, SystemRandomness()).value - (0 if nobody else DENSE)
+    assert int(noise.abs().max()) < 4
+    assert torch.equal(
+        mechanism.deviations, torch.full((SIZE,), geometric_deviation(20.0 if nobody else 10.0)).double()
+    )
+
+
+def test_one_way_tables_are_the_same_in_blocks_and_on_disk(tmp_path):
+    codes = torch.where(CODES == 3, -1, CODES)
+    write_edge_store([np.array(list(GRAPH.edges)).T], tmp_path / "edges.csr", num_nodes=SIZE)
+    for edges in (EDGES, StoredEdges(tmp_path / "edges.csr", 64), Blocks(17)):
+        assert torch.equal(counted(edges, codes, 3, one_way=True), DENSE[:, :3])
+
+
 def test_every_entry_gets_noise_of_its_own():
     """Also the empty ones: which entries are zero is private."""
     found = NeighbourCounts(codes=CODES, num_codes=4, rate=0.01).apply(EDGES, SystemRandomness()).value
@@ -205,6 +285,14 @@ def test_what_is_no_rate_is_refused_before_edges_are_opened(rate):
     object.__setattr__(changed, "rate", rate)
     with pytest.raises(PlanMismatchError, match="rate"):
         changed.check()
+
+
+def test_one_way_rates_leave_room_for_the_halves():
+    with pytest.raises(PlanMismatchError, match="rate"):
+        NeighbourCounts(codes=torch.tensor([0, -1]), num_codes=1, rate=1.5e-9, one_way=True)
+    NeighbourCounts(codes=torch.tensor([0, -1]), num_codes=1, rate=2.5e-9, one_way=True)
+    with pytest.raises(InputError, match="from -1 to 0"):
+        NeighbourCounts(codes=torch.tensor([0, -2]), num_codes=1, rate=1.0, one_way=True)
 
 
 def test_codes_of_another_graph_are_refused():

@@ -78,6 +78,14 @@ def vague():
 
 
 @pytest.fixture(scope="session")
+def labelled():
+    """So many labels that nobody else is counted."""
+    return social_circles_parts(
+        100, num_classes=3, mean_degree=18, num_features=6, per_class=12, num_validation=30, seed=1
+    )
+
+
+@pytest.fixture(scope="session")
 def unasked():
     """Nobody to ask: there is no count of right answers."""
     return _circles(num_validation=0)
@@ -104,12 +112,13 @@ def paper_release(circles, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def releases(moments_release, paper_release, vague):
-    """One of each kind: moments twice, with one table of neighbour counts, with two, the paper's."""
+def releases(moments_release, paper_release, vague, labelled):
+    """One of each kind: moments twice, with one table of neighbour counts, with two, with a one-way one, the paper's."""
     return {
         "moments": moments_release(tables=0),
         "counts": moments_release(8.0, sparse=False, tables=1),
         "counts twice": moments_release(8.0, parts=vague, sparse=False, tables=2),
+        "one-way counts": moments_release(8.0, parts=labelled, sparse=False, tables=1),
         "paper": paper_release(),
     }
 

@@ -36,6 +36,7 @@ OPEN_ALONE_BY_KIND = {
     "moments": MOMENTS,
     "counts": COUNTS,
     "counts twice": COUNTS,
+    "one-way counts": COUNTS,
     "paper": {"settings.inference_restart"},  # the weight of a node's own features at prediction
 }
 # Changed together with everything that people are told, as a forger with some patience would.
@@ -50,6 +51,7 @@ OPEN_TOGETHER_BY_KIND = {
     "moments": MOMENTS | {"receipt.plan.releases.*.rounding"},  # inside the sensitivity already; bounded
     "counts": COUNTS | {"receipt.plan.releases.*.rounding"},
     "counts twice": COUNTS | {"receipt.plan.releases.*.rounding"},
+    "one-way counts": COUNTS | {"receipt.plan.releases.*.rounding"},
     # The rounding is inside the influence already; bounded. The lattice behind the noise may be finer than it is.
     "paper": {"settings.inference_restart", "receipt.plan.influence.rounding", "receipt.plan.normal_spacing"},
 }
@@ -70,6 +72,7 @@ OPEN_TENSORS = {
     "moments": {"answers", "labels", "training_rows", "encoder.head_weight", "encoder.head_bias"},
     "counts": OF_COUNTS | {"start"},
     "counts twice": OF_COUNTS | {"answers"},
+    "one-way counts": OF_COUNTS | {"answers", "start"},
     "paper": {
         "training_rows",
         "encoder.head_weight",
@@ -151,7 +154,8 @@ def open_fields(forger, put, document):
 
 # One kind of moments for `make test`: the others have fewer fields, or the same ones twice.
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind in ("moments", "counts twice"))) for kind in KINDS]
+    "kind",
+    [pytest.param(kind, marks=[pytest.mark.slow] * (kind in ("moments", "counts twice", "counts"))) for kind in KINDS],
 )
 class TestEveryField:
     def test_of_release_json(self, releases, forger, kind):
@@ -365,6 +369,30 @@ class TestTables:
         tensors = one.tensors()
         one.put_tensors(tensors | {"codes": (tensors["codes"] + 1) % 3})
         assert any("codes that were counted last" in words for words in failures(one.folder))
+
+    def test_one_way_codes_are_labels(self, releases, forger):
+        one = forger(releases["one-way counts"])
+        tensors = one.tensors()
+        labels = tensors["labels"]
+        for codes in (torch.where(labels < 0, 0, labels), torch.where(labels >= 0, (labels + 1) % 3, -1)):
+            one.put_tensors(tensors | {"codes": codes})
+            assert any("codes are the public labels" in words for words in failures(one.folder))
+            one.restore()
+
+    def test_a_one_way_table_is_not_another_one(self, releases, forger):
+        """The rate of a one-way table in a plan for others, and the other way round."""
+        one = forger(releases["one-way counts"])
+        document = one.document()
+        del document["receipt"]["plan"]["one_way"]
+        one.put_consistently(document)
+        with pytest.raises(ReleaseFormatError, match="costs"):
+            verify_release(one.folder)
+        one.restore()
+        document = one.document()
+        del document["settings"]["tables"][0]["one_way"]
+        one.put_consistently(document)
+        with pytest.raises(ReleaseFormatError, match=r"one-way|codes"):
+            verify_release(one.folder)
 
     def test_the_other_branch(self, releases, forger):
         """What was released first says that there are hardly any edges, and yet they were counted."""

@@ -41,13 +41,21 @@ def test_two_tables_with_codes_from_the_first():
         assert found == pytest.approx(expected)
 
 
+RESPONSES = {
+    "1 round": 2,
+    "2 rounds": 4,
+    "one way, one counted": 1,
+    "one way, both counted": 2,
+}  # that share the epsilon
+
+
 @pytest.mark.parametrize("case", neighbour_counts(), ids=lambda case: case.options)
 def test_losses_of_counts_are_those_of_randomised_responses(case):
     """Their number of values, and how often each occurs: within six deviations."""
-    runs, rounds = 40_000, 1 if case.options == "1 round" else 2
-    rate = 1 / (2 * rounds)
+    runs, bits = 40_000, RESPONSES[case.options]
+    rate = 1 / bits
     losses = rate * case.score(case.run(case.pair.joined, runs, SystemRandomness()))
-    up, bits = 1 / (1 + math.exp(-rate)), 2 * rounds
+    up = 1 / (1 + math.exp(-rate))
     for ups in range(bits + 1):
         chance = math.comb(bits, ups) * up**ups * (1 - up) ** (bits - ups)
         found = float(np.isclose(losses, (2 * ups - bits) * rate).mean())

@@ -6,9 +6,10 @@
     | one round  | the first share of it| one                        | one count of answers |
     | two rounds | the first share of it| two, noisier ones          | one count of answers |
 
-A table is two randomised responses for one edge, a count of pure epsilon is one. Which branch is taken may be chosen from what
-was released first: then the three costs together must be at most delta. Where the plan protects several edges together, all costs
-are for so many edges, and for the worst way in which they can lie (docs/proofs/several-edges.md).
+A table is two randomised responses for one edge, a count of pure epsilon is one. A table of one-way counts is one as well, and
+there is no second one; then there are two branches. Which branch is taken may be chosen from what was released first: then the
+costs of all branches together must be at most delta. Where the plan protects several edges together, all costs are for so many
+edges, and for the worst way in which they can lie (docs/proofs/several-edges.md).
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ class Branches:
     Attributes:
         distance: mu, of all Gaussian releases where there are no tables.
         first_share: of mu^2, before tables.
-        rates: of the noise of tables, for one round and for two.
+        rates: of the noise of tables, for one round and for two; for one alone if counts are one-way.
         answer_epsilon: of the count of answers; 0 for none.
         edges: how many may change together within the budget; the numbers above are for one.
+        one_way: whether counts are one-way: the rate is a pure epsilon.
     """
 
     distance: Any
@@ -46,14 +48,27 @@ class Branches:
     rates: tuple[Any, ...]
     answer_epsilon: Any
     edges: int = 1
+    one_way: bool = False
+
+    def cost(self, epsilon: Any, rounds: int, rate: Any, edges: int) -> Any:
+        """The delta of a branch with tables of this rate, for so many edges."""
+        first, answer = digits.sqrt(self.first_share) * self.distance, self.answer_epsilon
+        if self.one_way:
+            pure = [edges * each for each in (rate, answer) if each > 0]
+            return mixed_delta(epsilon, edges * first, pure)
+        if edges > 1:
+            return tables_delta(epsilon, first, Tables(rate, rounds, answer), edges)
+        return mixed_delta(epsilon, first, [rate] * _CHANGED_ENTRIES * rounds + [answer] * bool(answer > 0))
 
 
 def check_branches(folder: Folder, steps: Steps) -> Branches:
-    """The plan is for this budget: each branch costs at most a third of delta, and hardly less."""
+    """The plan is for this budget: each branch costs at most its part of delta, and hardly less."""
     plan, budget = folder.plan, folder.model.receipt.budget
     steps.check(
         f"The plan is for the budget of the receipt: epsilon {plan.get('epsilon')!r}, delta {plan.get('delta')!r}",
-        set(plan) - {"protect_edges"} == _PLAN and plan["epsilon"] == budget.epsilon and plan["delta"] == budget.delta,
+        set(plan) - {"protect_edges", "one_way"} == _PLAN
+        and plan["epsilon"] == budget.epsilon
+        and plan["delta"] == budget.delta,
     )
     steps.check(
         f"The kinds of noise are those that the proofs are about: {plan.get('noise')!r}",
@@ -66,9 +81,11 @@ def check_branches(folder: Folder, steps: Steps) -> Branches:
 
 def _branches(plan: dict[str, Any]) -> Branches:
     """The numbers; `UnfitError` if one is missing or impossible."""
-    rates, first_share = plan.get("rates"), finite(plan, "first_share")
-    if not isinstance(rates, list) or len(rates) != MOST_ROUNDS:
-        raise UnfitError("'rates' must be two numbers")
+    rates, first_share, one_way = plan.get("rates"), finite(plan, "first_share"), plan.get("one_way", False)
+    if one_way is not ("one_way" in plan):
+        raise UnfitError("'one_way' must be true, or not there")
+    if not isinstance(rates, list) or len(rates) != (1 if one_way else MOST_ROUNDS):
+        raise UnfitError("'rates' must be two numbers; one for counts that are one-way")
     if not first_share < 1:
         raise UnfitError("'first_share' must be below 1")
     return Branches(
@@ -77,45 +94,44 @@ def _branches(plan: dict[str, Any]) -> Branches:
         rates=tuple(finite({"rates": rate}, "rates") for rate in rates),
         answer_epsilon=finite(plan, "answer_epsilon", above=False),
         edges=edges_of(plan),
+        one_way=one_way,
     )
 
 
 def check_costs(epsilon: Any, delta: Any, branches: Branches, steps: Steps) -> None:
     """Every branch, at what it spends and at hardly more."""
-    third, distance, edges = delta / (1 + MOST_ROUNDS), branches.distance, branches.edges
+    part, distance, edges = delta / (1 + len(branches.rates)), branches.distance, branches.edges
+    share = "half" if branches.one_way else "a third"
     answer = [edges * branches.answer_epsilon] if branches.answer_epsilon > 0 else []
     counted = f", then a count of epsilon {shown(branches.answer_epsilon)}" if answer else ""
     moved = f", which {edges} edges move {edges} times as far" if edges > 1 else ""
     cost = mixed_delta(epsilon, edges * distance, answer)
     steps.check(
         f"Branch of moments: Gaussian releases at distance mu = {shown(distance)}{counted}{moved}, cost at this epsilon delta = "
-        f"{shown(cost)}, at most a third of the delta that is claimed, {shown(third)}",
-        bool(cost <= third),
+        f"{shown(cost)}, at most {share} of the delta that is claimed, {shown(part)}",
+        bool(cost <= part),
     )
     room = 1e-5 + 1e-12 / float(distance)
     steps.check(
         "That mu is the largest one, up to rounding: the plan was made for this budget",
-        bool(mixed_delta(epsilon, edges * distance * (1 + room), answer) > third),
+        bool(mixed_delta(epsilon, edges * distance * (1 + room), answer) > part),
     )
     first = digits.sqrt(branches.first_share) * distance
     for rounds, rate in enumerate(branches.rates, start=1):
-
-        def cost_at(rate: Any, rounds: int = rounds) -> Any:
-            if edges > 1:
-                return tables_delta(epsilon, first, Tables(rate, rounds, branches.answer_epsilon), edges)
-            return mixed_delta(epsilon, first, [rate] * _CHANGED_ENTRIES * rounds + answer)
-
-        responses = _CHANGED_ENTRIES * rounds
-        then = f"then {responses} responses of rate {shown(rate)}{counted}"
+        responses = 1 if branches.one_way else _CHANGED_ENTRIES * rounds
+        then = f"then {responses} response{'s' if responses > 1 else ''} of rate {shown(rate)}{counted}"
         summed = f"summed over all {2 ** (responses + len(answer))} rows of answers"
-        if edges > 1:
+        if branches.one_way:
+            then += f", whose epsilon{'s' if answer else ''} {edges} edges multiply" if edges > 1 else ""
+        elif edges > 1:
             then = f"then noise of rate {shown(rate)}{counted}, for {edges} edges"
             summed = f"in the worst of all {len(degree_lists(edges))} ways in which these can lie"
-        cost = cost_at(rate)
+        cost = branches.cost(epsilon, rounds, rate, edges)
         steps.check(
             f"Branch of {rounds} table{'s' if rounds > 1 else ''} of neighbour counts: Gaussian releases at distance mu "
-            f"sqrt({shown(branches.first_share)}) = {shown(first)}, {then}, cost delta = {shown(cost)}, {summed}, at most a "
-            "third",
-            bool(cost <= third),
+            f"sqrt({shown(branches.first_share)}) = {shown(first)}, {then}, cost delta = {shown(cost)}, {summed}, at most "
+            f"{share}",
+            bool(cost <= part),
         )
-        steps.check("That rate is the largest one, up to rounding", bool(cost_at(rate * (1 + _ROOM)) > third))
+        larger = branches.cost(epsilon, rounds, rate * (1 + _ROOM), edges)
+        steps.check("That rate is the largest one, up to rounding", bool(larger > part))

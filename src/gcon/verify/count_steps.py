@@ -2,11 +2,12 @@
 
 A folder cannot show the counts without noise, but it shows some numbers twice. The neighbours of code j that nodes of code k have
 are the edges between the two codes, and so are the neighbours of code k that nodes of code j have; and two tables tell the same
-degree of a node. Their differences are noise alone.
+degree of a node. Their differences are noise alone. In one-way tables nodes without a label have no code: nobody counts them.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +24,11 @@ from gcon.verify.steps import Steps, UnfitError
 COUNTS = "neighbour counts"
 _TABLE = {"columns", "noise", "rate", "rounds", "standard_deviation", "statistic"}
 _ANSWERS = {"epsilon", "noise", "sensitivity", "standard_deviation"}
+_CHANGED_ENTRIES = 2  # of a table, by one edge between two nodes that are counted
 _ENDS_OF_AN_EDGE = 2  # their answers are all that one edge can change
 # The method's rules: neighbours over the noise of a count, and how sure answers may be, for one table and for two.
 _HEARD, _LOUD, _UNSURE = 4.0, 10.0, 0.6
+_LEAST_LABELLED = 0.25  # of the nodes, for one-way counts
 _NAMES = ("moments again", "one table", "two tables")
 _COUNT = 0.3  # the column of the answers that counts edges
 _EXACT, _SINGLE = 1e-9, 1e-6  # relative room for float64; absolute room for probabilities in single precision
@@ -57,10 +60,16 @@ def check_branch(folder: Folder, branches: Branches, answers: Tensor, steps: Ste
     tables = folder.settings["tables"]
     rounds = tables[0]["rounds"] if tables else 0
     degree = float(answers[-1, -1]) / _COUNT**2 / whole(folder.settings, "nodes")
-    heard, loud = (
-        factor * float(geometric_deviation(rate)) for factor, rate in zip((_HEARD, _LOUD), branches.rates, strict=True)
-    )
     tensors = folder.model.tensors()
+    if branches.one_way:
+        labelled = float((tensors["labels"] >= 0).double().mean())
+        degree *= labelled
+        steps.check(
+            f"Counts are one-way where at least {_LEAST_LABELLED:.0%} of the nodes have a public label: {labelled:.6g}",
+            labelled >= _LEAST_LABELLED,
+        )
+    heard = _HEARD * float(geometric_deviation(branches.rates[0]))
+    loud = math.inf if branches.one_way else _LOUD * float(geometric_deviation(branches.rates[1]))
     likeliest = tensors["answers"].max(dim=1).values
     sure = float(torch.where(tensors["labels"] >= 0, 1.0, likeliest).mean(dtype=torch.float64))  # of the codes
     twice = degree >= loud * (1 - _EXACT) and sure <= _UNSURE + _SINGLE
@@ -71,8 +80,9 @@ def check_branch(folder: Folder, branches: Branches, answers: Tensor, steps: Ste
         2: degree >= heard * (1 - _EXACT) and twice,
     }
     steps.check(
-        f"The branch, {_NAMES[min(rounds, 2)]}, follows from what was released before: a mean degree of {degree:.6g} (tables "
-        f"from {heard:.6g}, two from {loud:.6g} if codes are no surer than {_UNSURE}; they are {sure:.6g})",
+        f"The branch, {_NAMES[min(rounds, 2)]}, follows from what was released before: a mean degree of {degree:.6g}"
+        f"{' among labelled neighbours' if branches.one_way else ''} (tables from {heard:.6g}, two from {loud:.6g} if codes "
+        f"are no surer than {_UNSURE}; they are {sure:.6g})",
         fits.get(rounds, False),
     )
 
@@ -89,17 +99,25 @@ def check_tables(folder: Folder, records: list[dict[str, Any]], branches: Branch
     rounds = whole(settings[0], "rounds")
     if rounds > MOST_ROUNDS:
         raise UnfitError("'rounds' must be 1 or 2")
+    if branches.one_way and rounds > 1:
+        raise UnfitError("'rounds' must be 1 where counts are one-way")
     rate = branches.rates[rounds - 1]
     steps.check(
         f"There are at most as many tables as the branch pays for: {len(tables)} of {rounds}", len(tables) <= rounds
     )
     for table in tables:
-        _check_record(table, rounds=rounds, rate=rate, steps=steps)
-    inside = [_check_range(table, rate=rate, steps=steps) for table in tables]
+        _check_record(table, rounds=rounds, rate=rate, one_way=branches.one_way, steps=steps)
+    # In the rows of nodes that are counted: with one-way counts an edge between two of them changes two entries.
+    rows_rate = rate / _CHANGED_ENTRIES if branches.one_way else rate
+    inside = [_check_range(table, rate=rows_rate, steps=steps) for table in tables]
     codes = tensors["codes"]
-    _check_codes(codes, tensors["labels"], tensors["answers"] if len(tables) == 1 else tensors["start"], steps)
+    if branches.one_way:
+        labels = tensors["labels"]
+        steps.check(f"The {len(codes)} codes are the public labels, and -1 for nobody else", torch.equal(codes, labels))
+    else:
+        _check_codes(codes, tensors["labels"], tensors["answers"] if len(tables) == 1 else tensors["start"], steps)
     if all(inside):
-        _check_both_ends(tables[-1], codes, rate=rate, steps=steps)
+        _check_both_ends(tables[-1], codes, rate=rows_rate, steps=steps)
         if len(tables) > 1:
             degrees = [table.value.sum(dim=1) for table in tables]
             numbers = np.full(len(codes), 2 * tables[0].value.shape[1])
@@ -108,13 +126,18 @@ def check_tables(folder: Folder, records: list[dict[str, Any]], branches: Branch
             )
 
 
-def _check_record(table: _Table, *, rounds: int, rate: Any, steps: Steps) -> None:
-    record, settings = table.record, table.settings
+def _check_record(table: _Table, *, rounds: int, rate: Any, one_way: bool, steps: Steps) -> None:
+    record, settings, names, quieter = table.record, table.settings, _TABLE, True
+    if one_way:
+        names, counted = _TABLE | {"one_way", "counted_deviation"}, geometric_deviation(rate / _CHANGED_ENTRIES)
+        quieter = record.get("one_way") is True and agrees(finite(record, "counted_deviation"), counted)
     deviation = geometric_deviation(rate)
     steps.check(
         f"{table.name}: plan and settings name the same rate, {shown(rate)}, that of the branch; the "
         f"deviation of a count is sqrt(2q)/(1-q) = {shown(deviation)}, q = e^-rate",
-        set(record) == _TABLE
+        set(record) == names
+        and quieter
+        and bool(settings.get("one_way")) is one_way
         and (record["statistic"], record["noise"]) == (COUNTS, GEOMETRIC)
         and type(record["rounds"]) is int
         and record["rounds"] == settings["rounds"] == rounds
@@ -148,8 +171,9 @@ def _check_codes(codes: Tensor, labels: Tensor, answers: Tensor, steps: Steps) -
 
 def _check_both_ends(table: _Table, codes: Tensor, *, rate: Any, steps: Steps) -> None:
     """Edges between two codes, counted from both ends."""
-    classes = table.value.shape[1]
-    between = torch.zeros(classes, classes, dtype=torch.int64).index_add_(0, codes, table.value)
+    classes, counted = table.value.shape[1], codes >= 0
+    codes, rows = codes[counted], table.value[counted]
+    between = torch.zeros(classes, classes, dtype=torch.int64).index_add_(0, codes, rows)
     sizes = torch.bincount(codes, minlength=classes)
     first, second = torch.triu_indices(classes, classes, offset=1)
     numbers, differences = sizes[first] + sizes[second], (between - between.T)[first, second]

@@ -27,11 +27,53 @@ from gcon_lab.audits.pairs import copies, listed_twice, two_nodes
 
 _EPSILON = 1.0
 _CODES = 2
+_ONE_COUNTED, _BOTH_COUNTED = (0, -1), (0, 1)  # the codes of the two nodes
 
 
 def neighbour_counts() -> list[AuditCase]:
-    """One table, and two whose second codes come from the first: every entry that an edge changes is a response."""
-    return [_case(1), _case(2)]
+    """One table, and two whose second codes come from the first: every entry that an edge changes is a response. One-way ones."""
+    return [_case(1), _case(2), _one_way_case(_ONE_COUNTED), _one_way_case(_BOTH_COUNTED)]
+
+
+def _one_way_case(codes: tuple[int, int]) -> AuditCase:
+    counted = len({*codes} - {-1})
+
+    def run(rate: float, **kind: bool) -> Run:
+        def released(edges: EdgeList, count: int, randomness: Randomness) -> Tensor:
+            many = copies(edges, count)
+            # Rows of one kind for codes of one kind: what makes them all two-way takes the rate as it is.
+            every = torch.tensor(codes if kind["one_way"] else _BOTH_COUNTED).repeat(count)
+            table = count_neighbours(many, every, rate, 1, randomness, **kind)
+            return table.reshape(count, 1, 2, _CODES)
+
+        return released
+
+    def score(released: Tensor) -> Scores:
+        loss = torch.zeros(len(released), dtype=torch.float64)
+        for node, other in enumerate(reversed(codes)):
+            if other >= 0:
+                entries = released[:, 0, node, other].double()
+                loss += entries.abs() - (entries - 1).abs()
+        return loss.numpy()
+
+    right = run(_EPSILON, one_way=True)
+    # Both ends have noise for one changed entry, and both are counted.
+    unhalved = Broken(kind="noise for one end, counted at both", run=run(_EPSILON, one_way=False), score=_score())
+    return AuditCase(
+        mechanism="neighbour-counts",
+        options=f"one way, {'both' if counted == 2 else 'one'} counted",
+        claimed=Budget(_EPSILON, 0.0),
+        pair=two_nodes(),
+        run=right,
+        score=score,
+        pair_epsilon=_EPSILON,
+        broken=(
+            Broken(kind=HALVED, run=run(2 * _EPSILON, one_way=True)),
+            Broken(kind=ROOT_TWO, run=run(math.sqrt(2) * _EPSILON, one_way=True)),
+            unhalved,
+            reused(right, torch.cat, score=_total),
+        ),
+    )
 
 
 def _case(rounds: int) -> AuditCase:
@@ -73,9 +115,12 @@ def _run(rate: float, rounds: int, *, twice: bool = False) -> Run:
     return run
 
 
-def count_neighbours(edges: EdgeList, codes: Tensor, rate: float, rounds: int, randomness: Randomness) -> Tensor:
+def count_neighbours(
+    edges: EdgeList, codes: Tensor, rate: float, rounds: int, randomness: Randomness, *, one_way: bool = False
+) -> Tensor:
     """One table of all copies."""
-    return NeighbourCounts(codes=codes, num_codes=_CODES, rate=rate, rounds=rounds).apply(edges, randomness).value
+    table = NeighbourCounts(codes=codes, num_codes=_CODES, rate=rate, rounds=rounds, one_way=one_way)
+    return table.apply(edges, randomness).value
 
 
 def first_codes(count: int) -> Tensor:
@@ -113,5 +158,5 @@ def _score(changes: tuple[int, int] = (1, 1)) -> Score:
 
 
 def _total(released: Tensor) -> Scores:
-    """With the same noise the first tables differ by exactly 2, far out too, where the likelihood ratio is flat."""
+    """With the same noise the first tables differ by what the edge changes, far out too, where the likelihood ratio is flat."""
     return released[:, 0].sum(dim=(1, 2)).double().numpy()

@@ -151,10 +151,10 @@ def test_what_a_plan_finds_fits_and_a_little_more_does_not(epsilon, edges, delta
     plan = mixed_plan(epsilon, delta, first_share=1 / 9, answer_share=0.1, method="test", protect_edges=edges)
     curve = partial(branch_delta, epsilon, answer_epsilon=plan.answer_epsilon, edges=edges)
     (whole, *alone), *tables = plan.branches
-    assert alone == [0, 0.0]
+    assert alone == [0, False, 0.0]
     assert curve(edges * whole) <= delta / 3 < curve(edges * whole * (1 + 1e-11))
-    assert [(rounds, rate) for _, rounds, rate in tables] == [*enumerate(plan.rates, start=1)]
-    for first, rounds, rate in tables:
+    assert [(rounds, rate) for _, rounds, _, rate in tables] == [*enumerate(plan.rates, start=1)]
+    for first, rounds, _, rate in tables:
         assert first == pytest.approx(whole / 3, rel=1e-15)
         assert curve(edges * first, rounds=rounds, rate=rate) <= delta / 3
         assert curve(edges * first, rounds=rounds, rate=rate * (1 + 1e-11)) > delta / 3

@@ -20,7 +20,7 @@ from gcon.mechanisms.counts import NeighbourCounts, NoisyCount, Selection
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_curve import LEAST, gaussian_delta, mixed_delta, pure_as_gaussian
 from gcon.mechanisms.gaussian_release import NoisyRelease, gaussian_plan
-from gcon.mechanisms.mixed_release import MixedPlan, mixed_plan, mixed_plan_from
+from gcon.mechanisms.mixed_release import MixedPlan, branch_delta, mixed_plan, mixed_plan_from
 from gcon.privacy.account import spend
 from gcon.privacy.budget import NOTHING, Budget
 from gcon.privacy.ledger import MemoryLedger, Outcome
@@ -230,11 +230,12 @@ def test_every_branch_costs_a_third_of_delta_and_hardly_less(epsilon, delta, sha
     assert dataclasses.replace(plan) == plan
 
 
-def worst_choice(plan, cells=20_001):
+def worst_choice(plan, cells=20_001, *, last=None):
     """The largest delta of any choice of branch by the first stage: the mean over its Gaussian of the worst branch."""
+    last = last or [(plan.rates[1], 4)]
     epsilon, mu = plan.budget.epsilon, plan.distance
     first = math.sqrt(plan.first_share) * mu
-    rests = [[(math.sqrt(mu**2 - first**2), [])], [(0.0, [(plan.rates[0], 2)])], [(0.0, [(plan.rates[1], 4)])]]
+    rests = [[(math.sqrt(mu**2 - first**2), [])], [(0.0, [(plan.rates[0], 2)])], [(0.0, last)]]
     middles = np.linspace(-9, 9, cells) + first
     weights = scipy.stats.norm(first).pdf(middles) * (middles[1] - middles[0])
     left = epsilon - (first * middles - first**2 / 2)  # what epsilon the loss of the first stage leaves
@@ -288,66 +289,74 @@ def one_way_plan(epsilon=EPSILON, delta=DELTA, share=SHARE, answer=ANSWER, **opt
 
 @pytest.mark.parametrize("edges", [1, 2, 10])
 @pytest.mark.parametrize(("epsilon", "delta", "share", "answer"), BUDGETS)
-def test_one_way_every_branch_costs_half_of_delta(epsilon, delta, share, answer, edges):
-    """One response whose rate is that of all edges together: the pure epsilon of the table."""
+def test_one_way_counts_cost_a_third_of_delta(epsilon, delta, share, answer, edges):
+    """One response whose rate is that of all edges together: the pure epsilon of the table. All else is as without them."""
     plan = one_way_plan(epsilon, delta, share, answer, protect_edges=edges)
-    (rate,) = plan.rates
-    answers = [(edges * plan.answer_epsilon, 1)]
-    costs = [
-        mixed_delta(epsilon, edges * plan.distance, answers),
-        mixed_delta(epsilon, edges * math.sqrt(share) * plan.distance, [(edges * rate, 1), *answers]),
-    ]
-    for cost in costs:
-        assert cost <= delta / 2 * (1 + 1e-12)
-        assert cost == pytest.approx(delta / 2, rel=1e-6)
+    other = mixed_plan(epsilon, delta, first_share=share, answer_share=answer, method="test", protect_edges=edges)
+    assert (plan.distance, plan.rates[0], plan.answer_epsilon) == (other.distance, other.rates[0], other.answer_epsilon)
+
+    def cost(epsilon, edges):
+        first = edges * math.sqrt(share) * plan.distance
+        return mixed_delta(epsilon, first, [(edges * plan.rates[1], 1), (edges * plan.answer_epsilon, 1)])
+
+    assert cost(epsilon, edges) <= delta / 3 * (1 + 1e-12)
+    assert cost(epsilon, edges) == pytest.approx(delta / 3, rel=1e-6)
+    assert plan.rates[1] > plan.rates[0]
     assert dataclasses.replace(plan) == plan
-    stated = plan.by_edges([1, 3, edges])
-    for number, budget in stated.items():
-        answers = [(number * plan.answer_epsilon, 1)]
-        first = number * math.sqrt(share) * plan.distance
-        cost = mixed_delta(budget.epsilon, number * plan.distance, answers)
-        cost += mixed_delta(budget.epsilon, first, [(number * rate, 1), *answers])
-        assert cost <= delta * (1 + 1e-9)
+    for number, budget in plan.by_edges([1, 3, edges]).items():
+        whole = [
+            cost(budget.epsilon, number),
+            branch_delta(budget.epsilon, number * plan.distance, plan.answer_epsilon, edges=number),
+            branch_delta(
+                budget.epsilon,
+                number * math.sqrt(share) * plan.distance,
+                plan.answer_epsilon,
+                edges=number,
+                rounds=1,
+                rate=plan.rates[0],
+            ),
+        ]
+        assert math.fsum(whole) <= delta * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "share", "answer"), BUDGETS[1:])
-def test_one_way_the_worst_choice_of_branch_costs_at_most_delta(epsilon, delta, share, answer):
+def test_the_worst_choice_with_one_way_counts_costs_at_most_delta(epsilon, delta, share, answer):
     plan = one_way_plan(epsilon, delta, share, answer)
-    mu, first = plan.distance, math.sqrt(share) * plan.distance
-    middles = np.linspace(-9, 9, 20_001) + first
-    weights = scipy.stats.norm(first).pdf(middles) * (middles[1] - middles[0])
-    left, answers = epsilon - (first * middles - first**2 / 2), [(plan.answer_epsilon, 1)]
-    costs = [
-        curve(left, math.sqrt(mu**2 - first**2), answers),
-        curve(left, 0.0, [(plan.rates[0], 1), *answers]),
-    ]
-    assert (weights * costs).sum(axis=1) == pytest.approx([delta / 2] * 2, rel=1e-3)
-    worst = float((weights * np.max(costs, axis=0)).sum())
-    assert delta / 2 < worst <= delta * (1 + 1e-9)
+    worst, alone = worst_choice(plan, last=[(plan.rates[1], 1)])
+    assert alone == pytest.approx([delta / 3] * 3, rel=1e-3)
+    assert delta / 3 < worst <= delta * (1 + 1e-9)
     for other in (epsilon / 3, epsilon, 2 * epsilon):
-        for branch in ((mu, answers), (first, [(plan.rates[0], 1), *answers])):
-            assert mixed_delta(other, *branch) <= max(
-                gaussian_delta(other, plan.gaussian_distance) * (1 + 1e-9), 1e-300
-            )
+        for branch in (*branches(plan)[:2], (branches(plan)[1][0], [(plan.rates[1], 1), (plan.answer_epsilon, 1)])):
+            most = gaussian_delta(other, plan.gaussian_distance) * (1 + 1e-9)
+            assert mixed_delta(other, *branch) <= max(most, 1e-300)
 
 
 def test_one_way_and_other_tables_are_not_mixed_up():
-    plan = one_way_plan()
-    codes = torch.where(CODES == 2, -1, CODES)
-    table = NeighbourCounts(codes=codes, num_codes=2, rate=plan.rates[0], one_way=True)
-    plan.check([moments(SHARE, plan), table])
+    plan, codes = one_way_plan(), torch.where(CODES == 2, -1, CODES)
+
+    def one_way(rate=plan.rates[1], rounds=1):
+        return NeighbourCounts(codes=codes, num_codes=2, rate=rate, rounds=rounds, one_way=True)
+
+    plan.check([moments(SHARE, plan), one_way()])
+    plan.check([moments(SHARE, plan), counts(1, plan)])
     for tables, payer in (
-        ([table, table], plan),
-        ([counts(1)], plan),
-        ([NeighbourCounts(codes=CODES, num_codes=3, rate=plan.rates[0])], plan),
-        ([NeighbourCounts(codes=codes, num_codes=2, rate=plan.rates[0] * 1.01, one_way=True)], plan),
-        ([NeighbourCounts(codes=codes, num_codes=2, rate=plan.rates[0], rounds=2, one_way=True)], plan),
-        ([NeighbourCounts(codes=codes, num_codes=2, rate=PLAN.rates[0], one_way=True)], PLAN),
+        ([one_way(), one_way()], plan),
+        ([one_way(), counts(1, plan)], plan),
+        ([counts(1, plan), one_way()], plan),
+        ([counts(1, plan), counts(1, plan)], plan),
+        ([NeighbourCounts(codes=CODES, num_codes=3, rate=plan.rates[1])], plan),
+        ([NeighbourCounts(codes=CODES, num_codes=3, rate=plan.rates[1], rounds=2)], plan),
+        ([one_way(plan.rates[0])], plan),
+        ([one_way(1.01 * plan.rates[1])], plan),
+        ([one_way(rounds=2)], plan),
+        ([one_way(PLAN.rates[1])], PLAN),
+        ([one_way(PLAN.rates[0])], PLAN),
+        ([one_way(PLAN.rates[1], rounds=2)], PLAN),
     ):
         with pytest.raises(PlanMismatchError):
             payer.check(tables)
     with pytest.raises(PlanMismatchError):
-        plan.check([moments(1.001 * SHARE, plan), table])
+        plan.check([moments(1.001 * SHARE, plan), one_way()])
 
 
 def test_one_way_plans_are_told_apart_in_records():
@@ -356,20 +365,13 @@ def test_one_way_plans_are_told_apart_in_records():
     assert record["one_way"] is True
     assert "one_way" not in PLAN.public_record([])
     assert dataclasses.replace(mixed_plan_from(record, plan.budget), name=plan.name) == plan
-    for wrong in (
-        {**record, "one_way": 1},
-        {**record, "one_way": "yes"},
-        {**record, "one_way": False},
-        {**record, "rates": [1.0]},
-    ):
+    for wrong in ({"one_way": 1}, {"one_way": "yes"}, {"one_way": False}, {"rates": [plan.rates[0], 1.0]}):
         with pytest.raises(PlanMismatchError):
             mixed_plan_from(record | wrong, plan.budget)
     with pytest.raises(PlanMismatchError):
         dataclasses.replace(plan, one_way=False)
-    with pytest.raises(PlanMismatchError):
-        dataclasses.replace(PLAN, one_way=True)
     endless = one_way_plan(math.inf)
-    assert endless.rates == (math.inf,)
+    assert endless.rates == (math.inf, math.inf)
     endless.check([NeighbourCounts(codes=CODES, num_codes=3, rate=math.inf, one_way=True)])
 
 

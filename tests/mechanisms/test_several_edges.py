@@ -39,7 +39,7 @@ def count_responses(rate, rounds, degrees):
 def costs(plan, epsilon, edges):
     """Of every branch."""
     curve = partial(branch_delta, epsilon, answer_epsilon=plan.answer_epsilon, edges=edges)
-    return [curve(edges * distance, rounds=rounds, rate=rate) for distance, rounds, rate in plan.branches]
+    return [curve(edges * distance, rounds=rounds, rate=rate) for distance, rounds, _, rate in plan.branches]
 
 
 # --- how edges can lie ------------------------------------------------------------------------------------------------

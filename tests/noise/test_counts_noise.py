@@ -38,9 +38,9 @@ def gaussian(t, mu):
     return scipy.stats.norm.cdf(mu / 2 - t / mu) - math.exp(t) * scipy.stats.norm.cdf(-mu / 2 - t / mu)
 
 
-def rate_by_hand(responses, branches=3):
-    """Each of three branches at a third of delta, of two at half; a tenth of the squared distance is spent before."""
-    mu = scipy.optimize.brentq(lambda mu: gaussian(EPSILON, mu) - DELTA / branches, 0.01, 2, xtol=1e-13)
+def rate_by_hand(responses):
+    """Each of three branches at a third of delta; a tenth of the squared distance is spent before."""
+    mu = scipy.optimize.brentq(lambda mu: gaussian(EPSILON, mu) - DELTA / 3, 0.01, 2, xtol=1e-13)
     first = math.sqrt(SHARE) * mu
 
     def excess(rate):
@@ -49,7 +49,7 @@ def rate_by_hand(responses, branches=3):
         costs = [
             binomial.pmf(ups) * gaussian(EPSILON - (2 * ups - responses) * rate, first) for ups in range(responses + 1)
         ]
-        return sum(costs) - DELTA / branches
+        return sum(costs) - DELTA / 3
 
     return scipy.optimize.brentq(excess, 0.01, 2, xtol=1e-13)
 
@@ -87,14 +87,14 @@ def test_released_tables_hold_the_noise_of_their_branch(rounds):
 def test_one_way_tables_hold_half_of_the_noise_where_nobody_counts_back():
     plan = mixed_plan(EPSILON, DELTA, first_share=SHARE, answer_share=0.0, method="test", one_way=True)
     codes = torch.where(torch.arange(SIZE) % 2 == 0, CODES, -1)
-    table = NeighbourCounts(codes=codes, num_codes=CLASSES, rate=plan.rates[0], one_way=True)
+    table = NeighbourCounts(codes=codes, num_codes=CLASSES, rate=plan.rates[1], one_way=True)
     with spend(PRIVATE, plan, ledger=MemoryLedger(), randomness=SystemRandomness(), purpose="test") as account:
         account.release(NoisyRelease(plan=plan, statistic=EdgeMoments(torch.ones(SIZE, 1)), share=SHARE))
         released = account.release(table).value.numpy()
     counted = np.eye(CLASSES, dtype=np.int64)[CODES.numpy()] * (codes.numpy() >= 0)[:, None]
     noise = released - networkx.to_numpy_array(GRAPH).astype(np.int64) @ counted
-    rate = rate_by_hand(1, branches=2)
-    assert plan.rates == (pytest.approx(rate, rel=1e-6),)
+    rate = rate_by_hand(1)
+    assert plan.rates == pytest.approx((rate_by_hand(2), rate), rel=1e-6)
     assert 1.9 * rate_by_hand(2) < rate < 2 * rate_by_hand(2)
     for rows, own in ((codes.numpy() < 0, rate), (codes.numpy() >= 0, rate / 2)):
         sample = noise[rows].ravel()

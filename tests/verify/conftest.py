@@ -81,7 +81,7 @@ def vague():
 def labelled():
     """So many labels that nobody else is counted."""
     return social_circles_parts(
-        100, num_classes=3, mean_degree=18, num_features=6, per_class=12, num_validation=30, seed=1
+        100, num_classes=3, mean_degree=18, num_features=6, per_class=12, num_validation=30, num_test=30, seed=1
     )
 
 

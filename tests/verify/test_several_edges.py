@@ -2,7 +2,6 @@
 
 import copy
 import json
-import math
 
 import pytest
 
@@ -11,10 +10,10 @@ from gcon.mechanisms.mixed_release import MixedPlan, branch_delta
 from gcon.privacy.budget import Budget
 from gcon.release.read import load_release
 from gcon.verify.arithmetic import digits
+from gcon.verify.branch_steps import Branches
 from gcon.verify.folder import read_folder
 from gcon.verify.moments_steps import check_moments
 from gcon.verify.objective_steps import check_paper
-from gcon.verify.several_edges import Tables, tables_delta
 from gcon.verify.steps import Steps, UnfitError
 from gcon.verify.verify import verify_release
 
@@ -119,13 +118,20 @@ def stated_fails(forged, said):
 
 
 @pytest.mark.parametrize("edges", [1, 2, 3, 6, 10])
-def test_both_curves_agree(edges):
-    """The plan's, with few lists of degrees, and the verifier's, with all."""
-    numbers = {"distance": 0.2, "first_share": 0.1, "rates": (0.3, 0.16), "answer_epsilon": 0.05}
+@pytest.mark.parametrize("one_way", [False, True])
+def test_both_curves_agree(edges, one_way):
+    """The plan's, with few lists of degrees, and the verifier's, with all; and for one-way counts."""
+    numbers = {"distance": 0.2, "first_share": 0.1, "rates": (0.3, 0.16), "answer_epsilon": 0.05, "one_way": one_way}
     plan = MixedPlan(budget=Budget(2.0, 0.1), name="test", **numbers)
-    first = digits.mpf(math.sqrt(0.1) * 0.2)
+    branches = Branches(
+        **{name: digits.mpf(numbers[name]) for name in ("distance", "first_share", "answer_epsilon")},
+        rates=tuple(map(digits.mpf, plan.rates)),
+        one_way=one_way,
+    )
     for epsilon in (0.1 * edges, 0.7 * edges, 1.5 * edges):
-        for distance, tables, rate in plan.branches[1:]:
-            cost = branch_delta(epsilon, edges * distance, 0.05, edges=edges, rounds=tables, rate=rate)
-            other = tables_delta(digits.mpf(epsilon), first, Tables(digits.mpf(rate), tables, digits.mpf(0.05)), edges)
+        for (distance, *kind, rate), same in zip(plan.branches[1:], branches.kinds, strict=True):
+            assert (*kind,) == same
+            rounds, pure = kind
+            cost = branch_delta(epsilon, edges * distance, 0.05, edges=edges, rounds=rounds, one_way=pure, rate=rate)
+            other = branches.cost(digits.mpf(epsilon), rounds, pure, digits.mpf(rate), edges)
             assert float(other) == pytest.approx(cost, rel=1e-12)

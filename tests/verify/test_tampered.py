@@ -391,8 +391,24 @@ class TestTables:
         document = one.document()
         del document["settings"]["tables"][0]["one_way"]
         one.put_consistently(document)
-        with pytest.raises(ReleaseFormatError, match=r"one-way|codes"):
+        with pytest.raises(ReleaseFormatError, match="too small"):
             verify_release(one.folder)
+
+    def test_one_way_counts_where_labels_are_few(self, releases, forger):
+        """The plan pays for them, but the method does not make such plans."""
+        one = forger(releases["one-way counts"])
+        tensors = one.tensors()
+        few = torch.where(torch.arange(100) < 30, tensors["labels"], -1)
+        one.put_tensors(tensors | {"labels": few, "codes": few})
+        assert any(words.startswith("The plan is for one-way counts") for words in failures(one.folder))
+
+    def test_a_one_way_table_where_counts_of_all_tell_more(self, releases, forger):
+        """Answers that are sure everywhere."""
+        one = forger(releases["one-way counts"])
+        tensors = one.tensors()
+        sure = torch.nn.functional.one_hot(tensors["answers"].argmax(dim=1), 3).float()
+        one.put_tensors(tensors | {"answers": sure})
+        assert any(words.startswith("The branch, one-way, one table") for words in failures(one.folder))
 
     def test_the_other_branch(self, releases, forger):
         """What was released first says that there are hardly any edges, and yet they were counted."""

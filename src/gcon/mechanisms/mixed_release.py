@@ -6,10 +6,10 @@
     | one round   | the first share   | one table of neighbour counts     |
     | two rounds  | the first share   | two tables, noisier ones          |
 
-A plan for one-way counts has the first two branches alone; the rate of its table is a pure epsilon. Every branch may end with
-one noisy count of pure epsilon. Which branch is taken may be chosen from the Gaussian releases. Each branch alone costs at most
-its part of delta, a third or half, and the worst mixture of branches at most their sum (docs/proofs/neighbour-counts.md, 3 and
-7); for one edge, or for any k that change together (docs/proofs/several-edges.md).
+Where many nodes have a public label, the last branch may be one table of one-way counts instead. Every branch may end with one
+noisy count of pure epsilon. Which branch is taken may be chosen from the Gaussian releases. Each branch alone costs at most a
+third of delta, and the worst mixture of branches at most their sum (docs/proofs/neighbour-counts.md, 3 and 7); for one edge, or
+for any k that change together (docs/proofs/several-edges.md).
 """
 
 from __future__ import annotations
@@ -50,6 +50,9 @@ from gcon.privacy.budget import (
 from gcon.privacy.plan import Mechanism, proven
 
 MOST_ROUNDS = 2
+# The branches with counts: how many tables, and whether they are one-way. By whether a plan is for one-way counts.
+KINDS = {False: ((1, False), (MOST_ROUNDS, False)), True: ((1, False), (1, True))}
+_BRANCHES = 1 + MOST_ROUNDS
 _MOST_EPSILON = 500.0
 ONE_WAY_FIELD = "one_way"  # in records, only where it is true
 _SLACK = 1e-12  # shares may add to this part more than they should; the noise is larger by more than that
@@ -82,8 +85,8 @@ def branch_delta(
         rounds: how many tables of counts.
         rate: of their noise.
         every: the degrees that nodes can have among these edges; all that count, unless told.
-        one_way: whether the table has a pure epsilon for one edge, its rate. Several have so many times that: as if one node had
-            all of them.
+        one_way: whether tables have a pure epsilon for one edge, their rate. Several edges have so many times that: as if one
+            node had all of them.
         in_float64: as for `mixed_delta`.
     """
     exact, answers = Fraction(rate), (Fraction(math.nextafter(answer_epsilon, math.inf)) * edges, 1)
@@ -106,13 +109,13 @@ class MixedPlan:
         budget: what all releases together cost.
         distance: mu, of all Gaussian releases in the branch of moments alone; None without a promise (infinite epsilon).
         first_share: of mu^2, spent before counts.
-        rates: of the noise of counts, for one round and for two.
+        rates: of the noise of counts, for one round and for two; or for one round and for one-way counts.
         answer_epsilon: of the one count of answers at the end; 0 for none.
         name: the name in the ledger.
         protect_edges: how many edges may change together within the budget; all other numbers are for one edge.
-        one_way: whether counts are one-way: one table, whose rate is a pure epsilon for one edge.
-        most_rounds: how many tables a branch has at most. One-way ones count public labels: a second one would say nothing new.
-        branches: of each the distance, how many tables of counts, and their rate; none without a promise.
+        one_way: whether the last branch is one table of one-way counts: their rate is a pure epsilon for one edge.
+        branches: of each the distance, how many tables of counts, whether they are one-way, and their rate; none without a
+            promise.
         gaussian_distance: of one Gaussian release that is, for one edge, no more private than the worst branch: responses
             as Gaussians.
     """
@@ -125,26 +128,23 @@ class MixedPlan:
     name: str
     protect_edges: int = 1
     one_way: bool = False
-    most_rounds: int = field(init=False, compare=False, repr=False)
-    branches: tuple[tuple[float, int, float], ...] = field(init=False, compare=False, repr=False)
+    branches: tuple[tuple[float, int, bool, float], ...] = field(init=False, compare=False, repr=False)
     gaussian_distance: float | None = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Every branch costs at most its part of delta."""
         protected_change(self.protect_edges)
-        rounds = 1 if self.one_way else MOST_ROUNDS
-        object.__setattr__(self, "most_rounds", rounds)
         epsilon, mu, answer, edges = self.budget.epsilon, self.distance, self.answer_epsilon, self.protect_edges
-        part = math.nextafter(self.budget.delta / (1 + rounds), 0.0)  # rounded down: all parts add to at most delta
-        curve = partial(branch_delta, epsilon, answer_epsilon=answer, edges=edges, one_way=self.one_way)
-        branches: list[tuple[float, int, float]] = []
+        part = math.nextafter(self.budget.delta / _BRANCHES, 0.0)  # rounded down: all parts add to at most delta
+        curve = partial(branch_delta, epsilon, answer_epsilon=answer, edges=edges)
+        branches: list[tuple[float, int, bool, float]] = []
         if type(self.one_way) is not bool:
             right = False
         elif math.isinf(epsilon):
             right = mu is None and all(math.isinf(rate) for rate in self.rates)
         elif (
             mu is None
-            or len(self.rates) != rounds
+            or len(self.rates) != MOST_ROUNDS
             or not 0 < self.first_share < 1
             or not math.sqrt(self.first_share) * mu >= LEAST
             or not 0 <= answer < epsilon
@@ -154,17 +154,20 @@ class MixedPlan:
             right = False
         else:
             first = math.sqrt(self.first_share) * mu
-            branches = [(mu, 0, 0.0), *((first, rounds, rate) for rounds, rate in enumerate(self.rates, start=1))]
+            tables = zip(KINDS[self.one_way], self.rates, strict=True)
+            branches = [(mu, 0, False, 0.0), *((first, *kind, rate) for kind, rate in tables)]
             right = all(
-                0 <= curve(edges * distance, rounds=rounds, rate=rate) <= part for distance, rounds, rate in branches
+                0 <= curve(edges * distance, rounds=rounds, one_way=one_way, rate=rate) <= part
+                for distance, rounds, one_way, rate in branches
             )
         if not right:
             raise PlanMismatchError("This noise is too small for what the plan says that the release costs.")
         amounts_to = None
         if mu is not None:
             rests = [(1 - self.first_share) * mu**2]
-            entries = 1 if self.one_way else CHANGED_ENTRIES
-            rests += [entries * rounds * pure_as_gaussian(rate) ** 2 for _, rounds, rate in branches[1:]]
+            for _, rounds, one_way, rate in branches[1:]:
+                responses = 1 if one_way else CHANGED_ENTRIES * rounds
+                rests.append(responses * pure_as_gaussian(rate) ** 2)
             squares = self.first_share * mu**2 + max(rests) + pure_as_gaussian(answer) ** 2
             amounts_to = math.sqrt(squares) * (1 + _SLACK)
         object.__setattr__(self, "branches", tuple(branches))
@@ -181,10 +184,10 @@ class MixedPlan:
 
         def cost(edges: int, epsilon: float, *, in_float64: bool = False) -> float:
             """Of all branches together."""
-            curve = partial(branch_delta, epsilon, answer_epsilon=self.answer_epsilon, one_way=self.one_way)
+            curve = partial(branch_delta, epsilon, answer_epsilon=self.answer_epsilon, in_float64=in_float64)
             return math.fsum(
-                curve(edges * distance, edges=edges, rounds=rounds, rate=rate, in_float64=in_float64)
-                for distance, rounds, rate in self.branches
+                curve(edges * distance, edges=edges, rounds=rounds, one_way=one_way, rate=rate)
+                for distance, rounds, one_way, rate in self.branches
             )
 
         for edges in {*numbers} - {protected}:
@@ -235,12 +238,12 @@ class MixedPlan:
             raise PlanMismatchError("This plan pays for Gaussian releases that were made for it.")
         most = self.first_share if counts else 1.0
         if counts:
-            rounds = counts[0].rounds
-            if not 1 <= rounds <= self.most_rounds or len(counts) > rounds:
-                raise PlanMismatchError("This plan pays for one table of neighbour counts, or for two noisier ones.")
-            if any(each.one_way is not self.one_way for each in counts):
-                raise PlanMismatchError("Neighbour counts must be one-way where the plan says so, and only there.")
-            if any(each.rounds != rounds or each.rate != self.rates[rounds - 1] for each in counts):
+            kinds, kind = KINDS[self.one_way], (counts[0].rounds, counts[0].one_way)
+            if kind not in kinds or len(counts) > kind[0]:
+                other = "for a one-way one" if self.one_way else "for two noisier ones"
+                raise PlanMismatchError(f"This plan pays for one table of neighbour counts, or {other}.")
+            rate = self.rates[kinds.index(kind)]
+            if any((each.rounds, each.one_way) != kind or each.rate != rate for each in counts):
                 raise PlanMismatchError("Neighbour counts must have the noise that the plan gives to their branch.")
         if not math.fsum(each.share for each in gaussian) <= most * (1 + _SLACK):
             raise PlanMismatchError(
@@ -294,7 +297,7 @@ def mixed_plan(
         answer_share: of epsilon, for the count of answers at the end; 0 for none.
         method: for the ledger.
         protect_edges: how many edges may change together within this budget, from 1 to 10.
-        one_way: whether counts are one-way.
+        one_way: whether the last branch is one table of one-way counts, not two others.
     """
     edges, budget = protected_change(protect_edges).edges, checked_budget(epsilon, delta)
     plan = partial(
@@ -304,20 +307,19 @@ def mixed_plan(
         protect_edges=edges,
         one_way=one_way,
     )
-    most_rounds = 1 if one_way else MOST_ROUNDS
     if math.isinf(budget.epsilon):
         answer = math.inf if answer_share > 0 else 0.0
-        return plan(budget=Budget(math.inf, 0.0), distance=None, rates=(math.inf,) * most_rounds, answer_epsilon=answer)
+        return plan(budget=Budget(math.inf, 0.0), distance=None, rates=(math.inf,) * MOST_ROUNDS, answer_epsilon=answer)
     if budget.epsilon > _MOST_EPSILON:
         rule = f"must be at most {_MOST_EPSILON:g}, or infinite: more promises nothing"
         raise InputError("epsilon", rule=rule, got=repr(epsilon), fix="For example 1.")
-    part, answer = math.nextafter(budget.delta / (1 + most_rounds), 0.0), answer_share * budget.epsilon / edges
+    part, answer = math.nextafter(budget.delta / _BRANCHES, 0.0), answer_share * budget.epsilon / edges
     mu, first = 0.0, 0.0
     rates: list[float] = []
     most = largest_distance(budget.epsilon, part)
 
     def cost(rounds: int, number: float, every: Sequence[Degrees], *, in_float64: bool = False) -> float:
-        """Of moments alone at this distance, or of so many tables at this rate."""
+        """Of moments alone at this distance, or of so many tables at this rate, for edges with these degrees."""
         distance, rate = (edges * first, number) if rounds else (number, 0.0)
         curve = partial(branch_delta, budget.epsilon, distance, answer, edges=edges, in_float64=in_float64)
         return curve(rounds=rounds, rate=rate, every=every)
@@ -327,11 +329,11 @@ def mixed_plan(
         found = cost(rounds, math.exp(logarithm), [worst], in_float64=in_float64)
         return math.log(max(found, _LEAST_DELTA) / part)
 
-    for rounds in range(1 + most_rounds):  # the largest distance first: a share of it comes before tables
+    for rounds, pure in ((0, False), *KINDS[one_way]):  # the largest distance first: a share of it comes before tables
         # Where the curve crosses this part of delta, in logarithms, and from there down until it fits: private noise errs on
         # that side. Found for edges among few nodes, which are mostly the worst; if others cost more at that number, for those,
         # and so on.
-        every = ((),) if not rounds else ((edges,),) if one_way else WORST_DEGREES[edges]
+        every = ((),) if not rounds else ((edges,),) if pure else WORST_DEGREES[edges]
         worst, low = min(every, key=lambda degrees: (len(degrees), degrees[:1])), (rates or [most])[-1]
         while True:
             place, down = math.log(max(low, LEAST)), _CLOSE

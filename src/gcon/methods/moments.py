@@ -40,7 +40,7 @@ from gcon.machine import chosen_device
 from gcon.mechanisms.counts import ENDS_OF_AN_EDGE, NeighbourCounts, NoisyCount, NoisyCounts, geometric_deviation
 from gcon.mechanisms.edge_moments import EdgeMoments
 from gcon.mechanisms.gaussian_release import NoisyRelease, NoisyStatistic
-from gcon.mechanisms.mixed_release import MOST_ROUNDS, mixed_plan, mixed_plan_from
+from gcon.mechanisms.mixed_release import KINDS, MOST_ROUNDS, mixed_plan, mixed_plan_from
 from gcon.methods.evidence import (
     Evidence,
     ExactCounts,
@@ -91,7 +91,7 @@ FIRST_SHARE = FEATURES_SHARE + ANSWERS_SHARE
 MOST_COUNTED = 0.05  # of epsilon, for the count of right answers
 HEARD = 4.0  # neighbours over the noise of a count from which counts are worth their budget
 LOUD, UNSURE = 10.0, 0.6  # the same from which a second table is, if codes are no surer than this
-LEAST_LABELLED = 0.25  # of the nodes, for one-way counts: with fewer labels codes get better than they are at first
+LEAST_LABELLED = 0.25  # of the nodes, for one-way counts; with fewer labels a second table is worth more
 LEAN, LEAN_PER_GAIN, MOST_LEAN = 0.25, 6.0, 2.0  # of the mean answer around a node, by what counts added to the answers
 # All of that from a fifth of doubt on: where answers are surer, their codes say what the mean would say. Answers may be too sure.
 LEAN_PER_DOUBT, LEAST_DOUBT = 5.0, 0.2
@@ -166,16 +166,15 @@ class Moments(ReleasingMethod):
         labels, asked = torch.where(nodes.train_mask, nodes.labels, -1), int(nodes.validation_mask.sum())
         share = counted_share(self.epsilon, asked, protect_edges=self.protect_edges)
         asked = asked if share else 0
-        planned = partial(
-            mixed_plan,
+        plan = mixed_plan(  # first of all: a budget that no plan fits is refused before anything is learned
             self.epsilon,
             checked_budget(self.epsilon, self.delta, nodes.num_nodes).delta,
             first_share=FIRST_SHARE,
             answer_share=share,
             method=self.name,
             protect_edges=self.protect_edges,
+            one_way=int(nodes.train_mask.sum()) >= LEAST_LABELLED * nodes.num_nodes,
         )
-        plan = planned()  # first of all: a budget that no plan fits is refused before anything is learned
 
         check_charge(plan.budget, ledger=ledger, randomness=randomness, purpose=purpose)
 
@@ -183,8 +182,6 @@ class Moments(ReleasingMethod):
         device = chosen_device(self.device)
         free = learn_without_edges(nodes, seed=self.seed, device=device)
         directions = EdgeMoments(free.rows, device=device)
-        one_way = labels_alone(nodes, free.answers)
-        plan = planned(one_way=one_way)
 
         with spend(edges, plan, ledger=ledger, randomness=randomness, purpose=purpose) as account:
             progress("first release")
@@ -194,8 +191,7 @@ class Moments(ReleasingMethod):
             facts = graph_facts(about, free.answers, free.examples)
             homophily = facts.cautious_homophily
             statistics, tables, heard = [moments, about], [], None
-            heard_degree = facts.mean_degree * (float((labels >= 0).double().mean()) if one_way else 1.0)
-            if heard_degree < HEARD * geometric_deviation(plan.rates[0]):
+            if facts.mean_degree < HEARD * geometric_deviation(plan.rates[0]):
                 progress("second release")
                 again = account.release(NoisyRelease(plan=plan, statistic=directions, share=1 - FIRST_SHARE))
                 statistics.append(again)
@@ -206,11 +202,13 @@ class Moments(ReleasingMethod):
                 after = after_moments(free, [(moments.value, moments.standard_deviation)])
                 before: AfterMoments | AfterCounts = after
                 published = after.answers
-                rounds = 1
-                if not one_way and heard_degree >= LOUD * geometric_deviation(plan.rates[1]):
+                rounds, one_way = 1, False
+                if plan.one_way:
+                    one_way = labels_say_more(published, labels, facts.mean_degree, plan.rates)
+                elif facts.mean_degree >= LOUD * geometric_deviation(plan.rates[1]):
                     sure = float(with_labels(published, labels).max(dim=1).values.mean())
                     rounds = 2 if sure <= UNSURE else 1
-                rate = plan.rates[rounds - 1]
+                rate = plan.rates[1 if one_way or rounds > 1 else 0]
                 for _ in range(rounds):
                     progress("second release")
                     coded = labels if one_way else with_labels(published, labels).argmax(dim=1)
@@ -274,24 +272,26 @@ def counted_share(epsilon: float, num_validation: int, *, protect_edges: int = 1
     return share if share <= MOST_COUNTED else 0.0
 
 
-def labels_alone(nodes: PublicNodes, answers: Tensor) -> bool:
-    """Whether nodes count labelled neighbours alone, one way: with half of the noise, but the others say nothing.
+def labels_say_more(answers: Tensor, labels: Tensor, degree: float, rates: tuple[float, ...]) -> bool:
+    """Whether counts of labelled neighbours alone, one way, tell more about a node than counts of all, with twice the noise.
 
-    What a code tells falls with the square of how far above chance it is right, as answers say of themselves. Reads public
-    numbers.
+    The signal of a class is that of all neighbours who are heard; one without a label is worth the square of how far above chance
+    its code is right, as the answers say of themselves. A count varies by its noise, and by as much as it is itself.
 
     Args:
-        nodes: some with labels.
-        answers: of all nodes, without edges.
+        answers: of all nodes, as they are coded.
+        labels: of all nodes, -1 for unknown ones.
+        degree: the mean one, as it was released.
+        rates: of the noise of counts of all, and of one-way ones.
     """
-    labelled, unlabelled = int(nodes.train_mask.sum()), 0.0
-    if labelled < LEAST_LABELLED * nodes.num_nodes:
-        return False
+    classes, labelled, above = answers.shape[1], int((labels >= 0).sum()), 0.0
     for part in blocks(len(answers)):
-        sure = answers[part].max(dim=1).values.double()[~nodes.train_mask[part]]
-        above = (sure - 1 / nodes.num_classes) / (1 - 1 / nodes.num_classes)
-        unlabelled += float(above.sum())
-    return labelled * (nodes.num_nodes - labelled) >= unlabelled**2
+        sure = answers[part].max(dim=1).values.double()[labels[part] < 0]
+        above += float((sure - 1 / classes).sum()) / (1 - 1 / classes)
+    share, worth = labelled / len(labels), (above / max(len(labels) - labelled, 1)) ** 2
+    every, alone = (geometric_deviation(rate) ** 2 for rate in rates)
+    usual = degree / classes
+    return (share + (1 - share) * worth) ** 2 * (alone + share * usual) <= share**2 * (every + usual)
 
 
 def _right_answers(way: Way, rows: OwnerRows, labels: Tensor, mask: Tensor, num_classes: int, edges: Edges) -> int:
@@ -751,9 +751,8 @@ def _check_promise(record: MomentsRecord, receipt: Receipt) -> None:
     before = math.fsum(entry.share for entry in record.statistics)
     for table in record.tables:
         rounds = table.rounds
-        if bool(table.one_way) is not plan.one_way:
-            refuse(RELEASE, "'receipt' and 'tables' do not say alike whether counts are one-way")
-        if rounds > plan.most_rounds or table.rate != plan.rates[rounds - 1] or len(record.tables) > rounds:
+        kinds, kind = KINDS[plan.one_way], (rounds, bool(table.one_way))
+        if kind not in kinds or table.rate != plan.rates[kinds.index(kind)] or len(record.tables) > rounds:
             refuse(RELEASE, "'receipt' claims a promise that the noise in 'tables' is too small for")
         if before > plan.first_share + _SLACK:
             refuse(RELEASE, "'receipt' claims a promise for more moments than may come before 'tables'")

@@ -7,7 +7,6 @@ degree of a node. Their differences are noise alone. In one-way tables nodes wit
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,7 @@ import torch
 from torch import Tensor
 
 from gcon.verify.arithmetic import agrees, finite, geometric_deviation, shown, whole
-from gcon.verify.branch_steps import GEOMETRIC, MOST_ROUNDS, Branches
+from gcon.verify.branch_steps import GEOMETRIC, Branches
 from gcon.verify.folder import Folder
 from gcon.verify.noise import check_differences, farthest
 from gcon.verify.steps import Steps, UnfitError
@@ -29,7 +28,7 @@ _ENDS_OF_AN_EDGE = 2  # their answers are all that one edge can change
 # The method's rules: neighbours over the noise of a count, and how sure answers may be, for one table and for two.
 _HEARD, _LOUD, _UNSURE = 4.0, 10.0, 0.6
 _LEAST_LABELLED = 0.25  # of the nodes, for one-way counts
-_NAMES = ("moments again", "one table", "two tables")
+_NAMES = {0: "moments again", 1: "one table", 2: "two tables"}
 _COUNT = 0.3  # the column of the answers that counts edges
 _EXACT, _SINGLE = 1e-9, 1e-6  # relative room for float64; absolute room for probabilities in single precision
 
@@ -58,33 +57,56 @@ def check_branch(folder: Folder, branches: Branches, answers: Tensor, steps: Ste
         steps: where the steps go.
     """
     tables = folder.settings["tables"]
-    rounds = tables[0]["rounds"] if tables else 0
+    rounds, one_way = (tables[0]["rounds"], bool(tables[0].get("one_way"))) if tables else (0, False)
     degree = float(answers[-1, -1]) / _COUNT**2 / whole(folder.settings, "nodes")
+    heard, loud = (
+        factor * float(geometric_deviation(rate)) for factor, rate in zip((_HEARD, _LOUD), branches.rates, strict=True)
+    )
     tensors = folder.model.tensors()
-    if branches.one_way:
-        labelled = float((tensors["labels"] >= 0).double().mean())
-        degree *= labelled
-        steps.check(
-            f"Counts are one-way where at least {_LEAST_LABELLED:.0%} of the nodes have a public label: {labelled:.6g}",
-            labelled >= _LEAST_LABELLED,
-        )
-    heard = _HEARD * float(geometric_deviation(branches.rates[0]))
-    loud = math.inf if branches.one_way else _LOUD * float(geometric_deviation(branches.rates[1]))
-    likeliest = tensors["answers"].max(dim=1).values
-    sure = float(torch.where(tensors["labels"] >= 0, 1.0, likeliest).mean(dtype=torch.float64))  # of the codes
+    likeliest, known = tensors["answers"].max(dim=1).values, tensors["labels"] >= 0
+    sure = float(torch.where(known, 1.0, likeliest).mean(dtype=torch.float64))  # of the codes
+    labelled = float(known.double().mean())
+    steps.check(
+        f"The plan is {'' if branches.one_way else 'not '}for one-way counts, as the share of public labels says: {labelled:.6g} "
+        f"(from {_LEAST_LABELLED} on)",
+        branches.one_way is (int(known.sum()) >= _LEAST_LABELLED * len(known)),
+    )
     twice = degree >= loud * (1 - _EXACT) and sure <= _UNSURE + _SINGLE
     once = degree < loud * (1 + _EXACT) or sure > _UNSURE - _SINGLE
+    words = f"two from {loud:.6g} if codes are no surer than {_UNSURE}; they are {sure:.6g}"
+    if branches.one_way:
+        alone = _labels_alone(likeliest[~known], labelled, degree, tensors["answers"].shape[1], branches.rates)
+        twice, once = False, alone <= 1 + _SINGLE if not one_way else alone >= 1 - _SINGLE
+        words = f"one-way if that tells at least as much; it tells {alone:.6g} times as much"
     fits = {
         0: degree < heard * (1 + _EXACT),
         1: degree >= heard * (1 - _EXACT) and once,
         2: degree >= heard * (1 - _EXACT) and twice,
     }
     steps.check(
-        f"The branch, {_NAMES[min(rounds, 2)]}, follows from what was released before: a mean degree of {degree:.6g}"
-        f"{' among labelled neighbours' if branches.one_way else ''} (tables from {heard:.6g}, two from {loud:.6g} if codes "
-        f"are no surer than {_UNSURE}; they are {sure:.6g})",
+        f"The branch, {'one-way, ' * one_way}{_NAMES[min(rounds, 2)]}, follows from what was released before: a mean degree of "
+        f"{degree:.6g} (tables from {heard:.6g}, {words})",
         fits.get(rounds, False),
     )
+
+
+def _labels_alone(sure: Tensor, labelled: float, degree: float, classes: int, rates: tuple[Any, ...]) -> float:
+    """How much counts of labelled neighbours alone tell, as a multiple of what counts of all do: signal over noise, squared.
+
+    Args:
+        sure: the probability of the likeliest class, of nodes without a label.
+        labelled: the share of nodes with one.
+        degree: the mean one.
+        classes: how many.
+        rates: of the noise of counts of all, and of one-way ones.
+    """
+    above = (sure.double() * classes - 1) / (classes - 1)
+    worth = float(above.mean()) ** 2 if len(sure) else 0.0
+    every, alone = (
+        float(geometric_deviation(rate)) ** 2 + share * degree / classes
+        for rate, share in zip(rates, (1.0, labelled), strict=True)
+    )
+    return (labelled / (labelled + (1 - labelled) * worth)) ** 2 * every / alone
 
 
 def check_tables(folder: Folder, records: list[dict[str, Any]], branches: Branches, steps: Steps) -> None:
@@ -96,22 +118,20 @@ def check_tables(folder: Folder, records: list[dict[str, Any]], branches: Branch
     ]
     if not tables:
         return
-    rounds = whole(settings[0], "rounds")
-    if rounds > MOST_ROUNDS:
-        raise UnfitError("'rounds' must be 1 or 2")
-    if branches.one_way and rounds > 1:
-        raise UnfitError("'rounds' must be 1 where counts are one-way")
-    rate = branches.rates[rounds - 1]
+    rounds, one_way = whole(settings[0], "rounds"), bool(settings[0].get("one_way"))
+    if (rounds, one_way) not in branches.kinds:
+        raise UnfitError("'rounds' and 'one_way' must be those of a branch of the plan")
+    rate = branches.rates[branches.kinds.index((rounds, one_way))]
     steps.check(
         f"There are at most as many tables as the branch pays for: {len(tables)} of {rounds}", len(tables) <= rounds
     )
     for table in tables:
-        _check_record(table, rounds=rounds, rate=rate, one_way=branches.one_way, steps=steps)
+        _check_record(table, rounds=rounds, rate=rate, one_way=one_way, steps=steps)
     # In the rows of nodes that are counted: with one-way counts an edge between two of them changes two entries.
-    rows_rate = rate / _CHANGED_ENTRIES if branches.one_way else rate
+    rows_rate = rate / _CHANGED_ENTRIES if one_way else rate
     inside = [_check_range(table, rate=rows_rate, steps=steps) for table in tables]
     codes = tensors["codes"]
-    if branches.one_way:
+    if one_way:
         labels = tensors["labels"]
         steps.check(f"The {len(codes)} codes are the public labels, and -1 for nobody else", torch.equal(codes, labels))
     else:

@@ -129,14 +129,15 @@ def _can_be_built(degrees: list[int]) -> bool:
 
 
 def check_stated(folder: Folder, branches: Any, steps: Steps) -> None:
-    """What is said about 1, 2, 5 and 10 edges follows from the noise of all branches together."""
+    """What is said about 1, 2, 5 and 10 edges follows from the noise of all three branches together."""
     plan, protected = folder.plan, branches.edges
     delta = finite(plan, "delta")
 
     def together(epsilon: Any, edges: int) -> Any:
         answer = [edges * branches.answer_epsilon] if branches.answer_epsilon > 0 else []
         return mixed_delta(epsilon, edges * branches.distance, answer) + sum(
-            branches.cost(epsilon, rounds, rate, edges) for rounds, rate in enumerate(branches.rates, start=1)
+            branches.cost(epsilon, *kind, rate, edges)
+            for kind, rate in zip(branches.kinds, branches.rates, strict=True)
         )
 
     for edges, entry in stated(folder, STATED | {protected}).items():
@@ -149,7 +150,7 @@ def check_stated(folder: Folder, branches: Any, steps: Steps) -> None:
             continue
         cost = together(epsilon, edges)
         steps.check(
-            f"{in_words(edges)}: at the stated epsilon, {shown(epsilon)}, all {1 + len(branches.rates)} branches cost delta = "
+            f"{in_words(edges)}: at the stated epsilon, {shown(epsilon)}, the three branches cost together delta = "
             f"{shown(cost)}, at most {shown(delta)}, however the edges lie (degree lists: {len(degree_lists(edges))}); "
             "hardly any smaller epsilon would do",
             entry["delta"] == plan["delta"]

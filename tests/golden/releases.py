@@ -5,7 +5,7 @@ import math
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from common import DENSE, SPARSE, checksum, graph_of, ledger, named, other_graph, tensor_checksum
+from common import DENSE, LABELLED, SPARSE, checksum, graph_of, ledger, named, other_graph, tensor_checksum
 
 from gcon.edges.graph import LargeGraph
 from gcon.edges.kernels import multiply
@@ -70,6 +70,11 @@ def releases(place):
             add(f"paper-stored-{kernel}", stored_paper(stored), stored)
             for name, settings in PAPER.items():
                 add(f"{name}-{kernel}", GCON(**settings, ledger=ledger()).fit(dense).model_, dense)
+    for entry, nodes in (("moments-labelled", 1000), ("moments-large-labelled", 150)):
+        with large_from(nodes):
+            model = default(graph_of(LABELLED), "dense")
+            assert [table.one_way for table in model.tables] == [True], "so many labels speak alone"
+            add(entry, model, graph_of(LABELLED))
     with large_from(150):
         add("moments-large-dense", default(dense, "dense"), dense)
         add("moments-large-sparse", default(sparse, "sparse"), sparse)

@@ -130,6 +130,29 @@ def test_evidence_by_hand_without_noise():
         assert torch.allclose(found, expected, rtol=1e-9)
 
 
+def test_rows_with_less_noise_are_believed_more():
+    """Every other pair of nodes has a quarter of the deviation: both halves are told apart, each as if it were alone."""
+    labels, proportions, truth, _, answers = two_kinds()
+    deviations = torch.where(torch.arange(600) // 2 % 2 == 0, 2.0, 8.0).double()
+    noise = torch.randn(truth.shape, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
+    noisy = truth + deviations[:, None] * noise
+    belief = CountBelief.fitted(noisy, deviations, answers)
+    assert torch.allclose(belief.proportions, proportions, atol=0.05)
+    found = belief.of(noisy, deviations, answers)
+    for rows, deviation in ((deviations == 2, 2.0), (deviations == 8, 8.0)):
+        alone = belief.of(noisy[rows], deviation, answers[rows])
+        assert torch.equal(found.counts[rows], alone.counts)
+        assert torch.equal(found.evidence[rows], alone.evidence)
+    errors = (found.counts - truth).square().mean(dim=1)
+    assert errors[deviations == 2].mean() < errors[deviations == 8].mean() / 2
+    right = found.evidence.argmax(dim=1) == labels
+    assert right[deviations == 2].double().mean() > right[deviations == 8].double().mean() + 0.1
+    assert found.evidence[deviations == 8].std() < found.evidence[deviations == 2].std() / 2
+    # Taken for as noisy as the noisiest, good counts are believed less than they could be.
+    misjudged = CountBelief.fitted(noisy, 8.0, answers).of(noisy, 8.0, answers)
+    assert errors[deviations == 2].mean() < (misjudged.counts - truth).square().mean(dim=1)[deviations == 2].mean()
+
+
 def test_known_labels_tell_proportions():
     """Answers that are wrong as often as right cannot; a few labels can."""
     labels, proportions, _, noisy, _ = two_kinds()

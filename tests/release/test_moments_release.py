@@ -30,6 +30,17 @@ from gcon.release.store import load_release, save_release
 NAMES = ("friends", "Zürich", 'a "b"\n\u2028')
 PARTS = {
     "counts": social_circles_parts(100, num_classes=3, mean_degree=18, num_features=6, per_class=8, seed=1),
+    "one-way counts": social_circles_parts(
+        100,
+        num_classes=3,
+        mean_degree=18,
+        num_features=6,
+        feature_signal=0.3,
+        per_class=20,
+        num_validation=15,
+        num_test=25,
+        seed=1,
+    ),
     "no counts": social_circles_parts(100, num_classes=3, mean_degree=3, num_features=6, per_class=8, seed=1),
 }
 
@@ -37,7 +48,7 @@ PARTS = {
 def trained(kind, *, epsilon=None, names=(), randomness=None):
     nodes, edge_index = PARTS[kind]
     with counted():
-        return Moments(epsilon=epsilon or (8.0 if kind == "counts" else 0.5)).train(
+        return Moments(epsilon=epsilon or (0.5 if kind == "no counts" else 8.0)).train(
             replace(nodes, class_names=names or nodes.class_names),
             private_edges(edge_index, nodes.num_nodes)[0],
             ledger=gcon.MemoryLedger("circles", clock=lambda: datetime(2030, 1, 2, tzinfo=UTC)),
@@ -48,7 +59,10 @@ def trained(kind, *, epsilon=None, names=(), randomness=None):
 @pytest.fixture(scope="module", params=list(PARTS))
 def model(request):
     found = trained(request.param, names=NAMES)
-    assert (found.cached is not None) == (request.param == "counts")
+    assert [each.one_way for each in found.tables] == {"counts": [False], "one-way counts": [True], "no counts": []}[
+        request.param
+    ]
+    assert (found.cached is not None) == bool(found.tables)
     return found
 
 
@@ -138,7 +152,7 @@ def test_two_tables(tmp_path):
 def test_a_copy_answers_the_same(model, tmp_path):
     save_release(model, tmp_path / "release")
     again = load_release(tmp_path / "release")
-    nodes, edge_index = PARTS["no counts" if model.cached is None else "counts"]
+    [(nodes, edge_index)] = [parts for parts in PARTS.values() if parts[0].fingerprint == model.training_nodes]
     private = private_edges(edge_index, 100)[0]
     for features in (nodes.features, nodes.features[3:40]):
         one, two = (predict_without_edges(each, features) for each in (model, again))
@@ -484,3 +498,34 @@ def test_a_promise_that_the_numbers_contradict_is_refused(promised, tmp_path, pa
     forge(tmp_path / "release", forged)
     with pytest.raises(ReleaseFormatError, match=re.escape(message)):
         load_release(tmp_path / "release")
+
+
+def test_one_way_codes_are_classes_or_nothing(tmp_path):
+    folder = tmp_path / "release"
+    save_release(trained("one-way counts"), folder)
+    for code in (-2, 3):
+        put_tensors(folder, lambda tensors, code=code: {"codes": put_entry(tensors["codes"], code)})
+        with pytest.raises(ReleaseFormatError, match="'codes' must hold class numbers"):
+            load_release(folder)
+
+
+def test_a_promise_for_another_kind_of_counts_is_refused(tmp_path):
+    folder = tmp_path / "release"
+    save_release(trained("one-way counts", randomness=SystemRandomness()), folder)
+    honest = contents(folder)
+    rate = json.loads(honest["release.json"])["receipt"]["plan"]["rates"][0]
+    for path, value, message in (
+        (f"{TABLE}.one_way", False, "noise in 'tables' is too small"),
+        (f"{TABLE}.one_way", 1, "Expected `bool"),
+        (f"{TABLE}.rounds", 2, "noise in 'tables' is too small"),
+        (f"{TABLE}.rate", rate, "noise in 'tables' is too small"),
+        ("receipt.plan.one_way", False, COSTS_MORE),
+        ("receipt.plan.one_way", 1, COSTS_MORE),
+        ("receipt.plan.one_way", "yes", COSTS_MORE),
+    ):
+        forge(folder, put(path, value))
+        with pytest.raises(ReleaseFormatError, match=re.escape(message)):
+            load_release(folder)
+        for name, content in honest.items():
+            (folder / name).write_bytes(content)
+    load_release(folder)

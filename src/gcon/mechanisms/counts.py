@@ -3,7 +3,7 @@
 Every node has one public code, for instance its label, or the class that released answers give it. One edge {u, v} changes two
 entries of the table of neighbour counts by 1, in two different rows: the code of v in row u, and the code of u in row v
 (docs/proofs/neighbour-counts.md). In a one-way table only some nodes are counted, those with a public label say, so an edge to
-a node that is not counted changes one entry, and gets half of the noise (section 7 there). A single count, and the best of
+a node that is not counted changes one entry, and gets half of the noise (section 6 there). A single count, and the best of
 several, have a pure epsilon of their own.
 """
 

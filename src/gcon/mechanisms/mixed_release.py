@@ -8,7 +8,7 @@
 
 Where many nodes have a public label, the last branch may be one table of one-way counts instead. Every branch may end with one
 noisy count of pure epsilon. Which branch is taken may be chosen from the Gaussian releases. Each branch alone costs at most a
-third of delta, and the worst mixture of branches at most their sum (docs/proofs/neighbour-counts.md, 3 and 7); for one edge, or
+third of delta, and the worst mixture of branches at most their sum (docs/proofs/neighbour-counts.md, 3 and 6); for one edge, or
 for any k that change together (docs/proofs/several-edges.md).
 """
 

@@ -419,7 +419,7 @@ def owners_way(
     _, counted, later, total = total.split(classes)
     # Regressions were taught on the codes that were counted. Where classes became far more common or rarer since, they cannot be
     # asked at the later ones.
-    moved = float((counted - later).abs().sum()) / 2 > _MOVED * len(rows)
+    moved = float((counted - later).abs().sum()) / 2 > _MOVED * float(later.sum())
     rows = OwnerRows(published, labels, counts, moved)
     way = ExactCounts(
         table=torch.cat(counts.model.tables.unbind(), dim=1).numpy(),

@@ -32,6 +32,22 @@ def unsure():
 
 
 @pytest.fixture(scope="session")
+def labelled():
+    """Six nodes in ten have a label, and features say little."""
+    return social_circles_parts(
+        100,
+        num_classes=3,
+        mean_degree=18,
+        num_features=6,
+        feature_signal=0.3,
+        per_class=20,
+        num_validation=15,
+        num_test=25,
+        seed=1,
+    )
+
+
+@pytest.fixture(scope="session")
 def misled():
     """Nodes whose features say everything, and edges inside their classes; those of validation nodes lead to another class.
 

@@ -33,6 +33,7 @@ from gcon.methods.moments import (
     UNSURE,
     Moments,
     counted_share,
+    labels_say_more,
     owner_counts,
     owners_way,
 )
@@ -100,11 +101,11 @@ def forced():
 
 
 @pytest.mark.slow
-def test_the_model_is_a_function_of_the_release_and_of_public_data(nodes, dense, sparse, unsure, forced):
+def test_the_model_is_a_function_of_the_release_and_of_public_data(nodes, dense, sparse, unsure, labelled, forced):
     """Two graphs that share few edges, and one that must not be read: with one release, one model to the last bit."""
-    runs = [(nodes, dense, 0.3), (nodes, dense, 8.0), (*unsure, 16.0)]
+    runs = [(nodes, dense, 0.3), (nodes, dense, 8.0), (*unsure, 16.0), (*labelled, 8.0)]
     models = [trained(given, edges, epsilon=epsilon) for given, edges, epsilon in runs]
-    assert [len(model.tables) for model in models] == [0, 1, 2]
+    assert [[table.one_way for table in model.tables] for model in models] == [[], [False], [False] * 2, [True]]
     gcon.learn.edge_free._kept.cache_clear()  # what is kept is computed again, with another graph near
     for model, (given, _, epsilon) in zip(models, runs, strict=True):
         expected = release_files(model)
@@ -152,6 +153,68 @@ def test_counts_are_of_labels_and_of_answers_elsewhere(nodes, dense):
         by_hand[one, coded[two]] += 1
         by_hand[two, coded[one]] += 1
     assert torch.equal(model.tables[0].value, by_hand)
+
+
+def test_with_many_labels_and_unsure_answers_labelled_neighbours_are_counted_alone(labelled):
+    nodes, edge_index = labelled
+    model = trained(nodes, edge_index, epsilon=math.inf)
+    assert [(each.rounds, each.one_way) for each in model.tables] == [(1, True)]
+    assert torch.equal(model.counts.codes, model.labels)
+    by_hand = torch.zeros(100, 3, dtype=torch.int64)
+    for one, two in {frozenset(pair) for pair in edge_index.T.tolist()}:
+        for node, other in ((one, two), (two, one)):
+            if nodes.train_mask[other]:
+                by_hand[node, nodes.labels[other]] += 1
+    assert torch.equal(model.tables[0].value, by_hand)
+    assert "Counts are of labelled neighbours alone." in release_files(model)["README.md"].decode()
+    # Owners ask at the same counts, and at those of all neighbours by what is published of them, so much smaller.
+    _, rows = owners_way(model.best_answers, model.labels, model.counts, model.homophily)
+    codes, later = rows[:][:, 3:6], rows[:][:, 6:9]
+    known = torch.nn.functional.one_hot(model.labels.clamp_min(0), 3).double()
+    assert torch.equal(codes, known * (model.labels >= 0)[:, None])
+    assert torch.equal(later.sum(dim=1), torch.full((100,), 0.6, dtype=torch.float64))
+    model = trained(nodes, edge_index, epsilon=8.0)
+    plan = model.receipt.plan
+    assert plan["one_way"] is True
+    assert [(each.rounds, each.one_way, each.rate) for each in model.tables] == [(1, True, plan["rates"][1])]
+    assert plan["releases"][2]["one_way"] is True
+    assert not trained(*labelled, epsilon=0.3).tables  # not heard
+
+
+def test_with_many_labels_and_sure_answers_all_are_counted(labelled):
+    """Features that say everything: codes are as good as labels, and with so little noise two fifths more neighbours are more."""
+    nodes, edge_index = labelled
+    said = torch.cat([nodes.features, 9.0 * torch.nn.functional.one_hot(nodes.labels.clamp_min(0), 3)], dim=1)
+    model = trained(replace(nodes, features=said), edge_index, epsilon=8.0)
+    assert sureness(model.answers) > 0.9
+    plan = model.receipt.plan
+    assert plan["one_way"] is True
+    assert [(each.rounds, each.one_way, each.rate) for each in model.tables] == [(1, False, plan["rates"][0])]
+    assert bool((model.counts.codes >= 0).all())
+
+
+@pytest.mark.parametrize(("labelled_nodes", "planned"), [(24, False), (25, True)])
+def test_plans_for_one_way_counts_are_for_many_labels(labelled, labelled_nodes, planned):
+    nodes, edge_index = labelled
+    some = nodes.train_mask.nonzero()[:labelled_nodes, 0]
+    mask = torch.zeros_like(nodes.train_mask)
+    mask[some] = True
+    model = trained(replace(nodes, train_mask=mask), edge_index[:, ::10], epsilon=0.3)
+    assert model.receipt.plan.get("one_way", False) is planned
+
+
+def test_what_says_more_by_hand():
+    """Two classes, six nodes in ten labelled: worth of the others, noise, and counts as they scatter."""
+    labels, rates = torch.where(torch.arange(10) < 6, 0, -1), (0.4, 0.8)
+    every, alone = (geometric_deviation(rate) ** 2 for rate in rates)
+    for right, degree in ((0.5, 40.0), (0.8, 40.0), (1.0, 40.0), (1.0, 1000.0), (0.8, 1000.0)):
+        answers = torch.tensor([[right, 1 - right]]).repeat(10, 1)
+        signal = 0.6 + 0.4 * (2 * right - 1) ** 2
+        more = 0.36 / (alone + 0.6 * degree / 2) >= signal**2 / (every + degree / 2)
+        assert labels_say_more(answers, labels, degree, rates) is more
+    assert not labels_say_more(torch.eye(2).repeat(5, 1), labels, 1000.0, rates)
+    assert labels_say_more(torch.full((10, 2), 0.5), labels, 1.0, rates)
+    assert labels_say_more(torch.eye(2).repeat(5, 1), torch.zeros(10, dtype=torch.int64), 1.0, (0.4, 0.8))
 
 
 @pytest.mark.slow
@@ -337,15 +400,19 @@ def test_how_owners_are_answered_was_counted_as_it_is_later(nodes, dense, sparse
         assert torch.equal(scorer.way.said(rows), way.said(rows))
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 8.0, 16.0])
-def test_a_store_of_edges_gives_the_same_bits(unsure, epsilon, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("kind", "epsilon", "tables"),
+    [("unsure", 0.3, 0), ("unsure", 8.0, 2), ("unsure", 16.0, 2), ("labelled", 8.0, 1)],
+)
+def test_a_store_of_edges_gives_the_same_bits(kind, epsilon, tables, tmp_path, monkeypatch, request):
     """Blocks of a few neighbours, cut where edges say, in and outside of the pieces that scores are made in."""
     monkeypatch.setattr(gcon.methods.evidence, "_PIECE_ROWS", 16)
-    nodes, edge_index = unsure
+    nodes, edge_index = request.getfixturevalue(kind)
     write_edge_store([edge_index.numpy()], tmp_path / "edges", num_nodes=100)
     stored = Private(StoredEdges(tmp_path / "edges", 64), "stored edges")
     here, there = (trained(nodes, edges, epsilon=epsilon) for edges in (edge_index, stored))
-    assert len(here.tables) == {0.3: 0, 8.0: 2, 16.0: 2}[epsilon]
+    assert len(here.tables) == tables
+    assert all(each.one_way == (kind == "labelled") for each in here.tables)
     assert release_files(here) == release_files(there)
     own = [
         predict_from_own_edges(model, nodes.features, edges, ledger=MemoryLedger()).probabilities

@@ -126,7 +126,7 @@ class ExactCounts:
         homophily: the share of edges inside a class.
         lean: the weight of the mean answer around a node.
         voice: the weight of every neighbour's message; 0 if they send none.
-        share_counted: of the nodes; below 1 only nodes with a label were counted.
+        share_counted: of the nodes: what a code weighs.
     """
 
     table: Numbers
@@ -142,10 +142,9 @@ class ExactCounts:
     share_counted: float = 1.0
 
     def rows(self, answers: Tensor) -> Tensor:
-        """Answers, and the code that they give; nobody has a label."""
-        coded = one_hot(answers.argmax(dim=1), answers.shape[1])
-        counted = coded if self.share_counted == 1 else torch.zeros_like(coded)
-        return torch.cat([answers, counted, self.share_counted * coded, answers], dim=1).double()
+        """Answers, and the code that they give."""
+        coded = self.share_counted * one_hot(answers.argmax(dim=1), answers.shape[1]).double()
+        return torch.cat([answers, coded, coded, answers], dim=1).double()
 
     def said(self, rows: Tensor) -> Tensor:
         """Codes, later codes and published answers; messages, where they are heard."""

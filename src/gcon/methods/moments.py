@@ -392,11 +392,12 @@ class OwnerRows:
         if counts is None:
             return torch.cat([published.double(), heard], dim=1)
         codes = counts.codes[places]
-        later = one_hot(heard.argmax(dim=1), classes).double() * counts.share_counted
         coded = one_hot(codes.clamp_min(0), classes).double()
         coded[codes < 0] = 0.0
-        coded = torch.cat([coded, coded if self.counted_alone else later], dim=1)
-        return torch.cat([counts.start[places].double(), coded, heard], dim=1)
+        later = coded if self.counted_alone else counts.share_counted * one_hot(heard.argmax(dim=1), classes).double()
+        if counts.share_counted < 1:  # labels are among the later codes, and those of more neighbours tell more
+            coded = later
+        return torch.cat([counts.start[places].double(), coded, later, heard], dim=1)
 
 
 def owners_way(

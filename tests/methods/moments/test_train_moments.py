@@ -167,12 +167,16 @@ def test_with_many_labels_and_unsure_answers_labelled_neighbours_are_counted_alo
                 by_hand[node, nodes.labels[other]] += 1
     assert torch.equal(model.tables[0].value, by_hand)
     assert "Counts are of labelled neighbours alone." in release_files(model)["README.md"].decode()
-    # Owners ask at the same counts, and at those of all neighbours by what is published of them, so much smaller.
+    # Owners ask at the counts of all neighbours, by what is published of them, so much smaller.
     _, rows = owners_way(model.best_answers, model.labels, model.counts, model.homophily)
-    codes, later = rows[:][:, 3:6], rows[:][:, 6:9]
-    known = torch.nn.functional.one_hot(model.labels.clamp_min(0), 3).double()
-    assert torch.equal(codes, known * (model.labels >= 0)[:, None])
-    assert torch.equal(later.sum(dim=1), torch.full((100,), 0.6, dtype=torch.float64))
+    codes = torch.where(model.labels >= 0, model.labels, model.best_answers.argmax(dim=1))
+    assert not rows.counted_alone
+    for place in (3, 6):
+        assert torch.equal(rows[:][:, place : place + 3], 0.6 * torch.nn.functional.one_hot(codes, 3).double())
+    # Unless classes are far more or less common among the labels: then by labels alone.
+    alone = replace(rows, counted_alone=True)
+    known = torch.nn.functional.one_hot(model.labels.clamp_min(0), 3).double() * (model.labels >= 0)[:, None]
+    assert torch.equal(alone[:][:, 3:9], torch.cat([known, known], dim=1))
     model = trained(nodes, edge_index, epsilon=8.0)
     plan = model.receipt.plan
     assert plan["one_way"] is True

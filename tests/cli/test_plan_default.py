@@ -50,6 +50,21 @@ def test_the_plan_is_that_of_a_training_with_so_many_validation_nodes(run, nodes
     assert told(run, "--epsilon", 1)[1] == told(run, "--epsilon", 1, "--validation-nodes", 500)[1]
 
 
+def test_the_plan_with_many_labels(run):
+    code, said = told(run, "--epsilon", 1, "--many-labels")
+    plan = mixed_plan(1.0, 1e-5, first_share=FIRST_SHARE, answer_share=0.0, method="moments", one_way=True)
+    assert (code, said["many_labels"], said["counts_of_two"], said["loud_degree"]) == (0, True, None, None)
+    assert [said["counts"], said["counts_one_way"]] == [geometric_deviation(rate) for rate in plan.rates]
+    assert said["by_edges"] == {str(number): budget.epsilon for number, budget in plan.by_edges().items()}
+    few = told(run, "--epsilon", 1)[1]
+    assert (few["many_labels"], few["counts_one_way"]) == (False, None)
+    assert few["by_edges"]["2"] < said["by_edges"]["2"]
+    _, out, _ = run("plan", "--epsilon", 1, "--many-labels")
+    assert "a count of labelled neighbours alone   1.706" in out
+    assert "13.8 on, and labelled ones alone if\nthat tells more" in out
+    assert "two tables" not in out
+
+
 def test_in_words(run):
     _, out, _ = run("plan", "--epsilon", 1)
     assert "Neighbours are counted from a mean degree of 13.8 on" in out
@@ -69,6 +84,7 @@ def test_in_words(run):
         (["--classes", 7], "classes"),
         (["--validation-nodes", -1], "validation_nodes"),
         (["--validation-nodes", 9, "--method", "paper", "--classes", 7], "validation_nodes"),
+        (["--many-labels", "--method", "paper", "--classes", 7], "many_labels"),
         (["--restart", 0.8], "restart"),
         (["--method", "paper", "--dim", 16, "--labelled", 100], "classes"),
         (["--method", "other"], "method"),

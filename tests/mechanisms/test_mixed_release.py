@@ -349,7 +349,10 @@ def test_one_way_and_other_tables_are_not_mixed_up():
         ([one_way(plan.rates[0])], plan),
         ([one_way(1.01 * plan.rates[1])], plan),
         ([one_way(rounds=2)], plan),
+        ([NeighbourCounts(codes=CODES, num_codes=3, rate=plan.rates[1], one_way=True)] * 2, plan),
         ([one_way(PLAN.rates[1])], PLAN),
+        ([counts(2), one_way(PLAN.rates[1], rounds=2)], PLAN),
+        ([counts(2), NeighbourCounts(codes=CODES, num_codes=3, rate=PLAN.rates[1], rounds=1)], PLAN),
         ([one_way(PLAN.rates[0])], PLAN),
         ([one_way(PLAN.rates[1], rounds=2)], PLAN),
     ):
@@ -370,6 +373,8 @@ def test_one_way_plans_are_told_apart_in_records():
             mixed_plan_from(record | wrong, plan.budget)
     with pytest.raises(PlanMismatchError):
         dataclasses.replace(plan, one_way=False)
+    with pytest.raises(InputError, match="whole-number noise"):  # before anything is charged
+        one_way_plan(2.4e-9, 1e-12)
     endless = one_way_plan(math.inf)
     assert endless.rates == (math.inf, math.inf)
     endless.check([NeighbourCounts(codes=CODES, num_codes=3, rate=math.inf, one_way=True)])

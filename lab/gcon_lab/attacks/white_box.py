@@ -17,6 +17,7 @@ from torch import Tensor
 
 from gcon.edges.edge_list import EdgeList
 from gcon.errors import AccessRefusedError
+from gcon.mechanisms.counts import counted_rate
 from gcon.mechanisms.losses import ConvexLoss
 from gcon_lab.attacks.pairs import absent_and_present
 from gcon_lab.attacks.view import Pair, View
@@ -140,23 +141,29 @@ class NoisyNeighbourSums:
 class NoisyTable:
     """Noisy counts of neighbours by code: an edge {u, v} is in two entries, [u, code of v] and [v, code of u].
 
+    In a one-way table nodes without a code are in no entry, and the rows of the others have noise of half the rate.
+
     Attributes:
-        codes: of all nodes; released or public.
+        codes: of all nodes, -1 for none; released or public.
         value: the noisy counts.
         rate: of the two-sided geometric noise; infinite takes 1.
+        one_way: whether the table is so.
     """
 
     codes: Tensor
     value: Tensor
     rate: float
+    one_way: bool = False
 
     def log_ratio(self, rest: EdgeList, pair: Pair) -> float:
-        """Over both entries."""
+        """Over both entries, or one, or none."""
         total = 0.0
         for node, other, others in _ends(rest, pair):
-            code = self.codes[other]
-            known = int((self.codes[others] == code).sum())
-            total += geometric_log_ratio(int(self.value[node, code]), known, known + 1, rate=self.rate)
+            code = int(self.codes[other])
+            if code >= 0:
+                known = int((self.codes[others] == code).sum())
+                rate = counted_rate(self.rate) if self.one_way and self.codes[node] >= 0 else self.rate
+                total += geometric_log_ratio(int(self.value[node, code]), known, known + 1, rate=rate)
         return total
 
 

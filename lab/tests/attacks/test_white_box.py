@@ -98,6 +98,24 @@ def test_a_table_of_counts_has_the_ratio_of_geometric_noise(pair):
     assert abs(found) == pytest.approx(1.4) or found == pytest.approx(0.0)  # two entries, each worth the rate
 
 
+@pytest.mark.parametrize("codes", [(0, -1, 1, -1, 2), (-1, 1, -1, 0, -1), (0, 1, 2, 0, 1), (-1,) * 5], ids=str)
+@pytest.mark.parametrize("pair", PAIRS)
+def test_a_one_way_table_has_the_ratio_of_its_rows(pair, codes):
+    codes = torch.tensor(codes)
+    told = NoisyTable(codes=codes, value=COUNTS, rate=0.7, one_way=True)
+    exact = NeighbourCounts(codes=codes, num_codes=3, rate=math.inf, one_way=True)
+    low, high = (
+        sum(
+            geometric_log_density(COUNTS[rows], exact.apply(edges, SeededRandomness(0)).value[rows], rate)
+            for rows, rate in ((codes < 0, 0.7), (codes >= 0, 0.35))
+            if bool(rows.any())
+        )
+        for edges in absent_and_present(PATH, pair)
+    )
+    assert told.log_ratio(PATH, pair) == pytest.approx(high - low, abs=1e-12)
+    assert abs(told.log_ratio(PATH, pair)) <= 0.7 + 1e-12
+
+
 def test_only_two_entries_of_a_table_tell_about_a_pair():
     others = torch.full_like(COUNTS, 100)
     others[0, CODES[4]], others[4, CODES[0]] = COUNTS[0, CODES[4]], COUNTS[4, CODES[0]]

@@ -149,6 +149,7 @@ def test_the_noise_of_all_releases_is_what_the_budget_asks_for(released, graph, 
     assert all(table.rate == plan.rates[len(tables) - 1] and table.rounds == len(tables) for table in tables)
     # One branch costs at most its third of delta, and nearly all of it: two entries per table, and the count of answers.
     distance = math.sqrt(sum((each.sensitivity / each.standard_deviation) ** 2 for each in statistics))
+    assert not any(table.one_way for table in tables)  # there are few labels
     responses = [(plan.rates[len(tables) - 1], 2 * len(tables))] if tables else []
     answers = released[-1].mechanism.epsilon
     assert answers == pytest.approx(MOST_COUNTED * epsilon)

@@ -26,28 +26,32 @@ class MomentsNoise:
         budget: of all releases together.
         protect_edges: how many edges may change together within it.
         validation_nodes: whose right answers are counted, if they are enough.
+        many_labels: whether so many nodes have a label that these may be counted alone.
         by_edges: what is promised for other numbers of edges; empty without a promise.
         first_moments: along one feature direction, in the first release.
         answer_moments: of one entry of the moments of answers, which tell density and homophily; at most.
         moments: along one feature direction, all releases together, on a graph too sparse for counts.
         counts: of one of a node's neighbour counts, if there is one table of them.
-        counts_of_two: the same, if there are two tables.
+        counts_of_two: the same, if there are two tables; None with many labels.
+        counts_one_way: the same of a node without a label, if labelled neighbours alone are counted; None with few labels.
         heard_degree: the mean degree from which counts are released instead of more moments.
-        loud_degree: the mean degree from which there are two tables, if answers are still unsure.
+        loud_degree: the mean degree from which there are two tables, if answers are still unsure; None with many labels.
         right_answers: of the number of validation nodes that owners answer right; 0 if that is not released.
     """
 
     budget: Budget
     protect_edges: int
     validation_nodes: int
+    many_labels: bool
     by_edges: dict[int, Budget]
     first_moments: float
     answer_moments: float
     moments: float
     counts: float
-    counts_of_two: float
+    counts_of_two: float | None
+    counts_one_way: float | None
     heard_degree: float
-    loud_degree: float
+    loud_degree: float | None
     right_answers: float
 
     @property
@@ -75,6 +79,7 @@ def moments_noise(
     *,
     protect_edges: int = 1,
     num_validation: int = USUAL_VALIDATION,
+    many_labels: bool = False,
     told: Sequence[int] = STATED_EDGES,
 ) -> MomentsNoise:
     """The noise at this budget.
@@ -83,6 +88,7 @@ def moments_noise(
         budget: epsilon may be infinite: no noise.
         protect_edges: how many edges, 1 to 10, may change together within the budget.
         num_validation: validation nodes; the right answers of many are counted, at a price.
+        many_labels: whether at least a quarter of the nodes have a label: the plan is another one then.
         told: numbers of edges for which the promise is told; 1 must be among them.
 
     Example:
@@ -99,25 +105,28 @@ def moments_noise(
         answer_share=counted_share(budget.epsilon, num_validation, protect_edges=protect_edges),
         method="advice",
         protect_edges=protect_edges,
+        one_way=many_labels,
     )
     distance = plan.distance
 
     def deviation(sensitivity: float, share: float) -> float:
         return 0.0 if distance is None else sensitivity / (distance * math.sqrt(share))
 
-    counts, counts_of_two = (geometric_deviation(rate) for rate in plan.rates)
+    counts, others = (geometric_deviation(rate) for rate in plan.rates)
     counted = 0 < plan.answer_epsilon < math.inf
     return MomentsNoise(
         budget=budget,
         protect_edges=protect_edges,
         validation_nodes=num_validation,
+        many_labels=many_labels,
         by_edges={} if distance is None else plan.by_edges(told),
         first_moments=deviation(_UNIT_ROWS, FEATURES_SHARE),
         answer_moments=deviation(COUNTED, ANSWERS_SHARE),
         moments=deviation(_UNIT_ROWS, 1 - ANSWERS_SHARE),
         counts=counts,
-        counts_of_two=counts_of_two,
+        counts_of_two=None if many_labels else others,
+        counts_one_way=others if many_labels else None,
         heard_degree=HEARD * counts,
-        loud_degree=LOUD * counts_of_two,
+        loud_degree=None if many_labels else LOUD * others,
         right_answers=geometric_deviation(plan.answer_epsilon / ENDS_OF_AN_EDGE) if counted else 0.0,
     )

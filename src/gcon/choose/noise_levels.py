@@ -9,6 +9,7 @@ from gcon.choose.moments_noise import COUNTED, moments_noise
 from gcon.choose.public_facts import PublicFacts
 from gcon.mechanisms.gaussian_release import gaussian_plan
 from gcon.methods.graph_facts import degree_error
+from gcon.methods.moments import LEAST_LABELLED
 from gcon.privacy.budget import Budget
 
 
@@ -52,7 +53,11 @@ def noise_facts(facts: PublicFacts, *, epsilon: float, delta: float, protect_edg
         Free: no number here depends on an edge.
     """
     noise = moments_noise(
-        Budget(epsilon, delta), protect_edges=protect_edges, num_validation=facts.num_validation, told=(1,)
+        Budget(epsilon, delta),
+        protect_edges=protect_edges,
+        num_validation=facts.num_validation,
+        many_labels=sum(facts.labels_a_class) >= LEAST_LABELLED * facts.num_nodes,
+        told=(1,),
     )
     # An edge between nodes that are alike adds, on average, twice the variance along a direction.
     variance = facts.leading_variance

@@ -49,6 +49,12 @@ def plan(
             show_default=str(USUAL_VALIDATION),
         ),
     ] = None,
+    many_labels: Annotated[
+        bool,
+        typer.Option(
+            "--many-labels", help="At least a quarter of the nodes have a public label: these may be counted alone."
+        ),
+    ] = False,
     method: Annotated[
         str, typer.Option(help="moments: the default's releases. paper: objective perturbation (GCON).")
     ] = Moments.name,
@@ -72,11 +78,14 @@ def plan(
     if method == Moments.name:
         asked = USUAL_VALIDATION if validation_nodes is None else validation_nodes
         _at_least("validation_nodes", asked, 0)
-        noise = moments_noise(budget, protect_edges=protect_edges, num_validation=asked)
+        noise = moments_noise(budget, protect_edges=protect_edges, num_validation=asked, many_labels=many_labels)
         output.result(noise.fields(), _default_words(noise))
     elif validation_nodes is not None:
         rule, fix = "is about the default, which counts their right answers", "Leave it out with --method paper."
         raise InputError("validation_nodes", rule=rule, got=validation_nodes, fix=fix)
+    elif many_labels:
+        rule, fix = "is about the default, which counts neighbours by their labels", "Leave it out with --method paper."
+        raise InputError("many_labels", rule=rule, got=many_labels, fix=fix)
     else:
         fields = _papers_cost(budget, given).fields()
         output.result({"method": method, **fields}, _words(fields))
@@ -125,18 +134,23 @@ def _default_words(noise: MomentsNoise) -> str:
         "moments": "moments of features, without counts",
         "counts": "a neighbour count",
         "counts_of_two": "a neighbour count, of two tables",
+        "counts_one_way": "a count of labelled neighbours alone",
         "right_answers": "count of right validation answers",
     }
     lines = [
         "Standard deviation of the noise in what the default releases (an edge moves moments of features by at most 2):"
     ]
     for name, words in names.items():
+        if fields[name] is None:
+            continue
         uncounted = name == "right_answers" and fields[name] == 0 and noise.by_edges
         few = f"none: {noise.validation_nodes} nodes are too few for it"
         lines.append(f"  {words:38s} {few if uncounted else f'{fields[name]:.4g}'}")
+    twice = "labelled ones alone if" if noise.loud_degree is None else f"twice from {noise.loud_degree:.1f} on if"
+    sure = "that tells more" if noise.loud_degree is None else "answers are unsure"
     lines += [
-        f"Neighbours are counted from a mean degree of {noise.heard_degree:.1f} on, and twice from {noise.loud_degree:.1f} on if",
-        "answers are unsure; on a sparser graph that budget goes to the moments.",
+        f"Neighbours are counted from a mean degree of {noise.heard_degree:.1f} on, and {twice}",
+        f"{sure}; on a sparser graph that budget goes to the moments.",
     ]
     if noise.by_edges:
         said = ", ".join(f"{noise.by_edges[edges].epsilon:.4g} for {_edges(edges)}" for edges in others)

@@ -107,6 +107,8 @@ class NeighbourCounts:
     def __post_init__(self) -> None:
         """The codes are codes, and there is noise."""
         codes, least = self.codes, -1 if self.one_way else 0
+        if type(self.one_way) is not bool or type(self.rounds) is not int:
+            raise PlanMismatchError("Counts are one-way or not, and their rounds are a whole number.")
         if (
             codes.dim() != 1
             or len(codes) == 0
@@ -143,7 +145,9 @@ class NeighbourCounts:
         most = geometric_deviation(self.rate)
         if not self.one_way:
             return torch.full((1,), most, dtype=torch.float64).expand(len(self.codes))  # in the memory of one number
-        return torch.where(self.codes >= 0, geometric_deviation(counted_rate(self.rate)), most).double()
+        deviations = torch.full((len(self.codes),), most, dtype=torch.float64)
+        deviations[self.codes >= 0] = geometric_deviation(counted_rate(self.rate))
+        return deviations
 
     def apply(self, edges: Edges, randomness: Randomness) -> NoisyCounts:
         """The noisy table. Called by the account alone.
@@ -151,20 +155,23 @@ class NeighbourCounts:
         Privacy:
             With all releases of its plan it is (epsilon, delta)-DP for one undirected edge.
         """
-        if edges.num_nodes != len(self.codes):
-            raise InputError("codes", rule="must be one per node of the graph", got=len(self.codes), fix="Count again.")
+        codes = (
+            self.codes.clone()
+        )  # tensors can be changed: who is counted, and whose rows get more noise, is one thing
+        if edges.num_nodes != len(codes):
+            raise InputError("codes", rule="must be one per node of the graph", got=len(codes), fix="Count again.")
         # One byte per entry: a processor finds more of the table in its caches. GPUs take four.
         entry = torch.int8 if self.device == "cpu" else torch.int32
-        table = torch.zeros(len(self.codes), self.num_codes, dtype=entry, device=self.device)
-        counted = (self.codes >= 0).to(self.device)  # all of them, unless the table is one-way
-        table.scatter_(1, self.codes.long().clamp_min(0).to(self.device)[:, None], counted[:, None].to(entry))
+        table = torch.zeros(len(codes), self.num_codes, dtype=entry, device=self.device)
+        counted = codes >= 0  # all of them, unless the table is one-way
+        table.scatter_(1, codes.long().clamp_min(0).to(self.device)[:, None], counted[:, None].to(table))
         value, known = torch.empty(table.shape, dtype=torch.int64), 0
         for counts in edges.map_blocks(_counted, table):
             value[known : known + len(counts)] = counts
             known += len(counts)
-        if math.isfinite(self.rate) and len(self.codes) > 1:
+        if math.isfinite(self.rate) and len(codes) > 1:
             if self.one_way:
-                for rows, rate in ((self.codes < 0, self.rate), (self.codes >= 0, counted_rate(self.rate))):
+                for rows, rate in ((~counted, self.rate), (counted, counted_rate(self.rate))):
                     value[rows] += two_sided_geometric_numbers(randomness, rate, int(rows.sum()), self.num_codes)
             else:
                 value += two_sided_geometric_numbers(randomness, self.rate, *value.shape)

@@ -25,7 +25,14 @@ from typing import Any, final
 from scipy.optimize import brentq
 
 from gcon.errors import InputError, PlanMismatchError
-from gcon.mechanisms.counts import CHANGED_ENTRIES, ENDS_OF_AN_EDGE, EXACT_GEOMETRIC, NeighbourCounts, NoisyCount
+from gcon.mechanisms.counts import (
+    CHANGED_ENTRIES,
+    ENDS_OF_AN_EDGE,
+    EXACT_GEOMETRIC,
+    NeighbourCounts,
+    NoisyCount,
+    counted_rate,
+)
 from gcon.mechanisms.gaussian_curve import (
     LEAST,
     MOST,
@@ -352,7 +359,7 @@ def mixed_plan(
         else:
             mu = min(low / edges * (1 - _SLACK), most)
             first = math.sqrt(first_share) * mu
-    if min(rates) < LEAST_RATE:
+    if min(rates) < LEAST_RATE or (one_way and counted_rate(rates[1]) < LEAST_RATE):
         rule = "is too small for whole-number noise at this delta"
         fix = "Nothing could be learned; use at least 1e-6."
         raise InputError("epsilon", rule=rule, got=repr(epsilon), fix=fix)

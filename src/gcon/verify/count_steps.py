@@ -34,7 +34,7 @@ _EXACT, _SINGLE = 1e-9, 1e-6  # relative room for float64; absolute room for pro
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Table:
+class Table:
     """One released table: its numbers in the settings, its record in the plan, its values."""
 
     place: int
@@ -113,7 +113,7 @@ def check_tables(folder: Folder, records: list[dict[str, Any]], branches: Branch
     """The plan's records, the settings, and the numbers themselves."""
     settings, tensors = folder.settings["tables"], folder.model.tensors()
     tables = [
-        _Table(place=place, settings=entry, record=record, value=tensors[f"counts.{place}"])
+        Table(place=place, settings=entry, record=record, value=tensors[f"counts.{place}"])
         for place, (entry, record) in enumerate(zip(settings, records, strict=True))
     ]
     if not tables:
@@ -127,26 +127,49 @@ def check_tables(folder: Folder, records: list[dict[str, Any]], branches: Branch
     )
     for table in tables:
         _check_record(table, rounds=rounds, rate=rate, one_way=one_way, steps=steps)
-    # In the rows of nodes that are counted: with one-way counts an edge between two of them changes two entries.
-    rows_rate = rate / _CHANGED_ENTRIES if one_way else rate
-    inside = [_check_range(table, rate=rows_rate, steps=steps) for table in tables]
     codes = tensors["codes"]
     if one_way:
-        labels = tensors["labels"]
-        steps.check(f"The {len(codes)} codes are the public labels, and -1 for nobody else", torch.equal(codes, labels))
+        check_labels_alone(codes, tensors["labels"], steps)
     else:
-        _check_codes(codes, tensors["labels"], tensors["answers"] if len(tables) == 1 else tensors["start"], steps)
+        check_codes(codes, tensors["labels"], tensors["answers"] if len(tables) == 1 else tensors["start"], steps)
+    check_values(tables, codes, rate=rate, one_way=one_way, steps=steps)
+
+
+def check_values(tables: list[Table], codes: Tensor, *, rate: Any, one_way: bool, steps: Steps) -> None:
+    """Where the numbers lie; and those that are shown twice.
+
+    Args:
+        tables: the released ones.
+        codes: that were counted last; in one-way counts -1 for nodes that nobody counts.
+        rate: of the branch.
+        one_way: whether counts are so: an edge between two nodes that are counted changes two entries, and rows of these nodes
+            have noise for that.
+        steps: where the steps go.
+    """
+    counted, nodes = codes >= 0, len(codes)
+    if one_way:
+        rows_rate, most = rate / _CHANGED_ENTRIES, torch.bincount(codes[counted], minlength=tables[0].value.shape[1])
+        kinds = [("nodes that nobody counts", ~counted, rate), ("nodes that are counted", counted, rows_rate)]
+    else:
+        rows_rate, most = rate, torch.tensor(nodes - 1)
+        kinds = [("all nodes", counted, rate)]
+    inside = [
+        _check_range(table, rows, who=who, rate=own, most=most, steps=steps)
+        for table in tables
+        for who, rows, own in kinds
+        if bool(rows.any())
+    ]
     if all(inside):
         _check_both_ends(tables[-1], codes, rate=rows_rate, steps=steps)
         if len(tables) > 1:
             degrees = [table.value.sum(dim=1) for table in tables]
-            numbers = np.full(len(codes), 2 * tables[0].value.shape[1])
+            numbers = np.full(nodes, 2 * tables[0].value.shape[1])
             check_differences(
                 "The two tables: the degrees that they tell", (degrees[0] - degrees[1]).numpy(), numbers, rate, steps
             )
 
 
-def _check_record(table: _Table, *, rounds: int, rate: Any, one_way: bool, steps: Steps) -> None:
+def _check_record(table: Table, *, rounds: int, rate: Any, one_way: bool, steps: Steps) -> None:
     record, settings, names, quieter = table.record, table.settings, _TABLE, True
     if one_way:
         names, counted = _TABLE | {"one_way", "counted_deviation"}, geometric_deviation(rate / _CHANGED_ENTRIES)
@@ -157,7 +180,6 @@ def _check_record(table: _Table, *, rounds: int, rate: Any, one_way: bool, steps
         f"deviation of a count is sqrt(2q)/(1-q) = {shown(deviation)}, q = e^-rate",
         set(record) == names
         and quieter
-        and bool(settings.get("one_way")) is one_way
         and (record["statistic"], record["noise"]) == (COUNTS, GEOMETRIC)
         and type(record["rounds"]) is int
         and record["rounds"] == settings["rounds"] == rounds
@@ -168,18 +190,26 @@ def _check_record(table: _Table, *, rounds: int, rate: Any, one_way: bool, steps
     )
 
 
-def _check_range(table: _Table, *, rate: Any, steps: Steps) -> bool:
-    """A count is from 0 to the number of other nodes; noise reaches a little further."""
-    least, most = int(table.value.min()), int(table.value.max())
-    far, others = farthest(rate, table.value.numel()), len(table.value) - 1
+def _check_range(table: Table, rows: Tensor, *, who: str, rate: Any, most: Tensor, steps: Steps) -> bool:
+    """A count is from 0 to the number of nodes that may be counted; noise reaches a little further."""
+    value = table.value[rows]
+    least, beyond, far = int(value.min()), int((value - most).max()), farthest(rate, value.numel())
     return steps.check(
-        f"{table.name}: its whole numbers, {least} to {most}, lie where counts from 0 to {others} and noise of at most {far} can "
-        "put them (an honest release fails here with probability 1e-09)",
-        least >= -far and most <= others + far,
+        f"{table.name}: its whole numbers for {who}, {least} to {int(value.max())}, lie where counts from 0 to "
+        f"{int(most.max())} and noise of at most {far} can put them (an honest release fails here with probability 1e-09)",
+        least >= -far and beyond <= far,
     )
 
 
-def _check_codes(codes: Tensor, labels: Tensor, answers: Tensor, steps: Steps) -> None:
+def check_labels_alone(codes: Tensor, labels: Tensor, steps: Steps) -> None:
+    """One-way counts are of nodes with a public label."""
+    steps.check(
+        f"The {len(codes)} codes that were counted are the public labels, and those of no other node",
+        torch.equal(codes, labels),
+    )
+
+
+def check_codes(codes: Tensor, labels: Tensor, answers: Tensor, steps: Steps) -> None:
     """Codes are public: the label, or the likeliest class of answers that were there before the table."""
     likeliest = answers.gather(1, codes[:, None])[:, 0] == answers.max(dim=1).values
     steps.check(
@@ -189,7 +219,7 @@ def _check_codes(codes: Tensor, labels: Tensor, answers: Tensor, steps: Steps) -
     )
 
 
-def _check_both_ends(table: _Table, codes: Tensor, *, rate: Any, steps: Steps) -> None:
+def _check_both_ends(table: Table, codes: Tensor, *, rate: Any, steps: Steps) -> None:
     """Edges between two codes, counted from both ends."""
     classes, counted = table.value.shape[1], codes >= 0
     codes, rows = codes[counted], table.value[counted]

@@ -44,7 +44,8 @@ NOT_CHECKED_MOMENTS = (
     "that the rows under the statistics (features, answers) had the lengths that the sensitivities say: these are held against "
     "what the method can have, but the features are not in the folder",
     "that neighbours were counted once each and by the codes that are named, and that right answers were counted as the method "
-    "says: a table and a count have the noise of any whole numbers",
+    "says: a table and a count have the noise of any whole numbers; of one-way counts the rows of nodes without a label are "
+    "shown once, so that nothing shows their noise",
     "that answers, student, homophily and what owners ask (regressions, starts, proportions, shares of edges) were computed from "
     "the released numbers and public data alone; nor, of two tables, the codes of the first",
     "that 'labels' are the labels of the training nodes, and 'asked' the number of validation nodes",

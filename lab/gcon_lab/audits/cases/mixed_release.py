@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,14 @@ from gcon.mechanisms.mixed_release import MixedPlan, mixed_plan
 from gcon.privacy.budget import Budget
 from gcon.privacy.randomness import Randomness
 from gcon_lab.audits.cases.case import HALVED, AuditCase, Broken, Run, Score, Scores, changed, reused
-from gcon_lab.audits.cases.neighbour_counts import count_losses, count_neighbours, first_codes, next_codes
+from gcon_lab.audits.cases.neighbour_counts import (
+    ONE_COUNTED,
+    count_losses,
+    count_neighbours,
+    first_codes,
+    next_codes,
+    one_way_losses,
+)
 from gcon_lab.audits.cases.whole_numbers import lonely_nodes
 from gcon_lab.audits.pairs import copies, two_nodes
 from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
@@ -40,7 +48,7 @@ class Runs:
 
     Attributes:
         first, rest: Gaussian releases of all copies, and their noise.
-        one, two: runs x rounds x 2 nodes x codes.
+        one, two: runs x rounds x 2 nodes x codes; with a plan for one-way counts the second is one such table.
         answers: one per run.
     """
 
@@ -53,9 +61,17 @@ class Runs:
 
 def mixed_release() -> list[AuditCase]:
     """Gaussian first, then moments or counts, then answers: every branch, and the branch chosen from the first release."""
-    plan = mixed_plan(_CLAIMED.epsilon, _CLAIMED.delta, first_share=_FIRST, answer_share=0.2, method="audit")
+    planned = partial(
+        mixed_plan, _CLAIMED.epsilon, _CLAIMED.delta, first_share=_FIRST, answer_share=0.2, method="audit"
+    )
+    plan, one_way = planned(), planned(one_way=True)
     cases = [_case(plan, words, branch) for words, branch in _BRANCHES.items()]
-    return [*cases, _case(plan, "branch chosen from the first release", None)]
+    return [
+        *cases,
+        _case(plan, "branch chosen from the first release", None),
+        _case(one_way, "one-way counts", _TWO),
+        _case(one_way, "branch chosen from the first release, one-way counts among them", None),
+    ]
 
 
 def _case(plan: MixedPlan, options: str, branch: int | None) -> AuditCase:
@@ -95,7 +111,8 @@ def _branch_epsilon(plan: MixedPlan, branch: int) -> float:
     assert mu is not None
     distance, responses = mu, []
     if branch != _MOMENTS:
-        distance, responses = math.sqrt(_FIRST) * mu, [(plan.rates[branch - 1], 2 * branch)]
+        number = 1 if plan.one_way and branch == _TWO else 2 * branch
+        distance, responses = math.sqrt(_FIRST) * mu, [(plan.rates[branch - 1], number)]
     decay = math.exp(-plan.answer_epsilon / ENDS_OF_AN_EDGE)
     answers = [
         (1 / (1 + decay), plan.answer_epsilon),
@@ -129,7 +146,7 @@ def _run(plan: MixedPlan) -> Run:
             first=first,
             rest=rest,
             one=_tables(many, plan.rates[0], 1, count, randomness),
-            two=_tables(many, plan.rates[1], 2, count, randomness),
+            two=(_one_way_table if plan.one_way else _two_tables)(many, plan.rates[1], count, randomness),
             answers=torch.tensor([lonely.apply(edges, randomness) for _ in range(count)], dtype=torch.float64),
         )
 
@@ -145,15 +162,25 @@ def _tables(many: EdgeList, rate: float, rounds: int, count: int, randomness: Ra
     return torch.stack(released, dim=1)
 
 
+def _two_tables(many: EdgeList, rate: float, count: int, randomness: Randomness) -> Tensor:
+    return _tables(many, rate, 2, count, randomness)
+
+
+def _one_way_table(many: EdgeList, rate: float, count: int, randomness: Randomness) -> Tensor:
+    codes = torch.tensor(ONE_COUNTED).repeat(count)
+    return count_neighbours(many, codes, rate, 1, randomness, one_way=True).reshape(count, 1, 2, -1)
+
+
 def _score(plan: MixedPlan, branch: int | None) -> Score:
     """The log-likelihood ratio of what was released in the branch that was taken."""
 
     def score(runs: Runs) -> Scores:
+        last = one_way_losses(runs.two, ONE_COUNTED) if plan.one_way else count_losses(runs.two)
         losses = torch.stack(
             [
                 _gaussian_losses(runs.rest),
                 plan.rates[0] * count_losses(runs.one),
-                plan.rates[1] * count_losses(runs.two),
+                plan.rates[1] * last,
             ]
         )
         taken = _chosen(runs.first) if branch is None else torch.full_like(runs.answers, branch).long()

@@ -27,12 +27,12 @@ from gcon_lab.audits.pairs import copies, listed_twice, two_nodes
 
 _EPSILON = 1.0
 _CODES = 2
-_ONE_COUNTED, _BOTH_COUNTED = (0, -1), (0, 1)  # the codes of the two nodes
+ONE_COUNTED, _BOTH_COUNTED = (0, -1), (0, 1)  # the codes of the two nodes
 
 
 def neighbour_counts() -> list[AuditCase]:
     """One table, and two whose second codes come from the first: every entry that an edge changes is a response. One-way ones."""
-    return [_case(1), _case(2), _one_way_case(_ONE_COUNTED), _one_way_case(_BOTH_COUNTED)]
+    return [_case(1), _case(2), _one_way_case(ONE_COUNTED), _one_way_case(_BOTH_COUNTED)]
 
 
 def _one_way_case(codes: tuple[int, int]) -> AuditCase:
@@ -49,12 +49,7 @@ def _one_way_case(codes: tuple[int, int]) -> AuditCase:
         return released
 
     def score(released: Tensor) -> Scores:
-        loss = torch.zeros(len(released), dtype=torch.float64)
-        for node, other in enumerate(reversed(codes)):
-            if other >= 0:
-                entries = released[:, 0, node, other].double()
-                loss += entries.abs() - (entries - 1).abs()
-        return loss.numpy()
+        return one_way_losses(released, codes).numpy()
 
     right = run(_EPSILON, one_way=True)
     # Both ends have noise for one changed entry, and both are counted.
@@ -96,6 +91,21 @@ def _case(rounds: int) -> AuditCase:
             reused(_run(rate, rounds), torch.cat, score=_total),
         ),
     )
+
+
+def one_way_losses(released: Tensor, codes: tuple[int, int]) -> Tensor:
+    """The log-likelihood ratio of every run, over the rate of the rows that the edge changes.
+
+    Args:
+        released: runs x 1 x 2 nodes x codes.
+        codes: of the two nodes, -1 for one that nobody counts.
+    """
+    loss = torch.zeros(len(released), dtype=torch.float64)
+    for node, other in enumerate(reversed(codes)):
+        if other >= 0:
+            entries = released[:, 0, node, other].double()
+            loss += entries.abs() - (entries - 1).abs()
+    return loss
 
 
 def _run(rate: float, rounds: int, *, twice: bool = False) -> Run:

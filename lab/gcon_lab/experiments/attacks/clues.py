@@ -66,7 +66,7 @@ def _clue(line: TranscriptLine) -> Clue:
     if isinstance(mechanism, NoisyRelease):
         return statistic_clue(mechanism.statistic, value)
     if isinstance(mechanism, NeighbourCounts):
-        return NoisyTable(codes=mechanism.codes, value=value.value, rate=value.rate)
+        return NoisyTable(codes=mechanism.codes, value=value.value, rate=value.rate, one_way=value.one_way)
     if isinstance(mechanism, NoisyCount):
         return NoisyNumber(mechanism.numbers_of, value, mechanism.epsilon / mechanism.sensitivity)
     if isinstance(mechanism, RandomFlips | TopPairs):
@@ -187,7 +187,7 @@ def _tables(model: MomentsModel) -> Iterator[Clue]:
     if model.counts is not None:
         before = [with_labels(model.answers, model.labels).argmax(dim=1)] * (len(model.tables) - 1)
         for table, counted in zip(model.tables, [*before, model.counts.codes], strict=True):
-            yield NoisyTable(codes=counted, value=table.value, rate=table.rate)
+            yield NoisyTable(codes=counted, value=table.value, rate=table.rate, one_way=table.one_way)
 
 
 def _right_answers(model: MomentsModel, nodes: PublicNodes) -> Iterator[Clue]:

@@ -3,12 +3,14 @@
     python -m gcon_lab.experiments.rivals --default DIR --out DIR [--graphs NAMES] [--epsilons 1] [--first-run 50] [--runs 10]
 
 `--default` is the folder of `gcon_lab.experiments.default_method` with the same runs. Competitors take the setting that is
-best on the validation nodes, free of charge; ours has none to choose. Every graph, budget and run is a file in DIR/store.
+best on the validation nodes, free of charge; ours has none to choose. Every graph, budget and run is a file in DIR/store, and all
+of them are rows of DIR/rivals.csv: with `--kept rivals.csv` they are not measured again, wherever that was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -49,6 +51,27 @@ def _ours(store: UnitStore, graph: str, epsilon: float, run: int) -> Scores:
     return {access: found[access] for access in ACCESSES}
 
 
+def take(kept: str, store: UnitStore) -> None:
+    """What an earlier table has of competitors, as finished units."""
+    units: dict[str, Scores] = {}
+    for row in csv.DictReader(kept.splitlines()):
+        unit = units.setdefault(_unit(row["graph"], float(row["epsilon"]), int(row["run"])).name, {})
+        unit[f"{row['method']}|{row['access']}"] = float(row["right"])
+    for name, found in units.items():
+        if not store.has(name):
+            store.write(name, found)
+
+
+def as_csv(found: Mapping[tuple[str, float, int], Scores]) -> str:
+    """The same for a later table: a line for every graph, budget, run, competitor and access."""
+    rows = [
+        f"{graph},{epsilon:g},{run},{name.replace('|', ',')},{right!r}"
+        for (graph, epsilon, run), scores in found.items()
+        for name, right in scores.items()
+    ]
+    return "\n".join(["graph,epsilon,run,method,access,right", *rows, ""])
+
+
 def lines(graph: str, epsilon: float, ours: Sequence[Scores], theirs: Sequence[Scores]) -> list[list[str]]:
     """What may be published, then what is for owners; the last column is ours less the best of the private ones, run by run."""
     found = []
@@ -79,16 +102,21 @@ def main() -> None:
     parser.add_argument(
         "--default", type=Path, required=True, help="the folder of `default_method`, with the same runs"
     )
+    parser.add_argument("--kept", type=Path, help="a rivals.csv with what was measured before")
     parser.add_argument("--stored", action="store_true", help="measure nothing: a table of what is in DIR/store")
     given = parser.parse_args()
     store, ours = UnitStore(given.out / "store"), UnitStore(given.default / "store")
     cells = list(product(given.graphs.split(","), map(float, given.epsilons.split(","))))
     runs = range(given.first_run, given.first_run + given.runs)
+    if given.kept is not None:
+        take(given.kept.read_text(), store)
     if not given.stored:
         run_units([_unit(*cell, run) for run in runs for cell in cells], given.out / "store", workers=given.workers)
-    rows = []
+    rows: list[list[str]] = []
+    every: dict[tuple[str, float, int], Scores] = {}
     for cell in cells:
         theirs = {run: found for run in runs if (found := store.read(_unit(*cell, run).name)) is not None}
+        every |= {(*cell, run): found for run, found in theirs.items()}
         rows += lines(*cell, [_ours(ours, *cell, run) for run in theirs], list(theirs.values())) if theirs else []
     head = [
         "# The default beside its competitors",
@@ -100,7 +128,7 @@ def main() -> None:
         "",
     ]
     columns = ["graph", "epsilon", "runs", "answers", "ours", *PRIVATE, *OPEN, "ours less the best private one"]
-    write_all(given.out, {"rivals.md": "\n".join([*head, markdown(columns, rows)])})
+    write_all(given.out, {"rivals.md": "\n".join([*head, markdown(columns, rows)]), "rivals.csv": as_csv(every)})
 
 
 if __name__ == "__main__":

@@ -76,10 +76,10 @@ def test_what_counts_say_of_many_nodes_has_the_same_bits_on_any_threads(threads,
     evidence = torch.empty(6_000, 10, dtype=torch.float64)
 
     def hear(part):
-        evidence[part] = belief.of(noisy[part], answers[part]).evidence
+        evidence[part] = belief.of(noisy[part], 3.0, answers[part]).evidence
 
     torch.set_num_threads(1)
-    expected = torch.cat([belief.of(noisy[part], answers[part]).evidence for part in parts])
+    expected = torch.cat([belief.of(noisy[part], 3.0, answers[part]).evidence for part in parts])
     torch.set_num_threads(threads)
     side_by_side(hear, parts)
     torch.set_num_threads(2)

@@ -55,7 +55,14 @@ def test_the_mean_answer_is_that_of_all_batches(batch, monkeypatch):
     monkeypatch.setattr(moments, "OwnerRows", lambda *given: answers.double().repeat(1, 4))
     fitted = SimpleNamespace(tables=some, weights=some)
     counted = SimpleNamespace(
-        model=fitted, proportions=some, crowding=some, edge_shares=some, edge_messages=some, lean=some, voice=0.5
+        model=fitted,
+        proportions=some,
+        crowding=some,
+        edge_shares=some,
+        edge_messages=some,
+        lean=some,
+        voice=0.5,
+        share_counted=1.0,
     )
     for counts in (None, counted):
         way, _ = moments.owners_way(answers, torch.full((23,), -1), counts, 0.5)

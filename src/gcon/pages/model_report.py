@@ -238,7 +238,7 @@ def noise_rows(model: Model) -> list[tuple[str, str, str, str]]:
         (f"{each.name}, {_shape(each.value)}", each.sensitivity, each.standard_deviation) for each in model.statistics
     ]
     changes += [
-        (f"{'labelled ' if each.one_way else ''}neighbour counts, {_shape(each.value)}", 1.0, each.standard_deviation)
+        (f"neighbour counts{' of labelled ones' * each.one_way}, {_shape(each.value)}", 1.0, each.standard_deviation)
         for each in model.tables
     ]
     epsilon = float(str(model.receipt.plan["answer_epsilon"]))

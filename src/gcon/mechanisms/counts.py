@@ -155,9 +155,8 @@ class NeighbourCounts:
         Privacy:
             With all releases of its plan it is (epsilon, delta)-DP for one undirected edge.
         """
-        codes = (
-            self.codes.clone()
-        )  # tensors can be changed: who is counted, and whose rows get more noise, is one thing
+        # Tensors can be changed: who is counted, and whose rows get more noise, is asked of one copy.
+        codes = self.codes.clone()
         if edges.num_nodes != len(codes):
             raise InputError("codes", rule="must be one per node of the graph", got=len(codes), fix="Count again.")
         # One byte per entry: a processor finds more of the table in its caches. GPUs take four.

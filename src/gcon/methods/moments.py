@@ -391,12 +391,10 @@ class OwnerRows:
         classes, heard = published.shape[1], with_labels(published, self.labels[places])
         if counts is None:
             return torch.cat([published.double(), heard], dim=1)
-        codes = counts.codes[places]
-        coded = one_hot(codes.clamp_min(0), classes).double()
-        coded[codes < 0] = 0.0
-        later = coded if self.counted_alone else counts.share_counted * one_hot(heard.argmax(dim=1), classes).double()
-        if counts.share_counted < 1:  # labels are among the later codes, and those of more neighbours tell more
-            coded = later
+        coded = later = counts.share_counted * one_hot(heard.argmax(dim=1), classes).double()
+        if counts.share_counted == 1:  # else labels are among the later codes, and those of more neighbours tell more
+            coded = one_hot(counts.codes[places], classes).double()
+            later = coded if self.counted_alone else later
         return torch.cat([counts.start[places].double(), coded, later, heard], dim=1)
 
 

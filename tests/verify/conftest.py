@@ -96,8 +96,8 @@ def labelled():
 
 @pytest.fixture(scope="session")
 def unasked():
-    """Nobody to ask: there is no count of right answers."""
-    return _circles(num_validation=0)
+    """Nobody to ask: there is no count of right answers. Answers are sure without it, so there is one table."""
+    return _circles(num_validation=0, feature_signal=3.0)
 
 
 @pytest.fixture(scope="session")

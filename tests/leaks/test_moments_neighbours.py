@@ -42,7 +42,7 @@ def told(model, ledger, stages):
 @pytest.mark.parametrize(("epsilon", "counts"), [(0.5, False), (6.0, True)], ids=["moments", "counts"])
 def test_only_noisy_numbers_differ(neighbours, run_moments, caplog, capfd, epsilon, counts):
     caplog.set_level(logging.DEBUG)
-    seen, released = [], []
+    seen, released, counted = [], [], []
     for graph in neighbours.pairs:
         caplog.clear()
         model, ledger, stages = run_moments(graph, epsilon)
@@ -53,8 +53,10 @@ def test_only_noisy_numbers_differ(neighbours, run_moments, caplog, capfd, epsil
         seen.append((told(model, ledger, stages), logged))
         # All of it: one-way counts are the same where the edge joins two nodes that nobody counts.
         released.append(b"".join(each.value.numpy().tobytes() for each in (*model.statistics, *model.tables)))
+        counted.append(b"".join(each.value.numpy().tobytes() for each in model.tables))
     assert all(other == seen[0] for other in seen)
     assert len(set(released)) == len(released)  # the test can see a difference
+    assert (len(set(counted)) > 1) == counts  # in the tables too
 
 
 def test_the_same_graph_repeats_to_the_last_byte(neighbours, run_moments):

@@ -10,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load, save
 from tests.counted import counted
+from tests.labelled import labelled_circles
 from tests.release.forging import forge, put
 
 import gcon
@@ -30,17 +31,7 @@ from gcon.release.store import load_release, save_release
 NAMES = ("friends", "Zürich", 'a "b"\n\u2028')
 PARTS = {
     "counts": social_circles_parts(100, num_classes=3, mean_degree=18, num_features=6, per_class=8, seed=1),
-    "one-way counts": social_circles_parts(
-        100,
-        num_classes=3,
-        mean_degree=18,
-        num_features=6,
-        feature_signal=0.3,
-        per_class=20,
-        num_validation=15,
-        num_test=25,
-        seed=1,
-    ),
+    "one-way counts": labelled_circles(),
     "no counts": social_circles_parts(100, num_classes=3, mean_degree=3, num_features=6, per_class=8, seed=1),
 }
 

@@ -13,6 +13,7 @@ from unittest.mock import patch
 import pytest
 from safetensors.torch import load_file, save_file
 from tests.counted import counted
+from tests.labelled import labelled_circles
 
 from gcon.edges.edge_list import private_edges
 from gcon.edges.schemes import Schemes
@@ -81,17 +82,7 @@ def vague():
 @pytest.fixture(scope="session")
 def labelled():
     """So many labels that nobody else is counted."""
-    return social_circles_parts(
-        100,
-        num_classes=3,
-        mean_degree=18,
-        num_features=6,
-        feature_signal=0.3,
-        per_class=20,
-        num_validation=15,
-        num_test=25,
-        seed=1,
-    )
+    return labelled_circles()
 
 
 @pytest.fixture(scope="session")

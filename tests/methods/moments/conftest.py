@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.labelled import labelled_circles
 
 from gcon.files.datasets.synthetic import social_circles_parts
 
@@ -34,17 +35,7 @@ def unsure():
 @pytest.fixture(scope="session")
 def labelled():
     """Six nodes in ten have a label, and features say little."""
-    return social_circles_parts(
-        100,
-        num_classes=3,
-        mean_degree=18,
-        num_features=6,
-        feature_signal=0.3,
-        per_class=20,
-        num_validation=15,
-        num_test=25,
-        seed=1,
-    )
+    return labelled_circles()
 
 
 @pytest.fixture(scope="session")

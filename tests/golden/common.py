@@ -25,7 +25,7 @@ torch.Tensor.sqrt = torch.sqrt = exact_roots
 SIZES = {"num_nodes": 240, "num_classes": 3, "num_features": 12, "per_class": 12, "feature_signal": 1.5}
 DENSE = social_circles_parts(**SIZES, mean_degree=24, seed=2)
 LABELLED = social_circles_parts(
-    **SIZES | {"per_class": 24, "num_validation": 30, "num_test": 40, "feature_signal": 0.5}, mean_degree=24, seed=2
+    **SIZES | {"per_class": 36, "num_validation": 30, "num_test": 40, "feature_signal": 0.5}, mean_degree=24, seed=2
 )
 SPARSE = social_circles_parts(**SIZES, mean_degree=3, seed=5)
 OTHER = social_circles_parts(**SIZES | {"num_nodes": 90}, mean_degree=6, seed=3)

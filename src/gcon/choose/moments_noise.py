@@ -88,7 +88,7 @@ def moments_noise(
         budget: epsilon may be infinite: no noise.
         protect_edges: how many edges, 1 to 10, may change together within the budget.
         num_validation: validation nodes; the right answers of many are counted, at a price.
-        many_labels: whether at least a quarter of the nodes have a label: the plan is another one then.
+        many_labels: whether at least two in five nodes have a label: the plan is another one then.
         told: numbers of edges for which the promise is told; 1 must be among them.
 
     Example:

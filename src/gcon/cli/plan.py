@@ -52,7 +52,7 @@ def plan(
     many_labels: Annotated[
         bool,
         typer.Option(
-            "--many-labels", help="At least a quarter of the nodes have a public label: these may be counted alone."
+            "--many-labels", help="At least two in five nodes have a public label: these may be counted alone."
         ),
     ] = False,
     method: Annotated[

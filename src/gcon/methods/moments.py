@@ -91,7 +91,7 @@ FIRST_SHARE = FEATURES_SHARE + ANSWERS_SHARE
 MOST_COUNTED = 0.05  # of epsilon, for the count of right answers
 HEARD = 4.0  # neighbours over the noise of a count from which counts are worth their budget
 LOUD, UNSURE = 10.0, 0.6  # the same from which a second table is, if codes are no surer than this
-LEAST_LABELLED = 0.25  # of the nodes, for one-way counts; with fewer labels a second table is worth more
+LEAST_LABELLED = 0.4  # of the nodes, for one-way counts; with fewer labels a second table is worth more
 LEAN, LEAN_PER_GAIN, MOST_LEAN = 0.25, 6.0, 2.0  # of the mean answer around a node, by what counts added to the answers
 # All of that from a fifth of doubt on: where answers are surer, their codes say what the mean would say. Answers may be too sure.
 LEAN_PER_DOUBT, LEAST_DOUBT = 5.0, 0.2

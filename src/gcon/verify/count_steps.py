@@ -27,7 +27,7 @@ _CHANGED_ENTRIES = 2  # of a table, by one edge between two nodes that are count
 _ENDS_OF_AN_EDGE = 2  # their answers are all that one edge can change
 # The method's rules: neighbours over the noise of a count, and how sure answers may be, for one table and for two.
 _HEARD, _LOUD, _UNSURE = 4.0, 10.0, 0.6
-_LEAST_LABELLED = 0.25  # of the nodes, for one-way counts
+_LEAST_LABELLED = 0.4  # of the nodes, for one-way counts
 _NAMES = {0: "moments again", 1: "one table", 2: "two tables"}
 _COUNT = 0.3  # the column of the answers that counts edges
 _EXACT, _SINGLE = 1e-9, 1e-6  # relative room for float64; absolute room for probabilities in single precision

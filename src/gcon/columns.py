@@ -28,6 +28,7 @@ COMMAS = "numbers with a comma, such as "
 WITH_A_POINT = (
     "Write numbers with a point (1.5), without marks of thousands; pandas reads others: read_csv(..., decimal=',')."
 )
+_WORDS_OF_A_SPLIT = ("train", "val", "validation", "test")
 _COMMA = re.compile(r"\s*[-+]?[0-9]+([.' ][0-9]{3})*(,[0-9]+)+(\.[0-9]+)?([eE][-+]?[0-9]+)?\s*")
 GAP = ""  # the category of a gap: no cell holds it, since an empty cell is one
 MOST_ENTRIES, MOST_BYTES = 150_000, 2**23  # what a release has room for
@@ -254,4 +255,6 @@ def _no_numbers(cells: Cells, got: str, fix: str, rows: NDArray[np.bool_] | None
     """In some rows, or as a whole."""
     name = repr(cells.name)[:MOST_SHOWN]
     fix = WITH_A_POINT if got.startswith(COMMAS) else fix.format(name=name)
+    if any(got.endswith(repr(word)) for word in _WORDS_OF_A_SPLIT):
+        fix = f"If it says who teaches and who is scored, its name must be 'split'. {fix}"
     return Trouble(f"column {name}: features must be finite numbers", got, fix, rows)

@@ -214,3 +214,29 @@ def test_nodes_of_the_training_are_told_of_their_better_answers(run, tmp_path):
     lines = (tmp_path / "nodes.csv").read_text().splitlines()
     (tmp_path / "nodes.csv").write_text("\n".join([*lines[:1], *lines[40:]]) + "\n")  # not the table of the training
     assert "--access cached" not in run("evaluate", tmp_path / "model", "--nodes", tmp_path / "nodes.csv")[2]
+
+
+def test_nodes_whose_labels_a_model_learned_are_no_test_nodes(run, world, tmp_path):
+    """A typo in the name of the split column makes every label teach; an accuracy on these nodes would be far too good."""
+    head, *rows = (world / "nodes.csv").read_text().splitlines()
+    (tmp_path / "typo.csv").write_text("\n".join([head.replace("split", "part"), *rows]) + "\n")
+    graph = ("--edges", world / "edges.csv", "--nodes", tmp_path / "typo.csv")
+    code, _, err = run("train", *graph, "--epsilon", 1, "--out", tmp_path / "model")
+    assert code == 2
+    assert "its name must be 'split'" in err
+    assert command("train", *graph, "--epsilon", 1, "--drop", "part", "--out", tmp_path / "model", "--quiet") == 0
+    number = sum(row.split(",")[2] == "test" for row in rows)
+    for access in ("none", "cached", "own-edges"):
+        code, _, err = run("evaluate", tmp_path / "model", *files(world), "--access", access)
+        assert code == 2
+        assert f"got {number} of {number} test nodes that taught this model" in err
+    code, _, _ = run("report", tmp_path / "model", *files(world), "--out", tmp_path / "report.html")
+    assert code == 0
+    page = (tmp_path / "report.html").read_text()
+    assert f"{number} of the {number} scored nodes taught the model" in page
+
+
+def test_own_edges_need_an_edges_file_and_say_so(run, world):
+    code, _, err = run("evaluate", world / "model", "--nodes", world / "nodes.csv", "--access", "own-edges")
+    assert code == 2
+    assert "--edges: is needed for own-edges" in err

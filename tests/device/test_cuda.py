@@ -99,6 +99,9 @@ def test_one_seed_gives_the_same_statistics(graph, epsilon):
     )
     for one, other in zip(found.statistics, expected.statistics, strict=True):
         assert torch.equal(one.value, other.value)
+    assert len(found.tables) == len(expected.tables)
+    for one, other in zip(found.tables, expected.tables, strict=True):
+        assert torch.equal(one.value, other.value)
     assert torch.equal(found.best_answers, expected.best_answers)
 
 

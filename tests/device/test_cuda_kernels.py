@@ -24,7 +24,9 @@ from gcon.edges.edge_list import public_edges
 from gcon.edges.fixed_point import Walk
 from gcon.edges.kernels import multiply, multiply_torch
 from gcon.edges.schemes import Schemes, propagate
+from gcon.mechanisms.counts import NeighbourCounts
 from gcon.mechanisms.edge_moments import EdgeMoments
+from gcon.privacy.randomness import SeededRandomness
 from gcon_lab.mechanisms.bilinear_sums import BilinearSums
 from gcon_lab.mechanisms.class_sums import ClassSums
 from gcon_lab.mechanisms.neighbour_rows import NeighbourRows
@@ -138,6 +140,19 @@ def test_statistics_have_the_bits_of_the_processor():
         found, expected = (make(device).precisely(edges) for device in ("cuda", "cpu"))
         assert torch.equal(found.value, expected.value)
         assert torch.equal(found.rest, expected.rest)
+
+
+@pytest.mark.parametrize("rate", [0.5, math.inf])
+@pytest.mark.parametrize("one_way", [False, True])
+@pytest.mark.parametrize("num_codes", [2, 10, 70])
+def test_noisy_counts_are_the_whole_numbers_of_the_processor(num_codes, one_way, rate):
+    edges, generator = random_graph(9_000, 60_000, 15), torch.Generator().manual_seed(16)
+    codes = torch.randint(-1 if one_way else 0, num_codes, (9_000,), generator=generator)
+    options = {"codes": codes, "num_codes": num_codes, "rate": rate, "one_way": one_way}
+    found, expected = (
+        NeighbourCounts(**options, device=device).apply(edges, SeededRandomness(17)) for device in ("cuda", "cpu")
+    )
+    assert torch.equal(found.value, expected.value)
 
 
 def test_transposed_rows_are_read_as_they_are():

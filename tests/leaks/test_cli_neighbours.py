@@ -128,7 +128,7 @@ def without_noisy_numbers(files: dict[str, bytes], mechanism: str) -> dict[str, 
     del document["checksum"], document["files"]["model.safetensors"]["sha256"]
     card = files["model/README.md"]
     if mechanism == "moments":
-        for name in ("homophily", "right", "own_edges", "lean", "voice", "regressions"):
+        for name in ("homophily", "right", "own_edges", "gain", "lean", "voice", "regressions"):
             del document["settings"][name]
         del document["files"]["model.safetensors"]["size"]
         document["files"]["README.md"] = None

@@ -178,7 +178,7 @@ def visible(name: str, content: bytes | str | None):
         document = json.loads(content)
         del document["checksum"]
         if "statistics" in document["settings"]:  # of moments
-            for noisy in ("homophily", "right", "own_edges", "lean", "voice", "regressions"):
+            for noisy in ("homophily", "right", "own_edges", "gain", "lean", "voice", "regressions"):
                 del document["settings"][noisy]
             del document["files"]["model.safetensors"]["size"], document["files"]["README.md"]["size"]
         for entry in document["files"].values():

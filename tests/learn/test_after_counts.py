@@ -277,3 +277,20 @@ def test_codes_are_what_regressions_are_taught_on():
     same = after_counts(before, replace(before), noisy, deviation)
     assert torch.allclose(other.answers, same.answers[:, order], atol=0.02)
     assert one_hot(found.answers.argmax(dim=1), 4).sum() == 400
+
+
+# ---- what counts are worth
+
+
+def test_the_gain_tells_counts_that_say_something_from_counts_by_chance():
+    gains = []
+    for homophily in (0.8, 0.25):  # of four classes: a quarter is chance
+        nodes, edges = graph(homophily=homophily, mean_degree=20, num_validation=100)
+        before = after(nodes)
+        counts = exact_counts(edges, nodes.labels, 4) + geometric_noise(0.5, (400, 4), 1)
+        once = after_counts(before, before, counts, geometric_deviation(0.5))
+        twice = after_counts(before, once, counts, geometric_deviation(0.5))
+        assert twice.gain >= once.gain  # what an earlier table told is not forgotten
+        gains.append(once.gain)
+    assert gains[0] > 0.1
+    assert gains[1] < 0.02

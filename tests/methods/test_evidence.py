@@ -512,5 +512,14 @@ def test_cautious_homophily_stops_at_chance(planted, deviation):
     nodes, edge_index, answers = circles(planted)
     facts = facts_of(moments_of(counted_rows(answers), edge_index), answers, nodes, deviation=deviation)
     away, cautious = facts.homophily - 0.25, facts.cautious_homophily - 0.25
-    assert abs(cautious) == pytest.approx(max(abs(away) - facts.homophily_error, 0.0))
+    told = 1 - (facts.homophily_error / 0.2) ** 2  # of the variance of what was believed before, 0.6 +- 0.2
+    assert abs(cautious) == pytest.approx(max(abs(away) - told * facts.homophily_error, 0.0))
     assert cautious == 0 or cautious * away > 0
+
+
+def test_where_little_was_told_owners_hear_as_the_control_does_and_where_much_was_caution_is_a_standard_error():
+    nodes, edge_index, answers = circles(0.3)
+    exact = moments_of(counted_rows(answers), edge_index)
+    drowned, clear = (facts_of(exact, answers, nodes, deviation=deviation) for deviation in (1e6, 0.0))
+    assert drowned.cautious_homophily == pytest.approx(0.6, abs=0.05)
+    assert clear.homophily - clear.cautious_homophily == pytest.approx(clear.homophily_error, rel=0.05)

@@ -128,8 +128,8 @@ def test_the_fields_are_a_copy():
 
 def test_every_access_has_its_promise():
     assert statement(RECEIPT).fields["access"] == ACCESS_PROMISES
-    some = ("none", "own-edges")
-    assert statement(RECEIPT, some).fields["access"] == {access: ACCESS_PROMISES[access] for access in some}
+    some = {"none": "no edge", "own-edges": "one's own"}
+    assert statement(RECEIPT, some).fields["access"] == some
     assert set(ACCESS_PROMISES) == set(get_args(Access))
     assert "may be published" in ACCESS_PROMISES["none"]
     assert "joint" in ACCESS_PROMISES["own-edges"]

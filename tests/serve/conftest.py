@@ -65,7 +65,7 @@ def world(tmp_path_factory):
     default = replace(default, own_edges=True, homophily=0.8)
     assert default.counts is not None
     save_release(default, place / "moments")
-    save_release(replace(default, cached=None, counts=None, tables=()), place / "evidence")
+    save_release(replace(default, cached=None, counts=None, tables=(), gain=0.0), place / "evidence")
     save_release(GCON(4.0, hidden=6, epochs=20).fit(graph).model_, place / "paper")
     tokens = dict(TokenStore(place / "tokens.sqlite", new=True).issue(ids, days=2))
     return World(place, nodes, edge_index, tokens)

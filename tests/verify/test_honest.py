@@ -1,10 +1,13 @@
 """Honest releases verify, whatever their budget and settings; releases without a promise do not."""
 
+import json
 import math
+import shutil
 
 import pytest
 
 from gcon.edges.schemes import Schemes
+from gcon.files.datasets.synthetic import social_circles_parts
 from gcon.privacy.randomness import SeededRandomness
 from gcon.verify.verify import verify_release
 
@@ -118,3 +121,34 @@ def test_what_else_lies_in_the_folder_is_named(paper_release):
         (folder / f"file{number}").touch()
     (words,) = [words for words in verify_release(folder).not_checked if "what else lies" in words]
     assert words.endswith("and 12 more")
+
+
+def test_edges_that_tell_nothing(moments_release, forger):
+    """Owners are answered without them, and whoever claims that they are used, or gained something, is found out."""
+    shape = {"num_classes": 3, "num_features": 12, "feature_signal": 3.0, "per_class": 20, "num_validation": 0}
+    parts = social_circles_parts(300, mean_degree=30, homophily=1 / 3, seed=5, **shape)
+    for _ in range(10):  # noise may say that they tell something
+        one = forger(moments_release(8.0, parts=parts, sparse=False))
+        settings = one.document()["settings"]
+        if not settings["own_edges"]:
+            break
+        shutil.rmtree(one.folder)
+    assert settings["own_edges"] is False
+    assert settings["gain"] < 0.02
+    assert failed(one.folder) == []
+    assert "own edges are left out" in (one.folder / "README.md").read_text().lower()
+    for changed in ({"own_edges": True}, {"gain": 0.5}, {"homophily": 0.9}):
+        one.put_consistently(one.document() | {"settings": settings | changed})
+        assert any("what was released says" in words for words in failed(one.folder))
+        one.restore()
+
+
+def test_of_many_classes_labelled_neighbours_are_not_counted_alone(moments_release):
+    """Owners ask at counts of all: of so many classes few labelled neighbours are of one."""
+    shape = {"num_classes": 12, "num_features": 12, "feature_signal": 0.3, "per_class": 15, "num_validation": 0}
+    parts = social_circles_parts(300, mean_degree=40, homophily=0.2, seed=6, **shape)
+    folder = moments_release(8.0, parts=parts, sparse=False)
+    document = json.loads((folder / "release.json").read_text())
+    assert document["receipt"]["plan"]["one_way"] is True
+    assert [entry.get("one_way") for entry in document["settings"]["tables"]] == [None]
+    assert failed(folder) == []

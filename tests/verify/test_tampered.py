@@ -28,7 +28,7 @@ OPEN_ALONE = {
     "settings.training_nodes",  # which table is refused as a public graph: needs the table
 }
 MOMENTS = {"settings.homophily", "settings.right", "settings.asked"}
-COUNTS = MOMENTS | {"settings.lean", "settings.voice"}  # what owners make of counts, at prediction
+COUNTS = MOMENTS | {"settings.gain", "settings.lean", "settings.voice"}  # what owners make of counts, at prediction
 OPEN_ALONE_BY_KIND = {
     # An estimate from released numbers, of which the card shows two digits; a noisy count, and how many it is of.
     "moments": MOMENTS,

@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy, dropout
 
 from gcon.edges.edge_list import EdgeList
 from gcon.edges.source import Edges
-from gcon.learn import edge_free
+from gcon.learn.edge_free import forget_learned
 from gcon.methods.moments import Moments
 from gcon.nodes import PublicNodes, row_slices
 from gcon.privacy.boundary import Private
@@ -76,8 +76,7 @@ def nodes_of(features: Tensor) -> PublicNodes:
 
 def train_default(nodes: PublicNodes, edges: Private[Edges], device: str, progress: Callable[[str], None]) -> Answers:
     """Everything from features and labels to the release; nothing is remembered from the last time."""
-    edge_free._kept.cache_clear()
-    edge_free._kept_large.cache_clear()
+    forget_learned()
     model = Moments(epsilon=EPSILON, device=device).train(
         nodes, edges, ledger=MemoryLedger("made up"), randomness=SystemRandomness(), progress=progress
     )

@@ -23,10 +23,15 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="A small grid, two runs, competitors at their defaults.")
     ] = False,
-    graphs: Annotated[str, typer.Option(help="Names, separated by commas; `beyond` knows more.")] = ",".join(
-        PAPER_GRAPHS
-    ),
+    graphs: Annotated[
+        str, typer.Option(help="Names, separated by commas; `beyond` knows more, and takes all for these.")
+    ] = ",".join(PAPER_GRAPHS),
     runs: Annotated[int | None, typer.Option(help="Runs per graph; by default 10, or 2 with --quick.")] = None,
+    first_run: Annotated[int, typer.Option(help="`beyond` only: runs before it are left out.")] = 0,
+    kept: Annotated[
+        Path | None,
+        typer.Option(help="`beyond` only: an earlier scores.csv; nothing but ours is measured again."),
+    ] = None,
     competitors: Annotated[
         Path | None, typer.Option(help="A competitors' table to reuse, such as docs/results/baselines.csv.")
     ] = None,
@@ -53,6 +58,8 @@ def reproduce(
         quick=quick,
         graphs=tuple(graphs.split(",")),
         runs=runs,
+        first_run=first_run,
+        kept=kept,
         competitors=competitors,
         workers=workers,
         minutes=minutes,

@@ -6,7 +6,8 @@ neighbours of a node the perceptron before it puts into each class. Only the cou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -39,12 +40,12 @@ class LPGNet(PrivateCompetitorMethod, PerceptronMethod):
     def learn(self, nodes: PublicNodes, edges: PaidEdges) -> Trained:
         plan = laplace_sums_plan(self.epsilon, self.stacked, method=self.name)
         # What the next perceptron reads, so far: [L_0], then [L_0, N_1, L_1], ... All of it public or released.
-        columns = [self._scores(scaled_rows(nodes.features, by="sum"), nodes, place=0)[0]]
+        columns = [_first_scores(replace(self, epsilon=1.0, stacked=1), nodes)]
         with edges.spend(plan, f"LPGNet, {self.stacked} stacked layer(s)") as account:
             for place in range(1, self.stacked + 1):
                 before, counted = torch.cat(columns, dim=1), predicted_classes(columns[-1])
                 columns.append(self._repaired(account.release(plan.sums_of(counted)), place=place))
-                final, network = self._scores(torch.cat(columns, dim=1), nodes, place=place)
+                final, network = self.scored(torch.cat(columns, dim=1), nodes, place=place)
                 columns.append(final)
 
         def cached(_: Tensor, __: Edges | None) -> Tensor:
@@ -57,7 +58,7 @@ class LPGNet(PrivateCompetitorMethod, PerceptronMethod):
 
         return Trained(score_functions={"cached": cached, "own-edges": own_edges}, receipts=(account.receipt,))
 
-    def _scores(self, rows: Tensor, nodes: PublicNodes, *, place: int) -> tuple[Tensor, Perceptron]:
+    def scored(self, rows: Tensor, nodes: PublicNodes, *, place: int) -> tuple[Tensor, Perceptron]:
         """Train perceptron number `place` and score all nodes."""
         network = self._perceptron(rows, nodes, place=place, bias=False, falling=True)
         return logits_of(network, rows), network
@@ -69,6 +70,12 @@ class LPGNet(PrivateCompetitorMethod, PerceptronMethod):
         drawn = torch.randint(num_classes, (num_nodes,), generator=torch.Generator().manual_seed(self.seed + place))
         empty = clipped.sum(dim=1, keepdim=True) == 0
         return torch.where(empty, one_hot(drawn, num_classes).to(torch.float32), clipped)
+
+
+@lru_cache(maxsize=1)
+def _first_scores(method: LPGNet, nodes: PublicNodes) -> Tensor:
+    """What the perceptron on features says: the same for every budget and depth, and most of the work."""
+    return method.scored(scaled_rows(nodes.features, by="sum"), nodes, place=0)[0]
 
 
 def predicted_classes(scores: Tensor) -> Tensor:

@@ -10,11 +10,13 @@ from scipy.stats import ttest_rel
 
 from gcon.errors import InputError
 from gcon_lab.experiments.beyond import compared
-from gcon_lab.experiments.beyond.build import GRAPHS, beyond_units, build_beyond
+from gcon_lab.experiments.beyond.build import GRAPHS, build_beyond
+from gcon_lab.experiments.beyond.scores import beyond_units, measured_scores, scores_csv, take
 from gcon_lab.experiments.beyond.summary import Difference, Mean, best_non_private, differences, means, means_csv
 from gcon_lab.experiments.beyond.targets import check_targets, earlier_means
 from gcon_lab.experiments.reproduce.build import Job
 from gcon_lab.experiments.sweep.graphs import CIRCLES, open_graph
+from gcon_lab.experiments.units import UnitStore
 
 OURS = {0: 0.80, 1: 0.82, 2: 0.85}
 CONTROL = {2: 0.80, 0: 0.78, 1: 0.81}
@@ -208,58 +210,98 @@ def test_synthetic_graphs_span_what_they_say():
 
 
 @pytest.mark.slow
-def test_one_unit_end_to_end_resumes_and_repeats(tmp_path, monkeypatch):
-    small = [[compared.MomentsWithoutEdges(seed=0)], [compared.EncoderOneHop(seed=0)]]
-    monkeypatch.setattr(compared, "free_methods", lambda seed: small)
-    spending = [[compared.Moments(epsilon=4.0)], [compared.GAP(epsilon=4.0, hops=hops, epochs=3) for hops in (1, 2)]]
-    monkeypatch.setattr(compared, "spending_methods", lambda seed, epsilon: spending)
-    unit = compared.BeyondUnit(graph="made-up", run=0, budgets=(4.0,))
-    results = unit.results()
-    assert results.equals(unit.results())
-    ours = {"moments", "moments-without-edges", "moments-without-validation"}
-    assert set(results["method"]) == {*ours, "encoder-one-hop", "gap", "gcon"}
-    from gcon_lab.experiments.units import UnitStore
-
-    UnitStore(tmp_path / "store").write(unit.name, results)
-    missing, files = build_beyond([unit], tmp_path, workers=1, deadline=0.0, console=Console(quiet=True))
+def test_one_graph_end_to_end_is_kept_and_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(compared, "FREE", {"mlp": compared.FREE["mlp"], "gcn": compared.FREE["gcn"]})
+    monkeypatch.setattr(compared, "PRIVATE", {"gap": (compared.GAP, [{"hops": hops, "epochs": 3} for hops in (1, 2)])})
+    units = beyond_units(["made-up"], runs=[3], budgets=(4.0,))
+    store = UnitStore(tmp_path / "store")
+    for unit in units:
+        store.write(unit.name, unit.results())
+    missing, files = build_beyond(units, tmp_path, kept=None, workers=1, deadline=0.0, console=Console(quiet=True))
     assert missing == 0
-    assert {path.name for path in files} == {"beyond.csv", "differences.csv", "beyond.md"}
+    assert {path.name for path in files} == {"scores.csv", "beyond.csv", "differences.csv", "beyond.md"}
+    methods = {row["method"] for row in csv.DictReader((tmp_path / "scores.csv").read_text().splitlines())}
+    assert methods == {"moments", "moments-without-edges", "moments-without-validation", "mlp", "gcn", "gap", "gcon"}
     page = (tmp_path / "beyond.md").read_text()
     assert "| made-up | moments |" in page
     assert "## Against the best non-private model" in page
+    assert "Runs, of every graph and budget: gap 1, gcn 1, gcon 1," in page
+
+
+def test_of_several_settings_the_best_on_the_validation_nodes_counts_under_each_access(monkeypatch):
+    scores = iter([[("none", (0.5, 0.6)), ("cached", (0.7, 0.1))], [("none", (0.4, 0.9)), ("cached", (0.8, 0.2))]])
+    monkeypatch.setattr(compared, "_trained", lambda *_: ["one", "other"])
+    monkeypatch.setattr(compared, "_shares", lambda *_: next(scores))
+    assert compared.measured("g", 0, "gap", "1") == {"none": 0.6, "cached": 0.2}
 
 
 @pytest.mark.parametrize("graph", ["circles-5-0.9-weak", "social/twitch-de", "social/twitch-de@many"])
 def test_these_graphs_are_for_beyond_only(tmp_path, graph):
-    Job(what="beyond", out=tmp_path, graphs=(graph,))
+    Job(what="beyond", out=tmp_path, graphs=(graph,), first_run=70)
     with pytest.raises(InputError, match="graphs"):
         Job(what="fig1", out=tmp_path, graphs=(graph,))
 
 
+@pytest.mark.parametrize(
+    "options", [{"what": "fig1", "first_run": 1}, {"what": "beyond", "first_run": -1}, {"what": "beyond", "kept": "x"}]
+)
+def test_what_is_for_beyond_only_or_is_not_there_is_refused(tmp_path, options):
+    wrong = "kept" if "kept" in options else "first_run"
+    with pytest.raises(InputError, match=wrong):
+        Job(out=tmp_path, **{**options, **({"kept": tmp_path / "x"} if wrong == "kept" else {})})
+
+
 def test_a_missing_social_graph_is_said_before_anything_is_measured(tmp_path, monkeypatch):
     monkeypatch.setenv("GCON_DATA", str(tmp_path))
-    work = [compared.BeyondUnit(graph=graph, run=0, budgets=(1.0,)) for graph in ("made-up", "social/twitch-de@many")]
+    work = beyond_units(["made-up", "social/twitch-de@many"], runs=[0], budgets=(1.0,))
     with pytest.raises(InputError, match=r"no file .*social/twitch-de\.npz"):
-        build_beyond(work, tmp_path / "out", workers=1, deadline=0.0, console=Console(quiet=True))
+        build_beyond(work, tmp_path / "out", kept=None, workers=1, deadline=0.0, console=Console(quiet=True))
     assert not (tmp_path / "out").exists()
 
 
-def test_results_of_social_graphs_lie_beside_the_others():
-    work = beyond_units(GRAPHS, runs=2, budgets=(1.0, 4.0))
-    names = {unit.name for unit in work}
-    assert len(names) == len(work) == 2 * (4 + 11 + 8 * 3)  # social graphs: one unit without a budget, and one for each
+def test_every_method_is_a_unit_of_its_own_and_the_slowest_comes_last():
+    work = beyond_units(GRAPHS, runs=[70, 71], budgets=(1.0, 4.0))
+    names = [unit.name for unit in work]
+    spending = len(compared.PRIVATE) + 1
+    bare = 4 + 4  # the paper's graphs, and social ones with few labels
+    assert len(set(names)) == len(names) == 2 * (23 * (1 + len(compared.FREE) + 2 * spending) + bare)
     assert not any("/" in name for name in names)
-    social = [unit for unit in work if unit.graph == "social/twitch-de" and unit.run == 0]
-    assert [(unit.free, unit.budgets) for unit in social] == [(True, ()), (False, (1.0,)), (False, (4.0,))]
+    assert all(name.startswith("dpgcn-") for name in names[-2 * 2 * 23 :])
+    assert not any("run71" in name for name in names[: names.index(next(name for name in names if "run71" in name))])
 
 
-def test_a_unit_without_budgets_and_one_without_the_rest_are_the_whole(monkeypatch):
-    monkeypatch.setattr(compared.BeyondUnit, "scored", lambda unit, methods, epsilon: [(methods[0].name, epsilon)])
-    monkeypatch.setattr(compared.BeyondUnit, "paper", lambda unit, epsilon: [("gcon", epsilon)])
-    monkeypatch.setattr(compared.BeyondUnit, "_without_validation", lambda unit, epsilon: [("without", epsilon)])
-    settings = {"graph": "social/twitch-de", "run": 0}
-    parts = [compared.BeyondUnit(**settings, budgets=()), compared.BeyondUnit(**settings, budgets=(1.0,), free=False)]
-    whole = compared.BeyondUnit(**settings, budgets=(1.0,))
-    assert [*parts[0]._rows(), *parts[1]._rows()] == list(whole._rows())
-    assert {("gcn", None), ("gpr-gnn", None), ("moments", float("inf"))} <= set(parts[0]._rows())
-    assert {epsilon for _, epsilon in parts[1]._rows()} == {1.0}
+OWN = [
+    {"epsilon": 0.0, "none": 0.5, "own-edges": 0.6},
+    {"epsilon": 1.0, "none": 0.7, "cached": 0.8, "own-edges": 0.9, "calibration": 0.01, "tables": 1.0},
+    {"epsilon": float("inf"), "none": 0.7, "cached": 0.85, "own-edges": 0.95, "calibration": 0.01, "tables": 1.0},
+]
+
+
+def test_scores_are_kept_as_a_table_and_all_but_ours_are_taken_from_it_again(tmp_path):
+    units = beyond_units(["social/twitch-de"], runs=[70], budgets=(1.0,))
+    first, second = UnitStore(tmp_path / "first"), UnitStore(tmp_path / "second")
+    for unit in units:
+        own = unit.name.startswith("social")
+        rows = OWN[:2] if "bare" in unit.name else OWN
+        first.write(unit.name, rows if own else {"own-edges": 0.25, "public-graph": 1 / 3})
+    found = measured_scores(units, first)
+    assert found["social/twitch-de", 70, "moments", "1"] == {"none": 0.7, "cached": 0.8, "own-edges": 0.9}
+    assert found["social/twitch-de", 70, "moments", "inf"]["own-edges"] == 0.95
+    assert found["social/twitch-de", 70, "moments-without-edges", "any"] == {"none": 0.5, "own-edges": 0.6}
+    assert found["social/twitch-de", 70, "moments-without-validation", "1"]["cached"] == 0.8
+    kept = tmp_path / "scores.csv"
+    kept.write_text(scores_csv(found))
+    second.write("gap-social-twitch-de-run70-epsilon-1", {"none": 0.1})  # measured here: it stays
+    take(kept, units, second)
+    again = measured_scores(units, second)
+    assert not any(method.startswith("moments") for _, _, method, _ in again)
+    assert again["social/twitch-de", 70, "gap", "1"] == {"none": 0.1}
+    assert again["social/twitch-de", 70, "gcn", "any"] == {"own-edges": 0.25, "public-graph": 0.333333}
+    assert {*again} == {key for key in found if not key[2].startswith("moments")}
+
+
+def test_another_table_is_not_taken(tmp_path):
+    kept = tmp_path / "beyond.csv"
+    kept.write_text("graph,method\n")
+    with pytest.raises(InputError, match="kept"):
+        take(kept, [], UnitStore(tmp_path / "store"))

@@ -6,7 +6,7 @@ import torch
 
 from gcon.privacy.gates import declassify
 from gcon.privacy.ledger import MemoryLedger
-from gcon_lab.experiments.sweep.graphs import SHAPES, SHARES, UnusualCircles
+from gcon_lab.experiments.sweep.graphs import SHAPES, SHARES, UnusualCircles, open_graph
 
 UNEVEN = UnusualCircles(degree=40, homophily=0.5, signal=1.5, nodes=6000, features=8, shares=SHARES, labelled=80)
 
@@ -36,3 +36,10 @@ def test_every_shape_is_sparse_and_dense():
     names = {name.rsplit("-", 1)[0] for name in SHAPES}
     assert {f"{name}-{kind}" for name in names for kind in ("sparse", "dense")} == set(SHAPES)
     assert sum(shape.classes == 100 for shape in SHAPES.values()) == 4
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+def test_edges_by_chance_do_not_care_about_classes(kind):
+    opened = open_graph(f"edges-by-chance-{kind}", 0)
+    one, other = opened.graph.nodes.labels[opened.edges.edge_index()]
+    assert float((one == other).double().mean()) == pytest.approx(0.25, abs=0.02)

@@ -28,7 +28,6 @@ from gcon.methods.scores import Scores, score
 from gcon.nodes import PublicNodes
 from gcon.privacy.gates import diagnose
 from gcon.privacy.randomness import SystemRandomness
-from gcon.privacy.statement import ACCESS_PROMISES
 from gcon.release.read import load_release
 
 FURTHER = {
@@ -69,11 +68,12 @@ def evaluate(
     kind = checked_access(access, released.accesses)
     if public is not None:
         found, mask = _on_public_graph(released, *public, where)
-        output.result(*_told(released, asdict(found), kind, mask, publishable=True, words=ACCESS_PROMISES[kind]))
+        output.result(*_told(released, asdict(found), kind, mask, publishable=True, words=released.access_words[kind]))
         return
     if kind in ("none", "cached"):
         table = load_nodes(where, known=released.feature_columns)
         mask = table.test_mask
+        _refuse_taught(released, table)
         found = score(
             predict_without_edges(released, table.features, access=kind), _in_model_order(table, released), mask
         )
@@ -82,9 +82,12 @@ def evaluate(
             tell_of_cached(output, released, table.features)
         output.result(*_told(released, asdict(found), kind, mask, publishable=True, words=words))
         return
+    if where.nodes is not None and where.edges is None:
+        raise InputError("--edges", rule="is needed for own-edges", got="nothing", fix="Pass the edges file.")
     graph = load_graph(where, known=released.feature_columns)
     mask = graph.nodes.test_mask
     check_scored(mask)  # public, so found out before a ledger is made and edges are opened
+    _refuse_taught(released, graph.nodes)
     released.encoder.check(graph.nodes.features)
     labels = _in_model_order(graph.nodes, released)
     if paid is not None:  # said before it is paid
@@ -126,6 +129,14 @@ def _on_public_graph(model: Model, nodes: Path, edges: Path, where: PredictionSo
     bare = read_public_edges(edges, ids=table.ids, **where.columns())
     found = predict_on_public_graph(model, table.nodes.features, bare)
     return score(found, _in_model_order(table.nodes, model), table.nodes.test_mask), table.nodes.test_mask
+
+
+def _refuse_taught(model: Model, nodes: PublicNodes) -> None:
+    """An accuracy on nodes whose labels the model learned would be far too good."""
+    if taught := model.taught(nodes, nodes.test_mask):
+        rule = "must mark as 'test' only nodes that the training left out"
+        got = f"{taught} of {int(nodes.test_mask.sum())} test nodes that taught this model"
+        raise InputError("split", rule=rule, got=got, fix="Train with this split column, or mark other nodes.")
 
 
 def _told(

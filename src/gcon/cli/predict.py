@@ -39,8 +39,8 @@ def predict(
     access: Annotated[
         str,
         typer.Option(
-            help="none: no edge is read. cached: neither; released sums of the training nodes are used. own-edges: "
-            "each node from its own edges. public-graph: --public-edges."
+            help="none: no edge is read. cached: neither; what was released of the training nodes, with noise, is used. "
+            "own-edges: each node from its own edges. public-graph: --public-edges."
         ),
     ] = "none",
     where: PredictionSource,
@@ -92,7 +92,7 @@ def predict(
         finish(output, books)
     if kind == "none":
         tell_of_cached(output, released, matrix)
-    promise = promise_under(kind, no_promise)
+    promise = promise_under(kind, no_promise, released.access_words[kind])
     fields: dict[str, object] = {
         "out": str(out),
         "access": kind,

@@ -76,6 +76,7 @@ class AfterCounts:
         model: the regressions.
         answers: class probabilities from the released counts.
         twins: the same of the sampled nodes, without the labels of one part of the judges, for every part.
+        gain: the mean loss that counts spared the judges, at the first look or with an earlier table; 0 if they spared none.
     """
 
     start: Tensor
@@ -83,6 +84,7 @@ class AfterCounts:
     model: CountModel
     answers: Tensor
     twins: tuple[Tensor, ...]
+    gain: float
 
 
 def after_counts(
@@ -99,9 +101,10 @@ def after_counts(
     sample, start, twins = after.free.sample, before.answers, before.twins
     nodes, heard, judges = sample.nodes, noisy[sample.places], after.ensemble.judges
     deviations = torch.as_tensor(deviations, dtype=torch.float64).expand(len(noisy))
-    loud = deviations[sample.places]
+    loud, gain = deviations[sample.places], before.gain if isinstance(before, AfterCounts) else 0.0
     # A second table comes when the first one has taught its features already.
-    for lessons_left in reversed(range(1 + (_LESSONS if before is after else 0))):
+    looks = 1 + (_LESSONS if before is after else 0)
+    for look in range(looks):
         starts = [start[sample.places].double(), *twins]
         if judges.folds is not None:  # training nodes that judge teach with answers that their own labels did not teach
             judged = judges.crossed(starts)
@@ -113,7 +116,9 @@ def after_counts(
             believed = belief.of(heard, loud, each)
             inputs.append(count_inputs(each, believed.counts, believed.evidence))
         model, ensemble = _learned(inputs, nodes)
-        if lessons_left:
+        if look == 0:
+            gain = max(gain, _spared(ensemble))
+        if look < looks - 1:
             lessons, graph = ensemble.surest(_TAUGHT_SHARE), after.free.graph
             pupils = after.ensemble.taught([after.rescaled], PENALTIES, lessons)
             averages = zip((ensemble.answers, *ensemble.twins), labels, strict=True)
@@ -127,7 +132,8 @@ def after_counts(
         answers[rows] = model.answers(count_inputs(start[rows], believed.counts, believed.evidence))
 
     side_by_side(answer, blocks(len(start)))
-    return AfterCounts(start=start, belief=belief, model=model, answers=answers, twins=ensemble.moved()[2])
+    twins = ensemble.moved()[2]
+    return AfterCounts(start=start, belief=belief, model=model, answers=answers, twins=twins, gain=gain)
 
 
 def _learned(every: Sequence[Tensor], nodes: PublicNodes) -> tuple[CountModel, Ensemble]:
@@ -184,6 +190,13 @@ def _learned(every: Sequence[Tensor], nodes: PublicNodes) -> tuple[CountModel, E
         calibrated.append(table)
     heard = ensemble.weights > 0
     return CountModel(ensemble.weights[heard], torch.stack(calibrated)[heard]), ensemble
+
+
+def _spared(ensemble: Ensemble) -> float:
+    """The mean loss that counts spare the judges, beside the first member, which is the start as it is."""
+    labels = ensemble.judges.labels
+    right = ensemble.judged[torch.arange(len(labels)), labels].clamp_min(LEAST_ANSWER)
+    return ensemble.members[0].loss + float(right.log().mean())
 
 
 def _scaling(inputs: Tensor, groups: Sequence[list[int]]) -> Tensor:

@@ -175,6 +175,12 @@ _kept = lru_cache(maxsize=4)(_trained)
 _kept_large = lru_cache(maxsize=1)(_trained)  # one large table is enough to keep in memory
 
 
+def forget_learned() -> None:
+    """Drop what is kept in memory."""
+    _kept.cache_clear()
+    _kept_large.cache_clear()
+
+
 def _networks(
     nodes: PublicNodes, features: Tensor | csr_matrix, seed: int, device: str, lesson: Lesson
 ) -> list[Tensor]:

@@ -27,7 +27,8 @@ class GraphFacts:
         homophily: the share of edges inside a class that explains them best.
         homophily_error: one standard deviation of the posterior. Noise, the misfit of the model and the belief of 0.6 +- 0.2
             are in it; the noise of the number of edges is not.
-        cautious_homophily: the homophily, one standard error towards chance: what noise may have made is not acted on.
+        cautious_homophily: the homophily, one standard error towards chance, as far as the release took doubt away: what noise
+            may have made is not acted on, and where little was told the guess that costs nothing is as good as it was.
         mean_degree: twice the edges over the nodes; noise can make it negative.
     """
 
@@ -83,10 +84,12 @@ def graph_facts(moments: NoisyStatistic, answers: Tensor, examples: tuple[Tensor
     mean = (weights * places).sum()
     spread = float((weights * (places - mean).square()).sum().sqrt())
     error, chance = max(spread, float(places[1] - places[0]) / 2), 1 / classes  # the grid is no finer
+    # Silence is a bet too: without the part of the variance that is left, noise made owners hear nobody now and then.
+    caution = error * max(1 - (error / _USUAL_SPREAD) ** 2, 0.0)
     return GraphFacts(
         homophily=found,
         homophily_error=error,
-        cautious_homophily=max(found - error, chance) if found > chance else min(found + error, chance),
+        cautious_homophily=max(found - caution, chance) if found > chance else min(found + caution, chance),
         mean_degree=float(moments.value[-1, -1]) / CONSTANT**2 / len(answers),
     )
 

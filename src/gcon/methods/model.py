@@ -24,7 +24,7 @@ from gcon.privacy.budget import STATED_EDGES, Budget, protected_change
 from gcon.privacy.ledger import Ledger
 from gcon.privacy.randomness import Randomness
 from gcon.privacy.receipt import Receipt
-from gcon.privacy.statement import Statement, statement
+from gcon.privacy.statement import ACCESS_PROMISES, Statement, statement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +114,16 @@ class Model(ABC):
 
     def statement(self) -> Statement:
         """The promise in words and as data."""
-        return statement(self.receipt, self.accesses, self.choices, self.by_edges())
+        return statement(self.receipt, self.access_words, self.choices, self.by_edges())
+
+    def taught(self, nodes: PublicNodes, mask: Tensor) -> int:
+        """How many nodes of a mask are known to have taught it by their labels: answers for them measure nothing."""
+        return 0
+
+    @property
+    def access_words(self) -> dict[str, str]:
+        """What each access reads, and who may see its answers."""
+        return {access: ACCESS_PROMISES[access] for access in self.accesses}
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
@@ -196,6 +205,7 @@ def predictions_from(model: Model, scorer: Scorer, scores: Tensor, *, access: Ac
         class_names=model.class_names,
         access=access,
         no_promise=why_no_promise(model.receipt),
+        words=model.access_words[access],
     )
 
 

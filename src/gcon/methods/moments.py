@@ -50,6 +50,7 @@ from gcon.methods.evidence import (
     row_scores,
     scores_from_far,
     scores_with_own_edges,
+    tells,
 )
 from gcon.methods.graph_facts import counted_rows, graph_facts
 from gcon.methods.method import Progress, check_seed, silent
@@ -95,10 +96,13 @@ LEAST_LABELLED = 0.4  # of the nodes, for one-way counts; with fewer labels a se
 LEAN, LEAN_PER_GAIN, MOST_LEAN = 0.25, 6.0, 2.0  # of the mean answer around a node, by what counts added to the answers
 # All of that from a fifth of doubt on: where answers are surer, their codes say what the mean would say. Answers may be too sure.
 LEAN_PER_DOUBT, LEAST_DOUBT = 5.0, 0.2
-FEW_CLASSES = 10  # with more, that mean weighs more
+FEW_CLASSES = 10  # with more, that mean weighs more, and counts are never one-way
 # Published answers were chosen by the validation nodes, so they look better there than they are, by up to this share of them.
 _FLATTERED = 0.03
 _SURE_OF = 3.0  # standard deviations of the count of right answers: own edges are left out for what noise hardly makes
+# Exact counts are heard where edges keep to classes, be it so many times as often as by chance where classes are many; or where
+# noisy counts spared the judges so much, in log-probability.
+MANY_TIMES, LEAST_GAIN = 3.0, 0.02
 _TOLD = 0.1  # of the validation nodes: a count that cannot tell so much from noise is not worth its price
 VOICE = 0.5  # of every neighbour's message, where published answers are no surer than UNSURE: many weak voices add up
 _MOVED = 0.1  # of the nodes: if the shares of the codes moved by more than that since they were counted, they are other codes
@@ -190,7 +194,7 @@ class Moments(ReleasingMethod):
             about = account.release(NoisyRelease(plan=plan, statistic=counted, share=ANSWERS_SHARE))
             facts = graph_facts(about, free.answers, free.examples)
             homophily = facts.cautious_homophily
-            statistics, tables, heard = [moments, about], [], None
+            statistics, tables, heard, gain = [moments, about], [], None, 0.0
             if facts.mean_degree < HEARD * geometric_deviation(plan.rates[0]):
                 progress("second release")
                 again = account.release(NoisyRelease(plan=plan, statistic=directions, share=1 - FIRST_SHARE))
@@ -226,7 +230,7 @@ class Moments(ReleasingMethod):
                     heard = owner_counts(
                         found, counts.value, coded=coded, before=published, labels=labels, homophily=homophily
                     )
-                    before, published = found, found.answers
+                    before, published, gain = found, found.answers, found.gain
             published, right = published.float(), None
             if asked:
                 progress("count right answers")
@@ -238,6 +242,10 @@ class Moments(ReleasingMethod):
         progress("learn from what was released")
         margin = 0.0 if right is None else _SURE_OF * count.standard_deviation + _FLATTERED * asked
         alone = int((published.argmax(dim=1) == nodes.labels)[nodes.validation_mask].sum())
+        # Where neither the first release nor noisy counts tell anything, exact counts would be noise to their owners.
+        edges_tell = (
+            tells(homophily, nodes.num_classes) or homophily * nodes.num_classes >= MANY_TIMES or gain >= LEAST_GAIN
+        )
         return MomentsModel(
             answers=after.answers.float(),
             cached=published if tables else None,
@@ -251,7 +259,8 @@ class Moments(ReleasingMethod):
             right=right,
             asked=asked,
             # The noise alone would leave own edges out now and then: only what is worse by more than that is.
-            own_edges=right is None or right >= alone - margin,
+            gain=gain,
+            own_edges=edges_tell and (right is None or right >= alone - margin),
             class_shares=nodes.class_shares,
             statistics=tuple(statistics),
             tables=tuple(tables),
@@ -285,6 +294,8 @@ def labels_say_more(answers: Tensor, labels: Tensor, degree: float, rates: tuple
         rates: of the noise of counts of all, and of one-way ones.
     """
     classes, labelled, above = answers.shape[1], int((labels >= 0).sum()), 0.0
+    if classes > FEW_CLASSES:  # owners ask at counts of all, and of so many classes few labelled neighbours are of one
+        return False
     for part in blocks(len(answers)):
         sure = answers[part].max(dim=1).values.double()[labels[part] < 0]
         above += float((sure - 1 / classes).sum()) / (1 - 1 / classes)
@@ -465,6 +476,7 @@ class MomentsRecord(Record, frozen=True, kw_only=True):
     right: Annotated[int, Meta(ge=-(2**62), le=2**62)] | None
     asked: Annotated[int, Meta(ge=0, le=2**62)]
     own_edges: bool
+    gain: NotNegative | None = None
     lean: NotNegative
     voice: UpToOne
     regressions: Annotated[int, Meta(ge=0, le=1000)]
@@ -486,7 +498,9 @@ class MomentsModel(Model):
         homophily: the share of edges inside a class, one standard error towards chance from what was released.
         right: the noisy number of validation nodes that their owners answer right; None if that was not counted.
         asked: the number of validation nodes; 0 if nothing was counted, though there may be some.
-        own_edges: whether owners are answered from their edges; False where that was worse than published answers.
+        gain: the mean loss that counts spared the nodes that judge; None in a release that does not say it.
+        own_edges: whether owners are answered from their edges; False where that would be worse than published answers, as the
+            released numbers say.
         class_shares: how common classes are, as whoever trained said; None if nobody did.
         statistics, tables: what was released, so that anybody can make something better of it.
     """
@@ -501,6 +515,7 @@ class MomentsModel(Model):
     homophily: float
     right: int | None
     asked: int
+    gain: float | None = None
     own_edges: bool
     class_shares: tuple[float, ...] | None = None
     statistics: tuple[NoisyStatistic, ...]
@@ -509,9 +524,13 @@ class MomentsModel(Model):
     @property
     def choices(self) -> str:
         """With no validation nodes, or too few, nothing was counted, so nothing was chosen by that."""
+        price = self.receipt.plan.get("answer_epsilon")
         counted = (
-            "; whether owners are answered from their edges was chosen by a noisy count of right answers, whose price is part "
-            "of the budget."
+            "; whether owners are answered from their edges was chosen by these too, and by a noisy count of right answers"
+            + (f", which takes {price!r} of epsilon." if isinstance(price, float) and math.isfinite(price) else ".")
+        )
+        uncounted = (
+            "; so was whether owners are answered from their edges: no right answers were counted to check that."
         )
         told = (
             " How common classes are was told by whoever trained, who vouches that this is public knowledge: no promise covers "
@@ -520,7 +539,24 @@ class MomentsModel(Model):
         return (
             "nothing was chosen by looking at private edges for free. Constants are the same for all graphs; what is automatic "
             "was chosen from public features and labels, or from the released numbers, which is free"
-        ) + ((counted if self.asked else ".") + ("" if self.class_shares is None else told))
+        ) + ((counted if self.asked else uncounted) + ("" if self.class_shares is None else told))
+
+    def taught(self, nodes: PublicNodes, mask: Tensor) -> int:
+        return int((self.labels >= 0)[mask].sum()) if nodes.fingerprint == self.training_nodes else 0
+
+    @property
+    def access_words(self) -> dict[str, str]:
+        """Also where an access gives what another one gives."""
+        words = super().access_words
+        if not self.tables:
+            words["cached"] = f"No counts were released, so this gives what `none` gives. {words['none']}"
+        if not self.own_edges:
+            words["own-edges"] = (
+                "Own edges are left out, since the released numbers say that they are no help here: this gives what `cached` "
+                "gives. No edge is read at prediction, and the model's promise covers every answer; it is delivered to the "
+                "owner of the node all the same."
+            )
+        return words
 
     @property
     def best_answers(self) -> Tensor:
@@ -599,6 +635,7 @@ class MomentsModel(Model):
             right=self.right,
             asked=self.asked,
             own_edges=self.own_edges,
+            gain=self.gain,
             class_shares=None if self.class_shares is None else list(self.class_shares),
             lean=0.0 if counts is None else counts.lean,
             voice=0.0 if counts is None else counts.voice,
@@ -633,8 +670,8 @@ class MomentsModel(Model):
             refuse(RELEASE, "the shares in 'statistics' must add to at most 1")
         if len(record.tables) > MOST_ROUNDS or bool(record.tables) != (record.regressions > 0):
             refuse(RELEASE, "'tables' must be at most two, with regressions on them")
-        if (record.lean or record.voice) and not record.tables:
-            refuse(RELEASE, "'lean' and 'voice' must be 0 without 'tables'")
+        if (record.lean or record.voice or record.gain) and not record.tables:
+            refuse(RELEASE, "'lean', 'voice' and 'gain' must be 0 without 'tables'")
         nodes, table = (record.nodes,), (record.nodes, num_classes)
         layout: Layout = {"answers": ("F32", table), "labels": ("I64", nodes)}
         layout["training_rows"] = ("I64", (record.training_rows,))
@@ -706,6 +743,7 @@ class MomentsModel(Model):
             right=record.right,
             asked=record.asked,
             own_edges=record.own_edges,
+            gain=None if record.gain is None else float(record.gain),
             class_shares=told,
             statistics=tuple(
                 NoisyStatistic(
@@ -790,8 +828,12 @@ class AnswersScorer(Scorer):
             known = {"none": self.answers, "cached": self.published}.get(access, self.rows)
             return lambda rows: known[rows].double()
         if access == "cached":
-            rule, fix = "must be those of the training for access='cached'", "Use access='none' for other nodes."
-            raise InputError("nodes", rule=rule, got="others", fix=fix)
+            rule, fix = "must be the table of the training for access='cached'", "Use access='none' for other nodes."
+            got = "others"
+            if recognises(self.training_rows, features):
+                got = "a part of it, another order, or changed rows"
+                fix = "Pass the whole table as it was and pick rows afterwards, or use access='none'."
+            raise InputError("nodes", rule=rule, got=got, fix=fix)
         if access == "none":
             if recognises(self.training_rows, features):
                 warn_caller(_PART, AnswersWarning)

@@ -29,6 +29,7 @@ class Predictions:
         class_names: what the class numbers stand for.
         access: which edges were read: `none`, `cached`, `own-edges`, `public-graph` or `full`.
         no_promise: why the model behind them keeps no promise; None if it keeps one.
+        words: what this access reads and promises, of this model; None for what is true of every model.
     """
 
     classes: Tensor
@@ -36,6 +37,7 @@ class Predictions:
     class_names: tuple[object, ...]
     access: Access
     no_promise: str | None = None
+    words: str | None = None
 
     @property
     def labels(self) -> list[object]:
@@ -45,7 +47,7 @@ class Predictions:
     @property
     def promise(self) -> str:
         """What is promised about these predictions, in words."""
-        return promise_under(self.access, self.no_promise)
+        return promise_under(self.access, self.no_promise, self.words)
 
     @property
     def publishable(self) -> bool:
@@ -58,10 +60,16 @@ class Predictions:
         return audience_of(self.access, self.no_promise)
 
 
-def promise_under(access: Access, no_promise: str | None = None) -> str:
-    """What is promised about predictions under an access, or that nothing is and why."""
+def promise_under(access: Access, no_promise: str | None = None, words: str | None = None) -> str:
+    """What is promised about predictions under an access, or that nothing is and why.
+
+    Args:
+        access: what is read.
+        no_promise: why nothing is promised; None if something is.
+        words: what is promised, of a model whose words are its own (`Model.access_words`).
+    """
     if no_promise is None or access == "full":
-        return ACCESS_PROMISES[access]
+        return words or ACCESS_PROMISES[access]
     return (
         f"There is no promise: {no_promise}. What was predicted with access '{access}' is for the operator and for "
         "comparison only."

@@ -31,6 +31,17 @@ NAMES = {
     "gcn": "graph network (GCN), not private",
 }
 
+_TITLES = {
+    "cora-ml": "Cora-ML",
+    "citeseer": "CiteSeer",
+    "pubmed": "PubMed",
+    "actor": "Actor",
+    "social/fb100-johns-hopkins": "friendships in a college",
+    "social/twitch-de": "streamers",
+    "social/flickr-groups": "photographers",
+    "social/amazon-photo": "products bought together",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
@@ -71,11 +82,13 @@ def graph_title(name: str) -> str:
     Example:
         >>> graph_title("circles-10-0.5-weak")
         'made up: 10 neighbours, 50 % of the same class, weak features'
+        >>> graph_title("social/twitch-de@many")
+        'streamers, 60 % labelled'
     """
-    known = {"cora-ml": "Cora-ML", "citeseer": "CiteSeer", "pubmed": "PubMed", "actor": "Actor"}
-    kind, *rest = name.split("-")
+    plain, _, many = name.partition("@")
+    kind, *rest = plain.split("-")
     if kind != "circles":
-        return known.get(name, name)
+        return _TITLES.get(plain, plain) + (", 60 % labelled" if many else "")
     degree, homophily, strength = rest
     shown = "large" if strength == "large" else f"{strength} features"
     return f"made up: {degree} neighbours, {100 * float(homophily):.0f} % of the same class, {shown}"

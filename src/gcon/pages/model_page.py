@@ -12,7 +12,6 @@ from gcon.pages.frame import number
 from gcon.pages.scored_nodes import class_title, reason_against, scored
 from gcon.privacy.attacker import in_words
 from gcon.privacy.budget import NOTHING, Budget
-from gcon.privacy.statement import ACCESS_PROMISES
 from gcon.version import __version__
 
 MOST_CLASSES = 40  # that are named or drawn: a larger matrix is no drawing any more, and no small page
@@ -36,7 +35,7 @@ def model_values(model: Model, nodes: PublicNodes | None, *, name: str | None = 
         "description": model.description(),
         "public_facts": public_facts(model, name),
         "sentences": (*model.statement().sentences, *([in_words(receipt.budget)] if means_something else [])),
-        "accesses": [(access, _audience(model, access), ACCESS_PROMISES[access]) for access in model.accesses],
+        "accesses": [(access, _audience(model, access), words) for access, words in model.access_words.items()],
         "not_scored": against,
         "scored": scored(model, nodes) if nodes is not None and against is None else None,
         "looked_up": "cached" in model.accesses and nodes is not None and nodes.fingerprint == model.training_nodes,

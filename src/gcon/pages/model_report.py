@@ -21,7 +21,7 @@ from gcon.nodes import FEWEST_SCORED, PublicNodes
 from gcon.pages.frame import render
 from gcon.pages.model_page import MOST_CLASSES, public_facts, spent
 from gcon.pages.promise_page import several_edges
-from gcon.pages.scored_nodes import ScoredNodes, calibration_error, scored, unknown_classes
+from gcon.pages.scored_nodes import ScoredNodes, calibration_error, no_measure, scored
 from gcon.pages.shares import Share, paid_share, share_of
 from gcon.privacy.attacker import in_words, right_at_most
 from gcon.privacy.budget import MOST_EDGES, NOTHING, Budget, compose, protected_change
@@ -171,7 +171,7 @@ def _answers(
     part = next((part for part, mask in masks.items() if int(mask.sum()) >= FEWEST_SCORED), None)
     if part is None:
         return [], f"the table has fewer than {FEWEST_SCORED} labelled test or validation nodes", ""
-    if (reason := unknown_classes(model, nodes)) is not None:
+    if (reason := no_measure(model, nodes, masks[part])) is not None:
         return [], reason, part
     step("ask the model")
     kinds = ["none"]

@@ -58,11 +58,13 @@ def reason_against(model: Model, nodes: PublicNodes | None) -> str | None:
         return "no table of public nodes was given"
     if int(nodes.test_mask.sum()) < FEWEST_SCORED:
         return f"the table has fewer than {FEWEST_SCORED} labelled test nodes"
-    return unknown_classes(model, nodes)
+    return no_measure(model, nodes, nodes.test_mask)
 
 
-def unknown_classes(model: Model, nodes: PublicNodes) -> str | None:
-    """Why a table cannot be scored by this model; None if it can."""
+def no_measure(model: Model, nodes: PublicNodes, mask: Tensor) -> str | None:
+    """Why labels of a table do not tell how good this model is; None if they do."""
+    if taught := model.taught(nodes, mask):
+        return f"{taught} of the {int(mask.sum())} scored nodes taught the model: answers for them do not tell how good it is"
     if not set(nodes.class_names) <= set(model.class_names):
         return "the table has classes that the model does not know"
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gcon.privacy.budget import NOTHING, PUBLIC, Budget, protected_change, round_up_digits
@@ -47,7 +47,7 @@ class Statement:
 
 def statement(
     receipt: Receipt,
-    accesses: Sequence[str] = tuple(ACCESS_PROMISES),
+    accesses: Mapping[str, str] = ACCESS_PROMISES,
     choices: str | None = None,
     by_edges: Mapping[int, Budget | None] | None = None,
 ) -> Statement:
@@ -55,7 +55,7 @@ def statement(
 
     Args:
         receipt: of the release.
-        accesses: what the released model can be asked under.
+        accesses: what the released model can be asked under, and what each one reads and promises.
         choices: how the model's settings were chosen, and whether that was public, free or paid.
         by_edges: what is promised for so many edges that change together; None for nothing.
 
@@ -131,7 +131,7 @@ def statement(
         "total": {"epsilon": receipt.total.epsilon, "delta": receipt.total.delta, "composition": "basic"}
         | ({} if receipt.counted else {"counted": False}),
         "plan": dict(receipt.plan),
-        "access": {access: ACCESS_PROMISES[access] for access in accesses},
+        "access": dict(accesses),
         "time": receipt.time,
     }
     if by_edges:

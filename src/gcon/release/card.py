@@ -6,8 +6,8 @@ The metadata at the head of the card names no licence: that is for whoever publi
 from __future__ import annotations
 
 ONE_EDGE = """\
-- One edge is protected. A group of k edges is protected about k times less, so a person's whole neighbourhood is not
-  hidden if it is large."""
+- One edge is protected. Several edges together are protected less, as the promise says, so a person's whole neighbourhood is
+  not hidden if it is large."""
 SEVERAL_EDGES = """\
 - Any {edges} edges together are protected, so a person's whole neighbourhood is not hidden if it is larger."""
 

@@ -19,7 +19,6 @@ from gcon.errors import InputError
 from gcon.methods.model import Model
 from gcon.methods.record import RELEASE, TENSORS, Count, NotNegative, Record
 from gcon.privacy.budget import protected_change
-from gcon.privacy.statement import ACCESS_PROMISES
 from gcon.release.card import ANY_TABLE, CARD, COLUMNS, NAMED_TABLE, NO_PROMISE, ONE_EDGE, PRIVACY, SEVERAL_EDGES
 from gcon.version import __version__
 
@@ -171,7 +170,7 @@ def texts(model: Model) -> dict[str, bytes]:
         return _MARKUP.sub(_ESCAPED, " ".join(words.split()))
 
     statement = model.statement()
-    rows = [f"| `{access}` | {plain(ACCESS_PROMISES[access])} |" for access in model.accesses]
+    rows = [f"| `{access}` | {plain(words)} |" for access, words in model.access_words.items()]
     said = {
         "promise": "\n".join(f"- {plain(sentence)}" for sentence in statement.sentences),
         "accesses": "\n".join(["| access | what is promised |", "|---|---|", *rows]),

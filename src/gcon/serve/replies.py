@@ -41,7 +41,7 @@ class AnswerWords:
     """
 
     def __init__(self, model: Model, release: str) -> None:
-        self._release, self._no_promise = release, why_no_promise(model.receipt)
+        self._release, self._no_promise, self._words = release, why_no_promise(model.receipt), model.access_words
         self._names = [str(name) for name in model.class_names]
         self._keys = [json.dumps(name) for name in self._names]
         knows = "cached" in model.accesses  # answers for the nodes of the training
@@ -67,7 +67,7 @@ class AnswerWords:
             "access": access,
             "audience": audience_of(access, self._no_promise),
             "used": used,
-            "promise": promise_under(access, self._no_promise),
+            "promise": promise_under(access, self._no_promise, self._words[access]),
             "release": self._release,
         }
         return json.dumps(words)[1:].encode()

@@ -27,7 +27,9 @@ _CHANGED_ENTRIES = 2  # of a table, by one edge between two nodes that are count
 _ENDS_OF_AN_EDGE = 2  # their answers are all that one edge can change
 # The method's rules: neighbours over the noise of a count, and how sure answers may be, for one table and for two.
 _HEARD, _LOUD, _UNSURE = 4.0, 10.0, 0.6
-_LEAST_LABELLED = 0.4  # of the nodes, for one-way counts
+_LEAST_LABELLED, _MOST_CLASSES = 0.4, 10  # of the nodes, and classes, for one-way counts
+# Edges tell something: homophily so far from chance (1 is perfect), or so many times chance; or counts spared judges so much.
+_TELLING, _MANY_TIMES, _LEAST_GAIN = 0.1, 3.0, 0.02
 _NAMES = {0: "moments again", 1: "one table", 2: "two tables"}
 _COUNT = 0.3  # the column of the answers that counts edges
 _EXACT, _SINGLE = 1e-9, 1e-6  # relative room for float64; absolute room for probabilities in single precision
@@ -76,8 +78,13 @@ def check_branch(folder: Folder, branches: Branches, answers: Tensor, steps: Ste
     words = f"two from {loud:.6g} if codes are no surer than {_UNSURE}; they are {sure:.6g}"
     if branches.one_way:
         alone = _labels_alone(likeliest[~known], labelled, degree, tensors["answers"].shape[1], branches.rates)
-        twice, once = False, alone <= 1 + _SINGLE if not one_way else alone >= 1 - _SINGLE
-        words = f"one-way if that tells at least as much; it tells {alone:.6g} times as much"
+        classes = len(folder.model.class_names)
+        few = classes <= _MOST_CLASSES
+        twice, once = False, few and alone >= 1 - _SINGLE if one_way else not few or alone <= 1 + _SINGLE
+        words = (
+            f"one-way if that tells at least as much, of at most {_MOST_CLASSES} classes; it tells {alone:.6g} times as much, "
+            f"of {classes}"
+        )
     fits = {
         0: degree < heard * (1 + _EXACT),
         1: degree >= heard * (1 - _EXACT) and once,
@@ -241,7 +248,7 @@ def _check_both_ends(table: Table, codes: Tensor, *, rate: Any, steps: Steps) ->
 def check_right_answers(folder: Folder, records: list[dict[str, Any]], branches: Branches, steps: Steps) -> None:
     """One count of answers if there were nodes to ask, at the epsilon that the plan puts aside; then what follows from it."""
     settings = folder.settings
-    asked, right, own_edges = settings["asked"], settings["right"], settings["own_edges"]
+    asked, right, own_edges, gain = settings["asked"], settings["right"], settings["own_edges"], settings.get("gain")
     labelled, nodes = int((folder.model.tensors()["labels"] >= 0).sum()), whole(settings, "nodes")
     paid = branches.answer_epsilon > 0
     steps.check(
@@ -251,8 +258,13 @@ def check_right_answers(folder: Folder, records: list[dict[str, Any]], branches:
         and (right is not None) is paid
         and len(records) == int(paid)
         and asked <= nodes - labelled
-        and (paid or own_edges is True),
+        and (paid or gain is not None or own_edges is True),
     )
+    surely, perhaps = _edges_tell(settings, gain, len(folder.model.class_names))
+    if not paid:
+        steps.check(
+            f"Own edges are {_used(own_edges)}, as what was released says", perhaps if own_edges else not surely
+        )
     if not paid or not records or right is None:
         return
     [record] = records
@@ -278,6 +290,27 @@ def check_right_answers(folder: Folder, records: list[dict[str, Any]], branches:
     # Own edges are used if right answers are at least those of published answers, 0 to `asked`, less three deviations and 3 %.
     margin = 3 * float(deviation) + 0.03 * asked
     steps.check(
-        f"Own edges are {'' if own_edges else 'not '}used, as {right} right answers allow",
-        right >= -margin * (1 + _EXACT) if own_edges else right < asked - margin * (1 - _EXACT),
+        f"Own edges are {_used(own_edges)}, as {right} right answers and what was released before allow",
+        perhaps and right >= -margin * (1 + _EXACT)
+        if own_edges
+        else not surely or right < asked - margin * (1 - _EXACT),
     )
+
+
+def _used(own_edges: bool) -> str:
+    return "used" if own_edges else "left out"
+
+
+def _edges_tell(settings: dict[str, Any], gain: Any, classes: int) -> tuple[bool, bool]:
+    """Whether what was released says surely, and perhaps, that edges tell owners something: rounding may decide.
+
+    A release that does not say what counts spared its judges was made before that was asked: then they always do.
+    """
+    if gain is None:
+        return True, True
+    homophily = float(finite(settings, "homophily", above=False))
+    apart = abs(homophily - 1 / classes) * classes / (classes - 1)
+    how_far = max(
+        apart / _TELLING, homophily * classes / _MANY_TIMES, float(finite(settings, "gain", above=False)) / _LEAST_GAIN
+    )
+    return how_far >= 1 + _EXACT, how_far >= 1 - _EXACT

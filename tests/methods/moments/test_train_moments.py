@@ -106,7 +106,7 @@ def test_the_model_is_a_function_of_the_release_and_of_public_data(nodes, dense,
     runs = [(nodes, dense, 0.3), (nodes, dense, 8.0), (*unsure, 16.0), (*labelled, 8.0)]
     models = [trained(given, edges, epsilon=epsilon) for given, edges, epsilon in runs]
     assert [[table.one_way for table in model.tables] for model in models] == [[], [False], [False] * 2, [True]]
-    gcon.learn.edge_free._kept.cache_clear()  # what is kept is computed again, with another graph near
+    gcon.learn.edge_free.forget_learned()  # what is kept is computed again, with another graph near
     for model, (given, _, epsilon) in zip(models, runs, strict=True):
         expected = release_files(model)
         other = trained(given, sparse, epsilon=epsilon)
@@ -343,7 +343,7 @@ def test_how_much_the_answer_around_counts(homophily, gain, lean):
     after = before - gain / 2
     after[torch.arange(6), sure] += 1.5 * gain
     belief = SimpleNamespace(proportions=None, crowding=None)
-    found = AfterCounts(start=before, belief=belief, model=None, answers=after, twins=())
+    found = AfterCounts(start=before, belief=belief, model=None, answers=after, twins=(), gain=0.0)
     counts, labels = torch.ones(6, 3, dtype=torch.int64), torch.full((6,), -1)
     made = partial(owner_counts, found, counts, coded=sure, before=before, labels=labels)
     owners = made(homophily=homophily)

@@ -1,5 +1,7 @@
 """The default's model under every access: released answers for the training nodes, the student for all others."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -17,6 +19,7 @@ from gcon.methods.public_graph import predict_on_public_graph, refuse_training_n
 from gcon.privacy.budget import NOTHING
 from gcon.privacy.ledger import Kind, MemoryLedger, Outcome
 from gcon.privacy.randomness import SeededRandomness, SystemRandomness
+from gcon.privacy.statement import ACCESS_PROMISES
 
 SIZE = 80
 SHAPE = {"num_classes": 3, "num_features": 6, "feature_signal": 2.0, "per_class": 8}
@@ -94,6 +97,47 @@ def test_without_counts_cached_is_none():
     assert torch.equal(one.probabilities, two.probabilities)
 
 
+def test_every_access_says_what_it_is_of_this_model(model):
+    counted, bare = model, replace(trained(epsilon=0.05, randomness=SystemRandomness()), own_edges=False)
+    words = counted.access_words
+    assert words == {access: ACCESS_PROMISES[access] for access in counted.accesses}
+    told = bare.access_words
+    assert told["cached"].startswith("No counts were released, so this gives what `none` gives. No edge is read")
+    assert told["own-edges"].startswith("Own edges are left out")
+    assert {**told, "cached": "", "own-edges": ""} == {**words, "cached": "", "own-edges": ""}
+    assert bare.statement().fields["access"] == told
+    found = predict_without_edges(bare, NODES.features, access="cached")
+    assert found.promise == told["cached"]
+    assert own(bare, NODES.features, EDGES).promise == told["own-edges"]
+    assert torch.equal(
+        own(bare, NODES.features, EDGES).probabilities, own(bare, NODES.features, EDGES[:, :0]).probabilities
+    )
+
+
+@pytest.mark.parametrize("validation", [100, 0], ids=["validation", "none"])
+@pytest.mark.parametrize("epsilon", [1.0, 0.3], ids=["counts", "no counts"])
+def test_edges_that_tell_nothing_are_left_out(validation, epsilon):
+    """Exact counts would be noise to their owners: regressions on noisy counts learned nothing but chance."""
+    shape = {"num_classes": 3, "num_features": 12, "feature_signal": 3.0, "per_class": 20, "num_validation": validation}
+    nodes, edges = social_circles_parts(600, mean_degree=40, homophily=1 / 3, seed=5, **shape)
+    private = private_edges(edges, 600)[0]
+    found = Moments(epsilon=epsilon).train(
+        nodes, private, ledger=MemoryLedger("chance"), randomness=SeededRandomness(2)
+    )
+    assert (found.cached is None) == (epsilon < 1)
+    assert not found.own_edges
+    published = predict_without_edges(found, nodes.features, access="cached")
+    mine = predict_from_own_edges(found, nodes.features, private, ledger=MemoryLedger())
+    assert torch.equal(mine.classes, published.classes)
+
+
+def test_labels_that_taught_a_model_are_known(model):
+    every = torch.ones(SIZE, dtype=torch.bool)
+    assert model.taught(NODES, every) == int(NODES.train_mask.sum())
+    assert model.taught(NODES, ~NODES.train_mask) == 0
+    assert model.taught(OTHERS, torch.ones(24, dtype=torch.bool)) == 0
+
+
 def test_a_row_from_the_service_is_the_row_of_the_table(either):
     """One node at a time, from its row and the numbers of its neighbours: the same probabilities."""
     for features, edge_index in ((NODES.features, EDGES), (OTHERS.features, OTHER_EDGES)):
@@ -141,8 +185,13 @@ def test_nodes_never_seen_are_answered_by_the_student(either):
 
 
 def test_cached_is_refused_for_other_nodes(model):
-    for features in (OTHERS.features, NODES.features[:-1], NODES.features + 1e-3):
-        with pytest.raises(InputError, match=r"^nodes: must be those of the training"):
+    for features, got in (
+        (OTHERS.features, "others"),
+        (NODES.features + 1e-3, "others"),
+        (NODES.features[:-1], "a part of it"),
+        (NODES.features.flip(0), "another order"),
+    ):
+        with pytest.raises(InputError, match=rf"^nodes: must be the table of the training .* got .*{got}"):
             predict_without_edges(model, features, access="cached")
 
 

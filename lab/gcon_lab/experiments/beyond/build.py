@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gcon_lab.experiments.beyond.compared import BeyondUnit
+from gcon_lab.experiments.beyond.scores import frame, measured_scores, scores_csv, take
 from gcon_lab.experiments.beyond.summary import (
     INFINITE,
     NON_PRIVATE,
@@ -22,9 +22,9 @@ from gcon_lab.experiments.beyond.summary import (
 from gcon_lab.experiments.beyond.targets import check_targets, target_lines
 from gcon_lab.experiments.command import write_all
 from gcon_lab.experiments.sweep.graphs import CIRCLES
-from gcon_lab.experiments.sweep.grid import BUDGETS, PAPER_GRAPHS
+from gcon_lab.experiments.sweep.grid import PAPER_GRAPHS
 from gcon_lab.experiments.sweep.social import SOCIAL, check_social
-from gcon_lab.experiments.units import UnitStore, run_units
+from gcon_lab.experiments.units import Call, UnitStore, run_units
 from gcon_lab.tables import grid, markdown
 
 GRAPHS = (*PAPER_GRAPHS, *SOCIAL, *CIRCLES)
@@ -37,49 +37,55 @@ ACCESSES = {
 }
 _HEAD = """# Beyond the paper
 
-Command: `gcon reproduce beyond --out OUT` (needs `GCON_DATA`). Test micro-F1, mean ± standard error over the runs. One set
-of settings for all graphs, nothing tuned; delta = 1e-5. Rivals with two settings (hops, depth, layers: 1 or 2) show the one
-that is better on the validation nodes under that access, free of charge. Every run has its own seed and noise; a synthetic
-graph (`circles-DEGREE-HOMOPHILY-FEATURES`) is drawn anew for every run, and a social graph (`social/NAME`: 20 labels per class;
-`social/NAME@many`: 60 % of the nodes) has a split for every run. `moments` is our method, `moments-without-edges` the same
-pipeline with the private statistics left out, `moments-without-validation` ours where no labels are set aside for choices,
-`gcon` the paper's mechanism at its defaults. Noise is seeded: none of
-these models keeps a promise. The column `inf` is our method without noise: what its statistics could tell at all.
+Command: `gcon reproduce beyond --first-run 70 --out OUT` (needs `GCON_DATA`). Test micro-F1, mean ± standard error over the
+runs. One set of settings for all graphs, nothing tuned; delta = 1e-5. Rivals with two settings (hops, depth, layers: 1 or 2)
+show the one that is better on the validation nodes under that access, free of charge. Every run has its own seed and noise; a
+synthetic graph (`circles-DEGREE-HOMOPHILY-FEATURES`) is drawn anew for every run, and a social graph (`social/NAME`: 20 labels
+per class; `social/NAME@many`: 60 % of the nodes) has a split for every run. `moments` is our method, `moments-without-edges`
+the same pipeline with the private statistics left out, `moments-without-validation` ours where no labels are set aside for
+choices (epsilon 1 only), `gcon` the paper's mechanism at its defaults. Noise is seeded: none of these models keeps a promise.
+The column `inf` is our method without noise: what its statistics could tell at all. What was measured is in
+[scores.csv](scores.csv), run by run; `--kept scores.csv` measures nothing but ours again. Differences are paired over the runs
+that both have.
 """
 
 
-def beyond_units(graphs: Sequence[str], *, runs: int, budgets: Sequence[float] = BUDGETS) -> list[BeyondUnit]:
-    """All work, run by run, so that every graph has some results early; social graphs also budget by budget."""
-    return [unit for run in range(runs) for graph in graphs for unit in _units(graph, run, budgets)]
-
-
-def _units(graph: str, run: int, budgets: Sequence[float]) -> Iterator[BeyondUnit]:
-    if graph not in SOCIAL:
-        yield BeyondUnit(graph=graph, run=run, budgets=tuple(budgets))
-        return
-    yield BeyondUnit(graph=graph, run=run, budgets=())
-    for epsilon in budgets:
-        yield BeyondUnit(graph=graph, run=run, budgets=(epsilon,), free=False)
-
-
 def build_beyond(
-    units: Sequence[BeyondUnit], out: Path, *, workers: int, deadline: float, console: Console
+    units: Sequence[Call], out: Path, *, kept: Path | None, workers: int, deadline: float, console: Console
 ) -> tuple[int, list[Path]]:
     """Measure until the deadline, write what there is; returns what is missing, and the files."""
-    for graph in dict.fromkeys(unit.graph for unit in units):
+    for graph in dict.fromkeys(unit.arguments[0] for unit in units):
         check_social(graph)  # before hours of work on the others
+    store = UnitStore(out / "store")
+    if kept is not None:
+        take(kept, units, store)
     missing = run_units(units, out / "store", workers=workers, deadline=deadline, console=console)
-    scores = UnitStore(out / "store").table(unit.name for unit in units)
-    if scores.is_empty():
+    found = measured_scores(units, store)
+    if not found:
         return missing, []
+    scores = frame(found)
     rows, gaps = means(scores), list(differences(scores))
     targets = check_targets(rows, gaps)
     texts = {
+        "scores.csv": scores_csv(found),
         "beyond.csv": means_csv(rows),
         "differences.csv": differences_csv(gaps),
-        "beyond.md": "\n".join([_HEAD, *target_lines(targets), *_non_private(rows, gaps), *_tables(rows)]),
+        "beyond.md": "\n".join(
+            [_HEAD, *_runs(rows), *target_lines(targets), *_non_private(rows, gaps), *_tables(rows)]
+        ),
     }
     return missing, write_all(out, texts)
+
+
+def _runs(rows: Sequence[Mean]) -> Iterator[str]:
+    """How many runs each method has: what takes longest is measured last."""
+    counts: dict[str, set[int]] = {}
+    for row in rows:
+        counts.setdefault(row.method, set()).add(row.runs)
+    words = (
+        f"{name} {min(each)}" + (f" to {max(each)}" if len(each) > 1 else "") for name, each in sorted(counts.items())
+    )
+    yield f"Runs, of every graph and budget: {', '.join(words)}.\n"
 
 
 def _non_private(rows: Sequence[Mean], gaps: Sequence[Difference]) -> Iterator[str]:

@@ -9,12 +9,13 @@ from dataclasses import astuple, dataclass
 import polars as pl
 from scipy.stats import ttest_rel
 
-from gcon_lab.methods import GCN, GPRGNN, Moments, MomentsWithoutEdges
+from gcon_lab.experiments.beyond.compared import ANY
+from gcon_lab.experiments.beyond.scores import OURS
+from gcon_lab.methods import GCN, GPRGNN
 from gcon_lab.tables import sheet
 
-OURS, CONTROL = Moments.name, MomentsWithoutEdges.name
 WITHOUT_NOISE = "moments-without-noise"
-ANY, INFINITE = "any", "inf"
+INFINITE = "inf"
 # Models that promise nothing, as they are compared with answers from own edges: the method in the scores, epsilon, access.
 NON_PRIVATE = {
     GCN.name: (GCN.name, ANY, "full"),

@@ -9,15 +9,8 @@ from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
 
-from gcon_lab.experiments.beyond.compared import WITHOUT_VALIDATION
-from gcon_lab.experiments.beyond.summary import (
-    CONTROL,
-    INFINITE,
-    OURS,
-    Difference,
-    Mean,
-    best_non_private,
-)
+from gcon_lab.experiments.beyond.scores import CONTROL, OURS, WITHOUT_VALIDATION
+from gcon_lab.experiments.beyond.summary import INFINITE, Difference, Mean, best_non_private
 from gcon_lab.experiments.sweep.grid import PAPER_GRAPHS
 from gcon_lab.experiments.sweep.social import FEW_LABELS, MANY
 from gcon_lab.tables import markdown
@@ -142,6 +135,8 @@ def _control(found: Results) -> Iterator[Target]:
 def _competitors(found: Results) -> Iterator[Target]:
     """Level: nobody is significantly ahead, but we are not significantly ahead of everybody."""
     for graph in found.graphs:
+        measured = {gap.other for gap in found.gaps.values() if gap.graph == graph}
+        unmeasured = [name for name in _COMPETITORS if name not in measured]
         for access in _ACCESSES:
             gaps = [
                 gap
@@ -155,6 +150,7 @@ def _competitors(found: Results) -> Iterator[Target]:
             words = [f"least gain {_said(min(gaps, key=lambda gap: gap.difference))}"]
             for name, some in (("behind", behind), ("level with", level)):
                 words += [f"{name} " + ", ".join(f"{gap.other} at {gap.epsilon}" for gap in some)] if some else []
+            words += ["not measured: " + ", ".join(unmeasured)] if unmeasured else []
             asked = (
                 f"{access}: above the paper's GCON (defaults) and every competitor at every budget, paired, p < 0.05"
             )

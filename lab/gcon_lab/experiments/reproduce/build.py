@@ -16,7 +16,8 @@ from rich.console import Console
 from gcon.errors import InputError
 from gcon.version import __version__
 from gcon_lab.experiments import baselines
-from gcon_lab.experiments.beyond.build import GRAPHS, beyond_units, build_beyond
+from gcon_lab.experiments.beyond.build import GRAPHS, build_beyond
+from gcon_lab.experiments.beyond.scores import beyond_units
 from gcon_lab.experiments.reproduce.collect import (
     MeasuringPlan,
     Sheet,
@@ -47,7 +48,9 @@ class Job:
         quick: a small grid, two runs, and competitors at their defaults.
         graphs: which ones.
         runs: how many; None for ten, or two with `quick`.
-        competitors: a competitors' table to reuse; None makes one.
+        first_run: of `beyond`: runs before it are left out.
+        kept: of `beyond`: an earlier table of scores, of which all but ours is reused.
+        competitors: of the paper's figures: a competitors' table to reuse; None makes one.
         workers: processes.
         minutes: stop after so long, in good order.
     """
@@ -57,6 +60,8 @@ class Job:
     quick: bool = False
     graphs: tuple[str, ...] = PAPER_GRAPHS
     runs: int | None = None
+    first_run: int = 0
+    kept: Path | None = None
     competitors: Path | None = None
     workers: int = 2
     minutes: float = 90.0
@@ -73,6 +78,10 @@ class Job:
             ("graphs", len(set(self.graphs)) == len(self.graphs) > 0, "must be some graphs, each once",
              ", ".join(self.graphs) or "none", "Leave out repeats."),
             ("runs", self.number_of_runs >= 1, "must be at least 1", self.number_of_runs, "Leave it out for the default."),
+            ("first_run", self.first_run == 0 or (self.first_run > 0 and self.what == BEYOND),
+             "must be at least 0, and is for `beyond`", self.first_run, "Leave it out."),
+            ("kept", self.kept is None or (self.kept.is_file() and self.what == BEYOND),
+             "must be a file, and is for `beyond`", str(self.kept), "Pass docs/results/beyond/scores.csv, or nothing."),
             ("workers", self.workers >= 1, "must be at least 1", self.workers, "Leave it out for the default."),
             ("minutes", self.minutes > 0, "must be above 0", self.minutes, "Usual is 90."),
             ("out", all(path.is_dir() or not path.exists() for path in folders), "must be a folder",
@@ -123,9 +132,10 @@ def reproduce(job: Job, console: Console) -> Reproduction:
 
 def _beyond(job: Job, console: Console) -> Reproduction:
     graphs = GRAPHS if job.graphs == PAPER_GRAPHS else job.graphs
-    units = beyond_units(graphs, runs=job.number_of_runs, budgets=(1.0, 4.0) if job.quick else BUDGETS)
-    deadline = time.time() + 60 * job.minutes
-    missing, files = build_beyond(units, job.out, workers=job.workers, deadline=deadline, console=console)
+    runs = range(job.first_run, job.first_run + job.number_of_runs)
+    units = beyond_units(graphs, runs=runs, budgets=(1.0, 4.0) if job.quick else BUDGETS)
+    work: dict[str, Any] = {"workers": job.workers, "deadline": time.time() + 60 * job.minutes, "console": console}
+    missing, files = build_beyond(units, job.out, kept=job.kept, **work)
     return Reproduction(missing, tuple(files))
 
 

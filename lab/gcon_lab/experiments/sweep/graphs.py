@@ -1,6 +1,7 @@
 """The graphs of an experiment with their edges opened: benchmarks that are in print for years, and made-up ones.
 
-Shapes are made-up graphs as people have them: a hundred classes, a thousand nodes, features of many scales, uneven classes.
+Shapes are made-up graphs as people have them: a hundred classes, a thousand nodes, features of many scales, uneven classes, edges
+that tell nothing.
 """
 
 from __future__ import annotations
@@ -112,6 +113,10 @@ SHAPES = (
     | _both("mixed-scales", features=128, classes=5, signal=2.0, mixed=True)
     | _both("uneven-classes", nodes=12000, signal=1.5, shares=SHARES)
     | _both("uneven-classes-as-they-come", nodes=12000, signal=1.5, shares=SHARES, labelled=80)
+    | {
+        f"edges-by-chance-{words}": UnusualCircles(degree=degree, homophily=0.25, signal=2.0)  # of four classes
+        for words, degree in (("sparse", 5), ("dense", 40))
+    }
 )
 
 
@@ -152,12 +157,14 @@ CIRCLES = {
     "circles-100-0.4-weak": Circles(degree=100, homophily=0.4, signal=1.0),
     "circles-100-0.3-large": Circles(degree=100, homophily=0.3, signal=1.0, nodes=8000),
 }
+LARGE_CIRCLES = "circles-20-0.5-sixty-thousand"  # a sample learns
 # What the advice is looked up in.
 GRID = {
     f"grid-{degree}-{homophily:g}-{signal:g}": Circles(degree=degree, homophily=homophily, signal=signal)
     for degree, homophily, signal in product((3, 10, 30, 80), (0.0, 0.2, 0.5, 0.8), (1.0, 2.0))
 }
-_DRAWN: dict[str, Circles | UnusualCircles] = {**CIRCLES, **GRID, **SHAPES}
+_LARGE = {LARGE_CIRCLES: Circles(degree=20, homophily=0.5, signal=1.0, nodes=60_000)}
+_DRAWN: dict[str, Circles | UnusualCircles] = {**CIRCLES, **GRID, **SHAPES, **_LARGE}
 
 
 @dataclass(frozen=True, eq=False)
